@@ -14,5 +14,5 @@ mod network_path;
 pub use crate::platform::cpu::cpu_list;
 pub use accounting::Accounting;
 pub use cache::Cache;
-pub use fingerprint::{Difference, Fingerprint, Smt, Weight};
+pub use fingerprint::{Difference, Fingerprint, Series, Smt, Weight};
 pub use network_path::{Interface, Station, Wire};

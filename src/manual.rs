@@ -24,6 +24,9 @@ pub mod tracking {}
 #[doc = include_str!("manual/records.md")]
 pub mod records {}
 
+#[doc = include_str!("manual/series.md")]
+pub mod series {}
+
 #[doc = include_str!("manual/html.md")]
 pub mod html {}
 

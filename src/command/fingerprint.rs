@@ -4,11 +4,12 @@ use super::archive::Archive;
 use super::flag::{Form, Home};
 use super::page;
 use crate::driver::layout;
-use crate::environment::{Difference, Fingerprint};
+use crate::environment::{Difference, Fingerprint, Series};
 use crate::error::Result;
 use crate::platform::kernel_files::KernelFiles;
 use crate::trial::scratch;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Print what the numbers of this machine depend on
@@ -21,6 +22,9 @@ pub(super) struct Args {
     /// file, the weightiest first
     #[arg(long, value_name = "RUN|FILE")]
     against: Option<OsString>,
+    /// Directory in which the files of cases would be made, as `run` has it
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
     #[command(flatten)]
     home: Home,
     #[command(flatten)]
@@ -28,7 +32,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let ours = Fingerprint::take(&KernelFiles::live(), &scratch::place());
+    let place = args.dir.clone().unwrap_or_else(scratch::place);
+    let ours = Fingerprint::take(&KernelFiles::live(), &place);
     match &args.against {
         None => facts(&ours, args.form.json)?,
         Some(run) => {
@@ -54,7 +59,8 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
     }
     let row = |d: &Difference| {
         let values = format!("{} here, {} there", d.ours, d.theirs);
-        [d.weight.name().into(), d.field.into(), values]
+        let series = if d.series == Series::Another { "another series" } else { "" };
+        [d.weight.name().into(), d.field.into(), values, series.into()]
     };
     match found {
         [] if !page::is_piped() => page::write("nothing differs\n"),

@@ -7,7 +7,7 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 16] = [
+const TOPICS: [(&str, &str); 17] = [
     ("method", include_str!("../manual/method.md")),
     ("claims", include_str!("../manual/claims.md")),
     ("comparing", include_str!("../manual/comparing.md")),
@@ -16,6 +16,7 @@ const TOPICS: [(&str, &str); 16] = [
     ("ci", include_str!("../manual/ci.md")),
     ("tracking", include_str!("../manual/tracking.md")),
     ("records", include_str!("../manual/records.md")),
+    ("series", include_str!("../manual/series.md")),
     ("html", include_str!("../manual/html.md")),
     ("curves", include_str!("../manual/curves.md")),
     ("remote", include_str!("../manual/remote.md")),

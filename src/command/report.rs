@@ -22,7 +22,7 @@ use crate::render::format;
 use crate::render::plot::{Picture, pictures, whole};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::{Against, Layout, sentences, table};
-use crate::study::alike::is_alike;
+use crate::study::alike::{self, is_alike};
 use crate::study::prediction::apply;
 use crate::study::published::Published;
 use crate::suite::{GROUPS, find};
@@ -232,6 +232,7 @@ fn screen_of(record: &Record, archive: &Archive, layout: Layout) -> String {
     let runs = files.iter().rev().take(NEWEST).filter_map(|file| store::Store::load(file).ok());
     let alike = |run: &Record| run.started <= record.started && is_alike(run, record);
     let earlier: Vec<Record> = runs.filter(alike).collect();
+    alike::remark(record, &earlier, None).inspect(|remark| page::warn(remark));
     let (headlines, program) = (headlines(GROUPS.iter()), program());
     screen(
         &Summary { record, headlines: &headlines, earlier: &earlier, doctor: None, program: &program },

@@ -25,6 +25,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     take_on(args.additions)?;
     // clap requires at least one word.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
-    let refused = Command::new(program).args(arguments).exec();
+    // The kernel tells how many filters there are and not how long they are: a run keeps the variable in its fingerprint.
+    let refused =
+        Command::new(program).args(arguments).env("SYSCOST_BURDEN", args.additions.to_string()).exec();
     Err(Error::file(program, "starting", refused))
 }

@@ -65,11 +65,11 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     scratch::sweep_up(&options.scratch_parent());
     let saved = drive.save();
     let set_back = matches!(saved, Ok(Some(_))).then(|| drive.set_back()).flatten();
-    let earlier = drive.earlier.records;
+    let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
     let outcome =
         Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
     let exit = report.whole(outcome, arguments, options);
-    set_back.into_iter().for_each(complain);
+    set_back.into_iter().chain(remark).for_each(complain);
     Ok(exit)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::record::store::Store;
 use crate::record::{GroupRun, Outcome, Quiet, Record};
-use crate::study::alike::is_alike;
+use crate::study::alike::{is_alike, remark};
 use crate::study::quiet::{hold_against, widen};
 use crate::study::reference_frequency::of_run;
 use std::collections::BTreeMap;
@@ -12,12 +12,14 @@ const NEWEST: usize = 8;
 /// Files that are opened to find them.
 const FILES: usize = 12;
 
-/// Earlier runs of the same machine, kernel, scale and unit, the newest first.
+/// Earlier runs of the same series, the newest first.
 #[derive(Default)]
 pub(super) struct EarlierRuns {
     pub(super) records: Vec<Record>,
     /// The highest frequency that the core had in one of them when it was left alone, Hz.
     pub(super) core_hz: Option<f64>,
+    /// What the last run differs in, or why there is none.
+    pub(super) remark: Option<String>,
 }
 
 impl EarlierRuns {
@@ -26,9 +28,12 @@ impl EarlierRuns {
         // What cannot be listed is reported by the saving of this run.
         let files = store.run_files().unwrap_or_default();
         let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
+        let mut newest = newest.peekable();
+        let first = newest.peek().cloned();
         let records: Vec<Record> = newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect();
         let core_hz = records.iter().filter_map(of_run).reduce(f64::max);
-        Self { records, core_hz }
+        let remark = remark(record, &records, first.as_ref());
+        Self { records, core_hz, remark }
     }
 
     /// Holds the figures of a run against the last of them, and widens its intervals to the figures of all.

@@ -5,8 +5,11 @@
 
 mod command_line;
 mod difference;
+mod field_table;
+mod surroundings;
 
-pub use difference::{Difference, Weight};
+pub use difference::{Difference, Series, Weight};
+use surroundings::Surroundings;
 
 use super::{Cache, cache, cpu_list, cpuinfo};
 use crate::platform::kernel_files::{KernelFiles, chosen, field, meminfo_bytes};
@@ -81,6 +84,9 @@ pub struct Fingerprint {
     pub numa_nodes: Option<usize>,
     /// Type of the file system that holds the scratch directory.
     pub scratch_filesystem: Option<String>,
+    /// What this process inherits, what limits it, and where its files lie.
+    #[serde(flatten)]
+    pub surroundings: Surroundings,
     /// Size of a page in bytes.
     pub page_bytes: Option<u64>,
     /// How far the kernel forbids perf events to users; 2 allows those of their own processes.
@@ -192,6 +198,7 @@ impl Fingerprint {
         self.cpu_quota = control_group::cpu_quota(files);
         let mounts = files.text("proc/self/mountinfo").unwrap_or_default();
         self.scratch_filesystem = mount::filesystem_of(&mounts, &mount::resolve(scratch)).map(String::from);
+        self.surroundings = Surroundings::read(files, scratch);
     }
 }
 

@@ -7,11 +7,14 @@
 //! that it is told does not exist below it.
 
 pub mod memory_cgroup;
+mod set_limits;
 
 use super::kernel_files::KernelFiles;
 use super::mount::{Mount, mounts};
 use super::proc;
 use std::path::PathBuf;
+
+pub use set_limits::{io_limits, memory_limits};
 
 /// Version of the interface: it decides what files a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub struct Mount<'a> {
     /// What is mounted: often a device.
     pub source: String,
     options: &'a str,
+    point_options: &'a str,
 }
 
 /// All mounts, in the order in which the kernel lists them. Lines of another form are left out.
@@ -29,9 +30,23 @@ impl<'a> Mount<'a> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(2);
         let (device, root, point) = (before.next()?, unescape(before.next()?), unescape(before.next()?));
+        let point_options = before.next().unwrap_or_default();
         let mut after = after.split(' ');
         let (kind, source) = (after.next()?, unescape(after.next()?));
-        Some(Self { device, root, point, kind, source, options: after.next().unwrap_or_default() })
+        Some(Self {
+            device,
+            root,
+            point,
+            kind,
+            source,
+            options: after.next().unwrap_or_default(),
+            point_options,
+        })
+    }
+
+    /// Options of this mount alone, such as `noatime`: other mounts of the same file system may have others.
+    pub fn point_options(&self) -> impl Iterator<Item = String> + use<'a> {
+        self.point_options.split(',').map(unescape)
     }
 
     /// Options of the file system. For version 1 control groups its controllers are among them.

@@ -114,6 +114,24 @@ fn foundation(mountinfo: &str, number: &str) -> Option<Foundation> {
     mount.source.starts_with("/dev/").then(|| Foundation::Device(mount.source.into()))
 }
 
+/// The number of the block device that a mounted file system lies on, as far as its options or its source tell; `None` where
+/// there is none.
+pub fn block_device(mountinfo: &str, mount: &mount::Mount<'_>) -> Option<String> {
+    block_device_below(mountinfo, mount, DEPTH)
+}
+
+fn block_device_below(mountinfo: &str, mount: &mount::Mount<'_>, depth: usize) -> Option<String> {
+    if !mount.device.starts_with("0:") {
+        return Some(mount.device.to_owned());
+    }
+    match foundation(mountinfo, mount.device)? {
+        Foundation::Directory(upper) => {
+            block_device_below(mountinfo, &mount::holding(mountinfo, &upper)?, depth.checked_sub(1)?)
+        }
+        Foundation::Device(path) => Some(number(std::fs::metadata(path).ok()?.rdev())),
+    }
+}
+
 fn of_block_device(files: &KernelFiles, number: &str, depth: usize) -> Option<String> {
     let depth = depth.checked_sub(1)?;
     let entry = files.path("sys/dev/block").join(number).canonicalize().ok()?;
@@ -293,5 +311,12 @@ mod tests {
         assert_eq!(foundation(mounts, "0:51"), Some(Foundation::Device("/dev/vdb".into())));
         assert_eq!(foundation(mounts, "0:52"), None);
         assert_eq!(foundation(mounts, "0:50"), Some(Foundation::Directory("/u p".into())));
+        let below = |root: &str| {
+            let text = format!("{mounts}{root}");
+            let merged = mount::holding(&text, Path::new("/merged/file"))?;
+            block_device(&text, &merged)
+        };
+        assert_eq!(below("27 1 254:0 / / rw - ext4 /dev/vda rw\n").as_deref(), Some("254:0"));
+        assert_eq!((below("27 1 0:9 / / rw - tmpfs tmpfs rw\n"), below("")), (None, None));
     }
 }

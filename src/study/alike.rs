@@ -1,15 +1,45 @@
 //! Which runs may be compared without further ado.
 
+use crate::environment::{Difference, Series};
 use crate::record::{Measured, Record};
 
-/// Whether an earlier run is of the same machine, kernel, build, scale and unit.
+/// Whether an earlier run is of the same series: of the same scale and unit, and nothing is known to differ on which all
+/// numbers depend (`src/manual/series.md`).
 pub fn is_alike(earlier: &Record, record: &Record) -> bool {
-    let (a, b) = (&earlier.fingerprint, &record.fingerprint);
-    earlier.run != record.run
-        && (&earlier.unit, &earlier.scale) == (&record.unit, &record.scale)
-        && (&a.cpu_model, &a.product, &a.cpus_online) == (&b.cpu_model, &b.product, &b.cpus_online)
-        && (&a.kernel_release, &a.mitigations) == (&b.kernel_release, &b.mitigations)
-        && (&a.opt_level, a.debug_assertions) == (&b.opt_level, b.debug_assertions)
+    is_of_kind(earlier, record) && earlier.fingerprint.is_of_series(&record.fingerprint)
+}
+
+/// Whether it is another run that measures the same thing as long.
+fn is_of_kind(earlier: &Record, record: &Record) -> bool {
+    earlier.run != record.run && (&earlier.unit, &earlier.scale) == (&record.unit, &record.scale)
+}
+
+/// What differs from the last run of the same series, as far as numbers depend on it; where there is none, why the newest of
+/// these runs is of another series. `None` where there is nothing to tell.
+pub fn remark(record: &Record, alike: &[Record], newest: Option<&Record>) -> Option<String> {
+    let (last, asked) = match (alike.first(), newest.filter(|newest| is_of_kind(newest, record))) {
+        (Some(last), _) => (last, Series::Told),
+        (None, Some(newest)) => (newest, Series::Another),
+        (None, None) => return None,
+    };
+    let all = record.fingerprint.differences(&last.fingerprint);
+    let told: Vec<String> =
+        all.iter().filter(|difference| difference.series == asked).map(in_words).collect();
+    let (told, run) = (told.join("; "), &last.run);
+    match asked {
+        _ if told.is_empty() => None,
+        Series::Another => Some(format!(
+            "this run begins a series of its own, and no earlier run is its last one: {told}, as the run {run} was made; \
+             `syscost help series` says what makes another series"
+        )),
+        _ => Some(format!(
+            "the last run, {run}, was made otherwise, and its figures may differ for that reason: {told}"
+        )),
+    }
+}
+
+fn in_words(difference: &Difference) -> String {
+    format!("{} is {}, and was {}", difference.field, difference.ours, difference.theirs)
 }
 
 /// The figure of a case in this run over that of an earlier run, both at one frequency of the core. `None` if the case was not
@@ -48,5 +78,39 @@ mod tests {
         assert_eq!(change(&record, &earlier, id), None);
         earlier.fingerprint.kernel_release = Some("another".into());
         assert!(!is_alike(&earlier, &record));
+    }
+
+    /// Two runs, of which the second is told about the first.
+    fn runs() -> [Record; 2] {
+        let mut record = fixture_run::record();
+        record.fingerprint.surroundings.seccomp = Some("off".into());
+        record.fingerprint.governor = Some("performance".into());
+        [Record { run: "earlier".into(), ..record.clone() }, record]
+    }
+
+    #[test]
+    fn a_run_under_a_filter_is_of_another_series_and_an_unknown_one_is_not() {
+        let [mut earlier, record] = runs();
+        earlier.fingerprint.surroundings.seccomp = Some("1 filter".into());
+        assert!(!is_alike(&earlier, &record));
+        let told = remark(&record, &[], Some(&earlier)).expect("a remark");
+        assert!(told.contains("seccomp is off, and was 1 filter, as the run earlier was made"), "{told}");
+        earlier.fingerprint.surroundings.seccomp = None;
+        assert!(is_alike(&earlier, &record), "a record from before it was kept");
+    }
+
+    #[test]
+    fn what_does_not_begin_a_series_is_told_beside_the_last_run() {
+        let [mut earlier, record] = runs();
+        assert_eq!(remark(&record, std::slice::from_ref(&earlier), None), None);
+        earlier.fingerprint.governor = Some("powersave".into());
+        assert!(is_alike(&earlier, &record));
+        let told = remark(&record, &[earlier.clone()], Some(&earlier)).expect("a remark");
+        assert!(
+            told.contains("the last run, earlier,") && told.contains("governor is performance"),
+            "{told}"
+        );
+        earlier.scale = "another".into();
+        assert_eq!(remark(&record, &[], Some(&earlier)), None, "another scale was chosen, and is no news");
     }
 }

@@ -1,8 +1,8 @@
 //! How two fingerprints differ, and how much that matters to a comparison.
 
-use super::{Cache, Fingerprint, Smt};
+use super::Fingerprint;
+use super::field_table::{BETWEEN, FIELDS, Field};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// What a difference does to a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -16,6 +16,18 @@ pub enum Weight {
     Incomparable,
 }
 
+/// What a difference does to the history of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Series {
+    /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
+    Another,
+    /// They are of one series, and the difference is told beside the numbers.
+    Told,
+    /// They are of one series: no number depends on it.
+    Same,
+}
+
 /// One field in which two machines differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -25,101 +37,21 @@ pub struct Difference {
     pub ours: String,
     /// Its value in the second.
     pub theirs: String,
-    /// How much it matters.
+    /// How much it matters to a comparison.
     pub weight: Weight,
-}
-
-/// Separator of list entries. The kernel's own texts use commas and semicolons.
-const BETWEEN: &str = " | ";
-
-/// A row of the table of fields. `show` is `None` when the value is unknown.
-struct Field {
-    name: &'static str,
-    weight: Weight,
-    show: fn(&Fingerprint) -> Option<String>,
-}
-
-/// Every field with its weight.
-///
-/// Another processor is incomparable, and so is another way of compiling the measuring loop. Kernels are
-/// compared on purpose, so that properties of a kernel are at most a warning.
-const FIELDS: &[Field] = &[
-    fact("kernel_release", |f| f.kernel_release.clone()),
-    fact("kernel_version", |f| f.kernel_version.clone()),
-    fact("kernel_command_line", |f| f.kernel_command_line.clone()),
-    incomparable("architecture", |f| f.architecture.clone()),
-    incomparable("cpu_model", |f| f.cpu_model.clone()),
-    incomparable("cpu_vendor", |f| f.cpu_vendor.clone()),
-    incomparable("cpu_family", |f| f.cpu_family.clone()),
-    incomparable("cpu_model_number", |f| f.cpu_model_number.clone()),
-    warning("cpu_stepping", |f| f.cpu_stepping.clone()),
-    warning("microcode", |f| f.microcode.clone()),
-    fact("cpus_online", |f| f.cpus_online.clone()),
-    fact("cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
-    fact("cpus_allowed", |f| f.cpus_allowed.clone()),
-    warning("smt", |f| smt(f.smt)),
-    warning("caches", |f| caches(&f.caches)),
-    warning("mitigations", |f| map(&f.mitigations)),
-    warning("governor", |f| f.governor.clone()),
-    warning("frequency_driver", |f| f.frequency_driver.clone()),
-    warning("turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
-    warning("huge_pages", |f| f.huge_pages.clone()),
-    warning("huge_page_defrag", |f| f.huge_page_defrag.clone()),
-    warning("huge_pages_reserved", |f| map(&f.huge_pages_reserved)),
-    warning("clock_source", |f| f.clock_source.clone()),
-    fact("clock_sources", |f| f.clock_sources.clone()),
-    // For these two, absence is a value, so that bare metal and a guest differ.
-    warning("hypervisor", |f| Some(f.hypervisor.clone().unwrap_or_else(|| "none".to_owned()))),
-    fact("product", |f| f.product.clone()),
-    warning("cpu_quota", |f| Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))),
-    fact("memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
-    fact("numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
-    warning("scratch_filesystem", |f| f.scratch_filesystem.clone()),
-    warning("page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
-    fact("perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
-    fact("randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
-    fact("compiler", |f| f.compiler.clone()),
-    fact("profile", |f| f.profile.clone()),
-    incomparable("opt_level", |f| f.opt_level.clone()),
-    fact("target", |f| f.target.clone()),
-    fact("crate_version", |f| f.crate_version.clone()),
-    incomparable("debug_assertions", |f| Some(if f.debug_assertions { "on" } else { "off" }.to_owned())),
-];
-
-const fn fact(name: &'static str, show: fn(&Fingerprint) -> Option<String>) -> Field {
-    Field { name, weight: Weight::Fact, show }
-}
-
-const fn warning(name: &'static str, show: fn(&Fingerprint) -> Option<String>) -> Field {
-    Field { name, weight: Weight::Warning, show }
-}
-
-const fn incomparable(name: &'static str, show: fn(&Fingerprint) -> Option<String>) -> Field {
-    Field { name, weight: Weight::Incomparable, show }
-}
-
-fn smt(smt: Smt) -> Option<String> {
-    match smt {
-        Smt::Active => Some("active".to_owned()),
-        Smt::Off => Some("off".to_owned()),
-        Smt::Unknown => None,
-    }
-}
-
-fn caches(caches: &[Cache]) -> Option<String> {
-    let entries: Vec<_> = caches.iter().map(ToString::to_string).collect();
-    (!entries.is_empty()).then(|| entries.join(BETWEEN))
-}
-
-fn map<V: std::fmt::Display>(map: &BTreeMap<String, V>) -> Option<String> {
-    let entries: Vec<_> = map.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-    (!entries.is_empty()).then(|| entries.join(BETWEEN))
+    /// What it does to the history of a machine. An unknown value is never of another series.
+    pub series: Series,
 }
 
 impl Fingerprint {
     /// Every field with its value as text, in a fixed order; `None` where it is unknown.
     pub fn facts(&self) -> impl Iterator<Item = (&'static str, Option<String>)> {
         FIELDS.iter().map(|field| (field.name, (field.show)(self)))
+    }
+
+    /// Whether runs of the two are of one series: nothing is known to differ on which all numbers depend.
+    pub fn is_of_series(&self, other: &Self) -> bool {
+        !self.differences(other).iter().any(|difference| difference.series == Series::Another)
     }
 
     /// The fields in which two fingerprints differ, the most important first.
@@ -138,10 +70,13 @@ impl Field {
         if a == b {
             return None;
         }
-        let weight = if a.is_some() && b.is_some() { self.weight } else { self.weight.less() };
+        let (weight, series) = match a.is_some() && b.is_some() {
+            true => (self.weight, self.series),
+            false => (self.weight.less(), Series::Same),
+        };
         let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
         let (ours, theirs) = without_common(&text(a), &text(b));
-        Some(Difference { field: self.name, ours, theirs, weight })
+        Some(Difference { field: self.name, ours, theirs, weight, series })
     }
 }
 

@@ -13,7 +13,7 @@ const PREFIX: &str = "syscost-";
 
 impl Version {
     /// The file that holds the limit of memory, bytes.
-    fn limit(self) -> &'static str {
+    pub(super) fn limit(self) -> &'static str {
         match self {
             Self::One => "memory.limit_in_bytes",
             Self::Two => "memory.max",

@@ -1,0 +1,154 @@
+//! The fields of a fingerprint: what each does to a comparison, and whether it begins another series.
+
+use super::difference::{Series, Weight};
+use super::{Cache, Fingerprint, Smt};
+use Series::{Another, Same, Told};
+use std::collections::BTreeMap;
+
+/// Separator of list entries. The kernel's own texts use commas and semicolons.
+pub(super) const BETWEEN: &str = " | ";
+
+/// A row of the table of fields. `show` is `None` when the value is unknown.
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) weight: Weight,
+    pub(super) series: Series,
+    pub(super) show: Show,
+}
+
+type Show = fn(&Fingerprint) -> Option<String>;
+
+/// Every field with its weight.
+///
+/// Another processor is incomparable, and so is another way of compiling the measuring loop. Kernels are
+/// compared on purpose, so that properties of a kernel are at most a warning. The history of a machine asks more: the last
+/// run is one that differs in nothing on which all numbers depend. `src/manual/series.md` shows the same table.
+pub(super) const FIELDS: &[Field] = &[
+    fact(Another, "kernel_release", |f| f.kernel_release.clone()),
+    fact(Another, "kernel_version", |f| f.kernel_version.clone()),
+    fact(Told, "kernel_command_line", |f| f.kernel_command_line.clone()),
+    incomparable(Another, "architecture", |f| f.architecture.clone()),
+    incomparable(Another, "cpu_model", |f| f.cpu_model.clone()),
+    incomparable(Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
+    incomparable(Another, "cpu_family", |f| f.cpu_family.clone()),
+    incomparable(Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
+    warning(Told, "cpu_stepping", |f| f.cpu_stepping.clone()),
+    warning(Told, "microcode", |f| f.microcode.clone()),
+    fact(Another, "cpus_online", |f| f.cpus_online.clone()),
+    fact(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
+    fact(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
+    warning(Another, "smt", |f| smt(f.smt)),
+    warning(Told, "caches", |f| caches(&f.caches)),
+    warning(Another, "mitigations", |f| map(&f.mitigations)),
+    warning(Told, "governor", |f| f.governor.clone()),
+    warning(Told, "frequency_driver", |f| f.frequency_driver.clone()),
+    warning(Told, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
+    warning(Another, "huge_pages", |f| f.huge_pages.clone()),
+    warning(Told, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
+    warning(Told, "huge_pages_reserved", |f| map(&f.huge_pages_reserved)),
+    warning(Another, "clock_source", |f| f.clock_source.clone()),
+    fact(Same, "clock_sources", |f| f.clock_sources.clone()),
+    // For these two, absence is a value, so that bare metal and a guest differ.
+    warning(Another, "hypervisor", |f| Some(f.hypervisor.clone().unwrap_or_else(|| "none".to_owned()))),
+    fact(Another, "product", |f| f.product.clone()),
+    warning(Another, "cpu_quota", |f| {
+        Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))
+    }),
+    fact(Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
+    fact(Told, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
+    warning(Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
+    warning(Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
+    warning(Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
+    warning(Another, "scratch_device", |f| f.surroundings.scratch_device.clone()),
+    warning(Another, "seccomp", |f| f.surroundings.seccomp.clone()),
+    warning(Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
+    warning(Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
+    warning(Another, "scheduling", |f| f.surroundings.scheduling.clone()),
+    warning(Told, "nice", |f| f.surroundings.nice.clone()),
+    warning(Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
+    warning(Another, "io_limit", |f| f.surroundings.io_limit.clone()),
+    warning(Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
+    warning(Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
+    warning(Another, "tracer", |f| f.surroundings.tracer.clone()),
+    warning(Another, "environment", |f| f.surroundings.environment.clone()),
+    fact(Told, "new_privileges", |f| f.surroundings.new_privileges.clone()),
+    warning(Another, "layout", |f| f.surroundings.layout.clone()),
+    warning(Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
+    warning(Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
+    warning(Told, "confinement", |f| f.surroundings.confinement.clone()),
+    fact(Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
+    fact(Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
+    fact(Told, "compiler", |f| f.compiler.clone()),
+    fact(Told, "profile", |f| f.profile.clone()),
+    incomparable(Another, "opt_level", |f| f.opt_level.clone()),
+    fact(Another, "target", |f| f.target.clone()),
+    fact(Told, "crate_version", |f| f.crate_version.clone()),
+    incomparable(Another, "debug_assertions", |f| {
+        Some(if f.debug_assertions { "on" } else { "off" }.to_owned())
+    }),
+];
+
+const fn fact(series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight: Weight::Fact, series, show }
+}
+
+const fn warning(series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight: Weight::Warning, series, show }
+}
+
+const fn incomparable(series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight: Weight::Incomparable, series, show }
+}
+
+fn smt(smt: Smt) -> Option<String> {
+    match smt {
+        Smt::Active => Some("active".to_owned()),
+        Smt::Off => Some("off".to_owned()),
+        Smt::Unknown => None,
+    }
+}
+
+fn caches(caches: &[Cache]) -> Option<String> {
+    let entries: Vec<_> = caches.iter().map(ToString::to_string).collect();
+    (!entries.is_empty()).then(|| entries.join(BETWEEN))
+}
+
+fn map<V: std::fmt::Display>(map: &BTreeMap<String, V>) -> Option<String> {
+    let entries: Vec<_> = map.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    (!entries.is_empty()).then(|| entries.join(BETWEEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANUAL: &str = include_str!("../../manual/series.md");
+
+    /// Fields and lists as the table of the manual has them.
+    fn of_the_manual() -> BTreeMap<&'static str, &'static str> {
+        let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>();
+        let rows = MANUAL.lines().filter(|line| line.starts_with('|')).skip(2).map(cells);
+        let fields = |row: Vec<&'static str>| {
+            let names = row[1].split_whitespace().map(|name| name.trim_matches('`'));
+            names.map(|name| (name, row[2])).collect::<Vec<_>>()
+        };
+        rows.flat_map(fields).collect()
+    }
+
+    #[test]
+    fn the_manual_has_the_same_table() {
+        let list = |series| match series {
+            Another => "another series",
+            Told => "told",
+            Same => "–",
+        };
+        let table: BTreeMap<_, _> = FIELDS.iter().map(|field| (field.name, list(field.series))).collect();
+        assert_eq!(of_the_manual(), table);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_no_series() {
+        let incomparable = FIELDS.iter().filter(|field| field.weight == Weight::Incomparable);
+        assert!(incomparable.into_iter().all(|field| field.series == Another));
+    }
+}

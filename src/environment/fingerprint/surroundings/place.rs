@@ -1,0 +1,104 @@
+//! The file system and the device below the scratch directory, without names of servers, users and directories.
+
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::mount;
+use crate::platform::volume;
+use std::path::{Path, PathBuf};
+
+/// Options whose values name a directory, a server or a user, or change with every mount.
+#[rustfmt::skip]
+const NAMING: [&str; 19] = [
+    "addr", "clientaddr", "mountaddr", "mountport", "port", "ip", "username", "user", "domain", "uid", "gid", "cruid",
+    "lowerdir", "upperdir", "workdir", "subvol", "subvolid", "fd", "uuid",
+];
+
+/// Options of the mount and of its file system, each once, sorted.
+pub(super) fn options(files: &KernelFiles, scratch: &Path) -> Option<String> {
+    let text = files.text("proc/self/mountinfo")?;
+    let mount = mount::holding(&text, &mount::resolve(scratch))?;
+    let mut known: Vec<String> = mount.point_options().chain(mount.options()).filter(is_no_name).collect();
+    known.sort();
+    known.dedup();
+    Some(known.join(","))
+}
+
+fn is_no_name(option: &String) -> bool {
+    let Some((name, value)) = option.split_once('=') else { return !option.is_empty() };
+    !NAMING.contains(&name) && !value.contains(['/', '\\', '@', ':'])
+}
+
+/// The block device, with the model of its disk; the type of the file system where there is none.
+pub(super) fn device(files: &KernelFiles, scratch: &Path) -> Option<String> {
+    let text = files.text("proc/self/mountinfo")?;
+    let mount = mount::holding(&text, &mount::resolve(scratch))?;
+    match volume::block_device(&text, &mount) {
+        Some(number) => named(files, &number),
+        None => Some(format!("none ({})", mount.kind)),
+    }
+}
+
+/// `vda`, `nvme0n1p2 (Samsung SSD 990)`. Loop devices are numbered by chance.
+fn named(files: &KernelFiles, number: &str) -> Option<String> {
+    let entry = files.path("sys/dev/block").join(number).canonicalize().ok()?;
+    let disk: PathBuf =
+        if entry.join("partition").exists() { entry.parent()?.to_path_buf() } else { entry.clone() };
+    let name = entry.file_name()?.to_string_lossy().into_owned();
+    let name = if name.starts_with("loop") { "loop".to_owned() } else { name };
+    let model = std::fs::read_to_string(disk.join("device/model")).ok();
+    let model = model.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    Some(model.map_or(name.clone(), |model| format!("{name} ({model})")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::kernel_files::fixture::Machine;
+    use std::os::unix::fs::symlink;
+
+    /// A machine whose root is mounted so.
+    fn machine(mount: &str) -> Machine {
+        Machine::with(&[("proc/self/mountinfo", &format!("{mount}\n"))])
+    }
+
+    fn told(mount: &str) -> String {
+        options(&machine(mount).files, Path::new("/")).expect("mounted")
+    }
+
+    #[test]
+    fn options_of_the_mount_and_of_the_file_system_are_told_together() {
+        let line = "27 1 254:0 / / rw,noatime shared:1 - ext4 /dev/vda rw,discard,data=journal";
+        assert_eq!(told(line), "data=journal,discard,noatime,rw");
+    }
+
+    #[test]
+    fn servers_users_and_directories_are_left_out() {
+        let nfs =
+            "40 25 0:50 / / rw - nfs4 198.18.47.2:/ rw,vers=4.2,addr=198.18.47.2,clientaddr=198.18.47.3";
+        assert_eq!(told(nfs), "rw,vers=4.2");
+        let overlay = "36 28 0:50 / / rw - overlay none rw,lowerdir=/home/me/l,upperdir=/u,index=off";
+        assert_eq!(told(overlay), "index=off,rw");
+    }
+
+    #[test]
+    fn a_disk_is_told_by_its_name_and_model_and_a_loop_device_by_no_number() {
+        let machine = machine("27 1 254:1 / / rw - ext4 /dev/vda1 rw");
+        for (number, place) in [("254:1", "vda/vda1"), ("7:3", "loop3")] {
+            machine.write(&format!("sys/devices/{place}/dev"), number);
+            std::fs::create_dir_all(machine.files.path("sys/dev/block")).expect("made");
+            let (target, link) = (format!("sys/devices/{place}"), format!("sys/dev/block/{number}"));
+            symlink(machine.files.path(&target), machine.files.path(&link)).expect("linked");
+        }
+        machine.write("sys/devices/vda/vda1/partition", "1");
+        assert_eq!(device(&machine.files, Path::new("/")).as_deref(), Some("vda1"));
+        machine.write("sys/devices/vda/device/model", "Fast Disk  \n");
+        assert_eq!(device(&machine.files, Path::new("/")).as_deref(), Some("vda1 (Fast Disk)"));
+        assert_eq!(named(&machine.files, "7:3").as_deref(), Some("loop"));
+    }
+
+    #[test]
+    fn a_file_system_without_a_device_says_so() {
+        let memory = machine("25 24 0:23 / / rw - tmpfs tmpfs rw,size=100k");
+        assert_eq!(device(&memory.files, Path::new("/")).as_deref(), Some("none (tmpfs)"));
+        assert_eq!(device(&Machine::with(&[]).files, Path::new("/")), None);
+    }
+}
