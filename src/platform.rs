@@ -15,7 +15,6 @@ pub mod fluid;
 pub mod futex;
 pub mod inert;
 pub mod interface;
-pub mod kernel_clock;
 pub mod kernel_files;
 pub mod limit;
 pub mod mount;

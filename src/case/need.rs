@@ -1,9 +1,9 @@
 //! What a machine must offer so that a case can be measured there.
 
 use crate::platform::cpu::{self, cpu_list};
-use crate::platform::kernel_clock::{self, KernelClock};
 use crate::platform::process;
 use crate::platform::region::PAGE;
+use crate::platform::time::kernel_clock::{self, KernelClock};
 use std::path::PathBuf;
 
 /// Where a case is set up, and how thoroughly it is measured.

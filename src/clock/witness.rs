@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::platform::arch::{self, Unfit};
-    use crate::platform::kernel_clock::{self, KernelClock};
+    use crate::platform::time::kernel_clock::{self, KernelClock};
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {

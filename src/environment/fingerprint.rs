@@ -8,7 +8,8 @@ mod difference;
 mod field_table;
 mod surroundings;
 
-pub use difference::{Difference, Series, Weight};
+pub use difference::Difference;
+pub use field_table::{Series, Weight};
 use surroundings::Surroundings;
 
 use super::{Cache, cache, cpu_list, cpuinfo};

@@ -6,6 +6,8 @@
 //!   one.
 #![allow(unsafe_code)]
 
+pub mod kernel_clock;
+
 use super::arch;
 
 /// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which NTP does not slew.

@@ -11,7 +11,7 @@ use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
-use crate::platform::kernel_clock::{self, KernelClock};
+use crate::platform::time::kernel_clock::{self, KernelClock};
 use crate::record::Interval;
 pub(super) use hold_up::held_up;
 pub(super) use interference::{by_other_tasks, interference, other_cpus};

@@ -1,32 +1,8 @@
 //! How two fingerprints differ, and how much that matters to a comparison.
 
 use super::Fingerprint;
-use super::field_table::{BETWEEN, FIELDS, Field};
-use serde::{Deserialize, Serialize};
-
-/// What a difference does to a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Weight {
-    /// Only to be told: it may be what is compared.
-    Fact,
-    /// The numbers may differ for this reason instead of the one that is studied.
-    Warning,
-    /// The numbers cannot be compared.
-    Incomparable,
-}
-
-/// What a difference does to the history of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Series {
-    /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
-    Another,
-    /// They are of one series, and the difference is told beside the numbers.
-    Told,
-    /// They are of one series: no number depends on it.
-    Same,
-}
+use super::field_table::{BETWEEN, FIELDS, Field, Series, Weight};
+use serde::Serialize;
 
 /// One field in which two machines differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,24 +53,6 @@ impl Field {
         let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
         let (ours, theirs) = without_common(&text(a), &text(b));
         Some(Difference { field: self.name, ours, theirs, weight, series })
-    }
-}
-
-impl Weight {
-    /// Its name in a record.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fact => "fact",
-            Self::Warning => "warning",
-            Self::Incomparable => "incomparable",
-        }
-    }
-
-    fn less(self) -> Self {
-        match self {
-            Self::Incomparable => Self::Warning,
-            Self::Warning | Self::Fact => Self::Fact,
-        }
     }
 }
 

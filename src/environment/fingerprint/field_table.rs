@@ -1,9 +1,33 @@
 //! The fields of a fingerprint: what each does to a comparison, and whether it begins another series.
 
-use super::difference::{Series, Weight};
 use super::{Cache, Fingerprint, Smt};
 use Series::{Another, Same, Told};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// What a difference does to a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weight {
+    /// Only to be told: it may be what is compared.
+    Fact,
+    /// The numbers may differ for this reason instead of the one that is studied.
+    Warning,
+    /// The numbers cannot be compared.
+    Incomparable,
+}
+
+/// What a difference does to the history of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Series {
+    /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
+    Another,
+    /// They are of one series, and the difference is told beside the numbers.
+    Told,
+    /// They are of one series: no number depends on it.
+    Same,
+}
 
 /// Separator of list entries. The kernel's own texts use commas and semicolons.
 pub(super) const BETWEEN: &str = " | ";
@@ -87,6 +111,24 @@ pub(super) const FIELDS: &[Field] = &[
         Some(if f.debug_assertions { "on" } else { "off" }.to_owned())
     }),
 ];
+
+impl Weight {
+    /// Its name in a record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fact => "fact",
+            Self::Warning => "warning",
+            Self::Incomparable => "incomparable",
+        }
+    }
+
+    pub(super) fn less(self) -> Self {
+        match self {
+            Self::Incomparable => Self::Warning,
+            Self::Warning | Self::Fact => Self::Fact,
+        }
+    }
+}
 
 const fn fact(series: Series, name: &'static str, show: Show) -> Field {
     Field { name, weight: Weight::Fact, series, show }

@@ -3,7 +3,7 @@
 //! Nothing here identifies a machine or its owner: paths, addresses and names of users are left out.
 
 mod inherited;
-mod place;
+mod scratch_place;
 
 use crate::platform::control_group;
 use crate::platform::kernel_files::KernelFiles;
@@ -59,8 +59,8 @@ impl Surroundings {
         let scheduled = files.text("proc/self/stat").and_then(|text| inherited::scheduling(&text));
         let (scheduling, nice) = scheduled.unzip();
         Self {
-            scratch_options: place::options(files, scratch),
-            scratch_device: place::device(files, scratch),
+            scratch_options: scratch_place::options(files, scratch),
+            scratch_device: scratch_place::device(files, scratch),
             seccomp: inherited::seccomp(&status),
             store_bypass: inherited::value(&status, "Speculation_Store_Bypass"),
             indirect_branches: inherited::value(&status, "SpeculationIndirectBranch"),

@@ -6,8 +6,8 @@ use crate::case::{Case, Claim, Subject};
 use crate::clock::Clock;
 use crate::clock::witness::{self, Call, Watch, WitnessReport};
 use crate::error::Error;
-use crate::platform::kernel_clock::{self, KernelClock};
 use crate::platform::ptrace::PANICKED;
+use crate::platform::time::kernel_clock::{self, KernelClock};
 use crate::trial::CaseEnd;
 
 /// Testimonies before one against a claim is believed: an operation that reads the time through the vDSO itself is disturbed

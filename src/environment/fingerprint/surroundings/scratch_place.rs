@@ -3,7 +3,7 @@
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::mount;
 use crate::platform::volume;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Options whose values name a directory, a server or a user, or change with every mount.
 #[rustfmt::skip]
@@ -39,13 +39,12 @@ pub(super) fn device(files: &KernelFiles, scratch: &Path) -> Option<String> {
 
 /// `vda`, `nvme0n1p2 (Samsung SSD 990)`. Loop devices are numbered by chance.
 fn named(files: &KernelFiles, number: &str) -> Option<String> {
-    let entry = files.path("sys/dev/block").join(number).canonicalize().ok()?;
-    let disk: PathBuf =
-        if entry.join("partition").exists() { entry.parent()?.to_path_buf() } else { entry.clone() };
-    let name = entry.file_name()?.to_string_lossy().into_owned();
+    let entry = format!("sys/dev/block/{number}");
+    let name = files.path(&entry).canonicalize().ok()?.file_name()?.to_string_lossy().into_owned();
     let name = if name.starts_with("loop") { "loop".to_owned() } else { name };
-    let model = std::fs::read_to_string(disk.join("device/model")).ok();
-    let model = model.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    // The directory of a partition lies in that of its disk.
+    let above = if files.has(&format!("{entry}/partition")) { "/.." } else { "" };
+    let model = files.line(&format!("{entry}{above}/device/model"));
     Some(model.map_or(name.clone(), |model| format!("{name} ({model})")))
 }
 

@@ -4,8 +4,8 @@
 //! It is found out by tracing a child that reads a clock, since that is what a case does. The name of the clock source says
 //! less: /sys may be missing, and a vDSO may be there and decline.
 
-use super::ptrace::{self, Call};
-use super::time::{clock_gettime_ns, time_vdso};
+use super::{clock_gettime_ns, time_vdso};
+use crate::platform::ptrace::{self, Call};
 use std::sync::OnceLock;
 
 /// A clock as the C library reads it.
