@@ -27,6 +27,7 @@ pub mod history_point;
 pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;
+pub mod run_name;
 mod soundness;
 pub mod store;
 pub mod verdict;
@@ -55,7 +56,7 @@ pub struct Record {
     pub format: u32,
     /// `syscost` and its version.
     pub tool: String,
-    /// Unique name of the run: start time and process, as in `20261120T134405-4711`.
+    /// Unique name of the run: its start and random characters, as in `20261120T134405-217k3x9q`.
     pub run: String,
     /// The session that it belongs to, when several runs were made in one go.
     #[serde(default)]

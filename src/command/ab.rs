@@ -21,7 +21,7 @@ use crate::pair::sequence::{ByTurns, Schedule};
 use crate::pair::setting::Setting;
 use crate::platform::signal;
 use crate::record::paired::{Paired, Rule};
-use crate::record::store::{self, Store};
+use crate::record::store::{OwnFile, Store};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -169,29 +169,29 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
     if let Some(setting) = &setting {
         page::say(&format!("restored at the end, also after a signal: {}", setting.promise()));
     }
-    let bar = Bar::over(ids.len());
+    let (bar, mut file) = (Bar::over(ids.len()), OwnFile::default());
     let compared = {
         let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter(side));
         let mut turns = ByTurns;
         let mut blocks = ByBlocks::new(&mut enter);
         let meeting: &mut dyn Schedule = if by_turns { &mut turns } else { &mut blocks };
-        let mut keep = |paired: &Paired| save(home, paired).map(drop);
+        let mut keep = |paired: &Paired| save(home, paired, &mut file).map(drop);
         ring.compare(&contest, &ids, &lone, meeting, &mut |at| bar.pair(at), &mut keep)
     };
     bar.finish();
     setting.map(Setting::end).transpose()?;
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::say(&format!("kept in {}", save(home, &paired)?.display()));
+        page::say(&format!("kept in {}", save(home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }
 
 /// Writes the comparison to the store; its path.
-pub(super) fn save(home: &Path, paired: &Paired) -> Result<PathBuf> {
+pub(super) fn save(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
     let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
-    store::replace(&path, &bytes)?;
+    file.write(&path, &bytes)?;
     Ok(path)
 }
 

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::pair::side::ids;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
-use crate::record::quantity::{self, utc};
+use crate::record::run_name::named_now;
 use crate::record::store::{Store, check_name, check_new};
 use crate::record::{Outcome, Record};
 use crate::study::unmeasured::nothing_measured;
@@ -85,7 +85,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let finished = records.len();
     let code = match finished {
         0 => ExitCode::SUCCESS,
-        _ => target.write(&Bundle::of(&target.name, began, records)?)?,
+        _ => {
+            let bundle = Bundle::of(&target.name, began, records)?;
+            target.write(bundle)?
+        }
     };
     Ok(interrupted(finished, args.processes).unwrap_or(code))
 }
@@ -120,14 +123,14 @@ impl Args {
     /// Nothing can be measured, or the record cannot be written.
     pub(super) fn next_process(&self) -> Result<Option<String>> {
         let (began, session) = named_now();
-        let target = Target::of(self, &session)?;
+        let mut target = Target::of(self, &session)?;
         let records: Vec<_> =
             begin(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
         if records.is_empty() {
             return Ok(None);
         }
-        let bundle = Bundle::of(&target.name, began, records)?;
-        write_new(&target.path, &bundle)?;
+        let mut bundle = Bundle::of(&target.name, began, records)?;
+        target.write_first(&mut bundle)?;
         Sum::of(&bundle.records).tell();
         Ok(Some(target.name))
     }
@@ -141,12 +144,6 @@ fn not_of_record(words: &[String], said: &str) -> String {
         words.join(" "),
         first.trim_start_matches("error: ")
     )
-}
-
-/// Unix seconds, and a session's name made of them.
-fn named_now() -> (u64, String) {
-    let now = quantity::now();
-    (now, format!("{}-{}", utc(now), std::process::id()))
 }
 
 /// The session's processes, each of which measures when the iterator is advanced.
@@ -179,6 +176,8 @@ struct Target {
     name: String,
     path: PathBuf,
     instead: Vec<PathBuf>,
+    /// The store and the session of which it is the next record.
+    session: Option<(Store, String)>,
 }
 
 impl Target {
@@ -192,21 +191,26 @@ impl Target {
         let path = args.output.clone().unwrap_or(kept);
         let instead =
             vec![store.record_path(session)?, std::env::temp_dir().join(format!("{session}.syscost"))];
-        Ok(Self { name, path, instead })
+        let session = args.session.clone().map(|name| (store, name));
+        Ok(Self { name, path, instead, session })
     }
 
     /// Writes the record to the first place that takes it, since it cannot be measured again, and prints its path.
-    fn write(&self, bundle: &Bundle) -> Result<ExitCode> {
+    fn write(mut self, mut bundle: Bundle) -> Result<ExitCode> {
         let mut refused = false;
-        for path in std::iter::once(&self.path).chain(&self.instead) {
-            match write_new(path, bundle) {
+        for path in std::iter::once(self.path.clone()).chain(self.instead.clone()) {
+            let written = match path == self.path {
+                true => self.write_first(&mut bundle),
+                false => write_new(&path, &bundle).map(|size| (path, size)),
+            };
+            match written {
                 Err(error) => {
                     page::warn(&error);
                     refused = true;
                 }
-                Ok(size) => {
+                Ok((path, size)) => {
                     let sum = Sum::of(&bundle.records);
-                    page::write(&sum.text(path, size))?;
+                    page::write(&sum.text(&path, size))?;
                     sum.tell();
                     let without = nothing_measured(&bundle.records);
                     without.iter().for_each(|without| page::warn(&without.sentence()));
@@ -216,6 +220,24 @@ impl Target {
         }
         page::warn(&"it can be written nowhere: what was measured is lost");
         Ok(ExitCode::FAILURE)
+    }
+
+    /// Writes the record where it belongs. In a session another process may have taken its number meanwhile: then it gets the
+    /// next.
+    ///
+    /// # Errors
+    /// The name is taken, or the file cannot be written.
+    fn write_first(&mut self, bundle: &mut Bundle) -> Result<(PathBuf, u64)> {
+        loop {
+            match (write_new(&self.path, bundle), &self.session) {
+                (Err(_), Some((store, session))) if self.path.exists() => {
+                    self.name = store.next_of_session(session)?;
+                    self.path = store.record_path(&self.name)?;
+                    bundle.head.name.clone_from(&self.name);
+                }
+                (written, _) => return written.map(|size| (self.path.clone(), size)),
+            }
+        }
     }
 }
 

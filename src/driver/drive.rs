@@ -22,7 +22,8 @@ use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
-use crate::record::quantity::{self, NANOSECONDS};
+use crate::record::quantity::NANOSECONDS;
+use crate::record::run_name::named_now;
 use crate::record::store::Store;
 use crate::record::{ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
@@ -64,7 +65,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     progress.finish();
     scratch::sweep_up(&options.scratch_parent());
     let saved = drive.save();
-    let set_back = matches!(saved, Ok(Some(_))).then(|| drive.set_back()).flatten();
+    let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
     let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
     let outcome =
         Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
@@ -164,6 +165,8 @@ pub(super) struct Drive<'a> {
     unsaved: Vec<String>,
     began: Instant,
     saved: Instant,
+    /// The record has its file, under a name that no other run has.
+    is_stored: bool,
     /// The scale of the first process' clock.
     clock: Option<ClockScale>,
     earlier: EarlierRuns,
@@ -198,13 +201,12 @@ impl<'a> Drive<'a> {
             unsaved,
             began: now,
             saved: now,
+            is_stored: false,
             clock,
             earlier: EarlierRuns::default(),
         };
         if drive.saves() {
-            let store = Store::at(&drive.home);
-            drive.record.run = store.free_name(&drive.record.run);
-            drive.earlier = EarlierRuns::of(&drive.record, &store);
+            drive.earlier = EarlierRuns::of(&drive.record, &Store::at(&drive.home));
         }
         drive
     }
@@ -296,30 +298,21 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// A sentence if a stored run began later than this one by the clock, which was set back in between.
-    fn set_back(&self) -> Option<String> {
-        let files = Store::at(&self.home).run_files().ok()?;
-        let (newest, own) = (files.last()?.file_stem()?.to_string_lossy(), &self.record.run);
-        // Runs that began in the same second differ behind the dash.
-        (newest.split('-').next() > own.split('-').next()).then(|| {
-            format!(
-                "the clock was set back: by their names the run {newest} is newer than this one, {own}; `syscost report` \
-                 takes the newest, and `syscost report {own}` this one"
-            )
-        })
-    }
-
     fn saves(&self) -> bool {
         self.arguments.mode == Mode::Measure && !self.arguments.unsaved
     }
 
     /// Writes the record and, where a baseline is named, merges the record into it. `None` if nothing is to be saved.
-    fn save(&self) -> Result<Option<PathBuf>> {
+    fn save(&mut self) -> Result<Option<PathBuf>> {
         if !self.saves() || self.record.groups.is_empty() {
             return Ok(None);
         }
         let store = Store::at(&self.home);
-        let path = store.save_run(&self.record)?;
+        let path = match self.is_stored {
+            true => store.save_run(&self.record)?,
+            false => store.save_first(&mut self.record)?,
+        };
+        self.is_stored = true;
         if let Some(name) = &self.arguments.save {
             store.merge_baseline(name, &self.record)?;
         }
@@ -334,12 +327,12 @@ fn scale(clock: &ClockRun) -> Option<ClockScale> {
 }
 
 fn new_record(options: &Options) -> Record {
-    let started = quantity::now();
+    let (started, run) = named_now();
     let fingerprint = Fingerprint::take(&KernelFiles::live(), &options.scratch_parent());
     Record {
         format: FORMAT,
         tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
-        run: format!("{}-{}", quantity::utc(started), std::process::id()),
+        run,
         session: options.session.clone(),
         boot: KernelFiles::live().line("/proc/sys/kernel/random/boot_id"),
         started,

@@ -20,6 +20,8 @@ pub(super) struct EarlierRuns {
     pub(super) core_hz: Option<f64>,
     /// What the last run differs in, or why there is none.
     pub(super) remark: Option<String>,
+    /// A sentence if the clock was set back since one of them was stored.
+    pub(super) set_back: Option<String>,
 }
 
 impl EarlierRuns {
@@ -30,10 +32,11 @@ impl EarlierRuns {
         let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
         let mut newest = newest.peekable();
         let first = newest.peek().cloned();
+        let set_back = first.as_ref().and_then(|newest| set_back(newest, record));
         let records: Vec<Record> = newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect();
         let core_hz = records.iter().filter_map(of_run).reduce(f64::max);
         let remark = remark(record, &records, first.as_ref());
-        Self { records, core_hz, remark }
+        Self { records, core_hz, remark, set_back }
     }
 
     /// Holds the figures of a run against the last of them, and widens its intervals to the figures of all.
@@ -53,5 +56,39 @@ impl EarlierRuns {
                 }
             }
         }
+    }
+}
+
+/// A sentence if a run that is stored when this one begins began later by the clock. A run that began meanwhile is stored
+/// later, and says nothing about the clock.
+fn set_back(newest: &Record, own: &Record) -> Option<String> {
+    let ahead = newest.started.checked_sub(own.started).filter(|&seconds| seconds > 0)?;
+    let cause = match newest.boot.is_some() && newest.boot == own.boot {
+        true => "the clock was set back",
+        false => "the clock was set back, or the clock of the machine that stored it is ahead",
+    };
+    let (newest, own) = (&newest.run, &own.run);
+    Some(format!(
+        "the stored run {newest} began {ahead} s later than this one, {own}: {cause}; `syscost report` takes the newest by \
+         name, and `syscost report {own}` this one"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture_run;
+
+    fn run(started: u64, boot: &str) -> Record {
+        Record { started, boot: Some(boot.into()), run: started.to_string(), ..fixture_run::record() }
+    }
+
+    #[test]
+    fn only_a_stored_run_that_began_later_says_that_the_clock_was_set_back() {
+        assert_eq!(set_back(&run(7, "a"), &run(7, "a")), None);
+        assert_eq!(set_back(&run(6, "a"), &run(7, "a")), None);
+        let sentence = set_back(&run(67, "a"), &run(7, "a")).expect("set back");
+        assert!(sentence.contains("67 began 60 s later") && !sentence.contains("ahead"), "{sentence}");
+        assert!(set_back(&run(8, "a"), &run(7, "b")).expect("or ahead").contains("is ahead"));
     }
 }

@@ -11,7 +11,7 @@ use crate::platform::cpu::{self, Aside};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
-use crate::record::quantity;
+use crate::record::run_name::named_now;
 use crate::statistic::Random;
 use crate::trial::scratch;
 
@@ -197,11 +197,11 @@ impl Testbed {
     }
 
     pub(super) fn new_record(&self, plan: &Plan) -> Paired {
-        let started = quantity::now();
+        let (started, run) = named_now();
         Paired {
             paired: LAYOUT,
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
-            run: format!("{}-{}", quantity::utc(started), std::process::id()),
+            run,
             started,
             seed: plan.seed,
             rule: plan.rule,

@@ -2,6 +2,7 @@
 //! kept, so that no revision is compiled twice.
 
 use crate::error::{Error, Result};
+use crate::platform::plain_file;
 use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -54,8 +55,13 @@ pub fn bisected([good, bad]: [&str; 2], command: &[String]) -> Result<bool> {
 
 /// Copies a binary, whole or not at all, since the next revision overwrites it.
 fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
-    let half = kept.with_extension(std::process::id().to_string());
+    // A name that no other process copies to, in another container either.
+    let half = kept.with_extension(plain_file::random_word(12));
     let moved = std::fs::copy(binary, &half).and_then(|_| std::fs::rename(&half, kept));
+    if moved.is_err() {
+        // What was copied of it is of no use.
+        let _ = std::fs::remove_file(&half);
+    }
     moved.map_err(|e| Error::file(kept, "copying the binary to", e))?;
     Ok(kept.to_owned())
 }

@@ -3,9 +3,11 @@
 
 use crate::error::{Error, Result};
 use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Instant;
 
 /// Nothing of these waits, becomes the terminal of this process, or is left to another program.
 const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
@@ -36,6 +38,14 @@ pub fn append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Makes a new file to write, exclusively.
+///
+/// # Errors
+/// There is something of this name, or it cannot be made.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).custom_flags(FLAGS).open(path)
+}
+
 /// The content of a plain file of at most this many bytes, which is known before it is read.
 ///
 /// # Errors
@@ -50,6 +60,20 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     // One byte more, to notice a file that grows.
     file.take(most + 1).read_to_end(&mut bytes).map_err(reading)?;
     if bytes.len() as u64 > most { Err(too_large(path, most)) } else { Ok(bytes) }
+}
+
+/// Random bits for a name that no process elsewhere may choose too: process ids repeat in containers, and so do seconds.
+pub fn random_bits() -> u64 {
+    // The keys come from the kernel's random numbers once a thread. A forked child inherits them, and has another id.
+    RandomState::new().hash_one((std::process::id(), Instant::now()))
+}
+
+/// So many random characters for a name, of 5 bits each: digits and small letters less `i`, `l`, `o` and `u`.
+pub fn random_word(characters: u32) -> String {
+    const SYMBOLS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let bits = random_bits();
+    let symbol = |at| char::from(SYMBOLS[(bits >> (5 * at)) as usize % SYMBOLS.len()]);
+    (0..characters.min(12)).map(symbol).collect()
 }
 
 /// Refuses a path at which there is something other than a plain file: it would be replaced by one. A link, too: that of
@@ -139,6 +163,12 @@ mod tests {
                 assert!(sentence.contains(&format!("expected a plain file, found {found}")), "{sentence}");
             }
         }
+    }
+
+    #[test]
+    fn random_words_differ() {
+        let words: std::collections::HashSet<_> = (0..1_000).map(|_| random_word(8)).collect();
+        assert!(words.len() == 1_000 && words.iter().all(|word| word.len() == 8));
     }
 
     #[test]

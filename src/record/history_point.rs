@@ -17,7 +17,7 @@ pub fn layout_of(clock: ClockKind) -> u32 {
 pub struct HistoryPoint {
     /// Layout version, [`LAYOUT`].
     pub history: u32,
-    /// Unique name of the comparison: start time and process.
+    /// Unique name of the comparison: its start and random characters.
     pub run: String,
     /// When it began, Unix seconds.
     pub started: u64,

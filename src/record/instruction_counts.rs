@@ -19,7 +19,7 @@ pub struct InstructionCounts {
     pub clock: ClockKind,
     /// `syscost` and its version.
     pub tool: String,
-    /// Unique name: start time and process.
+    /// Unique name: its start and random characters.
     pub run: String,
     /// When it began, Unix seconds.
     pub started: u64,

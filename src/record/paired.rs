@@ -27,7 +27,7 @@ pub struct Paired {
     pub paired: u32,
     /// `syscost` and its version.
     pub tool: String,
-    /// Unique name: start time and process.
+    /// Unique name: its start and random characters.
     pub run: String,
     /// When it began, Unix seconds.
     pub started: u64,

@@ -6,11 +6,12 @@ pub(super) mod seal;
 mod temporary;
 mod whole;
 
-pub use whole::{LIMIT, check_new, create, read, replace};
+pub use whole::{LIMIT, OwnFile, check_new, create, read, replace};
 
 use crate::error::{Error, Result};
 use crate::platform::inert::{self, is_hostile};
 use crate::record::Record;
+use crate::record::run_name::named_now;
 use std::path::{Path, PathBuf};
 
 /// The records under one Criterion home.
@@ -57,12 +58,18 @@ impl Store {
         Ok(self.home.join("runs").join(file_name(run, "run")?))
     }
 
-    /// The name, with a number behind it if there is a run of it: a clock that was set back comes to the same second
-    /// again, and in containers a process often has the same number.
-    pub fn free_name(&self, run: &str) -> String {
-        let is_free = |name: &String| self.run_path(name).is_ok_and(|path| !path.exists());
-        let numbered = (2..1_000).map(|number| format!("{run}-{number}"));
-        std::iter::once(run.to_owned()).chain(numbered).find(is_free).unwrap_or_else(|| run.to_owned())
+    /// Saves a run for the first time, never in place of another: where its name is taken, it gets a fresh one.
+    ///
+    /// # Errors
+    /// As [`Store::save_run`].
+    pub fn save_first(&self, record: &mut Record) -> Result<PathBuf> {
+        loop {
+            let path = self.run_path(&record.run)?;
+            if whole::create_unless_taken(&path, &checked(&path, record)?)? {
+                return Ok(path);
+            }
+            record.run = named_now().1;
+        }
     }
 
     /// Reads one record from any file.
@@ -101,12 +108,17 @@ impl Store {
     }
 }
 
-/// Writes a record after checking that it can be read back: JSON has no infinity and no NaN, which would be written as
-/// `null` and could never be read again.
+/// Writes a record.
 pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
+    replace(path, &checked(path, record)?)
+}
+
+/// A record as it is written, after checking that it can be read back: JSON has no infinity and no NaN, which would be
+/// written as `null` and could never be read again.
+fn checked(path: &Path, record: &Record) -> Result<Vec<u8>> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
     parse::record(path, &bytes)?;
-    replace(path, &seal::sealed(&bytes))
+    Ok(seal::sealed(&bytes))
 }
 
 /// The file name `NAME.json`, for a name that passes [`check_name`].
@@ -175,13 +187,20 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_replaces_no_run() {
+    fn runs_of_one_name_that_end_together_are_all_kept() {
         let (_home, store) = store();
-        assert_eq!(store.free_name("20261120T134405-1"), "20261120T134405-1");
-        for run in ["20261120T134405-1", "20261120T134405-1-2"] {
-            store.save_run(&named(run)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                let store = &store;
+                scope.spawn(move || store.save_first(&mut named("20261120T134405-1")).unwrap());
+            }
+        });
+        let files = store.run_files().unwrap();
+        assert_eq!(files.len(), 8);
+        for file in files {
+            let name = Store::load(&file).unwrap().run;
+            assert_eq!(file.file_stem().unwrap().to_str(), Some(&*name), "the record knows its name");
         }
-        assert_eq!(store.free_name("20261120T134405-1"), "20261120T134405-1-3");
     }
 
     #[test]

@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "syscost-scratch-";
 
+/// Directories that are made until one is not taken for an orphan: some file systems number a file anew at every look.
+const TRIES: u32 = 3;
+
 /// A directory of this process, removed on drop.
 pub struct Scratch {
     directory: TempDir,
@@ -72,10 +75,21 @@ pub fn make() -> Result<Scratch> {
 /// It cannot be made.
 pub fn make_in(place: &Path) -> Result<Scratch> {
     let prefix = format!("{PREFIX}{}-", std::process::id());
-    let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
-    let directory = directory.map_err(|e| Error::file(place, "making a scratch directory", e))?;
-    let _lock = lock(directory.path());
-    Ok(Scratch { directory, _lock })
+    let mut tries = 0;
+    loop {
+        let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
+        let directory = directory.map_err(|e| Error::file(place, "making a scratch directory", e))?;
+        let _lock = lock(directory.path());
+        tries += 1;
+        // A run in another container may have taken it for an orphan before it was locked.
+        if is_kept(_lock.as_deref(), directory.path()) || tries == TRIES {
+            return Ok(Scratch { directory, _lock });
+        }
+    }
+}
+
+fn is_kept(locked: Option<&File>, directory: &Path) -> bool {
+    locked.map_or(directory.is_dir(), |file| plain_file::is_at(file, directory))
 }
 
 /// Locks a directory of this user. `None`: it is somebody else's, no directory, or locked.

@@ -42,6 +42,7 @@ mod partner;
 mod place;
 mod process;
 mod record;
+mod run_names;
 mod sandbox;
 mod shim;
 mod squeezed;

@@ -15,6 +15,7 @@ use crate::pair::experiment::{Plan, Testbed, chosen};
 use crate::pair::side::ids;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{CasePairs, Paired, Rule};
+use crate::record::store::OwnFile;
 use crate::suite::GROUPS;
 use crate::trial::scratch::{self, Scratch};
 use clap::ValueEnum;
@@ -170,18 +171,18 @@ pub(super) fn compared(
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
     let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
     let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));
-    let (bar, home) = (Bar::over(ids.len()), home.directory());
+    let (bar, home, mut file) = (Bar::over(ids.len()), home.directory(), OwnFile::default());
     let mut keep = |paired: &Paired| {
         let is_settled = |case: &&CasePairs| case.wanted(&rule, paired.cases.len()).is_none();
         bar.settled(paired.cases.iter().filter(is_settled).count());
-        save(&home, paired).map(drop)
+        save(&home, paired, &mut file).map(drop)
     };
     let compared =
         testbed.compare_by_boots(&plan, &ids, &mut boots, &mut |at| bar.pair_of_boot(at), &mut keep);
     bar.finish();
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::say(&format!("kept in {}", save(&home, &paired)?.display()));
+        page::say(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }

@@ -11,7 +11,7 @@ use crate::pair::side::ids;
 use crate::platform::{cpu, signal};
 use crate::record::guest_side::ClockKind;
 use crate::record::instruction_counts::{InstructionCounts, LAYOUT};
-use crate::record::quantity;
+use crate::record::run_name::named_now;
 use crate::record::store::{self, Store};
 use crate::suite::GROUPS;
 use crate::trial::scratch::{self, Scratch};
@@ -121,13 +121,13 @@ impl Ready<'_> {
         let place = scratch::place();
         scratch::sweep_up(&place);
         let scratch = scratch::make_in(&place)?;
-        let started = quantity::now();
+        let (started, run) = named_now();
         let outcome = self.series(kernels, &scratch).run(&self.asked)?;
         Ok(InstructionCounts {
             instruction_counts: LAYOUT,
             clock: ClockKind::Icount,
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
-            run: format!("{}-{}", quantity::utc(started), std::process::id()),
+            run,
             started,
             threshold,
             machine: format!("{}, processor {}", emulator::version(), self.counting.guest_cpu),
@@ -167,6 +167,6 @@ pub(super) fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
 fn save(home: &Path, counts: &InstructionCounts) -> Result<PathBuf> {
     let path = Store::at(home).home().join("counts").join(format!("{}.json", counts.run));
     let bytes = serde_json::to_vec(counts).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
-    store::replace(&path, &bytes)?;
+    store::create(&path, &bytes)?;
     Ok(path)
 }

@@ -9,15 +9,13 @@
 use super::{Channel, ChannelPair};
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall6;
+use crate::platform::plain_file::random_word;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A queue of messages of one byte.
 pub struct Queue(OwnedFd);
-
-static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Queue {
     /// A queue in each direction.
@@ -31,7 +29,7 @@ impl Queue {
     /// The name is removed at once; the opened queue stays.
     fn new() -> Result<Self> {
         const MOST: libc::c_long = 4;
-        let name = format!("/syscost-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let name = format!("/syscost-{}", random_word(12));
         let name = CString::new(name).map_err(|e| Error::Disproved(e.to_string()))?;
         // SAFETY: plain numbers, for which zero is a valid value.
         let mut form: libc::mq_attr = unsafe { std::mem::zeroed() };

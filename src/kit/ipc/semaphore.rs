@@ -1,5 +1,6 @@
-//! System V semaphores. A set outlives a process that is killed. Its key therefore holds the process id, and making a
-//! set first removes the sets of processes that have ended.
+//! System V semaphores. A set outlives a process that is killed. The kernel keeps which process changed it last, so making
+//! a set first removes those of ours whose process has ended. Containers may share the sets and not the process ids: the key
+//! is random, and a set of a process that is not visible here stays.
 //!
 //! # Invariants
 //!
@@ -10,13 +11,15 @@
 use super::{Channel, ChannelPair};
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall4;
+use crate::platform::plain_file::random_bits;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The highest byte of a key. Below it are two bits of a serial number and the process id, of 22 bits.
+/// The highest byte of a key. Below it are random bits.
 const MARK: u32 = 0x5c;
-const PID_BITS: u32 = 22;
+const RANDOM_BITS: u32 = 24;
+/// Keys that are tried: one of a thousand sets has one of 16 million keys.
+const TRIES: u32 = 8;
 
 /// One semaphore of a set.
 pub struct Semaphore {
@@ -26,8 +29,6 @@ pub struct Semaphore {
 
 /// A set of two semaphores, removed with its last user.
 struct Set(i32);
-
-static MADE: AtomicU32 = AtomicU32::new(0);
 
 impl Semaphore {
     /// A set with one semaphore for each direction.
@@ -63,10 +64,8 @@ impl Channel for Semaphore {
 impl Set {
     fn new() -> Result<Self> {
         let mut answer = -1;
-        // Four serial numbers: a process can have four sets at once, and a case has two.
-        for _ in 0..4 {
-            let number = MADE.fetch_add(1, Ordering::Relaxed) & 3;
-            let key = MARK << 24 | number << PID_BITS | std::process::id() & ((1 << PID_BITS) - 1);
+        for _ in 0..TRIES {
+            let key = MARK << RANDOM_BITS | random_bits() as u32 & ((1 << RANDOM_BITS) - 1);
             let flags = libc::IPC_CREAT | libc::IPC_EXCL | 0o600;
             // SAFETY: `semget` has no precondition.
             answer = unsafe { libc::semget(key as libc::key_t, 2, flags) };
@@ -77,6 +76,9 @@ impl Set {
         if answer < 0 {
             return Err(Error::last_os("semget (/proc/sys/kernel/sem)"));
         }
+        // Until it is changed once, it belongs to no process.
+        // SAFETY: OWN-SET. The value is passed in a register, as `union semun` is.
+        unsafe { libc::semctl(answer, 0, libc::SETVAL, 0) };
         Ok(Self(answer))
     }
 }
@@ -94,18 +96,25 @@ fn remove(set: i32) {
 
 /// Removes the sets of processes that have ended.
 fn sweep_up() {
-    let sets = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
-    let alive = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
-    orphans(&sets, alive).into_iter().for_each(remove);
+    let listing = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
+    let is_alive = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
+    let orphans = marked(&listing).into_iter().filter(|set| changer(*set).is_some_and(|pid| !is_alive(pid)));
+    orphans.for_each(remove);
 }
 
-/// The sets in this listing (/proc/sysvipc/sem) with our mark and the id of a process that is not alive.
-fn orphans(listing: &str, alive: impl Fn(u32) -> bool) -> Vec<i32> {
+/// The process that changed this set last; `None` if it has none, or is not visible here.
+fn changer(set: i32) -> Option<u32> {
+    // SAFETY: `semctl` with `GETPID` changes nothing.
+    let pid = unsafe { libc::semctl(set, 0, libc::GETPID) };
+    u32::try_from(pid).ok().filter(|&pid| pid > 0)
+}
+
+/// The sets in this listing (/proc/sysvipc/sem) with our mark.
+fn marked(listing: &str) -> Vec<i32> {
     let sets = listing.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_ascii_whitespace();
         let (key, set) = (fields.next()?.parse::<i32>().ok()? as u32, fields.next()?.parse().ok()?);
-        let orphan = key >> 24 == MARK && !alive(key & ((1 << PID_BITS) - 1));
-        orphan.then_some(set)
+        (key >> RANDOM_BITS == MARK).then_some(set)
     });
     sets.collect()
 }
@@ -113,17 +122,35 @@ fn orphans(listing: &str, alive: impl Fn(u32) -> bool) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::child::Child;
+    use crate::platform::shared::Words;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
 
     #[test]
-    fn only_own_sets_without_a_process_are_removed() {
-        let key = |mark: u32, pid: u32| (mark << 24 | 1 << PID_BITS | pid) as i32;
+    fn only_sets_with_our_mark_are_ours() {
         let listing = format!(
-            "       key      semid perms      nsems\n{} 3 600 2\n{} 4 600 2\n{} 5 600 2\n",
-            key(MARK, 17),
-            key(MARK, 18),
-            key(0x11, 18)
+            "       key      semid perms      nsems\n{} 3 600 2\n{} 4 600 2\n",
+            (MARK << RANDOM_BITS | 17) as i32,
+            (0x11u32 << RANDOM_BITS | 18) as i32
         );
-        assert_eq!(orphans(&listing, |pid| pid == 17), [4]);
+        assert_eq!(marked(&listing), [3]);
+    }
+
+    #[test]
+    fn a_set_stays_while_its_process_lives_and_goes_once_that_has_ended() {
+        let own = Set::new().expect("made");
+        assert_eq!(changer(own.0), Some(std::process::id()));
+        let left = Words::new().expect("a page");
+        let child = Child::start(|| {
+            let made = Set::new().map_or(0, |set| 1 + std::mem::ManuallyDrop::new(set).0);
+            left[0].value.store(made as u32, Ordering::Relaxed);
+        });
+        child.expect("forked").end_within(Duration::from_secs(10)).expect("ended");
+        let left = left[0].value.load(Ordering::Relaxed) as i32 - 1;
+        assert!(left >= 0 && changer(left).is_some());
+        sweep_up();
+        assert_eq!((changer(left), changer(own.0)), (None, Some(std::process::id())));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::connection::Address;
 use super::transfer::{receive, send};
 use super::{number, set_option};
 use crate::error::{Error, Result};
+use crate::platform::plain_file::random_bits;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
@@ -48,7 +49,7 @@ impl Ping {
         let (end, is_raw) = open(words)?;
         super::connection::direct(&end, &Address::of(to))?;
         // The kernel gives a ping socket its identifier; a raw socket receives the replies to all processes.
-        let identifier = std::process::id() as u16 ^ number(&end) as u16;
+        let identifier = random_bits() as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];
         let reply = vec![0; MOST_IP_BYTES + HEADER_BYTES + bytes];
         Ok(Self { end, words, is_raw, identifier, sequence: 0, request, reply })

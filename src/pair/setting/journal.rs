@@ -48,14 +48,14 @@ impl Journal {
         })
     }
 
-    /// Writes it below `home` and returns its path. The time makes the name unique, since process ids repeat in containers.
+    /// Writes it below `home` and returns its path. Process ids repeat in containers, so the name has the time and a random part.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(super) fn write(&self, home: &Path) -> Result<PathBuf> {
         // A clock before 1970 only spoils the name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-        let file = directory(home).join(format!("{}-{moment}.json", self.pid));
+        let file = directory(home).join(format!("{}-{moment}-{}.json", self.pid, plain_file::random_word(8)));
         let bytes = serde_json::to_vec(self).map_err(|e| Error::file(&file, "writing as JSON", e.into()))?;
         store::create(&file, &bytes)?;
         Ok(file)

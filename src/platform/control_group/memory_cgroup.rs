@@ -3,12 +3,13 @@
 use super::{Group, Version, own, own_upwards};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::plain_file::{self, random_word};
 use crate::platform::{limit, process};
-use std::fs;
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Names of groups begin so; the number of the process that made them follows.
+/// Names of groups begin so; the number of the process that made them follows, and random characters.
 const PREFIX: &str = "syscost-";
 
 impl Version {
@@ -34,6 +35,8 @@ impl Version {
 pub struct MemoryCgroup {
     version: Version,
     directory: PathBuf,
+    /// A container that shares the hierarchy does not see our process, and leaves what is locked.
+    _lock: Option<Flock<File>>,
 }
 
 impl MemoryCgroup {
@@ -62,11 +65,11 @@ impl MemoryCgroup {
     }
 
     fn below(parent: &Path, version: Version, bytes: u64) -> Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let name = format!("{PREFIX}{}-{}", std::process::id(), random_word(8));
+        let directory = parent.join(name);
         fs::create_dir(&directory).map_err(|e| Error::file(&directory, "making a group", e))?;
-        let group = Self { version, directory };
+        let _lock = lock(&directory);
+        let group = Self { version, directory, _lock };
         group.write(version.limit(), bytes).inspect_err(|_| _ = fs::remove_dir(&group.directory))?;
         Ok(group)
     }
@@ -190,11 +193,18 @@ fn hands_memory_on(version: Version, group: &Path) -> bool {
 pub fn remove_left() {
     for (_, parent) in parents(&KernelFiles::live()) {
         for entry in fs::read_dir(&parent).into_iter().flatten().flatten() {
-            if entry.file_name().to_str().and_then(maker).is_some_and(|pid| process::began(pid).is_none()) {
+            let maker = entry.file_name().to_str().and_then(maker);
+            let is_left = maker.is_some_and(|pid| process::began(pid).is_none());
+            if let Some(_lock) = is_left.then(|| lock(&entry.path())).flatten() {
                 let _ = fs::remove_dir(entry.path());
             }
         }
     }
+}
+
+/// Locks a group; `None` where another process has.
+fn lock(group: &Path) -> Option<Flock<File>> {
+    Flock::lock(plain_file::directory(group).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
 /// The process that made a group of this name.
@@ -251,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_name_of_a_group_tells_its_maker() {
-        assert_eq!(maker("syscost-17-0"), Some(17));
+        assert_eq!(maker("syscost-17-0k3x9q"), Some(17));
         assert_eq!((maker("syscost-test-17-0"), maker("docker-17-0")), (None, None));
     }
 

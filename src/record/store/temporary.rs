@@ -11,6 +11,9 @@ use tempfile::NamedTempFile;
 
 const PREFIX: &str = ".syscost-";
 
+/// Files that are made until one is not taken for an orphan: some file systems number a file anew at every look.
+const TRIES: u32 = 3;
+
 /// A file of this process alone.
 pub(super) struct Temporary {
     pub(super) file: NamedTempFile,
@@ -21,13 +24,20 @@ pub(super) struct Temporary {
 /// is alive; it is locked too, because a container that shares the directory does not see our pid.
 pub(super) fn make(directory: &Path) -> Result<Temporary> {
     sweep_up(directory);
-    // Temporary files are private by default; for a record the umask decides, as for any file.
-    let file = tempfile::Builder::new()
-        .prefix(&format!("{PREFIX}{}-", std::process::id()))
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)?;
-    let _lock = file.as_file().try_clone().ok().and_then(lock);
-    Ok(Temporary { file, _lock })
+    let mut tries = 0;
+    loop {
+        // Temporary files are private by default; for a record the umask decides, as for any file.
+        let file = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)?;
+        let _lock = file.as_file().try_clone().ok().and_then(lock);
+        tries += 1;
+        // A writer in another container may have taken it for an orphan before it was locked.
+        if plain_file::is_at(file.as_file(), file.path()) || tries == TRIES {
+            return Ok(Temporary { file, _lock });
+        }
+    }
 }
 
 fn lock(file: File) -> Option<Flock<File>> {

@@ -4,7 +4,8 @@ use super::temporary::{self, Temporary};
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// The largest file that is read, in bytes. A full run is about one megabyte; a larger file is not ours, and reading
 /// it into memory would disturb the machine under measurement.
@@ -28,12 +29,53 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// There is a file of this name, or it cannot be written.
 pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
+    if create_unless_taken(path, bytes)? { Ok(()) } else { Err(taken(path)) }
+}
+
+/// As [`create`]; false if there is a file of this name.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn create_unless_taken(path: &Path, bytes: &[u8]) -> Result<bool> {
     let temporary = write(path, bytes)?;
-    temporary.file.persist_noclobber(path).map_err(|e| match e.error.kind() {
-        ErrorKind::AlreadyExists => taken(path),
-        _ => Error::file(path, "putting the new file in place", e.error),
+    match temporary.file.persist_noclobber(path) {
+        Ok(_) => sync_directory(path).map(|()| true),
+        Err(e) if e.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => take_name(e.file, path),
+    }
+}
+
+/// Takes the name by an empty file and puts the new one over it: some file systems of containers and sticks have neither
+/// links nor a renaming that replaces nothing.
+fn take_name(file: NamedTempFile, path: &Path) -> Result<bool> {
+    match plain_file::create_new(path) {
+        Ok(_) => (),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        Err(e) => return Err(Error::file(path, "creating", e)),
+    }
+    file.persist(path).map_err(|e| {
+        // Empty, and of this process: it would pass for a damaged record.
+        let _ = std::fs::remove_file(path);
+        Error::file(path, "putting the new file in place", e.error)
     })?;
-    sync_directory(path)
+    sync_directory(path).map(|()| true)
+}
+
+/// A file of one process, which grows: made where there was none, and from then on replaced by its longer self.
+#[derive(Debug, Default)]
+pub struct OwnFile(Option<PathBuf>);
+
+impl OwnFile {
+    /// Writes it, whole or not at all.
+    ///
+    /// # Errors
+    /// At the first time there is a file of this name, or it cannot be written.
+    pub fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        if self.0.as_deref() == Some(path) {
+            return replace(path, bytes);
+        }
+        create(path, bytes).map(|()| self.0 = Some(path.into()))
+    }
 }
 
 /// Checks before a long measurement that [`create`] will be able to write.
@@ -118,6 +160,26 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
         assert!(check_new(&link).is_err() && create(&link, b"x").is_err());
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_growing_file_replaces_itself_and_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.json");
+        let mut own = OwnFile::default();
+        own.write(&path, b"short").unwrap();
+        own.write(&path, b"longer").unwrap();
+        assert!(OwnFile::default().write(&path, b"another").is_err());
+        assert_eq!(read(&path).unwrap(), b"longer");
+    }
+
+    #[test]
+    fn a_name_is_taken_once_where_there_are_no_links() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.json");
+        let put = |bytes| take_name(write(&path, bytes).unwrap().file, &path).unwrap();
+        assert_eq!((put(b"first"), put(b"second")), (true, false));
+        assert_eq!(read(&path).unwrap(), b"first");
     }
 
     #[test]
