@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bencher;
+mod case_names;
 mod collected;
 mod criterion_files;
 mod drive;
@@ -47,4 +48,4 @@ pub use process_task::{Round, Samples, Task};
 pub use session_runs::Session;
 #[cfg(feature = "cli")]
 pub use terminal::layout;
-pub use terminal::{complain, print};
+pub use terminal::{complain, lost, print};

@@ -39,7 +39,7 @@ fn run(groups: &[Group]) -> Result<ExitCode> {
     }
     if let Some(help) = Arguments::help_of_process() {
         driver::print(&help);
-        return Ok(ExitCode::SUCCESS);
+        return driver::lost().map_or(Ok(ExitCode::SUCCESS), Err);
     }
     let (arguments, options) = (Arguments::of_process()?, Options::from_environment()?);
     let exit = match measured {

@@ -41,6 +41,7 @@ pub use displacement_record::{Displaced, Throughput};
 pub use event_rate::EventRate;
 pub use execution::{Execution, Quiet};
 pub use headline::Headline;
+pub use soundness::{LONGEST_SENTENCE, MOST_CASES, name_fault};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 

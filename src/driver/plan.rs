@@ -1,6 +1,7 @@
 //! Selects the cases of each group that match a filter, and refuses requests that match none.
 
 use super::arguments::Arguments;
+use super::case_names;
 use crate::case::Group;
 use crate::error::{Error, Result};
 use crate::suite;
@@ -18,9 +19,10 @@ fn ids(group: &Group) -> Vec<String> {
 /// The groups that have a matching case, in their given order.
 ///
 /// # Errors
-/// The filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
+/// Two cases cannot be told apart, the filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
 /// or else the nearest ids.
 pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
+    case_names::check(groups)?;
     let matches = arguments.matcher()?;
     let planned: Vec<_> = groups
         .iter()

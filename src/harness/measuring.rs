@@ -21,6 +21,7 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
 use crate::platform::perf_event::Event;
 use crate::platform::{cpu, process, signal};
+use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, displaced, scratch};
@@ -62,7 +63,7 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
     let round = match Task::of_process()? {
-        Task::Write(path, clock) => return replay::write(group, (&path, clock), &options, arguments, sender),
+        Task::Write(cases, clock) => return replay::write(group, (&cases, clock), &options, arguments, sender),
         Task::Measure(round) => round,
     };
     // Before pinning, since the clock compares the counters of all CPUs.
@@ -355,9 +356,9 @@ impl Process<'_> {
         measurement: &Shared<M>,
     ) -> Ended {
         let mut subject = (case.set_up)(self.bench.place)?;
-        let mut group = criterion.benchmark_group(self.group.name);
+        let mut group = criterion.benchmark_group(criterion_name(self.group.name));
         group.sampling_mode(SamplingMode::Flat);
-        group.bench_function(&case.name, |b| {
+        group.bench_function(criterion_name(&case.name), |b| {
             b.iter_custom(|n| match subject.run(n, self.bench.clock) {
                 Ok(ticks) => measurement.of.value(ticks.0.max(1)),
                 Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),

@@ -104,6 +104,13 @@ impl Side {
         }
     }
 
+    pub(super) fn twins(&self, id: &str) -> String {
+        format!(
+            "side {} has two cases of the id {id}, of which only the first is ever found: rename one",
+            self.label
+        )
+    }
+
     pub(super) fn nonsense(&self, said: &str) -> String {
         let said: String = said.chars().take(100).collect();
         format!(

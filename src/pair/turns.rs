@@ -141,11 +141,20 @@ pub fn cases(start: &dyn Start, aside: &Aside) -> Result<Vec<String>> {
         side.hello(PATIENCE)?;
         side.ask(&Request::Cases)?;
         match side.response(PATIENCE)? {
-            Response::Cases(ids) => Ok(ids),
+            Response::Cases(ids) => match twice(&ids) {
+                None => Ok(ids),
+                Some(id) => Err(side.twins(id)),
+            },
             other => Err(side.nonsense(&format!("{other:?}"))),
         }
     };
     ask(&mut start.start(0, aside)?).map_err(Error::Usage)
+}
+
+/// The first id that is there twice.
+fn twice(ids: &[String]) -> Option<&String> {
+    let mut known = std::collections::BTreeSet::new();
+    ids.iter().find(|id| !known.insert(*id))
 }
 
 /// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.

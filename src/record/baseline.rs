@@ -1,8 +1,10 @@
 //! Baselines: the runs saved under one of Criterion's baseline names, and a check of Criterion's own files of that
 //! name. Criterion itself exits with 0 on a missing or broken baseline, and compares values in different units.
 
+mod case_directory;
 mod complaint;
 
+pub use case_directory::{criterion_name, directory};
 pub use complaint::{Complaint, Kind, check, is_readable};
 
 use crate::error::{Error, Result};
@@ -15,7 +17,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Store {
     /// The file of the baseline with this name.
@@ -43,6 +45,18 @@ impl Store {
         if path.exists() { parse::records(&path, &read(&path)?) } else { Ok(Vec::new()) }
     }
 
+    /// Checks before a run that it can be saved under this name.
+    ///
+    /// # Errors
+    /// The name is no file name, or what is there cannot be read or replaced.
+    pub fn check_baseline(&self, name: &str) -> Result<()> {
+        let path = self.baseline_path(name)?;
+        if path.exists() {
+            plain_file::open(&path)?;
+        }
+        self.check_usable("baselines")
+    }
+
     /// Saves the measured cases of a run under this name, in place of those with the same ids. Other cases stay with
     /// the run that measured them, as in Criterion's directories. A lock makes concurrent runs wait.
     ///
@@ -50,26 +64,27 @@ impl Store {
     /// The name is no file name, or the file cannot be read or written.
     pub fn merge_baseline(&self, name: &str, record: &Record) -> Result<PathBuf> {
         let path = self.baseline_path(name)?;
-        let _alone = self.alone_with_baselines();
+        let _alone = self.lock("baselines", Duration::from_secs(5));
         save(&path, &merge(self.load_baseline(name)?, record))?;
         Ok(path)
     }
 
-    /// A lock that the kernel releases with the process. `None` after 5 s, or if the file system has no locks.
-    fn alone_with_baselines(&self) -> Option<Flock<File>> {
-        let directory = self.home().join("baselines");
+    /// Locks one of the store's directories against other processes; the kernel releases it with this one. `None` if another
+    /// keeps it for so long, or if the file system has no locks.
+    pub fn lock(&self, directory: &str, patience: Duration) -> Option<Flock<File>> {
+        let directory = self.home().join(directory);
         // What cannot be made or opened is reported by the saving that follows.
         let _ = std::fs::create_dir_all(&directory);
         let mut directory = plain_file::directory(&directory).ok()?;
-        for _ in 0..500 {
+        let until = Instant::now() + patience;
+        loop {
             directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => return Some(lock),
-                Err((directory, Errno::EWOULDBLOCK)) => directory,
+                Err((directory, Errno::EWOULDBLOCK)) if Instant::now() < until => directory,
                 Err(_) => return None,
             };
             std::thread::sleep(Duration::from_millis(10));
         }
-        None
     }
 }
 
@@ -124,22 +139,6 @@ fn without(mut group: GroupRun, ids: &BTreeSet<&str>) -> GroupRun {
         group.curves.clear();
     }
     group
-}
-
-/// Criterion's directory of a case, below its home. The first part of the id is the group, all the rest
-/// is one function id to Criterion, so that `call/u64/3` lives in `call/u64_3`.
-pub fn directory(id: &str) -> PathBuf {
-    let (group, function) = id.split_once('/').unwrap_or((id, ""));
-    Path::new(&part(group)).join(part(function))
-}
-
-/// As Criterion's `make_filename_safe`: ten characters become `_`, and 64 bytes are kept.
-fn part(name: &str) -> String {
-    const LONGEST: usize = 64;
-    let mut safe = name.replace(['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'], "_");
-    let end = (0..=LONGEST.min(safe.len())).rev().find(|&end| safe.is_char_boundary(end));
-    safe.truncate(end.unwrap_or_default());
-    safe
 }
 
 #[cfg(test)]
@@ -247,15 +246,6 @@ mod tests {
         store.merge_baseline("main", &failed).unwrap();
         assert!(!path.exists() && store.load_baseline("main").unwrap().is_empty());
         store.merge_baseline("main", &failed).unwrap();
-    }
-
-    #[test]
-    fn a_directory_is_criterions() {
-        assert_eq!(directory("call/u64/3"), Path::new("call/u64_3"));
-        assert_eq!(directory("a:b/c?d/e"), Path::new("a_b/c_d_e"));
-        assert_eq!(directory("alone"), Path::new("alone"));
-        let long = directory(&format!("g/{}é", "x".repeat(63)));
-        assert_eq!(long, Path::new("g").join("x".repeat(63)), "cut before a character, not within");
     }
 
     #[test]

@@ -12,9 +12,9 @@ const LONGEST_NAME: usize = 200;
 /// What a name must be.
 pub(super) const NAME: &str = "a name of 1 to 200 bytes without control characters";
 /// The longest sentence, in bytes: some quote what a program said.
-const LONGEST_SENTENCE: usize = 64 << 10;
+pub const LONGEST_SENTENCE: usize = 64 << 10;
 /// The most cases of a run, twenty times those that there are.
-const MOST_CASES: usize = 20_000;
+pub const MOST_CASES: usize = 20_000;
 
 /// That something is as it must be, or the first thing that is wrong.
 pub(super) type Sound = std::result::Result<(), Fault>;
@@ -54,10 +54,19 @@ pub(super) fn check(path: &Path, record: &Record) -> Result<()> {
 
 /// Whether this can be a name: of a run, a unit, a case. It stands in tables and becomes a file name.
 pub(super) fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= LONGEST_NAME
-        && !text.contains(is_hostile)
-        && !text.contains(inert::TAKEN)
+    name_fault(text).is_none()
+}
+
+/// What is wrong with the name of a case, as a part of a sentence.
+pub fn name_fault(id: &str) -> Option<String> {
+    match id {
+        "" => Some("it is empty".into()),
+        _ if id.len() > LONGEST_NAME => Some(format!("it has {} bytes, of at most {LONGEST_NAME}", id.len())),
+        _ => {
+            let taken = id.chars().find(|&c| is_hostile(c) || c == inert::TAKEN)?;
+            Some(format!("it holds the character U+{:04X}, which no table can show", u32::from(taken)))
+        }
+    }
 }
 
 fn of_record(record: &Record) -> Sound {

@@ -12,6 +12,7 @@ mod asked;
 mod baseline;
 mod carried;
 mod changing_guest;
+mod case_names;
 mod child;
 mod comparable;
 mod damaged;

@@ -21,6 +21,8 @@ pub(super) fn configured<M: Measurement + 'static>(
         .with_measurement(measurement)
         .output_directory(home)
         .configure_from_args()
+        // The driver has chosen the cases, by their own names.
+        .with_filter("")
 }
 
 /// A measurement that Criterion and the harness share.

@@ -6,15 +6,16 @@ use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
 use crate::driver::{Arguments, Message, Options, Samples, Sender, criterion_home};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::platform::output::Silence;
 use crate::platform::plain_file;
-use crate::record::store::LIMIT;
+use crate::record::baseline::criterion_name;
+use crate::record::store::{LIMIT, replace};
 use crate::record::{ClockRun, baseline};
 use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
+use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,25 +25,22 @@ const RESAMPLES: usize = 10_000;
 /// A baseline that nobody can save: no name has a separator.
 const NOTHING: &str = "no/baseline";
 
-/// Has Criterion write its files for the cases in the file `path`.
+/// Has Criterion write its files for these cases.
 ///
 /// # Errors
-/// The file cannot be read, the unit cannot be measured, or the driver has gone.
+/// The unit cannot be measured, or the driver has gone.
 pub(super) fn write(
     group: &Group,
-    (path, clock): (&Path, Option<ClockScale>),
+    (cases, clock): (&[Samples], Option<ClockScale>),
     options: &Options,
     arguments: &Arguments,
     sender: &mut Sender,
 ) -> Result<()> {
-    let text = plain_file::read(path, LIMIT)?;
-    let cases: Vec<Samples> =
-        serde_json::from_slice(&text).map_err(|e| Error::file(path, "reading the samples", e.into()))?;
     if options.is_time() {
         let clock = clock.map_or_else(Clock::start_up, Clock::with_scale);
-        all(group, &cases, Rc::new(CycleTime::with(Rc::new(clock))), arguments, sender)?;
+        all(group, cases, Rc::new(CycleTime::with(Rc::new(clock))), arguments, sender)?;
     } else {
-        all(group, &cases, Rc::new(EventCount::open(&options.unit)?), arguments, sender)?;
+        all(group, cases, Rc::new(EventCount::open(&options.unit)?), arguments, sender)?;
     }
     sender.send(&Message::End(ClockRun::default()))
 }
@@ -74,18 +72,43 @@ fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &A
         // To compare leniently with nothing is not to compare.
         criterion = criterion.retain_baseline(NOTHING.into(), false);
     }
-    let mut of_group = criterion.benchmark_group(group.name);
+    // The driver has chosen the cases, by their own names.
+    let mut criterion = criterion.with_filter("");
+    let mut of_group = criterion.benchmark_group(criterion_name(group.name));
     // Set on the group, where they outweigh the command line: the samples are there already.
     of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
     of_group.warm_up_time(Duration::from_nanos(1)).measurement_time(Duration::from_secs(1));
     let mut values = case.values.iter().cycle();
-    of_group.bench_function(&case.name, |b| {
+    of_group.bench_function(criterion_name(&case.name), |b| {
         b.iter_custom(|iterations| {
             // The first zero begins the warm-up, which gets a value and uses none up; the second the sampling.
             let value = if recorded.phase() < 2 { case.values.first() } else { values.next() };
             value.map_or(0.0, |value| value * iterations as f64)
         });
     });
+    of_group.finish();
+    let places = arguments.save.iter().map(String::as_str).chain(["new"]);
+    places.for_each(|place| restore_names(group.name, &case.name, place));
+}
+
+/// Writes the case's own names into a file of Criterion's that was given others, for who reads these files.
+fn restore_names(group: &str, name: &str, place: &str) {
+    if criterion_name(group) == group && criterion_name(name) == name {
+        return;
+    }
+    let id = format!("{group}/{name}");
+    let file = criterion_home().join(baseline::directory(&id)).join(place).join("benchmark.json");
+    // A file that is not there, or is none of Criterion's, is what the driver complains of.
+    let Some(mut names) = plain_file::read(&file, LIMIT).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    else {
+        return;
+    };
+    for (key, text) in [("group_id", group), ("function_id", name), ("full_id", &id), ("title", &id)] {
+        if let Some(field) = Value::get_mut(&mut names, key) {
+            *field = text.into();
+        }
+    }
+    let _ = replace(&file, names.to_string().as_bytes());
 }
 
 /// Whether Criterion can compare this case with its baseline. One that it is to replace and cannot read is removed; of one
