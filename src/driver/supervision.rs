@@ -70,13 +70,12 @@ impl Supervisor<'_> {
     fn start(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
         let options = self.options;
         let scale = if self.arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
-        let task =
-            serde_json::to_string(task).map_err(|e| Error::file(group, "describing its task", e.into()))?;
+        let task = task.hand_over()?;
         let mut command = own_program();
         command
             .args(self.arguments.for_measuring())
             .env(GROUP_VARIABLE, group)
-            .env(TASK_VARIABLE, task)
+            .env(TASK_VARIABLE, task.path())
             // The child inherits the descriptor under this number.
             .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
             .env(SCALE_VARIABLE, scale)
