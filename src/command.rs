@@ -43,7 +43,7 @@ mod validate;
 
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::signal;
+use crate::platform::{output, signal};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -118,7 +118,28 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Whether this command measures for long before it prints: its output is looked at first. `gate` and `run` do so themselves.
+fn prints_late(command: &Command) -> bool {
+    use Command::{Ab, CacheSize, Displace, Fleet, History, Kernels, Probe, Record, Selftest, Validate};
+    matches!(
+        command,
+        Ab(_)
+            | CacheSize(_)
+            | Displace(_)
+            | Fleet(_)
+            | History(_)
+            | Kernels(_)
+            | Probe(_)
+            | Record(_)
+            | Selftest(_)
+            | Validate(_)
+    )
+}
+
 fn obey(command: &Command) -> Result<ExitCode> {
+    if prints_late(command) {
+        output::check()?;
+    }
     match command {
         Command::Run(args) => run::run(args),
         Command::Ab(args) => ab::run(args),

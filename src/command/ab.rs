@@ -144,6 +144,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// No case matches, a side cannot be built or started, a setting cannot be made, or the pairs cannot be written.
 pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
     let matches = filter.matcher()?;
+    Store::at(home).check_usable("pairs")?;
     let settings = sides.settings();
     let by_turns = settings.is_none();
     if by_turns {

@@ -10,7 +10,7 @@ use super::record;
 use super::remark_group::{grouped, named, shape};
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::{inert, plain_file, signal};
+use crate::platform::{inert, output, plain_file, signal};
 use crate::record::Verdict;
 use crate::record::quantity::{self, NANOSECONDS};
 use crate::render::table::Layout;
@@ -102,6 +102,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn gate(args: &Args) -> Result<Answer> {
     // Read before minutes of measuring: it may be wrong.
     let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
+    output::check()?;
+    args.summary.as_deref().map_or(Ok(()), plain_file::check_append)?;
     let (mut findings, notes) = match (&args.baseline, args.sides.differ()) {
         _ if !args.kernels.is_empty() => against_kernel(args)?,
         (Some(baseline), _) => (against_record(args, baseline)?, Vec::new()),

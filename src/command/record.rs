@@ -67,6 +67,7 @@ pub(super) fn measured(
 ) -> Result<Option<PathBuf>> {
     let (began, session) = named_now();
     let path = Store::at(&home.directory()).record_path(&session)?;
+    check_new(&path)?;
     let records: Vec<_> = begin(filter, measuring, home, &session, processes)?.collect();
     if records.is_empty() {
         return Ok(None);
@@ -124,6 +125,7 @@ impl Args {
     pub(super) fn next_process(&self) -> Result<Option<String>> {
         let (began, session) = named_now();
         let mut target = Target::of(self, &session)?;
+        check_new(&target.path)?;
         let records: Vec<_> =
             begin(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
         if records.is_empty() {

@@ -12,7 +12,9 @@ use crate::record::baseline;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::store::read;
 use crate::record::{CaseRecord, GroupRun, Outcome};
-use crate::trial::scratch;
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Files that Criterion writes for a case under `new` and under the baseline's name.
@@ -35,6 +37,33 @@ pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
     sentences
 }
 
+/// Checks that Criterion may write its files for these cases, without touching any.
+///
+/// # Errors
+/// A directory or a file is of another user, or its file system is read-only.
+pub(super) fn check<'a>(home: &Path, ids: impl Iterator<Item = &'a String>, save: Option<&str>) -> Result<()> {
+    let mut known = BTreeSet::new();
+    for id in ids {
+        for name in ["new", "change"].into_iter().chain(save) {
+            let directory = home.join(baseline::directory(id)).join(name);
+            let existing = directory.ancestors().find(|directory| directory.exists()).unwrap_or(home).to_path_buf();
+            if existing == directory {
+                let files = FILES.iter().map(|file| directory.join(file)).filter(|file| file.exists());
+                files.into_iter().try_for_each(|file| may_write(&file, AccessFlags::empty()))?;
+            }
+            if known.insert(existing.clone()) {
+                may_write(&existing, AccessFlags::X_OK)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn may_write(path: &Path, more: AccessFlags) -> Result<()> {
+    let allowed = faccessat(AT_FDCWD, path, AccessFlags::W_OK | more, AtFlags::AT_EACCESS);
+    allowed.map_err(|errno| Error::file(path, "writing", errno.into()))
+}
+
 fn told(run: &GroupRun, error: &Error) -> String {
     format!("Criterion's files of {}: {error}", run.name)
 }
@@ -45,13 +74,7 @@ fn hand_over(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
     if samples.is_empty() {
         return Ok(());
     }
-    // The disk that was measured may be gone by now, and these samples need none in particular.
-    let scratch = scratch::make_in(&supervisor.options.scratch_parent())
-        .or_else(|first| scratch::make_in(&std::env::temp_dir()).map_err(|_| first))?;
-    let path = scratch.path().join("samples.json");
-    let text = serde_json::to_vec(&samples).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
-    std::fs::write(&path, text).map_err(|e| Error::file(&path, "writing", e))?;
-    match supervisor.carry_out(&run.name, &Task::Write(path, supervisor.clock)).cut_short {
+    match supervisor.carry_out(&run.name, &Task::Write(samples, supervisor.clock)).cut_short {
         Some(sentence) => Err(Error::Missing(sentence)),
         None => Ok(()),
     }

@@ -20,7 +20,7 @@ use crate::environment::Fingerprint;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{process, signal};
+use crate::platform::{output, process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::run_name::named_now;
@@ -29,11 +29,15 @@ use crate::record::{ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
 use crate::study::reference_frequency::left_alone;
 use crate::trial::scratch;
+use nix::errno::Errno;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Time between two savings of an unfinished run: what a kill may cost.
 const BETWEEN_SAVES: Duration = Duration::from_secs(5);
+
+/// The longest time for which another run may write Criterion's files of this home.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs the matching cases of these groups, saves the record and prints the table.
 ///
@@ -46,15 +50,16 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     if let Some(file) = options.predictions.as_deref().filter(|_| arguments.mode != Mode::List) {
         super::plan::check_predictions(groups, file)?;
     }
+    output::check()?;
     let planned = plan(groups, arguments)?;
     if arguments.mode == Mode::List {
-        return Ok(list(&planned));
+        return list(&planned);
     }
     let report = FinalReport::new(options)?;
     let home = prepare(options)?;
     let complaints = complaints(&planned, arguments, options, &home)?;
-    if let Some(sentence) = disk_is_full(&home).filter(|_| arguments.compare.is_some()) {
-        return Err(Error::Usage(format!("{sentence}; a comparison writes too, so make room first")));
+    if arguments.mode == Mode::Measure && !arguments.unsaved {
+        check_home(&planned, arguments, &home)?;
     }
     let cases = planned.iter().map(|p| p.ids.len()).sum();
     let rounds = Rounds::of(arguments, options);
@@ -87,7 +92,7 @@ fn telling(arguments: &Arguments, groups: usize) -> Telling {
 /// directory for values of this unit.
 ///
 /// # Errors
-/// The unit cannot be measured, or a signal handler cannot be installed.
+/// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
     if !options.is_time() {
         open_counter(&options.unit)?;
@@ -95,12 +100,47 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
     signal::watch()?;
     end_with_cargo();
     scratch::sweep_up(&options.scratch_parent());
+    // Every measuring process makes one.
+    unless_short(scratch::make_in(&options.scratch_parent()).map(drop)).map_err(|error| {
+        Error::Usage(format!("{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"))
+    })?;
     if let Some(sentence) = scratch::moved().filter(|_| options.directory.is_none()) {
         complain(sentence);
     }
     let home = options.home.clone().unwrap_or_else(criterion_home);
     let home = std::path::absolute(&home).unwrap_or(home);
     Ok(home_for(&options.unit, &home))
+}
+
+/// Checks by writing, before anything is measured, that the run can be kept in this home.
+///
+/// # Errors
+/// The disk is full, or a directory or file cannot be made, read or written.
+fn check_home(planned: &[Planned], arguments: &Arguments, home: &Path) -> Result<()> {
+    const REMEDY: &str = "so the run could not be kept, and nothing was measured; --home or CRITERION_HOME names another \
+                          directory, and `cargo bench -- --discard-baseline` keeps nothing";
+    let store = Store::at(home);
+    let ids = planned.iter().flat_map(|planned| &planned.ids);
+    let checked = store
+        .check_usable("runs")
+        .and_then(|()| arguments.save.as_ref().map_or(Ok(()), |name| store.check_baseline(name)))
+        .and_then(|()| criterion_files::check(home, ids, arguments.save.as_deref()));
+    unless_short(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))?;
+    let room = "make room first, or name a directory on another disk by --home or CRITERION_HOME";
+    disk_is_full(home).map_or(Ok(()), |sentence| Err(Error::Usage(format!("{sentence}; {room}"))))
+}
+
+/// What was found out by opening files. Where there are no descriptors nothing was, and the run says itself what it lacks.
+fn unless_short(checked: Result<()>) -> Result<()> {
+    // What another crate has wrapped keeps the number in its text alone.
+    let is_short = |cause: &std::io::Error| {
+        let text = cause.to_string();
+        [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| text.contains(&format!("(os error {})", *errno as i32)))
+    };
+    match &checked {
+        Err(Error::File { cause, .. }) if is_short(cause) => Ok(()),
+        _ => checked,
+    }
 }
 
 /// A sentence if so little disk is free that Criterion might replace an earlier baseline by half of a new one.
@@ -283,6 +323,8 @@ impl<'a> Drive<'a> {
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
     fn write_criterions_files(&mut self) {
+        // Criterion writes in place: two runs that share a home would write into each other's files.
+        let _alone = self.saves().then(|| Store::at(&self.home).lock("runs", PATIENCE));
         for at in 0..self.record.groups.len() {
             if !self.saves() {
                 return;

@@ -5,7 +5,7 @@ use super::bencher;
 use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::Planned;
-use super::terminal::{complain, layout, print};
+use super::terminal::{complain, layout, lost, print};
 #[cfg(not(feature = "cli"))]
 use crate::error::Error;
 use crate::error::Result;
@@ -92,13 +92,18 @@ impl FinalReport {
             complain(error);
             complain("the run was not saved to its end; the table above is complete");
         }
+        let lost = lost();
+        if let Some(error) = &lost {
+            complain(error);
+        }
         let without = nothing_measured([&record]).filter(|_| arguments.mode == Mode::Measure);
         let without = without.filter(|without| options.wants_a_number || !without.is_all_skipped());
         if let Some(without) = without.as_ref().filter(|_| signal::pending().is_none()) {
             complain(without.sentence());
         }
         let open = options.strict && (disturbed > 0 || record.unsettled().next().is_some());
-        match failed > 0 || saved.is_err() || !wrong.is_empty() || without.is_some() {
+        let incomplete = saved.is_err() || lost.is_some() || without.is_some();
+        match failed > 0 || incomplete || !wrong.is_empty() {
             true => Exit::Disproved,
             false if open => Exit::Unsettled,
             false => Exit::Success,
@@ -132,11 +137,14 @@ fn has_table(arguments: &Arguments) -> bool {
 }
 
 /// `--list`: prints the ids as Criterion does.
-pub(super) fn list(planned: &[Planned]) -> Exit {
+///
+/// # Errors
+/// The standard output does not take them.
+pub(super) fn list(planned: &[Planned]) -> Result<Exit> {
     for id in planned.iter().flat_map(|planned| &planned.ids) {
         print(&format!("{id}: benchmark"));
     }
-    Exit::Success
+    lost().map_or(Ok(Exit::Success), Err)
 }
 
 #[cfg(feature = "cli")]

@@ -1,16 +1,31 @@
 //! All output of a run but its progress: tables and sentences.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::platform::inert;
+use crate::error::Error;
+use crate::platform::{inert, output};
 use crate::render::table::Layout;
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
-/// Prints to the standard output. An error is ignored: the reader of a pipe may close it early.
+/// The first failure to print: a full disk. That the reader of a pipe has left is none.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints to the standard output. [`lost`] tells whether it arrived.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let text = inert::output(text, out.is_terminal());
-    let _ = writeln!(out, "{text}");
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
+        if error.kind() != ErrorKind::BrokenPipe {
+            let _ = LOST.set(error);
+        }
+    }
+}
+
+/// Why something was not printed; `None` if all was, or its reader has left.
+pub fn lost() -> Option<Error> {
+    let errno = LOST.get()?.raw_os_error().unwrap_or_default();
+    Some(Error::file(output::NAME, "writing", io::Error::from_raw_os_error(errno)))
 }
 
 /// Prints an error or another sentence for the user to the standard error.

@@ -8,8 +8,11 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::unistd::{dup, dup2_stderr, dup2_stdin, dup2_stdout};
+use nix::sys::stat::{SFlag, fstat};
+use nix::sys::statvfs::fstatvfs;
+use nix::unistd::{dup, dup2_stderr, dup2_stdin, dup2_stdout, write};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,6 +36,31 @@ extern "C" fn look() {
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
+
+/// Checks that the standard output takes what is to be printed, and prints nothing. A reader that leaves is no fault.
+///
+/// # Errors
+/// It is closed, open for reading only, a device that takes nothing, or a file on a full disk.
+pub fn check() -> Result<()> {
+    let refused = |errno: Errno| Err(Error::file(NAME, "writing", errno.into()));
+    if is_closed() {
+        return refused(Errno::EBADF);
+    }
+    let out = std::io::stdout();
+    let is_asked = fstat(&out).map(|about| SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT);
+    match is_asked {
+        Ok(SFlag::S_IFCHR) => write(&out, &[]).map_or_else(refused, |_| Ok(())),
+        Ok(SFlag::S_IFREG) if fstatvfs(&out).is_ok_and(|disk| disk.blocks_available() == 0) => {
+            refused(Errno::ENOSPC)
+        }
+        Ok(SFlag::S_IFREG) => write(&out, &[]).map_or_else(refused, |_| Ok(())),
+        // Of a pipe or a socket the reader decides.
+        _ => Ok(()),
+    }
+}
+
+/// The standard output in a sentence.
+pub const NAME: &str = "the standard output";
 
 /// Moves the standard input and output to files of our own, and redirects the streams to `/dev/null`. Processes that
 /// are started later do not inherit the files.

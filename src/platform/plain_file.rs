@@ -38,6 +38,19 @@ pub fn append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
+/// Checks that [`append`] will open this file, and leaves none where there was none.
+///
+/// # Errors
+/// As those of [`append`].
+pub fn check_append(path: &Path) -> Result<()> {
+    let is_new = path.symlink_metadata().is_err();
+    let is_empty = append(path)?.metadata().is_ok_and(|about| about.len() == 0);
+    if is_new && is_empty {
+        std::fs::remove_file(path).map_err(|e| Error::file(path, "removing", e))?;
+    }
+    Ok(())
+}
+
 /// Makes a new file to write, exclusively.
 ///
 /// # Errors

@@ -115,6 +115,20 @@ impl HistoryLog {
         Error::content(&self.path, format!("line {number}"), expected, found, remedy)
     }
 
+    /// Checks before a long measurement that a point can be added.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or is of a newer version.
+    pub fn check_writable(&self) -> Result<()> {
+        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(directory) = directory {
+            std::fs::create_dir_all(directory)
+                .map_err(|e| Error::file(directory, "creating the directory", e))?;
+        }
+        plain_file::check_append(&self.path)?;
+        self.read().map(drop)
+    }
+
     /// Adds the points that are not in it yet, whole or not at all; returns their number. Other writers wait.
     ///
     /// # Errors

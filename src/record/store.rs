@@ -72,6 +72,15 @@ impl Store {
         }
     }
 
+    /// Checks by writing that files can be made in this directory of the store, and that it can be listed.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn check_usable(&self, directory: &str) -> Result<()> {
+        self.files(directory, "")?;
+        whole::check_writable(&self.home.join(directory))
+    }
+
     /// Reads one record from any file.
     ///
     /// # Errors

@@ -11,8 +11,8 @@
 mod asked;
 mod baseline;
 mod carried;
-mod changing_guest;
 mod case_names;
+mod changing_guest;
 mod child;
 mod comparable;
 mod damaged;
@@ -43,6 +43,7 @@ mod partner;
 mod place;
 mod process;
 mod record;
+mod refused_output;
 mod run_names;
 mod sandbox;
 mod shim;

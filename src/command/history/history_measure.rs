@@ -142,6 +142,7 @@ fn kept(place: &Place, name: &str) -> Result<PathBuf> {
 
 pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
     let reference = kept(&args.place, &args.reference)?;
+    args.place.log()?.check_writable()?;
     let today = match (&args.today.bin, &args.today.rev) {
         (None, None) => Some(this()?),
         (bin, _) => bin.clone(),
@@ -157,6 +158,7 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
         return Err(Error::Usage(format!("{} cannot take its own place: name two references", args.old)));
     }
     let [old, new] = [&args.old, &args.new].map(|name| kept(&args.place, name));
+    args.place.log()?.check_writable()?;
     let sides = Sides::with((Some(old?), None), (Some(new?), None), None);
     let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))

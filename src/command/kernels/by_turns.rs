@@ -15,7 +15,7 @@ use crate::pair::experiment::{Plan, Testbed, chosen};
 use crate::pair::side::ids;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{CasePairs, Paired, Rule};
-use crate::record::store::OwnFile;
+use crate::record::store::{OwnFile, Store};
 use crate::suite::GROUPS;
 use crate::trial::scratch::{self, Scratch};
 use clap::ValueEnum;
@@ -164,6 +164,7 @@ pub(super) fn compared(
     if clock != ClockKind::Uml {
         emulator::check()?;
     }
+    Store::at(&home.directory()).check_usable("pairs")?;
     let testbed = Testbed::enter()?;
     let place = scratch::make_in(&scratch::place())?;
     let machine = machine(clock, counting, testbed.cpu(), &place)?;

@@ -62,6 +62,7 @@ pub(in crate::command) fn compared(
 ) -> Result<InstructionCounts> {
     let ready = counting.ready(filter)?;
     let home = home.directory();
+    Store::at(&home).check_usable("counts")?;
     let counts = ready.counted(kernels, threshold)?;
     page::say(&format!("kept in {}", save(&home, &counts)?.display()));
     Ok(counts)

@@ -83,13 +83,22 @@ impl OwnFile {
 /// # Errors
 /// The name is taken, the directory cannot be written to, or the disk is full.
 pub fn check_new(path: &Path) -> Result<()> {
-    // About the size of a record of a few processes.
-    static SOME: [u8; 64 << 10] = [0; 64 << 10];
     // A dangling link takes the name as well.
     if path.symlink_metadata().is_ok() {
         return Err(taken(path));
     }
     write(path, &SOME).map(drop)
+}
+
+/// About the size of a record of a few processes.
+static SOME: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Checks before a long measurement that a file can be made in this directory, by making and removing one.
+///
+/// # Errors
+/// The directory cannot be made or written to, or the disk is full.
+pub(super) fn check_writable(directory: &Path) -> Result<()> {
+    write(&directory.join("a file"), &SOME).map(drop)
 }
 
 fn taken(path: &Path) -> Error {
