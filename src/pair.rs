@@ -13,11 +13,15 @@
 #[cfg(feature = "cli")]
 pub mod block;
 #[cfg(feature = "cli")]
+mod borrowed_tree;
+#[cfg(feature = "cli")]
 pub mod by_boot;
 #[cfg(feature = "cli")]
 pub mod error_rate;
 #[cfg(feature = "cli")]
 pub mod experiment;
+#[cfg(feature = "cli")]
+mod git;
 #[cfg(feature = "cli")]
 mod launch;
 pub mod protocol;

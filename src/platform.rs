@@ -35,4 +35,5 @@ pub mod slowdown;
 pub mod socket_handle;
 pub mod syscall;
 pub mod time;
+pub mod tool;
 pub mod volume;

@@ -1,8 +1,9 @@
 //! Kernels of Debian, as packages that are downloaded and unpacked and never installed.
 
 use crate::error::{Error, Result};
+use crate::platform::tool;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// What the names of packages with a kernel begin with.
 const PREFIX: &str = "linux-image-";
@@ -173,18 +174,19 @@ pub fn fetch(package: &Package, place: &Path) -> Result<()> {
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let answer = command.env("LC_ALL", "C").stdin(std::process::Stdio::null()).output();
-    let Output { status, stdout, stderr } = answer.map_err(|e| {
+    let answer = answer.map_err(|e| {
         Error::Missing(format!(
             "{program} cannot be started ({e}): kernels are fetched on Debian and its kin; give a path"
         ))
     })?;
-    if status.success() {
-        return Ok(String::from_utf8_lossy(&stdout).into_owned());
+    if answer.status.success() {
+        return Ok(String::from_utf8_lossy(&answer.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&stderr);
-    let said =
-        said.lines().find(|line| line.starts_with("E:")).or_else(|| said.lines().last()).unwrap_or_default();
-    Err(Error::Missing(format!("{program} failed: {}", super::last_words::inert(said))))
+    let said = String::from_utf8_lossy(&answer.stderr);
+    Err(Error::Missing(match said.lines().find(|line| line.starts_with("E:")) {
+        Some(error) => format!("{program} failed: {}", super::last_words::inert(error)),
+        None => format!("{program} failed {}", tool::failure(&answer)),
+    }))
 }
 
 #[cfg(test)]

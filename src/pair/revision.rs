@@ -1,56 +1,69 @@
-//! Builds a git revision: in a temporary worktree, with a target directory that all revisions share. The binary is
+//! Builds a git revision: in a [borrowed tree](super::borrowed_tree), with a target directory that all revisions share. The binary is
 //! kept, so that no revision is compiled twice.
 
+use super::borrowed_tree::BorrowedTree;
+use super::git::{self, Repository};
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
-use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The bench binary of this revision of the repository around the current directory. `say` is given a line before a
-/// build.
+/// The bench binary of this revision of the user's repository. `say` is given a line before a build.
 ///
 /// # Errors
 /// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
 pub fn built(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
-    let commit = commit(rev)?;
-    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
-    let inside = git(&["rev-parse", "--show-prefix"])?;
-    let home = target(&top)?.join("syscost-ab");
+    let repository = Repository::find()?;
+    let commit = repository.commit(rev)?;
+    let home = target(&repository)?.join("syscost-ab");
     let kept = home.join(format!("{commit}-{}", bench.unwrap_or("suite")));
     if kept.is_file() {
         return Ok(kept);
     }
-    let worktree = Worktree::add(&top, &commit)?;
-    say(&format!("building {rev} ({:.12}) in {}", commit, home.display()));
-    let binaries = compile(&worktree.path().join(inside), &home.join("target"), bench)?;
+    let tree = BorrowedTree::checkout(&repository, &commit)?;
+    tree.notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
+    say(&format!("building {rev} ({commit:.12}) in {}", home.display()));
+    let place = inside(&tree, &repository, rev)?;
+    let binaries = compile(&place, &home.join("target"), bench)?;
     keep(&choose(binaries, rev, bench)?, &kept)
 }
 
-/// The commit of a revision of the repository around the current directory.
+/// The commit of a revision of the user's repository.
 ///
 /// # Errors
-/// There is no such revision.
+/// There is no such revision, or no repository that git reads.
 pub fn commit(rev: &str) -> Result<String> {
-    git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{rev}^{{commit}}")])
-        .map_err(|_| Error::Usage(format!("{rev} is no revision of the git repository here")))
+    Repository::find()?.commit(rev)
 }
 
-/// Lets `git bisect` run a command between a good and a bad commit, in a worktree of its own; whether it has found the first bad one. git says
+/// Lets `git bisect` run a command between a good and a bad commit, in a tree of its own; whether it has found the first bad one. git says
 /// what it does itself. What is built is shared with [`built`].
 ///
 /// # Errors
-/// There is no worktree to be had, or git refuses to start.
+/// The tree cannot be made, or git refuses to start.
 pub fn bisected([good, bad]: [&str; 2], command: &[String]) -> Result<bool> {
-    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
-    let inside = git(&["rev-parse", "--show-prefix"])?;
-    let worktree = Worktree::add(&top, bad)?;
-    let place = worktree.path().join(inside);
-    git(&["-C", &place.display().to_string(), "bisect", "start", bad, good])?;
+    let repository = Repository::find()?;
+    let tree = BorrowedTree::checkout(&repository, bad)?;
+    let place = inside(&tree, &repository, bad)?;
+    let target = target(&repository)?;
+    git::answer(tree.git().args(["bisect", "start", bad, good]))?;
     let mut run = Command::new("git");
-    run.args(["bisect", "run"]).args(command).current_dir(&place).env("CARGO_TARGET_DIR", target(&top)?);
+    git::forget_repository(&mut run);
+    run.args(["bisect", "run"]).args(command).current_dir(&place).env("CARGO_TARGET_DIR", target);
     let status = run.status().map_err(|e| Error::file("git", "starting", e))?;
     Ok(status.success())
+}
+
+/// The current directory, as the tree has it.
+fn inside(tree: &BorrowedTree, repository: &Repository, rev: &str) -> Result<PathBuf> {
+    let place = tree.path().join(&repository.inside);
+    if place.is_dir() {
+        return Ok(place);
+    }
+    Err(Error::Usage(format!(
+        "{rev} has no directory {}, in which the package is now: name a revision that has it",
+        repository.inside.display()
+    )))
 }
 
 /// Copies a binary, whole or not at all, since the next revision overwrites it.
@@ -66,58 +79,23 @@ fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
     Ok(kept.to_owned())
 }
 
-fn git(words: &[&str]) -> Result<String> {
-    let output = Command::new("git").args(words).output();
-    let output = output.map_err(|e| Error::file("git", "starting", e))?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(said(&output.stdout)),
-        false => Err(Error::Usage(format!("git {}: {}", words.join(" "), said(&output.stderr)))),
-    }
-}
-
 /// Cargo's target directory for this repository.
-fn target(top: &Path) -> Result<PathBuf> {
+fn target(repository: &Repository) -> Result<PathBuf> {
     let given = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let target = given.unwrap_or_else(|| top.join("target"));
+    let target = given.or_else(|| Some(repository.top()?.join("target"))).ok_or_else(|| {
+        Error::Usage(format!(
+            "{} is a repository without files, so there is no place for what is built: name one by CARGO_TARGET_DIR",
+            repository.name().display()
+        ))
+    })?;
     std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
-}
-
-/// A worktree in the temporary directory, removed on drop. git forgets one whose owner was killed once its directory
-/// is gone.
-struct Worktree {
-    top: PathBuf,
-    directory: Scratch,
-}
-
-impl Worktree {
-    fn add(top: &Path, commit: &str) -> Result<Self> {
-        let directory = scratch::make()?;
-        let worktree = Self { top: top.into(), directory };
-        let path = worktree.path().display().to_string();
-        // One that was killed left an entry without a directory.
-        git(&["-C", &top.display().to_string(), "worktree", "prune"])?;
-        git(&["-C", &top.display().to_string(), "worktree", "add", "--detach", "--quiet", &path, commit])?;
-        Ok(worktree)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("tree")
-    }
-}
-
-impl Drop for Worktree {
-    fn drop(&mut self) {
-        // If git fails, the directory is removed anyway, and `git worktree prune` removes the entry later.
-        let (top, path) = (self.top.display().to_string(), self.path().display().to_string());
-        let _ = git(&["-C", &top, "worktree", "remove", "--force", &path]);
-    }
 }
 
 /// Builds the benches; their names and executables.
 fn compile(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);
+    git::forget_repository(&mut cargo);
     if let Some(bench) = bench {
         cargo.args(["--bench", bench]);
     }

@@ -2,13 +2,14 @@
 //!
 //! A socket belongs to the namespace in which it was made, so that a thread has to be there only for that moment.
 
+use super::tool;
 use crate::error::{Error, Result};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Runs `make` with this thread in the network namespace of this file, and returns to the thread's own.
 ///
@@ -55,7 +56,7 @@ pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, Fil
 pub fn ip(commands: &str) -> Result<()> {
     let missing =
         |e| Error::Missing(format!("interfaces are made by `ip` (iproute2), which fails here: {e}"));
-    let mut command = Command::new("ip");
+    let mut command = tool::command("ip");
     command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(missing)?;
     // If it ends before it has read everything, its exit status tells.
@@ -64,9 +65,8 @@ pub fn ip(commands: &str) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let first = commands.lines().next().unwrap_or_default();
-    Err(Error::Missing(format!("`ip {first}` is refused here: {said}")))
+    Err(Error::Missing(format!("`ip {first}` failed here {}", tool::failure(&output))))
 }
 
 /// Makes pairs of virtual interfaces in the network namespace of this thread.

@@ -44,6 +44,7 @@ mod place;
 mod process;
 mod record;
 mod refused_output;
+mod revision;
 mod run_names;
 mod sandbox;
 mod shim;

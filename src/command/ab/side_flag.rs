@@ -15,7 +15,7 @@ pub(in crate::command) struct Sides {
     /// Binary of side B [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "b_rev")]
     b_bin: Option<PathBuf>,
-    /// Git revision to build side A from, in a worktree of its own
+    /// Git revision to build side A from, in a temporary repository: nothing of yours changes, and no hook or filter of git runs
     #[arg(long, value_name = "REV")]
     a_rev: Option<String>,
     /// Git revision to build side B from

@@ -26,7 +26,7 @@ const GATE: f64 = 0.01;
 pub(super) struct Bisect {
     #[command(flatten)]
     chosen: Chosen,
-    /// Run it, in a worktree of its own: what is checked out here stays as it is
+    /// Run it, in a temporary repository: what is checked out here stays as it is, and no hook or filter of git runs
     #[arg(long)]
     run: bool,
     /// Bench target to build of each revision [default: the only one, or `suite`]

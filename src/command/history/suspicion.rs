@@ -96,12 +96,10 @@ impl Chosen {
             return Ok(Origin::Binary(kept));
         }
         let may_be = given.is_some() || is_hash(word);
-        if may_be && revision::commit(word).is_ok() {
-            return Ok(Origin::Revision(word.into()));
-        }
-        let why = match may_be {
-            true => "is no kept reference, and no revision of the git repository here",
-            false => "is no kept reference, and does not begin with a git revision",
+        let why = match may_be.then(|| revision::commit(word)) {
+            Some(Ok(_)) => return Ok(Origin::Revision(word.into())),
+            Some(Err(error)) => format!("is no kept reference: {error}"),
+            None => "is no kept reference, and does not begin with a git revision".into(),
         };
         Err(Error::Missing(format!(
             "the side {when} the change is gone: {:?} {why}; name a binary, a reference or a revision by --{when}",

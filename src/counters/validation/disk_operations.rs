@@ -5,11 +5,11 @@ use super::finding::Finding;
 use super::{Functions, Setting};
 use crate::counters::{Disk, Fault, Reading, Traffic};
 use crate::error::{Error, Result};
+use crate::platform::tool;
 use memmap2::MmapMut;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Operations of each kind.
@@ -143,7 +143,7 @@ impl Loop {
         let partition = format!("{name}p1");
         let path = PathBuf::from(format!("/dev/{partition}"));
         // A kernel that does not read this kind of partition table is told by `partx` (util-linux).
-        let _ = Command::new("partx").arg("--add").arg(device).output();
+        let _ = tool::command("partx").arg("--add").arg(device).output();
         let begun = Instant::now();
         while !path.exists() && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(10));
@@ -165,14 +165,14 @@ fn table() -> [u8; 512] {
 }
 
 fn losetup(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("losetup").args(arguments).output();
+    let output = tool::command("losetup").args(arguments).output();
     let output = output.map_err(|e| Error::Missing(format!("there is no losetup here (util-linux): {e}")))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            Err(Error::Missing(format!("a loop device takes root, and is refused here: {said}")))
-        }
+        false => Err(Error::Missing(format!(
+            "a loop device cannot be made: `losetup` failed {}",
+            tool::failure(&output)
+        ))),
     }
 }
 

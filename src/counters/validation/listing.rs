@@ -7,9 +7,9 @@ use crate::counters::{Fault, Interface, camp, enumeration};
 use crate::error::{Error, Result};
 use crate::platform::cpu::cpu_list;
 use crate::platform::namespace::{self, ip};
+use crate::platform::tool;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// Processes that the experiment starts.
 const CHILDREN: usize = 20;
@@ -113,7 +113,7 @@ fn processes() -> Result<Vec<Finding>> {
 }
 
 fn ps(parent: i32) -> Option<Vec<i32>> {
-    let output = Command::new("ps").args(["--ppid", &parent.to_string(), "-o", "pid="]).output().ok()?;
+    let output = tool::command("ps").args(["--ppid", &parent.to_string(), "-o", "pid="]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     Some(text.split_whitespace().filter_map(|word| word.parse().ok()).collect())
 }

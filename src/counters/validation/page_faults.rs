@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::kit::evictable::Evictable;
 use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::resident::Pages;
+use crate::platform::tool;
 use std::path::Path;
-use std::process::Command;
 
 const MINOR: usize = 1000;
 const MAJOR: usize = 100;
@@ -52,7 +52,7 @@ fn touch(turn: &mut Turn) {
 /// Compares with `ps`, as the paper did.
 fn against_ps(pid: i32, stat: &Stat) -> Finding {
     let ours = vec![stat.minor_faults, stat.major_faults];
-    let output = Command::new("ps").args(["-o", "min_flt=,maj_flt=", "-p", &pid.to_string()]).output();
+    let output = tool::command("ps").args(["-o", "min_flt=,maj_flt=", "-p", &pid.to_string()]).output();
     match output {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();

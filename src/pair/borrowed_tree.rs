@@ -1,0 +1,177 @@
+//! The files of a commit, in a repository of our own that borrows the objects of the user's.
+//!
+//! It is no linked worktree (`git worktree add`): that would run the user's `post-checkout` hook and filters, share references, and
+//! make an entry in the user's repository that must be pruned, with those of disks that are not mounted. Here
+//! git writes below a temporary directory only. References are copied, for build scripts that ask `git describe`.
+
+use super::git::{Repository, answer, elsewhere};
+use crate::error::{Error, Result};
+use crate::platform::plain_file;
+use crate::trial::scratch::{self, Scratch};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What overrides the user's own configuration, for whatever git is started below the tree: no hook and no monitor of files runs.
+const QUIET: &str = "[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n[submodule]\n\trecurse = false\n\
+    [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+/// The references that are copied. Those of a bisection are none of ours.
+const REFERENCES: [&str; 5] = ["refs/heads", "refs/tags", "refs/remotes", "refs/notes", "refs/replace"];
+
+/// The tree. Dropping it removes it.
+pub(super) struct BorrowedTree {
+    directory: Scratch,
+    /// Names of the user's filters, such as `lfs`.
+    filters: Vec<String>,
+}
+
+impl BorrowedTree {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// The temporary directory cannot be written, or git fails.
+    pub(super) fn checkout(repository: &Repository, commit: &str) -> Result<Self> {
+        let mut tree = Self { directory: scratch::make()?, filters: Vec::new() };
+        let hash = if commit.len() == 64 { "sha256" } else { "sha1" };
+        let mut init = elsewhere();
+        init.env("GIT_DEFAULT_HASH", hash).env("GIT_DEFAULT_REF_FORMAT", "files");
+        answer(init.args(["init", "--quiet", "--template="]).arg(tree.path()))?;
+        tree.borrow_objects(repository)?;
+        tree.write("packed-refs", &references(repository))?;
+        tree.filters = filters(repository);
+        tree.append_configuration(&configuration(repository, &tree.filters))?;
+        answer(tree.git().args(["checkout", "--quiet", "--force", "--detach", commit]))?;
+        Ok(tree)
+    }
+
+    /// The directory of its files.
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.path().join("tree")
+    }
+
+    /// git in it.
+    pub(super) fn git(&self) -> Command {
+        let mut git = elsewhere();
+        git.arg("-C").arg(self.path());
+        git
+    }
+
+    /// A sentence for each of the user's filters that would change files of this commit.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let files = |filter: &str| {
+            let found =
+                answer(self.git().args(["ls-files", "-z", "--"]).arg(format!(":(attr:filter={filter})")));
+            found.map_or(0, |names| names.iter().filter(|byte| **byte == 0).count())
+        };
+        let counted = self.filters.iter().map(|filter| (filter, files(filter)));
+        let note = |(filter, count): (&String, usize)| {
+            format!(
+                "{count} files have the git filter `{filter}`, which is not run: they are built as git stores them. If the bench needs \
+                 them, build both sides yourself and compare them by --a-bin and --b-bin"
+            )
+        };
+        counted.filter(|(_, count)| *count > 0).map(note).collect()
+    }
+
+    /// Where objects are looked for (gitrepository-layout(5)), and where history was cut off.
+    fn borrow_objects(&self, repository: &Repository) -> Result<()> {
+        let places = repository.objects()?;
+        let lines: Vec<_> = places.iter().map(|place| place.as_os_str().as_bytes()).collect();
+        self.write("objects/info/alternates", &[lines.join(&b'\n'), b"\n".to_vec()].concat())?;
+        let (cut, own) = (repository.file("shallow")?, self.own("shallow"));
+        if cut.is_file() {
+            std::fs::copy(&cut, &own).map_err(|e| Error::file(cut, "copying", e))?;
+        }
+        Ok(())
+    }
+
+    fn own(&self, name: &str) -> PathBuf {
+        self.path().join(".git").join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let file = self.own(name);
+        let parent = file.parent().unwrap_or(Path::new("/"));
+        let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&file, bytes));
+        written.map_err(|e| Error::file(file, "writing", e))
+    }
+
+    fn append_configuration(&self, text: &str) -> Result<()> {
+        let file = self.own("config");
+        let written = plain_file::append(&file)?.write_all(text.as_bytes());
+        written.map_err(|e| Error::file(file, "writing", e))
+    }
+}
+
+/// The names of the user's filters, whether of this repository or of all.
+fn filters(repository: &Repository) -> Vec<String> {
+    // Exit code 1: there is none.
+    let found =
+        repository.read(&["config", "-z", "--name-only", "--get-regexp", r"^filter\."]).unwrap_or_default();
+    let keys = found.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let names = keys.filter_map(|key| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()));
+    names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The user's references as a file of packed ones. Without them a build still works, unless its script describes the commit.
+fn references(repository: &Repository) -> Vec<u8> {
+    let words = ["for-each-ref", "--format=%(objectname) %(refname)"];
+    repository.read(&[&words[..], &REFERENCES].concat()).unwrap_or_default()
+}
+
+/// Nothing of the user's runs; objects that a partial clone lacks come from where the user's come from.
+fn configuration(repository: &Repository, filters: &[String]) -> String {
+    let mut text = QUIET.to_owned();
+    for filter in filters {
+        for (key, value) in [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")] {
+            text += &entry(&format!("filter.{filter}.{key}"), value);
+        }
+    }
+    let remotes = r"^(remote\.|extensions\.partialclone$)";
+    let found = repository.read(&["config", "--local", "-z", "--get-regexp", remotes]).unwrap_or_default();
+    let entries = found.split(|byte| *byte == 0).map(text_of_entry);
+    text.extend(entries.flatten().map(|(key, value)| entry(&key, &value)));
+    text
+}
+
+/// Key and value as `git config -z` prints them. Such a value is no path.
+fn text_of_entry(bytes: &[u8]) -> Option<(String, String)> {
+    let text = OsStr::from_bytes(bytes).to_str()?;
+    let (key, value) = text.split_once('\n')?;
+    Some((key.to_owned(), value.to_owned()))
+}
+
+/// A line of a configuration (git-config(1), "Syntax"), with its section.
+fn entry(key: &str, value: &str) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let (section, name) = key.rsplit_once('.').unwrap_or(("core", key));
+    let heading = match section.split_once('.') {
+        Some((section, subsection)) => format!("[{section} \"{}\"]", escaped(subsection)),
+        None => format!("[{section}]"),
+    };
+    format!("{heading}\n\t{name} = \"{}\"\n", escaped(value).replace('\n', "\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_back_by_git_whatever_is_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config");
+        for (key, value) in [
+            ("filter.lfs.smudge", ""),
+            ("core.fsmonitor", "false"),
+            ("remote.a.b\"c\\d.url", "/x y/\"q\" \\ # ;"),
+            ("remote.origin.proxy", "a\nb"),
+        ] {
+            std::fs::write(&file, entry(key, value)).unwrap();
+            let read = answer(elsewhere().arg("config").arg("-f").arg(&file).args(["--get", key])).unwrap();
+            assert_eq!(String::from_utf8(read).unwrap(), format!("{value}\n"), "{key}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Starts git, as the only place. It reads the user's repository, and writes nothing to it.
+//!
+//! A git hook, `git -c …`, an alias and some shells leave an environment (`GIT_DIR`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY` …) that
+//! says which repository is meant. So the repository is looked for and read with it ([`Repository`]). What is started elsewhere, below a
+//! [borrowed tree](super::borrowed_tree), starts without it ([`forget_repository`]): git would write the user's index there.
+
+use crate::error::{Error, Result};
+use crate::platform::tool;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Beginnings of git's variables that say how other machines are reached, and where git and its configuration are: cargo may fetch with them.
+/// Every other variable of git is about one repository, or about how git talks.
+const TRANSPORT: [&str; 11] = [
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_HTTP_",
+    "GIT_PROXY_",
+    "GIT_ASKPASS",
+    "GIT_TERMINAL_PROMPT",
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+];
+/// Beginnings of the keys that may stay in `GIT_CONFIG_KEY_N`, for the same reason. `core.worktree` and `core.hooksPath` may not.
+const TRANSPORT_KEYS: [&str; 7] =
+    ["url.", "http.", "credential.", "protocol.", "safe.", "core.sshcommand", "core.askpass"];
+
+/// The user's repository.
+#[derive(Debug)]
+pub(super) struct Repository {
+    directory: PathBuf,
+    /// The files that belong to it; a bare repository has none.
+    top: Option<PathBuf>,
+    /// The current directory, seen from the top.
+    pub(super) inside: PathBuf,
+    /// Whether the environment names it, or agrees with the current directory.
+    is_of_environment: bool,
+}
+
+impl Repository {
+    /// The repository that git's environment names, else the one around the current directory.
+    ///
+    /// # Errors
+    /// There is none, or git refuses to read it: its own words.
+    pub(super) fn find() -> Result<Self> {
+        match (Self::ask(true), Self::ask(false)) {
+            // A hook sets GIT_DIR alone, and git takes every current directory for the top then.
+            (Ok(named), Ok(around)) if named.directory == around.directory => {
+                Ok(Self { is_of_environment: true, ..around })
+            }
+            (Ok(named), _) => Ok(named),
+            (Err(_), Ok(around)) => Ok(around),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    fn ask(is_of_environment: bool) -> Result<Self> {
+        let ask = |word: &str| {
+            let mut git = reader(is_of_environment);
+            path(answer(git.args(["rev-parse", word]))?)
+        };
+        let directory = ask("--absolute-git-dir")?;
+        let top = ask("--show-toplevel").ok().filter(|top| !top.as_os_str().is_empty());
+        let inside = ask("--show-prefix").unwrap_or_default();
+        Ok(Self { directory, top, inside, is_of_environment })
+    }
+
+    /// What the sentences call it.
+    pub(super) fn name(&self) -> &Path {
+        self.top.as_deref().unwrap_or(&self.directory)
+    }
+
+    /// The directory of the files that belong to it.
+    pub(super) fn top(&self) -> Option<&Path> {
+        self.top.as_deref()
+    }
+
+    /// A command that reads this repository.
+    fn command(&self) -> Command {
+        let mut git = reader(self.is_of_environment);
+        git.arg("--git-dir").arg(&self.directory);
+        git
+    }
+
+    /// Standard output of a command that reads.
+    ///
+    /// # Errors
+    /// git fails: its own words.
+    pub(super) fn read(&self, words: &[&str]) -> Result<Vec<u8>> {
+        answer(self.command().args(words))
+    }
+
+    /// A file of the repository as `git rev-parse --git-path` finds it: in the environment, or below its directory.
+    ///
+    /// # Errors
+    /// git fails.
+    pub(super) fn file(&self, name: &str) -> Result<PathBuf> {
+        let file = path(self.read(&["rev-parse", "--git-path", name])?)?;
+        std::path::absolute(&file).map_err(|e| Error::file(file, "naming", e))
+    }
+
+    /// The places of its objects, those first that a push has brought and git has not accepted yet.
+    ///
+    /// # Errors
+    /// git fails.
+    pub(super) fn objects(&self) -> Result<Vec<PathBuf>> {
+        let own = self.file("objects")?;
+        let borrowed =
+            std::env::var_os("GIT_ALTERNATE_OBJECT_DIRECTORIES").filter(|_| self.is_of_environment);
+        let borrowed =
+            borrowed.iter().flat_map(std::env::split_paths).filter(|path| !path.as_os_str().is_empty());
+        let all = [own].into_iter().chain(borrowed);
+        all.map(|path| std::path::absolute(&path).map_err(|e| Error::file(path, "naming", e))).collect()
+    }
+
+    /// The commit of a revision.
+    ///
+    /// # Errors
+    /// There is no such revision: with what git says, and whether history was cut off.
+    pub(super) fn commit(&self, rev: &str) -> Result<String> {
+        let name = format!("{rev}^{{commit}}");
+        let mut git = self.command();
+        let output = run(git.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]))?;
+        if output.status.success() {
+            return Ok(text(&output.stdout));
+        }
+        let why = match text(&output.stderr) {
+            said if said.is_empty() => String::new(),
+            said => format!(": {said}"),
+        };
+        let is_shallow =
+            self.read(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|said| text(&said) == "true");
+        let cut = match is_shallow {
+            true => "; its history was cut off when it was cloned: `git fetch --unshallow` gets the rest",
+            false => "",
+        };
+        Err(Error::Usage(format!(
+            "{rev} is no revision of the git repository {}{why}{cut}",
+            self.name().display()
+        )))
+    }
+}
+
+/// git on the user's repository: it takes no lock, and asks for no password.
+fn reader(is_of_environment: bool) -> Command {
+    let mut git = tool::command("git");
+    if !is_of_environment {
+        forget_repository(&mut git);
+    }
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    git
+}
+
+/// git that knows of no repository but the one it is started in.
+pub(super) fn elsewhere() -> Command {
+    let mut git = tool::command("git");
+    forget_repository(&mut git);
+    git
+}
+
+/// Takes away what the environment says of a repository.
+pub(super) fn forget_repository(command: &mut Command) {
+    for (name, value) in changes(std::env::vars_os().collect()) {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
+/// What is removed from this environment, or set otherwise.
+fn changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString, Option<OsString>)> {
+    let begins = |name: &OsStr, beginnings: &[&str]| {
+        let name = name.as_bytes().to_ascii_lowercase();
+        beginnings.iter().any(|start| name.starts_with(start.to_ascii_lowercase().as_bytes()))
+    };
+    let of_git = environment.iter().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_"));
+    let mut changes: Vec<_> =
+        of_git.filter(|(name, _)| !begins(name, &TRANSPORT)).map(|(name, _)| (name.clone(), None)).collect();
+    let value =
+        |name: String| environment.iter().find(|(key, _)| *key == *name).map(|(_, value)| value.clone());
+    let kept = (0..).map_while(|at| {
+        Some((value(format!("GIT_CONFIG_KEY_{at}"))?, value(format!("GIT_CONFIG_VALUE_{at}"))?))
+    });
+    let kept: Vec<_> = kept.filter(|(key, _)| begins(key, &TRANSPORT_KEYS)).collect();
+    for (at, (key, value)) in kept.iter().enumerate() {
+        changes.push((format!("GIT_CONFIG_KEY_{at}").into(), Some(key.clone())));
+        changes.push((format!("GIT_CONFIG_VALUE_{at}").into(), Some(value.clone())));
+    }
+    if !kept.is_empty() {
+        changes.push(("GIT_CONFIG_COUNT".into(), Some(kept.len().to_string().into())));
+    }
+    changes
+}
+
+/// Standard output of git.
+///
+/// # Errors
+/// It cannot be started, or fails: its words, or its exit status if it has none.
+pub(super) fn answer(git: &mut Command) -> Result<Vec<u8>> {
+    let output = run(git)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let words: Vec<_> = git.get_args().map(|word| word.to_string_lossy()).collect();
+    let said = match text(&output.stderr) {
+        said if said.is_empty() => tool::failure(&output),
+        said => format!("({}): {said}", output.status),
+    };
+    Err(Error::Usage(format!("`git {}` failed {said}", words.join(" "))))
+}
+
+fn run(git: &mut Command) -> Result<Output> {
+    git.output().map_err(|e| Error::file("git", "starting", e))
+}
+
+/// What git said, without the end of its last line.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
+
+/// A path that git printed in a line of its own.
+fn path(mut bytes: Vec<u8>) -> Result<PathBuf> {
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    Ok(OsString::from_vec(bytes).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(variables: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
+        let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let text = |word: OsString| word.into_string().unwrap();
+        changes(environment).into_iter().map(|(name, value)| (text(name), value.map(text))).collect()
+    }
+
+    #[test]
+    fn what_says_which_repository_is_meant_is_forgotten_and_nothing_else() {
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+            "GIT_COMMON_DIR",
+            "GIT_QUARANTINE_PATH",
+            "GIT_CONFIG_PARAMETERS",
+            "GIT_CONFIG",
+            "GIT_NAMESPACE",
+            "GIT_PREFIX",
+            "GIT_TRACE",
+            "GIT_TEMPLATE_DIR",
+            "GIT_EXTERNAL_DIFF",
+            "GIT_NOT_YET_INVENTED",
+        ] {
+            assert_eq!(changed(&[(name, "x")]), [(name.to_owned(), None)], "{name}");
+        }
+        for name in ["RUSTFLAGS", "LD_PRELOAD", "CARGO", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GITHUB_SHA"]
+        {
+            assert_eq!(changed(&[(name, "x")]), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_token_for_cargo_stays_in_the_configuration_and_a_work_tree_does_not() {
+        let changed = changed(&[
+            ("GIT_CONFIG_COUNT", "2"),
+            ("GIT_CONFIG_KEY_0", "core.worktree"),
+            ("GIT_CONFIG_VALUE_0", "/"),
+            ("GIT_CONFIG_KEY_1", "url.https://token@host/.insteadOf"),
+            ("GIT_CONFIG_VALUE_1", "https://host/"),
+        ]);
+        let last =
+            |name: &str| changed.iter().rfind(|(key, _)| key == name).and_then(|(_, value)| value.as_deref());
+        assert_eq!(last("GIT_CONFIG_COUNT"), Some("1"));
+        assert_eq!(last("GIT_CONFIG_KEY_0"), Some("url.https://token@host/.insteadOf"));
+        assert_eq!(last("GIT_CONFIG_VALUE_0"), Some("https://host/"));
+        assert_eq!((last("GIT_CONFIG_KEY_1"), last("GIT_CONFIG_VALUE_1")), (None, None));
+    }
+}

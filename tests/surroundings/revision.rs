@@ -1,0 +1,300 @@
+//! Revisions are built from a repository of the user's, in which nothing changes, whatever hook or environment surrounds it.
+
+use crate::place::{Ended, Place, SYSCOST, files};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// No case has this id: both sides are built, and then nothing is measured.
+const NO_CASE: &str = "no/such/case";
+
+/// A repository with three revisions of a file, and something staged.
+struct Project<'a> {
+    place: &'a Place,
+    root: PathBuf,
+}
+
+impl<'a> Project<'a> {
+    fn new(place: &'a Place) -> Self {
+        let project = Self { place, root: place.path().join("project") };
+        std::fs::create_dir(&project.root).unwrap();
+        std::fs::create_dir(place.path().join("user")).unwrap();
+        // What cargo and a build script do, as far as git can be harmed by it.
+        place.script(
+            "cargo",
+            &format!(
+                "#!/bin/sh\ncat text >> '{0}'\nenv | grep ^GIT_ >> '{0}'\ngit status > /dev/null\ngit describe --tags >> '{0}' 2>&1\n\
+                 mkdir -p \"$CARGO_TARGET_DIR\"\n\
+                 echo '{{\"target\":{{\"kind\":[\"bench\"],\"name\":\"suite\"}},\"executable\":\"{SYSCOST}\"}}'\n",
+                project.built().display()
+            ),
+        );
+        project.git(&["init", "--quiet", "--initial-branch=main", "."]);
+        for text in ["one", "two", "three"] {
+            project.write(text);
+            project.git(&["add", "text"]);
+            project.git(&["commit", "--quiet", "-m", text]);
+            project.git(&["tag", text]);
+        }
+        project.write("staged");
+        project.git(&["add", "text"]);
+        project.write("worked on");
+        project
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.root.join("text"), format!("{text}\n")).unwrap();
+    }
+
+    /// What the stand-in for cargo saw.
+    fn built(&self) -> PathBuf {
+        self.place.path().join("built")
+    }
+
+    /// A program in the repository, of a user whose configuration is empty.
+    fn program(&self, program: &str) -> Command {
+        let mut command = self.place.program(program);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_bytes().starts_with(b"GIT_")) {
+            command.env_remove(name);
+        }
+        command.env_remove("CARGO_TARGET_DIR").env_remove("XDG_CONFIG_HOME");
+        command.env("CARGO", self.place.path().join("cargo")).env("HOME", self.place.path().join("user"));
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "a").env(format!("GIT_{role}_EMAIL"), "a@b");
+        }
+        command.current_dir(&self.root);
+        command
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        self.git_in(&self.root, words)
+    }
+
+    fn git_in(&self, directory: &Path, words: &[&str]) -> String {
+        let output = self.program("git").args(words).current_dir(directory).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Both sides are built, and no case is found.
+    fn compare(&self, environment: &[(&str, &str)]) -> Ended {
+        let mut command = self.program(SYSCOST);
+        command.args(["ab", "--a-rev", "one", "--b-rev", "two", NO_CASE]);
+        command.envs(environment.iter().copied());
+        self.place.end(command)
+    }
+
+    /// Whether these texts were built, each by a cargo that knows of no repository; and what cargo saw is forgotten.
+    fn has_built(&self, texts: &[&str]) {
+        let seen = std::fs::read_to_string(self.built()).unwrap_or_default();
+        let _ = std::fs::remove_file(self.built());
+        // A tag is what a build script hears of its commit.
+        let expected: String = texts.iter().map(|text| format!("{text}\n{text}\n")).collect();
+        let identity = |line: &&str| !line.starts_with("GIT_AUTHOR") && !line.starts_with("GIT_COMMITTER");
+        let seen: String = seen.lines().filter(identity).map(|line| format!("{line}\n")).collect();
+        assert_eq!(seen, expected);
+        let _ = std::fs::remove_dir_all(self.root.join("target"));
+    }
+
+    /// The bytes of every file, of the work and of git.
+    fn bytes(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let is_ours = |file: &PathBuf| !file.starts_with(self.root.join("target"));
+        let all = files(&self.root, "").into_iter().filter(is_ours);
+        all.map(|file| (file.clone(), std::fs::read(&file).unwrap())).collect()
+    }
+}
+
+fn git_is_missing() -> bool {
+    let is_missing = Command::new("git").arg("--version").output().is_err();
+    if is_missing {
+        println!("skipped: there is no git here");
+    }
+    is_missing
+}
+
+#[test]
+fn no_environment_of_git_lets_a_comparison_write_the_users_repository() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let path = |name: &str| project.root.join(name).display().to_string();
+    let (directory, top) = (path(".git"), path("."));
+    let (index, objects) = (path(".git/index"), path(".git/objects"));
+    let before = project.bytes();
+    for environment in [
+        &[][..],
+        &[("GIT_INDEX_FILE", &*index)],
+        &[("GIT_INDEX_FILE", ".git/index"), ("GIT_PREFIX", "")],
+        &[("GIT_DIR", ".git")],
+        &[("GIT_DIR", &directory), ("GIT_INDEX_FILE", &index)],
+        &[("GIT_DIR", &directory), ("GIT_WORK_TREE", &top)],
+        &[("GIT_OBJECT_DIRECTORY", &objects)],
+        &[("GIT_DIR", &directory), ("GIT_COMMON_DIR", &directory)],
+        &[("GIT_CONFIG_PARAMETERS", "'core.bare'='true'")],
+        &[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.worktree"), ("GIT_CONFIG_VALUE_0", &top)],
+    ] {
+        let ended = project.compare(environment);
+        ended.says(2, &["building one", "building two", NO_CASE]);
+        project.has_built(&["one", "two"]);
+        assert!(project.bytes() == before, "{environment:?} changed a file of the user's");
+    }
+    place.is_tidy();
+}
+
+#[test]
+fn a_commit_through_a_hook_that_compares_holds_what_was_staged_and_nothing_else() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let linked = place.path().join("linked");
+    project.git(&["worktree", "add", "--quiet", "-b", "work", linked.to_str().unwrap(), "one"]);
+    let hook = project.root.join(".git/hooks/pre-commit");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let made = place.script(
+        "hook",
+        &format!(
+            "#!/bin/sh\n'{SYSCOST}' gate --a-rev three --b-rev two {NO_CASE} > '{}' 2>&1\ntrue\n",
+            place.path().join("said").display()
+        ),
+    );
+    std::fs::rename(made, hook).unwrap();
+    for (root, change) in [(&linked, "linked"), (&project.root, "staged")] {
+        if *root == linked {
+            std::fs::write(root.join("text"), format!("{change}\n")).unwrap();
+            project.git_in(root, &["add", "text"]);
+        }
+        std::fs::write(root.join("text"), "not staged\n").unwrap();
+        project.git_in(root, &["commit", "--quiet", "-m", "by a hook"]);
+        let said = std::fs::read_to_string(place.path().join("said")).unwrap();
+        assert!(said.contains(NO_CASE), "{said}");
+        project.has_built(&["three", "two"]);
+        assert_eq!(project.git_in(root, &["show", "HEAD:text"]), change);
+        assert_eq!(project.git_in(root, &["show", "--format=", "--name-only", "HEAD"]), "text");
+        assert_eq!(project.git_in(root, &["status", "--porcelain", "--untracked-files=no"]), "M text");
+        let _ = std::fs::remove_dir_all(root.join("target"));
+    }
+    assert_eq!(project.git(&["worktree", "list"]).lines().count(), 2);
+    place.is_tidy();
+}
+
+#[test]
+fn a_hook_of_a_repository_without_files_sees_what_was_pushed_and_not_yet_accepted() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let bare = place.path().join("bare.git");
+    project.git(&["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    project.git(&["remote", "add", "origin", bare.to_str().unwrap()]);
+    project.git(&["commit", "--quiet", "-m", "pushed"]);
+    project.git(&["tag", "staged"]);
+    let hook = bare.join("hooks/update");
+    let said = place.path().join("said");
+    let text = |target: &str| {
+        let [program, said] = [SYSCOST, said.to_str().unwrap()];
+        format!(
+            "#!/bin/sh\n{target} '{program}' gate --a-rev $2 --b-rev $3 {NO_CASE} > '{said}' 2>&1\ntrue\n"
+        )
+    };
+    let push = |target: &str| {
+        std::fs::rename(place.script("hook", &text(target)), &hook).unwrap();
+        project.git(&["push", "--quiet", "--force", "origin", "main"]);
+        std::fs::read_to_string(&said).unwrap()
+    };
+    let words = push("");
+    assert!(words.contains("a repository without files") && words.contains("CARGO_TARGET_DIR"), "{words}");
+    project.git_in(&bare, &["update-ref", "refs/heads/main", "three"]);
+    project.git(&["commit", "--quiet", "--amend", "-m", "pushed again"]);
+    let target = place.path().join("target");
+    let words = push(&format!("CARGO_TARGET_DIR='{}'", target.display()));
+    assert!(words.contains(NO_CASE), "{words}");
+    let seen = std::fs::read_to_string(project.built()).unwrap();
+    assert!(seen.starts_with("three\nthree\nstaged\n"), "{seen}");
+    place.is_tidy();
+}
+
+#[test]
+fn no_hook_filter_monitor_or_template_of_the_user_runs_where_a_revision_is_built() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let ran = place.path().join("ran");
+    let deed = place.script("deed", &format!("#!/bin/sh\necho $0 $1 >> '{}'\nexit 1\n", ran.display()));
+    std::fs::write(project.root.join(".gitattributes"), "text filter=strict\n").unwrap();
+    project.git(&["add", ".gitattributes"]);
+    project.git(&["commit", "--quiet", "--amend", "-m", "four"]);
+    project.git(&["tag", "--force", "two"]);
+    for directory in ["hooks", "template/hooks"] {
+        std::fs::create_dir_all(place.path().join(directory)).unwrap();
+        for hook in ["post-checkout", "reference-transaction", "post-index-change", "fsmonitor-watchman"] {
+            std::fs::copy(&deed, place.path().join(directory).join(hook)).unwrap();
+        }
+    }
+    let path = |name: &str| place.path().join(name).display().to_string();
+    for scope in ["--global", "--local"] {
+        for (key, value) in [
+            ("core.hooksPath", path("hooks")),
+            ("core.fsmonitor", path("deed")),
+            ("init.templateDir", path("template")),
+            ("filter.strict.smudge", path("deed")),
+            ("filter.strict.clean", path("deed")),
+            ("filter.strict.process", path("deed")),
+            ("filter.strict.required", "true".into()),
+        ] {
+            project.git(&["config", scope, key, &value]);
+        }
+    }
+    let _ = std::fs::remove_file(&ran);
+    let note = "two: 1 files have the git filter `strict`, which is not run";
+    project.compare(&[]).says(2, &[note, "building two", NO_CASE]);
+    assert_eq!(std::fs::read_to_string(&ran).unwrap_or_default(), "");
+    place.is_tidy();
+}
+
+#[test]
+fn a_revision_that_cannot_be_had_is_refused_with_what_git_says() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let ask = |root: &Path, revision: &str| {
+        let mut command = project.program(SYSCOST);
+        command.args(["ab", "--a-rev", revision, "--b-rev", "HEAD", NO_CASE]).current_dir(root);
+        place.end(command)
+    };
+    let unknown = ask(&project.root, "no-such-revision");
+    unknown.refuses(&["no-such-revision is no revision of the git repository", "project"]);
+    assert!(!unknown.error.contains("cut off"), "{unknown:?}");
+    ask(place.path(), "HEAD").refuses(&["not a git repository"]);
+    let shallow = place.path().join("shallow");
+    let from = format!("file://{}", project.root.display());
+    project.git(&["clone", "--quiet", "--depth=1", &from, shallow.to_str().unwrap()]);
+    ask(&shallow, "HEAD~1").refuses(&[
+        "HEAD~1 is no revision",
+        "history was cut off",
+        "git fetch --unshallow",
+    ]);
+    let mut same = project.program(SYSCOST);
+    same.args(["ab", "--a-rev", "HEAD", "--b-wrap", "env", NO_CASE]).current_dir(&shallow);
+    place.end(same).says(2, &["building HEAD", NO_CASE]);
+    let sub = project.root.join("new");
+    std::fs::create_dir(&sub).unwrap();
+    ask(&sub, "two").says(2, &["two has no directory new/"]);
+    if nix::unistd::geteuid().is_root() {
+        let other = Some(nix::unistd::Uid::from_raw(12345));
+        for path in [&project.root, &project.root.join(".git")] {
+            nix::unistd::chown(path, other, None).unwrap();
+        }
+        ask(&project.root, "one").refuses(&["dubious ownership", "safe.directory"]);
+    }
+    place.is_tidy();
+}
