@@ -55,35 +55,42 @@ impl Archive {
         Ok(files.concat())
     }
 
-    /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of the
-    /// file, or of all records of the session.
+    /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of all records of the
+    /// session, or of the file.
     pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
-        match self.session(asked)? {
-            Some(session) => Ok(session.head),
-            None => read_any_head(&self.place(asked)?),
+        match self.find(asked)? {
+            Found::File(file) => read_any_head(&file),
+            Found::Session(name, files) => Ok(joined(&name, &files)?.head),
         }
     }
 
     /// Like [`Archive::head`], with the runs.
     pub(super) fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
-        match self.session(asked)? {
-            Some(session) => Ok(session),
-            None => read_any(&self.place(asked)?),
+        match self.find(asked)? {
+            Found::File(file) => read_any(&file),
+            Found::Session(name, files) => joined(&name, &files),
         }
     }
 
-    /// The records that `syscost record --session` made under this name, as one; `None` if there is none, or if the name
-    /// is one of a record, a baseline, a run or a file of its own.
-    fn session(&self, asked: &OsStr) -> Result<Option<Bundle>> {
-        let Some(name) = asked.to_str() else { return Ok(None) };
-        let files = self.store().session_files(name)?;
-        if files.is_empty() || find(asked, &self.kept()?).is_some() {
-            return Ok(None);
+    /// Where a name or a path leads. What is kept comes before a file of the current directory, which is told of then.
+    fn find(&self, asked: &OsStr) -> Result<Found> {
+        let kept = self.kept()?;
+        let found = match named(asked, &kept) {
+            Some(file) => Some(Found::File(file)),
+            None => self.session(asked)?,
+        };
+        if let Some(found) = found {
+            tell_of_file(asked, "what is kept under this name");
+            return Ok(found);
         }
-        let bundles = files.iter().map(|(_, file)| read_any(file)).collect::<Result<Vec<_>>>()?;
-        let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
-        let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-        Bundle::of(name, created, records).map(Some)
+        at_path(asked).map(Found::File).ok_or_else(|| self.nowhere(asked, &kept))
+    }
+
+    /// The records that `syscost record --session` made under this name; `None` if there is none.
+    fn session(&self, asked: &OsStr) -> Result<Option<Found>> {
+        let Some(name) = asked.to_str() else { return Ok(None) };
+        let files: Vec<_> = self.store().session_files(name)?.into_iter().map(|(_, file)| file).collect();
+        Ok((!files.is_empty()).then(|| Found::Session(name.to_owned(), files)))
     }
 
     /// The files of all records, baselines and runs, in this order.
@@ -96,19 +103,29 @@ impl Archive {
         read_any(&self.newest_file()?)
     }
 
-    /// The file that [`Archive::head`] reads.
-    fn place(&self, asked: &OsStr) -> Result<PathBuf> {
-        let kept = self.kept()?;
-        find(asked, &kept).ok_or_else(|| self.nowhere(asked, &kept))
-    }
-
     /// The run of this name or in this file; without either the newest.
     pub(super) fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
             None => self.newest_file()?,
-            Some(asked) => find(asked, &self.files()?).ok_or_else(|| self.unknown(asked))?,
+            Some(asked) => self.run_file(asked)?,
         };
         Store::load(&file)
+    }
+
+    fn run_file(&self, asked: &OsStr) -> Result<PathBuf> {
+        if let Some(run) = named(asked, &self.files()?) {
+            tell_of_file(asked, "the run of this name");
+            return Ok(run);
+        }
+        let file = at_path(asked).ok_or_else(|| self.unknown(asked))?;
+        if named(asked, &self.kept()?).is_some() || self.session(asked)?.is_some() {
+            page::warn(&format!(
+                "{0}: the file of this directory is taken. A record is kept under this name, too, but one run is needed here: \
+                 `syscost baseline show {0}` names its runs",
+                asked.to_string_lossy()
+            ));
+        }
+        Ok(file)
     }
 
     /// The file of the run that began last. One that is yet to begin hides what was measured since the clock was set back.
@@ -117,8 +134,8 @@ impl Archive {
         let run = file.file_stem().unwrap_or_default().to_string_lossy();
         if *run > *format!("{}~", utc(now())) {
             page::warn(&format!(
-                "the newest run, {run}, began later than now: the clock was set back, and a run made since is not taken for \
-                 the newest; name the one that is meant, `syscost runs` lists them"
+                "the newest run, {run}, began later than now: the clock was set back, or that run is of a machine whose clock is ahead. A run \
+                 made since is not taken for the newest: name the one that is meant, `syscost runs` lists them"
             ));
         }
         Ok(file)
@@ -177,10 +194,40 @@ impl Archive {
     }
 }
 
-/// The first of these files whose name without its suffix is this, else the file at this path.
-fn find(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
-    let named = kept.iter().find(|file| file.file_stem() == Some(asked)).cloned();
-    named.or_else(|| Path::new(asked).exists().then(|| PathBuf::from(asked)))
+/// Where a name or a path leads.
+enum Found {
+    /// A record, a baseline, a run, or any file.
+    File(PathBuf),
+    /// The name of a session, and the files of its records.
+    Session(String, Vec<PathBuf>),
+}
+
+/// All records of a session as one.
+fn joined(name: &str, files: &[PathBuf]) -> Result<Bundle> {
+    let bundles = files.iter().map(|file| read_any(file)).collect::<Result<Vec<_>>>()?;
+    let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
+    let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
+    Bundle::of(name, created, records)
+}
+
+/// The first of these files whose name without its suffix is this.
+fn named(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
+    kept.iter().find(|file| file.file_stem() == Some(asked)).cloned()
+}
+
+/// The file at this path.
+fn at_path(asked: &OsStr) -> Option<PathBuf> {
+    Path::new(asked).exists().then(|| PathBuf::from(asked))
+}
+
+/// Says that a file of the current directory has the name of what is taken in its place.
+pub(super) fn tell_of_file(name: &OsStr, taken: &str) {
+    if at_path(name).is_some() {
+        page::warn(&format!(
+            "{0}: {taken} is taken, and not the file of this directory, which ./{0} names",
+            name.to_string_lossy()
+        ));
+    }
 }
 
 #[cfg(test)]
@@ -226,6 +273,25 @@ mod tests {
         assert_eq!(tool(OsStr::new("20261120T134405-1")), "run");
         assert_eq!(archive.head(file.as_os_str()).unwrap().name, "carried");
         assert_eq!(archive.bundle(OsStr::new("main")).unwrap().records.len(), 1);
+    }
+
+    #[test]
+    fn a_name_that_is_kept_comes_before_a_file_of_the_current_directory() {
+        let (home, archive) = home();
+        let file = home.path().join("carried.json");
+        std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
+        let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
+        record.run = "x".into();
+        archive.store().save_new(&Bundle::of("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
+        // The tests run in a directory that has such a file.
+        assert!(Path::new("Cargo.toml").is_file());
+        assert!(
+            matches!(archive.find(OsStr::new("Cargo.toml")).unwrap(), Found::Session(name, _) if name == "Cargo.toml")
+        );
+        assert!(
+            matches!(archive.find(OsStr::new("./Cargo.toml")).unwrap(), Found::File(file) if file == *"./Cargo.toml")
+        );
+        assert!(matches!(archive.find(file.as_os_str()).unwrap(), Found::File(found) if found == file));
     }
 
     #[test]

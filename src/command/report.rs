@@ -7,7 +7,7 @@ mod pattern;
 
 pub(super) use html::{findings, manuals};
 
-use super::archive::Archive;
+use super::archive::{Archive, tell_of_file};
 use super::flag::{Beside, Column, Format, Home};
 use super::page::{self, Tone};
 use crate::driver::{add_missing_curves, headlines, layout, nearest, program};
@@ -191,7 +191,10 @@ impl<'a> Asked<'a> {
         // A file of that name in the current directory is a file only with its path.
         let named = first.and_then(OsStr::to_str).filter(|word| find(word).is_some());
         match (named, second) {
-            (Some(group), run) => Ok(Self { run, group: Some(group) }),
+            (Some(group), run) => {
+                tell_of_file(OsStr::new(group), "the group of this name");
+                Ok(Self { run, group: Some(group) })
+            }
             (None, Some(second)) => Err(Error::Usage(format!(
                 "{}: a second run goes with the name of a group or with `report displacement` only",
                 second.to_string_lossy()

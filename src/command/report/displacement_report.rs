@@ -1,7 +1,7 @@
 //! `syscost report displacement`: the tables and figures of Woodside, Courtois and Schramm (1997), with a run's values
 //! beside the published ones.
 
-use super::super::archive::Archive;
+use super::super::archive::{Archive, tell_of_file};
 use super::super::flag::Format;
 use super::super::page;
 use super::{Args, draw, put, title};
@@ -14,12 +14,13 @@ use crate::render::table::Layout;
 use crate::study::paper::{GROUP, Paper, figures};
 use std::process::ExitCode;
 
-/// Whether these tables are asked for, and not a run or file that is called `displacement`.
+/// Whether these tables are asked for. A file of that name is a file only with its path, as with every group.
 pub(super) fn is_asked(args: &Args) -> bool {
-    args.run.as_ref().is_some_and(|run| run == GROUP) && !std::path::Path::new(GROUP).exists()
+    args.run.as_ref().is_some_and(|run| run == GROUP)
 }
 
 pub(super) fn report(args: &Args) -> Result<ExitCode> {
+    tell_of_file(GROUP.as_ref(), "the group of this name");
     let archive = Archive::of(&args.home);
     let record = match &args.of {
         Some(of) => archive.record(Some(of))?,
