@@ -146,13 +146,13 @@ impl Repository {
     }
 }
 
-/// git on the user's repository: it takes no lock, and asks for no password.
+/// git on the user's repository: it takes no lock, fetches nothing that a partial clone lacks, and asks for no password.
 fn reader(is_of_environment: bool) -> Command {
     let mut git = tool::command("git");
     if !is_of_environment {
         forget_repository(&mut git);
     }
-    git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1").env("GIT_TERMINAL_PROMPT", "0");
     git
 }
 

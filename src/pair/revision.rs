@@ -93,14 +93,15 @@ fn target(repository: &Repository) -> Result<PathBuf> {
 
 /// Builds the benches; their names and executables.
 fn compile(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut cargo = Command::new(&program);
     cargo.args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);
     git::forget_repository(&mut cargo);
     if let Some(bench) = bench {
         cargo.args(["--bench", bench]);
     }
     let output = cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|e| Error::file("cargo", "starting", e))?;
+    let output = output.map_err(|e| Error::file(program, "starting", e))?;
     if !output.status.success() {
         return Err(Error::Usage(format!("the revision does not build ({}): see above", output.status)));
     }

@@ -26,7 +26,7 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
             rows("veth", counted, ON_WIRE, published)
         }
         Err(error) => {
-            vec![Finding::not_judged("veth", format!("{error}: the pair of interfaces takes root and `ip`"))]
+            vec![Finding::not_judged("veth", format!("no pair of interfaces: {error}"))]
         }
     };
     findings.extend(loopback(setting)?);
