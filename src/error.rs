@@ -32,7 +32,7 @@ pub enum Error {
         remedy: String,
     },
     /// The kernel refused a system call.
-    #[error("{call}: {cause}")]
+    #[error("{call}: {cause}{}", remedy(cause))]
     Kernel {
         /// The call and its purpose.
         call: String,
@@ -106,15 +106,25 @@ const BROKEN: [(Errno, &str); 3] = [
     (Errno::ENODEV, "; its device is gone (`dmesg` tells): name a directory on another"),
 ];
 
+/// Limits that the number of an error names beyond doubt, whatever was called.
+const LIMITS: [(Errno, &str); 2] = [
+    (Errno::EMFILE, "; this process may open no more files: raise `ulimit -n`"),
+    (Errno::ENFILE, "; the whole machine may open no more files: raise /proc/sys/fs/file-max"),
+];
+
 fn broken(cause: &std::io::Error) -> Option<&'static str> {
+    found(cause, &BROKEN)
+}
+
+fn found(cause: &std::io::Error, table: &[(Errno, &'static str)]) -> Option<&'static str> {
     // What another crate has wrapped keeps the number in its text alone.
     let wrapped = |errno: Errno| cause.to_string().contains(&format!("(os error {})", errno as i32));
     let is = |errno: Errno| cause.raw_os_error().map_or_else(|| wrapped(errno), |raw| raw == errno as i32);
-    BROKEN.into_iter().find(|(errno, _)| is(*errno)).map(|(_, remedy)| remedy)
+    table.iter().find(|(errno, _)| is(*errno)).map(|(_, remedy)| *remedy)
 }
 
 fn remedy(cause: &std::io::Error) -> &'static str {
-    broken(cause).unwrap_or_default()
+    broken(cause).or_else(|| found(cause, &LIMITS)).unwrap_or_default()
 }
 
 impl Kind {
@@ -213,6 +223,10 @@ mod tests {
         for (error, words) in [(plain, "remount it"), (wrapped, "is broken or gone")] {
             assert!(error.is_of_a_device() && error.to_string().contains(words), "{error}");
         }
+        let limited = Error::refused("pipe", Errno::EMFILE).to_string();
+        assert!(limited.contains("raise `ulimit -n`"), "{limited}");
+        let other = Error::refused("pipe", Errno::EFAULT).to_string();
+        assert!(!other.contains("ulimit"), "{other}");
         let full = Error::file("/x", "writing", Errno::ENOSPC.into());
         assert!(!full.is_of_a_device() && full.to_string().ends_with("(os error 28)"), "{full}");
     }

@@ -12,6 +12,7 @@ pub mod evictable;
 pub mod fault_count;
 pub mod in_flight;
 pub mod io_priority;
+pub mod io_uring_refusal;
 pub mod ipc;
 pub mod kernel_call;
 pub mod message_size;

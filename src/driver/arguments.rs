@@ -2,6 +2,7 @@
 //! (which cases, how many samples, which baseline) are read here, with the same names and the same meaning.
 
 mod help_text;
+mod test_harness;
 
 use crate::error::{Error, Result};
 use clap::error::ErrorKind;
@@ -33,6 +34,8 @@ pub struct Arguments {
     pub exact: bool,
     /// `--ignored`, which selects no case, since none is ever marked so.
     pub none: bool,
+    /// `--skip`: no case whose id contains one of these texts, or with `exact` is one of them.
+    pub skip: Vec<String>,
     /// `--sample-size`.
     pub samples: Option<usize>,
     /// Sum of `--warm-up-time` and `--measurement-time`, seconds; 0 if neither is given.
@@ -53,14 +56,14 @@ pub struct Arguments {
     pub bencher: bool,
     /// `--all`: every table at the end of a whole run, and not one screen.
     pub all: bool,
-    /// The whole command line, to hand on.
+    /// The command line as Criterion knows it, to hand on.
     pub raw: Vec<OsString>,
 }
 
 /// Options of Criterion that take one of these words.
 const WORDS: [(&str, &[&str]); 4] = [
     ("color", &["auto", "always", "never"]),
-    ("format", &["pretty", "terse"]),
+    ("format", test_harness::FORMATS),
     ("output-format", &["criterion", "bencher"]),
     ("plotting-backend", &["gnuplot", "plotters"]),
 ];
@@ -114,6 +117,7 @@ impl Arguments {
             filter: text("FILTER"),
             exact: matches.get_flag("exact"),
             none: matches.get_flag("ignored"),
+            skip: matches.get_many::<String>("skip").into_iter().flatten().cloned().collect(),
             samples: matches.get_one::<usize>("sample-size").copied(),
             measurement_seconds: matches.get_one::<f64>("measurement-time").copied(),
             asked_seconds: ["warm-up-time", "measurement-time"]
@@ -127,8 +131,7 @@ impl Arguments {
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
             all: matches.get_flag("all"),
-            // Criterion does not know it.
-            raw: without(raw, "--all"),
+            raw: test_harness::for_criterion(raw),
         })
     }
 
@@ -174,7 +177,7 @@ impl Arguments {
     /// # Errors
     /// The filter is not a regular expression.
     pub fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
-        let (exact, none) = (self.exact, self.none);
+        let (exact, none, skip) = (self.exact, self.none, self.skip.clone());
         let filter = self.filter.clone();
         let pattern = filter.as_ref().filter(|_| !exact).map(|f| regex::Regex::new(f)).transpose();
         let pattern = pattern.map_err(|e| {
@@ -182,20 +185,16 @@ impl Arguments {
                 "the filter is not a regular expression: {e}; `--exact ID` takes an id as it is"
             ))
         })?;
+        let is_skipped = move |id: &str| {
+            skip.iter().any(|text| if exact { id == text } else { id.contains(text.as_str()) })
+        };
         Ok(move |id: &str| match (&pattern, &filter) {
-            _ if none => false,
+            _ if none || is_skipped(id) => false,
             (Some(pattern), _) => pattern.is_match(id),
             (None, Some(filter)) => id == filter,
             (None, None) => true,
         })
     }
-}
-
-/// The words without this flag; behind `--` there are no flags.
-fn without(raw: Vec<OsString>, flag: &str) -> Vec<OsString> {
-    let flags = raw.iter().position(|word| word == "--").unwrap_or(raw.len());
-    let kept = raw.into_iter().enumerate().filter(|(at, word)| *at >= flags || word != flag);
-    kept.map(|(_, word)| word).collect()
 }
 
 fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
@@ -272,7 +271,9 @@ fn command() -> Command {
         )
         .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(between(least, most))))
         .args(FLAGS.map(flag))
-        .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test", "quiet"].map(flag))
+        .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test"].map(flag))
+        .args(test_harness::arguments())
+        .arg(flag("quiet").short('q'))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))
         .arg(value("baseline").short('b'))
@@ -280,6 +281,8 @@ fn command() -> Command {
         .arg(value("load-baseline").requires("baseline"))
         .arg(value("sample-size").value_parser(at_least(10)))
         .arg(value("nresamples").value_parser(at_least(1)))
+        .mut_arg("color", |color| color.short('c'))
+        .mut_arg("noplot", |noplot| noplot.short('n'))
         .mut_args(described)
 }
 
@@ -383,8 +386,33 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_option_is_refused_in_a_sentence() {
-        let error = Arguments::parse(vec!["--bogus".into()]).expect_err("unknown").to_string();
-        assert!(error.contains("--bogus") && !error.contains("tip:"), "{error}");
+    fn flags_of_other_harnesses_are_accepted() {
+        for line in [
+            "--bench --test-threads=1 -q --format json -Z unstable-options --report-time",
+            "--test-threads 1 --nocapture --no-capture --show-output --shuffle --logfile x",
+            "--list --format terse --ignored",
+            "call/u64/3 --exact --nocapture --include-ignored",
+            "-n -c never --bench",
+        ] {
+            parsed(line);
+        }
+        assert_eq!(parsed("--bench -q --format json x").for_measuring(), ["--bench", "x"]);
+        let matches = parsed("--skip u64/3 --skip f64").matcher().expect("texts");
+        assert_eq!(["call/u64/3", "call/f64/1", "call/u64/4"].map(matches), [false, false, true]);
+        let matches = parsed("--skip u64 --exact --skip call/u64/3").matcher().expect("texts");
+        assert_eq!(["call/u64/3", "call/u64/4"].map(matches), [false, true]);
+    }
+
+    #[test]
+    fn a_word_that_is_refused_is_named() {
+        for line in
+            ["--bogus", "--bench -X", "x y", "--sample-size=2", "--color=x", "--skip", "--test-threads"]
+        {
+            let words: Vec<OsString> = line.split_ascii_whitespace().map(OsString::from).collect();
+            let error = Arguments::parse(words).expect_err("wrong").to_string();
+            let last = line.split_ascii_whitespace().last().expect("a word");
+            let named = last.split('=').next().expect("a word");
+            assert!(error.contains(named) && !error.contains("tip:"), "{line}: {error}");
+        }
     }
 }

@@ -21,7 +21,8 @@ pub(super) struct FirstScreen {
 impl FirstScreen {
     /// For a run over several groups that nobody has chosen; `None` where tables are asked for.
     pub(super) fn of(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
-        let chosen = arguments.filter.is_some() || arguments.all || options.against.is_some();
+        let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
+        let chosen = is_part || arguments.all || options.against.is_some();
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
             let groups = planned.iter().map(|planned| planned.group);

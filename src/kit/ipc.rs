@@ -67,7 +67,7 @@ impl Bytes {
     /// # Errors
     /// The kernel refuses it: too many open files.
     pub fn pipe() -> Result<Self> {
-        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
+        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe", e))?;
         Ok(Self { read, write })
     }
 

@@ -136,7 +136,7 @@ impl Exclusion {
 
     /// A duplicate for the guard, which outlives this process.
     fn duplicate(&self) -> Result<Option<std::os::fd::OwnedFd>> {
-        let refused = |cause| Error::Kernel { call: "dup of a socket (raise `ulimit -n`)".into(), cause };
+        let refused = |cause| Error::Kernel { call: "dup of a socket".into(), cause };
         self.0.as_ref().map(|name| name.try_clone().map(Into::into).map_err(refused)).transpose()
     }
 }

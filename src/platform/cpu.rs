@@ -2,8 +2,10 @@
 
 mod branch_predictor;
 pub mod cpu_list;
+mod lost_cpu;
 
 pub use branch_predictor::forget_branches;
+pub use lost_cpu::{why_lost, why_partner_lost};
 
 use super::signal;
 use super::socket_handle::{is_taken, take_name};
@@ -103,8 +105,8 @@ pub(super) fn refusal(cpu: usize, errno: Errno, doing: impl FnOnce() -> String) 
 /// A sentence on a CPU that this process was given and has lost.
 pub fn gone(cpu: usize) -> String {
     format!(
-        "CPU {cpu} was taken away in the middle of the run: it went offline, or out of the control group's cpuset.cpus; \
-         run again when /sys/devices/system/cpu/online has it and nothing changes it"
+        "CPU {cpu} was taken away in the middle of the run: {}; run again when it can be had and nothing changes that",
+        why_lost(cpu)
     )
 }
 
@@ -137,35 +139,6 @@ fn not_kept(cpu: usize, allowed: &[usize], seen: Option<usize>) -> String {
     format!(
         "CPU {cpu} was asked for, sched_getaffinity answered {list}{ran}: this kernel does not keep a thread on its CPU"
     )
-}
-
-/// What is seen now of a thread that was kept on this CPU and ran elsewhere, as the end of a sentence.
-pub fn seen_of_thread(allowed: &[usize], cpu: usize) -> String {
-    match offline().contains(&cpu) {
-        true => seen_of_task(cpu),
-        false if allowed == [cpu] => {
-            "its affinity is still that CPU alone, so that this kernel does not keep a thread on its CPU"
-                .into()
-        }
-        false => {
-            format!(
-                "its affinity is {} now, as another program or the kernel has set it",
-                cpu_list::format(allowed)
-            )
-        }
-    }
-}
-
-/// The same of a task whose affinity is not known.
-pub fn seen_of_task(cpu: usize) -> String {
-    match offline().contains(&cpu) {
-        true => format!("CPU {cpu} is offline now"),
-        false => {
-            format!(
-                "CPU {cpu} is online: another program set its affinity, or this kernel does not keep a task on its CPU"
-            )
-        }
-    }
 }
 
 /// Whether this thread is still kept on this CPU: when a CPU goes offline the kernel lets its tasks run anywhere, and does
@@ -292,8 +265,6 @@ mod tests {
             "{told}"
         );
         assert!(not_kept(1, &[1], Some(0)).contains("answered 1 and sched_getcpu answered CPU 0"));
-        assert!(seen_of_thread(&[1], 1).contains("still that CPU alone"));
-        assert!(seen_of_thread(&[0, 2], 1).contains("its affinity is 0,2 now"));
     }
 
     #[test]

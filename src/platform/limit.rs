@@ -3,6 +3,7 @@
 use super::control_group::{Group, Version, own_upwards};
 use super::kernel_files::{KernelFiles, meminfo_bytes};
 use nix::sys::resource::{Resource, getrlimit};
+use nix::unistd::geteuid;
 
 /// A controller of control groups, and the files of each version that hold its limit and its use.
 struct Controller {
@@ -47,19 +48,36 @@ pub fn no_task(doing: &str, cause: std::io::Error) -> String {
     format!("{doing}: {cause}; {}", limits_of_tasks())
 }
 
-fn limits_of_tasks() -> String {
+/// The limits on tasks that are in force for this thread.
+pub fn limits_of_tasks() -> String {
     let group = nearest(&KernelFiles::live(), &TASKS).map(|limited| {
         let Limited { group, most, now } = limited;
         format!("the control group {group} may have {most} tasks and has {now} (pids.max): raise it")
     });
     let mut sentences = Vec::from_iter(group);
     match getrlimit(Resource::RLIMIT_NPROC) {
-        Ok((limit, _)) if limit != libc::RLIM_INFINITY => {
+        // The kernel asks root for no such limit.
+        Ok((limit, _)) if limit != libc::RLIM_INFINITY && !geteuid().is_root() => {
             sentences.push(format!("this user may have {limit} tasks (RLIMIT_NPROC, `ulimit -u`)"));
         }
         _ => {}
     }
+    sentences.extend(deadline_class());
+    if sentences.is_empty() {
+        return "no limit of the user or of the control group is in force: look at kernel.threads-max and kernel.pid_max".into();
+    }
     sentences.join("; ")
+}
+
+/// A thread of the deadline class may start no other (sched(7)), and is refused as if there were too many.
+fn deadline_class() -> Option<String> {
+    const DEADLINE: &str = "6";
+    let stat = KernelFiles::live().text("proc/thread-self/stat")?;
+    // The 41st field, and so the 39th behind the name, is the class (proc_pid_stat(5)).
+    let class = stat.rsplit_once(')')?.1.split_whitespace().nth(38)?;
+    (class == DEADLINE).then(|| {
+        "this thread is of the deadline class, which may start no other: run it without `chrt -d`".into()
+    })
 }
 
 /// A sentence for a mapping of `bytes` that was refused with `ENOMEM`.

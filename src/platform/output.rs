@@ -68,7 +68,7 @@ pub const NAME: &str = "the standard output";
 /// # Errors
 /// The kernel refuses another descriptor.
 pub fn take_streams() -> Result<[File; 2]> {
-    let refused = |e| Error::refused("dup of the standard streams (raise `ulimit -n`)", e);
+    let refused = |e| Error::refused("dup of the standard streams", e);
     let ours = |stream: BorrowedFd<'_>| -> Result<File> {
         let file = stream.try_clone_to_owned();
         Ok(file.map_err(|cause| Error::Kernel { call: "dup of a standard stream".into(), cause })?.into())
@@ -105,7 +105,7 @@ impl Silence {
     /// The kernel refuses another descriptor.
     pub fn for_now() -> Result<Self> {
         let keep = || memfd_create(c"criterion-said", MFdFlags::MFD_CLOEXEC).map(File::from);
-        let refused = |e| Error::refused("memfd_create (raise `ulimit -n`)", e);
+        let refused = |e| Error::refused("memfd_create", e);
         let kept = [keep().map_err(refused)?, keep().map_err(refused)?];
         let mut silence = Self::redirected([&kept[0], &kept[1]])?;
         silence.kept = Some(kept);
@@ -113,7 +113,7 @@ impl Silence {
     }
 
     fn redirected([output, error]: [&File; 2]) -> Result<Self> {
-        let refused = |e| Error::refused("dup of the standard streams (raise `ulimit -n`)", e);
+        let refused = |e| Error::refused("dup of the standard streams", e);
         flush();
         let before = [dup(std::io::stdout()).map_err(refused)?, dup(std::io::stderr()).map_err(refused)?];
         dup2_stdout(output).map_err(refused)?;

@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 use super::cpu;
+use super::limit;
 use super::process::{PANIC_CODE, die_with_parent};
 use super::shared::Words;
 use crate::error::{Error, Result};
@@ -237,8 +238,16 @@ fn process(
 }
 
 fn refused_fork(errno: nix::errno::Errno) -> Error {
-    let limits = "fork of a partner (`ulimit -u`, pids.max of the control group)";
-    Error::refused(limits, errno)
+    no_task("fork of a partner", errno.into())
+}
+
+/// Only EAGAIN is the answer of a limit.
+fn no_task(call: &str, cause: std::io::Error) -> Error {
+    let call = match cause.kind() {
+        std::io::ErrorKind::WouldBlock => format!("{call} ({})", limit::limits_of_tasks()),
+        _ => call.into(),
+    };
+    Error::Kernel { call, cause }
 }
 
 fn thread(
@@ -259,11 +268,7 @@ fn thread(
         state[STATE].value.store(READY, SeqCst);
         while state[STOP].value.load(SeqCst) == 0 && step() >= 0 {}
     };
-    let refused = |cause| Error::Kernel {
-        call: "clone of a partner thread (`ulimit -u`, pids.max of the control group)".into(),
-        cause,
-    };
-    let thread = builder.spawn(life).map_err(refused)?;
+    let thread = builder.spawn(life).map_err(|cause| no_task("clone of a partner thread", cause))?;
     let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
     Ok(((getpid(), tid), thread))
 }

@@ -9,6 +9,7 @@
 //!   mapping. The scale in it changes only when the clock source does, so its sequence lock is not taken.
 #![allow(unsafe_code)]
 
+use super::kernel_files::KernelFiles;
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::Read;
@@ -54,15 +55,34 @@ impl Event {
     /// Why it cannot be counted here, by the kernel's refusal.
     pub fn why_not(&self, error: &Error) -> String {
         let name = self.name;
-        match self.hardware {
-            true => format!(
-                "{name} is counted by the processor's PMU, which this machine does not offer ({error}); \
+        let errno = match error {
+            Error::Kernel { cause, .. } => cause.raw_os_error().unwrap_or(0),
+            _ => 0,
+        };
+        match errno {
+            libc::EACCES | libc::EPERM => {
+                format!("{name} may not be counted here ({error}): {}", permission())
+            }
+            libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP if self.hardware => format!(
+                "{name} is counted by the processor's PMU, which the kernel does not offer here ({error}); \
                  page-faults and context-switches are counted by the kernel and work everywhere"
             ),
-            false => format!(
-                "{name} is counted by the kernel, which refuses it here ({error}): lower \
-                 /proc/sys/kernel/perf_event_paranoid, or leave the sandbox that forbids it"
-            ),
+            _ => format!("{name} cannot be counted here ({error})"),
+        }
+    }
+}
+
+/// What may forbid an event, as far as it can be seen.
+fn permission() -> String {
+    const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
+    match KernelFiles::live().number::<i64>(PARANOID) {
+        // Up to 2 a user may count what happens in his own processes.
+        Some(level) if level > 2 => format!("/{PARANOID} is {level}: 2 allows it"),
+        Some(level) => {
+            format!("/{PARANOID} is {level}, which allows it: a sandbox's filter of system calls denies it")
+        }
+        None => {
+            format!("/{PARANOID} cannot be read: this kernel has no perf events, or a sandbox hides them")
         }
     }
 }

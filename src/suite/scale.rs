@@ -157,7 +157,7 @@ fn getppid(_: &Place, _: usize) -> Result<Work> {
 }
 
 fn pipe(_: &Place, _: usize) -> Result<Work> {
-    let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (`ulimit -n`)", e))?;
+    let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe", e))?;
     Ok(Box::new(move |n| {
         let lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
         // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.

@@ -189,7 +189,7 @@ fn files() -> Vec<Case> {
 
 fn pipe() -> Case {
     let turns = set_up(|_| {
-        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe (raise `ulimit -n`)", e))?;
+        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe", e))?;
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = [1; 2];
             let ticks = clock.time(|| {

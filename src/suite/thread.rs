@@ -254,7 +254,7 @@ fn took_part(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<
         return Err(Error::Disturbed(format!(
             "the pool's thread was kept on CPU {cpu} and runs on CPU {}; {}",
             after.cpu,
-            cpu::seen_of_task(cpu)
+            cpu::why_partner_lost(cpu)
         )));
     }
     let switches = after.switches - before.switches;

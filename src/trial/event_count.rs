@@ -103,8 +103,16 @@ mod tests {
     #[test]
     fn an_event_that_is_not_there_has_a_sentence() {
         let cycles = Event::named("cpu-cycles").expect("in the table");
-        if let Err(error) = Count::open(cycles, &[]) {
-            assert!(cycles.why_not(&error).contains("PMU"));
+        for (errno, words) in [
+            (libc::ENOENT, "processor's PMU"),
+            (libc::EACCES, "perf_event_paranoid"),
+            (libc::EMFILE, "ulimit -n"),
+        ] {
+            let cause = std::io::Error::from_raw_os_error(errno);
+            let sentence =
+                cycles.why_not(&crate::error::Error::Kernel { call: "perf_event_open".into(), cause });
+            assert!(sentence.contains(words), "{sentence}");
+            assert_eq!(sentence.contains("PMU"), errno == libc::ENOENT, "{sentence}");
         }
     }
 }

@@ -197,7 +197,7 @@ pub(super) fn sample(
     if let Some(cpu) = pinned {
         if delta.migrated || delta.counted.cpu != cpu {
             let now = delta.counted.cpu;
-            let seen = cpu::seen_of_thread(&cpu::allowed(), cpu);
+            let seen = cpu::why_lost(cpu);
             return Err(CaseEnd::Disturbed(format!(
                 "the thread was kept on CPU {cpu} and ran on CPU {now} in the middle of the case: {seen}"
             )));
@@ -207,7 +207,7 @@ pub(super) fn sample(
         return Err(CaseEnd::Disturbed(format!(
             "a partner was kept on CPU {own} and ran on CPU {now} in the middle of the case, so that what was measured is not what \
              the id says; {}",
-            cpu::seen_of_task(own)
+            cpu::why_partner_lost(own)
         )));
     }
     if delta.counted.throttled.is_some_and(|times| times > 0) {

@@ -103,7 +103,7 @@ fn a_limit_on_tasks_is_named() {
         println!("skipped: this user has other processes");
         return;
     }
-    ended.says(1, &["ulimit -u", "pids.max", "temporarily unavailable"]);
+    ended.says(1, &["ulimit -u", "temporarily unavailable"]);
     place.is_tidy();
 }
 

@@ -1,10 +1,11 @@
 //! The texts of the help for `cargo bench --`.
 
 /// Options in the help: name, placeholder of the value, description. All others are hidden.
-pub(super) const HELP: [(&str, &str, &str); 13] = [
+pub(super) const HELP: [(&str, &str, &str); 14] = [
     ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
     ("all", "", "End a whole run with every table, and not with one screen"),
     ("exact", "", "Take FILTER as a whole id"),
+    ("skip", "TEXT", "Leave out the cases whose ids contain this text"),
     ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
     ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
     ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),

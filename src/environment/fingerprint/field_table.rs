@@ -73,7 +73,7 @@ pub(super) const FIELDS: &[Field] = &[
     warning(Another, "clock_source", |f| f.clock_source.clone()),
     fact(Same, "clock_sources", |f| f.clock_sources.clone()),
     // For these two, absence is a value, so that bare metal and a guest differ.
-    warning(Another, "hypervisor", |f| Some(f.hypervisor.clone().unwrap_or_else(|| "none".to_owned()))),
+    warning(Another, "hypervisor", hypervisor),
     fact(Another, "product", |f| f.product.clone()),
     warning(Another, "cpu_quota", |f| {
         Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))
@@ -128,6 +128,12 @@ impl Weight {
             Self::Warning | Self::Fact => Self::Fact,
         }
     }
+}
+
+/// None only where the kernel describes the processor: `/proc` may hide all but processes (`subset=pid`).
+fn hypervisor(of: &Fingerprint) -> Option<String> {
+    let is_described = of.cpu_model.is_some() || of.cpu_vendor.is_some();
+    of.hypervisor.clone().or_else(|| is_described.then(|| "none".to_owned()))
 }
 
 const fn fact(series: Series, name: &'static str, show: Show) -> Field {

@@ -10,6 +10,7 @@
 use super::endpoint::Endpoint;
 use super::number;
 use crate::error::Result;
+use crate::kit::io_uring_refusal::io_uring_refusal;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{IoUring, opcode, squeue};
 use std::os::fd::OwnedFd;
@@ -37,17 +38,11 @@ fn ring() -> std::io::Result<IoUring> {
 /// # Errors
 /// A sentence that says what to allow.
 pub fn offered() -> std::result::Result<(), String> {
-    let advice = |cause: std::io::Error| {
-        match cause.raw_os_error() {
-        Some(libc::EINVAL) => "this kernel's io_uring cannot defer its work to its own task: it needs Linux 6.1".into(),
-        Some(libc::ENOSYS) => "this kernel has no io_uring: it needs Linux 6.1 with CONFIG_IO_URING".into(),
-        Some(libc::EPERM) => {
-            "io_uring is forbidden here: set kernel.io_uring_disabled to 0, or allow io_uring_setup in the sandbox's \
-             filter of system calls"
-                .into()
+    let advice = |cause: std::io::Error| match cause.raw_os_error() {
+        Some(libc::EINVAL) => {
+            "this kernel's io_uring cannot defer its work to its own task: it needs Linux 6.1".into()
         }
-        _ => format!("io_uring_setup: {cause}"),
-    }
+        _ => io_uring_refusal(&cause),
     };
     ring().map(drop).map_err(advice)
 }

@@ -55,8 +55,7 @@ impl Shell<'_> {
         use std::os::fd::AsFd;
         let Some(guard) = self.guard else { return Ok(Stdio::null()) };
         let duplicate = guard.as_fd().try_clone_to_owned();
-        let refused =
-            |cause| Error::Kernel { call: "dup of the guard's pipe (raise `ulimit -n`)".into(), cause };
+        let refused = |cause| Error::Kernel { call: "dup of the guard's pipe".into(), cause };
         duplicate.map(Stdio::from).map_err(refused)
     }
 }

@@ -8,10 +8,10 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use crate::kit::io_uring_refusal::io_uring_refusal;
 use crate::kit::pattern_file;
 use io_uring::{IoUring, opcode, types};
 use memmap2::MmapMut;
-use nix::errno::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -115,17 +115,7 @@ pub fn offered() -> std::result::Result<(), String> {
 }
 
 fn absent(cause: &std::io::Error) -> Error {
-    let hint = match Errno::from_raw(cause.raw_os_error().unwrap_or(0)) {
-        Errno::EPERM => {
-            "it is forbidden: set /proc/sys/kernel/io_uring_disabled to 0, or allow it in the sandbox's filter"
-        }
-        Errno::ENOSYS => {
-            "this kernel was built without it (CONFIG_IO_URING), or a sandbox's filter denies it: allow it"
-        }
-        Errno::ENOMEM => "it may lock too little memory: raise `ulimit -l`",
-        _ => "cases by threads do without it",
-    };
-    Error::Missing(format!("io_uring_setup: {cause}; {hint}"))
+    Error::Missing(io_uring_refusal(cause))
 }
 
 #[cfg(test)]
