@@ -15,6 +15,7 @@ mod final_report;
 mod first_screen;
 mod fitting;
 mod frequency_drift;
+mod message_stream;
 mod options;
 mod other_cpu_load;
 mod output_directory;

@@ -9,10 +9,12 @@ mod cache;
 mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
+mod inherited;
 mod network_path;
 
 pub use crate::platform::cpu::cpu_list;
 pub use accounting::Accounting;
 pub use cache::Cache;
 pub use fingerprint::{Difference, Fingerprint, Series, Smt, Weight};
+pub use inherited::Inherited;
 pub use network_path::{Interface, Station, Wire};

@@ -14,6 +14,7 @@ pub mod cpu;
 pub mod fluid;
 pub mod futex;
 pub mod inert;
+pub mod inherited;
 pub mod interface;
 pub mod kernel_files;
 pub mod limit;

@@ -71,7 +71,7 @@ fn jobs_are_controlled() {
 #[test]
 fn whoever_is_killed_leaves_no_jobs_no_group_and_no_files() {
     let Some(program) = example("multiprogramming") else { return };
-    for signal in [Signal::SIGINT, Signal::SIGKILL] {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let files = tempfile::tempdir().unwrap();
         let mut command = Command::new(&program);
         let mut running = command.env("TMPDIR", files.path()).stdout(Stdio::piped()).spawn().unwrap();

@@ -54,9 +54,9 @@ impl Machine {
     /// The script with these arguments, in the root of this machine.
     fn script(&self, arguments: &[&str]) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/quiet");
-        // An ignored SIGHUP (nohup's) is inherited, and the shell cannot trap it.
+        // An ignored signal is inherited, and the shell cannot trap it: SIGHUP under `nohup`, SIGINT in the background.
         let mut command = Command::new("env");
-        command.arg("--default-signal=HUP").arg(script);
+        command.arg("--default-signal=HUP,INT,TERM").arg(script);
         command.args(arguments).current_dir(self.0.path());
         command.env("SYSCOST_SYS_ROOT", self.0.path()).env_remove("XDG_RUNTIME_DIR");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

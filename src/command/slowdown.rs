@@ -2,6 +2,7 @@
 //! whether a regression of that size is found.
 
 use crate::error::{Error, Result};
+use crate::platform::inherited;
 use crate::platform::slowdown::take_on;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -26,7 +27,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     // clap requires at least one word.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
     // The kernel tells how many filters there are and not how long they are: a run keeps the variable in its fingerprint.
-    let refused =
-        Command::new(program).args(arguments).env("SYSCOST_BURDEN", args.additions.to_string()).exec();
+    let mut command = Command::new(program);
+    command.args(arguments).env("SYSCOST_BURDEN", args.additions.to_string());
+    let refused = inherited::give_back(&mut command).exec();
     Err(Error::file(program, "starting", refused))
 }

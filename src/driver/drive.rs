@@ -16,11 +16,11 @@ use super::supervision::Supervisor;
 use super::terminal::complain;
 use crate::case::Group;
 use crate::clock::ClockScale;
-use crate::environment::Fingerprint;
+use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{output, process, signal};
+use crate::platform::{inherited, limit, output, process, signal};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::run_name::named_now;
@@ -97,7 +97,7 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
     if !options.is_time() {
         open_counter(&options.unit)?;
     }
-    signal::watch()?;
+    look_at_what_is_inherited()?;
     end_with_cargo();
     scratch::sweep_up(&options.scratch_parent());
     // Every measuring process makes one.
@@ -108,7 +108,13 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
         complain(sentence);
     }
     let home = options.home.clone().unwrap_or_else(criterion_home);
-    let home = std::path::absolute(&home).unwrap_or(home);
+    let home = std::path::absolute(&home).map_err(|cause| {
+        Error::Usage(format!(
+            "{}: the current directory cannot be read ({cause}), so a relative path leads nowhere: go to another directory, or \
+             give --home an absolute path",
+            home.display()
+        ))
+    })?;
     Ok(home_for(&options.unit, &home))
 }
 
@@ -141,6 +147,16 @@ fn unless_short(checked: Result<()>) -> Result<()> {
         Err(Error::File { cause, .. }) if is_short(cause) => Ok(()),
         _ => checked,
     }
+/// Notes what this process has inherited and sets what the driver needs itself: signals, children, the rights to its own files,
+/// a warning before its CPU time is used up.
+fn look_at_what_is_inherited() -> Result<()> {
+    if Inherited::found().cpu_seconds().is_some() {
+        limit::be_warned_of_cpu_time();
+        signal::watch_cpu_time()?;
+    }
+    inherited::prepare();
+    inherited::allow_children();
+    signal::watch()
 }
 
 /// A sentence if so little disk is free that Criterion might replace an earlier baseline by half of a new one.
@@ -318,7 +334,11 @@ impl<'a> Drive<'a> {
         let own = left_alone(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
         let core_hz = own.map(|own| self.earlier.core_hz.map_or(own, |earlier| own.max(earlier)));
         let tried = groups.iter().filter(|group| !group.is_empty());
-        tried.map(|group| group.group_run(&self.record.fingerprint, core_hz)).collect()
+        let with_inherited = |mut run: GroupRun| {
+            run.notes.extend(Inherited::found().sentences());
+            run
+        };
+        tried.map(|group| with_inherited(group.group_run(&self.record.fingerprint, core_hz))).collect()
     }
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.

@@ -5,6 +5,7 @@ use super::options::{
     DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE,
     SCALE_VARIABLE, UNIT_VARIABLE,
 };
+use super::message_stream::{Arrival, Lines};
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
@@ -12,18 +13,16 @@ use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
-use crate::platform::process::own_program;
-use crate::platform::{limit, signal};
+use crate::platform::process::{self, own_program};
+use crate::platform::{inherited, limit, signal};
 use crate::record::GroupRun;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
@@ -33,6 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 fn patience(arguments: &Arguments) -> Duration {
     PATIENCE + Duration::from_secs_f64(10.0 * arguments.asked_seconds)
 }
+
+/// Time that a measuring process has to end after a signal: a sample, and its scratch files. Container runtimes give ten seconds
+/// to the whole run.
+const GRACE: Duration = Duration::from_secs(5);
+/// Time that the kernel has to end a killed process: one that gets no CPU beside real-time tasks does not end.
+const DYING: Duration = Duration::from_secs(3);
 
 /// What one process brought.
 pub(super) struct ProcessRun {
@@ -85,6 +90,7 @@ impl Supervisor<'_> {
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
+        inherited::close_others(&mut command, Some(pipe.as_fd()));
         command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::no_task("starting a process to measure in", cause))
@@ -96,6 +102,26 @@ impl Supervisor<'_> {
 
 fn names(events: &[Event]) -> String {
     events.iter().map(|event| event.name).collect::<Vec<_>>().join(",")
+}
+
+/// Waits for a process that is about to end, or kills it with its children if it is not.
+///
+/// # Errors
+/// It does not end.
+fn ended(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
+    let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
+    let status = if is_ending { process::wait_within(child, GRACE).map_err(lost)? } else { None };
+    if let Some(status) = status {
+        return Ok(status);
+    }
+    process::kill_family(child.id());
+    process::wait_within(child, DYING).map_err(lost)?.ok_or_else(|| {
+        Error::Disturbed(format!(
+            "the measuring process {} was killed and does not end: no CPU is left for it beside real-time tasks (`ps -eo \
+             pid,cls,rtprio,pcpu,comm`)",
+            child.id()
+        ))
+    })
 }
 
 /// What helps where memory is short.
@@ -114,20 +140,6 @@ fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     Ok((read, write))
 }
 
-/// Lines of the pipe, read by a thread, so that waiting for the next one can time out.
-fn lines(read: OwnedFd) -> Result<Receiver<String>> {
-    let (sender, receiver) = channel();
-    let listener = std::thread::Builder::new().spawn(move || {
-        for line in BufReader::new(File::from(read)).lines().map_while(std::result::Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    let refused = |cause| Error::Missing(limit::no_task("starting a thread that listens", cause));
-    listener.map(|_| receiver).map_err(refused)
-}
-
 /// The messages received so far.
 struct Received<'a> {
     run: GroupRun,
@@ -140,42 +152,52 @@ struct Received<'a> {
     task: &'a Task,
     /// Processes that the kernel had killed for want of memory when this one began.
     oom_kills: Option<u64>,
+    /// CPU time of all processes before this one.
+    cpu_time: Duration,
 }
 
 impl<'a> Received<'a> {
     fn new(supervisor: &'a Supervisor<'a>, group: &'a str, task: &'a Task) -> Self {
         let (run, cases) = (GroupRun::default(), Vec::new());
-        let oom_kills = oom_kills();
-        Self { run, cases, current: None, ended: false, broken: None, supervisor, group, task, oom_kills }
+        let (oom_kills, cpu_time) = (oom_kills(), process::time_of_children());
+        Self { run, cases, current: None, ended: false, broken: None, supervisor, group, task, oom_kills, cpu_time }
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
     fn listen_to_process(&mut self) -> Result<(ExitStatus, bool)> {
         let (read, write) = pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
-        let lines = lines(read)?;
         let mut child = self.supervisor.start(self.group, self.task, &write)?;
         drop(write);
-        match self.task {
-            Task::Measure(_) => signal::pass_on_to(Some(child.id())),
-            Task::Write(..) => signal::pass_later_ones_on_to(Some(child.id())),
-        }
-        let patient = self.listen(&lines);
-        if !patient {
-            let _ = child.kill();
-        }
-        let status = child.wait();
+        let heard = match self.task {
+            Task::Measure(_) => {
+                signal::pass_on_to(Some(child.id()));
+                0
+            }
+            Task::Write(..) => {
+                signal::pass_later_ones_on_to(Some(child.id()));
+                signal::arrived()
+            }
+        };
+        let patient = self.listen(Lines::new(read), heard);
+        let status = ended(&mut child, *patient.as_ref().unwrap_or(&false));
         signal::pass_on_to(None);
-        let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
-        Ok((status.map_err(lost)?, patient))
+        Ok((status?, patient?))
     }
 
-    /// Receives messages until the process closes the pipe; false if it is silent for too long.
-    fn listen(&mut self, lines: &Receiver<String>) -> bool {
+    /// Receives messages until the process closes the pipe; false if it is silent for too long, or does not end soon after a
+    /// signal. `heard` is the number of signals that do not count.
+    fn listen(&mut self, mut lines: Lines, heard: u32) -> Result<bool> {
+        let mut end = None;
         loop {
-            match lines.recv_timeout(patience(self.supervisor.arguments)) {
-                Ok(line) => self.receive(&line),
-                Err(RecvTimeoutError::Disconnected) => return true,
-                Err(RecvTimeoutError::Timeout) => return false,
+            if end.is_none() && signal::arrived() > heard {
+                end = Some(Instant::now() + GRACE);
+            }
+            let limit = end.map(|end: Instant| end.saturating_duration_since(Instant::now()));
+            match lines.next(limit.unwrap_or_else(|| patience(self.supervisor.arguments)))? {
+                Arrival::Line(line) => self.receive(&line),
+                Arrival::Closed => return Ok(true),
+                Arrival::Silence => return Ok(false),
+                Arrival::Signal => {}
             }
         }
     }
@@ -227,6 +249,9 @@ impl<'a> Received<'a> {
             self.run.notes.push("interrupted: the remaining cases were not measured, or not again".into());
             return self.result();
         }
+        if let Some(sentence) = limit::used_up(status.signal(), process::time_of_children() - self.cpu_time) {
+            return self.charge(sentence, ExecutionEnd::Disturbed);
+        }
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
             (None, true) if status.signal() == Some(SIGKILL) && oom_kills() > self.oom_kills => {
@@ -243,10 +268,15 @@ impl<'a> Received<'a> {
 
     /// Charges an early end to the case that was running or, between two cases, to the first that is missing. The others
     /// are left to the next round.
-    fn blame(mut self, sentence: String) -> ProcessRun {
+    fn blame(self, sentence: String) -> ProcessRun {
+        self.charge(sentence, ExecutionEnd::CutShort)
+    }
+
+    /// The same, where the case ended in this way.
+    fn charge(mut self, sentence: String, end: fn(String) -> ExecutionEnd) -> ProcessRun {
         match self.current.take().or_else(|| self.first_missing()) {
             Some(id) => {
-                let end = ExecutionEnd::CutShort(sentence.clone());
+                let end = end(sentence.clone());
                 self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
             }
             None => self.run.notes.push(sentence.clone()),

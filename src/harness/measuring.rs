@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
 use crate::platform::perf_event::Event;
-use crate::platform::{cpu, process, signal};
+use crate::platform::{cpu, inherited, process, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
@@ -44,6 +44,7 @@ type Ended = std::result::Result<Box<Measured>, CaseEnd>;
 /// # Errors
 /// The driver cannot be reached.
 pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
+    inherited::prepare();
     signal::watch()?;
     process::die_with_parent()?;
     let mut sender = Sender::open()?;
@@ -59,6 +60,7 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
 }
 
 fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
+    let uneasy = inherited::settle();
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
@@ -69,7 +71,8 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     // Before pinning, since the clock compares the counters of all CPUs.
     let clock = Rc::new(round.clock.map_or_else(Clock::start_up, Clock::with_scale));
     let allowed = cpu::allowed();
-    let (claimed, notes) = settle();
+    let (claimed, mut notes) = settle();
+    notes.extend(uneasy);
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
     let scratch = scratch::make_in(&options.scratch_parent())?;

@@ -5,11 +5,11 @@ use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
 use super::turns::{self, Pair};
 use crate::case::Scale;
 use crate::clock::Clock;
-use crate::environment::Fingerprint;
+use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::platform::cpu::{self, Aside};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::signal;
+use crate::platform::{inherited, signal};
 use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
 use crate::record::run_name::named_now;
 use crate::statistic::Random;
@@ -65,6 +65,8 @@ pub struct Testbed {
     cpu: usize,
     aside: Aside,
     fingerprint: Fingerprint,
+    /// Sentences on what the sides inherit.
+    inherited: Vec<String>,
 }
 
 impl Drop for Testbed {
@@ -80,13 +82,16 @@ impl Testbed {
     /// # Errors
     /// A signal handler or the CPU affinity cannot be set.
     pub fn enter() -> Result<Self> {
+        let notes = Inherited::found().sentences();
+        inherited::prepare();
+        inherited::allow_children();
         signal::watch()?;
         scratch::sweep_up(&scratch::place());
         let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::place());
         let clock = Clock::start_up();
         let claimed = cpu::claim();
         let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
-        Ok(Self { clock, cpu, claimed, aside: Aside::from(cpu)?, fingerprint })
+        Ok(Self { clock, cpu, claimed, aside: Aside::from(cpu)?, fingerprint, inherited: notes })
     }
 
     /// The cases that both sides have, in A's order, and those that only one has.
@@ -105,7 +110,7 @@ impl Testbed {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.inherited.clone();
         if !self.aside.is_aside() {
             notes.push(
                 "there is one CPU: the driver shares it with the sides, which adds a switch to every turn and \

@@ -2,8 +2,9 @@
 
 use super::control_group::{Group, Version, own_upwards};
 use super::kernel_files::{KernelFiles, meminfo_bytes};
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::geteuid;
+use std::time::Duration;
 
 /// A controller of control groups, and the files of each version that hold its limit and its use.
 struct Controller {
@@ -177,6 +178,37 @@ pub fn memory_limit() -> Option<u64> {
 /// Bytes that the control group of this process that is nearest to its limit has left; `None` without a limit.
 pub fn left_to_this_group(files: &KernelFiles) -> Option<u64> {
     nearest(files, &MEMORY).map(|limited| limited.left())
+}
+
+/// Seconds of CPU time that each process of ours may use; `None` without a limit.
+pub fn cpu_seconds() -> Option<u64> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_CPU).ok()?;
+    (soft != libc::RLIM_INFINITY).then_some(soft)
+}
+
+/// Lets the kernel warn a process by SIGXCPU a second before it ends it for the limit of CPU time: `ulimit -t` sets both limits
+/// to one value, and then it only ends it.
+pub fn be_warned_of_cpu_time() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_CPU) {
+        if hard != libc::RLIM_INFINITY && soft >= hard && hard > 1 {
+            // A lower limit needs no privilege.
+            let _ = setrlimit(Resource::RLIMIT_CPU, hard - 1, hard);
+        }
+    }
+}
+
+/// A sentence for a process that ended by this signal, if the limit of CPU time sent it. `used` is its CPU time.
+pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_CPU).ok()?;
+    let is_over = match signal? {
+        libc::SIGXCPU => true,
+        // The kernel looks at each tick, and a child's time is told in its own steps.
+        libc::SIGKILL => hard != libc::RLIM_INFINITY && used.as_secs_f64() > hard as f64 - 0.1,
+        _ => false,
+    };
+    is_over.then(|| {
+        format!("the measuring process had used up its {soft} s of CPU time (RLIMIT_CPU): raise the limit (`ulimit -t`)")
+    })
 }
 
 /// Of the group of this process and those above it, the one that is nearest to its limit.

@@ -37,7 +37,8 @@ pub enum Kind {
 /// Scheduling class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The default class (`SCHED_OTHER`).
+    /// The class of the task that starts it, but never a real-time one: a partner that does not wait would keep its CPU
+    /// from the measuring process.
     Ordinary,
     /// Runs only while no other task wants the CPU (`SCHED_IDLE`).
     Idle,
@@ -277,7 +278,7 @@ fn thread(
 fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     cpu::pin_bare(cpu).map_err(|errno| errno as i32)?;
     if class == Class::Ordinary {
-        return Ok(());
+        return super::inherited::leave_real_time().map_err(|errno| errno as i32);
     }
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: OWN-TASK.

@@ -14,13 +14,14 @@ use nix::errno::Errno;
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 /// Exit code of a child whose closure panicked, as of any Rust program.
 pub const PANIC_CODE: i32 = 101;
@@ -102,6 +103,48 @@ pub fn own_program() -> Command {
 /// The kernel refuses `prctl`.
 pub fn die_with_parent() -> Result<()> {
     set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
+}
+
+/// Waits for a child, at most so long; `None` if it has not ended.
+///
+/// # Errors
+/// It cannot be waited for.
+pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait()? {
+            None if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(1)),
+            status => return Ok(status),
+        }
+    }
+}
+
+/// Kills a child of this process with everything that descends from it, the youngest first: one of them may keep the
+/// CPU on which the others would have to end.
+pub fn kill_family(pid: u32) {
+    let parents = parents();
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(&elder) = family.get(at) {
+        family.extend(parents.iter().filter(|(_, parent)| *parent == elder).map(|(child, _)| *child));
+        at += 1;
+    }
+    for pid in family.into_iter().rev().filter_map(|pid| i32::try_from(pid).ok()) {
+        // One that has ended meanwhile needs no signal.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}
+
+/// Every process that `/proc` shows, with its parent.
+fn parents() -> Vec<(u32, u32)> {
+    let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let with_parent = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name ends with the last bracket; state and parent follow (proc_pid_stat(5)).
+        Some((pid, stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?))
+    };
+    numbers.filter_map(with_parent).collect()
 }
 
 /// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.
@@ -232,6 +275,14 @@ pub fn process_usage() -> Result<[Usage; 2]> {
     Ok([of(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, of(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
 }
 
+/// CPU time of all children that were waited for; 0 where the kernel does not tell.
+pub fn time_of_children() -> Duration {
+    let time = |t: nix::sys::time::TimeVal| {
+        Duration::from_micros(u64::try_from(t.tv_sec() * 1_000_000 + t.tv_usec()).unwrap_or(0))
+    };
+    getrusage(UsageWho::RUSAGE_CHILDREN).map_or(Duration::ZERO, |usage| time(usage.user_time()) + time(usage.system_time()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,6 +296,24 @@ mod tests {
         });
         let (answer, asked, found) = nicer.join().expect("it ends");
         assert_eq!((answer, found), (Ok(()), asked));
+    }
+
+    #[test]
+    fn a_killed_family_leaves_no_child() {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "sleep 600 & echo $!; wait"]).stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().expect("started");
+        let mut line = String::new();
+        let output = shell.stdout.take().expect("a pipe");
+        std::io::BufRead::read_line(&mut io::BufReader::new(output), &mut line).expect("read");
+        let grandchild: u32 = line.trim().parse().expect("a number");
+        assert!(began(grandchild).is_some());
+        assert_eq!(wait_within(&mut shell, Duration::from_millis(20)).expect("waited"), None);
+        kill_family(shell.id());
+        assert!(wait_within(&mut shell, Duration::from_secs(60)).expect("waited").is_some());
+        while began(grandchild).is_some() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -1,23 +1,57 @@
 //! Interruption: a signal sets a flag, which is checked between samples, and is passed on to the one
-//! child that may be running.
+//! child that may be running. And what a process inherits of signals: those that are ignored, and those that are blocked.
+//!
+//! | inherited | a process that watches for signals | a measuring process |
+//! |---|---|---|
+//! | SIGINT or SIGHUP ignored (a shell's `&`, `nohup`) | stays ignored | stays ignored |
+//! | SIGTERM ignored | ends the run in good order | ends the run in good order |
+//! | SIGINT, SIGTERM or SIGHUP blocked | unblocked | unblocked |
+//! | SIGCHLD ignored | as usual, since its children are waited for | as usual |
+//! | any other signal blocked or ignored | as it was found | unblocked, and as usual |
 //!
 //! # Invariants
 //!
-//! * **HANDLER**: the handler stores to an atomic and calls `kill`, both of which POSIX allows there.
+//! * **HANDLER**: the handler stores to an atomic and calls `kill` and `write`, which POSIX allows there.
+//! * **OWN-BUFFER**: the call reads and writes only local structures of the size that it expects.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use std::sync::atomic::{AtomicI32, Ordering};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, sigprocmask};
+use nix::sys::signal::SigmaskHow::{SIG_SETMASK, SIG_UNBLOCK};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::null;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 static PENDING: AtomicI32 = AtomicI32::new(0);
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// Signals that have arrived.
+static ARRIVED: AtomicU32 = AtomicU32::new(0);
+/// The descriptor that the handler writes to; -1 if there is none.
+static BELL: AtomicI32 = AtomicI32::new(-1);
+
+/// Signals that end a run in good order.
+const WATCHED: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+/// Ignored signals that a measuring process leaves so: the user's wish for the whole job, or ours.
+const KEPT: [libc::c_int; 8] = [
+    libc::SIGINT,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGPIPE,
+    libc::SIGXFSZ,
+];
 
 extern "C" fn remember(signal: libc::c_int) {
     // The second signal kills the child, because the first was not enough.
     let again = PENDING.swap(signal, Ordering::SeqCst) != 0;
+    ARRIVED.fetch_add(1, Ordering::SeqCst);
     let errno = nix::errno::Errno::last_raw();
     pass_on(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
+    ring(BELL.load(Ordering::SeqCst));
     // The interrupted code must find errno unchanged.
     nix::errno::Errno::set_raw(errno);
 }
@@ -29,29 +63,119 @@ fn pass_on(child: i32, signal: libc::c_int) {
     }
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP do not end the process but are reported by [`pending`]. A write that exceeds
-/// `ulimit -f` does not end it either but returns an error.
+fn ring(bell: i32) {
+    if bell >= 0 {
+        let one = 1u64;
+        // SAFETY: HANDLER, OWN-BUFFER: the descriptor is never closed. A full counter means that it has rung.
+        unsafe { libc::write(bell, (&raw const one).cast(), size_of::<u64>()) };
+    }
+}
+
+/// From now on SIGINT, SIGTERM and SIGHUP do not end the process but are reported by [`pending`], blocked before or not.
+/// SIGINT and SIGHUP stay ignored if they are: a shell ignores the one in the background, and `nohup` the other. Does what
+/// [`prepare`] does, too.
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
 pub fn watch() -> Result<()> {
-    let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: HANDLER.
-        unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
+    prepare()?;
+    for signal in WATCHED.into_iter().filter(|&signal| signal == Signal::SIGTERM || !is_ignored(signal as i32)) {
+        handle(signal)?;
     }
-    survive_the_file_limit()
+    let set = SigSet::from_iter(WATCHED.into_iter().chain([Signal::SIGCHLD]));
+    sigprocmask(SIG_UNBLOCK, Some(&set), None).map_err(|e| Error::refused("sigprocmask", e))
 }
 
-/// From now on a write that exceeds `ulimit -f` answers EFBIG and does not end the process.
+/// From now on SIGXCPU is such a signal as well: what is measured is kept when the limit of CPU time comes near.
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
-pub fn survive_the_file_limit() -> Result<()> {
-    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-    // SAFETY: HANDLER: no handler of ours runs.
-    unsafe { sigaction(Signal::SIGXFSZ, &ignored) }.map_err(|e| Error::refused("sigaction", e))?;
+pub fn watch_cpu_time() -> Result<()> {
+    handle(Signal::SIGXCPU)
+}
+
+fn handle(signal: Signal) -> Result<()> {
+    let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: HANDLER.
+    unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
     Ok(())
+}
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: OWN-BUFFER: the C library refuses its own signals, and then the structure is zero, as for no handler.
+    unsafe {
+        libc::sigaction(signal, null(), now.as_mut_ptr());
+        now.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Whether SIGCHLD and SIGXFSZ were ignored when this process began.
+static IGNORED: OnceLock<[bool; 2]> = OnceLock::new();
+
+/// From now on a write that exceeds `ulimit -f` answers EFBIG and does not end the process, and children that end can be
+/// waited for: with SIGCHLD ignored the kernel would forget them.
+///
+/// # Errors
+/// The kernel refuses `sigaction`.
+pub fn prepare() -> Result<()> {
+    IGNORED.get_or_init(|| [libc::SIGCHLD, libc::SIGXFSZ].map(is_ignored));
+    for (signal, handler) in [(Signal::SIGCHLD, SigHandler::SigDfl), (Signal::SIGXFSZ, SigHandler::SigIgn)] {
+        let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+        // SAFETY: HANDLER: no handler of ours runs.
+        unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
+    }
+    Ok(())
+}
+
+/// Undoes [`prepare`]. It allocates nothing, so that a forked child can use it.
+pub(super) fn restore_found() {
+    let ignored = IGNORED.get().copied().unwrap_or_default();
+    for (signal, ignored) in [libc::SIGCHLD, libc::SIGXFSZ].into_iter().zip(ignored) {
+        // SAFETY: HANDLER: no handler of ours runs.
+        unsafe { libc::signal(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL }) };
+    }
+}
+
+/// Lets a measuring process begin as if nothing were inherited: no signal is blocked, and none is ignored but those that the
+/// user wants ignored in the whole job.
+pub fn reset_inherited() {
+    let signals = (1..=libc::SIGRTMAX()).filter(|signal| !KEPT.contains(signal) && is_ignored(*signal));
+    for signal in signals {
+        // SAFETY: HANDLER: no handler of ours runs.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // An empty set is valid, and this call can fail for no other reason.
+    let _ = sigprocmask(SIG_SETMASK, Some(&SigSet::empty()), None);
+}
+
+/// A descriptor that can be read from when a signal has arrived, until [`hear`]: who waits with poll(2) for something else
+/// waits for it, too. `None` if the kernel refuses it.
+pub fn bell() -> Option<BorrowedFd<'static>> {
+    static OWNED: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let owned = OWNED.get_or_init(|| {
+        // SAFETY: OWN-BUFFER: numbers. The kernel has just made the descriptor, which has no other owner.
+        let bell = unsafe {
+            let descriptor = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
+        };
+        BELL.store(bell.as_ref().map_or(-1, AsRawFd::as_raw_fd), Ordering::SeqCst);
+        bell
+    });
+    owned.as_ref().map(AsFd::as_fd)
+}
+
+/// Lets [`bell`] be silent until the next signal.
+pub fn hear() {
+    let mut times = 0u64;
+    let bell = BELL.load(Ordering::SeqCst);
+    // SAFETY: OWN-BUFFER: eight bytes.
+    unsafe { libc::read(bell, (&raw mut times).cast(), size_of::<u64>()) };
+}
+
+/// How many signals have arrived.
+pub fn arrived() -> u32 {
+    ARRIVED.load(Ordering::SeqCst)
 }
 
 /// The signal that arrived, if one did.

@@ -64,11 +64,11 @@ impl Serves {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
-    /// Asks it to end, as a person does; whether it ended well, and how long that took.
+    /// Asks it to end, as a service manager does; whether it ended well, and how long that took.
     pub fn interrupt(mut self) -> (bool, Duration) {
         let begun = Instant::now();
         let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
         (self.child.wait().unwrap().success(), begun.elapsed())
     }
 }

@@ -26,6 +26,7 @@ mod fuzz;
 mod group;
 mod held_up;
 mod hostile_file;
+mod inherited;
 mod interruption;
 mod kernel_turns;
 mod kernels;

@@ -61,7 +61,7 @@ impl Place {
 
     /// A program in this place. What the person who runs the tests has set must not matter.
     pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = listening(program.as_ref());
         for variable in
             ["MEASURE", "DIR", "AGAINST", "PREDICTIONS", "GROUP", "PIPE", "CLOCK", "TIME", "STRICT"]
         {
@@ -174,6 +174,20 @@ impl Place {
         let left: Vec<_> = std::fs::read_dir(self.temporary()).unwrap().map(|e| e.unwrap().path()).collect();
         assert!(left.is_empty(), "{left:?}");
     }
+}
+
+/// The program, with the signals as usual that a shell ignores in the background, and `nohup`: a run leaves them ignored, and the
+/// tests send them.
+fn listening(program: &OsStr) -> Command {
+    const HANGUP_AND_INTERRUPT: u64 = 0b11;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    if u64::from_str_radix(ignored.trim(), 16).unwrap() & HANGUP_AND_INTERRUPT == 0 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT").arg(program);
+    command
 }
 
 pub fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {

@@ -1,0 +1,223 @@
+//! What a run inherits from the process that started it: signals, scheduling class, limits, descriptors. None of it makes a
+//! run hang, condemns an honest case or changes a number without a word.
+
+use crate::place::{Place, SYSCOST, alone, until, waited};
+use crate::process;
+use nix::sys::signal::Signal;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Whether this command works here; otherwise the test is skipped.
+fn works(command: &[&str]) -> bool {
+    let works = Command::new(command[0]).args(&command[1..]).output().is_ok_and(|output| output.status.success());
+    if !works {
+        println!("skipped: `{}` does not work here", command.join(" "));
+    }
+    works
+}
+
+fn works_before(starter: &[&str]) -> bool {
+    works(&[starter, &["true"]].concat())
+}
+
+/// Measures this case behind a starter, and returns all notes of the run.
+fn measured(starter: &[&str], case: &str, words: &[&str]) -> String {
+    let place = Place::new();
+    let ended = place.end(place.run_by(starter, &[case, "--exact"]));
+    ended.says(0, &[&["1 measured, 0 skipped, 0 failed"], words].concat());
+    place.is_tidy();
+    place.record()["groups"][0]["notes"].to_string()
+}
+
+const REAL_TIME: [&str; 4] = ["chrt", "--fifo", "50", "env"];
+const DEADLINE: [&str; 10] = [
+    "chrt",
+    "--deadline",
+    "--sched-runtime",
+    "5000000",
+    "--sched-deadline",
+    "10000000",
+    "--sched-period",
+    "10000000",
+    "0",
+    "env",
+];
+
+#[test]
+fn a_real_time_class_is_left_and_said() {
+    if !works_before(&REAL_TIME) {
+        return;
+    }
+    // A busy loop of the same class would keep the CPU for ever.
+    let notes = measured(&REAL_TIME, "wake_up/timerfd/beside-hog", &[]);
+    assert!(notes.contains("SCHED_FIFO at priority 50 was inherited"), "{notes}");
+    let notes = measured(&["chrt", "--rr", "5"], "wake_up/timerfd/beside-hog", &[]);
+    assert!(notes.contains("SCHED_RR at priority 5"), "{notes}");
+}
+
+#[test]
+fn a_class_whose_tasks_may_not_fork_is_left() {
+    if works_before(&DEADLINE) {
+        let notes = measured(&DEADLINE, "call/u64/3", &[]);
+        assert!(notes.contains("SCHED_DEADLINE was inherited"), "{notes}");
+    }
+}
+
+#[test]
+fn the_measuring_process_is_an_ordinary_task_and_the_driver_is_as_it_was_started() {
+    if !works_before(&REAL_TIME) {
+        return;
+    }
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(place.run_by(&REAL_TIME, &["call/u64", "--scale", "default"]));
+    let class = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // Field 41 of proc_pid_stat(5).
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(38).map(str::to_owned))
+    };
+    let measuring = process::one_measuring(&place, "call");
+    until("the class is never left", || class(measuring).is_none_or(|class| class == "0"));
+    assert_eq!(class(running.pid()).as_deref(), Some("1"));
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &["interrupted by SIGTERM"]);
+    place.is_tidy();
+}
+
+#[test]
+fn what_changes_a_number_is_a_note() {
+    for (starter, words) in [
+        (["nice", "-n", "3"].as_slice(), "the nice value"),
+        (&["chrt", "--batch", "0"], "SCHED_BATCH was inherited"),
+        (&["setarch", "--addr-no-randomize"], "share one layout of memory"),
+        (&["ionice", "-c", "3"], "the I/O priority idle"),
+        (&["env", "MALLOC_ARENA_MAX=1"], "MALLOC_ARENA_MAX=1 was inherited"),
+    ] {
+        if works_before(starter) {
+            let notes = measured(starter, "call/u64/3", &[]);
+            assert!(notes.contains(words), "{words}: {notes}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_said_where_nothing_is_inherited() {
+    let notes = measured(&["env"], "call/u64/3", &[]);
+    for words in ["SCHED_", "personality", "I/O priority", "CPU time", "timer slack of"] {
+        assert!(!notes.contains(words), "{words}: {notes}");
+    }
+}
+
+#[test]
+fn signals_that_were_blocked_are_caught_and_end_a_run() {
+    let starter = ["env", "--block-signal"];
+    if !works_before(&starter) {
+        return;
+    }
+    measured(&starter, "signal/timer", &[]);
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(place.run_by(&starter, &["call/u64", "--scale", "default"]));
+    process::one_measuring(&place, "call");
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &["interrupted by SIGTERM"]);
+    place.is_tidy();
+}
+
+#[test]
+fn children_can_be_waited_for_where_their_end_was_ignored() {
+    if works_before(&["env", "--ignore-signal=CHLD"]) {
+        measured(&["env", "--ignore-signal=CHLD"], "fork/mappings/1", &[]);
+        measured(&["env", "--ignore-signal"], "fork/mappings/1", &[]);
+    }
+}
+
+#[test]
+fn an_ignored_hangup_and_an_ignored_interrupt_stay_ignored() {
+    let starter = ["env", "--ignore-signal=HUP,INT,TERM"];
+    if !works_before(&starter) {
+        return;
+    }
+    let _alone = alone();
+    for signal in [Signal::SIGHUP, Signal::SIGINT] {
+        let place = Place::new();
+        let running = place.begin(place.run_by(&starter, &["known_work|call/u64/3"]));
+        process::one_measuring(&place, "known_work");
+        process::send_to_group(running.pid(), signal);
+        running.end().says(0, &["3 measured"]);
+    }
+    let place = Place::new();
+    let running = place.begin(place.run_by(&starter, &["call/u64", "--scale", "default"]));
+    process::one_measuring(&place, "call");
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &["interrupted by SIGTERM"]);
+}
+
+#[test]
+fn one_signal_ends_a_run_whose_measuring_process_hangs() {
+    let _alone = alone();
+    let place = Place::new();
+    let running = place.begin(place.run(&["call/u64", "--scale", "default"]));
+    process::one_measuring(&place, "call");
+    process::stop_one_measuring(&place, "call");
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &["interrupted by SIGTERM"]);
+    place.is_tidy();
+}
+
+#[test]
+fn a_descriptor_that_was_left_open_is_not_copied_by_every_fork() {
+    let _alone = alone();
+    let place = Place::new();
+    let left = place.script("left-open", "");
+    let mut command = place.run_by(&["bash", "-c", "exec 77<left-open; exec \"$@\"", "bash"], &[]);
+    command.args(["call/u64", "--scale", "default"]);
+    let running = place.begin(command);
+    let files = |pid: i32| -> Vec<PathBuf> {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect()
+    };
+    let measuring = waited("it opens no pipe", || {
+        let pid = process::one_measuring(&place, "call");
+        (!files(pid).is_empty()).then_some(pid)
+    });
+    assert!(!files(measuring).contains(&left), "{:?}", files(measuring));
+    assert!(files(running.pid()).contains(&left), "the driver keeps what the user's shell gave it");
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &[]);
+}
+
+#[test]
+fn a_run_can_read_its_own_files_whatever_the_mask_was() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let starter = ["sh", "-c", "umask 777; exec \"$@\"", "sh"];
+    place.end(place.run_by(&starter, &["call/u64/3", "--exact"])).says(0, &["1 measured"]);
+    for file in place.files(".json") {
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o600, 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_limit_of_cpu_time_condemns_no_case() {
+    let place = Place::new();
+    let ended = place.end(place.run_under("-t 1", &["^call/"]));
+    ended.says(0, &[" 0 failed"]);
+    assert!(place.record().to_string().contains("1 s of CPU time (RLIMIT_CPU"));
+    place.is_tidy();
+}
+
+#[test]
+fn a_command_of_the_users_is_started_as_we_were() {
+    let started_by = |words: &[&str]| {
+        let script = "umask; grep -E '^Sig(Ign|Blk)' /proc/self/status";
+        let starter = ["sh", "-c", "umask 0777; exec env --ignore-signal=CHLD,XFSZ --block-signal=USR1 \"$@\"", "sh"];
+        let place = Place::new();
+        let output = place.program(starter[0]).args(&starter[1..]).args(words).args(["sh", "-c", script]).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    if works_before(&["env", "--ignore-signal=CHLD"]) && works(&[SYSCOST, "burden", "true"]) {
+        assert_eq!(started_by(&[]), started_by(&[SYSCOST, "burden", "--"]));
+    }
+}
