@@ -147,6 +147,8 @@ fn unless_short(checked: Result<()>) -> Result<()> {
         Err(Error::File { cause, .. }) if is_short(cause) => Ok(()),
         _ => checked,
     }
+}
+
 /// Notes what this process has inherited and sets what the driver needs itself: signals, children, the rights to its own files,
 /// a warning before its CPU time is used up.
 fn look_at_what_is_inherited() -> Result<()> {

@@ -1,21 +1,20 @@
 //! Which CPUs there are, and staying on one.
 
 mod branch_predictor;
+mod busy;
+mod claim;
 pub mod cpu_list;
 mod lost_cpu;
 
 pub use branch_predictor::forget_branches;
+pub use claim::{Claimed, claim};
 pub use lost_cpu::{why_lost, why_partner_lost};
 
-use super::signal;
-use super::socket_handle::{is_taken, take_name};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use std::os::unix::net::UnixListener;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 /// The CPUs that this thread may run on.
 pub fn allowed() -> Vec<usize> {
@@ -48,39 +47,6 @@ pub fn offline() -> Vec<usize> {
 /// The CPU that this thread runs on at this moment.
 pub fn current() -> usize {
     nix::sched::sched_getcpu().unwrap_or(0)
-}
-
-/// A CPU that no other process of this crate measures on while this value lives.
-pub struct Claimed {
-    /// The CPU.
-    pub cpu: usize,
-    /// Released by the kernel when its owner dies.
-    _name: Option<UnixListener>,
-}
-
-/// The CPU to measure on: the last one on which no other run measures, because interrupts and daemons prefer
-/// the first. Two runs on one CPU would disturb each other. Where no CPU is free the later run waits until one is,
-/// or until it is interrupted, but not for ever: the name may be held by a process that is
-/// stopped, and the driver takes a longer silence for a case that hangs.
-pub fn claim() -> Option<Claimed> {
-    const LONGEST: Duration = Duration::from_secs(200);
-    let begun = Instant::now();
-    let mut cpus = allowed();
-    cpus.sort_unstable_by(|a, b| b.cmp(a));
-    loop {
-        let free = cpus.iter().map(|&cpu| (cpu, named(cpu))).find(|(_, name)| !is_taken(name));
-        match free {
-            Some((cpu, name)) => return Some(Claimed { cpu, _name: name.ok() }),
-            None if cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST => {
-                return None;
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
-}
-
-fn named(cpu: usize) -> std::io::Result<UnixListener> {
-    take_name(&format!("syscost-measures-on-cpu-{cpu}"))
 }
 
 /// Keeps this thread on one CPU.
@@ -230,22 +196,6 @@ mod tests {
         let cpu = allowed().into_iter().max().expect("a CPU");
         assert_eq!(while_on(cpu, current).expect("pinned"), cpu);
         assert_eq!(allowed(), before);
-    }
-
-    #[test]
-    fn two_runs_get_different_cpus() {
-        let Some(first) = claim() else {
-            println!("skipped: abstract sockets are not allowed here");
-            return;
-        };
-        if allowed().len() > 1 {
-            // A run outside this test may hold a CPU as well, so only the difference is asked for.
-            let again = named(first.cpu);
-            assert!(is_taken(&again));
-        }
-        let cpu = first.cpu;
-        drop(first);
-        assert!(named(cpu).is_ok() || claim().is_some(), "given back");
     }
 
     #[test]

@@ -76,6 +76,13 @@ pub fn busy_ticks(text: &str, except: &[usize]) -> Option<u64> {
     sum
 }
 
+/// Clock ticks in which one CPU was busy, and in which it was idle or waited for a disk, by `/proc/stat`.
+pub fn busy_ticks_by_cpu(text: &str, cpu: usize) -> Option<(u64, u64)> {
+    let times: Vec<u64> = cpu_times(text).find(|(number, _)| *number == Some(cpu))?.1.collect();
+    let idle = times.get(3)? + times.get(4).unwrap_or(&0);
+    Some((times.iter().sum::<u64>() - idle, idle))
+}
+
 /// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
 /// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`).
 pub fn created(text: &str) -> Option<u64> {

@@ -221,3 +221,29 @@ fn a_command_of_the_users_is_started_as_we_were() {
         assert_eq!(started_by(&[]), started_by(&[SYSCOST, "burden", "--"]));
     }
 }
+
+/// The CPU that the only group of the newest run was measured on.
+fn cpu(place: &Place) -> Option<u64> {
+    place.record()["groups"][0]["cpu"].as_u64()
+}
+
+#[test]
+fn two_runs_in_different_network_namespaces_take_different_cpus() {
+    let starter = ["unshare", "--net"];
+    if !works_before(&starter) || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return println!("skipped: there is one CPU, or no right to make a network namespace");
+    }
+    let _alone = alone();
+    let (first, second) = (Place::new(), Place::new());
+    let running = first.begin(first.run_by(&starter, &["call/u64", "--scale", "default"]));
+    let measuring = process::one_measuring(&first, "call");
+    until("it is never pinned", || {
+        let status = std::fs::read_to_string(format!("/proc/{measuring}/status")).unwrap_or_default();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        list.is_none_or(|list| list.trim().parse::<u64>().is_ok())
+    });
+    second.end_alone(second.run(&["call/u64/3", "--exact"])).says(0, &[]);
+    process::send(running.pid(), Signal::SIGTERM);
+    running.end().says(143, &[]);
+    assert_ne!(cpu(&first), cpu(&second));
+}
