@@ -1,5 +1,7 @@
 //! The crate's error type. Each variant is a sentence: what failed, where, and what to do about it.
 
+mod refusal;
+
 use crate::exit::Exit;
 use nix::errno::Errno;
 use std::path::PathBuf;

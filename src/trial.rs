@@ -23,6 +23,7 @@ mod event_count;
 mod judge;
 mod pair_turn;
 mod preparation;
+mod refused_call;
 mod retraining;
 mod sample_frequency;
 pub mod scratch;
@@ -39,6 +40,7 @@ pub use case_end::{CaseEnd, repeated};
 pub use displacement::displaced;
 pub use pair_turn::Turn;
 pub use preparation::prepare_memory;
+pub use refused_call::refused_call;
 use retraining::{LONG_NS, retrain};
 use sweep::{Effort, Sweeper};
 

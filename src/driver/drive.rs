@@ -20,7 +20,7 @@ use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{inherited, limit, output, process, signal};
+use crate::platform::{inherited, limit, output, process, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::run_name::named_now;
@@ -88,12 +88,13 @@ fn telling(arguments: &Arguments, groups: usize) -> Telling {
     }
 }
 
-/// Checks the unit, installs the signal handlers, removes scratch directories of killed runs, and returns the
+/// Checks the clocks and the unit, installs the signal handlers, removes scratch directories of killed runs, and returns the
 /// directory for values of this unit.
 ///
 /// # Errors
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
+    time::check_clocks()?;
     if !options.is_time() {
         open_counter(&options.unit)?;
     }

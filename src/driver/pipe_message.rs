@@ -25,6 +25,8 @@ pub enum Message {
     Note(String),
     /// The process cannot continue, for this reason.
     Broken(String),
+    /// The machine does not offer what the process needs: nothing is wrong with its cases.
+    Refused(String),
     /// All cases have ended, or a signal has; the clock as it is now.
     End(ClockRun),
 }

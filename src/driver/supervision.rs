@@ -68,7 +68,10 @@ impl Supervisor<'_> {
         let mut received = Received::new(self, group, task);
         match received.listen_to_process() {
             Ok((status, patient)) => received.end(status, patient),
-            Err(error) => received.blame(error.to_string()),
+            Err(error) => match error.unmet_need(true) {
+                Some(sentence) => received.blame(ExecutionEnd::Skipped, sentence),
+                None => received.blame(ExecutionEnd::CutShort, error.to_string()),
+            },
         }
     }
 
@@ -147,6 +150,7 @@ struct Received<'a> {
     current: Option<String>,
     ended: bool,
     broken: Option<String>,
+    refused: Option<String>,
     supervisor: &'a Supervisor<'a>,
     group: &'a str,
     task: &'a Task,
@@ -159,8 +163,9 @@ struct Received<'a> {
 impl<'a> Received<'a> {
     fn new(supervisor: &'a Supervisor<'a>, group: &'a str, task: &'a Task) -> Self {
         let (run, cases) = (GroupRun::default(), Vec::new());
+        let (broken, refused) = (None, None);
         let (oom_kills, cpu_time) = (oom_kills(), process::time_of_children());
-        Self { run, cases, current: None, ended: false, broken: None, supervisor, group, task, oom_kills, cpu_time }
+        Self { run, cases, current: None, ended: false, broken, refused, supervisor, group, task, oom_kills, cpu_time }
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
@@ -212,6 +217,7 @@ impl<'a> Received<'a> {
             Ok(Message::Done(case)) => self.done(*case),
             Ok(Message::Note(note)) => self.run.notes.push(note),
             Ok(Message::Broken(reason)) => self.broken = Some(reason),
+            Ok(Message::Refused(reason)) => self.refused = Some(reason),
             Ok(Message::End(clock)) => {
                 self.run.clock = clock;
                 self.ended = true;
@@ -250,7 +256,10 @@ impl<'a> Received<'a> {
             return self.result();
         }
         if let Some(sentence) = limit::used_up(status.signal(), process::time_of_children() - self.cpu_time) {
-            return self.charge(sentence, ExecutionEnd::Disturbed);
+            return self.blame(ExecutionEnd::Disturbed, sentence);
+        }
+        if let Some(reason) = self.refused.take() {
+            return self.blame(ExecutionEnd::Skipped, reason);
         }
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
@@ -263,20 +272,15 @@ impl<'a> Received<'a> {
                 format!("the case said nothing for {seconds} s and was killed")
             }
         };
-        self.blame(sentence)
+        self.blame(ExecutionEnd::CutShort, sentence)
     }
 
-    /// Charges an early end to the case that was running or, between two cases, to the first that is missing. The others
-    /// are left to the next round.
-    fn blame(self, sentence: String) -> ProcessRun {
-        self.charge(sentence, ExecutionEnd::CutShort)
-    }
-
-    /// The same, where the case ended in this way.
-    fn charge(mut self, sentence: String, end: fn(String) -> ExecutionEnd) -> ProcessRun {
+    /// Charges an early end of this kind to the case that was running or, between two cases, to the first that is missing.
+    /// The others are left to the next round.
+    fn blame(mut self, kind: fn(String) -> ExecutionEnd, sentence: String) -> ProcessRun {
         match self.current.take().or_else(|| self.first_missing()) {
             Some(id) => {
-                let end = end(sentence.clone());
+                let end = kind(sentence.clone());
                 self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
             }
             None => self.run.notes.push(sentence.clone()),

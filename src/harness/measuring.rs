@@ -46,16 +46,19 @@ type Ended = std::result::Result<Box<Measured>, CaseEnd>;
 pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
     inherited::prepare();
     signal::watch()?;
-    process::die_with_parent()?;
+    // Where it is refused, a driver that was killed is noticed at the next message.
+    let _ = process::die_with_parent();
     let mut sender = Sender::open()?;
     panic::record();
     let ended = catch_unwind(AssertUnwindSafe(|| measure(groups, name, arguments, &mut sender)));
     let reason = match ended {
         Ok(Ok(())) => return Ok(Exit::Success),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => panic::last(),
+        Ok(Err(error)) => {
+            error.unmet_need(true).map_or_else(|| Message::Broken(error.to_string()), Message::Refused)
+        }
+        Err(_) => Message::Broken(panic::last()),
     };
-    sender.send(&Message::Broken(reason))?;
+    sender.send(&reason)?;
     Ok(Exit::Disproved)
 }
 
@@ -260,7 +263,7 @@ impl Process<'_> {
         let before = background_activity::Before::read();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
         let mut outcome =
-            ended.unwrap_or_else(|payload| Err(panic::case_end(payload))).map_err(|end| self.excused(end));
+            ended.unwrap_or_else(|payload| Err(panic::case_end(payload))).map_err(|end| self.excused(case, end));
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {
             measured.meanwhile = before.until_now();
         }
@@ -278,8 +281,14 @@ impl Process<'_> {
         }
     }
 
-    /// The end of a case, which nothing is held against that lost its CPU meanwhile.
-    fn excused(&self, end: CaseEnd) -> CaseEnd {
+    /// The end of a case, which nothing is held against that lost its CPU meanwhile, or to which a call is refused.
+    fn excused(&self, case: &Case, end: CaseEnd) -> CaseEnd {
+        if let CaseEnd::Failed(sentence) = &end {
+            let Bench { place, clock, .. } = self.bench;
+            if let Some(refused) = trial::refused_call(case, place, clock) {
+                return CaseEnd::Skipped(format!("{refused}; without it: {sentence}"));
+            }
+        }
         match (end, self.bench.pinned) {
             (CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence), Some(cpu))
                 if !cpu::is_pinned_to(cpu) =>

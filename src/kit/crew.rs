@@ -121,7 +121,7 @@ impl Crew {
                 std::hint::spin_loop();
             }
             if let Some(fate) = self.partners.iter_mut().find_map(Partner::fate) {
-                return Err(Error::Disproved(fate));
+                return Err(fate.error(""));
             }
             if begun.elapsed() > PATIENCE {
                 let count = self.page[at].value.load(SeqCst);

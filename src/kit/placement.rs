@@ -77,7 +77,7 @@ pub fn patience(iterations: u64) -> Duration {
 /// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
 pub fn refused(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
     if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
-        return Error::Disproved(format!("{name}: {fate}"));
+        return fate.error(&format!("{name}: "));
     }
     let errno = Error::errno(answer);
     if [Errno::EINTR, Errno::ETIMEDOUT].contains(&errno) {

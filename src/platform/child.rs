@@ -15,12 +15,12 @@
 //!   that what the closure allocates finds no lock held.
 #![allow(unsafe_code)]
 
-use super::process::{PANIC_CODE, die_with_parent};
+use super::process::{PANIC_CODE, die_with_parent, has_lost_parent};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
+use nix::unistd::{ForkResult, Pid, fork, getpid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ impl Child {
                 let _ = die_with_parent();
                 // If the parent died before the line above was carried out, the kernel does not tell.
                 be_silent();
-                let has_parent = getppid() == parent;
+                let has_parent = !has_lost_parent(parent);
                 let ended = catch_unwind(AssertUnwindSafe(|| {
                     if has_parent {
                         body();

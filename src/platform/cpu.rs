@@ -76,34 +76,41 @@ pub fn gone(cpu: usize) -> String {
     )
 }
 
-/// Keeps this thread on one CPU, and looks whether it is kept there: some kernels take the call and do not obey it.
+/// Keeps this thread on one CPU, and looks whether it is kept there: gVisor accepts a set of CPUs and goes on as before.
 ///
 /// # Errors
 /// As of [`pin`]; [`Error::Missing`] if the thread may still run elsewhere, or does. Then it has its former CPUs again.
 pub fn pin_and_look(cpu: usize) -> Result<()> {
-    const LOOKS: usize = 8;
+    // One try may hit by chance the CPU on which the thread is.
+    const TRIES: usize = 8;
     let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;
     pin(cpu)?;
-    let elsewhere = || {
-        std::thread::yield_now();
-        Some(current()).filter(|seen| *seen != cpu)
+    let both: Vec<_> = other_than(cpu).into_iter().chain([cpu]).collect();
+    let elsewhere = |&to: &usize| {
+        pin_bare(to).ok()?;
+        Some((to, current())).filter(|(asked, answered)| asked != answered)
     };
-    let seen = (0..LOOKS).find_map(|_| elsewhere());
+    let strayed = (0..TRIES).flat_map(|_| &both).find_map(elsewhere);
+    pin(cpu)?;
     let allowed = allowed();
-    if allowed == [cpu] && seen.is_none() {
+    if allowed == [cpu] && strayed.is_none() {
         return Ok(());
     }
     // If it is refused, the thread stays where it is, which is no worse.
     let _ = sched_setaffinity(Pid::from_raw(0), &before);
-    Err(Error::Missing(not_kept(cpu, &allowed, seen)))
+    Err(Error::Missing(not_kept(cpu, &allowed, strayed)))
 }
 
-/// A sentence on a thread that was to be kept on a CPU, and is not.
-fn not_kept(cpu: usize, allowed: &[usize], seen: Option<usize>) -> String {
-    let ran = seen.map(|other| format!(" and sched_getcpu answered CPU {other}")).unwrap_or_default();
+/// A sentence on a thread that was to be kept on a CPU, and is not. `strayed`: the CPU that it was put on and the one that it
+/// ran on.
+fn not_kept(cpu: usize, allowed: &[usize], strayed: Option<(usize, usize)>) -> String {
+    let (asked, ran) = match strayed {
+        Some((asked, answered)) => (asked, format!(" and sched_getcpu answered CPU {answered}")),
+        None => (cpu, String::new()),
+    };
     let list = cpu_list::format(allowed);
     format!(
-        "CPU {cpu} was asked for, sched_getaffinity answered {list}{ran}: this kernel does not keep a thread on its CPU"
+        "CPU {asked} was asked for, sched_getaffinity answered {list}{ran}: this kernel does not keep a thread on its CPU"
     )
 }
 
@@ -209,12 +216,12 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_keep_a_thread_is_told_by_what_was_seen() {
-        let told = not_kept(1, &[0, 1], Some(0));
+        let told = not_kept(1, &[0, 1], Some((1, 0)));
         assert!(
             told.starts_with("CPU 1 was asked for, sched_getaffinity answered 0-1 and sched_getcpu"),
             "{told}"
         );
-        assert!(not_kept(1, &[1], Some(0)).contains("answered 1 and sched_getcpu answered CPU 0"));
+        assert!(not_kept(1, &[1], Some((1, 0))).contains("answered 1 and sched_getcpu answered CPU 0"));
     }
 
     #[test]

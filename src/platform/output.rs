@@ -137,9 +137,13 @@ impl Drop for Silence {
     }
 }
 
+/// `/dev/null`; where a container has none, memory takes what nothing reads.
 fn null() -> Result<File> {
     let null = File::options().read(true).write(true).open("/dev/null");
-    null.map_err(|e| Error::file("/dev/null", "opening", e))
+    null.or_else(|cause| {
+        let memory = memfd_create(c"null", MFdFlags::MFD_CLOEXEC).map(File::from);
+        memory.map_err(|_| Error::file("/dev/null", "opening", cause))
+    })
 }
 
 /// Writes what was kept. If the reader has left, the rest is dropped.

@@ -14,9 +14,11 @@
 
 use super::cpu;
 use super::limit;
-use super::process::{PANIC_CODE, die_with_parent};
+use super::process::{PANIC_CODE, has_lost_parent};
 use super::shared::Words;
 use crate::error::{Error, Result};
+use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, gettid};
@@ -70,11 +72,45 @@ pub struct Task {
 const STATE: usize = 0;
 /// Word of the shared page: not zero when a thread is to end.
 const STOP: usize = 1;
+/// Word of the shared page: the error number of a thread's call that was refused.
+const ANSWER: usize = 2;
 const READY: u32 = 1;
 /// The kernel refused the CPU or the class; the error number is added.
 const REFUSED: u32 = 1 << 16;
 /// How long a partner may take to start, and a thread to end.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a partner ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    words: String,
+    /// Its call was refused: that is no proof against what is measured.
+    refused: Option<Errno>,
+}
+
+impl Fate {
+    fn new(words: impl Into<String>) -> Self {
+        Self { words: words.into(), refused: None }
+    }
+
+    fn refused(errno: Errno) -> Self {
+        Self { words: format!("the partner's call was refused: {}", errno.desc()), refused: Some(errno) }
+    }
+
+    /// The error of what needed the partner; `whose` comes before the sentence.
+    pub fn error(self, whose: &str) -> Error {
+        match self.refused {
+            Some(errno) => Error::refused(format!("{whose}the partner's call"), errno),
+            None => Error::Disproved(format!("{whose}{}", self.words)),
+        }
+    }
+}
+
+impl std::fmt::Display for Fate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words)
+    }
+}
 
 /// A partner that lives as long as this value.
 pub struct Partner {
@@ -120,7 +156,7 @@ impl Partner {
         let begun = Instant::now();
         while self.state[STATE].value.load(SeqCst) == 0 {
             if let Some(fate) = self.fate() {
-                return Err(Error::Disproved(fate));
+                return Err(fate.error(""));
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::Disturbed(format!(
@@ -147,11 +183,14 @@ impl Partner {
     }
 
     /// How it ended, if it has ended by itself.
-    pub fn fate(&mut self) -> Option<String> {
+    pub fn fate(&mut self) -> Option<Fate> {
         match self.kind {
             Kind::Thread => {
                 let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-                ended.then(|| "the partner, a thread, has ended: it panicked or its call was refused".into())
+                ended.then(|| match self.state[ANSWER].value.load(SeqCst) {
+                    0 => Fate::new("the partner, a thread, has ended: it panicked"),
+                    errno => Fate::refused(Errno::from_raw(errno as i32)),
+                })
             }
             Kind::Process => {
                 if self.reaped.is_none() {
@@ -159,13 +198,15 @@ impl Partner {
                     self.reaped = status.ok().filter(|status| *status != WaitStatus::StillAlive);
                 }
                 self.reaped.map(|status| match status {
-                    WaitStatus::Exited(_, PANIC_CODE) => "the partner panicked".into(),
-                    WaitStatus::Exited(_, code) => match nix::errno::Errno::from_raw(code) {
-                        nix::errno::Errno::UnknownErrno => format!("the partner ended with code {code}"),
-                        errno => format!("the partner's call was refused: {}", errno.desc()),
+                    WaitStatus::Exited(_, PANIC_CODE) => Fate::new("the partner panicked"),
+                    WaitStatus::Exited(_, code) => match Errno::from_raw(code) {
+                        Errno::UnknownErrno => Fate::new(format!("the partner ended with code {code}")),
+                        errno => Fate::refused(errno),
                     },
-                    WaitStatus::Signaled(_, signal, _) => format!("the partner was killed by {signal}"),
-                    other => format!("the partner ended: {other:?}"),
+                    WaitStatus::Signaled(_, signal, _) => {
+                        Fate::new(format!("the partner was killed by {signal}"))
+                    }
+                    other => Fate::new(format!("the partner ended: {other:?}")),
                 })
             }
         }
@@ -215,8 +256,11 @@ fn process(
         ForkResult::Parent { child } => Ok((child, child)),
         ForkResult::Child => {
             let life = std::panic::AssertUnwindSafe(|| {
+                if let Err(errno) = set_pdeathsig(Signal::SIGKILL) {
+                    return -i64::from(errno as i32);
+                }
                 // The parent may have died before the kernel was asked to tell.
-                if die_with_parent().is_err() || nix::unistd::getppid() != parent {
+                if has_lost_parent(parent) {
                     return i64::from(-libc::ESRCH);
                 }
                 if let Err(errno) = set_cpu_and_class(cpu, class) {
@@ -267,7 +311,13 @@ fn thread(
             return;
         }
         state[STATE].value.store(READY, SeqCst);
-        while state[STOP].value.load(SeqCst) == 0 && step() >= 0 {}
+        while state[STOP].value.load(SeqCst) == 0 {
+            let answer = step();
+            if answer < 0 {
+                state[ANSWER].value.store(-answer as u32, SeqCst);
+                break;
+            }
+        }
     };
     let thread = builder.spawn(life).map_err(|cause| no_task("clone of a partner thread", cause))?;
     let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
@@ -315,7 +365,7 @@ mod tests {
         let begun = Instant::now();
         loop {
             if let Some(fate) = partner.fate() {
-                return fate;
+                return fate.to_string();
             }
             assert!(begun.elapsed() < Duration::from_secs(20), "it lives on");
             std::thread::sleep(Duration::from_millis(1));

@@ -147,6 +147,12 @@ fn parents() -> Vec<(u32, u32)> {
     numbers.filter_map(with_parent).collect()
 }
 
+/// Whether the parent of this process has died, which was `parent`. Not where a sandbox refuses to tell.
+pub fn has_lost_parent(parent: Pid) -> bool {
+    let now = nix::unistd::getppid();
+    now.as_raw() >= 0 && now != parent
+}
+
 /// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.
 pub fn began(pid: u32) -> Option<u64> {
     super::proc::began(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
@@ -222,7 +228,7 @@ pub fn die_with_starter(command: &mut Command) {
     let settle = move || {
         set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)?;
         // If the starter died before the line above, the kernel does not tell.
-        if nix::unistd::getppid() == starter { Ok(()) } else { Err(Errno::ESRCH.into()) }
+        if has_lost_parent(starter) { Err(Errno::ESRCH.into()) } else { Ok(()) }
     };
     // SAFETY: CHILD: it makes system calls on numbers and allocates nothing; the child then executes the command.
     unsafe { command.pre_exec(settle) };

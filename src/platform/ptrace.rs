@@ -14,6 +14,8 @@ use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";
@@ -137,8 +139,19 @@ impl Stepper {
     /// The kernel refuses the registers.
     pub fn next(&self) -> Result<Step> {
         let At { instruction, call, argument, answer, .. } = registers(self.child.pid)?;
-        let word = ptrace::read(self.child.pid, instruction as ptrace::AddressType).unwrap_or(0);
-        Ok(Step { address: instruction, code: word.to_le_bytes(), call, argument, answer })
+        Ok(Step { address: instruction, code: self.code_at(instruction)?, call, argument, answer })
+    }
+
+    /// The bytes of an instruction. Where a program may be executed and not read, the kernel refuses to read its memory from
+    /// another process. The child is a copy of this process, which has the same code at the same address.
+    fn code_at(&self, address: usize) -> Result<[u8; 8]> {
+        if let Ok(word) = ptrace::read(self.child.pid, address as ptrace::AddressType) {
+            return Ok(word.to_le_bytes());
+        }
+        let mut code = [0; 8];
+        let own = File::open("/proc/self/mem").and_then(|own| own.read_at(&mut code, address as u64));
+        own.map_err(|e| Error::file("/proc/self/mem", "reading the code of a witness", e))?;
+        Ok(code)
     }
 
     /// Executes the next instruction. Returns whether the child goes on.

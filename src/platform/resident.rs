@@ -85,11 +85,15 @@ impl ResidentMemory {
         }
         // The last huge page must be complete.
         let whole = if pages == Pages::Base { bytes } else { bytes.next_multiple_of(HUGE_PAGE) };
-        let mut memory = mapped(whole, pages)?;
+        let memory = mapped(whole, pages)?;
         let begins = memory.as_ptr().align_offset(HUGE_PAGE);
         advise(&memory, begins, whole, pages);
-        memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
-        let touched = Self { memory, begins, bytes };
+        let mut touched = Self { memory, begins, bytes };
+        if pages == Pages::Reserved {
+            // To touch a page that the control group may not have is a SIGBUS.
+            touched.check_pages(pages, whole)?;
+        }
+        touched.memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
         touched.check_pages(pages, whole)?;
         Ok(touched)
     }
@@ -106,7 +110,8 @@ impl ResidentMemory {
                 Err(Error::Missing(format!("of {all} MiB only {came} came in huge pages: free some memory")))
             }
             Pages::Reserved if huge < bytes => Err(Error::Missing(format!(
-                "of {all} MiB only {came} came in reserved huge pages, of which this kernel has none of 2 MiB"
+                "of {all} MiB only {came} came in reserved huge pages of 2 MiB: this kernel has none, or the control group may \
+                 have no more (hugetlb.2MB.max): raise it"
             ))),
             Pages::Base if huge > 0 => {
                 Err(Error::Missing(format!("{came} of {all} MiB came in huge pages, which were declined")))
@@ -121,10 +126,10 @@ impl ResidentMemory {
     }
 }
 
-/// Anonymous memory in which `bytes` begin at a boundary of huge pages.
+/// Anonymous memory in which `bytes` begin at a boundary of huge pages. Reserved pages are there at once, as many as may be had.
 fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
     if pages == Pages::Reserved {
-        return MmapOptions::new().len(bytes).huge(Some(21)).map_anon().map_err(|cause| {
+        return MmapOptions::new().len(bytes).huge(Some(21)).populate().map_anon().map_err(|cause| {
             let pages = bytes / HUGE_PAGE;
             Error::Missing(format!(
                 "{pages} huge pages of 2 MiB are needed and not reserved ({cause}): write at least {pages} to \

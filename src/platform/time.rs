@@ -9,6 +9,8 @@
 pub mod kernel_clock;
 
 use super::arch;
+use crate::error::{Error, Result};
+use nix::errno::Errno;
 
 /// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which NTP does not slew.
 #[inline(always)]
@@ -47,6 +49,27 @@ pub fn time_address() -> usize {
 /// CPU time of this thread so far, ns.
 pub fn thread_cpu_ns() -> u64 {
     clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Checks the two calls of clocks without which a run can neither wait nor judge its cases.
+///
+/// # Errors
+/// [`Error::Missing`]: a sandbox refuses one.
+pub fn check_clocks() -> Result<()> {
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: OWN-TIMESPEC: it is read. The call returns the error number.
+    let slept = unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const moment, std::ptr::null_mut()) };
+    let refused = |call, errno: Errno| {
+        Error::Missing(format!(
+            "{call}: {}; no run can do without it: allow it in the sandbox's filter of system calls",
+            errno.desc()
+        ))
+    };
+    match slept {
+        0 | libc::EINTR if thread_cpu_ns() > 0 => Ok(()),
+        0 | libc::EINTR => Err(refused("clock_gettime of the thread's CPU time", Errno::EPERM)),
+        errno => Err(refused("clock_nanosleep", Errno::from_raw(errno))),
+    }
 }
 
 /// Tries something that is drawn by chance at least so often, and for `SYSCOST_FUZZ_SECONDS`: no trial may take a second of

@@ -106,7 +106,7 @@ impl Contention {
     /// Verifies that the others live, and at the end of a window that each has read.
     fn check_others(&mut self) -> Result<()> {
         if let Some(fate) = self.others.iter_mut().find_map(Partner::fate) {
-            return Err(Error::Disproved(format!("another reader: {fate}")));
+            return Err(fate.error("another reader: "));
         }
         let elapsed = self.since.elapsed();
         if self.others.is_empty() || elapsed < WINDOW {

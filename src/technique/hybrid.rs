@@ -299,7 +299,7 @@ impl<I: Interface> Observer<I> {
         let begun = Instant::now();
         while self.board.last.load(Acquire) != u64::from(event) {
             if let Some(fate) = self.partner.fate() {
-                return Err(Error::Disproved(fate));
+                return Err(fate.error(""));
             }
             if begun.elapsed() > LONGEST {
                 let cpu = self.task().cpu;

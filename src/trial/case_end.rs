@@ -1,5 +1,7 @@
 //! How a case ends without a number, and which of these ends deserve another attempt.
 
+use crate::error::Error;
+
 /// Why a case ended without a number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaseEnd {
@@ -19,24 +21,28 @@ pub enum CaseEnd {
     Interrupted,
 }
 
-impl From<crate::error::Error> for CaseEnd {
-    fn from(error: crate::error::Error) -> Self {
-        match error {
-            crate::error::Error::Disturbed(sentence) => Self::Disturbed(sentence),
-            error if error.is_of_a_device() => Self::CutShort(error.to_string()),
-            error => Self::Failed(error.to_string()),
-        }
+impl From<Error> for CaseEnd {
+    fn from(error: Error) -> Self {
+        Self::from_error(error, false)
     }
 }
 
 impl CaseEnd {
     /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
-    pub(super) fn of_set_up(error: crate::error::Error) -> Self {
+    pub(super) fn of_set_up(error: Error) -> Self {
+        Self::from_error(error, true)
+    }
+
+    /// Whatever the environment refuses disproves nothing: a refusal is a need that is not met, whenever it comes.
+    fn from_error(error: Error, setting_up: bool) -> Self {
+        if let Some(sentence) = error.unmet_need(setting_up) {
+            return Self::Skipped(sentence);
+        }
+        let words = if setting_up { "could not be set up: " } else { "" };
         match error {
-            crate::error::Error::Disturbed(sentence) => Self::Disturbed(sentence),
-            error if error.is_of_the_machine() => Self::Skipped(error.to_string()),
-            error if error.is_of_a_device() => Self::CutShort(format!("could not be set up: {error}")),
-            error => Self::Failed(format!("could not be set up: {error}")),
+            Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            error if error.is_of_a_device() => Self::CutShort(format!("{words}{error}")),
+            error => Self::Failed(format!("{words}{error}")),
         }
     }
 }

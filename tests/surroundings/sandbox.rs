@@ -3,23 +3,29 @@
 use crate::place::{Place, TWO_GROUPS};
 use std::process::Command;
 
-/// Forbids one system call to what it starts: the number, then the command.
+/// Forbids one system call to what it starts: the number, the answer, then the command.
 const FORBID: &str = r#"
 import ctypes, os, struct, sys
-number = int(sys.argv[1])
-# Load the call's number; if it is this one, answer EPERM; else allow.
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+number, errno = int(sys.argv[1]), int(sys.argv[2])
+# Load the call's number; if it is this one, answer the error; else allow.
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | errno), (0x06, 0, 0, 0x7fff0000)]
 filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program):
     sys.exit(99)
-os.execvp(sys.argv[2], sys.argv[2:])
+os.execvp(sys.argv[3], sys.argv[3:])
 "#;
 
 /// A command that starts another one, to which this system call is forbidden.
 pub fn forbidding(number: i64) -> Option<Vec<String>> {
-    let starter = ["python3", "-c", FORBID, &number.to_string()].map(str::to_owned).to_vec();
+    refusing(number, libc::EPERM)
+}
+
+/// A command that starts another one, to which this system call is refused with this error number.
+fn refusing(number: i64, errno: i32) -> Option<Vec<String>> {
+    let starter = ["python3", "-c", FORBID, &number.to_string(), &errno.to_string()];
+    let starter = starter.map(str::to_owned).to_vec();
     let works = Command::new(&starter[0]).args(&starter[1..]).arg("true").output();
     if works.is_ok_and(|output| output.status.success()) {
         return Some(starter);
@@ -52,6 +58,37 @@ fn without_mlockall_and_affinity_it_is_a_note() {
     measures_without(libc::SYS_sched_setaffinity, "not pinned to a CPU");
 }
 
+/// Cases that children, pipes, files and sockets carry, and one that needs nothing.
+const OF_MANY_KINDS: &str =
+    "^(known_work/add|syscall/getppid|syscall/pipe|fork/vfork|ping_pong/pipe-processes/same-cpu|socket_round_trip/unix)";
+
+/// A refusal disproves nothing, whichever call it is: the case is skipped, or measured without what was refused.
+#[test]
+fn a_refused_call_condemns_no_case() {
+    let calls = [
+        libc::SYS_getppid,
+        libc::SYS_getrusage,
+        libc::SYS_ptrace,
+        libc::SYS_timer_create,
+        libc::SYS_prlimit64,
+        libc::SYS_dup,
+        libc::SYS_fcntl,
+        libc::SYS_socket,
+        libc::SYS_socketpair,
+        libc::SYS_wait4,
+        libc::SYS_madvise,
+    ];
+    for (number, errno) in calls.into_iter().flat_map(|call| [(call, libc::EPERM), (call, libc::ENOSYS)]) {
+        let Some(starter) = refusing(number, errno) else { return };
+        let (place, starter) = (Place::new(), starter.iter().map(String::as_str).collect::<Vec<_>>());
+        let ended = place.end(place.run_by(&starter, &[OF_MANY_KINDS]));
+        let tally = ended.output.lines().rev().find(|line| line.contains(" measured, "));
+        assert!(tally.is_none_or(|tally| tally.contains(" 0 failed")), "call {number}, {errno}: {ended:?}");
+        assert!(matches!(ended.code, Some(0 | 1)), "call {number}, {errno}: {ended:?}");
+        place.is_tidy();
+    }
+}
+
 /// Under a filter that forbids one call the cases that are made of it are skipped, and it is named.
 #[test]
 fn a_forbidden_call_skips_its_cases_and_is_named() {
@@ -64,11 +101,12 @@ fn a_forbidden_call_skips_its_cases_and_is_named() {
         (libc::SYS_epoll_create1, "wait/epoll-pipe/10", "epoll_create1"),
         (libc::SYS_userfaultfd, "page_fault/userfaultfd/copy", "userfaultfd"),
         (libc::SYS_epoll_ctl, "wait/epoll-tcp/10", "epoll_ctl"),
+        (libc::SYS_getppid, "syscall/getppid", "getppid"),
     ] {
         let Some((place, starter)) = forbidden(number) else { return };
         let starter: Vec<_> = starter.iter().map(String::as_str).collect();
         let ended = place.end(place.run_by(&starter, &[case, "--exact"]));
-        ended.says(1, &["0 measured, 1 skipped, 0 failed", "forbidden here", name]);
+        ended.says(1, &["0 measured, 1 skipped, 0 failed", "forbidden here", name, "nothing was measured"]);
         place.is_tidy();
     }
 }

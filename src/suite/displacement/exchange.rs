@@ -132,7 +132,7 @@ impl Exchange {
     #[cold]
     fn broken(&mut self, cause: std::io::Error) -> Error {
         match (self.server.fate(), cause.kind()) {
-            (Some(fate), _) => Error::Disproved(format!("the server: {fate}")),
+            (Some(fate), _) => fate.error("the server: "),
             (None, ErrorKind::WouldBlock) => Error::Disturbed(format!(
                 "the server has not replied for {} s; it hangs, or others have its CPU",
                 PATIENCE.as_secs()

@@ -146,7 +146,7 @@ impl Senders {
         let turn = self.page[TURN].value.load(SeqCst);
         while (0..NICE.len()).any(|index| self.page[RESTS + index].value.load(SeqCst) != turn) {
             if let Some(fate) = self.senders.iter_mut().find_map(Partner::fate) {
-                return Err(Error::Disproved(format!("another sender on this CPU: {fate}")));
+                return Err(fate.error("another sender on this CPU: "));
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::Disturbed("another sender on this CPU hangs".into()));

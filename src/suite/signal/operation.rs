@@ -202,7 +202,7 @@ impl Descriptor {
         let set = SigSet::from_iter(Signal::try_from(SIGNAL));
         let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(|e| Error::refused_to_case("signalfd4", e))?;
-        mask(true);
+        granted("rt_sigprocmask", mask(true))?;
         // SAFETY: OWN-BUFFER: plain integers, for which zero is valid.
         Ok(Self { file, about: Box::new(unsafe { std::mem::zeroed() }) })
     }
