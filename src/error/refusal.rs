@@ -11,21 +11,33 @@ const REFUSALS: [(&[Errno], &str); 7] = [
         &[EPERM, EACCES],
         "this process may not do it here: allow it in the sandbox's filter of system calls, or give it the right",
     ),
-    (&[ENOSYS], "this kernel does not have the call, or a sandbox hides it: allow it in its filter of system calls"),
+    (
+        &[ENOSYS],
+        "this kernel does not have the call, or a sandbox hides it: allow it in its filter of system calls",
+    ),
     (
         &[EOPNOTSUPP, ENOTTY, EAFNOSUPPORT, EPROTONOSUPPORT, ESOCKTNOSUPPORT],
         "this kernel, or the file system of the scratch directory, does not offer it: name another (`--dir`)",
     ),
     (&[EMFILE, ENFILE], "no more files may be open: raise `ulimit -n`, or fs.file-max"),
-    (&[ENOMEM, ENOBUFS, ENOLCK], "memory is short, or limited: raise `ulimit -v` or the control group's memory.max"),
-    (&[ENOSPC, EDQUOT, EFBIG], "there is no room: free some, raise `ulimit -f`, or name another directory (`--dir`)"),
+    (
+        &[ENOMEM, ENOBUFS, ENOLCK],
+        "memory is short, or limited: raise `ulimit -v` or the control group's memory.max",
+    ),
+    (
+        &[ENOSPC, EDQUOT, EFBIG],
+        "there is no room: free some, raise `ulimit -f`, or name another directory (`--dir`)",
+    ),
     // What needs more than a right that can be given.
     (&[ENXIO, EBUSY], "the device or the facility is not there, or in use"),
 ];
 
 /// What the kernel answers to a set-up that it cannot carry out, and to an operation that is wrong.
 const OF_SET_UP: [(&[Errno], &str); 2] = [
-    (&[EINVAL], "this kernel, or the file system of the scratch directory, does not offer it: name another (`--dir`)"),
+    (
+        &[EINVAL],
+        "this kernel, or the file system of the scratch directory, does not offer it: name another (`--dir`)",
+    ),
     (&[EAGAIN], "a limit is reached: raise `ulimit -u`, pids.max of the control group, or `ulimit -i`"),
 ];
 

@@ -262,8 +262,9 @@ impl Process<'_> {
         };
         let before = background_activity::Before::read();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
-        let mut outcome =
-            ended.unwrap_or_else(|payload| Err(panic::case_end(payload))).map_err(|end| self.excused(case, end));
+        let mut outcome = ended
+            .unwrap_or_else(|payload| Err(panic::case_end(payload)))
+            .map_err(|end| self.excused(case, end));
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {
             measured.meanwhile = before.until_now();
         }

@@ -84,10 +84,11 @@ pub fn busy_ticks_by_cpu(text: &str, cpu: usize) -> Option<(u64, u64)> {
 }
 
 /// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
-/// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`).
+/// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`). No machine has created none: gVisor, which does
+/// not count them, writes 0.
 pub fn created(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("processes "))?;
-    line.trim().parse().ok()
+    line.trim().parse().ok().filter(|&count| count > 0)
 }
 
 /// How often a control group was throttled: `nr_throttled` of `cpu.stat`, the same key in versions 1 and 2.
@@ -325,6 +326,7 @@ mod tests {
     fn created_tasks_are_those_of_all_time() {
         assert_eq!(created(STAT), Some(4242));
         assert_eq!(created("procs_running 1\n"), None);
+        assert_eq!(created("processes 0\n"), None);
     }
 
     #[test]

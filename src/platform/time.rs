@@ -58,7 +58,8 @@ pub fn thread_cpu_ns() -> u64 {
 pub fn check_clocks() -> Result<()> {
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: OWN-TIMESPEC: it is read. The call returns the error number.
-    let slept = unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const moment, std::ptr::null_mut()) };
+    let slept =
+        unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const moment, std::ptr::null_mut()) };
     let refused = |call, errno: Errno| {
         Error::Missing(format!(
             "{call}: {}; no run can do without it: allow it in the sandbox's filter of system calls",

@@ -9,7 +9,7 @@ fn a_shortage_of_descriptors_is_a_sentence_for_each_case() {
     for descriptors in [12, 8] {
         let place = Place::new();
         let ended = place.end(place.run_under(&format!("-n {descriptors}"), &[TWO_GROUPS]));
-        ended.says(1, &["0 measured, 0 skipped, 3 failed", "FAILED known_work/add", "FAILED call/u64/3"]);
+        ended.says(1, &["0 measured, 3 skipped, 0 failed", "nothing was measured"]);
         assert!(ended.output.contains("Too many open files"), "{ended:?}");
         place.is_tidy();
     }
@@ -21,7 +21,7 @@ fn without_any_descriptor_the_run_still_has_its_last_word() {
         let place = Place::new();
         place
             .end(place.run_under(&format!("-n {descriptors}"), &[TWO_GROUPS]))
-            .says(1, &["0 measured, 0 skipped", "FAILED known_work/add", "FAILED call/u64/3"]);
+            .says(1, &["0 measured", "0 failed", "nothing was measured"]);
         place.is_tidy();
     }
 }

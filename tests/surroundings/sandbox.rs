@@ -1,6 +1,8 @@
 //! Forbidden system calls, and instruments that are declined.
 
-use crate::place::{Place, TWO_GROUPS};
+use crate::limit::ordinary;
+use crate::place::{Place, SYSCOST, TWO_GROUPS};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// Forbids one system call to what it starts: the number, the answer, then the command.
@@ -59,8 +61,7 @@ fn without_mlockall_and_affinity_it_is_a_note() {
 }
 
 /// Cases that children, pipes, files and sockets carry, and one that needs nothing.
-const OF_MANY_KINDS: &str =
-    "^(known_work/add|syscall/getppid|syscall/pipe|fork/vfork|ping_pong/pipe-processes/same-cpu|socket_round_trip/unix)";
+const OF_MANY_KINDS: &str = "^(known_work/add|syscall/getppid|syscall/pipe|fork/vfork|ping_pong/pipe-processes/same-cpu|socket_round_trip/unix)";
 
 /// A refusal disproves nothing, whichever call it is: the case is skipped, or measured without what was refused.
 #[test]
@@ -109,6 +110,47 @@ fn a_forbidden_call_skips_its_cases_and_is_named() {
         ended.says(1, &["0 measured, 1 skipped, 0 failed", "forbidden here", name, "nothing was measured"]);
         place.is_tidy();
     }
+}
+
+/// A missing part of the system is no fault of the case that looks at it.
+#[test]
+fn what_a_container_does_not_mount_condemns_no_case() {
+    for mount in
+        ["mount -t tmpfs none /sys", "mount -t tmpfs none /dev", "mount -t tmpfs -o ro none /dev/shm"]
+    {
+        let within = format!("{mount} && exec \"$@\"");
+        let starter = ["unshare", "-m", "sh", "-c", within.as_str(), "sh"];
+        let works = Command::new(starter[0]).args(&starter[1..]).arg("true").status();
+        if !works.is_ok_and(|status| status.success()) {
+            println!("skipped: no mount namespace may be made here, as root may");
+            return;
+        }
+        let place = Place::new();
+        let ended = place
+            .end(place.run_by(&starter, &["^(syscall/read|syscall/write|counters/net-bytes/|fork/vfork)"]));
+        ended.says(0, &["0 failed"]);
+        place.is_tidy();
+    }
+}
+
+#[test]
+fn a_program_that_may_be_executed_and_not_read_is_witnessed() {
+    let Some(ordinary) = ordinary().filter(|_| nix::unistd::geteuid().is_root()) else {
+        println!("skipped: only root can make a program that another user may not read");
+        return;
+    };
+    let place = Place::new();
+    let program = place.path().join("unreadable");
+    std::fs::copy(SYSCOST, &program).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o711)).unwrap();
+    let run = || {
+        let mut command = place.program(ordinary[0]);
+        command.args(&ordinary[1..]).arg(&program).args(["run", "^(call/u64/3|syscall/getppid)$"]);
+        command
+    };
+    let Some(ended) = place.succeeds(run) else { return };
+    ended.says(0, &["2 measured, 0 skipped, 0 failed"]);
+    assert!(!place.record().to_string().contains("no witness could be called"));
 }
 
 #[test]
