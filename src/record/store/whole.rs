@@ -98,7 +98,8 @@ static SOME: [u8; 64 << 10] = [0; 64 << 10];
 /// # Errors
 /// The directory cannot be made or written to, or the disk is full.
 pub(super) fn check_writable(directory: &Path) -> Result<()> {
-    write(&directory.join("a file"), &SOME).map(drop)
+    // Not brought to the disk, which may take longer than all that a run looks at before it begins.
+    begin(&directory.join("a file"), &SOME).map(drop)
 }
 
 fn taken(path: &Path) -> Error {
@@ -111,12 +112,18 @@ fn taken(path: &Path) -> Error {
 
 /// A temporary file beside `path` with these bytes, on the disk.
 fn write(path: &Path, bytes: &[u8]) -> Result<Temporary> {
+    let temporary = begin(path, bytes)?;
+    let synced = temporary.file.as_file().sync_all();
+    synced.map(|()| temporary).map_err(|cause| Error::file(path, "bringing it to the disk", cause))
+}
+
+/// The same, perhaps still in memory.
+fn begin(path: &Path, bytes: &[u8]) -> Result<Temporary> {
     let directory = directory(path);
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "creating the directory", e))?;
     let failed = |doing| move |cause| Error::file(path, doing, cause);
     let mut temporary = temporary::make(directory).map_err(failed("creating a temporary file beside it"))?;
     temporary.file.write_all(bytes).map_err(failed("writing"))?;
-    temporary.file.as_file().sync_all().map_err(failed("bringing it to the disk"))?;
     Ok(temporary)
 }
 
