@@ -28,7 +28,7 @@ pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;
 pub mod run_name;
-mod soundness;
+pub mod soundness;
 pub mod store;
 pub mod verdict;
 pub mod version;
@@ -41,7 +41,6 @@ pub use displacement_record::{Displaced, Throughput};
 pub use event_rate::EventRate;
 pub use execution::{Execution, Quiet};
 pub use headline::Headline;
-pub use soundness::{LONGEST_SENTENCE, MOST_CASES, name_fault};
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 

@@ -5,7 +5,7 @@ use crate::case::{Case, Group};
 use crate::error::{Error, Result};
 use crate::platform::inert;
 use crate::record::baseline::directory;
-use crate::record::{LONGEST_SENTENCE, MOST_CASES, name_fault};
+use crate::record::soundness::{LONGEST_SENTENCE, MOST_CASES, name_fault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -42,7 +42,8 @@ pub(super) fn check(groups: &[Group]) -> Result<()> {
 }
 
 fn check_group(name: &str) -> Result<()> {
-    let slash = || name.contains('/').then(|| "it holds a slash, which ends the name of a group in an id".into());
+    let slash =
+        || name.contains('/').then(|| "it holds a slash, which ends the name of a group in an id".into());
     let Some(fault) = name_fault(name).or_else(slash) else { return Ok(()) };
     Err(Error::Usage(format!("the name of the group {} cannot be kept: {fault}; rename it", quoted(name))))
 }
@@ -52,7 +53,9 @@ fn check_case(group: &Group, case: &Case, known: &mut Known) -> Result<()> {
     let fault = if case.name.is_empty() { Some("it is empty".into()) } else { name_fault(&id) };
     if let Some(fault) = fault {
         let (id, title) = (quoted(&id), quoted(&case.title));
-        return Err(Error::Usage(format!("the id of the case {id} ({title}) cannot be kept: {fault}; rename it")));
+        return Err(Error::Usage(format!(
+            "the id of the case {id} ({title}) cannot be kept: {fault}; rename it"
+        )));
     }
     if case.title.len() > LONGEST_SENTENCE {
         let length = case.title.len();
@@ -62,7 +65,9 @@ fn check_case(group: &Group, case: &Case, known: &mut Known) -> Result<()> {
     }
     if let Some((name, fault)) = case.derived.iter().find_map(|d| Some((d.name, name_fault(d.name)?))) {
         let name = quoted(name);
-        return Err(Error::Usage(format!("the figure {name} of the case {id} cannot be kept: {fault}; rename it")));
+        return Err(Error::Usage(format!(
+            "the figure {name} of the case {id} cannot be kept: {fault}; rename it"
+        )));
     }
     match known.insert(directory(&id), (id.clone(), case.title.clone())) {
         None => Ok(()),

@@ -41,12 +41,17 @@ pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
 ///
 /// # Errors
 /// A directory or a file is of another user, or its file system is read-only.
-pub(super) fn check<'a>(home: &Path, ids: impl Iterator<Item = &'a String>, save: Option<&str>) -> Result<()> {
+pub(super) fn check<'a>(
+    home: &Path,
+    ids: impl Iterator<Item = &'a String>,
+    save: Option<&str>,
+) -> Result<()> {
     let mut known = BTreeSet::new();
     for id in ids {
         for name in ["new", "change"].into_iter().chain(save) {
             let directory = home.join(baseline::directory(id)).join(name);
-            let existing = directory.ancestors().find(|directory| directory.exists()).unwrap_or(home).to_path_buf();
+            let existing =
+                directory.ancestors().find(|directory| directory.exists()).unwrap_or(home).to_path_buf();
             if existing == directory {
                 let files = FILES.iter().map(|file| directory.join(file)).filter(|file| file.exists());
                 files.into_iter().try_for_each(|file| may_write(&file, AccessFlags::empty()))?;

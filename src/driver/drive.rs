@@ -103,7 +103,9 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
     scratch::sweep_up(&options.scratch_parent());
     // Every measuring process makes one.
     unless_short(scratch::make_in(&options.scratch_parent()).map(drop)).map_err(|error| {
-        Error::Usage(format!("{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"))
+        Error::Usage(format!(
+            "{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"
+        ))
     })?;
     if let Some(sentence) = scratch::moved().filter(|_| options.directory.is_none()) {
         complain(sentence);
@@ -126,15 +128,17 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
 fn check_home(planned: &[Planned], arguments: &Arguments, home: &Path) -> Result<()> {
     const REMEDY: &str = "so the run could not be kept, and nothing was measured; --home or CRITERION_HOME names another \
                           directory, and `cargo bench -- --discard-baseline` keeps nothing";
+    if let Some(sentence) = disk_is_full(home) {
+        let room = "make room first, or name a directory on another disk by --home or CRITERION_HOME";
+        return Err(Error::Usage(format!("{sentence}; {room}")));
+    }
     let store = Store::at(home);
     let ids = planned.iter().flat_map(|planned| &planned.ids);
     let checked = store
         .check_usable("runs")
         .and_then(|()| arguments.save.as_ref().map_or(Ok(()), |name| store.check_baseline(name)))
         .and_then(|()| criterion_files::check(home, ids, arguments.save.as_deref()));
-    unless_short(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))?;
-    let room = "make room first, or name a directory on another disk by --home or CRITERION_HOME";
-    disk_is_full(home).map_or(Ok(()), |sentence| Err(Error::Usage(format!("{sentence}; {room}"))))
+    unless_short(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))
 }
 
 /// What was found out by opening files. Where there are no descriptors nothing was, and the run says itself what it lacks.
@@ -142,7 +146,9 @@ fn unless_short(checked: Result<()>) -> Result<()> {
     // What another crate has wrapped keeps the number in its text alone.
     let is_short = |cause: &std::io::Error| {
         let text = cause.to_string();
-        [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| text.contains(&format!("(os error {})", *errno as i32)))
+        [Errno::EMFILE, Errno::ENFILE]
+            .iter()
+            .any(|errno| text.contains(&format!("(os error {})", *errno as i32)))
     };
     match &checked {
         Err(Error::File { cause, .. }) if is_short(cause) => Ok(()),

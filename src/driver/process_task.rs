@@ -67,7 +67,11 @@ impl Task {
         let text = plain_file::read(&path, LIMIT).map_err(|error| wrong(error.to_string()))?;
         // The file itself is not needed any more, and would take a descriptor from the cases.
         let inherited = path.strip_prefix(DESCRIPTORS).ok().and_then(|number| number.to_str()?.parse().ok());
-        inherited.filter(|&number: &i32| number > 2).map(close).transpose().map_err(|e| wrong(e.to_string()))?;
+        inherited
+            .filter(|&number: &i32| number > 2)
+            .map(close)
+            .transpose()
+            .map_err(|e| wrong(e.to_string()))?;
         serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
     }
 
@@ -79,7 +83,8 @@ impl Task {
         let failed = |cause| Error::file("the task of a measuring process", "writing", cause);
         let text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;
         // A sandbox may refuse memfd_create.
-        let memory = memfd_create(c"syscost-task", MFdFlags::empty()).map(File::from).map_err(io::Error::from);
+        let memory =
+            memfd_create(c"syscost-task", MFdFlags::empty()).map(File::from).map_err(io::Error::from);
         let mut file = memory.or_else(|_| tempfile::tempfile()).map_err(failed)?;
         file.write_all(&text).map_err(failed)?;
         fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|e| failed(e.into()))?;

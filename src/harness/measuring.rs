@@ -68,7 +68,9 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
     let round = match Task::of_process()? {
-        Task::Write(cases, clock) => return replay::write(group, (&cases, clock), &options, arguments, sender),
+        Task::Write(cases, clock) => {
+            return replay::write(group, (&cases, clock), &options, arguments, sender);
+        }
         Task::Measure(round) => round,
     };
     // Before pinning, since the clock compares the counters of all CPUs.

@@ -43,10 +43,14 @@ fn names_that_criterion_would_make_one_have_files_of_their_own() {
         let Some(command) = bench(&place, "alike", &words) else { return };
         let ended = place.end(command);
         // A case may have been disturbed, and none was taken for another.
-        assert!(!ended.output.contains("FAILED") && !ended.error.contains("write its files whole"), "{ended:?}");
+        assert!(
+            !ended.output.contains("FAILED") && !ended.error.contains("write its files whole"),
+            "{ended:?}"
+        );
     }
     let saved: Vec<_> = files(&place.home(), "/main/benchmark.json");
-    let mut ids: Vec<_> = saved.iter().map(|file| json(file)["full_id"].as_str().unwrap().to_owned()).collect();
+    let mut ids: Vec<_> =
+        saved.iter().map(|file| json(file)["full_id"].as_str().unwrap().to_owned()).collect();
     ids.sort();
     ids.dedup();
     assert!(ids.len() == saved.len() && saved.len() >= 4, "{saved:?}");

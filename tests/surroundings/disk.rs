@@ -148,7 +148,7 @@ fn a_disk_with_a_little_room_is_left_before_it_is_full() {
     let script = "run >first || { cat first; exit 98; }
         free=$(df -k --output=avail \"$home\" | tail -1)
         head -c $(( (free - 4096 - 12) * 1024 )) /dev/zero >\"$home/filler\"
-        rm -r \"$home/known_work\" \"$home/call\"; head -c $(( 300 * 1024 )) /dev/zero >\"$home/more\"
+        rm -r \"$home/known_work\" \"$home/call\"; head -c $(( 100 * 1024 )) /dev/zero >\"$home/more\"
         run; code=$?
         cp -r \"$home\" after; exit $code";
     let Some(ended) = on_a_disk(&place, "8m", script) else { return };

@@ -36,11 +36,19 @@ fn a_standard_output_that_takes_nothing_is_refused_by_every_command_that_measure
         }
         for words in [&["list"][..], &["explain", "call"], &["--help"], &["run", "--help"]] {
             let ended = place.end(shell(&place, redirection, words));
-            assert!(ended.code != Some(0) && ended.error.contains("the standard output"), "{words:?}: {ended:?}");
+            assert!(
+                ended.code != Some(0) && ended.error.contains("the standard output"),
+                "{words:?}: {ended:?}"
+            );
         }
         // 1 would mean that something became slower.
         let gate = ["gate", add, "--a-bin", SYSCOST];
-        refused_early(&place, &place.end(shell(&place, redirection, &gate)), &[125], &["the standard output"]);
+        refused_early(
+            &place,
+            &place.end(shell(&place, redirection, &gate)),
+            &[125],
+            &["the standard output"],
+        );
     }
 }
 

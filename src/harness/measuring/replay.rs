@@ -99,7 +99,8 @@ fn restore_names(group: &str, name: &str, place: &str) {
     let id = format!("{group}/{name}");
     let file = criterion_home().join(baseline::directory(&id)).join(place).join("benchmark.json");
     // A file that is not there, or is none of Criterion's, is what the driver complains of.
-    let Some(mut names) = plain_file::read(&file, LIMIT).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
+    let Some(mut names) =
+        plain_file::read(&file, LIMIT).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
     else {
         return;
     };

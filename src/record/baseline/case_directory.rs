@@ -39,7 +39,11 @@ pub fn criterion_name(name: &str) -> String {
 fn is_plain(name: &str) -> bool {
     let is_replaced = |c: char| c != '/' && REPLACED.contains(&c);
     let is_twofold = name.contains('/') && name.contains('_');
-    name.len() <= LONGEST && !name.contains(is_replaced) && !is_twofold && !name.starts_with('.') && name != OWN
+    name.len() <= LONGEST
+        && !name.contains(is_replaced)
+        && !is_twofold
+        && !name.starts_with('.')
+        && name != OWN
 }
 
 /// As Criterion's `make_filename_safe`, of a name that it does not cut.
@@ -71,7 +75,8 @@ mod tests {
     fn names_that_criterion_makes_one_have_directories_of_their_own() {
         let long = "x".repeat(64);
         let ends = ["a", "b", "é", ""].map(|end| format!("g/{long}{end}"));
-        let replaced = ["x/y/z", "x/y_z", "x_y/z", "x?y/z", "x:y|z", "x\\y*z"].map(|name| format!("g/{name}"));
+        let replaced =
+            ["x/y/z", "x/y_z", "x_y/z", "x?y/z", "x:y|z", "x\\y*z"].map(|name| format!("g/{name}"));
         let ids: Vec<_> = ends.into_iter().chain(replaced).collect();
         let directories: BTreeSet<_> = ids.iter().map(|id| directory(id)).collect();
         assert_eq!(directories.len(), ids.len(), "{directories:?}");
@@ -93,7 +98,9 @@ mod tests {
     fn the_cases_of_this_crate_keep_their_directories() {
         let ids = include_str!("../../../fixtures/ids.txt").lines();
         let ids = ids.filter_map(|line| line.split_whitespace().next());
-        let moved = |id: &&str| directory(id) != Path::new(&id.replacen('/', "\0", 1).replace('/', "_").replace('\0', "/"));
+        let moved = |id: &&str| {
+            directory(id) != Path::new(&id.replacen('/', "\0", 1).replace('/', "_").replace('\0', "/"))
+        };
         assert_eq!(ids.filter(moved).collect::<Vec<_>>(), [""; 0]);
     }
 }
