@@ -67,7 +67,7 @@ fn cases() -> Vec<Case> {
         cold("gettid/cold", "gettid after the caches were displaced", syscall::gettid)
             .claim(enters("gettid", libc::SYS_gettid)),
         cold("time-vdso/cold", "time through the vDSO after the caches were displaced", time::time_vdso)
-            .need(VDSO_DATA)
+            .need(VDSO_TIME)
             .claim(Claim::NeverEnters),
     ]);
     cases
