@@ -1,7 +1,7 @@
 //! Kernels of Debian, as packages that are downloaded and unpacked and never installed.
 
 use crate::error::{Error, Result};
-use crate::platform::tool;
+use crate::platform::process::tool;
 use std::path::Path;
 use std::process::Command;
 

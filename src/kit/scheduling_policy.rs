@@ -1,12 +1,7 @@
 //! A scheduling policy for as long as a value lives.
-//!
-//! # Invariants
-//!
-//! * **OWN-BUFFER**: the kernel reads one structure that lives in the calling function, and writes none.
-#![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use nix::errno::Errno;
+use crate::platform::process::scheduling_class;
 
 /// The calling thread has the policy `SCHED_BATCH` while this value lives, and so have the tasks that it creates: such a
 /// task does not preempt when it becomes ready (sched(7)). So a creator returns before the new task runs, unless a
@@ -22,8 +17,7 @@ impl Batch {
     /// # Errors
     /// The refusal of `sched_setscheduler`.
     pub fn begin() -> Result<Self> {
-        // SAFETY: OWN-BUFFER: no memory is passed.
-        let changed = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+        let changed = scheduling_class::get() == Ok(libc::SCHED_OTHER);
         if changed {
             choose(libc::SCHED_BATCH)?;
         }
@@ -41,12 +35,7 @@ impl Drop for Batch {
 }
 
 fn choose(policy: i32) -> Result<()> {
-    // SAFETY: OWN-BUFFER: the structure is plain integers, and both policies require priority 0.
-    let answer = unsafe {
-        let parameters: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, policy, &raw const parameters)
-    };
-    if answer == 0 { Ok(()) } else { Err(Error::refused_to_case("sched_setscheduler", Errno::last())) }
+    scheduling_class::set(policy, 0).map_err(|errno| Error::refused_to_case("sched_setscheduler", errno))
 }
 
 #[cfg(test)]
@@ -54,8 +43,7 @@ mod tests {
     use super::*;
 
     fn now() -> i32 {
-        // SAFETY: OWN-BUFFER: no memory is passed.
-        unsafe { libc::sched_getscheduler(0) }
+        scheduling_class::get().expect("answered")
     }
 
     #[test]

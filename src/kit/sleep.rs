@@ -4,11 +4,11 @@
 //!
 //! * **OWN-BUFFER**: the call reads and writes only the local variables that it is given, in their full length.
 //! * **OWN-DESCRIPTOR**: the descriptor was opened here, and only its owner closes it.
-//! * **OWN-TASK**: the call changes only the calling task's scheduling and reads one local structure.
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
 use crate::platform::futex;
+use crate::platform::process::scheduling_class;
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::fs::{File, OpenOptions};
@@ -151,24 +151,17 @@ impl RealTime {
     /// The kernel refuses without `CAP_SYS_NICE` or `ulimit -r`.
     pub fn enter(priority: i32) -> Result<Self> {
         let class = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-        match schedule(class, priority) {
-            0 => Ok(Self(())),
-            _ => Err(Error::last_os("sched_setscheduler SCHED_FIFO (CAP_SYS_NICE, `ulimit -r`)")),
-        }
+        let refused =
+            |errno| Error::refused("sched_setscheduler SCHED_FIFO (CAP_SYS_NICE, `ulimit -r`)", errno);
+        scheduling_class::set(class, priority).map(|()| Self(())).map_err(refused)
     }
 }
 
 impl Drop for RealTime {
     fn drop(&mut self) {
         // Leaving the class needs no privilege.
-        schedule(libc::SCHED_OTHER, 0);
+        let _ = scheduling_class::set(libc::SCHED_OTHER, 0);
     }
-}
-
-fn schedule(class: libc::c_int, priority: i32) -> libc::c_int {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: OWN-TASK.
-    unsafe { libc::sched_setscheduler(0, class, &raw const parameter) }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use nix::sys::signal::{SaFlags, SigAction, SigEvent, SigHandler, SigSet, SigevNotify, Signal, sigaction};
+use crate::platform::signal::thread_signal::thread_signal;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -114,7 +115,7 @@ impl Drop for Watchdog {
 fn timer(period: Duration) -> Result<Timer> {
     let refused = |e| Error::refused_to_case("timer_create of a watchdog", e);
     let thread_id = nix::unistd::gettid().as_raw();
-    let event = SigEvent::new(SigevNotify::SigevThreadId { signal: SIGNAL, thread_id, si_value: 0 });
+    let event = thread_signal(SIGNAL, thread_id);
     let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(refused)?;
     timer.set(Expiration::Interval(period.into()), TimerSetTimeFlags::empty()).map_err(refused)?;
     Ok(timer)

@@ -5,7 +5,7 @@
 //! [borrowed tree](super::borrowed_tree), starts without it ([`forget_repository`]): git would write the user's index there.
 
 use crate::error::{Error, Result};
-use crate::platform::tool;
+use crate::platform::process::tool;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};

@@ -51,23 +51,30 @@ pub fn no_task(doing: &str, cause: std::io::Error) -> String {
 
 /// The limits on tasks that are in force for this thread.
 pub fn limits_of_tasks() -> String {
+    if let Some(sentence) = deadline_class() {
+        return sentence;
+    }
     let group = nearest(&KernelFiles::live(), &TASKS).map(|limited| {
         let Limited { group, most, now } = limited;
         format!("the control group {group} may have {most} tasks and has {now} (pids.max): raise it")
     });
     let mut sentences = Vec::from_iter(group);
     match getrlimit(Resource::RLIMIT_NPROC) {
-        // The kernel asks root for no such limit.
-        Ok((limit, _)) if limit != libc::RLIM_INFINITY && !geteuid().is_root() => {
+        Ok((limit, _)) if limit != libc::RLIM_INFINITY && !is_exempt() => {
             sentences.push(format!("this user may have {limit} tasks (RLIMIT_NPROC, `ulimit -u`)"));
         }
         _ => {}
     }
-    sentences.extend(deadline_class());
     if sentences.is_empty() {
         return "no limit of the user or of the control group is in force: look at kernel.threads-max and kernel.pid_max".into();
     }
     sentences.join("; ")
+}
+
+/// Whether the kernel lets this user have more tasks than the limit: root, unless of a user namespace.
+fn is_exempt() -> bool {
+    let map = KernelFiles::live().text("proc/self/uid_map").unwrap_or_default();
+    geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// A thread of the deadline class may start no other (sched(7)), and is refused as if there were too many.

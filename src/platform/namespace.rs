@@ -2,7 +2,7 @@
 //!
 //! A socket belongs to the namespace in which it was made, so that a thread has to be there only for that moment.
 
-use super::tool;
+use super::process::tool;
 use crate::error::{Error, Result};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};

@@ -9,11 +9,11 @@
 //! * **CHILD**: a forked child runs its steps and ends by `_exit`: a panic is caught, so that it never returns
 //!   or unwinds into the parent's code, runs no exit handler and flushes no buffer. Between the fork and its end
 //!   it allocates nothing, since another thread may have held the allocator's lock.
-//! * **OWN-TASK**: the call changes the calling task's own scheduling and reads one structure of ours.
 #![allow(unsafe_code)]
 
 use super::cpu;
 use super::limit;
+use super::process::scheduling_class;
 use super::process::{PANIC_CODE, has_lost_parent};
 use super::shared::Words;
 use crate::error::{Error, Result};
@@ -330,10 +330,7 @@ fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     if class == Class::Ordinary {
         return super::inherited::leave_real_time().map_err(|errno| errno as i32);
     }
-    let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: OWN-TASK.
-    let answer = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameter) };
-    if answer == 0 { Ok(()) } else { Err(nix::errno::Errno::last_raw()) }
+    scheduling_class::set(libc::SCHED_IDLE, 0).map_err(|errno| errno as i32)
 }
 
 /// A partner that only burns time: in the ordinary class it competes for its CPU, in the idle class it keeps an idle

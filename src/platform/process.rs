@@ -9,6 +9,9 @@
 //! * **NUMBERS-ONLY**: the call is given numbers, and a null pointer where it allows one.
 #![allow(unsafe_code)]
 
+pub mod scheduling_class;
+pub mod tool;
+
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::mman::{MlockAllFlags, mlockall};

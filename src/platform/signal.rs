@@ -15,6 +15,8 @@
 //! * **OWN-BUFFER**: the call reads and writes only local structures of the size that it expects.
 #![allow(unsafe_code)]
 
+pub mod thread_signal;
+
 use crate::error::{Error, Result};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, sigprocmask};
 use nix::sys::signal::SigmaskHow::{SIG_SETMASK, SIG_UNBLOCK};

@@ -17,11 +17,12 @@
 use crate::counters::Process;
 use crate::error::{Error, Result};
 use crate::platform::arch;
+use crate::platform::signal::thread_signal::thread_signal;
 use crate::platform::time::{clock_gettime_entry_ns, clock_gettime_ns};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigEvent, SigSet, SigevNotify, Signal};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;
@@ -157,7 +158,7 @@ impl VirtualTimer {
         let died = |_| Error::Died("the thread of a timer ended".into());
         let thread_id =
             started.recv().map_err(died)?.map_err(|e| Error::refused("signalfd of a timer", e))?;
-        let event = SigEvent::new(SigevNotify::SigevThreadId { signal: SIGNAL, thread_id, si_value: 0 });
+        let event = thread_signal(SIGNAL, thread_id);
         let refused = |errno| Error::refused("timer_create on a CPU clock", errno);
         let mut timer = Timer::new(clock.id()?, event).map_err(refused)?;
         timer.set(Expiration::Interval(interval.into()), TimerSetTimeFlags::empty()).map_err(refused)?;

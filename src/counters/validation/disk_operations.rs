@@ -5,7 +5,7 @@ use super::finding::Finding;
 use super::{Functions, Setting};
 use crate::counters::{Disk, Fault, Reading, Traffic};
 use crate::error::{Error, Result};
-use crate::platform::tool;
+use crate::platform::process::tool;
 use memmap2::MmapMut;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};

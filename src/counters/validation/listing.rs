@@ -7,7 +7,7 @@ use crate::counters::{Fault, Interface, camp, enumeration};
 use crate::error::{Error, Result};
 use crate::platform::cpu::cpu_list;
 use crate::platform::namespace::{self, ip};
-use crate::platform::tool;
+use crate::platform::process::tool;
 use std::fs;
 use std::path::Path;
 

@@ -6,9 +6,9 @@ use super::{Functions, Setting};
 use crate::counters::Stat;
 use crate::error::{Error, Result};
 use crate::kit::evictable::Evictable;
+use crate::platform::process::tool;
 use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::resident::Pages;
-use crate::platform::tool;
 use std::path::Path;
 
 const MINOR: usize = 1000;

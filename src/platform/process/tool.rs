@@ -1,7 +1,7 @@
 //! Starts programs of the system whose output is read: `ip`, `ps`, `git`. They answer in the C locale, whatever the user speaks, and ask
 //! nothing.
 
-use super::inert;
+use crate::platform::inert;
 use std::ffi::OsStr;
 use std::process::{Command, Output, Stdio};
 
