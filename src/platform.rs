@@ -36,5 +36,4 @@ pub mod slowdown;
 pub mod socket_handle;
 pub mod syscall;
 pub mod time;
-pub mod tool;
 pub mod volume;

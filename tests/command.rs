@@ -147,7 +147,7 @@ fn what_is_unknown_is_answered_with_what_is_known() {
     assert!(sentence.contains("no case call/u65/3; the nearest are call/u6"), "{sentence}");
     assert!(home.refusal(&["run", "getpdi"]).contains("syscall/getpid"));
     assert!(home.refusal(&["run", "--measure", "miles"]).contains("no event miles"));
-    assert!(home.refusal(&["run", "--scale", "huge"]).contains("smoke, default or full"));
+    assert!(home.refusal(&["run", "--scale", "huge"]).contains("smoke, default, full"));
     assert!(home.refusal(&["run", "--sample-size", "3"]).contains("--sample-size"));
     assert!(home.refusal(&["lst"]).contains("list"));
 }
@@ -437,6 +437,22 @@ fn a_shell_and_man_are_told_what_there_is() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.answer(&["completions", shell]).contains("explain"), "{shell}");
     }
+    let script = home.answer(&["completions", "bash"]);
+    let complete = |words: &str| {
+        let text = format!(
+            "{script}\nCOMP_WORDS=({words} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n_syscost syscost '' \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = std::process::Command::new("bash").args(["-c", &text]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    for command in ["run", "ab", "record"] {
+        assert_eq!(complete(&format!("syscost {command} --scale")), "smoke default full", "{command}");
+    }
+    let topics = complete("syscost help");
+    for word in ["tracking", "limits", "run", "history"] {
+        assert!(topics.split(' ').any(|offered| offered == word), "{word}: {topics}");
+    }
+    assert!(complete("syscost help history").contains("bisect"));
     let directory = home.path().join("man");
     home.answer(&["man", directory.to_str().unwrap()]);
     let page = std::fs::read_to_string(directory.join("syscost-run.1")).unwrap();

@@ -67,7 +67,7 @@ pub(super) struct Manner {
     #[arg(long, default_value_t = 0x5eed)]
     pub(super) seed: u64,
     /// Size of what surrounds the operations: smoke, default, full
-    #[arg(long, default_value = "default", value_parser = scale)]
+    #[arg(long, default_value = "default", value_parser = scale())]
     pub(super) scale: Scale,
     /// `same` means a change within this share [default: twice the threshold, 2% at least]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]

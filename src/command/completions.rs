@@ -1,6 +1,7 @@
 //! `syscost completions`: what a shell needs to complete a command line of `syscost`.
 
 use super::Line;
+use super::help;
 use super::page;
 use crate::error::Result;
 use clap::CommandFactory;
@@ -19,7 +20,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut script = Vec::new();
-    generate(args.shell, &mut Line::command(), "syscost", &mut script);
+    generate(args.shell, &mut help::with_topics(Line::command()), "syscost", &mut script);
     page::write(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

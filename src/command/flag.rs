@@ -8,6 +8,7 @@ use crate::study::drawn_curve::bytes_of;
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ impl Filter {
 #[derive(Default, clap::Args)]
 pub(super) struct Measuring {
     /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
-    #[arg(long, value_parser = scale)]
+    #[arg(long, value_parser = scale())]
     scale: Option<Scale>,
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
@@ -79,8 +80,11 @@ pub(super) struct Measuring {
     peer_token_file: Option<PathBuf>,
 }
 
-pub(super) fn scale(name: &str) -> Result<Scale> {
-    Scale::named(name).ok_or_else(|| Error::Usage("expected smoke, default or full".into()))
+/// A parser of scales, which a shell can complete.
+pub(super) fn scale() -> impl TypedValueParser<Value = Scale> {
+    let unknown = || Error::Usage("expected smoke, default or full".into());
+    PossibleValuesParser::new(["smoke", "default", "full"])
+        .try_map(move |name| Scale::named(&name).ok_or_else(unknown))
 }
 
 /// Parses a duration in seconds.

@@ -47,6 +47,27 @@ pub(super) fn unknown(line: &[OsString]) -> Option<Error> {
     })
 }
 
+/// `help` with all commands and topics below it, for a shell to complete: clap's own knows of no topic.
+pub(super) fn with_topics(line: clap::Command) -> clap::Command {
+    let commands: Vec<_> = line.get_subcommands().map(outline).collect();
+    let title = |text: &'static str| text.lines().next().unwrap_or_default().trim_start_matches("# ");
+    let topics = TOPICS.map(|(name, text)| clap::Command::new(name).about(title(text)));
+    let help = clap::Command::new("help").about("Print the help of a command, or a topic of the manual");
+    let help =
+        help.disable_help_subcommand(true).disable_help_flag(true).subcommands(commands).subcommands(topics);
+    line.disable_help_subcommand(true).subcommand(help)
+}
+
+/// The names of a command and of those below it.
+fn outline(command: &clap::Command) -> clap::Command {
+    // clap keeps names for as long as the program lives.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let bare = clap::Command::new(name).hide(command.is_hide_set());
+    let about = command.get_about().cloned().unwrap_or_default();
+    let below: Vec<_> = command.get_subcommands().map(outline).collect();
+    bare.about(about).disable_help_subcommand(true).disable_help_flag(true).subcommands(below)
+}
+
 /// The topics, below the commands in `syscost help`.
 pub(super) fn list() -> String {
     let title = |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();

@@ -45,7 +45,7 @@ pub(super) struct Confirm {
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
     /// Size of what surrounds the operations: smoke, default, full
-    #[arg(long, default_value = "default", value_parser = crate::command::flag::scale)]
+    #[arg(long, default_value = "default", value_parser = crate::command::flag::scale())]
     scale: Scale,
     #[command(flatten)]
     counting: Counting,
