@@ -53,8 +53,8 @@ pub(super) fn check<'a>(
             let existing =
                 directory.ancestors().find(|directory| directory.exists()).unwrap_or(home).to_path_buf();
             if existing == directory {
-                let files = FILES.iter().map(|file| directory.join(file)).filter(|file| file.exists());
-                files.into_iter().try_for_each(|file| may_write(&file, AccessFlags::empty()))?;
+                let mut files = FILES.iter().map(|file| directory.join(file)).filter(|file| file.exists());
+                files.try_for_each(|file| may_write(&file, AccessFlags::empty()))?;
             }
             if known.insert(existing.clone()) {
                 may_write(&existing, AccessFlags::X_OK)?;

@@ -15,10 +15,10 @@ static LOST: OnceLock<io::Error> = OnceLock::new();
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let text = inert::output(text, out.is_terminal());
-    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush()) {
-        if error.kind() != ErrorKind::BrokenPipe {
-            let _ = LOST.set(error);
-        }
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        // The first of several is reported.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => _ = LOST.set(error),
+        _ => (),
     }
 }
 
