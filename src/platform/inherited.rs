@@ -7,6 +7,7 @@
 //! * **FORKED**: between fork and exec the child makes system calls on numbers, and allocates nothing.
 #![allow(unsafe_code)]
 
+use super::process::scheduling_class;
 use super::signal;
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
@@ -68,7 +69,8 @@ pub fn be_ordinary() -> Result<(), Errno> {
     match class() {
         libc::SCHED_OTHER => Ok(()),
         // A task that may not drop this flag may keep it.
-        _ => choose(libc::SCHED_OTHER).or_else(|_| choose(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK)),
+        _ => scheduling_class::set(libc::SCHED_OTHER, 0)
+            .or_else(|_| scheduling_class::set(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)),
     }
 }
 
@@ -82,20 +84,13 @@ pub(super) fn leave_real_time() -> Result<(), Errno> {
 }
 
 fn class() -> i32 {
-    // SAFETY: OWN-TASK.
-    let policy = unsafe { libc::sched_getscheduler(0) };
-    policy & !libc::SCHED_RESET_ON_FORK
+    // A kernel that does not tell has ordinary tasks alone.
+    scheduling_class::get().unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
 }
 
 /// Whether tasks of this class run before every ordinary one.
 pub fn is_real_time(policy: i32) -> bool {
     matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
-}
-
-fn choose(policy: i32) -> Result<(), Errno> {
-    let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: OWN-TASK.
-    Errno::result(unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) }).map(drop)
 }
 
 /// By how much the kernel may delay the time-outs of this thread, ns (`PR_SET_TIMERSLACK`); `None` where it does not tell.
