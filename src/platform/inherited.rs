@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_task_that_starves_no_other_keeps_its_class() {
         alone(|| {
-            choose(libc::SCHED_BATCH).expect("allowed to all");
+            scheduling_class::set(libc::SCHED_BATCH, 0).expect("allowed to all");
             leave_real_time().expect("nothing to do");
             assert_eq!(scheduling().policy, libc::SCHED_BATCH);
             be_ordinary().expect("allowed to all");
