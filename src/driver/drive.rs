@@ -102,7 +102,7 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
     end_with_cargo();
     scratch::sweep_up(&options.scratch_parent());
     // Every measuring process makes one.
-    unless_short(scratch::make_in(&options.scratch_parent()).map(drop)).map_err(|error| {
+    unless_short(scratch::check(&options.scratch_parent())).map_err(|error| {
         Error::Usage(format!(
             "{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"
         ))

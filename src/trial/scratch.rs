@@ -88,6 +88,17 @@ pub fn make_in(place: &Path) -> Result<Scratch> {
     }
 }
 
+/// Checks that a directory can be made below this one, by making and removing one.
+///
+/// # Errors
+/// It cannot be made.
+pub fn check(place: &Path) -> Result<()> {
+    let made = make_in(place)?;
+    // It is empty, and to remove an empty one takes no descriptor, of which there may be none. What stays is removed on drop.
+    let _ = std::fs::remove_dir(made.path());
+    Ok(())
+}
+
 fn is_kept(locked: Option<&File>, directory: &Path) -> bool {
     locked.map_or(directory.is_dir(), |file| plain_file::is_at(file, directory))
 }
