@@ -16,5 +16,6 @@ pub use claim::Claim;
 pub use figure::{Derived, Found, Matrix, Repetition, Rule};
 pub use group::{Fit, Group};
 pub use need::{Cpus, Need, Place, Scale};
+pub(crate) use row::TIMED_SHARE;
 pub use row::{Case, OwnTasks, Prediction, SetUp, set_up};
 pub use subject::{Report, Subject};

@@ -1,6 +1,7 @@
 //! The clock: an ordered pair of counter reads around what is timed, and the scale that turns its ticks
 //! into nanoseconds.
 
+mod agreement;
 mod calibration;
 mod evidence;
 mod fluid_meter;
@@ -12,6 +13,7 @@ mod unit;
 pub mod witness;
 
 pub use crate::platform::proc::USER_HZ;
+pub use agreement::{Dispute, check_clocks};
 pub use calibration::{Calibration, PairedReading};
 pub use evidence::{Counters, Delta, Reading};
 pub use fluid_meter::{CalibrationPlan, Charge, FluidMeter};
@@ -40,6 +42,9 @@ pub struct ClockScale {
     pub hz: f64,
     /// The smallest step by which the counter moves, ticks.
     pub step: u64,
+    /// Half-width of the interval of `hz`, parts per million.
+    #[serde(default)]
+    pub uncertainty_ppm: f64,
 }
 
 /// What a clock reads.
@@ -84,8 +89,7 @@ impl Clock {
     /// The best clock of this machine: the hardware counter if it is fit, otherwise `CLOCK_MONOTONIC_RAW` with
     /// the reason ([`Clock::unfit`]). Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
     pub fn start_up() -> Self {
-        let declined = std::env::var_os("SYSCOST_CLOCK").is_some_and(|v| v == "monotonic-raw");
-        let refused = if declined { Some(Unfit::Declined) } else { arch::unfit() };
+        let refused = if calibration::is_declined() { Some(Unfit::Declined) } else { arch::unfit() };
         match refused {
             Some(reason) => Self::fallback(reason),
             None => Self::calibrated(),
@@ -103,11 +107,11 @@ impl Clock {
 
     /// A clock with a scale that another process of this machine has measured. It needs no calibration.
     pub fn with_scale(scale: ClockScale) -> Self {
-        let ClockScale { counter, hz, step } = scale;
+        let ClockScale { counter, hz, step, uncertainty_ppm } = scale;
         let nanoseconds = Calibration::of_nanoseconds();
         // A counter that is not used may be one that this processor does not have.
         let first = if counter { PairedReading::take() } else { nanoseconds.first };
-        let calibration = Calibration { hz, step, first, ..nanoseconds };
+        let calibration = Calibration { hz, step, uncertainty_ppm, first, ..nanoseconds };
         let source = if counter { Source::Counter } else { Source::Kernel };
         Self { source, calibration, unfit: None, singles: RefCell::new(None) }
     }
@@ -118,6 +122,7 @@ impl Clock {
             counter: self.source == Source::Counter,
             hz: self.calibration.hz,
             step: self.calibration.step,
+            uncertainty_ppm: self.calibration.uncertainty_ppm,
         }
     }
 
@@ -148,7 +153,8 @@ impl Clock {
             let since = other.ticks.wrapping_sub(self.calibration.first.ticks) as i64;
             let kernel = other.ns as f64 - self.calibration.first.ns as f64;
             let widths = other.width + self.calibration.first.width;
-            let slack = self.nanoseconds(Ticks(widths + 2 * self.calibration.step)).0;
+            let kernels_ns = if self.kernel_step_ns() > 1 { 2.0 * self.kernel_step_ns() as f64 } else { 0.0 };
+            let slack = self.nanoseconds(Ticks(widths + 2 * self.calibration.step)).0 + kernels_ns;
             Some((cpu, since as f64 * 1e9 / self.calibration.hz - kernel, slack))
         });
         // 1 µs on top of the brackets: no counter that is off by less can spoil a case on one CPU.
@@ -261,11 +267,18 @@ impl Clock {
         self.nanoseconds(Ticks(self.calibration.step)).0
     }
 
+    /// The smallest step by which the kernel's clock moves, by which the counter is calibrated, ns; 1 where it is too small to
+    /// be seen.
+    pub fn kernel_step_ns(&self) -> u64 {
+        calibration::kernel_step_ns()
+    }
+
     /// By what factor work must be longer than with a fine clock to be timed as precisely: 1 up to
-    /// steps of 10 ns (AMD's), 4 where AArch64 counts at 24 MHz.
+    /// steps of 10 ns (AMD's), 4 where AArch64 counts at 24 MHz, and so many that it takes 100 steps where a kernel's clock
+    /// counts in ticks of 0.1 ms.
     fn stretch(&self) -> u64 {
         const FINE_NS: f64 = 10.0;
-        (self.step_ns() / FINE_NS).round().clamp(1.0, 100.0) as u64
+        (self.step_ns() / FINE_NS).round().clamp(1.0, 2_000.0) as u64
     }
 
     /// The measured scale.
@@ -289,6 +302,8 @@ impl Clock {
     pub fn core_hz(&self) -> f64 {
         const ADDITIONS: u64 = 16_384;
         const CHAINS: usize = 9;
+        // A chain is longer than any interrupt, and nine would take a tenth of a second.
+        const LONG_STRETCH: u64 = 100;
         let additions = ADDITIONS * self.stretch();
         // Not by `time`, which would keep these among the single brackets of a case.
         let chain = || {
@@ -297,7 +312,8 @@ impl Clock {
             self.stop() - start
         };
         // A coarse clock may see no time pass at all: one tick keeps the answer finite.
-        let ticks = (0..CHAINS).map(|_| chain()).min().unwrap_or_default().max(Ticks(1));
+        let chains = if self.stretch() > LONG_STRETCH { 1 } else { CHAINS };
+        let ticks = (0..chains).map(|_| chain()).min().unwrap_or_default().max(Ticks(1));
         additions as f64 * 1e9 / self.nanoseconds(ticks).0
     }
 

@@ -5,7 +5,7 @@
 //! | 0 | [`Exit::Success`] | everything was measured or skipped, and something measured; `gate`: unchanged or faster |
 //! | 1 | [`Exit::Disproved`] | a claim failed, nothing was measured, something could not be saved, or `gate` found a slowdown |
 //! | 2 | [`Exit::Usage`] | the command line, an environment variable or a file asks for what does not exist |
-//! | 3 | [`Exit::Unsettled`] | `run --strict`: a case was disturbed, or not settled |
+//! | 3 | [`Exit::Unsettled`] | `run --strict`: a case was disturbed, unwitnessed or not settled |
 //! | 3 | [`Exit::Incomparable`] | `gate`: two numbers say nothing about each other |
 //! | 4 | [`Exit::Inconclusive`] | `gate`, `validate`: neither an effect nor its absence was shown |
 //! | 5 | [`Exit::Unfit`] | `gate`: a canary moved, or too many pairs were disturbed |
@@ -26,7 +26,7 @@ pub enum Exit {
     Disproved,
     /// The request cannot be carried out as it was written.
     Usage,
-    /// A case was disturbed or is not settled, and the user asked for neither.
+    /// A case was disturbed, is unwitnessed or not settled, and the user asked for neither.
     Unsettled,
     /// Two numbers say nothing about each other.
     Incomparable,

@@ -3,6 +3,7 @@
 //! [`liars`] returns one for each way to lie that a kind of claim must catch, [`twins`] the real cases, whose claims must
 //! hold. [`hear`] executes a case as a run does, only shorter.
 
+mod own_case;
 mod roster;
 mod stranger;
 mod twisted;
@@ -33,6 +34,8 @@ pub enum Ruling {
     Contradicted,
     /// They hold.
     Held,
+    /// Those that were asked hold, and one could not be asked: the number is saved as unwitnessed.
+    Unwitnessed,
     /// The machine lacks something.
     Skipped,
     /// The machine disturbed every execution.
@@ -66,8 +69,8 @@ pub fn hear(case: &Case, bench: Bench<'_>) -> Hearing {
     ruled(|| execute(case, bench))
 }
 
-/// One execution without Criterion: proof, samples and conclusion.
-fn execute(case: &Case, bench: Bench<'_>) -> Result<(), CaseEnd> {
+/// One execution without Criterion: proof, samples and conclusion. The sentence is on a claim that could not be asked.
+fn execute(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove()?;
     let fewest = if case.one_by_one { SINGLES } else { 1 };
@@ -77,15 +80,16 @@ fn execute(case: &Case, bench: Bench<'_>) -> Result<(), CaseEnd> {
         trial.sample(iterations)?;
         trial.sweep_on()?;
     }
-    trial.conclude(SAMPLES).map(drop)
+    trial.conclude(SAMPLES).map(|measured| measured.open_claims().next().cloned())
 }
 
-fn ruled(mut execute: impl FnMut() -> Result<(), CaseEnd>) -> Hearing {
+fn ruled(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>) -> Hearing {
     let (mut contradicted, mut executions) = (0, 0);
     loop {
         executions += 1;
         let (ruling, sentence) = match execute() {
-            Ok(()) => (Ruling::Held, String::new()),
+            Ok(None) => (Ruling::Held, String::new()),
+            Ok(Some(sentence)) => (Ruling::Unwitnessed, sentence),
             Err(CaseEnd::Failed(sentence)) => (Ruling::Disproved, sentence),
             Err(CaseEnd::CutShort(sentence)) => (Ruling::Disturbed, sentence),
             Err(CaseEnd::Skipped(sentence)) => (Ruling::Skipped, sentence),
@@ -112,7 +116,7 @@ fn ruled(mut execute: impl FnMut() -> Result<(), CaseEnd>) -> Hearing {
 mod tests {
     use super::*;
 
-    fn heard(ends: &[Result<(), CaseEnd>]) -> (Ruling, u32) {
+    fn heard(ends: &[Result<Option<String>, CaseEnd>]) -> (Ruling, u32) {
         let mut ends = ends.iter().cycle();
         let hearing = ruled(|| ends.next().expect("endless").clone());
         (hearing.ruling, hearing.executions)
@@ -124,7 +128,8 @@ mod tests {
         let disturbed = Err(CaseEnd::Disturbed("busy".into()));
         assert_eq!(heard(&[Err(CaseEnd::Failed("no".into()))]), (Ruling::Disproved, 1));
         assert_eq!(heard(std::slice::from_ref(&contradicted)), (Ruling::Contradicted, 6));
-        assert_eq!(heard(&[contradicted.clone(), Ok(())]), (Ruling::Held, 2));
+        assert_eq!(heard(&[contradicted.clone(), Ok(None)]), (Ruling::Held, 2));
+        assert_eq!(heard(&[Ok(Some("no ptrace".into()))]), (Ruling::Unwitnessed, 1));
         assert_eq!(heard(&[disturbed.clone(), contradicted]), (Ruling::Contradicted, 12));
         assert_eq!(heard(&[disturbed]), (Ruling::Disturbed, 24));
         assert_eq!(heard(&[Err(CaseEnd::Skipped("no disk".into()))]), (Ruling::Skipped, 1));

@@ -30,6 +30,7 @@ pub mod quantity;
 pub mod run_name;
 pub mod soundness;
 pub mod store;
+mod tally;
 pub mod verdict;
 pub mod version;
 
@@ -42,12 +43,16 @@ pub use event_rate::EventRate;
 pub use execution::{Execution, Quiet};
 pub use headline::Headline;
 use serde::{Deserialize, Serialize};
+pub use tally::Tally;
 pub use verdict::Verdict;
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
 /// 2: a group has a `version` in place of `body`, the hash of its source. 3: a case may be disturbed, and is measured in
 /// several executions.
 pub const FORMAT: u32 = 3;
+
+/// How the sentence on a claim begins that is asked of no case in this unit: a count of events takes no time.
+pub const NEVER_ASKED: &str = "not asked of ";
 
 /// One run of the tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -122,6 +127,9 @@ pub struct ClockRun {
     pub published: Option<(f64, String)>,
     /// Why the hardware counter was not used.
     pub unfit: Option<String>,
+    /// A clock that contradicts it by more than 1 %, and how much more time passes by that one, as a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disputed: Option<(String, f64)>,
 }
 
 /// One case.
@@ -193,7 +201,8 @@ pub struct Measured {
     pub core_hz: Option<(f64, f64)>,
     /// A sentence for each claim that held.
     pub evidence: Vec<String>,
-    /// A sentence for each claim that could not be checked here, with the reason.
+    /// A sentence for each claim that was not asked, with the reason. One that could not be asked here makes the case
+    /// unwitnessed; one that begins with [`NEVER_ASKED`] has no meaning in this unit.
     #[serde(default)]
     pub unasked: Vec<String>,
     /// Other activity on the CPU during each sample.
@@ -300,30 +309,6 @@ pub struct FitRecord {
     pub cases: usize,
 }
 
-/// Numbers of cases, by how they ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Those with a number.
-    pub measured: usize,
-    /// Those whose need is missing.
-    pub skipped: usize,
-    /// Those that the machine did not let be measured.
-    pub disturbed: usize,
-    /// Those that are disproved or broken.
-    pub failed: usize,
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { measured, skipped, disturbed, failed } = self;
-        write!(f, "{measured} measured, {skipped} skipped, ")?;
-        if *disturbed > 0 {
-            write!(f, "{disturbed} disturbed, ")?;
-        }
-        write!(f, "{failed} failed")
-    }
-}
-
 impl Outcome {
     /// How it ended, in a word.
     pub fn word(&self) -> &'static str {
@@ -341,18 +326,6 @@ impl Outcome {
             Self::Measured(_) => None,
             Self::Skipped(sentence) | Self::Disturbed(sentence) | Self::Failed(sentence) => Some(sentence),
         }
-    }
-}
-
-impl Tally {
-    /// Counts one more.
-    pub fn add(&mut self, outcome: &Outcome) {
-        *match outcome {
-            Outcome::Measured(_) => &mut self.measured,
-            Outcome::Skipped(_) => &mut self.skipped,
-            Outcome::Disturbed(_) => &mut self.disturbed,
-            Outcome::Failed(_) => &mut self.failed,
-        } += 1;
     }
 }
 
@@ -377,6 +350,12 @@ impl Record {
 }
 
 impl CaseRecord {
+    /// How it ended, in a word: as [`Outcome::word`], and `unwitnessed` of a number of which a claim could not be asked.
+    pub fn word(&self) -> &'static str {
+        let is_unwitnessed = self.measured().is_some_and(Measured::is_unwitnessed);
+        if is_unwitnessed { "unwitnessed" } else { self.outcome.word() }
+    }
+
     /// The measurement, if there is one.
     pub fn measured(&self) -> Option<&Measured> {
         match &self.outcome {
@@ -387,6 +366,16 @@ impl CaseRecord {
 }
 
 impl Measured {
+    /// Whether a claim could not be asked here, so that what holds of others is not known of it.
+    pub fn is_unwitnessed(&self) -> bool {
+        self.open_claims().next().is_some()
+    }
+
+    /// The sentences on claims that could not be asked here.
+    pub fn open_claims(&self) -> impl Iterator<Item = &String> {
+        self.unasked.iter().filter(|sentence| !sentence.starts_with(NEVER_ASKED))
+    }
+
     /// Whether its figure was seen twice ([`Quiet::is_settled`]). Of a single execution nothing is known, unless others were
     /// left out.
     pub fn is_settled(&self) -> bool {

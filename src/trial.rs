@@ -68,6 +68,8 @@ pub struct Trial<'a> {
     /// What the witness saw in this process.
     testimony: Option<WitnessReport>,
     witnessed: bool,
+    /// Another process has proved the case.
+    resumed: bool,
     sweeper: Option<Sweeper>,
     core_hz: f64,
     /// Whether a derived figure is per event instead of per iteration.
@@ -141,6 +143,7 @@ impl<'a> Trial<'a> {
             rates: Vec::new(),
             testimony: None,
             witnessed: false,
+            resumed: false,
             sweeper: None,
             core_hz: clock.core_hz(),
             counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
@@ -167,7 +170,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// A claim about time does not hold, or the subject fails.
     pub fn resume(&mut self) -> Result<(), CaseEnd> {
-        self.witnessed = true;
+        (self.witnessed, self.resumed) = (true, true);
         match (&self.event, self.case.one_by_one) {
             (None, false) => self.sweep(Effort::Brief),
             _ => Ok(()),
@@ -236,7 +239,13 @@ impl<'a> Trial<'a> {
         let counted = self.batch(iterations)?;
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
-        let mut delta = Delta::between(&before, &self.counters.read()?);
+        let after = self.counters.read()?;
+        if let Some(name) = before.gone_back(&after) {
+            return Err(CaseEnd::Disturbed(format!(
+                "the kernel's counter of {name} went back in a sample, so that it proves nothing: run again"
+            )));
+        }
+        let mut delta = Delta::between(&before, &after);
         delta.partners = self.partners.read();
         let events = self.counts_events.then(|| self.subject.report().events).flatten();
         let noted = self.clock.kept_singles().zip(kept).map(|(now, kept)| now - kept);
@@ -250,7 +259,7 @@ impl<'a> Trial<'a> {
         };
         let before = event.read()?;
         self.subject.run(iterations, self.clock)?;
-        Ok(event.read()? - before)
+        Ok(event.since(before)?)
     }
 
     fn keep(&mut self, sample: Sample) -> Result<(), CaseEnd> {

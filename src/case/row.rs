@@ -72,7 +72,7 @@ pub struct Case {
 }
 
 /// [`Case::timed_share`] of a case that does not say otherwise: what surrounds a bracket is short.
-const TIMED_SHARE: f64 = 0.6;
+pub(crate) const TIMED_SHARE: f64 = 0.6;
 
 /// Where tasks run that a case starts besides the measuring thread. Their CPU time is no disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,7 +202,8 @@ impl Case {
     }
 
     /// Sets the least share of the wall time of a batch that must be spent inside the brackets; 0.6 if a case does not say,
-    /// and none with [`Case::one_by_one`]. A case whose iterations have untimed parts says less, and why.
+    /// and none with [`Case::one_by_one`]. A case whose iterations have untimed parts says less, and why. One that does not say,
+    /// and times less than 0.8, is unwitnessed.
     pub fn timed_share(mut self, share: f64) -> Self {
         self.timed_share = share;
         self

@@ -5,13 +5,21 @@
 //! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
 //! give its uncertainty: about 1 ppm after 40 ms.
 
+use super::agreement::Edge;
 use crate::platform::{arch, perf_event, time};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Readings tried at each end. One in a few dozen is disturbed; the tightest never is.
 const TRIES: usize = 200;
 /// Time between the two ends. The uncertainty falls with it: 40 ms give about 1 ppm for 40 ns of width.
 const APART: Duration = Duration::from_millis(40);
+
+/// A kernel's clock that moves in longer steps is read when it moves, ns: hpet and Hyper-V's page have 100 ns.
+const COARSE_NS: u64 = 100;
+
+/// Of longer steps a few microseconds of readings show too little, ns.
+const LONG_STEP_NS: u64 = 10_000;
 
 /// One instant on both clocks: the counter and the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,8 +48,14 @@ pub struct Calibration {
 }
 
 impl PairedReading {
-    /// Reads both clocks many times and keeps the tightest reading.
+    /// Reads both clocks many times and keeps the tightest reading. Of a kernel's clock that moves in long steps the instants
+    /// at which it moves are read.
     pub fn take() -> Self {
+        if kernel_step_ns() > COARSE_NS {
+            if let Some(Edge { base, ns, width }) = Edge::tightest(time::monotonic_raw_ns, arch::start) {
+                return Self { ticks: base, ns, width };
+            }
+        }
         let one = || {
             let before = arch::start();
             let ns = time::monotonic_raw_ns();
@@ -71,15 +85,18 @@ impl Calibration {
         let step = step();
         // A bracket of width 0 is shorter than the counter's step (42 ns at AArch64's usual 24 MHz), not exact:
         // at each end the counter may have stood by half a step elsewhere.
-        let uncertainty_ppm = width_ppm + step as f64 / last.ticks.wrapping_sub(first.ticks) as f64 * 1e6;
-        Self { hz, uncertainty_ppm, published: published(), step, first }
+        let own_ppm = step as f64 / last.ticks.wrapping_sub(first.ticks) as f64 * 1e6;
+        // Likewise the kernel's clock, whose steps are longer where it counts in microseconds or in ticks.
+        let kernels_ppm = kernel_step_ns() as f64 / last.ns.wrapping_sub(first.ns) as f64 * 1e6;
+        let uncertainty_ppm = width_ppm + own_ppm + kernels_ppm;
+        Self { hz, uncertainty_ppm, published: published().or_else(delay_loop), step, first }
     }
 
     /// The calibration of a counter that counts nanoseconds: exact by definition.
     pub fn of_nanoseconds() -> Self {
         let ns = time::monotonic_raw_ns();
         let first = PairedReading { ticks: ns, ns, width: 0 };
-        Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: 1, first }
+        Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: kernel_step_ns(), first }
     }
 
     /// The frequency over the whole time since calibration, Hz.
@@ -93,11 +110,52 @@ impl Calibration {
     }
 }
 
-fn published() -> Option<(f64, String)> {
+/// The counter's frequency as the kernel, the processor or the hypervisor states it, Hz, and which of them does.
+pub(super) fn published() -> Option<(f64, String)> {
     // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
     let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
     let processor = || arch::frequency().map(|(hz, source)| (hz, source.to_owned()));
-    kernel.or_else(processor).or_else(delay_loop)
+    kernel.or_else(processor)
+}
+
+/// Whether the hardware's counter would be the clock, as far as the processor says.
+pub(super) fn counter_is_fit() -> bool {
+    !is_declined() && arch::unfit().is_none()
+}
+
+/// Whether the user declines the counter.
+pub(super) fn is_declined() -> bool {
+    std::env::var_os("SYSCOST_CLOCK").is_some_and(|value| value == "monotonic-raw")
+}
+
+/// The smallest step by which `CLOCK_MONOTONIC_RAW` moves, ns; 1 where it is too small to be seen. Found once a process.
+pub(super) fn kernel_step_ns() -> u64 {
+    static STEP: OnceLock<u64> = OnceLock::new();
+    *STEP.get_or_init(|| {
+        let step = step_of(time::monotonic_raw_ns, 1_000);
+        // Of a clock that hardly moved meanwhile more is seen by waiting for it.
+        if (1..LONG_STEP_NS).contains(&step) { step } else { long_step_ns().unwrap_or(u64::MAX) }
+    })
+}
+
+/// The least distance between two moves of a clock that moves rarely, ns; `None` if it stands still. A thread that is not
+/// running sees several moves as one.
+fn long_step_ns() -> Option<u64> {
+    const MOVES: usize = 10;
+    const LONG: Duration = Duration::from_millis(10);
+    let next = || Some(Edge::next(time::monotonic_raw_ns, time::monotonic_raw_ns)?.ns);
+    let first = next()?;
+    let (mut last, mut least) = (first, u64::MAX);
+    for at in 0..MOVES {
+        let now = next()?;
+        least = least.min(now.saturating_sub(last));
+        last = now;
+        let is_long = u128::from(now.saturating_sub(first)) > LONG.as_nanos();
+        if is_long && at > 0 {
+            break;
+        }
+    }
+    Some(least)
 }
 
 /// The frequency by which the kernel's delay loop counts.
@@ -110,12 +168,18 @@ fn delay_loop() -> Option<(f64, String)> {
 /// The smallest step by which the counter moves, ticks, from readings at many small distances, so that every multiple
 /// of the step occurs.
 fn step() -> u64 {
-    let distances = (0..4_000).map(|i| {
-        let before = arch::read();
+    step_of(arch::read, 4_000).max(1)
+}
+
+/// The smallest step by which this clock moves, by so many readings; 0 if it did not move.
+fn step_of(read: fn() -> u64, readings: u64) -> u64 {
+    let distance = |i| {
+        let before = read();
         std::hint::black_box(arch::add_chain(i % 256));
-        arch::read().wrapping_sub(before)
-    });
-    step_between(distances.collect())
+        read().wrapping_sub(before)
+    };
+    let distances: Vec<u64> = (0..readings).map(distance).collect();
+    if distances.iter().all(|&distance| distance == 0) { 0 } else { step_between(distances) }
 }
 
 /// Some counters move more rarely than by one: AMD's moves at 100 MHz and counts in

@@ -71,7 +71,7 @@ impl Counters {
         let open = |path: &str| File::open(path).ok();
         Self {
             cpu,
-            schedstat: open("/proc/thread-self/schedstat"),
+            schedstat: open("/proc/thread-self/schedstat").filter(counts),
             stat: open("/proc/stat"),
             cgroup: throttling_file(&KernelFiles::live()).and_then(|path| File::open(path).ok()),
             account: Account::open(Source::Device).ok(),
@@ -112,6 +112,14 @@ impl Counters {
     }
 }
 
+/// Whether a `schedstat` counts: this thread has run, so that a file of zeros is one of a kernel that counts nothing.
+fn counts(file: &File) -> bool {
+    let mut buffer = [0; 128];
+    let length = file.read_at(&mut buffer, 0).unwrap_or(0);
+    let text = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
+    proc::schedstat(text).is_some_and(|times| times.ran_ns > 0)
+}
+
 /// The present text of an open file; `None` if it cannot be read.
 pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
     let length = file.as_ref()?.read_at(buffer, 0).ok()?;
@@ -119,15 +127,29 @@ pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a 
     std::str::from_utf8(&buffer[..length]).ok()
 }
 
+impl Reading {
+    /// The counter by which claims are judged that has gone back since this reading, and so proves nothing.
+    pub(crate) fn gone_back(&self, later: &Self) -> Option<&'static str> {
+        let counters = [
+            ("minor faults", self.minor_faults, later.minor_faults),
+            ("major faults", self.major_faults, later.major_faults),
+            ("voluntary switches", self.voluntary_switches, later.voluntary_switches),
+            ("involuntary switches", self.involuntary_switches, later.involuntary_switches),
+        ];
+        counters.into_iter().find(|(_, before, after)| after < before).map(|(name, ..)| name)
+    }
+}
+
 impl Delta {
-    /// The difference of two readings.
+    /// The difference of two readings. A counter that went back is unknown, or 0 ([`Reading::gone_back`]).
     pub fn between(before: &Reading, after: &Reading) -> Self {
-        let grown = |a: Option<u64>, b: Option<u64>| Some(b?.saturating_sub(a?));
+        // A counter that went back says nothing: steal does on some hosts.
+        let grown = |a: Option<u64>, b: Option<u64>| b?.checked_sub(a?);
         let counted = Reading {
-            minor_faults: after.minor_faults - before.minor_faults,
-            major_faults: after.major_faults - before.major_faults,
-            voluntary_switches: after.voluntary_switches - before.voluntary_switches,
-            involuntary_switches: after.involuntary_switches - before.involuntary_switches,
+            minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: after.major_faults.saturating_sub(before.major_faults),
+            voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
             user_us: after.user_us.saturating_sub(before.user_us),
             system_us: after.system_us.saturating_sub(before.system_us),
             waited_ns: grown(before.waited_ns, after.waited_ns),
@@ -163,6 +185,10 @@ mod tests {
         let before = Reading { waited_ns: Some(10), stolen_ticks: Some(5), ..Default::default() };
         let after = Reading { waited_ns: Some(7), stolen_ticks: None, ..Default::default() };
         let delta = Delta::between(&before, &after);
-        assert_eq!((delta.counted.waited_ns, delta.counted.stolen_ticks), (Some(0), None));
+        assert_eq!((delta.counted.waited_ns, delta.counted.stolen_ticks), (None, None));
+        let faults = |minor_faults| Reading { minor_faults, ..Default::default() };
+        assert_eq!(faults(3).gone_back(&faults(2)), Some("minor faults"));
+        assert_eq!(faults(3).gone_back(&faults(3)), None);
+        assert_eq!(Delta::between(&faults(3), &faults(2)).counted.minor_faults, 0);
     }
 }

@@ -15,6 +15,10 @@ const FEW: u64 = 64;
 /// Iterations of both runs of an operation that is long. They differ by ten, so that a tenth that was left out is one
 /// iteration at least.
 const FEW_LONG: [u64; 2] = [1, 11];
+/// Iterations of both runs of an operation of which every instruction must be counted, and of which [`FEW`] are too many.
+const FEW_STEPPED: [u64; 2] = [1, 3];
+/// Instructions of a run of so few: half a second of single steps, and some seconds in a nested guest.
+const STEPS_OF_FEW: u64 = 120_000;
 /// An operation is long of which so many iterations, see [`FEW_LONG`], take more than this, with two forks.
 const LONG: Duration = Duration::from_millis(20);
 
@@ -42,6 +46,8 @@ pub enum Watch {
     /// Every instruction, unless a run has more than so many: then as [`Watch::Calls`]. One takes some 4 µs, and 25 in a
     /// nested guest.
     Steps(u64),
+    /// As [`Watch::Steps`], and where that is too much, every instruction of two iterations.
+    FewSteps(u64),
     /// The system calls.
     Calls,
     /// The system calls of ten iterations: each is prepared at length.
@@ -59,21 +65,28 @@ pub fn watch(
     how: Watch,
     counts: &dyn Fn(&Call) -> bool,
 ) -> crate::error::Result<WitnessReport> {
-    let most = if let Watch::Steps(most) = how { most } else { 0 };
-    // One closure for both, so that both run the same code.
+    let runs = match how {
+        Watch::Steps(most) => vec![([FEW, 2 * FEW], most)],
+        Watch::FewSteps(most) => vec![([FEW, 2 * FEW], most), (FEW_STEPPED, STEPS_OF_FEW)],
+        Watch::Calls | Watch::CallsOfTen => Vec::new(),
+    };
+    // One closure for all, so that all run the same code.
     let mut step = |n, most| ptrace::step_through(|| run(n), address, most);
-    // The longer run has nearly twice as many.
-    let few = if most > 0 { step(FEW, most / 2)? } else { None };
-    let many = if few.is_some() { step(2 * FEW, most)? } else { None };
-    if let (Some(mut few), Some(mut many)) = (few, many) {
-        [&mut few, &mut many].into_iter().for_each(|seen| seen.leave_out(counts));
-        return Ok(WitnessReport {
-            iterations: FEW,
-            instructions: Some((many.instructions as f64 - few.instructions as f64) / FEW as f64),
-            visits: Some(many.visits.saturating_sub(few.visits)),
-            entries: beyond(&few, &many),
-            clock_readings: many.left_out.saturating_sub(few.left_out),
-        });
+    for ([less, more], most) in runs {
+        // The longer run has nearly twice as many, or three times.
+        let few = step(less, most * less / more)?;
+        let many = if few.is_some() { step(more, most)? } else { None };
+        if let (Some(mut few), Some(mut many)) = (few, many) {
+            [&mut few, &mut many].into_iter().for_each(|seen| seen.leave_out(counts));
+            let iterations = more - less;
+            return Ok(WitnessReport {
+                iterations,
+                instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
+                visits: Some(many.visits.saturating_sub(few.visits)),
+                entries: beyond(&few, &many),
+                clock_readings: many.left_out.saturating_sub(few.left_out),
+            });
+        }
     }
     let begun = Instant::now();
     let ten = listed(&mut run, FEW_LONG, counts)?;
@@ -124,6 +137,15 @@ mod tests {
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
         let seen = watch(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
+    }
+
+    #[test]
+    fn an_operation_of_thousands_of_instructions_is_counted() {
+        let run = |n| (0..n).for_each(|_| _ = arch::add_chain(6_400));
+        let seen = |how| watch(run, None, how).expect("traced");
+        assert_eq!(seen(Watch::Steps(30_000)).instructions, None);
+        let counted = seen(Watch::FewSteps(30_000));
+        assert!(counted.instructions.is_some_and(|each| (6_600.0..6_700.0).contains(&each)), "{counted:?}");
     }
 
     #[test]

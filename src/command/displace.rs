@@ -3,7 +3,7 @@
 mod displaced_text;
 
 use super::{flag, page};
-use crate::clock::Clock;
+use crate::clock::{Clock, check_clocks};
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -50,6 +50,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
+    if let Some(dispute) = check_clocks()? {
+        crate::driver::complain(dispute);
+    }
     let clock = Clock::start_up();
     let accounting = Accounting::of(&KernelFiles::live());
     let interval = Duration::from_secs_f64(args.interval);

@@ -48,7 +48,7 @@ pub(super) struct Args {
     /// End a whole run with every table, and not with one screen
     #[arg(long)]
     all: bool,
-    /// End with exit code 3 if a case is disturbed or not settled
+    /// End with exit code 3 if a case is disturbed, unwitnessed or not settled
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

@@ -65,11 +65,11 @@ impl Run {
         match &self.record {
             Err(error) => json!({ "run": self.name(), "path": path, "damaged": error.to_string() }),
             Ok(record) => {
-                let Tally { measured, skipped, disturbed, failed } = record.tally();
+                let Tally { measured, unwitnessed, skipped, disturbed, failed } = record.tally();
                 json!({
                     "run": record.run, "path": path, "started": record.started, "scale": record.scale,
                     "unit": record.unit, "kernel_release": record.fingerprint.kernel_release,
-                    "measured": measured, "skipped": skipped, "disturbed": disturbed, "failed": failed,
+                    "measured": measured, "unwitnessed": unwitnessed, "skipped": skipped, "disturbed": disturbed, "failed": failed,
                 })
             }
         }
@@ -78,7 +78,7 @@ impl Run {
     /// A row for a program.
     fn cells(&self) -> page::Row<9> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
-        let Tally { measured, skipped, disturbed, failed } = record.tally();
+        let Tally { measured, skipped, disturbed, failed, .. } = record.tally();
         let numbers = [measured, skipped, disturbed, failed].map(|count| count.to_string());
         let [measured, skipped, disturbed, failed] = numbers;
         let [name, when, scale, unit] = self.head(record);
@@ -103,7 +103,7 @@ fn kernel(record: &Record) -> String {
 
 /// Measured cases of all; failures are spelt out.
 fn tally(record: &Record) -> String {
-    let Tally { measured, skipped, disturbed, failed } = record.tally();
+    let Tally { measured, skipped, disturbed, failed, .. } = record.tally();
     let all = measured + skipped + disturbed + failed;
     if failed == 0 { format!("{measured}/{all}") } else { format!("{measured}/{all}, {failed} failed") }
 }

@@ -15,7 +15,7 @@ use super::rounds::Rounds;
 use super::supervision::Supervisor;
 use super::terminal::complain;
 use crate::case::Group;
-use crate::clock::ClockScale;
+use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -57,6 +57,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     }
     let report = FinalReport::new(options)?;
     let home = prepare(options)?;
+    let disputed = if options.is_time() { check_clocks()? } else { None };
     let complaints = complaints(&planned, arguments, options, &home)?;
     if arguments.mode == Mode::Measure && !arguments.unsaved {
         check_home(&planned, arguments, &home)?;
@@ -65,7 +66,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let rounds = Rounds::of(arguments, options);
     let screen = FirstScreen::of(&planned, arguments, options);
     let progress = Progress::over(rounds.certain(cases), telling(arguments, planned.len()));
-    let mut drive = Drive::new(arguments, options, home, &progress);
+    let mut drive = Drive::new(arguments, options, home, &progress).doubting(disputed);
     drive.measure(&planned, rounds);
     progress.finish();
     scratch::sweep_up(&options.scratch_parent());
@@ -94,7 +95,7 @@ fn telling(arguments: &Arguments, groups: usize) -> Telling {
 /// # Errors
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
-    time::check_clocks()?;
+    time::check_clock_calls()?;
     if !options.is_time() {
         open_counter(&options.unit)?;
     }
@@ -235,6 +236,8 @@ pub(super) struct Drive<'a> {
     /// The scale of the first process' clock.
     clock: Option<ClockScale>,
     earlier: EarlierRuns,
+    /// A clock that contradicts the one that measures.
+    disputed: Option<Dispute>,
 }
 
 /// A line for a reader of a log, who sees one a group in the first round and would wonder afterwards.
@@ -269,11 +272,17 @@ impl<'a> Drive<'a> {
             is_stored: false,
             clock,
             earlier: EarlierRuns::default(),
+            disputed: None,
         };
         if drive.saves() {
             drive.earlier = EarlierRuns::of(&drive.record, &Store::at(&drive.home));
         }
         drive
+    }
+
+    /// With a mark on every figure, because the clocks contradict each other.
+    fn doubting(self, disputed: Option<Dispute>) -> Self {
+        Self { disputed, ..self }
     }
 
     /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
@@ -343,11 +352,18 @@ impl<'a> Drive<'a> {
         let own = left_alone(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
         let core_hz = own.map(|own| self.earlier.core_hz.map_or(own, |earlier| own.max(earlier)));
         let tried = groups.iter().filter(|group| !group.is_empty());
-        let with_inherited = |mut run: GroupRun| {
-            run.notes.extend(Inherited::found().sentences());
-            run
-        };
-        tried.map(|group| with_inherited(group.group_run(&self.record.fingerprint, core_hz))).collect()
+        let run = |group: &Collected<'_>| self.marked(group.group_run(&self.record.fingerprint, core_hz));
+        tried.map(run).collect()
+    }
+
+    /// The group with what its numbers hold for: what was inherited, and the dispute of the clocks, if there is one.
+    fn marked(&self, mut run: GroupRun) -> GroupRun {
+        run.notes.extend(Inherited::found().sentences());
+        if let Some(dispute) = &self.disputed {
+            run.notes.push(format!("{dispute}: every time is in doubt by as much, and marked"));
+            run.clock.disputed = Some((dispute.other.clone(), dispute.by));
+        }
+        run
     }
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
@@ -394,7 +410,8 @@ impl<'a> Drive<'a> {
 /// The scale of a clock that a process has found; `None` of one that never had a clock.
 fn scale(clock: &ClockRun) -> Option<ClockScale> {
     let counter = clock.unfit.is_none();
-    (clock.hz > 0.0).then_some(ClockScale { counter, hz: clock.hz, step: clock.step })
+    let ClockRun { hz, step, uncertainty_ppm, .. } = *clock;
+    (hz > 0.0).then_some(ClockScale { counter, hz, step, uncertainty_ppm })
 }
 
 fn new_record(options: &Options) -> Record {

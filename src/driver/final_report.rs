@@ -83,7 +83,7 @@ impl FinalReport {
                  `syscost ab` tell whether something did"
             ));
         }
-        let Tally { measured, failed, disturbed, .. } = record.tally();
+        let Tally { measured, unwitnessed, failed, disturbed, .. } = record.tally();
         if let Some(signal) = signal::pending() {
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
             complain(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));
@@ -101,7 +101,8 @@ impl FinalReport {
         if let Some(without) = without.as_ref().filter(|_| signal::pending().is_none()) {
             complain(without.sentence());
         }
-        let open = options.strict && (disturbed > 0 || record.unsettled().next().is_some());
+        let open =
+            options.strict && (disturbed > 0 || unwitnessed > 0 || record.unsettled().next().is_some());
         let incomplete = saved.is_err() || lost.is_some() || without.is_some();
         match failed > 0 || incomplete || !wrong.is_empty() {
             true => Exit::Disproved,

@@ -43,7 +43,7 @@ pub struct Options {
     pub peer_token_file: Option<PathBuf>,
     /// `SYSCOST_TIME`: how long the run may go on measuring, seconds; `None` for half a second a case.
     pub seconds: Option<f64>,
-    /// `SYSCOST_STRICT`: a case that is disturbed or not settled is reflected in the exit code.
+    /// `SYSCOST_STRICT`: a case that is disturbed, unwitnessed or not settled is reflected in the exit code.
     pub strict: bool,
     /// A run of which every case was skipped fails. A bench target does not: Cargo would not start those behind it.
     pub wants_a_number: bool,

@@ -297,6 +297,13 @@ impl<'a> Received<'a> {
 
 fn verdict(end: &ExecutionEnd) -> String {
     match end {
+        ExecutionEnd::Measured(m) if m.is_unwitnessed() => {
+            format!(
+                "unwitnessed, {} claims hold, {} were not asked",
+                m.evidence.len(),
+                m.open_claims().count()
+            )
+        }
         ExecutionEnd::Measured(m) => format!("ok, {} claims hold", m.evidence.len()),
         ExecutionEnd::Skipped(sentence) => format!("skipped: {sentence}"),
         ExecutionEnd::Disturbed(sentence) => format!("disturbed: {sentence}"),

@@ -37,7 +37,7 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// Batches of each size, of which the median is taken: a timer interrupt falls into a few of them.
 const BATCHES: usize = 9;
 /// Under the instruction clock the counter counts nanoseconds, each of which is one instruction.
-const INSTRUCTIONS: ClockScale = ClockScale { counter: true, hz: 1e9, step: 1 };
+const INSTRUCTIONS: ClockScale = ClockScale { counter: true, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 
 /// Answers all questions, or with `turns` serves sides, and ends the guest. It returns only if the guest cannot be ended.
 ///

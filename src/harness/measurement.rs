@@ -91,9 +91,10 @@ impl EventCount {
         Ok(Self { counter, formatter: Shown { unit, ticks_per_ns: None } })
     }
 
-    fn count(&self) -> u64 {
-        // A counter that was opened can be read. A zero would make Criterion drop the sample.
-        self.counter.read().unwrap_or(0)
+    /// Criterion's trait knows no error, and would take any number for a measurement: a counter that cannot be believed
+    /// ends the bench by a panic with its sentence.
+    fn believed(counted: Result<u64>) -> u64 {
+        counted.unwrap_or_else(|error| std::panic::panic_any(error.to_string()))
     }
 }
 
@@ -102,11 +103,11 @@ impl Measurement for EventCount {
     type Value = u64;
 
     fn start(&self) -> u64 {
-        self.count()
+        Self::believed(self.counter.read())
     }
 
     fn end(&self, start: u64) -> u64 {
-        self.count().saturating_sub(start)
+        Self::believed(self.counter.since(start))
     }
 
     fn add(&self, a: &u64, b: &u64) -> u64 {

@@ -152,6 +152,7 @@ fn ready(
             "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
         ));
     }
+    notes.extend(coarse_clock(clock).filter(|_| options.is_time()));
     if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
         notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
     }
@@ -165,6 +166,21 @@ fn ready(
     }
 }
 
+/// A note on a kernel's clock that moves in steps of half a microsecond or more.
+fn coarse_clock(clock: &Clock) -> Option<String> {
+    const NOTED_NS: u64 = 500;
+    let step_ns = clock.kernel_step_ns();
+    let what = match clock.unfit() {
+        None => {
+            format!("the counter's frequency is known to ±{:.0} ppm", clock.calibration().uncertainty_ppm)
+        }
+        Some(_) => {
+            "batches are as long as hundreds of them, and single operations are multiples of one".into()
+        }
+    };
+    (step_ns >= NOTED_NS).then(|| format!("the kernel's clock moves in steps of {step_ns} ns: {what}"))
+}
+
 /// The clock as the record keeps it.
 fn facts(clock: &Clock) -> ClockRun {
     ClockRun {
@@ -175,6 +191,7 @@ fn facts(clock: &Clock) -> ClockRun {
         hz_at_end: None,
         published: clock.calibration().published.clone(),
         unfit: clock.unfit().map(ToString::to_string),
+        disputed: None, // the driver has compared the clocks
     }
 }
 

@@ -194,7 +194,7 @@ pub fn one_at_a_time(blocks: Blocks) -> Result<impl Subject> {
 }
 
 /// The scale of a clock whose times are discarded.
-const UNUSED: ClockScale = ClockScale { counter: false, hz: 1e9, step: 1 };
+const UNUSED: ClockScale = ClockScale { counter: false, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 
 /// The set-up of a case that reads a file of its own, one block at a time.
 pub fn reads(

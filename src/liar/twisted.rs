@@ -69,6 +69,19 @@ pub const OUTSIDE: Twist = twist("works beside the bracket, and counts inside", 
     lie.honest.run(n, clock)?;
     Ok(counts(n, clock))
 });
+pub const SEVEN_TENTHS: Twist = twist("says that it took seven tenths of the time", |lie, n, clock| {
+    Ok(Ticks(lie.honest.run(n, clock)?.0 * 7 / 10))
+});
+pub const SEVEN_TENTHS_TIMED: Twist =
+    twist("returns the time of seven tenths of the batch", |lie, n, clock| {
+        lie.honest.run(three_tenths(n), clock)?;
+        lie.honest.run(n - three_tenths(n), clock)
+    });
+pub const THREE_TENTHS_BESIDE: Twist = twist("does three tenths beside the bracket", |lie, n, clock| {
+    let own = Clock::with_scale(clock.scale());
+    lie.honest.run(three_tenths(n), &own)?;
+    lie.honest.run(n - three_tenths(n), clock)
+});
 pub const SINGLES_LEFT_OUT: Twist = twist("keeps nine tenths of the single times", |lie, n, clock| {
     let times = lie.singles(n, clock)?;
     times.iter().enumerate().filter(|(at, _)| at % 10 != 0).for_each(|(_, ticks)| _ = clock.note(*ticks));
@@ -127,6 +140,10 @@ impl Twisted {
 /// Iterations that the first witness does not see.
 fn beyond(iterations: u64) -> u64 {
     iterations.saturating_sub(TRUE_ITERATIONS)
+}
+
+fn three_tenths(iterations: u64) -> u64 {
+    (iterations as f64 * 0.3).round() as u64
 }
 
 /// Counting, which is no operation.
@@ -215,7 +232,8 @@ fn work(
 }
 
 /// The scale of the thread's clock, whose times are discarded.
-const SCALE: crate::clock::ClockScale = crate::clock::ClockScale { counter: false, hz: 1e9, step: 1 };
+const SCALE: crate::clock::ClockScale =
+    crate::clock::ClockScale { counter: false, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 
 impl Subject for LeftToThread {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {

@@ -4,7 +4,7 @@ use super::running_side::Start;
 use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
 use super::turns::{self, Pair};
 use crate::case::Scale;
-use crate::clock::Clock;
+use crate::clock::{Clock, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::platform::cpu::{self, Aside};
@@ -67,6 +67,8 @@ pub struct Testbed {
     fingerprint: Fingerprint,
     /// Sentences on what the sides inherit.
     inherited: Vec<String>,
+    /// A clock that contradicts the one that measures.
+    disputed: Option<Dispute>,
 }
 
 impl Drop for Testbed {
@@ -88,10 +90,12 @@ impl Testbed {
         signal::watch()?;
         scratch::sweep_up(&scratch::place());
         let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::place());
+        let disputed = check_clocks()?;
         let clock = Clock::start_up();
         let claimed = cpu::claim();
         let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
-        Ok(Self { clock, cpu, claimed, aside: Aside::from(cpu)?, fingerprint, inherited: notes })
+        let aside = Aside::from(cpu)?;
+        Ok(Self { clock, cpu, claimed, aside, fingerprint, inherited: notes, disputed })
     }
 
     /// The cases that both sides have, in A's order, and those that only one has.
@@ -121,6 +125,7 @@ impl Testbed {
         if self.claimed.is_none() {
             notes.push(format!("CPU {} could not be claimed: another measurement may run on it", self.cpu));
         }
+        notes.extend(self.disputed.as_ref().map(ToString::to_string));
         notes
     }
 

@@ -11,6 +11,7 @@
 //! | `chase` | loads of which each needs the address that the one before has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
 //! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each within a cache line, and the same loop without an entry |
+//! | `evict` | puts a cache line out of all caches |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |

@@ -9,6 +9,8 @@
 //!   mapping. The scale in it changes only when the clock source does, so its sequence lock is not taken.
 #![allow(unsafe_code)]
 
+mod known_work;
+
 use super::kernel_files::KernelFiles;
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -55,6 +57,10 @@ impl Event {
     /// Why it cannot be counted here, by the kernel's refusal.
     pub fn why_not(&self, error: &Error) -> String {
         let name = self.name;
+        // It opens, and does not count, or not all the time.
+        if let Error::Missing(sentence) | Error::Disturbed(sentence) = error {
+            return sentence.clone();
+        }
         let errno = match error {
             Error::Kernel { cause, .. } => cause.raw_os_error().unwrap_or(0),
             _ => 0,
@@ -109,23 +115,33 @@ const USER_SPACE_ONLY: u64 = 1 << 5 | 1 << 6;
 /// `inherit`: children that the task makes from now on are counted, too.
 const WITH_CHILDREN: u64 = 1 << 1;
 
+/// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`: behind the count stand how long it was wanted and
+/// how long it was counted.
+const WITH_TIMES: u64 = 1 << 0 | 1 << 1;
+
+/// Least share of the time that it is wanted in which a counter must count. The two times are of one clock, and equal
+/// unless another event had the PMU.
+const COUNTED_SHARE: f64 = 0.999;
+
 /// `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
 /// A running counter of this thread.
 pub struct Counter {
     file: File,
+    name: &'static str,
     /// Whether events in the kernel are not counted.
     pub user_space_only: bool,
 }
 
 impl Counter {
     /// Opens a counter of the calling thread, with events in the kernel if that is allowed. Switches and migrations
-    /// happen only there, so that they are not offered without.
+    /// happen only there, so that they are not offered without. It has counted known work before it is trusted.
     ///
     /// # Errors
-    /// The kernel refuses `perf_event_open`.
+    /// The kernel refuses `perf_event_open`, or [`Error::Missing`]: the counter does not count.
     pub fn open(event: Event) -> Result<Self> {
+        known_work::prove(event)?;
         Self::open_for(event, 0, 0)
     }
 
@@ -135,21 +151,35 @@ impl Counter {
     /// # Errors
     /// As of [`Counter::open`].
     pub fn with_children(event: Event, thread: i32) -> Result<Self> {
+        known_work::prove(event)?;
         Self::open_for(event, thread, WITH_CHILDREN)
     }
 
     fn open_for(event: Event, thread: i32, flags: u64) -> Result<Self> {
-        let whole = Self::open_with(event, thread, flags).map(|file| Self { file, user_space_only: false });
+        let whole = Self::open_with(event, thread, flags).map(|file| Self {
+            file,
+            name: event.name,
+            user_space_only: false,
+        });
         whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
-            true => Self::open_with(event, thread, flags | USER_SPACE_ONLY)
-                .map(|file| Self { file, user_space_only: true }),
+            true => Self::open_with(event, thread, flags | USER_SPACE_ONLY).map(|file| Self {
+                file,
+                name: event.name,
+                user_space_only: true,
+            }),
             false => Err(error),
         })
     }
 
     fn open_with(event: Event, thread: i32, flags: u64) -> Result<File> {
-        let attributes =
-            Attributes { kind: event.kind, size: 64, config: event.config, flags, ..Default::default() };
+        let attributes = Attributes {
+            kind: event.kind,
+            size: 64,
+            config: event.config,
+            read_format: WITH_TIMES,
+            flags,
+            ..Default::default()
+        };
         // SAFETY: ATTRIBUTES. One thread, any CPU, no group, close-on-exec.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, -1, -1, CLOSE_ON_EXEC)
@@ -165,12 +195,42 @@ impl Counter {
     /// The count so far.
     ///
     /// # Errors
-    /// The counter cannot be read.
+    /// The counter cannot be read, or [`Error::Disturbed`]: it did not count all the time.
     pub fn read(&self) -> Result<u64> {
-        let mut value = [0; 8];
-        let read = (&self.file).read_exact(&mut value);
-        read.map_err(|e| Error::Kernel { call: "read of a perf counter".into(), cause: e })?;
-        Ok(u64::from_ne_bytes(value))
+        let mut answer = [0; 24];
+        let read = (&self.file).read_exact(&mut answer);
+        read.map_err(|e| Error::Kernel { call: format!("read of the counter of {}", self.name), cause: e })?;
+        let (words, _) = answer.as_chunks::<8>();
+        let [count, wanted, counted] = [0, 1, 2].map(|at| u64::from_ne_bytes(words[at]));
+        self.check_share(wanted, counted)?;
+        Ok(count)
+    }
+
+    /// How often the event has happened since it was counted so often.
+    ///
+    /// # Errors
+    /// As of [`Counter::read`], or [`Error::Disturbed`]: the counter went back.
+    pub fn since(&self, before: u64) -> Result<u64> {
+        let now = self.read()?;
+        now.checked_sub(before).ok_or_else(|| {
+            Error::Disturbed(format!(
+                "the counter of {} went back from {before} to {now}, so that its counts say nothing: measure time",
+                self.name
+            ))
+        })
+    }
+
+    /// Checks that the event was counted whenever it was wanted.
+    fn check_share(&self, wanted: u64, counted: u64) -> Result<()> {
+        if counted as f64 >= COUNTED_SHARE * wanted as f64 {
+            return Ok(());
+        }
+        Err(Error::Disturbed(format!(
+            "{} was counted in {:.1} % of the time only, since other events share the PMU: stop what else counts \
+             (`perf`, a watchdog: kernel.nmi_watchdog=0), or measure time",
+            self.name,
+            100.0 * counted as f64 / wanted as f64
+        )))
     }
 }
 
@@ -178,7 +238,7 @@ impl Counter {
 /// `time_shift`) in the page of a software event. `None` where the kernel does not publish it.
 pub fn published_frequency() -> Option<f64> {
     let event = EVENTS.iter().find(|e| e.name == "page-faults")?;
-    let counter = Counter::open(*event).ok()?;
+    let counter = Counter::open_for(*event, 0, 0).ok()?;
     // SAFETY: PAGE. The mapping is private to this function and the kernel keeps it valid.
     let page = unsafe { memmap2::MmapOptions::new().len(4096).map(counter.file.as_raw_fd()) }.ok()?;
     let at = page.as_ptr();
@@ -209,7 +269,20 @@ mod tests {
         let before = counter.read().expect("readable");
         let mut memory = memmap2::MmapMut::map_anon(64 * 4096).expect("mapped");
         memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        let faults = counter.read().expect("readable") - before;
+        let faults = counter.since(before).expect("readable");
         assert!(faults > 0, "64 fresh pages were touched and no fault was counted");
+        let Err(Error::Disturbed(sentence)) = counter.since(u64::MAX) else { panic!("it went back") };
+        assert!(sentence.contains("minor-faults went back from 18446744073709551615"), "{sentence}");
+    }
+
+    #[test]
+    fn a_counter_that_shares_the_pmu_is_no_counter() {
+        let Ok(counter) = Counter::open_for(EVENTS[5], 0, 0) else {
+            println!("skipped: this kernel or sandbox refuses perf_event_open");
+            return;
+        };
+        assert!(counter.check_share(1_000_000, 1_000_000).is_ok() && counter.check_share(0, 0).is_ok());
+        let Err(Error::Disturbed(sentence)) = counter.check_share(1_000, 400) else { panic!("believed") };
+        assert!(sentence.contains("40.0 %"), "{sentence}");
     }
 }

@@ -55,7 +55,7 @@ pub fn thread_cpu_ns() -> u64 {
 ///
 /// # Errors
 /// [`Error::Missing`]: a sandbox refuses one.
-pub fn check_clocks() -> Result<()> {
+pub fn check_clock_calls() -> Result<()> {
     let moment = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: OWN-TIMESPEC: it is read. The call returns the error number.
     let slept =

@@ -8,6 +8,7 @@ mod curve_text;
 mod event_line;
 mod squeeze;
 
+use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 use crate::render::cell::{aligned, ruled, width, wrapped};
 use crate::render::tone::Tone;
@@ -110,9 +111,15 @@ impl Row<'_> {
         self.case.measured()
     }
 
+    /// Whether it is a time, and the clocks contradict each other.
+    fn is_in_doubt(&self, unit: &str) -> bool {
+        self.group.clock.disputed.is_some() && self.measured().is_some() && unit == NANOSECONDS
+    }
+
     /// The colour of its whole line: codes within a line would shift columns.
     fn tone(&self) -> Tone {
         match &self.case.outcome {
+            Outcome::Measured(measured) if measured.is_unwitnessed() => Tone::Yellow,
             Outcome::Measured(_) => Tone::Plain,
             Outcome::Skipped(_) | Outcome::Disturbed(_) => Tone::Yellow,
             Outcome::Failed(_) => Tone::Red,

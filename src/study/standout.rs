@@ -14,6 +14,8 @@ pub struct Standouts<'a> {
     pub failed: Vec<(&'a str, &'a str)>,
     /// Without a number because of others, with the sentence.
     pub disturbed: Vec<(&'a str, &'a str)>,
+    /// Of which a claim could not be asked, with the sentence.
+    pub unwitnessed: Vec<(&'a str, &'a str)>,
     /// Not settled: their half intervals as shares of their figures, the widest first.
     pub unsettled: Vec<(&'a str, f64)>,
     /// Cases with a prediction and a figure that is surely above zero.
@@ -67,7 +69,8 @@ impl<'a> Standouts<'a> {
         }
     }
 
-    fn look_at(&mut self, id: &'a str, measured: &Measured) {
+    fn look_at(&mut self, id: &'a str, measured: &'a Measured) {
+        self.unwitnessed.extend(measured.open_claims().next().map(|sentence| (id, sentence.as_str())));
         if !measured.is_settled() {
             self.unsettled.push((id, half(&measured.figure())));
         }

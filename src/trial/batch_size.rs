@@ -1,6 +1,6 @@
 //! How many iterations a batch has, found before anything is measured.
 
-use super::{CaseEnd, Trial};
+use super::{CaseEnd, Trial, sweep};
 use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::Result;
@@ -99,6 +99,7 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails or takes no time.
     pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
+        let timed_ns = timed_ns.max(sweep::unit_ns(self.clock));
         let wall_ns = stretch * timed_ns;
         let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };
         let found = BatchSize::find(&mut *self.subject, self.clock, half)?;

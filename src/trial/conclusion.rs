@@ -12,6 +12,13 @@ use crate::statistic;
 const FEWEST_SINGLES: usize = 16;
 /// Steps of the clock in single times that no machine repeats exactly.
 const STEPS: f64 = 500.0;
+/// Single times in all of which not every one may be equal to the others of its sample …
+const FEWEST_EQUAL: usize = 64;
+/// … of so many at least …
+const FEWEST_OF_SAMPLE: usize = 4;
+/// … if they take so many steps of the clock: an operation begins anywhere within a step, so its time is one of two numbers
+/// at least.
+const FEW_STEPS: f64 = 20.0;
 /// Least share of single times equal to the one before that no machine measures.
 const ALIKE: f64 = 0.5;
 
@@ -35,8 +42,12 @@ impl Trial<'_> {
         self.judge_later(&kept)?;
         self.judge_all(&kept, busy_beside)?;
         let singles = self.singles(&kept)?;
+        self.judge_brackets(&kept)?;
         let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
-        let median = statistic::median_interval(&values);
+        let median = self.resolved(statistic::median_interval(&values), &kept);
+        if self.event.is_none() {
+            judge::has_room(self.case, median.estimate, self.core_hz)?;
+        }
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
         if let Some(sweep) = &sweep {
             judge::grows(sweep, sweep::unit_ns(self.clock))?;
@@ -50,6 +61,15 @@ impl Trial<'_> {
         Ok(measured)
     }
 
+    /// The interval, no narrower than what a step of the clock is to a batch: where all batches take as many steps, it would
+    /// have no width.
+    fn resolved(&self, median: Interval, kept: &[Sample]) -> Interval {
+        let iterations = kept.iter().map(|sample| sample.iterations).min().unwrap_or(1).max(1);
+        let step = if self.event.is_some() { 0.0 } else { self.clock.step_ns() / iterations as f64 };
+        let Interval { estimate, low, high } = median;
+        Interval { estimate, low: low.min((estimate - step).max(0.0)), high: high.max(estimate + step) }
+    }
+
     /// Judges what only all samples together show, and collects the evidence.
     fn judge_all(&mut self, kept: &[Sample], busy_beside: Option<f64>) -> Result<(), CaseEnd> {
         self.evidence.push(judge::interference(self.case, kept)?);
@@ -60,7 +80,8 @@ impl Trial<'_> {
             let told_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
             let told: Vec<_> = kept.iter().map(|sample| (told_ns(sample), sample)).collect();
             judge::resolved(&told, self.clock.step_ns())?;
-            judge::timed_share(self.case, &told)?;
+            let share = judge::timed_share(self.case, &told)?;
+            share.into_iter().for_each(|judgement| self.add(judgement));
         }
         self.judge_by_accounting(kept)
     }
@@ -85,6 +106,15 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// Asks the brackets of the clock, in the execution that proves the case.
+    fn judge_brackets(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
+        if self.event.is_some() || self.resumed {
+            return Ok(());
+        }
+        let iterations = kept.last().map_or(1, |sample| sample.iterations);
+        judge::brackets(self.case, &mut *self.subject, self.clock, iterations)
+    }
+
     /// Times of the single operations of the samples, ns.
     ///
     /// # Errors
@@ -100,6 +130,7 @@ impl Trial<'_> {
             )));
         }
         self.vary(&singles)?;
+        self.vary_within(&singles, kept)?;
         Ok(singles)
     }
 
@@ -118,6 +149,33 @@ impl Trial<'_> {
              {:.1} ns: not the times that were measured are kept",
             100.0 * same,
             singles.len(),
+            statistic::median(singles),
+            self.clock.step_ns()
+        )))
+    }
+
+    /// Judges that the single times of some sample differ, however short they are.
+    ///
+    /// # Errors
+    /// In each sample all are equal, over many steps of the clock.
+    fn vary_within(&self, singles: &[f64], kept: &[Sample]) -> Result<(), CaseEnd> {
+        let is_known = self.case.one_by_one && singles.len() >= FEWEST_EQUAL;
+        if !is_known || statistic::median(singles) < FEW_STEPS * self.clock.step_ns() {
+            return Ok(());
+        }
+        let mut rest = singles;
+        let mut samples = kept.iter().map_while(|sample| {
+            let (own, others) = rest.split_at_checked(sample.noted?)?;
+            rest = others;
+            Some(own)
+        });
+        let is_constant = |own: &[f64]| own.len() >= FEWEST_OF_SAMPLE && own.iter().all(|ns| *ns == own[0]);
+        if !samples.all(is_constant) {
+            return Ok(());
+        }
+        Err(CaseEnd::Failed(format!(
+            "in each sample all single operations are said to have taken exactly as long, {:.0} ns in steps of {:.1} ns: not the \
+             times that were measured are kept",
             statistic::median(singles),
             self.clock.step_ns()
         )))

@@ -30,8 +30,13 @@ impl Count {
         Ok(Self { counters })
     }
 
-    fn read(&self) -> error::Result<u64> {
-        self.counters.iter().map(Counter::read).sum()
+    fn read(&self) -> error::Result<Vec<u64>> {
+        self.counters.iter().map(Counter::read).collect()
+    }
+
+    /// What all of them have counted since then.
+    fn since(&self, before: &[u64]) -> error::Result<u64> {
+        self.counters.iter().zip(before).map(|(counter, before)| counter.since(*before)).sum()
     }
 }
 
@@ -66,9 +71,16 @@ impl Trial<'_> {
     ) -> Result<(Option<Interval>, Option<String>), CaseEnd> {
         let mut rates = [0.0; BATCHES];
         for rate in &mut rates {
-            let before = count.read()?;
+            let before = match count.read() {
+                Ok(before) => before,
+                Err(error) => return Ok((None, Some(error.to_string()))),
+            };
             self.subject.run(iterations, clock)?;
-            *rate = count.read()?.saturating_sub(before) as f64 / iterations.max(1) as f64;
+            match count.since(&before) {
+                Ok(events) => *rate = events as f64 / iterations.max(1) as f64,
+                // A counter that cannot be believed is no fault of the case.
+                Err(error) => return Ok((None, Some(error.to_string()))),
+            }
         }
         let is_partial = count.counters.iter().any(|counter| counter.user_space_only);
         Ok((Some(median_interval(&rates)), is_partial.then(|| USER_SPACE.into())))
@@ -93,10 +105,10 @@ mod tests {
         };
         let before = count.read().expect("read");
         touch();
-        let own = count.read().expect("read") - before;
+        let own = count.since(&before).expect("read");
         let child = crate::platform::child::Child::start(touch).expect("forked");
         child.end_within(std::time::Duration::from_secs(20)).expect("ended");
-        let both = count.read().expect("read") - before;
+        let both = count.since(&before).expect("read");
         assert!(own >= 1 && both > own, "{own} {both}");
     }
 

@@ -1,5 +1,6 @@
 //! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
+mod brackets;
 mod hold_up;
 mod interference;
 mod later;
@@ -12,7 +13,8 @@ use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
 use crate::platform::time::kernel_clock::{self, KernelClock};
-use crate::record::Interval;
+use crate::record::{Interval, NEVER_ASKED};
+pub(super) use brackets::brackets;
 pub(super) use hold_up::held_up;
 pub(super) use interference::{by_other_tasks, interference, other_cpus};
 pub(super) use later::later;
@@ -101,7 +103,7 @@ pub(super) fn sweep(
 /// Notes on the claims about time, which cannot be checked where something else is measured: `what`.
 pub(super) fn of_time(case: &Case, what: &str) -> impl Iterator<Item = String> {
     let about_time = case.claims.iter().filter(|claim| matches!(claim, Claim::Linear | Claim::AboveControl));
-    about_time.map(move |claim| format!("not asked of {what}: {claim}"))
+    about_time.map(move |claim| format!("{NEVER_ASKED}{what}: {claim}"))
 }
 
 fn took_no_time(nothing: &NoTime) -> String {
@@ -264,6 +266,28 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
             Err(CaseEnd::Failed(sentence + ", where the case claims never to be"))
         }
         _ => Ok(Some(Judgement::Held(sentence))),
+    }
+}
+
+/// Instructions that no core executes more of in a cycle, twice over: the widest retire ten.
+const MOST_A_CYCLE: f64 = 20.0;
+
+/// Judges that the claimed instructions have room in the measured time, of which `core_hz` cycles are a second.
+///
+/// # Errors
+/// No core is so fast.
+pub(super) fn has_room(case: &Case, cost_ns: f64, core_hz: f64) -> Result<(), CaseEnd> {
+    let cycles = cost_ns * core_hz / 1e9;
+    let claimed = case.claims.iter().filter_map(|claim| match claim {
+        Claim::Executes(least) => Some(*least),
+        _ => None,
+    });
+    match claimed.reduce(f64::max) {
+        Some(least) if least > MOST_A_CYCLE * cycles.max(1.0) => Err(CaseEnd::Failed(format!(
+            "an iteration takes {cycles:.0} core cycles, in which no core executes the {least} instructions that are claimed: \
+             the operation remembers its answer, or does not happen"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -49,6 +49,7 @@ mod revision;
 mod run_names;
 mod sandbox;
 mod shim;
+mod source;
 mod squeezed;
 mod standard_stream;
 mod stored;

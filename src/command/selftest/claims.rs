@@ -2,7 +2,7 @@
 
 use super::super::page::{self, Tone};
 use crate::case::{Cpus, Place, Scale};
-use crate::clock::Clock;
+use crate::clock::{Clock, check_clocks};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -30,6 +30,7 @@ impl Row {
         match self.hearing.ruling {
             Ruling::Skipped => "skipped",
             Ruling::Disproved | Ruling::Contradicted if is_lie => "caught",
+            Ruling::Unwitnessed => "unwitnessed",
             Ruling::Held if is_lie => "BELIEVED",
             Ruling::Disturbed if is_lie => "DISTURBED",
             Ruling::Held => "held",
@@ -54,6 +55,7 @@ impl Row {
 pub(super) fn run(as_json: bool) -> Result<ExitCode> {
     signal::watch()?;
     inherited::settle().iter().for_each(page::warn);
+    check_clocks()?;
     // Before pinning, since the clock compares the counters of all CPUs.
     let (clock, allowed) = (Clock::start_up(), cpu::allowed());
     let claimed = cpu::claim().filter(|claimed| cpu::pin(claimed.cpu).is_ok());
@@ -111,10 +113,11 @@ fn summary(rows: &[Row]) -> String {
     let count = |word: &str| rows.iter().filter(|row| row.word() == word).count();
     let [lies, real] = [true, false].map(|is| rows.iter().filter(|row| row.lie.is_some() == is).count());
     format!(
-        "{} of {lies} lies caught, {} believed; {} of {real} true cases held, {} condemned, {} contradicted; {} skipped, \
+        "{} of {lies} lies caught, {} believed, {} saved as unwitnessed; {} of {real} true cases held, {} condemned, {} contradicted; {} skipped, \
          {} disturbed",
         count("caught"),
         count("BELIEVED"),
+        rows.iter().filter(|row| row.lie.is_some() && row.word() == "unwitnessed").count(),
         count("held"),
         count("CONDEMNED"),
         count("contradicted"),
@@ -143,13 +146,13 @@ mod tests {
 
     #[test]
     fn only_a_caught_lie_and_a_true_case_that_stands_are_well() {
-        use Ruling::{Contradicted, Disproved, Disturbed, Held, Skipped};
-        let ends = [Disproved, Contradicted, Held, Skipped, Disturbed];
+        use Ruling::{Contradicted, Disproved, Disturbed, Held, Skipped, Unwitnessed};
+        let ends = [Disproved, Contradicted, Held, Skipped, Disturbed, Unwitnessed];
         let well = |is_lie| ends.map(|ruling| row(is_lie, ruling).is_well());
-        assert_eq!(well(true), [true, true, false, true, false]);
+        assert_eq!(well(true), [true, true, false, true, false, true]);
         assert_eq!(
             well(false),
-            [false, true, true, true, true],
+            [false, true, true, true, true, true],
             "claims about time need executions far apart"
         );
         assert_eq!(row(true, Held).word(), "BELIEVED");

@@ -22,7 +22,7 @@ pub(super) const AFTER_HELP: &str = "\
 Environment:
   SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
   SYSCOST_TIME         seconds for which the run may go on after its three rounds; half a second a case otherwise
-  SYSCOST_STRICT       1: exit code 3 if a case is disturbed or not settled
+  SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
   SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
   SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]

@@ -6,6 +6,7 @@
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
 //! * **OWN-CODE**: cache maintenance walks over bytes that are borrowed for as long, and changes none.
+//! * **LINE**: a borrowed cache line is put out of the caches; none of its bytes changes.
 #![allow(unsafe_code)]
 
 mod entry;
@@ -101,6 +102,12 @@ pub fn add_chain(n: u64) -> u64 {
             sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
     }
     sum
+}
+
+/// Puts the cache line at the first byte out of all caches; Linux allows it to user space.
+pub fn evict(line: &[u8]) {
+    // SAFETY: LINE.
+    unsafe { asm!("dc civac, {at}", "dsb sy", at = in(reg) line.as_ptr(), options(nostack)) };
 }
 
 /// `n` multiplications, each waiting for the one before: three or more core cycles each.

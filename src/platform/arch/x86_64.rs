@@ -5,6 +5,7 @@
 //! * **PURE**: the assembly touches only the registers it declares (and the flags), no memory, no stack.
 //! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
 //! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
+//! * **LINE**: a borrowed cache line is put out of the caches; none of its bytes changes.
 #![allow(unsafe_code)]
 
 mod entry;
@@ -238,6 +239,12 @@ pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
             options(readonly, nostack));
     }
     at
+}
+
+/// Puts the cache line at the first byte out of all caches.
+pub fn evict(line: &[u8]) {
+    // SAFETY: LINE; every x86-64 processor has CLFLUSH and MFENCE.
+    unsafe { asm!("clflush [{at}]", "mfence", at = in(reg) line.as_ptr(), options(nostack)) };
 }
 
 /// Whether the word at an instruction pointer begins with the instruction that enters the kernel:

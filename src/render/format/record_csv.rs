@@ -70,7 +70,7 @@ pub fn csv(record: &Record, against: &[Against<'_>]) -> Result<String> {
 fn cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
     let (outcome, evidence) = (&case.outcome, case.measured().map(|measured| measured.evidence.join(" ")));
     let mut cells =
-        [&case.id, &case.title, &group.name, outcome.word(), &record.unit].map(str::to_owned).to_vec();
+        [&case.id, &case.title, &group.name, case.word(), &record.unit].map(str::to_owned).to_vec();
     cells.extend(case.measured().map(figures).unwrap_or_default());
     cells.resize(HEAD.len() - 1, String::new());
     cells.extend(outcome.sentence().map(str::to_owned).or(evidence));

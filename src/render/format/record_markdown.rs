@@ -85,8 +85,14 @@ fn figures(m: &Measured, unit: &str) -> Vec<String> {
         if time { count(m.ticks) } else { String::new() },
         cost(m).map(|(_, figure)| amount(figure.estimate, unit)).unwrap_or_default(),
         ratio(m).filter(|_| time).map(times).unwrap_or_default(),
-        m.evidence.join("; "),
+        evidence(m),
     ]
+}
+
+/// What held, behind what could not be asked.
+fn evidence(m: &Measured) -> String {
+    let open = m.open_claims().map(|sentence| format!("**unwitnessed**: {sentence}"));
+    open.chain(m.evidence.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 fn list(group: &GroupRun, unit: &str) -> String {

@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(super) struct CaseData<'a> {
     id: &'a str,
     title: &'a str,
-    /// `measured`, `not settled`, `skipped`, `disturbed` or `failed`.
+    /// `measured`, `unwitnessed`, `not settled`, `skipped`, `disturbed` or `failed`.
     outcome: &'static str,
     /// Why there is no number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,8 @@ impl<'a> CaseData<'a> {
     /// The case of this group, in this unit.
     pub(super) fn of(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
         let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
-        let outcome = if is_open { "not settled" } else { case.outcome.word() };
+        let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
+        let outcome = if is_open && !is_unwitnessed { "not settled" } else { case.word() };
         let figures = case.measured().map(|measured| figures(measured, group, unit));
         Self { id: &case.id, title: &case.title, outcome, sentence: case.outcome.sentence(), figures }
     }

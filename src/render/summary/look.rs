@@ -14,8 +14,10 @@ pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let found = standouts(summary.record);
     let line = |told| line(told, summary.program, width);
     let before = [
+        disputed(summary),
         first(&found.failed, Tone::Red, "disproved or broken"),
         first(&found.disturbed, Tone::Yellow, "disturbed"),
+        first(&found.unwitnessed, Tone::Yellow, "unwitnessed (a claim could not be asked)"),
         unsettled(&found),
         far(&found),
     ];
@@ -48,6 +50,20 @@ fn table(id: &str) -> String {
 fn first(list: &[(&str, &str)], tone: Tone, word: &str) -> Told {
     let (id, sentence) = list.first()?;
     Some((tone, vec![format!("{} {word}: {id}: {sentence}", list.len())], table(id)))
+}
+
+/// The clocks contradict each other.
+fn disputed(summary: &Summary<'_>) -> Told {
+    let group = summary.record.groups.iter().find(|group| group.clock.disputed.is_some())?;
+    let (other, by) = group.clock.disputed.as_ref()?;
+    let texts = [
+        format!(
+            "the clocks contradict each other by {:.1} % ({other}): every time is in doubt",
+            100.0 * by.abs()
+        ),
+        format!("the clocks contradict each other by {:.1} %", 100.0 * by.abs()),
+    ];
+    Some((Tone::Red, texts.into(), format!("report {}", group.name)))
 }
 
 fn unsettled(found: &Standouts<'_>) -> Told {

@@ -1,6 +1,6 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
-use super::column::{Column, is_bandwidth, label};
+use super::column::{Column, DOUBTED, is_bandwidth, label};
 use super::{Layout, Row, Shape, Sheet, curve_text, event_line, paragraph};
 use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun, Outcome, Tally};
@@ -38,6 +38,7 @@ pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(notes(&groups)),
         plain(legend(shape, layout, sheet.knows_the_next_run())),
+        plain(doubt(sheet)),
         vec![(Some(Tone::Bold), tally(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);
@@ -192,12 +193,32 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
     legend
 }
 
+/// The meaning of the mark.
+fn doubt(sheet: &Sheet<'_>) -> Vec<String> {
+    let is_marked = sheet.rows.iter().any(|row| row.is_in_doubt(sheet.unit));
+    let meaning = || {
+        format!("{DOUBTED}: the clocks contradict each other by more than 1 %, and so may this time be off")
+    };
+    is_marked.then(meaning).into_iter().collect()
+}
+
 /// What a reader of the figures must know.
 fn about_figures(sheet: &Sheet<'_>) -> Vec<String> {
-    [frequency(sheet), modes(sheet), open_cases(sheet), left_out(sheet), first_run(sheet)]
+    [unwitnessed(sheet), frequency(sheet), modes(sheet), open_cases(sheet), left_out(sheet), first_run(sheet)]
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// The cases of which a claim could not be asked, with the first reason.
+fn unwitnessed(sheet: &Sheet<'_>) -> Option<String> {
+    let open = |row: &Row<'_>| Some((row.case.id.clone(), row.measured()?.open_claims().next()?.clone()));
+    let open: Vec<_> = sheet.rows.iter().filter_map(open).collect();
+    let (id, sentence) = open.first()?;
+    Some(format!(
+        "unwitnessed: {} cases, of which a claim could not be asked, so that what their ids say is not proved; {id}: {sentence}",
+        open.len()
+    ))
 }
 
 /// The cases of which one execution met a faster mode.

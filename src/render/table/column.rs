@@ -31,6 +31,9 @@ pub(super) enum Column {
     Claims,
 }
 
+/// The mark of a time where the clocks contradict each other.
+pub(super) const DOUBTED: &str = "!";
+
 /// The text in the row in place of a number.
 pub(super) fn label(outcome: &Outcome) -> &'static str {
     match outcome {
@@ -110,6 +113,9 @@ impl Column {
                 value.map(|v| duration(*v)).unwrap_or_default()
             }
             Self::Measured if row.measured().is_none() => label(&row.case.outcome).into(),
+            Self::Measured | Self::Typical if row.is_in_doubt(sheet.unit) => {
+                row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default() + DOUBTED
+            }
             _ => row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default(),
         }
     }
@@ -152,12 +158,19 @@ fn rate(figure: &Derived) -> String {
     format!("{} {}", count(figure.value.estimate), figure.unit)
 }
 
-/// `✓ 5 claims · 3/50 disturbed · not settled`. A case without a claim has no tick mark.
+/// `✓ 5 claims · 3/50 disturbed · not settled`; `unwitnessed: 4 claims held, 1 not asked` if one could not be asked. A case
+/// without a claim has no tick mark.
 fn evidence(measured: &Measured) -> String {
+    let is_open = measured.is_unwitnessed();
     let held = match measured.evidence.len() {
         0 => "no claims".into(),
-        1 => "✓ 1 claim".into(),
-        n => format!("✓ {n} claims"),
+        1 => "1 claim".into(),
+        n => format!("{n} claims"),
+    };
+    let held = match measured.evidence.len() {
+        _ if is_open => format!("unwitnessed: {held} held"),
+        0 => held,
+        _ => format!("✓ {held}"),
     };
     let held = match measured.unasked.len() {
         0 => held,
@@ -167,9 +180,10 @@ fn evidence(measured: &Measured) -> String {
     if measured.is_settled() { held } else { held + " · not settled" }
 }
 
-/// `✓5 3/50 ~`, the same in as few characters as can be; `✓4?1` if one could not be asked.
+/// `✓5 3/50 ~`, the same in as few characters as can be; `unwitnessed 4?1` if one could not be asked.
 fn claims(measured: &Measured) -> String {
     let held = match measured.evidence.len() {
+        n if measured.is_unwitnessed() => format!("unwitnessed {n}"),
         0 => "none".into(),
         n => format!("✓{n}"),
     };
@@ -199,6 +213,12 @@ mod tests {
         measured.contamination.involuntary_switches = vec![0, 1, 0, 2];
         assert_eq!(evidence(&measured), "✓ 2 claims · 2/4 disturbed");
         assert_eq!(claims(&measured), "✓2 2/4");
+        measured.unasked.push(format!("{}a count: time grows", crate::record::NEVER_ASKED));
+        assert_eq!(evidence(&measured), "✓ 2 claims, 1 not asked · 2/4 disturbed");
+        measured.unasked.push("no witness could be called".into());
+        assert_eq!(evidence(&measured), "unwitnessed: 2 claims held, 2 not asked · 2/4 disturbed");
+        assert_eq!(claims(&measured), "unwitnessed 2?2 2/4");
+        measured.unasked.clear();
         measured.evidence.clear();
         assert_eq!(claims(&measured), "none 2/4");
     }

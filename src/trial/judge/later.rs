@@ -7,6 +7,7 @@ use super::{Judgement, testimony};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::Clock;
 use crate::clock::witness::{Call, ITERATIONS, WitnessReport};
+use crate::error::Error;
 use crate::platform::ptrace::{self, Sighting};
 use crate::statistic::Random;
 use crate::trial::CaseEnd;
@@ -49,7 +50,11 @@ pub(in crate::trial) fn later(
             break;
         }
     }
-    judged.map(|sentence| sentence.map(Judgement::Held)).map_err(CaseEnd::Failed)
+    judged.map_err(CaseEnd::Failed)
+}
+
+fn not_watched(error: &Error) -> String {
+    format!("no witness could be called behind the samples: {error}")
 }
 
 /// A length between half of the longest and the longest.
@@ -58,22 +63,23 @@ fn drawn(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     longest - random.below((longest / 2 + 1) as usize) as u64
 }
 
-/// Watches one batch. A sentence if claims hold, none if none was asked.
+/// Watches one batch. No judgement if no claim can be judged so.
 fn watched(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
     length: &mut dyn FnMut(f64) -> u64,
     seen: &WitnessReport,
-) -> Result<Option<String>, String> {
+) -> Result<Option<Judgement>, String> {
     let mut sentences = Vec::new();
     if let Some(each) = calls_each(case) {
         let n = length(if each > 0 { CALLS / each as f64 } else { f64::MAX });
         let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
         let run = || drop(subject.run(n, clock));
         // Whoever could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
-        if let Ok(Sighting { entries, .. }) = ptrace::list_entries(run, most, testimony::counts(case)) {
-            sentences.push(listed(case, &entries, n)?);
+        match ptrace::list_entries(run, most, testimony::counts(case)) {
+            Ok(Sighting { entries, .. }) => sentences.push(listed(case, &entries, n)?),
+            Err(error) => return Ok(Some(Judgement::Unasked(not_watched(&error)))),
         }
     }
     let counts = testimony::counts_instructions(case);
@@ -81,11 +87,14 @@ fn watched(
         let clock = clock.for_counting();
         let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
         let run = || drop(subject.run(n, &clock));
-        if let Ok(Some(sighting)) = ptrace::step_through(run, testimony::callee(case), STEPS_IN_ALL) {
-            sentences.push(stepped(case, &sighting, n, each)?);
+        match ptrace::step_through(run, testimony::callee(case), STEPS_IN_ALL) {
+            Ok(Some(sighting)) => sentences.push(stepped(case, &sighting, n, each)?),
+            // It does more than the first witness saw.
+            Ok(None) => {}
+            Err(error) => return Ok(Some(Judgement::Unasked(not_watched(&error)))),
         }
     }
-    Ok((!sentences.is_empty()).then(|| sentences.join("; ")))
+    Ok((!sentences.is_empty()).then(|| Judgement::Held(sentences.join("; "))))
 }
 
 /// System calls an iteration, if claimed.

@@ -2,8 +2,9 @@
 //! that it does not have.
 
 use super::super::{CaseEnd, Sample};
+use super::Judgement;
 use super::interference::is_quiet;
-use crate::case::{Case, OwnTasks};
+use crate::case::{Case, OwnTasks, TIMED_SHARE};
 use crate::statistic;
 
 /// Largest ratio of the time that a subject tells to the time that passed. Some subjects read a clock of the kernel's,
@@ -98,12 +99,26 @@ const FEW: u64 = 8;
 /// as other CPUs like.
 const BESIDE_TASKS: f64 = 0.02;
 
+/// Timed share of a case that declares none, below which it is open whether the rest belongs to the operation.
+const UNDECLARED: f64 = 0.8;
+
+fn undeclared(share: f64) -> String {
+    format!(
+        "{:.1} % of the time around the batches is timed, and the case does not say why: what happens in the rest was not \
+         asked; a case with untimed parts says so by timed_share",
+        100.0 * share
+    )
+}
+
 /// Judges that the case spends the share of the wall time inside its brackets that it says, by the median of the samples that
 /// no stranger disturbed: one that had the CPU inside a bracket raises the share, outside it lowers it.
 ///
 /// # Errors
 /// [`CaseEnd::Contradicted`]: most of the operation may happen outside of what is timed.
-pub(in crate::trial) fn timed_share(case: &Case, samples: &[(f64, &Sample)]) -> Result<(), CaseEnd> {
+pub(in crate::trial) fn timed_share(
+    case: &Case,
+    samples: &[(f64, &Sample)],
+) -> Result<Option<Judgement>, CaseEnd> {
     let asked = |sample: &Sample| sample.iterations >= FEW && is_quiet(case, sample);
     let has_tasks = |(_, sample): &(f64, &Sample)| has_tasks(case, sample);
     let least =
@@ -113,11 +128,12 @@ pub(in crate::trial) fn timed_share(case: &Case, samples: &[(f64, &Sample)]) -> 
     };
     let shares: Vec<f64> = samples.iter().filter(|(_, sample)| asked(sample)).map(share).collect();
     if shares.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let share = statistic::median(&shares);
     if share >= least {
-        return Ok(());
+        let is_open = least == TIMED_SHARE && share < UNDECLARED;
+        return Ok(is_open.then(|| Judgement::Unasked(undeclared(share))));
     }
     Err(CaseEnd::Contradicted(format!(
         "{:.1} % of the time around the batches is timed, and the case says at least {:.0} %: the operation, or part of it, is \
@@ -166,17 +182,24 @@ mod tests {
         let (quiet, disturbed, short) = (sample(9, 0), sample(9, 5_000_000), sample(1, 0));
         let judged =
             |case: Case, told: [f64; 3], sample| timed_share(&case, &told.map(|told| (told, sample)));
-        assert_eq!(judged(case(), [9e6, 9e6, 1e6], &quiet), Ok(()), "one sample says nothing");
+        assert_eq!(judged(case(), [9e6, 9e6, 1e6], &quiet), Ok(None), "one sample says nothing");
         let Err(CaseEnd::Contradicted(sentence)) = judged(case(), [5e6; 3], &quiet) else {
             panic!("believed")
         };
         assert!(sentence.contains("50.0 %") && sentence.contains("at least 60 %"), "{sentence}");
-        assert_eq!(judged(case(), [5e6; 3], &disturbed), Ok(()), "a stranger had the CPU meanwhile");
-        assert_eq!(judged(case(), [5e6; 3], &short), Ok(()), "what surrounds a batch is half of a short one");
-        assert_eq!(judged(case().timed_share(0.4), [5e6; 3], &quiet), Ok(()));
-        assert_eq!(judged(case().own_tasks(OwnTasks::Elsewhere), [5e6; 3], &quiet), Ok(()));
+        assert_eq!(judged(case(), [5e6; 3], &disturbed), Ok(None), "a stranger had the CPU meanwhile");
+        assert_eq!(
+            judged(case(), [5e6; 3], &short),
+            Ok(None),
+            "what surrounds a batch is half of a short one"
+        );
+        let open = judged(case(), [7e6; 3], &quiet);
+        assert!(matches!(open, Ok(Some(Judgement::Unasked(text))) if text.contains("70.0 %")));
+        assert_eq!(judged(case(), [9e6; 3], &quiet), Ok(None));
+        assert_eq!(judged(case().timed_share(0.4), [5e6; 3], &quiet), Ok(None));
+        assert_eq!(judged(case().own_tasks(OwnTasks::Elsewhere), [5e6; 3], &quiet), Ok(None));
         assert!(judged(case().own_tasks(OwnTasks::Elsewhere), [1e4; 3], &quiet).is_err());
-        assert_eq!(judged(case().one_by_one(), [1.0; 3], &quiet), Ok(()));
+        assert_eq!(judged(case().one_by_one(), [1.0; 3], &quiet), Ok(None));
     }
 
     #[test]

@@ -30,10 +30,14 @@ pub(in crate::trial) fn witness(
     clock: &Clock,
 ) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
     let callee = callee(case);
+    if counts_instructions(case) {
+        // Once here, or what it remembers from its first time would be made anew, and counted, in every child.
+        subject.run(1, clock)?;
+    }
     let mut judged = Err(CaseEnd::Failed(String::new()));
     let counting = clock.for_counting();
     let (read, mut how) = match counts_instructions(case) {
-        true => (&counting, Watch::Steps(STEPS)),
+        true => (&counting, Watch::FewSteps(STEPS)),
         false if case.one_by_one => (clock, Watch::CallsOfTen),
         false => (clock, Watch::Steps(STEPS_UNASKED)),
     };
@@ -221,7 +225,7 @@ fn executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
         )),
         Some(count) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
         None => {
-            let sentence = format!("too many instructions to count in {} iterations", seen.iterations);
+            let sentence = format!("too many instructions to count: {}", Claim::Executes(least));
             Ok(Judgement::Unasked(sentence))
         }
     }

@@ -98,7 +98,7 @@ const ARROWS: &[(&str, &str, Extent, &str)] = &[
     ("reboot", "platform", Whole, "kernels, programs and units are files; the running kernel says which it is"),
     ("reboot", "record", Only(&["store"]), "a plan is a file that is written whole or not at all"),
     ("driver", "case", Whole, "it knows groups and cases"),
-    ("driver", "clock", Only(&["ClockScale"]), "it hands the first process' scale on"),
+    ("driver", "clock", Only(&["ClockScale", "Dispute", "check_clocks"]), "it compares the clocks, and hands the first process' scale on"),
     ("driver", "statistic", Only(&["Random", "fluid_cost"]), "rounds in random order; the flags of displaced cases"),
     ("driver", "suite", Whole, "it knows the groups of this crate"),
     ("driver", "trial", Only(&["SEED", "scratch"]), "it removes what killed processes left, and records the seed"),

@@ -1,7 +1,7 @@
 // The head of the page: whose numbers these are, and how far they can be believed.
 
 const allCases = data.groups.flatMap((group) => group.cases.map((one) => ({ group, one })));
-const OUTCOMES = ["measured", "not settled", "disturbed", "skipped", "failed"];
+const OUTCOMES = ["measured", "unwitnessed", "not settled", "disturbed", "skipped", "failed"];
 const fact = (name) => data.machine.find(([other]) => other === name)?.[1];
 
 /** The numbers of cases by how they ended; each filters the table. */

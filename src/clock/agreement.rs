@@ -1,0 +1,244 @@
+//! Whether the machine's clocks agree on how long a while is: the kernel's clocks by the C library and by a system call, and
+//! the frequency that is published for the counter.
+//!
+//! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. Which of
+//! them is right cannot be known from inside, so that every time is in doubt by as much as they differ.
+
+use super::calibration::{self, counter_is_fit, kernel_step_ns};
+use crate::error::{Error, Result};
+use crate::platform::{arch, cpu, time};
+use std::time::Duration;
+
+/// Time between the two readings of each clock: a reading is good to 0.1 µs, which is 20 ppm of it.
+const APART: Duration = Duration::from_millis(5);
+/// Observations before a dispute is believed: a guest may be stopped in the middle of one.
+const OBSERVATIONS: usize = 3;
+/// Clocks that differ by more than this share mark every figure. The kernel slews a clock by 0.05 % at most.
+const MARKED: f64 = 0.01;
+/// Clocks that differ by more than this share end the run.
+const REFUSED: f64 = 0.1;
+/// Longest step of a kernel's clock that has no counter beside it, ns: a batch needs a few hundred steps.
+const COARSEST_NS: u64 = 250_000;
+
+/// A clock of the kernel's.
+struct Source {
+    name: &'static str,
+    read: fn() -> u64,
+}
+
+/// The clocks that are compared. The first is the one by which the counter is calibrated. `CLOCK_REALTIME` may be set.
+const SOURCES: [Source; 4] = [
+    Source { name: "CLOCK_MONOTONIC_RAW", read: time::monotonic_raw_ns },
+    Source {
+        name: "CLOCK_MONOTONIC_RAW by a system call",
+        read: || time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC_RAW),
+    },
+    Source { name: "CLOCK_MONOTONIC", read: || time::clock_gettime_ns(libc::CLOCK_MONOTONIC) },
+    Source { name: "CLOCK_BOOTTIME", read: || time::clock_gettime_ns(libc::CLOCK_BOOTTIME) },
+];
+
+/// A clock by which another time passes than by the one that measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dispute {
+    /// The clock, or who publishes the counter's frequency.
+    pub other: String,
+    /// How much more time passes by it, as a share.
+    pub by: f64,
+}
+
+impl Dispute {
+    /// How far the two are apart, whichever is faster: 9 for a factor of ten.
+    fn distance(&self) -> f64 {
+        let ratio = (1.0 + self.by).max(f64::MIN_POSITIVE);
+        ratio.max(ratio.recip()) - 1.0
+    }
+}
+
+impl std::fmt::Display for Dispute {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { other, by } = self;
+        let measures = SOURCES[0].name;
+        write!(
+            f,
+            "the clocks contradict each other: while 1 s passes by {measures}, {:.3} s pass by {other}",
+            1.0 + by
+        )
+    }
+}
+
+/// Compares the clocks that a measurement here would use, for some 5 ms. The answer is a dispute that marks every figure.
+///
+/// # Errors
+/// [`Error::Missing`]: they differ so far, or move so rarely, that no time can be trusted.
+pub fn check_clocks() -> Result<Option<Dispute>> {
+    let has_counter = counter_is_fit();
+    let step_ns = kernel_step_ns();
+    if !has_counter && step_ns > COARSEST_NS {
+        return Err(Error::Missing(format!(
+            "the only clock here moves in steps of {step_ns} ns, so that nothing can be timed to better than some seconds: \
+             choose another clock source (/sys/devices/system/clocksource/clocksource0/available_clocksource)"
+        )));
+    }
+    match worst_dispute(has_counter) {
+        Some(dispute) if dispute.distance() > REFUSED => Err(Error::Missing(format!(
+            "{dispute}; no time that is measured here would mean anything: look for a preloaded library that replaces \
+             clock_gettime (LD_PRELOAD, libfaketime); SYSCOST_CLOCK=monotonic-raw does without the counter"
+        ))),
+        dispute => Ok(dispute.filter(|dispute| dispute.distance() > MARKED)),
+    }
+}
+
+/// The dispute of the observation with the least, if every observation has one.
+fn worst_dispute(has_counter: bool) -> Option<Dispute> {
+    let mut least: Option<Dispute> = None;
+    for _ in 0..OBSERVATIONS {
+        let found = observe(has_counter, APART).filter(|dispute| dispute.distance() > MARKED)?;
+        if least.as_ref().is_none_or(|least| found.distance() < least.distance()) {
+            least = Some(found);
+        }
+    }
+    least
+}
+
+/// The clock that differs most, by two readings of each.
+fn observe(has_counter: bool, apart: Duration) -> Option<Dispute> {
+    let base: fn() -> u64 = if has_counter { arch::start } else { time::monotonic_raw_ns };
+    let begins_on = cpu::current();
+    let ends = || SOURCES.each_ref().map(|source| Edge::tightest(source.read, base));
+    let first = ends();
+    std::thread::sleep(apart);
+    let last = ends();
+    let pace = |at: usize| first[at].zip(last[at]).map(|(first, last)| first.pace_until(&last));
+    // The counters of two CPUs may differ.
+    let published = calibration::published().filter(|_| has_counter && cpu::current() == begins_on);
+    let published = published.map(|(hz, name)| (name, Some(Pace { per_ns: hz / 1e9, error: 0.0 })));
+    let kernels = (1..SOURCES.len()).map(|at| (SOURCES[at].name.to_owned(), pace(at)));
+    dispute(pace(0), kernels.chain(published))
+}
+
+/// The clock that surely differs most from the one that measures.
+fn dispute(measures: Option<Pace>, others: impl Iterator<Item = (String, Option<Pace>)>) -> Option<Dispute> {
+    let Some(measures) = measures else {
+        return Some(Dispute { other: "any other clock".into(), by: f64::MAX });
+    };
+    let against = |(other, pace): (String, Option<Pace>)| {
+        let Some(pace) = pace else { return Dispute { other, by: -1.0 } };
+        let by = measures.per_ns / pace.per_ns - 1.0;
+        // What the readings cannot tell is no dispute.
+        let sure = (by.abs() - measures.error - pace.error).max(0.0);
+        Dispute { other, by: sure.copysign(by) }
+    };
+    others.map(against).max_by(|a, b| a.distance().total_cmp(&b.distance()))
+}
+
+/// An instant at which a clock of the kernel's moved: what the base said, to within `width`.
+#[derive(Clone, Copy)]
+pub(super) struct Edge {
+    pub(super) base: u64,
+    pub(super) ns: u64,
+    pub(super) width: u64,
+}
+
+/// Steps of the base that pass while a clock moves on by 1 ns, and their relative error.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    per_ns: f64,
+    error: f64,
+}
+
+impl Edge {
+    /// Readings after which a clock that did not move stands still: 10 ms of the cheapest, and longer by system calls.
+    const PATIENCE: u32 = 1_000_000;
+    /// Edges of which the one with the tightest readings around it is kept …
+    const TRIES: usize = 20;
+    /// … if they come within this time, ns.
+    const LONG_NS: u64 = 1_000_000;
+
+    /// The tightest of some edges; `None` if the clock stands still.
+    pub(super) fn tightest(read: fn() -> u64, base: fn() -> u64) -> Option<Self> {
+        let first = Self::next(read, base)?;
+        let mut best = first;
+        for _ in 1..Self::TRIES {
+            let edge = Self::next(read, base)?;
+            if edge.width < best.width {
+                best = edge;
+            }
+            if edge.ns.saturating_sub(first.ns) > Self::LONG_NS {
+                break;
+            }
+        }
+        Some(best)
+    }
+
+    /// The next edge: between two readings of the clock that differ, each with a reading of the base before it.
+    pub(super) fn next(read: fn() -> u64, base: fn() -> u64) -> Option<Self> {
+        let (mut before, last) = (base(), read());
+        for _ in 0..Self::PATIENCE {
+            let middle = base();
+            let ns = read();
+            if ns != last {
+                let width = base().wrapping_sub(before);
+                return Some(Self { base: before.wrapping_add(width / 2), ns, width });
+            }
+            before = middle;
+        }
+        None
+    }
+
+    fn pace_until(&self, later: &Self) -> Pace {
+        let passed = later.base.wrapping_sub(self.base) as f64;
+        let error = (self.width + later.width) as f64 / 2.0 / passed.max(1.0);
+        Pace { per_ns: passed / (later.ns.wrapping_sub(self.ns) as i64 as f64), error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(others: &[(&str, f64, f64)]) -> Option<Dispute> {
+        let pace = |per_ns, error| Some(Pace { per_ns, error });
+        let others = others.iter().map(|(name, per_ns, error)| ((*name).to_owned(), pace(*per_ns, *error)));
+        dispute(pace(2.5, 1e-5), others)
+    }
+
+    #[test]
+    fn the_clock_that_differs_most_is_named_whichever_way() {
+        let fast = found(&[("slewed", 2.501, 0.0), ("ten times", 0.25, 0.0)]).expect("a dispute");
+        assert_eq!(fast.other, "ten times");
+        assert!((fast.by - 9.0).abs() < 1e-3 && (fast.distance() - 9.0).abs() < 1e-3, "{fast:?}");
+        let slow = found(&[("a tenth", 25.0, 0.0)]).expect("a dispute");
+        assert!((slow.by + 0.9).abs() < 1e-3 && (slow.distance() - 9.0).abs() < 1e-2, "{slow:?}");
+        assert!(fast.to_string().contains("10.000 s pass by ten times"), "{fast}");
+    }
+
+    #[test]
+    fn what_the_readings_cannot_tell_is_no_dispute() {
+        assert!(found(&[("coarse", 2.6, 0.05)]).expect("compared").distance() < MARKED);
+        assert!(found(&[("exact", 2.6, 0.0)]).expect("compared").distance() > MARKED);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_is_a_dispute() {
+        let moving = Some(Pace { per_ns: 2.5, error: 0.0 });
+        let still = dispute(moving, std::iter::once(("still".to_owned(), None))).expect("a dispute");
+        assert!(still.distance() > REFUSED);
+        let none = dispute(None, std::iter::once(("other".to_owned(), moving))).expect("a dispute");
+        assert!(none.distance() > REFUSED);
+    }
+
+    #[test]
+    fn the_clocks_of_this_machine_agree_and_are_compared_quickly() {
+        let begun = std::time::Instant::now();
+        let mut quickest = Duration::MAX;
+        for _ in 0..5 {
+            let begun = std::time::Instant::now();
+            assert_eq!(check_clocks().expect("they agree"), None);
+            quickest = quickest.min(begun.elapsed());
+        }
+        // Of five attempts on a busy machine one is undisturbed.
+        if kernel_step_ns() < 1_000 {
+            assert!(quickest < Duration::from_millis(10), "{quickest:?}, {:?} in all", begun.elapsed());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Cases of no group: operations as a user writes them, whose claims no case of the suite has.
+
+use crate::case::{Case, Claim, SetUp, set_up};
+use crate::clock::{Clock, Counts};
+use crate::platform::arch;
+use std::hint::black_box;
+use std::sync::Mutex;
+
+/// Multiplications of a hash: an instruction each.
+const MULTIPLICATIONS: u64 = 4_096;
+/// Additions of a single operation: half a microsecond, which is few steps of some clocks.
+const ADDITIONS: u64 = 2_000;
+
+/// The case of this name.
+pub(super) fn find(name: &str) -> Option<Case> {
+    match name {
+        "hash" => Some(
+            Case::looped("hash", "a hash of 4096 multiplications", hashes)
+                .claim(Claim::Executes(4_000.0))
+                .claim(Claim::Linear),
+        ),
+        "single" => Some(Case::new("single", "single short operations", singles()).one_by_one()),
+        _ => None,
+    }
+}
+
+fn hash() -> u64 {
+    arch::multiply_chain(black_box(MULTIPLICATIONS))
+}
+
+fn hashes(n: u64) {
+    (0..n).for_each(|_| _ = black_box(hash()));
+}
+
+/// A hash that is worked out once, and then kept behind a lock.
+pub(super) fn remembered_hash() -> SetUp {
+    set_up(|_| {
+        let answer: Mutex<Option<u64>> = Mutex::new(None);
+        Ok(move |n: u64, clock: &Clock| {
+            Ok(clock.time(|| {
+                for _ in 0..n {
+                    let mut kept = answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    _ = black_box(*kept.get_or_insert_with(hash));
+                }
+            }))
+        })
+    })
+}
+
+fn singles() -> SetUp {
+    set_up(|_| {
+        Ok(|n: u64, clock: &Clock| {
+            let add = |(): &mut ()| arch::add_chain(ADDITIONS);
+            clock.each(n, &mut (), |()| Ok(()), add, |(), _| Ok(Counts::Yes))
+        })
+    })
+}
