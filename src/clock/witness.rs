@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn an_operation_of_thousands_of_instructions_is_counted() {
         let run = |n| (0..n).for_each(|_| _ = arch::add_chain(6_400));
-        let seen = |how| watch(run, None, how).expect("traced");
+        let seen = |how| watch(run, None, how, &|_| true).expect("traced");
         assert_eq!(seen(Watch::Steps(30_000)).instructions, None);
         let counted = seen(Watch::FewSteps(30_000));
         assert!(counted.instructions.is_some_and(|each| (6_600.0..6_700.0).contains(&each)), "{counted:?}");
