@@ -38,7 +38,9 @@ impl BorrowedTree {
         let hash = if commit.len() == 64 { "sha256" } else { "sha1" };
         let mut init = elsewhere();
         init.env("GIT_DEFAULT_HASH", hash).env("GIT_DEFAULT_REF_FORMAT", "files");
-        answer(init.args(["init", "--quiet", "--template="]).arg(tree.path()))?;
+        // The user's hooks see how HEAD is made, unless they are switched off before there is a configuration.
+        init.args(["-c", "core.hooksPath=/dev/null", "init", "--quiet", "--template="]);
+        answer(init.arg(tree.path()))?;
         tree.borrow_objects(repository)?;
         tree.write("packed-refs", &references(repository))?;
         tree.filters = filters(repository);
