@@ -189,7 +189,10 @@ mod tests {
         let counts = |call: &Call| call.number == libc::SYS_getppid;
         for how in [Watch::Steps(30_000), Watch::Calls] {
             let seen = watch(run, None, how, &counts).expect("traced");
-            assert_eq!((numbers(&seen), seen.clock_readings), (vec![libc::SYS_getppid; 64], 64), "{how:?}");
+            // On a busy machine it takes ten iterations.
+            let n = seen.iterations;
+            assert_eq!(numbers(&seen), vec![libc::SYS_getppid; n as usize], "{how:?}");
+            assert_eq!(seen.clock_readings, n, "{how:?}");
         }
     }
 

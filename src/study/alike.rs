@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_run_is_not_its_own_predecessor_and_another_kernel_is_another_machine() {
-        let record = fixture_run::record();
+        let mut record = fixture_run::record();
+        record.fingerprint.kernel_release = Some("this".into());
         let mut earlier = record.clone();
         assert!(!is_alike(&earlier, &record));
         earlier.run = "earlier".into();
