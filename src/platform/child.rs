@@ -15,10 +15,9 @@
 //!   that what the closure allocates finds no lock held.
 #![allow(unsafe_code)]
 
-use super::process::{PANIC_CODE, die_with_parent, has_lost_parent};
+use super::process::{PANIC_CODE, die_with_parent, has_lost_parent, kill_child};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -100,9 +99,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may have died meanwhile, but until it is waited for no other process has its number.
-            let _ = kill(self.pid, Signal::SIGKILL);
-            while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+            kill_child(self.pid);
         }
     }
 }
@@ -185,7 +182,7 @@ pub fn alone(body: impl FnOnce()) {
 mod tests {
     use super::*;
     use nix::sys::resource::{Resource, setrlimit};
-    use nix::sys::signal::raise;
+    use nix::sys::signal::{Signal, kill, raise};
 
     const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -14,12 +14,12 @@
 use super::cpu;
 use super::limit;
 use super::process::scheduling_class;
-use super::process::{PANIC_CODE, has_lost_parent};
+use super::process::{PANIC_CODE, has_lost_parent, kill_child};
 use super::shared::Words;
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, gettid};
 use std::sync::Arc;
@@ -218,9 +218,7 @@ impl Drop for Partner {
         match self.kind {
             Kind::Process => {
                 if self.reaped.is_none() {
-                    // It may have died meanwhile, but until it is waited for no other process has its number.
-                    let _ = kill(self.task.process, Signal::SIGKILL);
-                    while waitpid(self.task.process, None) == Err(nix::errno::Errno::EINTR) {}
+                    kill_child(self.task.process);
                 }
             }
             Kind::Thread => self.join(),
@@ -351,6 +349,7 @@ pub fn spinner(cpu: usize, class: Class) -> Result<Partner> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::signal::kill;
     use std::sync::atomic::{AtomicBool, AtomicU32};
 
     fn here() -> (usize, Class) {

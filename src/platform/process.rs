@@ -18,6 +18,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -148,6 +149,18 @@ fn parents() -> Vec<(u32, u32)> {
         Some((pid, stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?))
     };
     numbers.filter_map(with_parent).collect()
+}
+
+/// Kills a child that was not waited for, and waits for it. A sandbox may refuse `kill` and not `tgkill`; where it refuses both,
+/// waiting would never end, and the child is left to end with its parent.
+pub fn kill_child(child: Pid) {
+    let by_thread = || {
+        // SAFETY: NUMBERS-ONLY: until it is waited for no other process has the child's number.
+        unsafe { libc::syscall(libc::SYS_tgkill, child.as_raw(), child.as_raw(), libc::SIGKILL) == 0 }
+    };
+    if kill(child, Signal::SIGKILL).is_ok() || by_thread() {
+        while waitpid(child, None) == Err(Errno::EINTR) {}
+    }
 }
 
 /// Whether the parent of this process has died, which was `parent`. Not where a sandbox refuses to tell.
@@ -295,7 +308,7 @@ pub fn time_of_children() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::sys::wait::WaitStatus;
 
     #[test]
     fn a_nice_value_that_was_set_is_read_back() {

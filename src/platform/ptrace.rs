@@ -7,11 +7,11 @@
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
-use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child};
+use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_child};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::ptrace;
-use nix::sys::signal::{Signal, kill, raise};
+use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -237,9 +237,7 @@ impl Traced {
 impl Drop for Traced {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may have died meanwhile, but until it is waited for no other process has its number.
-            let _ = kill(self.pid, Signal::SIGKILL);
-            while waitpid(self.pid, None) == Err(Errno::EINTR) {}
+            kill_child(self.pid);
         }
     }
 }
