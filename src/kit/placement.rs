@@ -76,10 +76,16 @@ pub fn patience(iterations: u64) -> Duration {
 /// The error behind a negative answer in the timed loop: [`Error::Disproved`] where a partner has ended,
 /// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
 pub fn refused(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
-    if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
-        return fate.error(&format!("{name}: "));
-    }
+    // A partner's connection ends a moment before the partner does.
+    const MOMENTS: u32 = 100;
     let errno = Error::errno(answer);
+    let has_closed = [Errno::EPIPE, Errno::ECONNRESET].contains(&errno);
+    for _ in 0..if has_closed { MOMENTS } else { 1 } {
+        if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
+            return fate.error(&format!("{name}: "));
+        }
+        std::thread::sleep(Duration::from_millis(u64::from(has_closed)));
+    }
     if [Errno::EINTR, Errno::ETIMEDOUT].contains(&errno) {
         let seconds = patience(iterations).as_secs();
         return Error::Disturbed(format!(
