@@ -3,6 +3,7 @@
 
 mod agreement;
 mod calibration;
+mod clock_edge;
 mod evidence;
 mod fluid_meter;
 mod other_cpus;

@@ -8,6 +8,7 @@
 pub mod baseline;
 #[cfg(feature = "cli")]
 pub mod bundle;
+mod case_tally;
 mod contamination;
 mod curve_record;
 mod displacement_record;
@@ -30,12 +31,12 @@ pub mod quantity;
 pub mod run_name;
 pub mod soundness;
 pub mod store;
-mod tally;
 pub mod verdict;
 pub mod version;
 
 use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
+pub use case_tally::Tally;
 pub use contamination::{Contamination, Meanwhile};
 pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displacement_record::{Displaced, Throughput};
@@ -43,7 +44,6 @@ pub use event_rate::EventRate;
 pub use execution::{Execution, Quiet};
 pub use headline::Headline;
 use serde::{Deserialize, Serialize};
-pub use tally::Tally;
 pub use verdict::Verdict;
 
 /// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.

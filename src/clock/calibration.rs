@@ -5,7 +5,7 @@
 //! is kept. Two of them some milliseconds apart give the frequency, and their errors over the distance
 //! give its uncertainty: about 1 ppm after 40 ms.
 
-use super::agreement::Edge;
+use super::clock_edge::Edge;
 use crate::platform::{arch, perf_event, time};
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! How many iterations a batch has, found before anything is measured.
 
-use super::{CaseEnd, Trial, sweep};
+use super::{CaseEnd, Trial};
 use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::Result;
@@ -11,6 +11,8 @@ use crate::error::Result;
 const QUICKEST_OF: usize = 2;
 /// How many times as long as what is timed of it a sample of a run may be.
 pub const SAMPLE_STRETCH: f64 = 2.0;
+/// Steps of a coarse clock in a batch, of which one is 0.4 % then.
+const STEPS: f64 = 250.0;
 /// Iterations that take longer than a batch for any operation.
 const MOST: u64 = 1 << 27;
 /// A batch that falls short by this factor is followed by one of [`STRIDE`] times the iterations, and otherwise of twice.
@@ -99,7 +101,7 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails or takes no time.
     pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
-        let timed_ns = timed_ns.max(sweep::unit_ns(self.clock));
+        let timed_ns = timed_ns.max(STEPS * self.clock.step_ns());
         let wall_ns = stretch * timed_ns;
         let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };
         let found = BatchSize::find(&mut *self.subject, self.clock, half)?;

@@ -16,6 +16,8 @@ use crate::platform::resident::Pages;
 const SHARED: usize = 2 << 20;
 /// Up to this size, bytes, walking through the ring takes a small part of the shortest batch.
 const SHORT_RUN_UP: usize = 256 << 10;
+/// Least timed share of a ring with a short run-up, which is untimed: two thirds beside other work.
+const RUN_UP_BESIDE: f64 = 0.55;
 /// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
 
@@ -159,7 +161,8 @@ impl Series {
         let case = case.lap(plan.lap());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
-        let case = if size.bytes <= SHORT_RUN_UP { case } else { case.timed_share(0.0) };
+        let case =
+            if size.bytes <= SHORT_RUN_UP { case.timed_share(RUN_UP_BESIDE) } else { case.timed_share(0.0) };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
