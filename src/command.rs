@@ -43,7 +43,7 @@ mod validate;
 
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::{inherited, output, signal};
+use crate::platform::{inheritance, output, signal};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -104,7 +104,7 @@ pub fn run() -> ExitCode {
     if crate::driver::is_measuring_process() || crate::pair::is_side() {
         return crate::harness::suite();
     }
-    inherited::prepare();
+    inheritance::prepare();
     if let Err(error) = signal::prepare() {
         return complain(&error);
     }

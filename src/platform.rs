@@ -14,7 +14,7 @@ pub mod cpu;
 pub mod fluid;
 pub mod futex;
 pub mod inert;
-pub mod inherited;
+pub mod inheritance;
 pub mod interface;
 pub mod kernel_files;
 pub mod limit;

@@ -2,7 +2,7 @@
 //! whether a regression of that size is found.
 
 use crate::error::{Error, Result};
-use crate::platform::inherited;
+use crate::platform::inheritance;
 use crate::platform::slowdown::take_on;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -29,6 +29,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     // The kernel tells how many filters there are and not how long they are: a run keeps the variable in its fingerprint.
     let mut command = Command::new(program);
     command.args(arguments).env("SYSCOST_BURDEN", args.additions.to_string());
-    let refused = inherited::give_back(&mut command).exec();
+    let refused = inheritance::give_back(&mut command).exec();
     Err(Error::file(program, "starting", refused))
 }

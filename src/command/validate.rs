@@ -5,7 +5,7 @@ use crate::counters::validation::{EXPERIMENTS, Experiment, Finding, Functions, L
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::platform::{inherited, signal};
+use crate::platform::{inheritance, signal};
 use crate::render::table::Layout;
 use crate::trial::scratch;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ struct Done {
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     // Its loads are forked from this process.
-    inherited::settle().iter().for_each(page::warn);
+    inheritance::settle().iter().for_each(page::warn);
     let lie = args.bent.as_deref().and_then(Lie::named);
     let experiments: Vec<&Experiment> = match (args.experiments.is_empty(), lie) {
         (false, _) => args.experiments.clone(),

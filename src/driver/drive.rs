@@ -20,7 +20,7 @@ use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{inherited, limit, output, process, signal, time};
+use crate::platform::{inheritance, limit, output, process, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::run_name::named_now;
@@ -164,8 +164,8 @@ fn look_at_what_is_inherited() -> Result<()> {
         limit::be_warned_of_cpu_time();
         signal::watch_cpu_time()?;
     }
-    inherited::prepare();
-    inherited::allow_children();
+    inheritance::prepare();
+    inheritance::allow_children();
     signal::watch()
 }
 

@@ -1,11 +1,11 @@
 //! Starts one measuring process, receives its messages, and explains its end.
 
 use super::arguments::{Arguments, Mode};
+use super::message_stream::{Arrival, Lines};
 use super::options::{
     DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE,
     SCALE_VARIABLE, UNIT_VARIABLE,
 };
-use super::message_stream::{Arrival, Lines};
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::{self, own_program};
-use crate::platform::{inherited, limit, signal};
+use crate::platform::{inheritance, limit, signal};
 use crate::record::GroupRun;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
@@ -36,6 +36,8 @@ fn patience(arguments: &Arguments) -> Duration {
 /// Time that a measuring process has to end after a signal: a sample, and its scratch files. Container runtimes give ten seconds
 /// to the whole run.
 const GRACE: Duration = Duration::from_secs(5);
+/// Time that a process has to end after its last message: the kernel frees its memory.
+const ENDING: Duration = Duration::from_secs(60);
 /// Time that the kernel has to end a killed process: one that gets no CPU beside real-time tasks does not end.
 const DYING: Duration = Duration::from_secs(3);
 
@@ -93,7 +95,7 @@ impl Supervisor<'_> {
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
-        inherited::close_others(&mut command, Some(pipe.as_fd()));
+        inheritance::close_others(&mut command, Some(pipe.as_fd()));
         command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::no_task("starting a process to measure in", cause))
@@ -113,7 +115,8 @@ fn names(events: &[Event]) -> String {
 /// It does not end.
 fn ended(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
     let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
-    let status = if is_ending { process::wait_within(child, GRACE).map_err(lost)? } else { None };
+    let limit = if signal::pending().is_some() { GRACE } else { ENDING };
+    let status = if is_ending { process::wait_within(child, limit).map_err(lost)? } else { None };
     if let Some(status) = status {
         return Ok(status);
     }

@@ -8,7 +8,7 @@
 //! | limit of CPU time (`ulimit -t`) | says so, and keeps what was measured before it strikes |
 //! | blocked and ignored signals, open descriptors, the mask of new files' rights | sets them, which changes no number |
 
-use crate::platform::inherited::{self, Scheduling, class_name};
+use crate::platform::inheritance::{self, Scheduling, class_name};
 use crate::platform::limit;
 use nix::libc;
 use std::sync::OnceLock;
@@ -45,12 +45,12 @@ impl Inherited {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
         Self {
-            scheduling: inherited::scheduling(),
-            timer_slack_ns: inherited::timer_slack_ns(),
-            has_no_huge_pages: inherited::has_no_huge_pages(),
-            personality: inherited::personality(),
-            memory_policy: inherited::memory_policy(),
-            disk_priority: inherited::disk_priority(),
+            scheduling: inheritance::scheduling(),
+            timer_slack_ns: inheritance::timer_slack_ns(),
+            has_no_huge_pages: inheritance::has_no_huge_pages(),
+            personality: inheritance::personality(),
+            memory_policy: inheritance::memory_policy(),
+            disk_priority: inheritance::disk_priority(),
             cpu_time: limit::cpu_seconds(),
             variables: variables.filter(|(name, value)| is_obeyed(name) && !value.is_empty()).collect(),
         }
@@ -80,7 +80,7 @@ impl Inherited {
     fn class(&self) -> Option<String> {
         let Scheduling { policy, priority, .. } = self.scheduling;
         let level = if priority > 0 { format!(" at priority {priority}") } else { String::new() };
-        let why = if inherited::is_real_time(policy) {
+        let why = if inheritance::is_real_time(policy) {
             "a busy partner of that class would keep its CPU from the operation, and the cases named `-fifo` measure it"
         } else {
             "its tasks are woken later or run last"
@@ -131,7 +131,10 @@ impl Inherited {
     fn personality(&self) -> Option<String> {
         /// Flags of personality(2) that change what is timed, or how far figures lie apart.
         const FLAGS: [(u32, &str); 5] = [
-            (0x004_0000, "no address is chosen at random (`setarch -R`), so all executions share one layout of memory"),
+            (
+                0x004_0000,
+                "no address is chosen at random (`setarch -R`), so all executions share one layout of memory",
+            ),
             (0x040_0000, "readable memory is executable (`setarch -X`)"),
             (0x020_0000, "memory is mapped from below (`setarch -L`)"),
             (0x010_0000, "page 0 is mapped (`setarch -Z`)"),
@@ -185,7 +188,9 @@ fn is_obeyed(name: &str) -> bool {
 fn set((name, value): &(String, String)) -> String {
     let beginning: String = value.chars().take(QUOTED).collect();
     let rest = if beginning.len() < value.len() { "…" } else { "" };
-    format!("{name}={beginning}{rest} was inherited: the C library's part of an operation may cost something else; `env -u {name}`")
+    format!(
+        "{name}={beginning}{rest} was inherited: the C library's part of an operation may cost something else; `env -u {name}`"
+    )
 }
 
 #[cfg(test)]
@@ -212,7 +217,10 @@ mod tests {
                 scheduled(Scheduling { policy: libc::SCHED_RR, priority: 5, ..Scheduling::default() }),
                 "SCHED_RR at priority 5",
             ),
-            (scheduled(Scheduling { policy: libc::SCHED_BATCH, ..Scheduling::default() }), "SCHED_BATCH was inherited"),
+            (
+                scheduled(Scheduling { policy: libc::SCHED_BATCH, ..Scheduling::default() }),
+                "SCHED_BATCH was inherited",
+            ),
             (scheduled(Scheduling { nice: 19, ..Scheduling::default() }), "nice value 19"),
             (scheduled(Scheduling { clamp: Some((0, 512)), ..Scheduling::default() }), "clamp 0 to 512"),
             (Inherited { timer_slack_ns: Some(1), ..usual() }, "slack of 1 ns"),

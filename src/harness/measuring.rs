@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
 use crate::platform::perf_event::Event;
-use crate::platform::{cpu, inherited, process, signal};
+use crate::platform::{cpu, inheritance, process, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
@@ -44,7 +44,7 @@ type Ended = std::result::Result<Box<Measured>, CaseEnd>;
 /// # Errors
 /// The driver cannot be reached.
 pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
-    inherited::prepare();
+    inheritance::prepare();
     signal::watch()?;
     // Where it is refused, a driver that was killed is noticed at the next message.
     let _ = process::die_with_parent();
@@ -63,7 +63,7 @@ pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Re
 }
 
 fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
-    let uneasy = inherited::settle();
+    let uneasy = inheritance::settle();
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;

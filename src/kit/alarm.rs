@@ -8,6 +8,8 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use crate::platform::limit;
+use nix::errno::Errno;
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -47,7 +49,7 @@ impl Alarm {
         let mut timer = null_mut();
         // SAFETY: OWN-TIMER.
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
-            return Err(Error::last_os("timer_create of an alarm"));
+            return Err(limit::no_timer("timer_create of an alarm", Errno::last()));
         }
         Ok(Self { timer, _here: PhantomData })
     }

@@ -12,7 +12,9 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use crate::platform::limit;
 use crate::platform::time::clock_gettime_ns;
+use nix::errno::Errno;
 use std::marker::PhantomData;
 use std::mem::zeroed;
 use std::ops::Range;
@@ -173,7 +175,7 @@ impl Sampler {
         let mut timer = null_mut();
         // SAFETY: OWN-TIMER.
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
-            return Err(Error::last_os("timer_create of a sampler (`ulimit -i`)"));
+            return Err(limit::no_timer("timer_create of a sampler", Errno::last()));
         }
         board.timer.store(timer as usize as u64, Relaxed);
         Ok(Self { board, _here: PhantomData })

@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use crate::platform::limit;
 use crate::platform::signal::thread_signal::thread_signal;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
@@ -113,7 +114,7 @@ impl Drop for Watchdog {
 }
 
 fn timer(period: Duration) -> Result<Timer> {
-    let refused = |e| Error::refused_to_case("timer_create of a watchdog", e);
+    let refused = |e| limit::no_timer("timer_create of a watchdog", e);
     let thread_id = nix::unistd::gettid().as_raw();
     let event = thread_signal(SIGNAL, thread_id);
     let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(refused)?;

@@ -9,7 +9,7 @@ use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::platform::cpu::{self, Aside};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::{inherited, signal};
+use crate::platform::{inheritance, signal};
 use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
 use crate::record::run_name::named_now;
 use crate::statistic::Random;
@@ -85,8 +85,8 @@ impl Testbed {
     /// A signal handler or the CPU affinity cannot be set.
     pub fn enter() -> Result<Self> {
         let notes = Inherited::found().sentences();
-        inherited::prepare();
-        inherited::allow_children();
+        inheritance::prepare();
+        inheritance::allow_children();
         signal::watch()?;
         scratch::sweep_up(&scratch::place());
         let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::place());

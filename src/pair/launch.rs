@@ -5,7 +5,7 @@ use super::running_side::{Seat, Side, Start};
 use super::side_stream::Connection;
 use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
-use crate::platform::inherited;
+use crate::platform::inheritance;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::cell::RefCell;
@@ -91,7 +91,7 @@ impl Launch {
             }
         };
         command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
-        inherited::close_others(&mut command, None);
+        inheritance::close_others(&mut command, None);
         command
     }
 }

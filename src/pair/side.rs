@@ -5,7 +5,7 @@ use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::platform::{arch, cpu, inherited, output, process};
+use crate::platform::{arch, cpu, inheritance, output, process};
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -127,7 +127,7 @@ fn case_by_turns(
 /// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and
 /// prepares its memory. Returns the CPU and notes.
 fn settle(wanted: usize) -> (usize, Vec<String>) {
-    let mut notes = Vec::from_iter(inherited::settle());
+    let mut notes = Vec::from_iter(inheritance::settle());
     let allowed = cpu::allowed();
     let last = allowed.iter().copied().max();
     let chosen = if allowed.contains(&wanted) { wanted } else { last.unwrap_or(wanted) };

@@ -2,12 +2,12 @@
 
 mod branch_predictor;
 mod busy;
-mod claim;
+mod claimed_cpu;
 pub mod cpu_list;
 mod lost_cpu;
 
 pub use branch_predictor::forget_branches;
-pub use claim::{Claimed, claim};
+pub use claimed_cpu::{Claimed, claim};
 pub use lost_cpu::{why_lost, why_partner_lost};
 
 use crate::error::{Error, Result};

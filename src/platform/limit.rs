@@ -2,6 +2,8 @@
 
 use super::control_group::{Group, Version, own_upwards};
 use super::kernel_files::{KernelFiles, meminfo_bytes};
+use crate::error::Error;
+use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::geteuid;
 use std::time::Duration;
@@ -86,6 +88,16 @@ fn deadline_class() -> Option<String> {
     (class == DEADLINE).then(|| {
         "this thread is of the deadline class, which may start no other: run it without `chrt -d`".into()
     })
+}
+
+/// The error for a timer that was refused: `EAGAIN` means that the user has as many timers and queued signals as are allowed.
+pub fn no_timer(call: &str, errno: Errno) -> Error {
+    match getrlimit(Resource::RLIMIT_SIGPENDING) {
+        Ok((limit, _)) if errno == Errno::EAGAIN => Error::Missing(format!(
+            "{call}: this user may have {limit} timers and queued signals (RLIMIT_SIGPENDING): raise it (`ulimit -i`)"
+        )),
+        _ => Error::refused_to_case(call, errno),
+    }
 }
 
 /// A sentence for a mapping of `bytes` that was refused with `ENOMEM`.

@@ -326,7 +326,7 @@ fn thread(
 fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     cpu::pin_bare(cpu).map_err(|errno| errno as i32)?;
     if class == Class::Ordinary {
-        return super::inherited::leave_real_time().map_err(|errno| errno as i32);
+        return super::inheritance::leave_real_time().map_err(|errno| errno as i32);
     }
     scheduling_class::set(libc::SCHED_IDLE, 0).map_err(|errno| errno as i32)
 }

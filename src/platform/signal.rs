@@ -18,8 +18,8 @@
 pub mod thread_signal;
 
 use crate::error::{Error, Result};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, sigprocmask};
 use nix::sys::signal::SigmaskHow::{SIG_SETMASK, SIG_UNBLOCK};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, sigprocmask};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null;
@@ -81,7 +81,9 @@ fn ring(bell: i32) {
 /// The kernel refuses `sigaction`.
 pub fn watch() -> Result<()> {
     prepare()?;
-    for signal in WATCHED.into_iter().filter(|&signal| signal == Signal::SIGTERM || !is_ignored(signal as i32)) {
+    for signal in
+        WATCHED.into_iter().filter(|&signal| signal == Signal::SIGTERM || !is_ignored(signal as i32))
+    {
         handle(signal)?;
     }
     let set = SigSet::from_iter(WATCHED.into_iter().chain([Signal::SIGCHLD]));

@@ -11,7 +11,7 @@ pub use process_cost::{Costs, Found};
 use crate::clock::{CalibrationPlan, Charge, Clock, FluidMeter};
 use crate::environment::cpu_list;
 use crate::error::{Error, Result};
-use crate::platform::{inherited, proc, process, signal};
+use crate::platform::{inheritance, proc, process, signal};
 use crate::statistic::fluid_cost::{self, Calibration, Replicate, Window};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -125,7 +125,7 @@ impl Fluids {
 pub fn command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> Result<Option<Covered>> {
     let Some((program, arguments)) = words.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
-    process::on_cpu(inherited::give_back(command.args(arguments)), fluids.cpus[0]);
+    process::on_cpu(inheritance::give_back(command.args(arguments)), fluids.cpus[0]);
     let child: RefCell<Option<Child>> = None.into();
     let ended: Cell<Option<ExitStatus>> = None.into();
     let begin = || {

@@ -9,7 +9,8 @@ use std::process::Command;
 
 /// Whether this command works here; otherwise the test is skipped.
 fn works(command: &[&str]) -> bool {
-    let works = Command::new(command[0]).args(&command[1..]).output().is_ok_and(|output| output.status.success());
+    let works =
+        Command::new(command[0]).args(&command[1..]).output().is_ok_and(|output| output.status.success());
     if !works {
         println!("skipped: `{}` does not work here", command.join(" "));
     }
@@ -200,6 +201,14 @@ fn a_run_can_read_its_own_files_whatever_the_mask_was() {
 }
 
 #[test]
+fn a_limit_of_timers_skips_the_cases_that_need_one() {
+    let place = Place::new();
+    let ended = place.end(place.run_under("-i 0", &["^fork/mappings/1$|^signal/timer$"]));
+    ended.says(0, &["0 measured, 2 skipped, 0 failed", "RLIMIT_SIGPENDING"]);
+    place.is_tidy();
+}
+
+#[test]
 fn a_limit_of_cpu_time_condemns_no_case() {
     let place = Place::new();
     let ended = place.end(place.run_under("-t 1", &["^call/"]));
@@ -212,9 +221,11 @@ fn a_limit_of_cpu_time_condemns_no_case() {
 fn a_command_of_the_users_is_started_as_we_were() {
     let started_by = |words: &[&str]| {
         let script = "umask; grep -E '^Sig(Ign|Blk)' /proc/self/status";
-        let starter = ["sh", "-c", "umask 0777; exec env --ignore-signal=CHLD,XFSZ --block-signal=USR1 \"$@\"", "sh"];
+        let starter =
+            ["sh", "-c", "umask 0777; exec env --ignore-signal=CHLD,XFSZ --block-signal=USR1 \"$@\"", "sh"];
         let place = Place::new();
-        let output = place.program(starter[0]).args(&starter[1..]).args(words).args(["sh", "-c", script]).output();
+        let output =
+            place.program(starter[0]).args(&starter[1..]).args(words).args(["sh", "-c", script]).output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
     if works_before(&["env", "--ignore-signal=CHLD"]) && works(&[SYSCOST, "burden", "true"]) {

@@ -7,7 +7,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::liar::{Hearing, Liar, Ruling, hear, liars, twins};
-use crate::platform::{cpu, inherited, signal};
+use crate::platform::{cpu, inheritance, signal};
 use crate::render::table::Layout;
 use crate::trial::{self, Bench, scratch};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Row {
 /// There is no scratch directory.
 pub(super) fn run(as_json: bool) -> Result<ExitCode> {
     signal::watch()?;
-    inherited::settle().iter().for_each(page::warn);
+    inheritance::settle().iter().for_each(page::warn);
     check_clocks()?;
     // Before pinning, since the clock compares the counters of all CPUs.
     let (clock, allowed) = (Clock::start_up(), cpu::allowed());

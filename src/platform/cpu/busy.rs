@@ -38,7 +38,9 @@ fn look(files: &KernelFiles, cpus: &[usize]) -> Vec<usize> {
 /// it was not.
 fn is_in_use(before: &str, after: &str, cpu: usize) -> bool {
     let ticks = |text| busy_ticks_by_cpu(text, cpu);
-    let (Some((busy_before, idle_before)), Some((busy, idle))) = (ticks(before), ticks(after)) else { return false };
+    let (Some((busy_before, idle_before)), Some((busy, idle))) = (ticks(before), ticks(after)) else {
+        return false;
+    };
     busy > busy_before && idle == idle_before
 }
 

@@ -10,8 +10,8 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::granted;
 use crate::platform::arch::syscall4;
+use crate::platform::limit;
 use memmap2::MmapMut;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
@@ -250,7 +250,9 @@ impl Timer {
             let (event, id) = (&raw mut event as usize, &raw mut id as usize);
             syscall4(libc::SYS_timer_create, libc::CLOCK_MONOTONIC as usize, event, id, 0)
         };
-        granted("timer_create", answer)?;
+        if answer < 0 {
+            return Err(limit::no_timer("timer_create", Error::errno(answer)));
+        }
         Ok(Self(id))
     }
 

@@ -138,24 +138,20 @@ pub fn give_back(command: &mut Command) -> &mut Command {
     let mask = MASK.get().copied();
     let restore = move || {
         signal::restore_found();
-        mask.map(umask);
+        if let Some(mask) = mask {
+            umask(mask);
+        }
         Ok(())
     };
     // SAFETY: FORKED.
     unsafe { command.pre_exec(restore) }
 }
 
-/// Gives a process what it needs whatever it inherits: its files may be read and written by their owner, and it may read the
-/// processor's counter.
+/// Gives a process what it needs whatever it inherits: its files may be read and written by their owner.
 pub fn prepare() {
     let inherited = umask(Mode::S_IRWXG | Mode::S_IRWXO);
     umask(inherited & !Mode::S_IRWXU);
     MASK.get_or_init(|| inherited);
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: OWN-TASK. Where the kernel does not know it, the counter can be read.
-    unsafe {
-        libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_ENABLE, 0, 0, 0)
-    };
 }
 
 /// Leaves `SCHED_DEADLINE`, whose tasks may start no other.
@@ -274,7 +270,8 @@ mod tests {
     fn a_command_inherits_one_descriptor_and_no_other() {
         let open = || {
             let file = std::fs::File::open("/dev/null").expect("opened");
-            nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).expect("inherited");
+            nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
+                .expect("inherited");
             file
         };
         let (kept, others) = (open(), [open(), open()]);

@@ -69,7 +69,7 @@ struct IsHeld;
 /// (fcntl(2), `F_OFD_SETLK`), so forked children keep it.
 fn lock(cpu: usize) -> Result<Option<File>, IsHeld> {
     /// The first byte: far from those that others may lock. The letters spell "syscost".
-    const FIRST: i64 = 0x7379_7363_6f73_74;
+    const FIRST: i64 = 0x73_7973_636f_7374;
     let Ok(file) = File::options().read(true).write(true).open("/dev/null") else { return Ok(None) };
     let lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
