@@ -11,6 +11,7 @@
 
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall4;
+use crate::kit::kernel_call::granted;
 use crate::platform::limit;
 use memmap2::MmapMut;
 use nix::errno::Errno;
