@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(directory("call/u64/3"), Path::new("call/u64_3"));
         assert_eq!(directory("mine/snake_case"), Path::new("mine/snake_case"));
         assert_eq!(directory("alone"), Path::new("alone"));
-        assert_eq!(directory("a:b/c?d/e"), Path::new("a_b-0b58d30c/c_d_e-8df0da3d"));
+        assert_eq!(directory("a:b/c?d/e"), Path::new("a_b-e2c18079/c_d_e-0a5f1d4b"));
     }
 
     #[test]
