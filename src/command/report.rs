@@ -235,7 +235,7 @@ fn screen_of(record: &Record, archive: &Archive, layout: Layout) -> String {
     let runs = files.iter().rev().take(NEWEST).filter_map(|file| store::Store::load(file).ok());
     let alike = |run: &Record| run.started <= record.started && is_alike(run, record);
     let earlier: Vec<Record> = runs.filter(alike).collect();
-    alike::remark(record, &earlier, None).inspect(|remark| page::warn(remark));
+    alike::remark(record, &earlier, None).inspect(page::warn);
     let (headlines, program) = (headlines(GROUPS.iter()), program());
     screen(
         &Summary { record, headlines: &headlines, earlier: &earlier, doctor: None, program: &program },

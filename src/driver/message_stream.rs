@@ -49,10 +49,10 @@ impl Lines {
                 return Ok(Arrival::Closed);
             }
             match self.wait(until.saturating_duration_since(Instant::now()))? {
-                Woken::ByPipe => self.read()?,
-                Woken::BySignal => return Ok(Arrival::Signal),
-                Woken::ByNothing if Instant::now() >= until => return Ok(Arrival::Silence),
-                Woken::ByNothing => {}
+                Woken::Pipe => self.read()?,
+                Woken::Signal => return Ok(Arrival::Signal),
+                Woken::Timeout if Instant::now() >= until => return Ok(Arrival::Silence),
+                Woken::Timeout => {}
             }
         }
     }
@@ -79,9 +79,9 @@ impl Lines {
         let has_come = |at: usize| sources.get(at).is_some_and(|source| source.any() == Some(true));
         if has_come(1) {
             signal::hear();
-            return Ok(Woken::BySignal);
+            return Ok(Woken::Signal);
         }
-        Ok(if has_come(0) { Woken::ByPipe } else { Woken::ByNothing })
+        Ok(if has_come(0) { Woken::Pipe } else { Woken::Timeout })
     }
 
     fn read(&mut self) -> Result<()> {
@@ -97,9 +97,9 @@ impl Lines {
 }
 
 enum Woken {
-    ByPipe,
-    BySignal,
-    ByNothing,
+    Pipe,
+    Signal,
+    Timeout,
 }
 
 #[cfg(test)]

@@ -168,7 +168,19 @@ impl<'a> Received<'a> {
         let (run, cases) = (GroupRun::default(), Vec::new());
         let (broken, refused) = (None, None);
         let (oom_kills, cpu_time) = (oom_kills(), process::time_of_children());
-        Self { run, cases, current: None, ended: false, broken, refused, supervisor, group, task, oom_kills, cpu_time }
+        Self {
+            run,
+            cases,
+            current: None,
+            ended: false,
+            broken,
+            refused,
+            supervisor,
+            group,
+            task,
+            oom_kills,
+            cpu_time,
+        }
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.

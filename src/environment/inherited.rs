@@ -74,7 +74,7 @@ impl Inherited {
             self.disk_priority(),
             self.cpu_time(),
         ];
-        found.into_iter().flatten().chain(self.variables.iter().map(|variable| set(variable))).collect()
+        found.into_iter().flatten().chain(self.variables.iter().map(set)).collect()
     }
 
     fn class(&self) -> Option<String> {

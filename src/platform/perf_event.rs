@@ -197,11 +197,10 @@ impl Counter {
     /// # Errors
     /// The counter cannot be read, or [`Error::Disturbed`]: it did not count all the time.
     pub fn read(&self) -> Result<u64> {
-        let mut answer = [0; 24];
-        let read = (&self.file).read_exact(&mut answer);
+        let mut answer = [[0; 8]; 3];
+        let read = (&self.file).read_exact(answer.as_flattened_mut());
         read.map_err(|e| Error::Kernel { call: format!("read of the counter of {}", self.name), cause: e })?;
-        let (words, _) = answer.as_chunks::<8>();
-        let [count, wanted, counted] = [0, 1, 2].map(|at| u64::from_ne_bytes(words[at]));
+        let [count, wanted, counted] = answer.map(u64::from_ne_bytes);
         self.check_share(wanted, counted)?;
         Ok(count)
     }

@@ -24,7 +24,7 @@ pub(super) fn huge_pages_are_always(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn little_is_available(patient: &Patient) -> Option<Finding> {
-    let group = limit::left_to_this_group(&patient.files).unwrap_or(u64::MAX);
+    let group = limit::left_to_this_group(patient.files).unwrap_or(u64::MAX);
     let available = meminfo(patient, "MemAvailable")?.min(group);
     (available < AVAILABLE_WANTED).then(|| {
         Finding::new(

@@ -153,7 +153,7 @@ fn miss() -> Result<()> {
     let mut memory = vec![1u8; LINES * LINE_STRIDE];
     _ = black_box(memory.as_mut_ptr());
     let lines = memory.chunks_exact(LINE_STRIDE);
-    lines.for_each(|line| arch::evict(line));
+    lines.for_each(arch::evict);
     let mut random = 1;
     for _ in 0..LINES {
         random = next(random);

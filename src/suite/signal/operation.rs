@@ -10,8 +10,8 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use crate::platform::arch::syscall4;
 use crate::kit::kernel_call::granted;
+use crate::platform::arch::syscall4;
 use crate::platform::limit;
 use memmap2::MmapMut;
 use nix::errno::Errno;

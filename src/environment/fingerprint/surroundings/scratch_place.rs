@@ -16,13 +16,14 @@ const NAMING: [&str; 19] = [
 pub(super) fn options(files: &KernelFiles, scratch: &Path) -> Option<String> {
     let text = files.text("proc/self/mountinfo")?;
     let mount = mount::holding(&text, &mount::resolve(scratch))?;
-    let mut known: Vec<String> = mount.point_options().chain(mount.options()).filter(is_no_name).collect();
+    let mut known: Vec<String> =
+        mount.point_options().chain(mount.options()).filter(|option| is_no_name(option)).collect();
     known.sort();
     known.dedup();
     Some(known.join(","))
 }
 
-fn is_no_name(option: &String) -> bool {
+fn is_no_name(option: &str) -> bool {
     let Some((name, value)) = option.split_once('=') else { return !option.is_empty() };
     !NAMING.contains(&name) && !value.contains(['/', '\\', '@', ':'])
 }
