@@ -11,7 +11,7 @@ use nix::unistd::close;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 /// Path of that file in the measuring process. Set by the driver.
@@ -102,6 +102,11 @@ impl HandedOver {
     /// Its path in a process that has inherited it.
     pub(super) fn path(&self) -> PathBuf {
         Path::new(DESCRIPTORS).join(self.0.as_raw_fd().to_string())
+    }
+
+    /// The file, which the process must inherit.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -95,7 +95,7 @@ impl Supervisor<'_> {
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
-        inheritance::close_others(&mut command, Some(pipe.as_fd()));
+        inheritance::close_others(&mut command, &[pipe.as_fd(), task.file()]);
         command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::no_task("starting a process to measure in", cause))

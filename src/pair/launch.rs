@@ -91,7 +91,7 @@ impl Launch {
             }
         };
         command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
-        inheritance::close_others(&mut command, None);
+        inheritance::close_others(&mut command, &[]);
         command
     }
 }

@@ -189,37 +189,43 @@ pub fn class_name(policy: i32) -> String {
     name.into()
 }
 
-/// Lets a command, once started, inherit the standard streams and this descriptor, and no other: a fork copies
+/// Lets a command, once started, inherit the standard streams and these descriptors, and no other: a fork copies
 /// each of them, so that one which the user's shell left open would be a cost.
-pub fn close_others(command: &mut Command, kept: Option<BorrowedFd<'_>>) {
-    const LAST: u32 = u32::MAX;
-    let kept = kept.map(|kept| kept.as_raw_fd() as u32);
+pub fn close_others(command: &mut Command, kept: &[BorrowedFd<'_>]) {
+    let gaps = gaps_between(kept.iter().map(|kept| kept.as_raw_fd() as u32).collect());
     let close = move || {
-        match kept {
-            Some(kept) => {
-                close_at_exec(3, kept.saturating_sub(1));
-                close_at_exec(kept + 1, LAST);
-            }
-            None => close_at_exec(3, LAST),
-        }
+        gaps.iter().for_each(|&(first, last)| close_at_exec(first, last));
         Ok(())
     };
     // SAFETY: FORKED.
     unsafe { command.pre_exec(close) };
 }
 
+/// The ranges of descriptors behind the standard streams in which none of these lies.
+fn gaps_between(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
+    kept.sort_unstable();
+    let firsts = std::iter::once(3).chain(kept.iter().map(|kept| kept + 1));
+    let lasts = kept.iter().map(|kept| kept.saturating_sub(1)).chain([u32::MAX]);
+    firsts.zip(lasts).filter(|(first, last)| first <= last).collect()
+}
+
 /// Before Linux 5.11 it does nothing.
 fn close_at_exec(first: u32, last: u32) {
-    if first <= last {
-        // SAFETY: FORKED: the descriptors stay open until the child executes its program.
-        unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
-    }
+    // SAFETY: FORKED: the descriptors stay open until the child executes its program.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::platform::child::alone;
+
+    #[test]
+    fn what_is_kept_is_in_no_gap() {
+        assert_eq!(gaps_between(vec![]), [(3, u32::MAX)]);
+        assert_eq!(gaps_between(vec![7, 5, 4]), [(3, 3), (6, 6), (8, u32::MAX)]);
+        assert_eq!(gaps_between(vec![3]), [(4, u32::MAX)]);
+    }
 
     #[test]
     fn a_class_that_was_inherited_is_left_and_its_children_are_ordinary() {
@@ -276,7 +282,7 @@ mod tests {
         };
         let (kept, others) = (open(), [open(), open()]);
         let mut command = Command::new("ls");
-        close_others(command.arg("/proc/self/fd"), Some(std::os::fd::AsFd::as_fd(&kept)));
+        close_others(command.arg("/proc/self/fd"), &[std::os::fd::AsFd::as_fd(&kept)]);
         let said = String::from_utf8(command.output().expect("started").stdout).expect("text");
         let numbers: Vec<i32> = said.lines().map(|line| line.parse().expect("a number")).collect();
         assert!(numbers.contains(&kept.as_raw_fd()), "{said}");
