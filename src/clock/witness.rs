@@ -15,7 +15,7 @@ const FEW: u64 = 64;
 /// Iterations of both runs of an operation that is long. They differ by ten, so that a tenth that was left out is one
 /// iteration at least.
 const FEW_LONG: [u64; 2] = [1, 11];
-/// Iterations of both runs of an operation of which every instruction must be counted, and of which [`FEW`] are too many.
+/// Iterations of both runs of an operation of which every instruction must be counted, and of which [`FEW_LONG`] are too many.
 const FEW_STEPPED: [u64; 2] = [1, 3];
 /// Instructions of a run of so few: half a second of single steps, and some seconds in a nested guest.
 const STEPS_OF_FEW: u64 = 120_000;
@@ -46,7 +46,7 @@ pub enum Watch {
     /// Every instruction, unless a run has more than so many: then as [`Watch::Calls`]. One takes some 4 µs, and 25 in a
     /// nested guest.
     Steps(u64),
-    /// As [`Watch::Steps`], and where that is too much, every instruction of two iterations.
+    /// As [`Watch::Steps`], and where that is too much, every instruction of ten iterations, or of two.
     FewSteps(u64),
     /// The system calls.
     Calls,
@@ -67,7 +67,9 @@ pub fn watch(
 ) -> crate::error::Result<WitnessReport> {
     let runs = match how {
         Watch::Steps(most) => vec![([FEW, 2 * FEW], most)],
-        Watch::FewSteps(most) => vec![([FEW, 2 * FEW], most), (FEW_STEPPED, STEPS_OF_FEW)],
+        Watch::FewSteps(most) => {
+            vec![([FEW, 2 * FEW], most), (FEW_LONG, STEPS_OF_FEW), (FEW_STEPPED, STEPS_OF_FEW)]
+        }
         Watch::Calls | Watch::CallsOfTen => Vec::new(),
     };
     // One closure for all, so that all run the same code.
