@@ -43,7 +43,8 @@ mod validate;
 
 use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::platform::{inheritance, output, signal};
+use crate::platform::process::inheritance;
+use crate::platform::{output, signal};
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;

@@ -12,6 +12,7 @@ mod criterion_files;
 mod drive;
 mod earlier_runs;
 mod final_report;
+mod first_checks;
 mod first_screen;
 mod fitting;
 mod frequency_drift;

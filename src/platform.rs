@@ -14,7 +14,6 @@ pub mod cpu;
 pub mod fluid;
 pub mod futex;
 pub mod inert;
-pub mod inheritance;
 pub mod interface;
 pub mod kernel_files;
 pub mod limit;

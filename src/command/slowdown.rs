@@ -2,7 +2,7 @@
 //! whether a regression of that size is found.
 
 use crate::error::{Error, Result};
-use crate::platform::inheritance;
+use crate::platform::process::inheritance;
 use crate::platform::slowdown::take_on;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;

@@ -5,7 +5,8 @@ use crate::counters::validation::{EXPERIMENTS, Experiment, Finding, Functions, L
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::platform::{inheritance, signal};
+use crate::platform::process::inheritance;
+use crate::platform::signal;
 use crate::render::table::Layout;
 use crate::trial::scratch;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! Several runs over the same cases, one after another, each of fresh processes.
 
 use super::arguments::Arguments;
-use super::drive::{Drive, prepare};
+use super::drive::Drive;
+use super::first_checks::prepare;
 use super::options::Options;
 use super::plan::{Planned, plan};
 use super::progress::{Progress, Telling};

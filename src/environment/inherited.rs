@@ -8,8 +8,8 @@
 //! | limit of CPU time (`ulimit -t`) | says so, and keeps what was measured before it strikes |
 //! | blocked and ignored signals, open descriptors, the mask of new files' rights | sets them, which changes no number |
 
-use crate::platform::inheritance::{self, Scheduling, class_name};
 use crate::platform::limit;
+use crate::platform::process::inheritance::{self, Scheduling, class_name};
 use nix::libc;
 use std::sync::OnceLock;
 

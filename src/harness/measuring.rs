@@ -6,6 +6,7 @@ mod panic;
 mod replay;
 mod routine;
 mod sampling;
+mod settling;
 
 use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
@@ -20,7 +21,8 @@ use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
 use crate::platform::perf_event::Event;
-use crate::platform::{cpu, inheritance, process, signal};
+use crate::platform::process::{self, inheritance};
+use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
@@ -34,6 +36,7 @@ use std::time::Instant;
 use criterion_setup::{Shared, configured};
 use routine::Routine;
 use sampling::Sampling;
+use settling::settle;
 
 /// How a case ended.
 type Ended = std::result::Result<Box<Measured>, CaseEnd>;
@@ -96,23 +99,6 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
         Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
     }
     finish(&clock, sender)
-}
-
-/// Claims a CPU, pins the process to it and prepares its memory. What fails becomes a note, since the numbers stay valid.
-fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
-    let mut notes = Vec::new();
-    let claimed = cpu::claim().filter(|claimed| match cpu::pin_and_look(claimed.cpu) {
-        Ok(()) => true,
-        Err(error) => {
-            notes.push(format!("not pinned to a CPU: {error}"));
-            false
-        }
-    });
-    if claimed.is_none() && notes.is_empty() {
-        notes.push("not pinned to a CPU: none could be claimed for this run alone".into());
-    }
-    notes.extend(trial::prepare_memory());
-    (claimed, notes)
 }
 
 /// Notes that hold for the whole run.

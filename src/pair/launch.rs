@@ -5,7 +5,7 @@ use super::running_side::{Seat, Side, Start};
 use super::side_stream::Connection;
 use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
-use crate::platform::inheritance;
+use crate::platform::process::inheritance;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::cell::RefCell;

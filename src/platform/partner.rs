@@ -11,6 +11,12 @@
 //!   it allocates nothing, since another thread may have held the allocator's lock.
 #![allow(unsafe_code)]
 
+mod partner_fate;
+mod spinner;
+
+pub use partner_fate::Fate;
+pub use spinner::spinner;
+
 use super::cpu;
 use super::limit;
 use super::process::scheduling_class;
@@ -79,38 +85,6 @@ const READY: u32 = 1;
 const REFUSED: u32 = 1 << 16;
 /// How long a partner may take to start, and a thread to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How a partner ended by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
-    words: String,
-    /// Its call was refused: that is no proof against what is measured.
-    refused: Option<Errno>,
-}
-
-impl Fate {
-    fn new(words: impl Into<String>) -> Self {
-        Self { words: words.into(), refused: None }
-    }
-
-    fn refused(errno: Errno) -> Self {
-        Self { words: format!("the partner's call was refused: {}", errno.desc()), refused: Some(errno) }
-    }
-
-    /// The error of what needed the partner; `whose` comes before the sentence.
-    pub fn error(self, whose: &str) -> Error {
-        match self.refused {
-            Some(errno) => Error::refused(format!("{whose}the partner's call"), errno),
-            None => Error::Disproved(format!("{whose}{}", self.words)),
-        }
-    }
-}
-
-impl std::fmt::Display for Fate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.words)
-    }
-}
 
 /// A partner that lives as long as this value.
 pub struct Partner {
@@ -326,24 +300,9 @@ fn thread(
 fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     cpu::pin_bare(cpu).map_err(|errno| errno as i32)?;
     if class == Class::Ordinary {
-        return super::inheritance::leave_real_time().map_err(|errno| errno as i32);
+        return super::process::inheritance::leave_real_time().map_err(|errno| errno as i32);
     }
     scheduling_class::set(libc::SCHED_IDLE, 0).map_err(|errno| errno as i32)
-}
-
-/// A partner that only burns time: in the ordinary class it competes for its CPU, in the idle class it keeps an idle
-/// CPU from sleeping.
-///
-/// # Errors
-/// As of [`Partner::start`].
-pub fn spinner(cpu: usize, class: Class) -> Result<Partner> {
-    let step = || {
-        (0..1000).for_each(|_| std::hint::spin_loop());
-        0
-    };
-    let mut partner = Partner::start(Kind::Process, (cpu, class), step, || ())?;
-    partner.task.role = Role::Burns;
-    Ok(partner)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! * **NUMBERS-ONLY**: the call is given numbers, and a null pointer where it allows one.
 #![allow(unsafe_code)]
 
+pub mod inheritance;
 pub mod scheduling_class;
 pub mod tool;
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing here identifies a machine or its owner: paths, addresses and names of users are left out.
 
-mod inherited;
+mod process_state;
 mod scratch_place;
 
 use crate::platform::control_group;
@@ -56,27 +56,29 @@ impl Surroundings {
     /// Reads them, for files that are made below `scratch`.
     pub(super) fn read(files: &KernelFiles, scratch: &Path) -> Self {
         let status = files.text("proc/self/status").unwrap_or_default();
-        let scheduled = files.text("proc/self/stat").and_then(|text| inherited::scheduling(&text));
+        let scheduled = files.text("proc/self/stat").and_then(|text| process_state::scheduling(&text));
         let (scheduling, nice) = scheduled.unzip();
         Self {
             scratch_options: scratch_place::options(files, scratch),
             scratch_device: scratch_place::device(files, scratch),
-            seccomp: inherited::seccomp(&status),
-            store_bypass: inherited::value(&status, "Speculation_Store_Bypass"),
-            indirect_branches: inherited::value(&status, "SpeculationIndirectBranch"),
+            seccomp: process_state::seccomp(&status),
+            store_bypass: process_state::value(&status, "Speculation_Store_Bypass"),
+            indirect_branches: process_state::value(&status, "SpeculationIndirectBranch"),
             scheduling,
             nice,
             memory_limit: control_group::memory_limits(files),
             io_limit: control_group::io_limits(files),
-            memory_nodes: inherited::value(&status, "Mems_allowed_list"),
-            user_namespace: files.text("proc/self/uid_map").map(|map| inherited::user_namespace(&map).into()),
-            tracer: inherited::tracer(files, &status),
-            environment: files.bytes("proc/self/environ").map(|bytes| inherited::environment(&bytes)),
-            new_privileges: inherited::choice(&status, "NoNewPrivs", ["allowed", "forbidden"]),
-            layout: files.line("proc/self/personality").and_then(|line| inherited::layout(&line)),
+            memory_nodes: process_state::value(&status, "Mems_allowed_list"),
+            user_namespace: files
+                .text("proc/self/uid_map")
+                .map(|map| process_state::user_namespace(&map).into()),
+            tracer: process_state::tracer(files, &status),
+            environment: files.bytes("proc/self/environ").map(|bytes| process_state::environment(&bytes)),
+            new_privileges: process_state::choice(&status, "NoNewPrivs", ["allowed", "forbidden"]),
+            layout: files.line("proc/self/personality").and_then(|line| process_state::layout(&line)),
             timer_slack_ns: files.line("proc/self/timerslack_ns"),
-            process_huge_pages: inherited::choice(&status, "THP_enabled", ["forbidden", "allowed"]),
-            confinement: files.line("proc/self/attr/current").map(|line| inherited::label(&line)),
+            process_huge_pages: process_state::choice(&status, "THP_enabled", ["forbidden", "allowed"]),
+            confinement: files.line("proc/self/attr/current").map(|line| process_state::label(&line)),
         }
     }
 }

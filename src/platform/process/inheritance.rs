@@ -7,8 +7,8 @@
 //! * **FORKED**: between fork and exec the child makes system calls on numbers, and allocates nothing.
 #![allow(unsafe_code)]
 
-use super::process::scheduling_class;
-use super::signal;
+use super::scheduling_class;
+use crate::platform::signal;
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -55,7 +55,7 @@ pub fn scheduling() -> Scheduling {
     Scheduling {
         policy: found.policy as i32,
         priority: found.priority as i32,
-        nice: super::process::niceness(0),
+        nice: super::niceness(0),
         // Without clamps the kernel tells zeros.
         clamp: Some((least, most)).filter(|_| found.size as usize == bytes && most > 0),
     }
@@ -79,7 +79,7 @@ pub fn be_ordinary() -> Result<(), Errno> {
 ///
 /// # Errors
 /// The error number of the kernel.
-pub(super) fn leave_real_time() -> Result<(), Errno> {
+pub fn leave_real_time() -> Result<(), Errno> {
     if is_real_time(class()) { be_ordinary() } else { Ok(()) }
 }
 

@@ -1,0 +1,148 @@
+//! What is checked and set before a run measures anything.
+
+use super::arguments::Arguments;
+use super::criterion_files;
+use super::options::{Options, open_counter};
+use super::output_directory::{criterion_home, home_for};
+use super::plan::Planned;
+use super::terminal::complain;
+use crate::environment::Inherited;
+use crate::error::{Error, Result};
+use crate::platform::process::{self, inheritance};
+use crate::platform::{limit, signal, time};
+use crate::record::baseline::{self, Complaint, Kind};
+use crate::record::store::Store;
+use crate::trial::scratch;
+use nix::errno::Errno;
+use std::path::{Path, PathBuf};
+
+/// Checks the clocks and the unit, installs the signal handlers, removes scratch directories of killed runs, and returns the
+/// directory for values of this unit.
+///
+/// # Errors
+/// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
+pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
+    time::check_clock_calls()?;
+    if !options.is_time() {
+        open_counter(&options.unit)?;
+    }
+    look_at_what_is_inherited()?;
+    end_with_cargo();
+    scratch::sweep_up(&options.scratch_parent());
+    // Every measuring process makes one.
+    unless_short(scratch::check(&options.scratch_parent())).map_err(|error| {
+        Error::Usage(format!(
+            "{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"
+        ))
+    })?;
+    if let Some(sentence) = scratch::moved().filter(|_| options.directory.is_none()) {
+        complain(sentence);
+    }
+    let home = options.home.clone().unwrap_or_else(criterion_home);
+    let home = std::path::absolute(&home).map_err(|cause| {
+        Error::Usage(format!(
+            "{}: the current directory cannot be read ({cause}), so a relative path leads nowhere: go to another directory, or \
+             give --home an absolute path",
+            home.display()
+        ))
+    })?;
+    Ok(home_for(&options.unit, &home))
+}
+
+/// Checks by writing, before anything is measured, that the run can be kept in this home.
+///
+/// # Errors
+/// The disk is full, or a directory or file cannot be made, read or written.
+pub(super) fn check_home(planned: &[Planned], arguments: &Arguments, home: &Path) -> Result<()> {
+    const REMEDY: &str = "so the run could not be kept, and nothing was measured; --home or CRITERION_HOME names another \
+                          directory, and `cargo bench -- --discard-baseline` keeps nothing";
+    if let Some(sentence) = disk_is_full(home) {
+        let room = "make room first, or name a directory on another disk by --home or CRITERION_HOME";
+        return Err(Error::Usage(format!("{sentence}; {room}")));
+    }
+    let store = Store::at(home);
+    let ids = planned.iter().flat_map(|planned| &planned.ids);
+    let checked = store
+        .check_usable("runs")
+        .and_then(|()| arguments.save.as_ref().map_or(Ok(()), |name| store.check_baseline(name)))
+        .and_then(|()| criterion_files::check(home, ids, arguments.save.as_deref()));
+    unless_short(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))
+}
+
+/// What was found out by opening files. Where there are no descriptors nothing was, and the run says itself what it lacks.
+fn unless_short(checked: Result<()>) -> Result<()> {
+    // What another crate has wrapped keeps the number in its text alone.
+    let is_short = |cause: &std::io::Error| {
+        let text = cause.to_string();
+        [Errno::EMFILE, Errno::ENFILE]
+            .iter()
+            .any(|errno| text.contains(&format!("(os error {})", *errno as i32)))
+    };
+    match &checked {
+        Err(Error::File { cause, .. }) if is_short(cause) => Ok(()),
+        _ => checked,
+    }
+}
+
+/// Notes what this process has inherited and sets what the driver needs itself: signals, children, the rights to its own files,
+/// a warning before its CPU time is used up.
+fn look_at_what_is_inherited() -> Result<()> {
+    if Inherited::found().cpu_seconds().is_some() {
+        limit::be_warned_of_cpu_time();
+        signal::watch_cpu_time()?;
+    }
+    inheritance::prepare();
+    inheritance::allow_children();
+    signal::watch()
+}
+
+/// A sentence if so little disk is free that Criterion might replace an earlier baseline by half of a new one.
+pub(super) fn disk_is_full(home: &Path) -> Option<String> {
+    const LEAST: u64 = 4 << 20;
+    let existing = home.ancestors().find(|directory| directory.exists())?;
+    let disk = nix::sys::statvfs::statvfs(existing).ok()?;
+    let free = disk.blocks_available() as u64 * disk.fragment_size() as u64;
+    (free < LEAST).then(|| {
+        format!(
+            "{}: {} KiB are free, less than a run may need: nothing more is saved, so that what is there stays whole",
+            home.display(),
+            free >> 10
+        )
+    })
+}
+
+/// Asks the kernel to end this process if Cargo, its parent, is killed. Under a shell it goes on, as `nohup` expects.
+fn end_with_cargo() {
+    let parent = format!("/proc/{}/comm", nix::unistd::getppid());
+    if std::fs::read_to_string(parent).is_ok_and(|name| name.trim() == "cargo") {
+        // If it is refused, a run whose Cargo was killed goes on to its own end.
+        let _ = process::die_with_parent();
+    }
+}
+
+/// What is wrong with the baseline of a comparison, found before anything is measured. Criterion itself would
+/// print an error in the middle and exit with 0, or compare page faults with nanoseconds.
+pub(super) fn complaints(
+    planned: &[Planned],
+    arguments: &Arguments,
+    options: &Options,
+    home: &Path,
+) -> Result<Vec<Complaint>> {
+    let Some(name) = &arguments.compare else { return Ok(Vec::new()) };
+    let ids: Vec<_> =
+        planned.iter().flat_map(|p| &p.ids).map(|id| (id.clone(), baseline::directory(id))).collect();
+    let mut complaints = baseline::check(home, name, &ids, &options.unit);
+    complaints.retain(|complaint| complaint.kind != Kind::Missing || !arguments.lenient);
+    let missing = complaints.iter().filter(|c| c.kind == Kind::Missing).count();
+    if missing == ids.len() && missing > 0 {
+        return Err(Error::Usage(format!(
+            "there is no baseline {name} for any of the {missing} cases in {}; \
+             `cargo bench -- --save-baseline {name}` makes one",
+            home.display()
+        )));
+    }
+    if let Some(other) = complaints.iter().find(|c| c.kind == Kind::OtherUnit) {
+        return Err(Error::Usage(other.sentence.clone()));
+    }
+    Ok(complaints)
+}
