@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("src/monitor/top_process.rs", "files of the kernel"),
     ("src/trial/displacement/account.rs", "files of the kernel"),
     ("src/trial/displaced_process.rs", "files of the kernel"),
-    ("src/driver/drive.rs", "the name of the parent process"),
+    ("src/driver/first_checks.rs", "the name of the parent process"),
     ("src/driver/pipe_message.rs", "the descriptor that the driver handed on"),
     ("src/guest/turn_server.rs", "the serial line of a guest, in which nobody else is"),
     ("src/pair/setting/tunable.rs", "tunables of the kernel, which have been found to be files"),
