@@ -201,8 +201,10 @@ pub fn left_to_this_group(files: &KernelFiles) -> Option<u64> {
 
 /// Seconds of CPU time that each process of ours may use; `None` without a limit.
 pub fn cpu_seconds() -> Option<u64> {
-    let (soft, _) = getrlimit(Resource::RLIMIT_CPU).ok()?;
-    (soft != libc::RLIM_INFINITY).then_some(soft)
+    let (soft, hard) = getrlimit(Resource::RLIMIT_CPU).ok()?;
+    // One that was lowered for a warning counts as it was.
+    let limit = if soft.checked_add(1) == Some(hard) { hard } else { soft };
+    (limit != libc::RLIM_INFINITY).then_some(limit)
 }
 
 /// Lets the kernel warn a process by SIGXCPU a second before it ends it for the limit of CPU time: `ulimit -t` sets both limits
@@ -216,9 +218,18 @@ pub fn be_warned_of_cpu_time() {
     }
 }
 
+/// Undoes [`be_warned_of_cpu_time`], which a child inherits: a measuring process has nothing to save.
+pub fn use_whole_cpu_time() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_CPU) {
+        if soft != libc::RLIM_INFINITY && soft.checked_add(1) == Some(hard) {
+            let _ = setrlimit(Resource::RLIMIT_CPU, hard, hard);
+        }
+    }
+}
+
 /// A sentence for a process that ended by this signal, if the limit of CPU time sent it. `used` is its CPU time.
 pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_CPU).ok()?;
+    let (limit, (_, hard)) = (cpu_seconds()?, getrlimit(Resource::RLIMIT_CPU).ok()?);
     let is_over = match signal? {
         libc::SIGXCPU => true,
         // The kernel looks at each tick, and a child's time is told in its own steps.
@@ -226,7 +237,7 @@ pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
         _ => false,
     };
     is_over.then(|| {
-        format!("the measuring process had used up its {soft} s of CPU time (RLIMIT_CPU): raise the limit (`ulimit -t`)")
+        format!("the measuring process had used up its {limit} s of CPU time (RLIMIT_CPU): raise the limit (`ulimit -t`)")
     })
 }
 

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::scheduling_class;
-use crate::platform::signal;
+use crate::platform::{limit, signal};
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -165,6 +165,7 @@ pub fn allow_children() {
 /// Prepares a process that measures: no signal is blocked or ignored, and it is an ordinary task. A sentence if that is refused.
 pub fn settle() -> Option<String> {
     signal::reset_inherited();
+    limit::use_whole_cpu_time();
     let class = scheduling().policy;
     let errno = be_ordinary().err()?;
     Some(format!(
