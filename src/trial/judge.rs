@@ -134,14 +134,16 @@ fn proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>,
 /// ([`CaseEnd::Disturbed`]).
 pub(super) fn grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEnd> {
     let Interval { estimate, low, high } = sweep.slope;
-    if low > 0.0 {
-        return Ok(());
-    }
     let cost = format!("one costs {estimate:.4} ns, interval {low:.4} to {high:.4}");
     let by_unit_ns = sweep.slope_quartile * sweep.unit as f64;
-    if high < NO_GROWTH * sweep.each_of_largest() || by_unit_ns < UNTOLD * unit_ns {
+    // Noise can make a slope of nothing positive.
+    let is_flat = low <= 0.0 && high < NO_GROWTH * sweep.each_of_largest();
+    if is_flat || by_unit_ns < UNTOLD * unit_ns {
         let sentence = format!("time does not grow with the number of iterations: {cost}");
         return Err(CaseEnd::Contradicted(sentence));
+    }
+    if low > 0.0 {
+        return Ok(());
     }
     Err(CaseEnd::Disturbed(format!(
         "{cost}: too uneven to tell whether time grows with the number of iterations; {AT_REST}"

@@ -104,7 +104,13 @@ fn a_clock_of_long_steps_gives_long_batches_and_an_interval() {
     let place = Place::new();
     let Some(odd) = library(&place, "odd_clock") else { return };
     let variables = [("CLOCK_STEP", "20000"), ("SYSCOST_CLOCK", "monotonic-raw")];
-    let Some(_) = place.succeeds(|| preloaded(&place, &odd, &variables, &[])) else { return };
+    let ended = place.end(preloaded(&place, &odd, &variables, &[]));
+    if !ended.output.contains("1 measured") {
+        return println!("skipped: this machine disturbs what it measures: {}", ended.output);
+    }
+    // Samples of a coarse clock may be equal, of which Criterion makes no files.
+    let without_files = ended.error.contains("Criterion could not write its files whole");
+    assert_eq!(ended.code, Some(i32::from(without_files)), "{ended:?}");
     let record = place.record();
     let measured = &record["groups"][0]["cases"][0]["outcome"]["measured"];
     assert_eq!(record["groups"][0]["clock"]["step"], 20_000);
