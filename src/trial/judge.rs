@@ -7,6 +7,7 @@ mod later;
 mod plausible;
 mod testimony;
 
+use super::batch_size::BatchSize;
 use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
@@ -78,7 +79,8 @@ pub(super) fn sweep(
     effort: Effort,
 ) -> Result<(Sweeper, Vec<String>), CaseEnd> {
     let found = sweep::find_unit(subject, clock)?;
-    let first = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
+    let (first, size) = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
+    has_timed_part(case, size)?;
     let (mut attempt, mut uneven) = (0, None);
     loop {
         // Larger batches after the first attempt: they average out bursts, but are interrupted more often.
@@ -124,6 +126,21 @@ fn proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>,
         }
     }
     Ok(sentences)
+}
+
+/// Checks that the batch by which the unit was found has a timed part: noise alone may make nothing grow.
+///
+/// # Errors
+/// It has not a fiftieth of the share that the case declares ([`CaseEnd::Contradicted`]).
+fn has_timed_part(case: &Case, size: BatchSize) -> Result<(), CaseEnd> {
+    const FIFTIETH: f64 = 0.02;
+    if size.timed_ns >= FIFTIETH * case.timed_share * size.wall_ns {
+        return Ok(());
+    }
+    Err(CaseEnd::Contradicted(format!(
+        "time does not grow with the number of iterations: of a batch of {} iterations that took {:.0} ns, {:.0} ns are timed",
+        size.iterations, size.wall_ns, size.timed_ns
+    )))
 }
 
 /// Checks for every case that the slope is positive; otherwise there is no cost and no rate. `unit_ns` is what the smallest

@@ -83,14 +83,14 @@ pub(super) fn unit_ns(clock: &Clock) -> f64 {
     UNIT_NS.max(UNIT_STEPS * clock.step_ns())
 }
 
-/// Finds the number of iterations that takes [`unit_ns`]. The operation is warm afterwards.
+/// Finds the number of iterations that takes [`unit_ns`], and the batch by which it was found. The operation is warm afterwards.
 ///
 /// # Errors
 /// The subject fails; the inner error is a subject that takes no time.
 pub(super) fn find_unit(
     subject: &mut dyn Subject,
     clock: &Clock,
-) -> Result<std::result::Result<u64, NoTime>> {
+) -> Result<std::result::Result<(u64, BatchSize), NoTime>> {
     let unit_ns = unit_ns(clock);
     let enough = Enough { timed_ns: unit_ns, wall_ns: 100.0 * unit_ns };
     let size = BatchSize::find(subject, clock, enough)?;
@@ -98,7 +98,7 @@ pub(super) fn find_unit(
         return Ok(Err(NoTime { iterations: size.iterations, ns: size.timed_ns }));
     }
     let fitting = size.iterations as f64 * unit_ns / size.timed_ns.max(1.0);
-    Ok(Ok((fitting as u64).clamp(1, size.iterations)))
+    Ok(Ok(((fitting as u64).clamp(1, size.iterations), size)))
 }
 
 /// A sweep in progress. Rounds may be added at any time, such as between the samples of a case.
