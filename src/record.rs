@@ -202,7 +202,7 @@ pub struct Measured {
     /// A sentence for each claim that held.
     pub evidence: Vec<String>,
     /// A sentence for each claim that was not asked, with the reason. One that could not be asked here makes the case
-    /// unwitnessed; one that begins with [`NEVER_ASKED`] has no meaning in this unit.
+    /// unwitnessed; one that begins with `NEVER_ASKED` has no meaning in this unit.
     #[serde(default)]
     pub unasked: Vec<String>,
     /// Other activity on the CPU during each sample.

@@ -141,7 +141,7 @@ impl Reading {
 }
 
 impl Delta {
-    /// The difference of two readings. A counter that went back is unknown, or 0 ([`Reading::gone_back`]).
+    /// The difference of two readings. A counter that went back is unknown, or 0 (`Reading::gone_back`).
     pub fn between(before: &Reading, after: &Reading) -> Self {
         // A counter that went back says nothing: steal does on some hosts.
         let grown = |a: Option<u64>, b: Option<u64>| b?.checked_sub(a?);
