@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use syscost::internals::kit::Watchdog;
 use syscost::internals::kit::task;
-use syscost::internals::platform::child::{Child, how_it_ended};
 use syscost::{Case, Claim, Group, SetUp, Subject};
 use syscost::{Error, Result};
+use syscost_platform::child::{Child, how_it_ended};
 
 /// Long enough for a child that ends by itself on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use syscost::internals::record::bundle::Bundle;
 use syscost::internals::record::{
     CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record,
 };
-use syscost::internals::statistic::Random;
+use syscost_statistic::Random;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

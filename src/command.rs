@@ -43,6 +43,7 @@ mod validate;
 
 use crate::driver::layout;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::platform::process::inheritance;
 use crate::platform::{output, signal};
 use clap::error::ErrorKind;
@@ -197,7 +198,7 @@ fn print(text: &str) -> ExitCode {
 
 fn complain(error: &Error) -> ExitCode {
     page::warn(error);
-    ExitCode::from(error.kind().exit_code())
+    Exit::from(error.kind()).into()
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@
 //! | 125 | [`Exit::Skipped`] | `gate`: a case could not be measured; `git bisect run` skips the revision |
 //! | 128 + n | [`Exit::Signal`] | signal n interrupted the run |
 //!
-//! An error becomes a code by [`Kind::exit_code`](crate::Kind::exit_code).
+//! An error becomes a code by its [`Kind`].
 
+use crate::error::Kind;
 use nix::sys::signal::Signal;
 use std::process::ExitCode;
 
@@ -63,6 +64,16 @@ impl Exit {
     /// [`Exit::Signal`] if a signal has arrived, since an interrupted run has no other result.
     pub fn or_signal(self, pending: Option<Signal>) -> Self {
         pending.map_or(self, Self::Signal)
+    }
+}
+
+/// 2 where the request or a file must be corrected, else 1.
+impl From<Kind> for Exit {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Disproved | Kind::Disturbed | Kind::Missing => Self::Disproved,
+            Kind::Usage | Kind::File => Self::Usage,
+        }
     }
 }
 

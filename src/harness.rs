@@ -15,6 +15,7 @@ pub use measurement::{CycleTime, EventCount};
 use crate::case::Group;
 use crate::driver::{self, Arguments, Options, complain};
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::pair::{is_side, side};
 use crate::suite;
 use std::process::ExitCode;
@@ -63,6 +64,6 @@ pub fn suite() -> ExitCode {
 fn code(ended: Result<ExitCode>) -> ExitCode {
     ended.unwrap_or_else(|error| {
         complain(&error);
-        ExitCode::from(error.kind().exit_code())
+        Exit::from(error.kind()).into()
     })
 }

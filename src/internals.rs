@@ -10,11 +10,11 @@ pub mod environment {
 }
 
 pub mod kit {
-    pub use crate::kit::pattern_file::{PatternFile, Way};
     pub use crate::kit::watchdog::Watchdog;
+    pub use crate::platform::pattern_file::{PatternFile, Way};
 
     pub mod pattern_file {
-        pub use crate::kit::pattern_file::{buffer, is_of};
+        pub use crate::platform::pattern_file::{buffer, is_of};
     }
 
     pub mod task {
@@ -51,20 +51,6 @@ pub mod peer {
     }
 }
 
-pub mod platform {
-    pub mod arch {
-        pub use crate::platform::arch::{add_chain, multiply_chain, read, register_loop};
-    }
-
-    pub mod child {
-        pub use crate::platform::child::{Child, how_it_ended, unreaped};
-    }
-
-    pub mod cpu {
-        pub use crate::platform::cpu::{allowed, current, pin, while_on};
-    }
-}
-
 pub mod record {
     pub use crate::record::store::Store;
     pub use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
@@ -77,14 +63,6 @@ pub mod record {
     pub mod bundle {
         pub use crate::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
     }
-}
-
-pub mod statistic {
-    pub use crate::statistic::{
-        Alternative, Effect, Random, adjusted, benjamini_hochberg, change_between, equivalence_p,
-        hodges_lehmann, median, median_interval, minimum_detectable, proportion, random_effects,
-        signed_rank_p,
-    };
 }
 
 pub mod suite {

@@ -8,7 +8,6 @@
 pub mod alarm;
 pub mod blocks;
 pub mod crew;
-pub mod evictable;
 pub mod fault_count;
 pub mod in_flight;
 pub mod io_priority;
@@ -17,15 +16,12 @@ pub mod ipc;
 pub mod kernel_call;
 pub mod message_size;
 pub mod parallel;
-pub mod pattern_file;
 pub mod placement;
 pub mod remote;
 pub mod round_trip;
 #[cfg(test)]
 pub mod runnable;
-pub mod sampler;
 pub mod scheduling_policy;
-pub mod sleep;
 pub mod socket;
 pub mod start_order;
 pub mod stream;

@@ -65,10 +65,8 @@
 
 mod case;
 pub mod clock;
-pub mod counters;
 mod driver;
 mod environment;
-mod error;
 mod exit;
 #[cfg(feature = "cli")]
 mod guest;
@@ -86,15 +84,12 @@ mod page_cache;
 mod pair;
 #[cfg(feature = "cli")]
 mod peer;
-mod platform;
 #[cfg(feature = "cli")]
 mod reboot;
 mod record;
 mod render;
-mod statistic;
 mod study;
 mod suite;
-pub mod technique;
 mod trial;
 
 #[cfg(feature = "cli")]
@@ -102,5 +97,13 @@ mod command;
 
 pub use case::{Case, Claim, Group, Need, Place, Report, Rule, Scale, SetUp, Subject, set_up};
 pub use error::{Error, Kind, Result};
+#[doc(inline)]
+pub use syscost_counters as counters;
+#[doc(inline)]
+pub use syscost_technique as technique;
+
+use syscost_platform::{self as platform, error};
+use syscost_statistic as statistic;
+
 /// The C library's names, for claims: the number of a system call is another on each architecture.
 pub use libc;

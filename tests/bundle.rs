@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use syscost::internals::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
 use syscost::internals::record::{CaseRecord, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
-use syscost::internals::statistic::Random;
+use syscost_statistic::Random;
 
 /// The bounds of a head and of a run, and what a growing vector needs beside them.
 const PEAK_OF_A_BOMB: u64 = 3 * (64 << 20) + (32 << 20);

@@ -7,9 +7,9 @@
 use std::path::Path;
 use syscost::clock::Clock;
 use syscost::internals::Cpus;
-use syscost::internals::platform::cpu;
 use syscost::internals::suite::GROUPS;
 use syscost::{Case, Place, Scale};
+use syscost_platform::cpu;
 
 /// What this process has: descriptors, threads, children.
 fn possessions() -> [usize; 3] {

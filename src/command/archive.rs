@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 /// How a list ends beside these files, which are named in it: as the command that is asked for one of them.
 pub(super) fn exit_beside<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
-    ExitCode::from(damaged.map(|error| error.kind().exit_code()).max().unwrap_or(Exit::Success.code()))
+    ExitCode::from(damaged.map(|error| Exit::from(error.kind()).code()).max().unwrap_or(Exit::Success.code()))
 }
 
 pub(super) struct Archive {

@@ -5,7 +5,7 @@ mod charge;
 use crate::case::{Need, Place, SetUp, Subject, set_up};
 use crate::clock::{Clock, ClockScale, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::pattern_file::{self, PatternFile, Way};
+use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::{Account, Moved, Source};
 use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;

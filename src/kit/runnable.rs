@@ -2,25 +2,12 @@
 
 use crate::case::{Case, Cpus, Place, Scale};
 use crate::clock::Clock;
-use crate::error::Result;
 use crate::platform::arch::Unfit;
 use std::path::Path;
 
 /// A clock for tests that do not look at the time.
 pub fn clock() -> Clock {
     Clock::fallback(Unfit::Declined)
-}
-
-/// What was made; none where the machine lacks something for it, which is then told.
-pub fn made<T>(made: Result<T>) -> Option<T> {
-    match made {
-        Ok(made) => Some(made),
-        Err(why) if why.is_of_the_machine() => {
-            println!("skipped: {why}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 /// A place with this scratch directory and the CPUs of this process.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kit::fault_count::read_from_devices;
-use crate::kit::pattern_file::{self, PatternFile};
+use crate::platform::pattern_file::{self, PatternFile};
 use crate::statistic::median;
 use memmap2::MmapMut;
 use nix::fcntl::PosixFadviseAdvice;

@@ -38,7 +38,7 @@ use crate::case::{Case, Claim, Group, Place, Rule, Scale, SetUp, Subject, set_up
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{OWN_NUMBER, Proof};
-use crate::kit::pattern_file::{self, PatternFile, Way};
+use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::process::page_size;
 use crate::record::{Axis, Curve, Headline, Study};

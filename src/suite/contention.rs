@@ -31,8 +31,8 @@ use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, Subj
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
-use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::partner::{Class, Kind, Partner};
+use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::shared::Words;
 use crate::record::{Axis, Curve, Headline};

@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 use crate::kit::blocks::{
     self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_at_a_time, reached,
 };
-use crate::kit::pattern_file::{PatternFile, Way};
+use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::record::{Axis, Curve, Headline};
 

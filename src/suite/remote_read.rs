@@ -34,7 +34,7 @@ use crate::case::{Case, Claim, Group, Need, Place, Report, Rule, Subject, set_up
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
 use crate::kit::blocks::{self, NOT_KEPT, OWN_NUMBER, Pattern};
-use crate::kit::pattern_file::{PatternFile, Way};
+use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::platform::volume::{self, Medium};
 use crate::record::{Axis, Curve, Headline};

@@ -34,10 +34,10 @@ use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::granted;
 use crate::kit::placement::Placement;
-use crate::kit::sleep::{
+use crate::platform::partner::{Class, Partner, spinner};
+use crate::platform::sleep::{
     EpollTimeout, FutexTimeout, Nanosleep, RealTime, ShallowIdle, Sleep, TimerDescriptor,
 };
-use crate::platform::partner::{Class, Partner, spinner};
 use crate::platform::time::clock_gettime_ns;
 use crate::record::Headline;
 use std::time::Duration;

@@ -6,11 +6,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 use syscost::clock::Clock;
-use syscost::internals::platform::child::{Child, unreaped};
-use syscost::internals::platform::cpu;
 use syscost::internals::suite;
 use syscost::internals::trial::{Bench, CaseEnd, Trial};
 use syscost::{Group, Place as Where, Scale};
+use syscost_platform::child::{Child, unreaped};
+use syscost_platform::cpu;
 
 #[test]
 fn a_child_that_ends_badly_ends_its_case_and_nothing_else() {

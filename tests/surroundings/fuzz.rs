@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use syscost::internals::record::Store;
 use syscost::internals::record::baseline::{check, is_readable};
 use syscost::internals::record::bundle::{Bundle, read_any, read_any_head, write_new};
-use syscost::internals::statistic::Random;
+use syscost_statistic::Random;
 
 /// Files that are tried at the least.
 const FILES: u64 = 150;

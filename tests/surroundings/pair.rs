@@ -271,7 +271,7 @@ fn what_a_killed_comparison_and_its_killed_guard_have_left_is_told_and_can_be_pu
 fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
     let _alone = alone();
     let times = std::env::var("SYSCOST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(8);
-    let mut random = syscost::internals::statistic::Random::new(50);
+    let mut random = syscost_statistic::Random::new(50);
     for _ in 0..times {
         let place = Place::new();
         let running = place.begin(of_settings(&place));

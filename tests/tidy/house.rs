@@ -16,6 +16,25 @@ pub struct House {
     syntax: Rc<OnceCell<Crate>>,
 }
 
+/// A file of a package's `src`.
+pub struct Source<'a> {
+    /// The directory of the package below `crates`; `None` for the root package.
+    pub package: Option<&'a str>,
+    /// The path below `src`.
+    pub inner: &'a str,
+}
+
+impl<'a> Source<'a> {
+    /// `None` if the file lies below no package's `src`.
+    pub fn of(path: &'a str) -> Option<Self> {
+        if let Some(inner) = path.strip_prefix("src/") {
+            return Some(Self { package: None, inner });
+        }
+        let (package, inner) = path.strip_prefix("crates/")?.split_once("/src/")?;
+        Some(Self { package: Some(package), inner })
+    }
+}
+
 /// Hidden directories that belong to the repository; the others belong to somebody's tools.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
@@ -88,16 +107,16 @@ impl House {
         self.files().filter(|(path, _)| path.ends_with(".rs"))
     }
 
-    /// Every file of `src` that is compiled for a user, with its code alone: no comments, no tests.
+    /// Every file of a `src` that is compiled for a user, with its code alone: no comments, no tests.
     pub fn shipped(&self) -> impl Iterator<Item = (&str, String)> {
         let made = self.shipped.get_or_init(|| {
-            let source = self.rust().filter(|(path, _)| path.starts_with("src/") && !self.is_test(path));
+            let source = self.rust().filter(|(path, _)| Source::of(path).is_some() && !self.is_test(path));
             source.map(|(path, text)| (path.to_owned(), shipped(&code(text)))).collect()
         });
         made.iter().map(|(path, code)| (path.as_str(), code.clone()))
     }
 
-    /// The same as syntax.
+    /// The same, parsed.
     pub fn syntax(&self) -> &Crate {
         self.syntax.get_or_init(|| Crate::parse(self))
     }
@@ -105,7 +124,8 @@ impl House {
     /// Whether the file is a module that its parent declares under `#[cfg(test)]`, or below one.
     fn is_test(&self, path: &str) -> bool {
         let Some((directory, name)) = path.trim_end_matches(".rs").rsplit_once('/') else { return false };
-        let parent = if directory == "src" { "src/lib.rs".into() } else { format!("{directory}.rs") };
+        let is_top = directory == "src" || directory.ends_with("/src");
+        let parent = if is_top { format!("{directory}/lib.rs") } else { format!("{directory}.rs") };
         if parent == path || !self.has(&parent) {
             return false;
         }

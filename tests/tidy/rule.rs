@@ -1,14 +1,10 @@
 //! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
 
 mod changelog;
-mod circle;
 mod danger;
 mod group;
 mod id;
 mod name;
-mod opening;
-mod operation;
-mod room;
 mod seam;
 mod sibling;
 mod size;
@@ -25,17 +21,12 @@ use crate::house::House;
 type Rule = fn(&House) -> Vec<String>;
 
 const RULES: &[Rule] = &[
-    room::complaints,
-    room::unused,
     seam::complaints,
     danger::complaints,
     voice::complaints,
     group::complaints,
     id::complaints,
-    operation::complaints,
-    opening::complaints,
     sibling::complaints,
-    circle::complaints,
     surface::complaints,
     size::complaints,
     name::complaints,

@@ -137,7 +137,7 @@ fn checksum(packet: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::runnable::made;
+    use crate::platform::made;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     #[test]

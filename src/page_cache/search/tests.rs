@@ -1,6 +1,6 @@
 use super::*;
-use crate::kit::runnable::made;
 use crate::platform::child::alone;
+use crate::platform::made;
 
 const MIB: u64 = 1 << 20;
 

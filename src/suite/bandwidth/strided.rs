@@ -232,7 +232,7 @@ fn store(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::runnable::made;
+    use crate::platform::made;
 
     const SMALL: usize = 256 << 10;
 

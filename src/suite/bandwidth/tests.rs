@@ -1,6 +1,7 @@
 use super::*;
-use crate::kit::runnable::{made, place, runnable};
+use crate::kit::runnable::{place, runnable};
 use crate::kit::stream::{Means, Operation};
+use crate::platform::made;
 
 #[test]
 fn every_case_does_its_work_or_says_what_is_missing() {

@@ -6,8 +6,8 @@ use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, Subject, se
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
-use crate::kit::pattern_file::{self, PatternFile, Way};
 use crate::platform::control_group::memory_cgroup::LimitedMemory;
+use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::volume;
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
@@ -181,8 +181,9 @@ fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::runnable::{clock, made};
+    use crate::kit::runnable::clock;
     use crate::platform::child::alone;
+    use crate::platform::made;
     use crate::platform::process::page_size;
 
     #[test]

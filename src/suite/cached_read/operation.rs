@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::Result;
-use crate::kit::pattern_file::PatternFile;
+use crate::platform::pattern_file::PatternFile;
 use memmap2::Mmap;
 
 /// The bytes of a pattern file, all of them in memory when it was mapped.
@@ -34,7 +34,7 @@ impl Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::pattern_file::{Way, is_of};
+    use crate::platform::pattern_file::{Way, is_of};
 
     #[test]
     fn the_mapping_holds_the_file() {

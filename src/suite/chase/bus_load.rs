@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_thread_loads_the_bus_until_it_is_dropped() {
         let started = Load::start(crate::platform::cpu::current());
-        let Some(mut load) = crate::kit::runnable::made(started) else { return };
+        let Some(mut load) = crate::platform::made(started) else { return };
         let begun = std::time::Instant::now();
         while !load.has_read() && begun.elapsed().as_secs() < 10 {
             std::thread::yield_now();

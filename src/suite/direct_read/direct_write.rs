@@ -5,7 +5,7 @@ use crate::case::{Case, Claim, OwnTasks, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::Result;
 use crate::kit::blocks::{Blocks, Pattern, stored};
-use crate::kit::pattern_file::{self, Way};
+use crate::platform::pattern_file::{self, Way};
 use crate::platform::proc::Source;
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
@@ -102,8 +102,8 @@ impl Subject for Writes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::pattern_file::PatternFile;
     use crate::kit::runnable::clock;
+    use crate::platform::pattern_file::PatternFile;
 
     /// Each block, not only the last.
     #[test]

@@ -9,7 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::kit::io_uring_refusal::io_uring_refusal;
-use crate::kit::pattern_file;
+use crate::platform::pattern_file;
 use io_uring::{IoUring, opcode, types};
 use memmap2::MmapMut;
 use std::fs::File;
@@ -121,8 +121,8 @@ fn absent(cause: &std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::pattern_file::{PatternFile, Way, is_of};
-    use crate::kit::runnable::made;
+    use crate::platform::made;
+    use crate::platform::pattern_file::{PatternFile, Way, is_of};
 
     #[test]
     fn as_many_are_in_flight_as_the_ring_is_deep() {

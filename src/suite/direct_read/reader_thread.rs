@@ -9,7 +9,7 @@ use crate::clock::{Clock, ClockScale, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::in_flight::Moment;
-use crate::kit::pattern_file;
+use crate::platform::pattern_file;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;

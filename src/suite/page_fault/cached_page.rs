@@ -6,7 +6,7 @@ use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::evictable::Evictable;
+use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
 use crate::statistic::Random;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};

@@ -5,8 +5,8 @@ use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::evictable::Evictable;
 use crate::kit::fault_count::{self, Faults};
+use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
 use crate::platform::volume::elsewhere;
 use crate::statistic::Random;
@@ -332,7 +332,8 @@ impl Subject for ReadAhead {
 mod tests {
     use super::*;
     use crate::clock::Reading;
-    use crate::kit::runnable::{clock, made, place};
+    use crate::kit::runnable::{clock, place};
+    use crate::platform::made;
 
     #[test]
     fn a_sample_without_a_major_fault_per_iteration_is_rejected() {

@@ -161,7 +161,7 @@ impl Userfault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::runnable::made;
+    use crate::platform::made;
     use std::sync::Arc;
 
     #[test]

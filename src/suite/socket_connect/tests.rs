@@ -1,9 +1,10 @@
 use super::*;
 use crate::case::{Place, Scale, Subject};
 use crate::clock::Clock;
-use crate::kit::runnable::{self, made, runnable};
+use crate::kit::runnable::{self, runnable};
 use crate::kit::socket::connection;
 use crate::platform::child::{Child, alone};
+use crate::platform::made;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
 use std::path::Path;

@@ -17,7 +17,7 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
         return places
             .map(|at| {
                 format!(
-                    "{path}:{}: unsafe may stand in src/platform, src/kit and operation*.rs of src/suite",
+                    "{path}:{}: unsafe may stand in crates/platform, src/kit and operation*.rs of src/suite",
                     line(&code, at)
                 )
             })
@@ -34,7 +34,7 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
 /// The rooms that touch memory by address: the platform, what groups share, and the operations of a group.
 fn may(path: &str) -> bool {
     let is_operation = || path.rsplit('/').next().is_some_and(|file| file.starts_with("operation"));
-    ["src/platform/", "src/kit/"].iter().any(|room| path.starts_with(room))
+    ["crates/platform/src/", "src/kit/"].iter().any(|room| path.starts_with(room))
         || (path.starts_with("src/suite/") && is_operation())
 }
 
@@ -100,35 +100,35 @@ mod tests {
 
     #[test]
     fn unsafe_is_spoken_on_one_floor() {
-        assert_eq!(said("src/platform/x.rs", GOOD), [""; 0]);
+        assert_eq!(said("crates/platform/src/x.rs", GOOD), [""; 0]);
         assert_eq!(said("src/trial/x.rs", GOOD).len(), 2, "the block and the permission");
         assert_eq!(said("src/trial/x.rs", "// unsafe\n#![deny(unsafe_code)]\nf(\"unsafe\")"), [""; 0]);
     }
 
     #[test]
     fn a_block_without_a_reason_is_found() {
-        let said = said("src/platform/x.rs", &GOOD.replace("// SAFETY: PURE.", "// PURE."));
-        assert_eq!(said, ["src/platform/x.rs:11: unsafe without a SAFETY comment near above it"]);
-        assert_eq!(super::tests::said("src/platform/y.rs", "unsafe impl Send for T {}").len(), 1);
-        assert_eq!(super::tests::said("src/platform/y.rs", "pub unsafe fn f() {}").len(), 0);
+        let said = said("crates/platform/src/x.rs", &GOOD.replace("// SAFETY: PURE.", "// PURE."));
+        assert_eq!(said, ["crates/platform/src/x.rs:11: unsafe without a SAFETY comment near above it"]);
+        assert_eq!(super::tests::said("crates/platform/src/y.rs", "unsafe impl Send for T {}").len(), 1);
+        assert_eq!(super::tests::said("crates/platform/src/y.rs", "pub unsafe fn f() {}").len(), 0);
     }
 
     #[test]
     fn an_invariant_that_nobody_declared_is_found() {
-        let said = said("src/platform/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
-        assert_eq!(said, ["src/platform/x.rs:9: OWN-WORD is not among the file's `# Invariants`"]);
+        let said = said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
+        assert_eq!(said, ["crates/platform/src/x.rs:9: OWN-WORD is not among the file's `# Invariants`"]);
     }
 
     #[test]
     fn a_reason_in_plain_words_needs_no_declaration() {
         assert_eq!(
-            said("src/platform/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PR_SET_NAME copies.")),
+            said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PR_SET_NAME copies.")),
             [""; 0]
         );
     }
 
     #[test]
     fn a_permission_without_invariants_is_found() {
-        assert_eq!(said("src/platform/x.rs", &GOOD.replace("# Invariants", "# Notes")).len(), 2);
+        assert_eq!(said("crates/platform/src/x.rs", &GOOD.replace("# Invariants", "# Notes")).len(), 2);
     }
 }

@@ -1,7 +1,7 @@
 //! A module is named for what it holds. Names that fit anything hold everything.
 
 use crate::code::{code, has_word_then};
-use crate::house::House;
+use crate::house::{House, Source};
 use std::collections::BTreeMap;
 
 const EMPTY: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "manager", "misc"];
@@ -11,12 +11,14 @@ pub fn complaints(house: &House) -> Vec<String> {
     files.chain(twins(house)).collect()
 }
 
-/// Files of one name, of which a reader never knows which is meant. Twins by design are the tests of a module, the
+/// Files of one name in one package, of which a reader never knows which is meant. Twins by design are the tests of a module, the
 /// operations of a group, what each architecture has, and what is named for a group or a subcommand.
 fn twins(house: &House) -> Vec<String> {
-    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (path, _) in house.rust().filter(|(path, _)| path.starts_with("src/") && !is_by_design(path)) {
-        files.entry(path.rsplit('/').next().unwrap_or(path)).or_default().push(path);
+    let mut files: BTreeMap<(Option<&str>, &str), Vec<&str>> = BTreeMap::new();
+    for (path, _) in house.rust().filter(|(path, _)| !is_by_design(path)) {
+        let Some(source) = Source::of(path) else { continue };
+        let name = path.rsplit('/').next().unwrap_or(path);
+        files.entry((source.package, name)).or_default().push(path);
     }
     let twins = files.into_values().filter(|paths| paths.len() > 1);
     twins.map(|paths| format!("{}: one name for several files", paths.join(", "))).collect()

@@ -1,28 +1,16 @@
-//! A file fits into a head, a function on a screen, and the lowest room is known by heart.
+//! Limits of the lines of a file and of a function.
 
 use crate::code::{code, is_of_a_word, item_end, line, words};
-use crate::house::House;
+use crate::house::{House, Source};
 
 const FILE_LINES: usize = 400;
 const FUNCTION_LINES: usize = 60;
-const PLATFORM_MODULES: usize = 30;
 
 pub fn complaints(house: &House) -> Vec<String> {
-    let source = house.rust().filter(|(path, _)| path.starts_with("src/"));
+    let source = house.rust().filter(|(path, _)| Source::of(path).is_some());
     source
         .flat_map(|(path, text)| long_file(path, text).into_iter().chain(long_functions(path, text)))
-        .chain(crowded_platform(house))
         .collect()
-}
-
-fn crowded_platform(house: &House) -> Option<String> {
-    let modules = house.rust().filter_map(|(path, _)| path.strip_prefix("src/platform/"));
-    let modules = modules.filter(|path| !path.contains('/')).count();
-    (modules > PLATFORM_MODULES).then(|| {
-        format!(
-            "src/platform: {modules} modules, and {PLATFORM_MODULES} are many; which of them belong together?"
-        )
-    })
 }
 
 fn long_file(path: &str, text: &str) -> Option<String> {
@@ -56,16 +44,6 @@ mod tests {
     fn a_long_file_is_found() {
         assert_eq!(said(&"// a\n".repeat(400)), [""; 0]);
         assert_eq!(said(&"// a\n".repeat(401)).len(), 1);
-    }
-
-    #[test]
-    fn a_crowded_platform_is_found() {
-        let house = |modules: usize| {
-            let named = |house: House, at: usize| house.with(&format!("src/platform/m{at}.rs"), "");
-            (0..modules).fold(House::default().with("src/platform/m0/part.rs", ""), named)
-        };
-        assert_eq!(complaints(&house(30)), [""; 0]);
-        assert!(complaints(&house(31))[0].starts_with("src/platform: 31 modules"));
     }
 
     #[test]

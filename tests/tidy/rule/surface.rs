@@ -3,7 +3,7 @@
 //! A line is a public item, method or field with its signature. What is hidden from the documentation is left out.
 
 use crate::house::House;
-use crate::syntax::{Crate, Path, bare, leaves};
+use crate::syntax::{Crate, Path, bare, crate_root, leaves};
 use quote::ToTokens;
 use std::collections::BTreeSet;
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, Visibility};
@@ -36,7 +36,7 @@ pub fn lines(house: &House) -> BTreeSet<String> {
 /// The public items of the module at `here`, which users know as `name`.
 fn module(syntax: &Crate, here: &Path, name: &Path, found: &mut BTreeSet<String>) {
     let Some(module_here) = syntax.0.get(here) else { return };
-    for item in &module_here.syntax {
+    for item in module_here {
         match item {
             Item::Mod(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
                 let ident = item.ident.to_string();
@@ -57,7 +57,8 @@ fn module(syntax: &Crate, here: &Path, name: &Path, found: &mut BTreeSet<String>
 fn exported(syntax: &Crate, here: &Path, path: &[String], name: &Path, found: &mut BTreeSet<String>) {
     let Some((last, above)) = path.split_last() else { return };
     let at = above.iter().fold(here.clone(), |at, part| match part.as_str() {
-        "crate" => Path::new(),
+        "crate" => crate_root(&at),
+        part if at.is_empty() && part.starts_with("syscost_") => vec![part.to_owned()],
         "self" => at,
         "super" => at[..at.len().saturating_sub(1)].to_vec(),
         part => below(&at, part),
@@ -74,7 +75,7 @@ fn exported(syntax: &Crate, here: &Path, path: &[String], name: &Path, found: &m
         return;
     };
     let parent = name[..name.len() - 1].to_vec();
-    for item in &source.syntax {
+    for item in source {
         match item {
             Item::Use(item) => {
                 let mut uses = Vec::new();
@@ -127,7 +128,7 @@ fn one(syntax: &Crate, here: &Path, item: &Item, above: &Path, found: &mut BTree
     }
     // A type's methods may stand in other files of its module's folder.
     let near =
-        syntax.0.iter().filter(|(path, _)| path.starts_with(here)).flat_map(|(_, module)| &module.syntax);
+        syntax.0.iter().filter(|(path, _)| path.starts_with(here)).flat_map(|(_, module)| module);
     found.extend(
         near.flat_map(|other| methods(other, &ident)).map(|signature| format!("fn {name} :: {signature}")),
     );

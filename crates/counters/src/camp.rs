@@ -1,0 +1,255 @@
+//! The functions of CAMP's Figure 3 (Gabel and Haungs, LISA 2007). They are stateless: each call opens, reads and
+//! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
+//! faster.
+//!
+//! A function that returns a share sleeps for the interval that it is given; CAMP's default was [`INTERVAL`]. Each
+//! function names its original as a documentation alias.
+
+use super::cpu_usage;
+use super::process_handle::{self, Process};
+use super::{Fault, Method, Percent, Reading, disk, enumeration, kernel_file, network, physical_memory};
+use std::time::Duration;
+use syscost_platform::process::page_size;
+
+/// The default interval of CAMP's rates.
+pub const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The share of `interval` for which all CPUs, or the one with this number, were busy, percent.
+///
+/// # Errors
+/// [`Fault::TooShort`] for an interval of at most one tick (10 ms); [`Fault::Gone`] for a CPU that is not online.
+#[doc(alias = "GetPercentProcessorTime")]
+pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<Percent, Fault> {
+    match cpu {
+        None => {
+            let uptime = kernel_file::open(format_args!("/proc/uptime"))?;
+            let before = cpu_usage::idle(&uptime)?;
+            std::thread::sleep(interval);
+            Percent::not_idle(&before, &cpu_usage::idle(&uptime)?, cpu_usage::online()?)
+        }
+        Some(cpu) => cpu_usage::percent(cpu, interval),
+    }
+}
+
+/// Free physical memory, bytes. [`physical_memory::free`] tells what it leaves out.
+///
+/// # Errors
+/// As of [`physical_memory::free`].
+#[doc(alias = "GetFreePhysicalMemory")]
+pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
+    physical_memory::free()
+}
+
+/// Bytes sent by an interface since it was created.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetBytesSent")]
+pub fn net_bytes_sent(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::BytesSent)
+}
+
+/// Packets sent by an interface.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetPacketsSent")]
+pub fn net_packets_sent(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::PacketsSent)
+}
+
+/// Bytes received by an interface.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetBytesRecvd")]
+pub fn net_bytes_received(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::BytesReceived)
+}
+
+/// Packets received by an interface.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNetPacketsRecvd")]
+pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
+    network::once(interface, network::Counter::PacketsReceived)
+}
+
+/// Reads that a disk has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumReads_Disk")]
+pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
+    Ok(disk::once(disk)?.part(|traffic| traffic.reads))
+}
+
+/// Writes that a disk has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumWrites_Disk")]
+pub fn num_writes_disk(disk: &str) -> Result<Reading<u64>, Fault> {
+    Ok(disk::once(disk)?.part(|traffic| traffic.writes))
+}
+
+/// Reads that a partition has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumReads_Partition")]
+pub fn num_reads_partition(partition: &str) -> Result<Reading<u64>, Fault> {
+    num_reads_disk(partition)
+}
+
+/// Writes that a partition has completed.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetNumWrites_Partition")]
+pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
+    num_writes_disk(partition)
+}
+
+/// Page faults of a process, minor and major.
+///
+/// # Errors
+/// [`Fault::Gone`] where there is no such process, [`Fault::Denied`] where `/proc` hides it.
+#[doc(alias = "GetNumPageFaults")]
+pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
+    Ok(Reading::now(process_handle::once(pid, "stat", process_handle::page_faults)?, 1, Method::ProcessStat))
+}
+
+/// CPU time of a process as a share of `interval`, percent: 200 % if two of its threads ran all the time.
+///
+/// # Errors
+/// [`Fault::Gone`] where there is no such process.
+#[doc(alias = "GetCPUTime_Total")]
+pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
+    let before = process_handle::cpu_time(pid)?;
+    std::thread::sleep(interval);
+    Percent::busy(&before, &process_handle::cpu_time(pid)?)
+}
+
+/// CPU time in user space as a share of `interval`, percent.
+///
+/// # Errors
+/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
+#[doc(alias = "GetCPUTime_User")]
+pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
+    part(pid, interval, Process::user_time)
+}
+
+/// CPU time in the kernel as a share of `interval`, percent.
+///
+/// # Errors
+/// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
+#[doc(alias = "GetCPUTime_Kernel")]
+pub fn cpu_time_kernel(pid: i32, interval: Duration) -> Result<Percent, Fault> {
+    part(pid, interval, Process::kernel_time)
+}
+
+type Part = fn(&Process) -> Result<Reading<Duration>, Fault>;
+
+fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
+    let process = Process::open(pid)?;
+    let before = part(&process)?;
+    std::thread::sleep(interval);
+    Percent::busy(&before, &part(&process)?)
+}
+
+/// Resident set of a process, KiB. CAMP used the Windows term, working set.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetWorkingSetKb")]
+pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
+    statm(pid, process_handle::RESIDENT)
+}
+
+/// Address space of a process, KiB.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetVMSizeKb")]
+pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
+    statm(pid, process_handle::VIRTUAL)
+}
+
+/// Threads of a process.
+///
+/// # Errors
+/// [`Fault::Gone`].
+#[doc(alias = "GetThreadCount")]
+pub fn thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
+    process_handle::threads_of(pid)
+}
+
+/// Names of the partitions.
+///
+/// # Errors
+/// As of [`enumeration::partitions`].
+#[doc(alias = "EnumDiskPartitions")]
+pub fn enum_disk_partitions() -> Result<Vec<String>, Fault> {
+    enumeration::partitions()
+}
+
+/// Names of the disks.
+///
+/// # Errors
+/// As of [`enumeration::disks`].
+#[doc(alias = "EnumPhysicalDisks")]
+pub fn enum_physical_disks() -> Result<Vec<String>, Fault> {
+    enumeration::disks()
+}
+
+/// Names of the network interfaces.
+///
+/// # Errors
+/// As of [`enumeration::interfaces`].
+#[doc(alias = "EnumNetworkInterfaces")]
+pub fn enum_network_interfaces() -> Result<Vec<String>, Fault> {
+    enumeration::interfaces()
+}
+
+/// CPUs of the system that are online.
+///
+/// # Errors
+/// [`Fault::Gone`] or [`Fault::Denied`] where `/sys` is not mounted.
+#[doc(alias = "GetCPUCount")]
+pub fn cpu_count() -> Result<usize, Fault> {
+    cpu_usage::online()
+}
+
+/// CPUs that this process may run on, which CAMP did not distinguish from those of the system.
+///
+/// # Errors
+/// As of [`enumeration::cpus`].
+pub fn cpu_count_allowed() -> Result<usize, Fault> {
+    enumeration::cpus()
+}
+
+/// A handle of the process that has this number now; it does not pass to a later process with the same number.
+///
+/// # Errors
+/// As of [`Process::open`].
+#[doc(alias = "GetProcessIdentifier")]
+pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
+    Process::open(pid)
+}
+
+/// Handles of the processes that run an executable of this name.
+///
+/// # Errors
+/// As of [`enumeration::processes`].
+#[doc(alias = "GetProcessIdentifiers")]
+pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
+    enumeration::processes(name)
+}
+
+fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
+    let kb = page_size() >> 10;
+    let pages = process_handle::once(pid, "statm", |text| super::text::nth(text, word))?;
+    Ok(Reading::now(pages * kb, kb, Method::ProcessStatm))
+}

@@ -1,0 +1,149 @@
+//! The directories of a group in the hierarchies that are mounted, and its limits.
+
+use crate::Fault;
+use crate::text::number;
+use std::fs;
+use std::path::Path;
+use syscost_platform::control_group::{self, Controller, Group, Hierarchy, cfs_quota};
+use syscost_platform::kernel_files::KernelFiles;
+
+/// The directories of one group, by the controllers that are read.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    pub(super) unified: Option<String>,
+    pub(super) cpuacct: Option<String>,
+    pub(super) cpu: Option<String>,
+    pub(super) memory: Option<String>,
+}
+
+impl Place {
+    /// The group of this name, in all hierarchies that have it.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] where no hierarchy has it; [`Fault::Unsupported`] where none is mounted.
+    pub(super) fn named(name: &str) -> Result<Self, Fault> {
+        let is_path = name.starts_with('/') && name.split('/').all(|part| part != ".." && part != ".");
+        if !is_path || name.contains('\0') {
+            return Err(Fault::Gone(format!("control group {name:?}")));
+        }
+        let mounted = hierarchies()?;
+        let place = Self::by(|meant| {
+            let hierarchy = mounted.iter().find(|hierarchy| hierarchy.is(meant))?;
+            // A container's own group is `/` to it, whichever group that is outside.
+            let directory = if name == "/" { hierarchy.point.clone() } else { hierarchy.directory(name)? };
+            Path::new(&directory).is_dir().then_some(directory)
+        });
+        if place.is_there() { Ok(place) } else { Err(Fault::Gone(format!("control group {name}"))) }
+    }
+
+    /// The group of a process.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
+    pub(super) fn of(pid: i32) -> Result<Self, Fault> {
+        let path = format!("/proc/{pid}/cgroup");
+        let membership =
+            fs::read_to_string(&path).map_err(|e| Fault::of(crate::process_handle::named(pid), &e))?;
+        let (files, mounted) = (KernelFiles::live(), hierarchies()?);
+        Ok(Self::by(|meant| Some(Group::find(&files, &mounted, &membership, meant)?.directory())))
+    }
+
+    fn by(directory: impl Fn(Controller<'_>) -> Option<String>) -> Self {
+        Self {
+            unified: directory(None),
+            cpuacct: directory(Some("cpuacct")),
+            cpu: directory(Some("cpu")),
+            memory: directory(Some("memory")),
+        }
+    }
+
+    /// Whether any of its directories is there.
+    pub(super) fn is_there(&self) -> bool {
+        let all = [&self.unified, &self.cpuacct, &self.cpu, &self.memory];
+        all.into_iter().flatten().any(|directory| Path::new(directory).is_dir())
+    }
+
+    pub(super) fn memory_limit(&self) -> Result<Option<u64>, Fault> {
+        if let Some(directory) = &self.memory {
+            let bytes = value(directory, "memory.limit_in_bytes")?;
+            // No limit is written as the largest number of whole pages.
+            return Ok(Some(bytes).filter(|bytes| *bytes < i64::MAX as u64 - (1 << 20)));
+        }
+        let text = self.unified("memory.max")?;
+        match text.trim_end() {
+            "max" => Ok(None),
+            bytes => {
+                Ok(Some(bytes.parse().map_err(|_| Fault::parse("memory.max", "bytes", bytes.as_bytes()))?))
+            }
+        }
+    }
+
+    pub(super) fn cpu_limit(&self) -> Result<Option<f64>, Fault> {
+        let (quota, period) = match &self.cpu {
+            Some(directory) => (line(directory, "cpu.cfs_quota_us")?, line(directory, "cpu.cfs_period_us")?),
+            None => {
+                let text = self.unified("cpu.max")?;
+                let parts = text.split_once(' ').map(|(quota, period)| (quota.to_owned(), period.to_owned()));
+                parts.ok_or_else(|| Fault::parse("cpu.max", "a quota and a period", text.as_bytes()))?
+            }
+        };
+        if matches!(quota.as_str(), "max" | "-1") {
+            return Ok(None);
+        }
+        let limit = cfs_quota(&quota, &period).map(Some);
+        let text = format!("{quota} {period}");
+        limit.ok_or_else(|| Fault::parse("a quota", "microseconds in a period", text.as_bytes()))
+    }
+
+    fn unified(&self, name: &str) -> Result<String, Fault> {
+        let directory = self.unified.as_ref().ok_or_else(|| Fault::Unsupported(name.into()))?;
+        line(directory, name)
+    }
+}
+
+/// The number in a file of a group.
+pub(super) fn value(directory: &str, name: &str) -> Result<u64, Fault> {
+    let text = line(directory, name)?;
+    let value = number(text.as_bytes()).map(|(value, _)| value);
+    value.ok_or_else(|| Fault::parse(format!("{directory}/{name}"), "a number", text.as_bytes()))
+}
+
+fn line(directory: &str, name: &str) -> Result<String, Fault> {
+    let path = format!("{directory}/{name}");
+    let text = fs::read_to_string(&path).map_err(|e| Fault::of(path, &e))?;
+    Ok(text.trim_end().to_owned())
+}
+
+fn hierarchies() -> Result<Vec<Hierarchy>, Fault> {
+    let mounted = control_group::hierarchies(&KernelFiles::live());
+    match mounted.is_empty() {
+        true => Err(Fault::Unsupported("control groups, of which no hierarchy is mounted,".into())),
+        false => Ok(mounted),
+    }
+}
+
+/// Names of all groups below all mount points, each once.
+///
+/// # Errors
+/// [`Fault::Unsupported`] where no hierarchy is mounted.
+pub(crate) fn names() -> Result<Vec<String>, Fault> {
+    let mut names = vec!["/".to_owned()];
+    for mounted in hierarchies()? {
+        let prefix = if mounted.root == "/" { "" } else { mounted.root.as_str() };
+        collect(Path::new(&mounted.point), prefix, &mut names);
+    }
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+fn collect(directory: &Path, name: &str, names: &mut Vec<String>) {
+    // A group that was removed meanwhile has nothing below it.
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let Ok(part) = entry.file_name().into_string() else { continue };
+        let name = format!("{name}/{part}");
+        collect(&entry.path(), &name, names);
+        names.push(name);
+    }
+}

@@ -1,0 +1,322 @@
+//! How the CPUs spent their time.
+
+use super::kernel_file;
+use super::text::{hundredths, next_line, number};
+use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
+use std::fs::File;
+use std::time::Duration;
+use syscost_platform::process::cpus_configured;
+
+const UPTIME: &str = "/proc/uptime";
+const STAT: &str = "/proc/stat";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+/// Space for the line of all CPUs, and for the line of one: ten numbers of 64 bits.
+const HEAD: usize = 1024;
+const LINE: usize = 224;
+
+/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. The kernel charges a whole tick to what it
+/// finds at that moment: work that begins after every tick and ends before the next is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// In user space at ordinary priority.
+    pub user: u64,
+    /// In user space at lowered priority.
+    pub nice: u64,
+    /// In the kernel.
+    pub system: u64,
+    /// Idle.
+    pub idle: u64,
+    /// Idle while a task waited for a device. This counter may decrease.
+    pub waiting: u64,
+    /// In hard interrupts.
+    pub interrupts: u64,
+    /// In soft interrupts.
+    pub soft_interrupts: u64,
+    /// Taken by the hypervisor for other guests.
+    pub stolen: u64,
+    /// The number of CPUs over which this is the sum.
+    pub cpus: u64,
+}
+
+/// How the time between two readings was divided, percent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// In user space.
+    pub user: Percent,
+    /// In the kernel on behalf of a task.
+    pub system: Percent,
+    /// In hard interrupts: 0 in a kernel without `CONFIG_IRQ_TIME_ACCOUNTING` whose tick meets none.
+    pub interrupts: Percent,
+    /// In soft interrupts.
+    pub soft_interrupts: Percent,
+    /// Taken by the hypervisor for other guests.
+    pub stolen: Percent,
+    /// Idle, or waiting for a device.
+    pub idle: Percent,
+}
+
+/// Counters of the CPUs. Holds two descriptors.
+#[derive(Debug)]
+pub struct Processors {
+    uptime: File,
+    stat: File,
+    buffer: Vec<u8>,
+}
+
+impl Processors {
+    /// Opens the files.
+    ///
+    /// # Errors
+    /// [`Fault::Denied`] where `/proc` is not mounted or hidden.
+    pub fn open() -> Result<Self, Fault> {
+        Ok(Self {
+            uptime: kernel_file::open(format_args!("{UPTIME}"))?,
+            stat: kernel_file::open(format_args!("{STAT}"))?,
+            // For the lines of CPUs alone, including those that are offline now.
+            buffer: vec![0; HEAD + LINE * cpus_configured()],
+        })
+    }
+
+    /// Idle time, summed over all CPUs.
+    ///
+    /// # Errors
+    /// [`Fault::Parse`] for an unknown format of `/proc/uptime`.
+    #[inline]
+    pub fn idle(&self) -> Result<Reading<Duration>, Fault> {
+        idle(&self.uptime)
+    }
+
+    /// Idle time without a time stamp: for a block of several counters.
+    #[inline]
+    pub(super) fn idle_time(&self) -> Result<Duration, Fault> {
+        idle_time(&self.uptime)
+    }
+
+    /// The time of all CPUs, or of the one with this number.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] for a CPU that is not online.
+    pub fn spent(&mut self, cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
+        spent(&self.stat, &mut self.buffer, cpu)
+    }
+
+    /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough
+    /// capacity is not reallocated.
+    ///
+    /// # Errors
+    /// [`Fault::Parse`] for an unknown format of `/proc/stat`.
+    pub fn each(&mut self, list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
+        each(&self.stat, &mut self.buffer, list)
+    }
+}
+
+#[inline]
+pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
+    Ok(Reading::now(idle_time(uptime)?, TICK, Method::Uptime))
+}
+
+/// Idle time by the second number of `/proc/uptime`.
+#[inline]
+fn idle_time(uptime: &File) -> Result<Duration, Fault> {
+    let mut buffer = [0; 64];
+    let text = kernel_file::read(uptime, &mut buffer, || UPTIME.into())?;
+    let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
+    let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
+    Ok(of_ticks(idle))
+}
+
+/// CPUs that are online, from a list in the kernel's notation: `0-3,6`.
+pub(super) fn online() -> Result<usize, Fault> {
+    let mut buffer = [0; kernel_file::SHORT];
+    let text =
+        kernel_file::read(&kernel_file::open(format_args!("{ONLINE}"))?, &mut buffer, || ONLINE.into())?;
+    count(text).ok_or_else(|| Fault::parse(ONLINE, "ranges of CPUs", text))
+}
+
+fn count(ranges: &[u8]) -> Option<usize> {
+    let each = ranges.trim_ascii().split(|byte| *byte == b',').map(|range| {
+        let (first, rest) = number(range)?;
+        let last = rest.strip_prefix(b"-").map_or(Some(first), |rest| Some(number(rest)?.0))?;
+        Some(last.checked_sub(first)? as usize + 1)
+    });
+    each.sum()
+}
+
+/// The share of `interval` for which a CPU was busy, without a handle.
+pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
+    /// CPUs whose lines fit into a buffer on the stack.
+    const FEW: usize = 30;
+    let file = kernel_file::open(format_args!("{STAT}"))?;
+    let (mut few, mut many) = ([0; HEAD + FEW * LINE], Vec::new());
+    let buffer = if cpu < FEW {
+        &mut few[..]
+    } else {
+        // No kernel supports more CPUs than this.
+        many.resize(HEAD + (cpu.min(1 << 16) + 1) * LINE, 0);
+        &mut many
+    };
+    let before = spent(&file, buffer, Some(cpu))?;
+    std::thread::sleep(interval);
+    busy(&before, &spent(&file, buffer, Some(cpu))?)
+}
+
+pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
+    let text = kernel_file::read(file, buffer, || STAT.into())?;
+    let mut lines = lines(text);
+    let line = match cpu {
+        None => text.strip_prefix(b"cpu ").map(|line| (line, lines.count() as u64)),
+        Some(cpu) => lines.find(|(its, _)| *its == cpu).map(|(_, line)| (line, 1)),
+    };
+    let Some((line, cpus)) = line else {
+        return Err(Fault::Gone(cpu.map_or("cpu".into(), |cpu| format!("CPU {cpu} of {STAT}"))));
+    };
+    Ok(Reading::now(parsed(line, cpus)?, step(cpus), Method::Stat))
+}
+
+fn each(file: &File, buffer: &mut [u8], list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
+    list.clear();
+    for (cpu, line) in lines(kernel_file::read(file, buffer, || STAT.into())?) {
+        list.push((cpu, Reading::now(parsed(line, 1)?, step(1), Method::Stat)));
+    }
+    Ok(())
+}
+
+/// The resolution: one tick for every part.
+fn step(cpus: u64) -> Spent {
+    Spent {
+        user: 1,
+        nice: 1,
+        system: 1,
+        idle: 1,
+        waiting: 1,
+        interrupts: 1,
+        soft_interrupts: 1,
+        stolen: 1,
+        cpus,
+    }
+}
+
+/// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill
+/// pages, is never searched for its end.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut text = text;
+    std::iter::from_fn(move || {
+        text = next_line(text)?;
+        let (cpu, rest) = number(text.strip_prefix(b"cpu")?)?;
+        Some((cpu as usize, rest))
+    })
+}
+
+fn parsed(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
+    let spent = parse(line).ok_or_else(|| Fault::parse(STAT, "eight numbers a CPU", line))?;
+    Ok(Spent { cpus, ..spent })
+}
+
+/// Parses the columns of a CPU. Old kernels have fewer; a missing one is zero.
+pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
+    let mut columns = [0; 8];
+    for (at, column) in columns.iter_mut().enumerate() {
+        match number(rest) {
+            Some((value, after)) => (*column, rest) = (value, after),
+            None if at >= 4 => break,
+            None => return None,
+        }
+    }
+    let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen] = columns;
+    Some(Spent { user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, cpus: 1 })
+}
+
+/// The share of the time between two readings for which the CPUs were not idle. Waiting for a device counts as idle.
+///
+/// # Errors
+/// [`Fault::TooShort`] for readings within one tick.
+pub fn busy(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Percent, Fault> {
+    let [before, after] = [before, after].map(|reading| ticks(reading, idle_ticks));
+    Percent::not_idle(&before, &after, 1)
+}
+
+/// How the time between two readings was divided.
+///
+/// # Errors
+/// [`Fault::TooShort`] for readings within one tick.
+pub fn shares(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Shares, Fault> {
+    let share = |of: fn(&Spent) -> u64| Percent::busy(&ticks(before, of), &ticks(after, of));
+    Ok(Shares {
+        user: share(|spent| spent.user + spent.nice)?,
+        system: share(|spent| spent.system)?,
+        interrupts: share(|spent| spent.interrupts)?,
+        soft_interrupts: share(|spent| spent.soft_interrupts)?,
+        stolen: share(|spent| spent.stolen)?,
+        idle: share(idle_ticks)?,
+    })
+}
+
+fn idle_ticks(spent: &Spent) -> u64 {
+    spent.idle + spent.waiting
+}
+
+/// One part as a time, averaged over the CPUs.
+fn ticks(reading: &Reading<Spent>, of: fn(&Spent) -> u64) -> Reading<Duration> {
+    let each = |spent: &Spent| TICK.mul_f64(of(spent) as f64 / spent.cpus.max(1) as f64);
+    Reading { resolution: TICK, ..reading.part(each) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"cpu  9 8 7 6 5 4 3 2 1 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu10 11 0 0 1\nintr 5\n";
+
+    #[test]
+    fn a_line_is_that_of_the_cpu_and_no_other() {
+        let found: Vec<_> = lines(TEXT).map(|(cpu, line)| (cpu, parse(line).expect("columns"))).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!((found[0].0, found[0].1.stolen), (0, 8));
+        assert_eq!((found[1].0, found[1].1.user), (10, 11));
+    }
+
+    #[test]
+    fn ranges_are_counted() {
+        assert_eq!(
+            (count(b"0-3,6\n"), count(b"0\n"), count(b"x"), count(b"")),
+            (Some(5), Some(1), None, None)
+        );
+        assert_eq!(online().expect("/sys"), syscost_platform::process::cpus_online());
+    }
+
+    #[test]
+    fn columns_that_an_old_kernel_lacks_are_zero_and_four_it_has() {
+        assert_eq!(parse(b"1 2 3 4\n").expect("columns").waiting, 0);
+        assert!(parse(b"1 2 3\n").is_none());
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_gone() {
+        let mut processors = Processors::open().expect("/proc");
+        assert!(matches!(processors.spent(Some(1 << 20)), Err(Fault::Gone(_))));
+        let all = processors.spent(None).expect("read").value;
+        assert!(all.idle > 0 && all.user > 0, "{all:?}");
+        assert!(processors.idle().expect("read").value > Duration::ZERO);
+        let mut each = Vec::new();
+        processors.each(&mut each).expect("read");
+        assert_eq!(each.len() as u64, all.cpus);
+        assert!(each.iter().all(|(cpu, _)| processors.spent(Some(*cpu)).is_ok()), "{each:?}");
+    }
+
+    #[test]
+    fn half_of_two_cpus_is_one_of_them() {
+        let start = std::time::Instant::now();
+        let at = |ms, user, idle, stolen| Reading {
+            value: Spent { user, idle, stolen, cpus: 2, ..Spent::default() },
+            at: start + Duration::from_millis(ms),
+            resolution: step(2),
+            method: Method::Stat,
+        };
+        let (before, after) = (at(0, 0, 0, 0), at(1000, 90, 100, 10));
+        assert!((busy(&before, &after).expect("a share").value - 50.0).abs() < 1e-6);
+        let shares = shares(&before, &after).expect("shares");
+        let values = (shares.user.value, shares.idle.value, shares.stolen.value, shares.interrupts.value);
+        assert_eq!(values, (45.0, 50.0, 5.0, 0.0));
+        assert!(matches!(busy(&before, &before), Err(Fault::TooShort { .. })));
+    }
+}

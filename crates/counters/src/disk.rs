@@ -1,0 +1,171 @@
+//! Counters of disks and partitions (Documentation/block/stat.rst).
+
+use super::kernel_file;
+use super::text;
+use super::{Fault, Method, Reading};
+use std::fs::File;
+
+/// Bytes of a sector in the kernel's counters, for every device (Documentation/block/stat.rst).
+const SECTOR: u64 = 512;
+/// Space for seventeen numbers of 64 bits.
+const ROOM: usize = 17 * 21 + 1;
+
+/// Counters of one disk or partition. Holds one descriptor.
+#[derive(Debug)]
+pub struct Disk {
+    name: String,
+    file: File,
+}
+
+/// The counters of a disk, all from one read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Completed reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Requests in flight at this moment.
+    pub in_flight: u64,
+}
+
+impl Disk {
+    /// The disk or partition that has this name now: `vda`, `nvme0n1p2`.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] where there is none.
+    pub fn open(name: &str) -> Result<Self, Fault> {
+        Ok(Self { name: name.into(), file: open(name)? })
+    }
+
+    /// The name by which it was opened.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All of its counters.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] once the disk was removed, [`Fault::Parse`].
+    #[inline]
+    pub fn traffic(&self) -> Result<Reading<Traffic>, Fault> {
+        read(&self.file, &self.name)
+    }
+
+    /// Completed reads.
+    ///
+    /// # Errors
+    /// As of [`traffic`](Self::traffic).
+    #[inline]
+    pub fn reads(&self) -> Result<Reading<u64>, Fault> {
+        self.one(READS)
+    }
+
+    /// Completed writes.
+    ///
+    /// # Errors
+    /// As of [`traffic`](Self::traffic).
+    #[inline]
+    pub fn writes(&self) -> Result<Reading<u64>, Fault> {
+        self.one(WRITES)
+    }
+
+    /// Completed reads and writes, without a time stamp: for a block of several counters.
+    #[inline]
+    pub(super) fn operations(&self) -> Result<u64, Fault> {
+        let both = |text: &[u8]| {
+            let (reads, rest) = text::number(text)?;
+            Some(reads + text::nth(rest, WRITES - READS - 1)?)
+        };
+        look(&self.file, &self.name, both)
+    }
+
+    /// One number of the line. Parsing only that halves the cost.
+    #[inline]
+    fn one(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        let value = look(&self.file, &self.name, |text| text::nth(text, word))?;
+        Ok(Reading::now(value, 1, Method::BlockStat))
+    }
+}
+
+/// Positions in the line.
+const READS: usize = 0;
+const WRITES: usize = 4;
+
+/// All counters, without a handle.
+pub(super) fn once(name: &str) -> Result<Reading<Traffic>, Fault> {
+    read(&open(name)?, name)
+}
+
+fn open(name: &str) -> Result<File, Fault> {
+    let checked = kernel_file::checked_name("disk", name)?;
+    kernel_file::open(format_args!("/sys/class/block/{checked}/stat")).map_err(|fault| match fault {
+        Fault::Gone(_) => Fault::Gone(format!("disk {name}")),
+        other => other,
+    })
+}
+
+fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
+    let traffic = look(file, name, parse)?;
+    let step = Traffic { reads: 1, bytes_read: SECTOR, writes: 1, bytes_written: SECTOR, in_flight: 1 };
+    Ok(Reading::now(traffic, step, Method::BlockStat))
+}
+
+#[inline]
+fn look<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    let mut buffer = [0; ROOM];
+    let text = kernel_file::read(file, &mut buffer, || format!("disk {name}"))?;
+    parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))
+}
+
+fn parse(text: &[u8]) -> Option<Traffic> {
+    let mut numbers = [0; 9];
+    let mut rest = text;
+    for number in &mut numbers {
+        (*number, rest) = text::number(rest)?;
+    }
+    let [reads, _, read, _, writes, _, written, _, in_flight] = numbers;
+    // Years of writing stay far below 2^64 bytes.
+    let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
+    Some(Traffic { reads, bytes_read: bytes(read), writes, bytes_written: bytes(written), in_flight })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_where_the_kernel_says() {
+        let text = b"    1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0\n";
+        let expected =
+            Traffic { reads: 1, bytes_read: 3 * 512, writes: 5, bytes_written: 7 * 512, in_flight: 9 };
+        assert_eq!(parse(text), Some(expected));
+        assert_eq!((text::nth(text, READS), text::nth(text, WRITES)), (Some(1), Some(5)));
+        assert_eq!(parse(b"1 2 3"), None);
+    }
+
+    #[test]
+    fn one_number_is_that_of_all() {
+        let Ok(disks) = crate::enumeration::disks() else { return };
+        for disk in disks {
+            // Other processes use it meanwhile.
+            let disk = Disk::open(&disk).expect("it is on the list");
+            let before = disk.traffic().expect("read").value;
+            let (reads, writes) = (disk.reads().expect("read").value, disk.writes().expect("read").value);
+            let (operations, after) = (disk.operations().expect("read"), disk.traffic().expect("read").value);
+            assert!((before.reads..=after.reads).contains(&reads), "{before:?} {reads} {after:?}");
+            assert!((before.writes..=after.writes).contains(&writes), "{before:?} {writes} {after:?}");
+            let sum = |traffic: Traffic| traffic.reads + traffic.writes;
+            assert!((sum(before)..=sum(after)).contains(&operations), "{before:?} {operations} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_disk_that_there_is_not_is_gone() {
+        assert!(matches!(Disk::open("no-such-0"), Err(Fault::Gone(_))));
+        assert!(matches!(once("../net/lo"), Err(Fault::Gone(_))));
+    }
+}

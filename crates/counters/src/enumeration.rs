@@ -1,0 +1,184 @@
+//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Every name returned here can be
+//! opened as a handle, unless its object is removed in between.
+
+use super::Fault;
+use super::process_handle::{Process, Stat};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Names of disks with a device behind them: loop devices, compressed memory and the like are left out.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/sys` is not mounted.
+pub fn disks() -> Result<Vec<String>, Fault> {
+    Ok(names("/sys/block")?
+        .into_iter()
+        .filter(|name| Path::new("/sys/block").join(name).join("device").exists())
+        .collect())
+}
+
+/// Names of partitions, including those of loop devices.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/sys` is not mounted.
+pub fn partitions() -> Result<Vec<String>, Fault> {
+    let class = Path::new("/sys/class/block");
+    Ok(names("/sys/class/block")?
+        .into_iter()
+        .filter(|name| class.join(name).join("partition").exists())
+        .collect())
+}
+
+/// Names of the network interfaces of this network namespace.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/sys` is not mounted.
+pub fn interfaces() -> Result<Vec<String>, Fault> {
+    // The directory also has a file, `bonding_masters`.
+    let class = Path::new("/sys/class/net");
+    Ok(names("/sys/class/net")?
+        .into_iter()
+        .filter(|name| class.join(name).join("statistics").exists())
+        .collect())
+}
+
+/// The number of CPUs that this process may run on.
+///
+/// # Errors
+/// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
+pub fn cpus() -> Result<usize, Fault> {
+    syscost_platform::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
+}
+
+/// Numbers of the CPUs that are online, which may have gaps.
+///
+/// # Errors
+/// As of [`Processors::each`](super::Processors::each).
+pub fn processors() -> Result<Vec<usize>, Fault> {
+    let mut each = Vec::new();
+    super::Processors::open()?.each(&mut each)?;
+    Ok(each.into_iter().map(|(cpu, _)| cpu).collect())
+}
+
+/// Names of the control groups of all mounted hierarchies.
+///
+/// # Errors
+/// [`Fault::Unsupported`] where none is mounted.
+pub fn control_groups() -> Result<Vec<String>, Fault> {
+    super::cgroup::names()
+}
+
+/// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete.
+/// Tested on the first process of the namespace, which always exists.
+pub fn hides_processes() -> bool {
+    matches!(Process::open(1), Err(Fault::Denied { .. }))
+}
+
+/// Numbers of all visible processes, ascending. [`hides_processes`] tells whether there may be others.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/proc` is not mounted.
+pub fn pids() -> Result<Vec<i32>, Fault> {
+    let mut pids: Vec<i32> = names("/proc")?.iter().filter_map(|name| name.parse().ok()).collect();
+    pids.sort_unstable();
+    Ok(pids)
+}
+
+/// Handles of the processes whose executable has this file name. Where the executable of a process may not be read, the
+/// process's own name is compared, which has at most 15 characters.
+///
+/// # Errors
+/// [`Fault::Denied`] where `/proc` is not mounted.
+pub fn processes(name: &str) -> Result<Vec<Process>, Fault> {
+    let runs_it = |pid: &i32| executable(*pid).is_some_and(|its| its == name.as_bytes());
+    // A process that has ended since it was listed is left out.
+    Ok(pids()?.into_iter().filter(runs_it).filter_map(|pid| Process::open(pid).ok()).collect())
+}
+
+/// A process and its descendants with their [`Stat`], parents first.
+///
+/// # Errors
+/// [`Fault::Gone`] where the root process has ended.
+pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
+    let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
+    let first = all.iter().find(|(pid, _)| *pid == root).copied();
+    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::named(root)))?];
+    let mut at = 0;
+    while let Some((parent, parent_stat)) = tree.get(at).copied() {
+        // The list is not of one moment: a number that was reused could make a cycle. No child is older than its
+        // parent.
+        let new = |(pid, stat): &&(i32, Stat)| {
+            stat.started >= parent_stat.started && tree.iter().all(|(known, _)| known != pid)
+        };
+        let children: Vec<_> =
+            all.iter().filter(|(_, stat)| stat.parent == parent as u64).filter(new).copied().collect();
+        tree.extend(children);
+        at += 1;
+    }
+    Ok(tree)
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    super::process_handle::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn executable(pid: i32) -> Option<Vec<u8>> {
+    if let Ok(path) = fs::read_link(format!("/proc/{pid}/exe")) {
+        let name = path.file_name()?.as_bytes();
+        // The kernel appends this once the file was removed or replaced.
+        return Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec());
+    }
+    let mut name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    name.pop(); // the line's end
+    Some(name)
+}
+
+fn names(directory: &str) -> Result<Vec<String>, Fault> {
+    let denied = |e: std::io::Error| Fault::Denied { what: directory.into(), cause: e.to_string() };
+    let entries = fs::read_dir(directory).map_err(denied)?;
+    let mut names: Vec<_> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Disk, Interface, Processors};
+    use std::process::Command;
+
+    #[test]
+    fn every_name_is_one_that_the_counters_take() {
+        for name in disks().expect("/sys").into_iter().chain(partitions().expect("/sys")) {
+            Disk::open(&name).and_then(|disk| disk.traffic()).expect(&name);
+        }
+        let interfaces = interfaces().expect("/sys");
+        assert!(interfaces.iter().any(|name| name == "lo"));
+        for name in interfaces {
+            Interface::open(&name).and_then(|interface| interface.bytes_sent()).expect(&name);
+        }
+        assert!(cpus().expect("a set") >= 1);
+        for cpu in processors().expect("/proc") {
+            Processors::open().and_then(|mut processors| processors.spent(Some(cpu))).expect("online");
+        }
+    }
+
+    #[test]
+    fn a_process_is_found_by_its_executable_and_in_its_tree() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
+        let pid = child.id() as i32;
+        // The executable may have another name than the command (busybox).
+        let name = executable(pid).expect("it runs");
+        let name = String::from_utf8(name).expect("a name");
+        let found = processes(&name).expect("/proc");
+        assert!(found.iter().any(|process| process.pid() == pid));
+        let tree = tree(std::process::id() as i32).expect("ourselves");
+        assert_eq!(tree[0].0, std::process::id() as i32);
+        assert!(tree.iter().any(|(its, stat)| *its == pid && stat.parent == u64::from(std::process::id())));
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(matches!(super::tree(pid), Err(Fault::Gone(_))));
+    }
+}

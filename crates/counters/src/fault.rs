@@ -1,0 +1,86 @@
+//! Why a counter gave no value.
+
+use nix::errno::Errno;
+use std::io;
+use std::time::Duration;
+
+/// Why a counter gave no value: a caller can react to each variant in another way.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The object no longer exists: the process has ended, the interface was removed. A handle stays in this state,
+    /// also when the number or name is used again.
+    #[error("{0} is gone")]
+    Gone(String),
+    /// It exists and may not be read.
+    #[error("{what} may not be read: {cause}")]
+    Denied {
+        /// What should have been read.
+        what: String,
+        /// The answer of the kernel, or what hides the object.
+        cause: String,
+    },
+    /// This kernel does not offer the counter.
+    #[error("{0} is not offered by this kernel")]
+    Unsupported(String),
+    /// The file was read and has an unexpected content.
+    #[error("{what}: expected {expected}, found {found:?}")]
+    Parse {
+        /// What was read.
+        what: String,
+        /// The expected content.
+        expected: &'static str,
+        /// The beginning of the content.
+        found: String,
+    },
+    /// Two readings are too close to each other for a rate.
+    #[error(
+        "a window of {window:?} is no longer than the resolution of {resolution:?}: wait longer between the two"
+    )]
+    TooShort {
+        /// From the first reading to the second.
+        window: Duration,
+        /// The resolution of the counter.
+        resolution: Duration,
+    },
+}
+
+impl Fault {
+    /// The fault that an error of the kernel means for a reading of `what`.
+    pub(super) fn of(what: impl Into<String>, error: &io::Error) -> Self {
+        let what = what.into();
+        let errno = error.raw_os_error().map(Errno::from_raw);
+        match errno {
+            Some(Errno::ENOENT | Errno::ESRCH | Errno::ENODEV | Errno::ENXIO) => Self::Gone(what),
+            Some(Errno::ENOSYS | Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOTTY) => {
+                Self::Unsupported(what)
+            }
+            _ => Self::Denied { what, cause: error.to_string() },
+        }
+    }
+
+    /// A content that could not be parsed, cut to 60 bytes.
+    pub(super) fn parse(what: impl Into<String>, expected: &'static str, found: &[u8]) -> Self {
+        let found = String::from_utf8_lossy(&found[..found.len().min(60)]).into_owned();
+        Self::Parse { what: what.into(), expected, found }
+    }
+}
+
+impl From<Fault> for syscost_platform::error::Error {
+    fn from(fault: Fault) -> Self {
+        Self::Missing(fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_answers_are_told_apart() {
+        let of = |errno: Errno| Fault::of("it", &errno.into());
+        assert!(matches!(of(Errno::ESRCH), Fault::Gone(_)));
+        assert!(matches!(of(Errno::ENODEV), Fault::Gone(_)));
+        assert!(matches!(of(Errno::EACCES), Fault::Denied { .. }));
+        assert!(matches!(of(Errno::ENOSYS), Fault::Unsupported(_)));
+    }
+}

@@ -1,0 +1,244 @@
+//! Tests of the counters in unusual situations: a reused process number, a `/proc` that hides processes, a removed
+//! interface, a user without privileges, thousands of short processes. Each runs in a process of its own against the
+//! real kernel; one that this machine does not allow is skipped with a sentence.
+#![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
+
+use super::{Fault, Interface, Process, Processes, camp, enumeration, physical_memory};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
+use std::fs;
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use syscost_platform::child::Child;
+use syscost_platform::namespace;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const NOTHING: Option<&str> = None;
+
+/// An error is the reason why a test is skipped.
+type Done = Result<(), String>;
+
+/// Runs a test in a process of its own.
+fn alone(body: impl FnOnce() -> Done) {
+    if let Err(why) = in_child(body) {
+        println!("skipped: {why}");
+    }
+}
+
+/// Runs `body` in a child with one thread; a panic there fails here with its message.
+fn in_child(body: impl FnOnce() -> Done) -> Done {
+    let (mut words, mut said) = std::io::pipe().expect("a pipe");
+    let child = Child::start(|| {
+        let text = match catch_unwind(AssertUnwindSafe(body)) {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(why)) => format!("skipped: {why}"),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+                    .unwrap_or_else(|| "it panicked without words".into())
+            }
+        };
+        let _ = said.write_all(text.as_bytes());
+    })
+    .expect("forked");
+    let ended = child.end_within(PATIENCE);
+    drop(said);
+    let mut text = String::new();
+    words.read_to_string(&mut text).expect("words");
+    ended.expect(&text);
+    match text.strip_prefix("skipped: ") {
+        Some(why) => Err(why.to_owned()),
+        None => {
+            assert!(text.is_empty(), "{text}");
+            Ok(())
+        }
+    }
+}
+
+fn may(what: &str, answer: nix::Result<()>) -> Done {
+    answer.map_err(|errno| format!("{what} is refused here: {errno}"))
+}
+
+/// Enters a mount namespace of its own.
+fn own_mounts(more: CloneFlags) -> Done {
+    may("a namespace of mounts", unshare(CloneFlags::CLONE_NEWNS | more))?;
+    may("a private mount", mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING))
+}
+
+/// Becomes the user `nobody` without groups: root's own group sees hidden processes.
+fn nobody() -> Done {
+    const NOBODY: u32 = 65534;
+    let gone = setgroups(&[]).and_then(|()| setgid(Gid::from_raw(NOBODY)));
+    may("another user", gone.and_then(|()| setuid(Uid::from_raw(NOBODY))))
+}
+
+fn sleeper() -> Child {
+    Child::start(|| {
+        loop {
+            std::thread::sleep(PATIENCE);
+        }
+    })
+    .expect("forked")
+}
+
+fn end(child: Child) {
+    kill(child.pid(), Signal::SIGKILL).expect("sent");
+    // It is killed, and was waited for when this returns.
+    drop(child);
+}
+
+#[test]
+fn who_gets_the_number_of_another_is_not_taken_for_it() {
+    alone(|| {
+        own_mounts(CloneFlags::CLONE_NEWPID)?;
+        // The first child is the first process of the namespace, where numbers can be chosen.
+        in_child(numbers_come_again)
+    });
+}
+
+fn numbers_come_again() -> Done {
+    may("a mount of /proc", mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), NOTHING))?;
+    let before = sleeper();
+    let pid = before.pid().as_raw();
+    let kept = Process::open(pid).expect("a child");
+    let mut cache = Processes::at_most(4);
+    cache.get(pid).expect("a child");
+    assert!(kept.cpu_time().is_ok() && kept.stat().is_ok());
+    end(before);
+    let last = "/proc/sys/kernel/ns_last_pid";
+    fs::write(last, (pid - 1).to_string()).map_err(|e| format!("{last} cannot be written: {e}"))?;
+    let after = sleeper();
+    if after.pid().as_raw() != pid {
+        return Err(format!("the number {pid} was not given again, but {}", after.pid()));
+    }
+    // By its number there is a process, and it is another.
+    assert!(camp::num_page_faults(pid).is_ok());
+    assert!(matches!(kept.cpu_time(), Err(Fault::Gone(_))), "{:?}", kept.cpu_time());
+    assert!(matches!(kept.stat(), Err(Fault::Gone(_))), "{:?}", kept.stat());
+    assert!(matches!(kept.resident(), Err(Fault::Gone(_))), "{:?}", kept.resident());
+    assert!(matches!(kept.threads(), Err(Fault::Gone(_))), "{:?}", kept.threads());
+    assert!(!kept.is_there());
+    let anew = cache.get(pid).expect("whoever has the number now");
+    assert!(anew.is_there() && anew.cpu_time().is_ok());
+    Ok(())
+}
+
+#[test]
+fn what_proc_hides_is_denied_and_not_gone() {
+    let other = std::process::id() as i32;
+    alone(move || {
+        own_mounts(CloneFlags::empty())?;
+        let hidden = mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), Some("hidepid=2"));
+        may("a /proc that hides", hidden)?;
+        nobody()?;
+        let denied = |fault: Fault| assert!(matches!(fault, Fault::Denied { .. }), "{fault}");
+        denied(Process::open(other).expect_err("hidden"));
+        denied(camp::num_page_faults(other).expect_err("hidden"));
+        denied(camp::working_set_kb(other).expect_err("hidden"));
+        denied(camp::thread_count(other).expect_err("hidden"));
+        assert!(enumeration::hides_processes(), "and that is known");
+        let pids = enumeration::pids().expect("the list");
+        assert!(!pids.contains(&other) && pids.contains(&(std::process::id() as i32)), "{pids:?}");
+        // Its clock needs no file.
+        assert!(camp::cpu_time_total(other, Duration::from_millis(1)).is_ok());
+        assert!(matches!(camp::num_page_faults(i32::MAX), Err(Fault::Gone(_))), "and nobody is nobody");
+        Ok(())
+    });
+}
+
+fn ip(words: &str) -> Done {
+    namespace::ip(words).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_interface_that_goes_is_gone_and_its_heir_begins_anew() {
+    alone(|| {
+        namespace::go_apart().map_err(|error| error.to_string())?;
+        ip("link add here type veth peer name there")?;
+        let kept = Interface::open("here").expect("it was made");
+        assert_eq!(kept.bytes_sent().expect("read").value, 0);
+        ip("link delete here")?;
+        assert!(matches!(kept.bytes_sent(), Err(Fault::Gone(_))), "{:?}", kept.bytes_sent());
+        ip("link add here type veth peer name there")?;
+        assert!(matches!(kept.packets_received(), Err(Fault::Gone(_))), "{:?}", kept.packets_received());
+        assert!(matches!(camp::net_bytes_sent("there"), Ok(reading) if reading.value == 0));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_user_without_rights_reads_what_everybody_may() {
+    let other = std::process::id() as i32;
+    alone(move || {
+        nobody()?;
+        let own = std::process::id() as i32;
+        for pid in [own, other] {
+            let process = Process::open(pid).expect("everybody may");
+            assert!(process.cpu_time().is_ok() && process.page_faults().is_ok() && process.threads().is_ok());
+            assert!(process.resident().is_ok() && process.virtual_memory().is_ok() && process.is_there());
+        }
+        assert!(physical_memory::free().is_ok() && physical_memory::available().is_ok());
+        assert!(camp::net_bytes_sent("lo").is_ok());
+        assert!(camp::percent_processor_time(None, Duration::from_millis(20)).is_ok());
+        for disk in camp::enum_physical_disks().expect("a list") {
+            assert!(camp::num_reads_disk(&disk).is_ok(), "{disk}");
+        }
+        // What is for root alone is refused in so many words, or is open here: it depends on the kernel's settings.
+        let truly = physical_memory::truly_free();
+        assert!(matches!(truly, Ok(_) | Err(Fault::Denied { .. })), "{truly:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
+    const PROCESSES: usize = 10_000;
+    const KEPT: usize = 16;
+    alone(|| {
+        let mut cache = Processes::at_most(KEPT);
+        let open = || fs::read_dir("/proc/self/fd").expect("our own").count();
+        let limit = (open() + cache.descriptors() + 2) as u64;
+        may("a limit of descriptors", setrlimit(Resource::RLIMIT_NOFILE, limit, limit))?;
+        let (own, lasting) = (std::process::id() as i32, sleeper());
+        let mut last = 0;
+        for n in 0..PROCESSES {
+            let child = Child::start(|| {}).expect("forked").leave();
+            let pid = child.as_raw();
+            // It may be ending at this moment, and is there until it is waited for.
+            match cache.get(pid) {
+                Ok(process) => {
+                    let readings = [
+                        process.page_faults().map(drop),
+                        process.cpu_time().map(drop),
+                        process.threads().map(drop),
+                    ];
+                    for reading in readings {
+                        assert!(matches!(reading, Ok(()) | Err(Fault::Gone(_))), "{reading:?}");
+                    }
+                }
+                Err(fault) => assert!(matches!(fault, Fault::Gone(_)), "{fault}"),
+            }
+            waitpid(child, None).expect("waited for");
+            if n % 8 == 0 {
+                // Those that stay are read all the same, and those of before are nobody, or somebody else.
+                let faults = cache.get(own).and_then(Process::page_faults).expect("ourselves").value;
+                assert!(faults >= last, "{faults} after {last}");
+                last = faults;
+                assert!(cache.get(lasting.pid().as_raw()).and_then(Process::resident).is_ok());
+                assert!(matches!(cache.get(pid), Err(Fault::Gone(_))));
+            }
+            if n % 1000 == 0 {
+                assert!(enumeration::tree(own).is_ok());
+            }
+            assert!(cache.len() <= KEPT);
+        }
+        assert!(open() as u64 <= limit);
+        drop(cache);
+        Ok(())
+    });
+}

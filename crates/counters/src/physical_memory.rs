@@ -1,0 +1,138 @@
+//! Physical memory: free, free including the lists of each CPU, and available.
+
+use super::kernel_file;
+use super::text::{line, number};
+use super::{Fault, Method, Reading};
+use std::fs::File;
+use syscost_platform::process::page_size;
+
+const MEMINFO: &str = "/proc/meminfo";
+const ZONEINFO: &str = "/proc/zoneinfo";
+
+/// The memory of this machine. Holds two descriptors.
+#[derive(Debug)]
+pub struct Memory {
+    meminfo: File,
+    zoneinfo: File,
+}
+
+impl Memory {
+    /// Opens the files.
+    ///
+    /// # Errors
+    /// [`Fault::Denied`] or [`Fault::Gone`] where `/proc` is hidden or not mounted.
+    pub fn open() -> Result<Self, Fault> {
+        let [meminfo, zoneinfo] = [MEMINFO, ZONEINFO].map(|path| kernel_file::open(format_args!("{path}")));
+        Ok(Self { meminfo: meminfo?, zoneinfo: zoneinfo? })
+    }
+
+    /// As [`truly_free`], by the open file.
+    ///
+    /// # Errors
+    /// As of [`truly_free`].
+    pub fn truly_free(&self) -> Result<Reading<u64>, Fault> {
+        of_zones(&self.zoneinfo)
+    }
+
+    /// As [`available`], by the open file.
+    ///
+    /// # Errors
+    /// As of [`available`].
+    pub fn available(&self) -> Result<Reading<u64>, Fault> {
+        of_meminfo(&self.meminfo)
+    }
+}
+
+/// Free memory, bytes. It does **not** fall when a program touches a megabyte, because those pages come from lists that
+/// each CPU keeps and that this figure leaves out; [`truly_free`] includes them.
+///
+/// # Errors
+/// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
+#[inline]
+pub fn free() -> Result<Reading<u64>, Fault> {
+    Ok(Reading::now(free_bytes()?, page_size(), Method::Sysinfo))
+}
+
+/// Free memory without a time stamp.
+#[inline]
+pub(super) fn free_bytes() -> Result<u64, Fault> {
+    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("free memory", &e.into()))?;
+    Ok(info.ram_unused())
+}
+
+/// Physical memory that the kernel manages, bytes, without what it took for itself at boot.
+///
+/// # Errors
+/// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
+pub fn total() -> Result<Reading<u64>, Fault> {
+    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("physical memory", &e.into()))?;
+    Ok(Reading::now(info.ram_total(), page_size(), Method::Sysinfo))
+}
+
+/// Free memory including the lists of each CPU, bytes: it falls by what a program touches.
+///
+/// It is [`free`] plus these lists, and not the sum of the zones' `pages free`: a kernel that initialises its page
+/// descriptors late has gigabytes of memory after a boot that are free and in no zone yet.
+///
+/// # Errors
+/// [`Fault::Parse`] where `/proc/zoneinfo` does not name them.
+pub fn truly_free() -> Result<Reading<u64>, Fault> {
+    of_zones(&kernel_file::open(format_args!("{ZONEINFO}"))?)
+}
+
+/// Memory that programs could get without swapping, by the kernel's estimate, bytes.
+///
+/// # Errors
+/// [`Fault::Parse`] before Linux 3.14.
+pub fn available() -> Result<Reading<u64>, Fault> {
+    of_meminfo(&kernel_file::open(format_args!("{MEMINFO}"))?)
+}
+
+fn of_meminfo(file: &File) -> Result<Reading<u64>, Fault> {
+    let mut buffer = [0; 4096];
+    let text = kernel_file::read(file, &mut buffer, || MEMINFO.into())?;
+    let kib = line(text, b"MemAvailable:").and_then(number);
+    let (kib, _) = kib.ok_or_else(|| Fault::parse(MEMINFO, "`MemAvailable:`", text))?;
+    Ok(Reading::now(kib << 10, page_size(), Method::Meminfo))
+}
+
+fn of_zones(file: &File) -> Result<Reading<u64>, Fault> {
+    let mut lists = None;
+    // With hundreds of CPUs the file has hundreds of KiB.
+    kernel_file::each_line(file, ZONEINFO, |line| {
+        if let Some(pages) = in_list(line) {
+            *lists.get_or_insert(0) += pages;
+        }
+    })?;
+    let pages: u64 =
+        lists.ok_or_else(|| Fault::parse(ZONEINFO, "`count:` of each CPU in each zone", b"another text"))?;
+    Ok(Reading::now(free_bytes()? + pages * page_size(), page_size(), Method::Zoneinfo))
+}
+
+/// Free pages in the list of one CPU for one zone, if this is such a line of `/proc/zoneinfo`.
+fn in_list(line: &[u8]) -> Option<u64> {
+    Some(number(line.trim_ascii_start().strip_prefix(b"count:")?)?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_all_cpus_are_found_and_nothing_else() {
+        let text = "Node 0, zone DMA\n  pages free     3\n        low 9\n  pagesets\n    cpu: 0\n              \
+            count:    5\n vm stats threshold: 4\n    cpu: 1\n              count: 7\nNode 0, zone x\n  pages free 2\n";
+        let lists: Vec<_> = text.lines().filter_map(|line| in_list(line.as_bytes())).collect();
+        assert_eq!(lists, [5, 7]);
+    }
+
+    #[test]
+    fn what_is_free_is_within_what_there_is() {
+        let total = nix::sys::sysinfo::sysinfo().expect("sysinfo").ram_total();
+        let memory = Memory::open().expect("/proc");
+        for reading in [free(), truly_free(), available(), memory.truly_free(), memory.available()] {
+            let reading = reading.expect("read");
+            assert!(reading.value > 0 && reading.value <= total, "{reading:?} of {total}");
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The counters of one process, by descriptors that no later process inherits.
+
+use super::kernel_file::{self, SHORT};
+use super::text::{after_words, last, nth, number};
+use super::{Fault, Method, Reading, TICK, of_ticks};
+use nix::time::ClockId;
+use std::fs::File;
+use std::time::Duration;
+use syscost_platform::process::Pidfd;
+use syscost_platform::process::page_size;
+
+/// Space for the seven numbers of `/proc/PID/statm`.
+const STATM: usize = 160;
+/// Space for the first 23 fields of `/proc/PID/stat`; later ones are not read.
+const STAT: usize = HEAD + 22 * 21;
+/// Positions in `/proc/PID/statm`.
+pub(super) const VIRTUAL: usize = 0;
+pub(super) const RESIDENT: usize = 1;
+
+/// The counters of one process. Holds four descriptors. After the process has ended every reading is [`Fault::Gone`],
+/// also when a later process has the same number.
+#[derive(Debug)]
+pub struct Process {
+    pid: i32,
+    pidfd: Pidfd,
+    stat: File,
+    statm: File,
+    tasks: File,
+}
+
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)), all from one read. Times are in ticks of 10 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// The number of its parent.
+    pub parent: u64,
+    /// Minor page faults: served without a device.
+    pub minor_faults: u64,
+    /// Major page faults: they waited for a device.
+    pub major_faults: u64,
+    /// CPU time in user space, ticks.
+    pub user: u64,
+    /// CPU time in the kernel, ticks.
+    pub kernel: u64,
+    /// CPU time of descendants that have ended and were waited for, ticks. A child whose parent ignores SIGCHLD is not
+    /// included.
+    pub children: u64,
+    /// Page faults of those descendants, minor and major.
+    pub children_faults: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Start of the process, ticks since boot.
+    pub started: u64,
+    /// Virtual memory, bytes.
+    pub virtual_bytes: u64,
+}
+
+impl Process {
+    /// Opens the process that has this number now.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
+    /// [`Fault::Unsupported`] before Linux 5.3.
+    pub fn open(pid: i32) -> Result<Self, Fault> {
+        let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
+        let open = |name: &str| kernel_file::open_of_process(pid, name);
+        let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
+        let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
+        let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
+        // If the process still exists now, these files are its own and not those of a later one with its number.
+        if !pidfd.is_there() {
+            return Err(Fault::Gone(named(pid)));
+        }
+        Ok(Self { pid, pidfd, stat, statm, tasks })
+    }
+
+    /// Its number, which a later process may have after its end.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Whether it still exists, at least as a zombie.
+    pub fn is_there(&self) -> bool {
+        self.pidfd.is_there()
+    }
+
+    /// CPU time of all its threads, including those that have ended.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`].
+    #[inline]
+    pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
+        let reading = cpu_time(self.pid);
+        // Tested afterwards: if it still exists, the clock of its number was its own.
+        if self.pidfd.is_there() { reading } else { Err(Fault::Gone(named(self.pid))) }
+    }
+
+    /// Fields of its `stat`.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Parse`].
+    pub fn stat(&self) -> Result<Stat, Fault> {
+        self.of_stat(stat)
+    }
+
+    #[inline]
+    pub(super) fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+        let mut buffer = [0; STAT];
+        let text = kernel_file::read(&self.stat, &mut buffer, || named(self.pid))?;
+        parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
+    }
+
+    /// Page faults, minor and major.
+    ///
+    /// # Errors
+    /// As of [`stat`](Self::stat).
+    pub fn page_faults(&self) -> Result<Reading<u64>, Fault> {
+        Ok(Reading::now(self.of_stat(page_faults)?, 1, Method::ProcessStat))
+    }
+
+    /// CPU time in user space: the exact total, divided in the proportion in which the ticks saw user space and kernel.
+    ///
+    /// # Errors
+    /// As of [`stat`](Self::stat).
+    pub fn user_time(&self) -> Result<Reading<Duration>, Fault> {
+        Ok(Reading::now(of_ticks(self.stat()?.user), TICK, Method::ProcessStat))
+    }
+
+    /// CPU time in the kernel, divided in the same way.
+    ///
+    /// # Errors
+    /// As of [`stat`](Self::stat).
+    pub fn kernel_time(&self) -> Result<Reading<Duration>, Fault> {
+        Ok(Reading::now(of_ticks(self.stat()?.kernel), TICK, Method::ProcessStat))
+    }
+
+    /// Resident set, including shared pages, bytes.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Parse`].
+    pub fn resident(&self) -> Result<Reading<u64>, Fault> {
+        self.reading_of(RESIDENT)
+    }
+
+    /// Address space, bytes.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`], [`Fault::Parse`].
+    pub fn virtual_memory(&self) -> Result<Reading<u64>, Fault> {
+        self.reading_of(VIRTUAL)
+    }
+
+    #[inline]
+    fn reading_of(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        Ok(Reading::now(self.bytes(word)?, page_size(), Method::ProcessStatm))
+    }
+
+    /// The resident set without a time stamp: for a block of several counters.
+    #[inline]
+    pub(super) fn resident_bytes(&self) -> Result<u64, Fault> {
+        self.bytes(RESIDENT)
+    }
+
+    #[inline]
+    fn bytes(&self, word: usize) -> Result<u64, Fault> {
+        let mut buffer = [0; STATM];
+        let text = kernel_file::read(&self.statm, &mut buffer, || named(self.pid))?;
+        let pages = nth(text, word);
+        let pages =
+            pages.ok_or_else(|| Fault::parse(format!("/proc/{}/statm", self.pid), "seven numbers", text))?;
+        Ok(pages * page_size())
+    }
+
+    /// Threads, by the number of links of the directory of its tasks, which need not be listed.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`].
+    pub fn threads(&self) -> Result<Reading<u64>, Fault> {
+        let status = nix::sys::stat::fstat(&self.tasks).map_err(|e| Fault::of(named(self.pid), &e.into()))?;
+        counted(self.pid, &status)
+    }
+}
+
+/// CPU time of the process that has this number.
+#[inline]
+pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
+    Ok(Reading::now(cpu_clock(pid)?, Duration::from_nanos(1), Method::CpuClock))
+}
+
+/// That without a time stamp.
+#[inline]
+pub(super) fn cpu_clock(pid: i32) -> Result<Duration, Fault> {
+    // The encoding of the kernel: the complement of the number, and three bits for one of its clocks, of which 2 is the
+    // scheduler's (include/linux/posix-timers.h, `make_process_cpuclock`).
+    let clock = ClockId::from_raw((!pid << 3) | 2);
+    match nix::time::clock_gettime(clock) {
+        Ok(time) => Ok(time.into()),
+        // The kernel answers EINVAL for the clock of a process that does not exist.
+        Err(_) => Err(Fault::Gone(named(pid))),
+    }
+}
+
+/// Parses one file of a process, without a handle.
+pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    let file = kernel_file::open_of_process(pid, name).map_err(|fault| gone_or_hidden(pid, fault))?;
+    let mut buffer = [0; SHORT];
+    let text = kernel_file::read(&file, &mut buffer, || named(pid))?;
+    parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
+}
+
+/// Why a file of a process cannot be opened: the process has ended, or `/proc` hides it.
+fn gone_or_hidden(pid: i32, fault: Fault) -> Fault {
+    match Pidfd::open(pid) {
+        Ok(pidfd) if pidfd.is_there() => hidden(pid, fault),
+        _ if matches!(fault, Fault::Gone(_)) => Fault::Gone(named(pid)),
+        _ => fault,
+    }
+}
+
+/// The fault if a process exists and its files do not.
+fn hidden(pid: i32, fault: Fault) -> Fault {
+    match fault {
+        Fault::Gone(_) => Fault::Denied {
+            what: named(pid),
+            cause: "it runs, and /proc does not show it: mounted with hidepid, or of another namespace"
+                .into(),
+        },
+        other => other,
+    }
+}
+
+/// Threads of a process, by the links of its task directory.
+pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
+    let status = kernel_file::status_of_process(pid, "task");
+    counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::of(named(pid), &e.into())))?)
+}
+
+#[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]
+fn counted(pid: i32, status: &nix::sys::stat::FileStat) -> Result<Reading<u64>, Fault> {
+    // The directory of a process that has ended has no links to threads.
+    let threads = (status.st_nlink as u64).checked_sub(2).filter(|threads| *threads > 0);
+    Ok(Reading::now(threads.ok_or_else(|| Fault::Gone(named(pid)))?, 1, Method::TaskLinks))
+}
+
+pub(super) fn named(pid: i32) -> String {
+    format!("process {pid}")
+}
+
+/// The longest text before the state in `/proc/PID/stat`: the number and the name, in which the kernel escapes some
+/// characters (`proc_task_name` in fs/proc/array.c).
+const HEAD: usize = 160;
+
+/// The text after the name, which begins with field 3, the state. The name may contain brackets and line ends; the text
+/// after it has no bracket.
+#[inline]
+fn after_name(text: &[u8]) -> Option<&[u8]> {
+    let end = last(&text[..text.len().min(HEAD)], b')')?;
+    Some(&text[end + 1..])
+}
+
+/// Page faults of a line of `/proc/PID/stat`: fields 10 and 12. Later fields are not parsed.
+#[inline]
+pub(super) fn page_faults(text: &[u8]) -> Option<u64> {
+    Some(faults(text)?.0)
+}
+
+/// Page faults, and the rest of the line.
+#[inline]
+fn faults(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (minor, rest) = number(after_words(after_name(text)?, 10 - 3)?)?;
+    let (major, rest) = number(after_words(rest, 1)?)?;
+    Some((minor + major, rest))
+}
+
+/// Page faults, and threads (field 20).
+#[inline]
+pub(super) fn faults_and_threads(text: &[u8]) -> Option<(u64, u64)> {
+    let (faults, rest) = faults(text)?;
+    Some((faults, number(after_words(rest, 20 - 13)?)?.0))
+}
+
+/// Parses a line of `/proc/PID/stat`. Fields are numbered from 1, as in proc_pid_stat(5).
+pub(super) fn stat(text: &[u8]) -> Option<Stat> {
+    let mut rest = after_words(after_name(text)?, 1)?;
+    let mut fields = [0u64; 24];
+    for field in &mut fields[4..] {
+        // The terminal's process group is -1 if there is none.
+        let digits = rest.strip_prefix(b" -").unwrap_or(rest);
+        (*field, rest) = number(digits)?;
+    }
+    Some(Stat {
+        parent: fields[4],
+        minor_faults: fields[10],
+        major_faults: fields[12],
+        user: fields[14],
+        kernel: fields[15],
+        children: fields[16] + fields[17],
+        children_faults: fields[11] + fields[13],
+        threads: fields[20],
+        started: fields[22],
+        virtual_bytes: fields[23],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().expect("a child")
+    }
+
+    fn own() -> Process {
+        Process::open(std::process::id() as i32).expect("ourselves")
+    }
+
+    #[test]
+    fn a_line_of_stat_is_read_whatever_the_name_holds() {
+        let numbers: Vec<_> = (4..53).map(|n: u64| n.to_string()).collect();
+        let line = format!("17 (a) S 9\n(b) R {}", numbers.join(" "));
+        let stat = stat(line.as_bytes()).expect("a line");
+        let expected = (4, 10, 12, 14, 15, 33, 24, 20, 22, 23);
+        let found = (
+            stat.parent,
+            stat.minor_faults,
+            stat.major_faults,
+            stat.user,
+            stat.kernel,
+            stat.children,
+            stat.children_faults,
+            stat.threads,
+            stat.started,
+            stat.virtual_bytes,
+        );
+        assert_eq!(found, expected);
+        assert_eq!(super::stat(b"17 (a) S -1 2"), None);
+        assert_eq!(super::stat(b""), None);
+        assert_eq!(page_faults(line.as_bytes()), Some(22));
+        assert_eq!(faults_and_threads(line.as_bytes()), Some((22, stat.threads)));
+        assert_eq!(page_faults(b"17 (a) S 1 2 3"), None);
+    }
+
+    #[test]
+    fn a_negative_field_moves_no_other() {
+        let mut numbers: Vec<_> = (4..53).map(|n: i64| n.to_string()).collect();
+        numbers[4] = "-1".into(); // the terminal's group, field 8
+        let line = format!("17 (x) S {}", numbers.join(" "));
+        assert_eq!(stat(line.as_bytes()).expect("a line").minor_faults, 10);
+        assert_eq!(page_faults(line.as_bytes()), Some(22));
+    }
+
+    #[test]
+    fn touched_pages_are_counted_in_faults_and_in_memory() {
+        let process = own();
+        let read = |process: &Process| {
+            (process.page_faults().expect("read").value, process.resident().expect("read").value)
+        };
+        let before = read(&process);
+        let bytes = 512 * page_size() as usize;
+        let mut memory = memmap2::MmapMut::map_anon(bytes).expect("mapped");
+        memory.iter_mut().step_by(page_size() as usize).for_each(|byte| *byte = 1);
+        let after = read(&process);
+        assert!(after.0 > before.0, "{before:?} {after:?}");
+        assert!(after.1 >= before.1 + bytes as u64 / 2, "{before:?} {after:?}");
+    }
+
+    #[test]
+    fn work_is_seen_in_the_clock_and_a_thread_in_the_links() {
+        let process = own();
+        let before = process.cpu_time().expect("read").value;
+        let threads = process.threads().expect("read").value;
+        let (send, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || wait.recv());
+        // Other tests start and end threads of this process at the same time.
+        assert!(threads >= 1 && process.threads().expect("read").value >= 1);
+        drop(send);
+        let _ = thread.join();
+        assert!(process.cpu_time().expect("read").value > before);
+    }
+
+    #[test]
+    fn what_has_ended_is_gone_for_every_counter() {
+        let mut child = sleeper();
+        let process = Process::open(child.id() as i32).expect("a child");
+        assert_eq!(process.threads().expect("read").value, 1);
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(matches!(process.cpu_time(), Err(Fault::Gone(_))));
+        assert!(matches!(process.stat(), Err(Fault::Gone(_))), "{:?}", process.stat());
+        assert!(matches!(process.resident(), Err(Fault::Gone(_))), "{:?}", process.resident());
+        assert!(matches!(process.threads(), Err(Fault::Gone(_))), "{:?}", process.threads());
+        assert!(matches!(Process::open(child.id() as i32), Err(Fault::Gone(_))));
+    }
+
+    #[test]
+    fn a_number_that_nobody_can_have_is_gone_or_refused() {
+        assert!(Process::open(i32::MAX).is_err() && Process::open(-5).is_err());
+    }
+}

@@ -1,0 +1,227 @@
+//! A process that uses a known share of one CPU (the paper's Figure 4).
+
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::io::Read;
+use std::time::Duration;
+use syscost_platform::child::Child;
+use syscost_platform::control_group::file_at_root;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::proc::{self, Schedstat};
+use syscost_platform::process::be_nice;
+use syscost_platform::{arch, cpu, time};
+use syscost_statistic::Random;
+
+/// Shortest and longest turn of work and sleep. Lengths are random, so that the load is never in step with the kernel's
+/// tick, which would then find it busy always or never. Each turn ends with a sleep and a timer interrupt: some 15 µs
+/// in which the CPU is neither idle nor charged to a task. At 300 turns a second that would be 0.5 % of the CPU, which
+/// is the whole tolerance.
+const SHORTEST_NS: u64 = 6_000_000;
+const LONGEST_NS: u64 = 12_000_000;
+
+/// A read of zeroes that keeps a load in the kernel for a millisecond: less than a thousandth of the time passes outside of it.
+/// An emulator, which looks for interrupts as it returns to user space, needs that length.
+const LONG_READ: usize = 16 << 20;
+
+/// Where a load spends its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mode {
+    User,
+    Kernel,
+}
+
+/// The process. Dropping this value ends it.
+pub(super) struct Load {
+    child: Child,
+    /// It never sleeps.
+    wants_all: bool,
+}
+
+impl Load {
+    /// Starts a process that uses `share` of a CPU, from 0 to 1. In each turn it works until its own CPU time has
+    /// reached that share of the elapsed time, and sleeps for the rest: time that other tasks take is made up for.
+    ///
+    /// # Errors
+    /// The kernel refuses the process.
+    pub(super) fn of(share: f64, cpu: usize, seed: u64) -> Result<Self> {
+        Self::start(cpu, share >= 1.0, || turns([(share, &mut || ())], Random::new(seed)))
+    }
+
+    /// Starts a process that wants all of a CPU and is always in this mode: it reads no clock.
+    ///
+    /// # Errors
+    /// The kernel refuses the process.
+    pub(super) fn in_one_mode(mode: Mode, cpu: usize) -> Result<Self> {
+        let zeroes = zeroes()?;
+        let mut buffer = vec![0; LONG_READ];
+        Self::start(cpu, true, || {
+            loop {
+                match mode {
+                    Mode::User => in_user(),
+                    Mode::Kernel => _ = (&zeroes).read(&mut buffer),
+                }
+            }
+        })
+    }
+
+    /// Starts a process that uses these shares of a CPU in user space and in the kernel, in each turn first the one and
+    /// then the other.
+    ///
+    /// # Errors
+    /// The kernel refuses the process.
+    pub(super) fn in_modes(user: f64, kernel: f64, cpu: usize, seed: u64) -> Result<Self> {
+        // Opened before the fork: the child should allocate nothing.
+        let zeroes = zeroes()?;
+        let mut buffer = vec![0; 1 << 16];
+        Self::start(cpu, false, || {
+            let in_kernel = || _ = (&zeroes).read(&mut buffer);
+            turns([(user, &mut in_user), (user + kernel, &mut { in_kernel })], Random::new(seed));
+        })
+    }
+
+    fn start(cpu: usize, wants_all: bool, work: impl FnOnce()) -> Result<Self> {
+        let child = Child::start(|| {
+            raise_priority();
+            if cpu::pin(cpu).is_ok() {
+                work();
+            }
+        })?;
+        Ok(Self { child, wants_all })
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        self.child.pid()
+    }
+}
+
+fn zeroes() -> Result<File> {
+    File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
+}
+
+/// Raises the priority as far as is allowed: a full load is full only if it has the CPU. The kernel weighs whole
+/// sessions against each other (`sched_autogroup_enabled`), and tasks only within one.
+fn raise_priority() {
+    let _ = nix::unistd::setsid();
+    let _ = fs::write("/proc/self/autogroup", "-20");
+    let _ = be_nice(-20);
+}
+
+/// Some 50 µs in user space: the clock that tells when it is enough is read in the kernel.
+fn in_user() {
+    arch::register_loop(std::hint::black_box(100_000));
+}
+
+/// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps;
+/// who wants all of it never does.
+fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Random) {
+    let all = work.last().map_or(0.0, |last| last.0);
+    if all == 0.0 {
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+    let (began, used) = (time::monotonic_raw_ns(), time::thread_cpu_ns());
+    let mut turn_ends = began;
+    let mut done = 0.0;
+    loop {
+        let left = turn_ends.saturating_sub(time::monotonic_raw_ns());
+        if all < 1.0 {
+            std::thread::sleep(Duration::from_nanos(left));
+        }
+        let range = (LONGEST_NS - SHORTEST_NS) as usize;
+        turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
+        let used = || (time::thread_cpu_ns() - used) as f64;
+        // What this turn owes of all work, divided by the shares.
+        let owed = (all * (turn_ends - began) as f64 - done).max(0.0);
+        for (up_to, piece) in &mut work {
+            while used() < done + owed * *up_to / all {
+                piece();
+            }
+        }
+        done = used();
+    }
+}
+
+/// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group,
+/// which does not depend on the tick. Control groups of version 2 tell no time by CPU; there, and without any, the
+/// scheduler's own statistics do.
+///
+/// # Errors
+/// [`Error::Missing`] where neither is there.
+fn run_ns(cpu: usize) -> Result<u64> {
+    let by_scheduler = || scheduled_ns(&fs::read_to_string("/proc/schedstat").ok()?, cpu);
+    let file = file_at_root(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
+    let each = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    each.split_ascii_whitespace().nth(cpu).and_then(|ns| ns.parse().ok()).or_else(by_scheduler).ok_or_else(|| {
+        Error::Missing(
+            "what other processes take of the CPU is not known here: that takes the root group of the cpuacct \
+             hierarchy (control groups of version 1), or /proc/schedstat (CONFIG_SCHEDSTATS)"
+                .into(),
+        )
+    })
+}
+
+/// The time that tasks have run on a CPU, in nanoseconds, from `/proc/schedstat`: the seventh number of its line
+/// (Documentation/scheduler/sched-stats.rst).
+fn scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let mut words = text
+        .lines()
+        .map(str::split_ascii_whitespace)
+        .find_map(|mut words| (words.next() == Some(name.as_str())).then_some(words))?;
+    words.nth(6)?.parse().ok()
+}
+
+/// Nanoseconds of a CPU that other processes than these loads have had, by other sources than the counters under test:
+/// what one of those misses must not be charged to others.
+///
+/// # Errors
+/// A load has ended, or the kernel keeps no such statistics.
+pub(super) fn others_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
+    // Others have what a load waits for that wants all. The scheduler adds up what a CPU ran only as a task leaves it.
+    if let [load] = loads
+        && load.wants_all
+    {
+        return Ok(own(load)?.waited_ns);
+    }
+    let ours = loads.iter().map(|load| Ok(own(load)?.ran_ns)).sum::<Result<u64>>()?;
+    Ok(run_ns(cpu)?.saturating_sub(ours))
+}
+
+/// The scheduler's own statistics of a load, and not the clock under test.
+fn own(load: &Load) -> Result<Schedstat> {
+    let path = format!("/proc/{}/schedstat", load.pid());
+    let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
+    proc::schedstat(&text).ok_or_else(|| Error::Missing(format!("{path} does not begin with three numbers")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+    use syscost_platform::process::cpu_ns_of;
+
+    #[test]
+    fn a_kernel_without_control_groups_of_version_1_tells_it_by_the_scheduler() {
+        let text = "version 15\ntimestamp 4294904444\ncpu0 0 0 0 0 0 0 123456789 4711 99\n\
+            domain0 3 0 0 0 0\ncpu1 1 2 3 4 5 6 7000000000 8 9\n";
+        assert_eq!(scheduled_ns(text, 0), Some(123_456_789));
+        assert_eq!(scheduled_ns(text, 1), Some(7_000_000_000));
+        assert_eq!(scheduled_ns(text, 2), None);
+        assert_eq!(scheduled_ns("cpu0 1 2", 0), None);
+    }
+
+    #[test]
+    fn a_load_uses_its_share_and_no_more() {
+        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
+        let load = Load::of(0.3, cpu, 1).expect("started");
+        let used = || cpu_ns_of(load.pid().as_raw() as u32) as f64;
+        let (begun, before) = (Instant::now(), used());
+        std::thread::sleep(Duration::from_millis(200));
+        let share = (used() - before) / begun.elapsed().as_nanos() as f64;
+        // Others may take the CPU from it, and then it catches up.
+        assert!(share < 0.6, "{share}");
+        assert!(used() > 0.0);
+    }
+}

@@ -1,0 +1,158 @@
+//! C4: 10 000 datagrams of 32 bytes (the paper's Table 2), over a pair of virtual interfaces and over `lo`.
+
+mod virtual_link;
+
+use super::finding::Finding;
+use super::worker::Worker;
+use super::{Functions, Setting};
+use crate::Interface;
+use std::net::UdpSocket;
+use syscost_platform::error::{Error, Result};
+
+const COUNT: u64 = 10_000;
+const PAYLOAD: usize = 32;
+/// Datagrams between two receptions: few enough for the socket's buffer.
+const BATCH: u64 = 100;
+/// Bytes that `lo` counts for a datagram: payload and headers of UDP and IP. Ethernet counts 14 more.
+const ON_LO: u64 = PAYLOAD as u64 + 28;
+const ON_WIRE: u64 = ON_LO + 14;
+/// Repetitions on a shared `lo`, where other processes may send meanwhile.
+const TRIES: usize = 5;
+
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
+    let mut findings = match virtual_link::run(&setting.functions) {
+        Ok(counted) => {
+            let published = [("10000", "740000"), ("10000", "740000; 600000 on Windows")];
+            rows("veth", counted, ON_WIRE, published)
+        }
+        Err(error) => {
+            vec![Finding::not_judged("veth", format!("no pair of interfaces: {error}"))]
+        }
+    };
+    findings.extend(loopback(setting)?);
+    Ok(findings)
+}
+
+/// Counts of an interface: packets and bytes sent, packets and bytes received.
+type Counts = [u64; 4];
+/// Differences of these over one exchange, and the bytes of payload that the receiving socket delivered.
+type Counted = [u64; 5];
+
+fn counts(interface: &Interface, by: &Functions) -> Result<Counts> {
+    let name = interface.name();
+    let all = [by.packets_sent, by.bytes_sent, by.packets_received, by.bytes_received];
+    let mut counts = Counts::default();
+    for (count, function) in counts.iter_mut().zip(all) {
+        *count = function(name)?.value;
+    }
+    Ok(counts)
+}
+
+fn counted(before: Counts, after: Counts, payload: u64) -> Counted {
+    std::array::from_fn(|at| after.get(at).map_or(payload, |after| after - before[at]))
+}
+
+fn rows(name: &str, counted: Counted, each: u64, [sent, received]: [(&str, &str); 2]) -> Vec<Finding> {
+    let expected = [
+        ("packets sent", sent.0, COUNT),
+        ("bytes sent", sent.1, COUNT * each),
+        ("packets received", received.0, COUNT),
+        ("bytes received", received.1, COUNT * each),
+        ("payload delivered", "≥ 320000", COUNT * PAYLOAD as u64),
+    ];
+    let row = |((what, published, expected), found)| {
+        Finding::exact(&format!("{name}, {what}"), published, expected, found)
+    };
+    expected.into_iter().zip(counted).map(row).collect()
+}
+
+/// Uses a network namespace of its own where one can be made. In a shared one it repeats until no other process sends.
+fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
+    let (counted, alone) = match virtual_link::on_own_loopback(&setting.functions) {
+        Ok(counted) => (counted, true),
+        Err(_) => (on_shared_loopback(setting)?, false),
+    };
+    let rows = rows("lo", counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
+    let why = "other processes sent over `lo` meanwhile, in each of five tries";
+    let disturbed = !alone && counted[0] > COUNT;
+    Ok(rows.into_iter().map(|row| if disturbed { row.excused(why) } else { row }).collect())
+}
+
+fn on_shared_loopback(setting: &Setting) -> Result<Counted> {
+    let mut last = Counted::default();
+    for _ in 0..TRIES {
+        last = exchange_on_lo(&setting.functions)?;
+        if last[0] == COUNT || !(setting.tick)() {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Sends over `lo` and receives, in batches.
+fn exchange_on_lo(by: &Functions) -> Result<Counted> {
+    let refused = |e| Error::file("a socket on 127.0.0.1", "using", e);
+    let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0"));
+    let (sender, receiver) = (sender.map_err(refused)?, receiver.map_err(refused)?);
+    receiver.set_read_timeout(Some(virtual_link::PATIENCE)).map_err(refused)?;
+    sender.connect(receiver.local_addr().map_err(refused)?).map_err(refused)?;
+    let lo = Interface::open("lo")?;
+    let before = counts(&lo, by)?;
+    let mut payload = 0;
+    for _ in 0..COUNT / BATCH {
+        for _ in 0..BATCH {
+            sender.send(&[0x5a; PAYLOAD]).map_err(refused)?;
+        }
+        payload += received(&receiver, BATCH).map_err(refused)?;
+    }
+    Ok(counted(before, counts(&lo, by)?, payload))
+}
+
+/// Receives `count` datagrams; the sum of their lengths, bytes.
+fn received(socket: &UdpSocket, count: u64) -> std::io::Result<u64> {
+    let mut buffer = [0; 2 * PAYLOAD];
+    (0..count).map(|_| socket.recv(&mut buffer).map(|length| length as u64)).sum()
+}
+
+/// Runs `body` in a child and returns its counts.
+fn in_a_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
+    let mut worker = Worker::start(|turn| {
+        turn.done(0);
+        match body() {
+            Ok(counted) => counted.into_iter().for_each(|number| turn.done(number)),
+            // No count is that large. The reason is not sent.
+            Err(_) => turn.done(u64::MAX),
+        }
+    })?;
+    let first = worker.step()?;
+    if first == u64::MAX {
+        return Err(Error::Missing("two network namespaces cannot be made and joined here".into()));
+    }
+    let mut numbers = [first, 0, 0, 0, 0];
+    for number in &mut numbers[1..] {
+        *number = worker.step()?;
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn one_packet_more_in_a_hundred_fails_and_so_do_twice_as_many() {
+        let straight: Counted = [COUNT, COUNT * ON_LO, COUNT, COUNT * ON_LO, COUNT * PAYLOAD as u64];
+        let failed = |counted: Counted| {
+            let rows = rows("lo", counted, ON_LO, [("", ""); 2]);
+            rows.iter().map(|row| row.verdict == Verdict::Failed).collect::<Vec<_>>()
+        };
+        assert_eq!(failed(straight), [false; 5]);
+        for (at, percent) in [(0, 200), (2, 200), (0, 101), (2, 101), (4, 99)] {
+            let mut bent = straight;
+            bent[at] = bent[at] * percent / 100;
+            let only: Vec<_> = (0..5).map(|row| row == at).collect();
+            assert_eq!(failed(bent), only);
+        }
+    }
+}

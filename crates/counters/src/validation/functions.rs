@@ -1,0 +1,192 @@
+//! The functions that experiments put on trial: the library's, or others that lie, by which the experiments themselves
+//! are put on trial.
+
+use crate::{Fault, Percent, Reading, camp};
+use std::time::Duration;
+
+type Answer<T> = Result<T, Fault>;
+type Share = fn(i32, Duration) -> Answer<Percent>;
+type OfProcess = fn(i32) -> Answer<Reading<u64>>;
+type OfDevice = fn(&str) -> Answer<Reading<u64>>;
+
+/// What an experiment reads by: the measuring functions of CAMP's Figure 3.
+#[derive(Clone, Copy, Debug)]
+pub struct Functions {
+    pub(super) percent_processor_time: fn(Option<usize>, Duration) -> Answer<Percent>,
+    pub(super) free_physical_memory: fn() -> Answer<Reading<u64>>,
+    pub(super) bytes_sent: OfDevice,
+    pub(super) packets_sent: OfDevice,
+    pub(super) bytes_received: OfDevice,
+    pub(super) packets_received: OfDevice,
+    pub(super) reads_disk: OfDevice,
+    pub(super) writes_disk: OfDevice,
+    pub(super) reads_partition: OfDevice,
+    pub(super) writes_partition: OfDevice,
+    pub(super) page_faults: OfProcess,
+    pub(super) cpu_time_total: Share,
+    pub(super) cpu_time_user: Share,
+    pub(super) cpu_time_kernel: Share,
+    pub(super) working_set_kb: OfProcess,
+    pub(super) vm_size_kb: OfProcess,
+    pub(super) thread_count: OfProcess,
+    pub(super) cpu_count: fn() -> Answer<usize>,
+    pub(super) cpu_count_allowed: fn() -> Answer<usize>,
+}
+
+/// A way in which functions can lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Lie {
+    /// What it is called: the function that lies by 1 %, or what is told in the place of what.
+    pub name: &'static str,
+    /// The experiment that must fail.
+    pub fails: &'static str,
+    bend: fn(Functions) -> Functions,
+}
+
+const fn lie(name: &'static str, fails: &'static str, bend: fn(Functions) -> Functions) -> Lie {
+    Lie { name, fails, bend }
+}
+
+/// Every function tells 1 % too much, or one too many where it counts few things; then those that are wrong in another
+/// manner.
+#[rustfmt::skip]
+pub const LIES: [Lie; 24] = [
+    lie("percent-processor-time", "C1", |f| Functions {
+        percent_processor_time: |cpu, time| camp::percent_processor_time(cpu, time).map(more), ..f }),
+    lie("free-physical-memory", "C3", |f| Functions {
+        free_physical_memory: || camp::free_physical_memory().map(one_percent_more), ..f }),
+    lie("bytes-sent", "C4", |f| Functions {
+        bytes_sent: |name| camp::net_bytes_sent(name).map(one_percent_more), ..f }),
+    lie("packets-sent", "C4", |f| Functions {
+        packets_sent: |name| camp::net_packets_sent(name).map(one_percent_more), ..f }),
+    lie("bytes-received", "C4", |f| Functions {
+        bytes_received: |name| camp::net_bytes_received(name).map(one_percent_more), ..f }),
+    lie("packets-received", "C4", |f| Functions {
+        packets_received: |name| camp::net_packets_received(name).map(one_percent_more), ..f }),
+    lie("reads-disk", "C6", |f| Functions {
+        reads_disk: |name| camp::num_reads_disk(name).map(one_percent_more), ..f }),
+    lie("writes-disk", "C6", |f| Functions {
+        writes_disk: |name| camp::num_writes_disk(name).map(one_percent_more), ..f }),
+    lie("reads-partition", "C6", |f| Functions {
+        reads_partition: |name| camp::num_reads_partition(name).map(one_percent_more), ..f }),
+    lie("writes-partition", "C6", |f| Functions {
+        writes_partition: |name| camp::num_writes_partition(name).map(one_percent_more), ..f }),
+    lie("page-faults", "C7", |f| Functions {
+        page_faults: |pid| camp::num_page_faults(pid).map(one_percent_more), ..f }),
+    lie("cpu-time-total", "C1", |f| Functions {
+        cpu_time_total: |pid, time| camp::cpu_time_total(pid, time).map(more), ..f }),
+    lie("cpu-time-user", "C1", |f| Functions {
+        cpu_time_user: |pid, time| camp::cpu_time_user(pid, time).map(more), ..f }),
+    lie("cpu-time-user-less", "C1", |f| Functions {
+        cpu_time_user: |pid, time| camp::cpu_time_user(pid, time).map(less), ..f }),
+    lie("cpu-time-kernel", "C1", |f| Functions {
+        cpu_time_kernel: |pid, time| camp::cpu_time_kernel(pid, time).map(more), ..f }),
+    lie("cpu-time-kernel-less", "C1", |f| Functions {
+        cpu_time_kernel: |pid, time| camp::cpu_time_kernel(pid, time).map(less), ..f }),
+    lie("working-set", "C3", |f| Functions {
+        working_set_kb: |pid| camp::working_set_kb(pid).map(one_percent_more), ..f }),
+    lie("vm-size", "C3", |f| Functions {
+        vm_size_kb: |pid| camp::vm_size_kb(pid).map(one_percent_more), ..f }),
+    lie("thread-count", "C5", |f| Functions {
+        thread_count: |pid| camp::thread_count(pid).map(one_more), ..f }),
+    lie("cpu-count", "C8", |f| Functions {
+        cpu_count: || camp::cpu_count().map(|count| count + 1), ..f }),
+    lie("cpu-count-allowed", "C8", |f| Functions {
+        cpu_count_allowed: || camp::cpu_count_allowed().map(|count| count + 1), ..f }),
+    lie("user-for-kernel", "C1", |f| Functions {
+        cpu_time_user: camp::cpu_time_kernel, cpu_time_kernel: camp::cpu_time_user, ..f }),
+    lie("packets-doubled", "C4", |f| Functions {
+        packets_sent: |name| camp::net_packets_sent(name).map(|read| part(read, 200)), ..f }),
+    lie("other-address-space", "C3", |f| Functions {
+        vm_size_kb: |_| camp::vm_size_kb(std::process::id() as i32), ..f }),
+];
+
+impl Functions {
+    /// The library's own.
+    pub const OURS: Self = Self {
+        percent_processor_time: camp::percent_processor_time,
+        free_physical_memory: camp::free_physical_memory,
+        bytes_sent: camp::net_bytes_sent,
+        packets_sent: camp::net_packets_sent,
+        bytes_received: camp::net_bytes_received,
+        packets_received: camp::net_packets_received,
+        reads_disk: camp::num_reads_disk,
+        writes_disk: camp::num_writes_disk,
+        reads_partition: camp::num_reads_partition,
+        writes_partition: camp::num_writes_partition,
+        page_faults: camp::num_page_faults,
+        cpu_time_total: camp::cpu_time_total,
+        cpu_time_user: camp::cpu_time_user,
+        cpu_time_kernel: camp::cpu_time_kernel,
+        working_set_kb: camp::working_set_kb,
+        vm_size_kb: camp::vm_size_kb,
+        thread_count: camp::thread_count,
+        cpu_count: camp::cpu_count,
+        cpu_count_allowed: camp::cpu_count_allowed,
+    };
+}
+
+impl Lie {
+    /// The lie of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        LIES.iter().find(|lie| lie.name == name)
+    }
+
+    /// The library's functions, bent.
+    pub fn functions(&self) -> Functions {
+        (self.bend)(Functions::OURS)
+    }
+}
+
+/// So many percent of it.
+fn part(reading: Reading<u64>, percent: u64) -> Reading<u64> {
+    Reading { value: reading.value * percent / 100, ..reading }
+}
+
+fn one_percent_more(reading: Reading<u64>) -> Reading<u64> {
+    part(reading, 101)
+}
+
+/// For counts of which 1 % is less than one.
+fn one_more(reading: Reading<u64>) -> Reading<u64> {
+    Reading { value: reading.value + 1, ..reading }
+}
+
+fn more(share: Percent) -> Percent {
+    Percent { value: share.value * 1.01, ..share }
+}
+
+fn less(share: Percent) -> Percent {
+    Percent { value: share.value * 0.99, ..share }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Experiment, Setting, Verdict};
+    use super::*;
+
+    fn verdicts(lie: &Lie) -> Vec<Verdict> {
+        let place = tempfile::tempdir().expect("made");
+        let setting =
+            Setting { samples: 10, scratch: place.path(), functions: lie.functions(), tick: &|| true };
+        let experiment = Experiment::named(lie.fails).expect("an experiment");
+        experiment.findings(&setting).into_iter().map(|row| row.verdict).collect()
+    }
+
+    /// Those of C1 take a load each and are tried in its own file.
+    #[test]
+    fn every_function_that_lies_by_one_percent_fails_its_experiment() {
+        for lie in LIES.iter().filter(|lie| lie.fails != "C1") {
+            let verdicts = verdicts(lie);
+            // Without a loop device the disk is one that others use, too.
+            let is_excused = lie.fails == "C6" && !verdicts.contains(&Verdict::Passed);
+            assert!(verdicts.contains(&Verdict::Failed) || is_excused, "{}: {verdicts:?}", lie.name);
+        }
+    }
+
+    #[test]
+    fn a_lie_has_a_name_of_its_own() {
+        assert!(LIES.iter().all(|lie| Lie::named(lie.name).is_some_and(|found| found.fails == lie.fails)));
+        assert!(Lie::named("nothing").is_none());
+    }
+}

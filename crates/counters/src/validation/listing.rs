@@ -1,0 +1,168 @@
+//! C8: enumerated names compared with the kernel's own lists.
+
+use super::finding::Finding;
+use super::worker::{Turn, Worker};
+use super::{Functions, Setting};
+use crate::{Fault, Interface, camp, enumeration};
+use std::fs;
+use std::path::Path;
+use syscost_platform::cpu::cpu_list;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::namespace::{self, ip};
+use syscost_platform::process::tool;
+
+/// Processes that the experiment starts.
+const CHILDREN: usize = 20;
+
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
+    let [allowed, system] = cpus(&setting.functions)?;
+    let mut findings = vec![interfaces()?, blocks()?, system, allowed, online()?];
+    findings.extend(processes()?);
+    findings.push(made_and_removed());
+    Ok(findings)
+}
+
+fn text(path: &str) -> Result<String> {
+    fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))
+}
+
+fn interfaces() -> Result<Finding> {
+    let text = text("/proc/net/dev")?;
+    let names = text.lines().filter_map(|line| Some(line.rsplit_once(':')?.0.trim().to_owned()));
+    Ok(Finding::same(
+        "interfaces: /proc/net/dev",
+        "netstat -i",
+        names.collect(),
+        camp::enum_network_interfaces()?,
+    ))
+}
+
+/// Disks and partitions, without block devices that are not backed by one: loop devices, RAM disks, device maps.
+fn blocks() -> Result<Finding> {
+    let text = text("/proc/partitions")?;
+    let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().last());
+    let is_device = |name: &&str| {
+        let class = Path::new("/sys/class/block").join(name);
+        class.join("partition").exists() || class.join("device").exists()
+    };
+    let expected = names.filter(is_device).map(str::to_owned).collect();
+    // Whether the kernel lists a drive without a medium depends on its driver.
+    let has_size = |name: &String| {
+        fs::read_to_string(format!("/sys/class/block/{name}/size")).is_ok_and(|size| size.trim() != "0")
+    };
+    let mut found = camp::enum_physical_disks()?;
+    found.extend(camp::enum_disk_partitions()?);
+    found.retain(has_size);
+    Ok(Finding::same("disks, partitions: /proc/partitions", "/dev/disk/by-id", expected, found))
+}
+
+/// CPUs that may be used, and those of the system.
+fn cpus(by: &Functions) -> Result<[Finding; 2]> {
+    let text = text("/proc/self/status")?;
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let stat = self::text("/proc/stat")?;
+    let is_cpu = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let system = stat.lines().filter(is_cpu).count() as u64;
+    Ok([
+        Finding::exact(
+            "CPUs allowed: Cpus_allowed_list",
+            "",
+            cpu_list::parse(list).len() as u64,
+            (by.cpu_count_allowed)()? as u64,
+        ),
+        Finding::exact("CPUs of the system: /proc/stat", "equal", system, (by.cpu_count)()? as u64),
+    ])
+}
+
+fn online() -> Result<Finding> {
+    let list = text("/sys/devices/system/cpu/online")?;
+    Ok(Finding::same("CPUs online: /sys/devices", "", cpu_list::parse(&list), enumeration::processors()?))
+}
+
+/// The experiment's own children must be found while they run and not after their end. Other processes come and go, and
+/// are left out, also of what `ps` lists.
+fn processes() -> Result<Vec<Finding>> {
+    let own = std::process::id() as i32;
+    let workers = (0..CHILDREN).map(|_| Worker::start(|turn| turn.done(0))).collect::<Result<Vec<_>>>()?;
+    let children: Vec<_> = workers.iter().map(Worker::pid).collect();
+    let ours = |pids: Vec<i32>| pids.into_iter().filter(|pid| children.contains(pid)).collect::<Vec<_>>();
+    let all = ours(enumeration::pids()?);
+    let executable =
+        fs::read_link("/proc/self/exe").map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+    let name = executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let named = camp::process_identifiers(&name)?.iter().map(|process| process.pid()).collect();
+    let by_number: std::result::Result<Vec<_>, Fault> =
+        children.iter().map(|pid| Ok(camp::process_identifier(*pid)?.pid())).collect();
+    let tree = enumeration::tree(own)?.into_iter().map(|(pid, _)| pid).collect();
+    let by_ps = ps(own).map(&ours);
+    drop(workers);
+    let after = ours(enumeration::pids()?);
+    Ok(vec![
+        Finding::same("processes, of 20 children", "", children.clone(), all),
+        Finding::same("by the executable's name", "", children.clone(), ours(named)),
+        Finding::same("by their numbers", "", children.clone(), by_number?),
+        Finding::same("in the tree of their parent", "", children.clone(), ours(tree)),
+        match by_ps {
+            Some(theirs) => Finding::same("by ps --ppid", "", theirs, children.clone()),
+            None => Finding::not_judged("by ps --ppid", "there is no `ps` here that tells them (procps)"),
+        },
+        Finding::exact("after their end", "", 0, after.len() as u64),
+    ])
+}
+
+fn ps(parent: i32) -> Option<Vec<i32>> {
+    let output = tool::command("ps").args(["--ppid", &parent.to_string(), "-o", "pid="]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    Some(text.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+}
+
+/// A pair of interfaces must be listed once it is made, and no longer once it is removed.
+fn made_and_removed() -> Finding {
+    const WHAT: &str = "interfaces made and removed";
+    let holding = Worker::start(make_and_remove).and_then(|mut worker| worker.step());
+    match holding {
+        Ok(holding) if holding < u64::MAX => Finding::exact(WHAT, "", 4, holding),
+        _ => {
+            Finding::not_judged(WHAT, "a network namespace of our own takes root, and interfaces in it `ip`")
+        }
+    }
+}
+
+/// Reports how many of four checks hold: two names listed, both unlisted after removal, the open handle refused.
+fn make_and_remove(turn: &mut Turn) {
+    turn.done(0);
+    let prepared = namespace::go_apart().and_then(|()| ip("link add come type veth peer name go"));
+    if prepared.is_err() {
+        return turn.done(u64::MAX);
+    }
+    let listed = || camp::enum_network_interfaces().unwrap_or_default();
+    let both =
+        |names: &[String]| ["come", "go"].iter().filter(|name| names.iter().any(|its| its == *name)).count();
+    let (there, kept) = (both(&listed()), Interface::open("come"));
+    let removed = ip("link delete come").is_ok();
+    let is_gone = |interface: &Interface| matches!(interface.bytes_sent(), Err(Fault::Gone(_)));
+    let gone = removed && both(&listed()) == 0;
+    let refused = kept.as_ref().is_ok_and(is_gone);
+    turn.done(there as u64 + u64::from(gone) + u64::from(refused));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Lie, Verdict};
+    use super::*;
+
+    #[test]
+    fn a_miscounted_cpu_fails() {
+        let verdicts = |by: &Functions| cpus(by).expect("listed").map(|row| row.verdict);
+        assert_eq!(verdicts(&Functions::OURS), [Verdict::Passed, Verdict::Passed]);
+        let lying = |name| Lie::named(name).expect("a lie").functions();
+        assert_eq!(verdicts(&lying("cpu-count-allowed")), [Verdict::Failed, Verdict::Passed]);
+        assert_eq!(verdicts(&lying("cpu-count")), [Verdict::Passed, Verdict::Failed]);
+        // Those of the system for those that may be used: equal only if all of them may.
+        let swapped = Functions { cpu_count_allowed: camp::cpu_count, ..Functions::OURS };
+        let all = camp::cpu_count().ok() == camp::cpu_count_allowed().ok();
+        assert_eq!(verdicts(&swapped)[0] == Verdict::Passed, all);
+    }
+}

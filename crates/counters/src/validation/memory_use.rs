@@ -1,0 +1,131 @@
+//! C3: a process that allocates and touches 976 KB, twice (the paper's Table 1) and 62 times more.
+
+use super::finding::{Finding, Verdict, median_kb};
+use super::worker::{Turn, Worker};
+use super::{Functions, Setting};
+use crate::physical_memory;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::{KernelFiles, field};
+use syscost_platform::region::Region;
+use syscost_platform::resident::Pages;
+
+const KB: usize = 976;
+/// Free memory changes with every process: only the median of this many differences is that of the worker.
+const TIMES: usize = 64;
+/// Pages that a kernel may not have added up yet: Linux before 6.2 keeps so many back in a thread.
+const BATCH_KB: f64 = 4.0 * 64.0;
+
+/// The paper was off by "just over 1 %" of the resident set, half of which is more than a page; and "within 10 %" of free
+/// memory.
+const RESIDENT_PERCENT: f64 = 0.5;
+const FREE_PERCENT: f64 = 10.0;
+
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
+    let mut worker = Worker::start(take)?;
+    let (pid, by) = (worker.pid(), &setting.functions);
+    // The first step also touches the child's stack and code for the first time, and is not counted.
+    worker.step()?;
+    let memory = physical_memory::Memory::open()?;
+    let mut taken = Vec::with_capacity(TIMES);
+    for _ in 0..TIMES {
+        let before = read(pid, by, &memory)?;
+        worker.step()?;
+        let after = read(pid, by, &memory)?;
+        taken.push(std::array::from_fn::<_, 4, _>(|at| after[at] - before[at]));
+        if !(setting.tick)() {
+            return Ok(Vec::new());
+        }
+    }
+    let mut findings = judge(&taken);
+    findings.push(against_meminfo(by)?);
+    Ok(findings)
+}
+
+/// All free memory, by another file of the kernel's, read before and after. What others take or give meanwhile is less
+/// than the tolerance, or the two readings tell of it.
+fn against_meminfo(by: &Functions) -> Result<Finding> {
+    const PERCENT: f64 = 0.5;
+    const WHAT: &str = "free memory: MemFree";
+    let expected = || meminfo().map(|kb| kb as f64);
+    let (before, found, after) = (expected()?, (by.free_physical_memory)()?.value, expected()?);
+    let row = Finding::within(WHAT, "", (before + after) / 2.0, found as f64 / 1024.0, PERCENT);
+    let moved = 100.0 * (after - before).abs() / before.max(1.0);
+    Ok(if moved > PERCENT {
+        row.excused(format!("others changed it by {moved:.1} % meanwhile"))
+    } else {
+        row
+    })
+}
+
+/// `MemFree` of `/proc/meminfo`, KB.
+fn meminfo() -> Result<u64> {
+    let text = KernelFiles::live().text("proc/meminfo").unwrap_or_default();
+    let kb = field(&text, "MemFree").and_then(|words| words.split_whitespace().next()?.parse().ok());
+    kb.ok_or_else(|| Error::Missing("/proc/meminfo has no line MemFree".into()))
+}
+
+fn judge(taken: &[[f64; 4]]) -> Vec<Finding> {
+    let kb = |at: usize, which: usize| taken[which][at] / 1024.0;
+    let of_all = |at: usize| median_kb(&taken.iter().map(|row| row[at]).collect::<Vec<_>>());
+    let all_kb = |at: usize| taken.iter().map(|row| row[at]).sum::<f64>() / 1024.0;
+    let size = KB as f64;
+    let free =
+        Finding::within("free memory, CPUs' lists included", "972, 872, 968", -size, of_all(2), FREE_PERCENT);
+    let plain = Finding::within("free memory alone", "972, 872, 968", -size, of_all(3), FREE_PERCENT);
+    let resident = |name: &str, published: &str, found: f64| {
+        let row = Finding::within(name, published, size, found, RESIDENT_PERCENT);
+        let is_in_batches = row.verdict == Verdict::Failed && (found - size).abs() <= BATCH_KB;
+        let why = "kernels may tell it in batches of up to 64 pages (Linux before 6.2 does): all 64 together are judged";
+        if is_in_batches { row.but(why) } else { row }
+    };
+    vec![
+        Finding::within("address space", "", size, kb(0, 0), 0.0),
+        resident("resident set, first", "988, 984, 988", kb(1, 0)),
+        resident("resident set, second", "", kb(1, 1)),
+        Finding::within("resident set, all 64", "", size * TIMES as f64, all_kb(1), RESIDENT_PERCENT),
+        free,
+        plain.but("pages come from the lists of each CPU, which this figure leaves out: shown to warn"),
+    ]
+}
+
+/// Address space, resident set, truly free and free memory, in bytes.
+fn read(pid: i32, by: &Functions, memory: &physical_memory::Memory) -> Result<[f64; 4]> {
+    let (size, resident) = ((by.vm_size_kb)(pid)?.value << 10, (by.working_set_kb)(pid)?.value << 10);
+    let readings = [memory.truly_free()?, (by.free_physical_memory)()?];
+    let [truly_free, free] = readings.map(|reading| reading.value as f64);
+    Ok([size as f64, resident as f64, truly_free, free])
+}
+
+fn take(turn: &mut Turn) {
+    let mut kept = Vec::with_capacity(TIMES + 1);
+    turn.done(0);
+    for _ in 0..=TIMES {
+        let Ok(region) = Region::anonymous(KB << 10, Pages::Base) else { return };
+        region.write(0..region.pages(), 1);
+        kept.push(region);
+        turn.done(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fault, Reading};
+
+    #[test]
+    fn another_process_s_address_space_is_not_taken_for_the_worker_s() {
+        let place = tempfile::tempdir().expect("made");
+        let verdict = |functions| {
+            let setting = Setting { samples: 10, scratch: place.path(), functions, tick: &|| true };
+            run(&setting).expect("a worker")[0].verdict.clone()
+        };
+        assert_eq!(verdict(Functions::OURS), Verdict::Passed);
+        let other = Functions { vm_size_kb: |_| fixed(1 << 20), ..Functions::OURS };
+        assert_eq!(verdict(other), Verdict::Failed);
+    }
+
+    /// A process that takes nothing.
+    fn fixed(kb: u64) -> std::result::Result<Reading<u64>, Fault> {
+        Ok(Reading::now(kb, 1, crate::Method::ProcessStatm))
+    }
+}

@@ -1,0 +1,176 @@
+//! All functions of CPU time against a load that is in one mode only: rows of C1 that a lie of 1 % fails.
+//!
+//! A kernel without exact accounting divides a process's time by what its tick finds, and a mixed load leaves the
+//! division to chance. A load that never enters the kernel, or hardly ever leaves it, leaves nothing to chance: its user
+//! time, or its kernel time, is its CPU time, which its clock tells in nanoseconds by another path of the kernel's. What
+//! others take from it, its clock does not count either.
+//!
+//! What remains is stated: the step of 10 ms at either end of the window, 0.25 % of it. Ticks that find the load inside
+//! of an interrupt are kernel time to the kernel, so user time may lack what the CPU spent in interrupts.
+
+use super::cpu_load::{Load, Mode};
+use super::finding::Finding;
+use super::{Functions, Setting};
+use crate::{Fault, Percent, Process, Processors, Reading, shares};
+use std::time::{Duration, Instant};
+use syscost_platform::cpu;
+use syscost_platform::error::Result;
+
+/// 400 steps of 10 ms.
+const WINDOW: Duration = Duration::from_secs(4);
+const SLICE: Duration = Duration::from_millis(100);
+/// The time after which a load has begun: its start is kernel time, and enters the kernel's division as a share.
+const SETTLING: Duration = Duration::from_secs(1);
+/// Percent of a CPU.
+const TOLERANCE: f64 = 0.5;
+/// A load that had less of the CPU, percent, tells 1 % of its time no more.
+const LEAST: f64 = 80.0;
+
+/// What was read of a load and its CPU at the same time, percent.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    total: f64,
+    user: f64,
+    kernel: f64,
+    cpu: f64,
+    /// The load's share by its clock.
+    truth: f64,
+    /// Share of the CPU in interrupts.
+    interrupts: f64,
+}
+
+/// Both loads in turn; fewer rows if it was interrupted.
+pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for mode in [Mode::User, Mode::Kernel] {
+        let Some(seen) = watch(mode, setting)? else { break };
+        findings.extend(seen.judged(mode));
+    }
+    Ok(findings)
+}
+
+fn watch(mode: Mode, setting: &Setting) -> Result<Option<Seen>> {
+    let claimed = cpu::claim();
+    let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
+    let _aside = cpu::Aside::from(cpu)?;
+    let load = Load::in_one_mode(mode, cpu)?;
+    std::thread::sleep(SETTLING);
+    let pid = load.pid().as_raw();
+    let (process, mut processors) = (Process::open(pid)?, Processors::open()?);
+    let mut both =
+        || -> std::result::Result<_, Fault> { Ok((process.cpu_time()?, processors.spent(Some(cpu))?)) };
+    let before = both()?;
+    let Some(read) = at_once(pid, cpu, &setting.functions, setting.tick) else { return Ok(None) };
+    let after = both()?;
+    let [total, user, kernel, busy] = read?.map(|share| share.value);
+    let truth = exact(&before.0, &after.0);
+    let its = shares(&before.1, &after.1)?;
+    let interrupts = its.interrupts.value + its.soft_interrupts.value;
+    Ok(Some(Seen { total, user, kernel, cpu: busy, truth, interrupts }))
+}
+
+/// The share by the clock, percent.
+fn exact(before: &Reading<Duration>, after: &Reading<Duration>) -> f64 {
+    let used = after.value.saturating_sub(before.value).as_secs_f64();
+    100.0 * used / after.at.saturating_duration_since(before.at).as_secs_f64().max(1e-9)
+}
+
+/// Total, user and kernel time and the CPU's, over one window; `None` if it was interrupted.
+fn at_once(
+    pid: i32,
+    cpu: usize,
+    by: &Functions,
+    tick: &dyn Fn() -> bool,
+) -> Option<std::result::Result<[Percent; 4], Fault>> {
+    let Functions { percent_processor_time, cpu_time_total, cpu_time_user, cpu_time_kernel, .. } = *by;
+    std::thread::scope(|scope| {
+        let of_process = [cpu_time_total, cpu_time_user, cpu_time_kernel];
+        let shares = of_process.map(|function| scope.spawn(move || function(pid, WINDOW)));
+        let of_cpu = scope.spawn(move || percent_processor_time(Some(cpu), WINDOW));
+        let begun = Instant::now();
+        let mut goes_on = true;
+        while goes_on && begun.elapsed() < WINDOW {
+            std::thread::sleep(SLICE);
+            goes_on = tick();
+        }
+        let read = shares.into_iter().chain([of_cpu]).map(|thread| match thread.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        let read: std::result::Result<Vec<Percent>, Fault> = read.collect();
+        // Four threads, four answers.
+        goes_on.then(|| read.map(|read| [read[0], read[1], read[2], read[3]]))
+    })
+}
+
+impl Seen {
+    fn judged(&self, mode: Mode) -> Vec<Finding> {
+        let (name, user, kernel) = match mode {
+            Mode::User => ("full, in user space", self.truth, 0.0),
+            Mode::Kernel => ("full, in the kernel", 0.0, self.truth),
+        };
+        // Nobody idles where a load wants all of the CPU.
+        let rows = [
+            ("process", self.truth, self.total),
+            ("user time", user, self.user),
+            ("kernel time", kernel, self.kernel),
+            ("CPU", 100.0, self.cpu),
+        ];
+        rows.map(|(what, expected, found)| {
+            let row = Finding::near(&format!("{name}, {what}"), "", expected, found, TOLERANCE);
+            let (crowd, off) = (100.0 - self.truth, (expected - found).abs());
+            // What the tick finds in an interrupt is kernel time.
+            let is_moved = mode == Mode::User && (found < expected) == (what == "user time");
+            if self.truth < LEAST {
+                row.excused(format!("others had {crowd:.1} % of this CPU: try again when it is at rest"))
+            } else if what.ends_with("time") && is_moved && off <= TOLERANCE + self.interrupts {
+                row.excused(format!("interrupts had {:.1} % of this CPU", self.interrupts))
+            } else {
+                row
+            }
+        })
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LIES, Verdict};
+    use super::*;
+
+    /// Reads of a load, and the rows that fail if one of them lies.
+    fn failing(mode: Mode, bend: impl Fn(&mut Seen)) -> Vec<usize> {
+        let (user, kernel) = if mode == Mode::User { (99.0, 0.0) } else { (0.25, 98.8) };
+        let mut seen = Seen { total: 99.1, user, kernel, cpu: 100.0, truth: 99.1, interrupts: 0.0 };
+        bend(&mut seen);
+        let rows = seen.judged(mode).into_iter().enumerate();
+        rows.filter(|(_, row)| row.verdict == Verdict::Failed).map(|(at, _)| at).collect()
+    }
+
+    #[test]
+    fn a_lie_of_one_percent_fails_its_row_and_no_other() {
+        for mode in [Mode::User, Mode::Kernel] {
+            assert!(failing(mode, |_| ()).is_empty());
+            assert_eq!(failing(mode, |seen| seen.total *= 1.01), [0]);
+            assert_eq!(failing(mode, |seen| seen.cpu *= 0.99), [3]);
+        }
+        assert_eq!(failing(Mode::User, |seen| seen.user *= 1.01), [1]);
+        assert_eq!(failing(Mode::User, |seen| seen.user *= 0.99), [1]);
+        assert_eq!(failing(Mode::Kernel, |seen| seen.kernel *= 1.015), [2]);
+        assert_eq!(failing(Mode::User, |seen| std::mem::swap(&mut seen.user, &mut seen.kernel)), [1, 2]);
+        assert!(failing(Mode::User, |seen| (seen.truth, seen.user) = (70.0, 60.0)).is_empty(), "a crowd");
+    }
+
+    /// A real load and readers that lie: each must fail, unless others have so much of this machine that nothing is told.
+    #[test]
+    fn readers_that_lie_about_a_real_load_are_caught() {
+        let place = tempfile::tempdir().expect("made");
+        for lie in LIES.iter().filter(|lie| lie.name.ends_with("user-less") || lie.name == "cpu-time-user") {
+            let functions = lie.functions();
+            let setting = Setting { samples: 10, scratch: place.path(), functions, tick: &|| true };
+            let seen = watch(Mode::User, &setting).expect("a load").expect("not interrupted");
+            let verdict = seen.judged(Mode::User)[1].verdict.clone();
+            assert!(matches!(verdict, Verdict::Failed | Verdict::Inconclusive(_)), "{}: {seen:?}", lie.name);
+        }
+    }
+}

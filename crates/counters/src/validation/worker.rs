@@ -1,0 +1,97 @@
+//! A child process that uses a resource step by step, each step on request.
+
+use crate::Process;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use syscost_platform::child::Child;
+use syscost_platform::error::{Error, Result};
+
+/// A worker that does not answer within this time is taken for hung.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The child and the socket to it. Dropping this value ends the child.
+pub(super) struct Worker {
+    child: Child,
+    socket: UnixStream,
+}
+
+/// The child's end of the socket.
+pub(super) struct Turn(UnixStream);
+
+impl Turn {
+    /// Reports the result of a finished step and waits for the request of the next.
+    ///
+    /// # Panics
+    /// The parent has closed its end: the child then ends.
+    pub(super) fn done(&mut self, answer: u64) {
+        let written = self.0.write_all(&answer.to_ne_bytes());
+        written.and_then(|()| self.0.read_exact(&mut [0])).expect("the parent is at the other end");
+    }
+}
+
+impl Worker {
+    /// Starts a child that runs `body`, and waits for its first step.
+    ///
+    /// # Errors
+    /// The kernel refuses the child or its socket, or the child ends or hangs in its first step.
+    pub(super) fn start(body: impl FnOnce(&mut Turn)) -> Result<Self> {
+        let pair = UnixStream::pair().map_err(|e| Error::file("a pair of sockets", "making", e))?;
+        let (socket, theirs) = pair;
+        let child = Child::start(|| body(&mut Turn(theirs)))?;
+        socket.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::file("a socket", "setting up", e))?;
+        let mut worker = Self { child, socket };
+        worker.answer()?;
+        Ok(worker)
+    }
+
+    /// Requests the next step and waits for its result.
+    ///
+    /// # Errors
+    /// The child has ended, or does not finish within 20 seconds.
+    pub(super) fn step(&mut self) -> Result<u64> {
+        self.socket.write_all(&[1]).map_err(|e| Error::Child(format!("it does not listen: {e}")))?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<u64> {
+        let mut bytes = [0; 8];
+        let read = self.socket.read_exact(&mut bytes);
+        read.map_err(|e| Error::Child(format!("it ended, or did not do its step within {PATIENCE:?}: {e}")))?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    /// The child as a process whose counters can be read.
+    ///
+    /// # Errors
+    /// As of [`Process::open`].
+    pub(super) fn process(&self) -> Result<Process> {
+        Ok(Process::open(self.pid())?)
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.child.pid().as_raw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_does_a_step_when_it_is_told() {
+        let mut worker = Worker::start(|turn| (0..3).for_each(|n| turn.done(n))).expect("started");
+        assert_eq!((worker.step().expect("done"), worker.step().expect("done")), (1, 2));
+        worker.step().expect_err("its body has returned");
+    }
+
+    #[test]
+    fn one_that_panics_is_an_error() {
+        let mut worker = Worker::start(|turn| {
+            turn.done(0);
+            std::panic::resume_unwind(Box::new("in the child"));
+        })
+        .expect("started");
+        assert!(worker.step().is_err());
+    }
+}

@@ -1,0 +1,224 @@
+//! The crate's error type. Each variant is a sentence: what failed, where, and what to do about it.
+
+mod refusal;
+
+use nix::errno::Errno;
+use std::path::PathBuf;
+
+/// What can go wrong in a call of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{path}: {doing} failed: {cause}{}", remedy(cause))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The attempted action, such as "reading".
+        doing: &'static str,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+    /// A file was read, and its content is not what it should be.
+    #[error("{path}: {field}: expected {expected}, found {found}; {remedy}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// The field or line.
+        field: String,
+        /// What would have been right.
+        expected: String,
+        /// What was there.
+        found: String,
+        /// How to mend it.
+        remedy: String,
+    },
+    /// The kernel refused a system call.
+    #[error("{call}: {cause}{}", remedy(cause))]
+    Kernel {
+        /// The call and its purpose.
+        call: String,
+        /// The kernel's answer.
+        cause: std::io::Error,
+    },
+    /// The process that ran an operation under ptrace(2) died.
+    #[error("the operation did not survive being watched: {0}")]
+    Died(String),
+    /// A child process of an operation failed, hung or was left behind.
+    #[error("a child did not end as it should: {0}")]
+    Child(String),
+    /// The machine lacks something that is needed.
+    #[error("{0}")]
+    Missing(String),
+    /// A system call of the operation is filtered out by a sandbox, or unknown to this kernel.
+    #[error(
+        "{call}: {cause}; it is forbidden here, or this kernel does not have it: allow it in the sandbox's filter of \
+         system calls"
+    )]
+    Forbidden {
+        /// The call.
+        call: String,
+        /// The kernel's answer: EPERM or ENOSYS.
+        cause: std::io::Error,
+    },
+    /// A `syscost peer` on another machine is absent, silent, or answers nonsense.
+    #[error("peer {peer}: {what}")]
+    Peer {
+        /// Its address as the user gave it.
+        peer: String,
+        /// What happened, and what to do.
+        what: String,
+    },
+    /// A proof failed: a wrong answer, a wrong count, a partner that died.
+    #[error("{0}")]
+    Disproved(String),
+    /// The machine interfered: a partner got no CPU, or another operation happened than the one asked for. A
+    /// further attempt may succeed.
+    #[error("{0}")]
+    Disturbed(String),
+    /// The command line, an environment variable or an argument of a library call is wrong.
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// The cause of an [`Error`], in five kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A proof failed: the operation did not do what it claims.
+    Disproved,
+    /// The machine interfered.
+    Disturbed,
+    /// The machine lacks something, or the kernel refuses it.
+    Missing,
+    /// The command line, an environment variable or an argument is wrong.
+    Usage,
+    /// A file's content is wrong.
+    File,
+}
+
+/// What the kernel answers when a file system, or the device below it, breaks or is taken away while it is used, and what
+/// helps.
+const BROKEN: [(Errno, &str); 3] = [
+    (
+        Errno::EROFS,
+        "; it is mounted read-only, perhaps by the kernel after an error of its device (`dmesg` tells): remount it, or name \
+         another directory",
+    ),
+    (Errno::EIO, "; its device is broken or gone (`dmesg` tells): name a directory on another"),
+    (Errno::ENODEV, "; its device is gone (`dmesg` tells): name a directory on another"),
+];
+
+/// Limits that the number of an error names beyond doubt, whatever was called.
+const LIMITS: [(Errno, &str); 2] = [
+    (Errno::EMFILE, "; this process may open no more files: raise `ulimit -n`"),
+    (Errno::ENFILE, "; the whole machine may open no more files: raise /proc/sys/fs/file-max"),
+];
+
+fn broken(cause: &std::io::Error) -> Option<&'static str> {
+    found(cause, &BROKEN)
+}
+
+fn found(cause: &std::io::Error, table: &[(Errno, &'static str)]) -> Option<&'static str> {
+    // What another crate has wrapped keeps the number in its text alone.
+    let wrapped = |errno: Errno| cause.to_string().contains(&format!("(os error {})", errno as i32));
+    let is = |errno: Errno| cause.raw_os_error().map_or_else(|| wrapped(errno), |raw| raw == errno as i32);
+    table.iter().find(|(errno, _)| is(*errno)).map(|(_, remedy)| *remedy)
+}
+
+fn remedy(cause: &std::io::Error) -> &'static str {
+    broken(cause).or_else(|| found(cause, &LIMITS)).unwrap_or_default()
+}
+
+impl Error {
+    /// The cause, which decides the exit code. A file that does not exist is a usage error: its name was given.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Disproved(_) | Self::Died(_) | Self::Child(_) => Kind::Disproved,
+            Self::Disturbed(_) | Self::Peer { .. } => Kind::Disturbed,
+            Self::Missing(_) | Self::Forbidden { .. } | Self::Kernel { .. } => Kind::Missing,
+            Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => Kind::Usage,
+            Self::File { .. } => Kind::Missing,
+            Self::Usage(_) => Kind::Usage,
+            Self::Content { .. } => Kind::File,
+        }
+    }
+
+    /// `errno` of the C library call just made.
+    pub fn last_os(call: impl Into<String>) -> Self {
+        Self::Kernel { call: call.into(), cause: std::io::Error::last_os_error() }
+    }
+
+    /// A system call that failed with this `errno`.
+    pub fn refused(call: impl Into<String>, errno: Errno) -> Self {
+        Self::Kernel { call: call.into(), cause: errno.into() }
+    }
+
+    /// A system call of the measured operation that failed with this `errno`: [`Error::Forbidden`] for EPERM and
+    /// ENOSYS, which a sandbox answers, else [`Error::Kernel`].
+    pub fn refused_to_case(call: impl Into<String>, errno: Errno) -> Self {
+        match errno {
+            Errno::EPERM | Errno::ENOSYS => Self::Forbidden { call: call.into(), cause: errno.into() },
+            _ => Self::refused(call, errno),
+        }
+    }
+
+    /// The `errno` in the negative answer of a raw system call; EIO for a value outside its range.
+    pub fn errno(answer: i64) -> Errno {
+        Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
+    }
+
+    /// Whether the machine lacks something, so that a case is skipped instead of failed.
+    pub fn is_of_the_machine(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::Forbidden { .. })
+    }
+
+    /// Whether a file system or its device broke below the operation, which proves nothing against it.
+    pub fn is_of_a_device(&self) -> bool {
+        matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. } if broken(cause).is_some())
+    }
+
+    /// [`Error::Peer`] of this address.
+    pub fn peer(peer: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Peer { peer: peer.into(), what: what.into() }
+    }
+
+    /// [`Error::Content`] of this path.
+    pub fn content(
+        path: impl Into<PathBuf>,
+        field: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let [field, expected, found, remedy] = [field.into(), expected.into(), found.into(), remedy.into()];
+        Self::Content { path: path.into(), field, expected, found, remedy }
+    }
+
+    /// [`Error::File`] of this path.
+    pub fn file(path: impl Into<PathBuf>, doing: &'static str, cause: std::io::Error) -> Self {
+        Self::File { path: path.into(), doing, cause }
+    }
+}
+
+/// A result whose error is [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_broke_is_named_with_what_helps_even_if_the_cause_is_wrapped() {
+        let plain = Error::file("/x", "writing", Errno::EROFS.into());
+        let cause = std::io::Error::from(Errno::EIO);
+        let wrapped = Error::file("/x", "writing", std::io::Error::other(format!("{cause} at path /x")));
+        for (error, words) in [(plain, "remount it"), (wrapped, "is broken or gone")] {
+            assert!(error.is_of_a_device() && error.to_string().contains(words), "{error}");
+        }
+        let limited = Error::refused("pipe", Errno::EMFILE).to_string();
+        assert!(limited.contains("raise `ulimit -n`"), "{limited}");
+        let other = Error::refused("pipe", Errno::EFAULT).to_string();
+        assert!(!other.contains("ulimit"), "{other}");
+        let full = Error::file("/x", "writing", Errno::ENOSPC.into());
+        assert!(!full.is_of_a_device() && full.to_string().ends_with("(os error 28)"), "{full}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Linux and the processor as safe functions, and the error type of syscost.
+//!
+//! Files here may contain `unsafe`: each allows it at its head, names its invariants once, and cites one at every
+//! block. What this room offers to others is safe.
+//!
+//! [`arch`] has a file for each processor architecture with the same function names in each. Its hot loops are free
+//! functions with primitive arguments, so that they can be compared with each other and with the disassembly.
+
+#![deny(unsafe_code)]
+
+pub mod arch;
+pub mod child;
+pub mod cleanup;
+pub mod control_group;
+pub mod cpu;
+pub mod error;
+pub mod evictable;
+pub mod fluid;
+pub mod futex;
+pub mod inert;
+pub mod interface;
+pub mod kernel_files;
+pub mod limit;
+pub mod mount;
+pub mod namespace;
+pub mod output;
+pub mod partner;
+pub mod patch;
+pub mod pattern_file;
+pub mod perf_event;
+pub mod plain_file;
+pub mod proc;
+pub mod process;
+pub mod ptrace;
+pub mod region;
+pub mod resident;
+pub mod sampler;
+pub mod shared;
+pub mod signal;
+pub mod sleep;
+pub mod slowdown;
+pub mod socket_handle;
+pub mod syscall;
+pub mod time;
+pub mod volume;
+
+/// The value made, or `None` after a line `skipped: …` if the machine lacks something for it.
+///
+/// # Panics
+/// It failed for another reason.
+#[cfg(any(test, feature = "test-support"))]
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub fn made<T>(made: error::Result<T>) -> Option<T> {
+    match made {
+        Ok(made) => Some(made),
+        Err(why) if why.is_of_the_machine() => {
+            println!("skipped: {why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}

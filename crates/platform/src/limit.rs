@@ -1,0 +1,379 @@
+//! What limits the number of tasks and the amount of memory, in sentences that say what to do.
+
+use super::control_group::{Group, Version, own_upwards};
+use super::kernel_files::{KernelFiles, meminfo_bytes};
+use crate::error::Error;
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::geteuid;
+use std::time::Duration;
+
+/// A controller of control groups, and the files of each version that hold its limit and its use.
+struct Controller {
+    name: &'static str,
+    version_1: [&'static str; 2],
+    version_2: [&'static str; 2],
+}
+
+const TASKS: Controller = Controller {
+    name: "pids",
+    version_1: ["pids.max", "pids.current"],
+    version_2: ["pids.max", "pids.current"],
+};
+const MEMORY: Controller = Controller {
+    name: "memory",
+    version_1: ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+    version_2: ["memory.max", "memory.current"],
+};
+
+/// Lines of `memory.stat` that count what the kernel frees before it refuses memory: page cache that no process holds on to,
+/// and objects of the kernel's own caches. Those of version 1 begin with `total_`, as `usage_in_bytes` counts lower groups too.
+const RECLAIMABLE: [&str; 3] = ["inactive_file", "active_file", "slab_reclaimable"];
+/// Lines that count what of it must be written to a device first, which may take longer than a case.
+const UNWRITTEN: [[&str; 2]; 2] = [["dirty", "writeback"], ["file_dirty", "file_writeback"]];
+
+/// A control group that has a limit.
+struct Limited {
+    group: String,
+    most: u64,
+    now: u64,
+}
+
+impl Limited {
+    fn left(&self) -> u64 {
+        self.most.saturating_sub(self.now)
+    }
+}
+
+/// A sentence for a task that was refused with `EAGAIN`. Several limits give this answer: all that are in force are
+/// named.
+pub fn no_task(doing: &str, cause: std::io::Error) -> String {
+    format!("{doing}: {cause}; {}", limits_of_tasks())
+}
+
+/// The limits on tasks that are in force for this thread.
+pub fn limits_of_tasks() -> String {
+    if let Some(sentence) = deadline_class() {
+        return sentence;
+    }
+    let group = nearest(&KernelFiles::live(), &TASKS).map(|limited| {
+        let Limited { group, most, now } = limited;
+        format!("the control group {group} may have {most} tasks and has {now} (pids.max): raise it")
+    });
+    let mut sentences = Vec::from_iter(group);
+    match getrlimit(Resource::RLIMIT_NPROC) {
+        Ok((limit, _)) if limit != libc::RLIM_INFINITY && !is_exempt() => {
+            sentences.push(format!("this user may have {limit} tasks (RLIMIT_NPROC, `ulimit -u`)"));
+        }
+        _ => {}
+    }
+    if sentences.is_empty() {
+        return "no limit of the user or of the control group is in force: look at kernel.threads-max and kernel.pid_max".into();
+    }
+    sentences.join("; ")
+}
+
+/// Whether the kernel lets this user have more tasks than the limit: root, unless of a user namespace.
+fn is_exempt() -> bool {
+    let map = KernelFiles::live().text("proc/self/uid_map").unwrap_or_default();
+    geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// A thread of the deadline class may start no other (sched(7)), and is refused as if there were too many.
+fn deadline_class() -> Option<String> {
+    const DEADLINE: &str = "6";
+    let stat = KernelFiles::live().text("proc/thread-self/stat")?;
+    // The 41st field, and so the 39th behind the name, is the class (proc_pid_stat(5)).
+    let class = stat.rsplit_once(')')?.1.split_whitespace().nth(38)?;
+    (class == DEADLINE).then(|| {
+        "this thread is of the deadline class, which may start no other: run it without `chrt -d`".into()
+    })
+}
+
+/// The error for a timer that was refused: `EAGAIN` means that the user has as many timers and queued signals as are allowed.
+pub fn no_timer(call: &str, errno: Errno) -> Error {
+    match getrlimit(Resource::RLIMIT_SIGPENDING) {
+        Ok((limit, _)) if errno == Errno::EAGAIN => Error::Missing(format!(
+            "{call}: this user may have {limit} timers and queued signals (RLIMIT_SIGPENDING): raise it (`ulimit -i`)"
+        )),
+        _ => Error::refused_to_case(call, errno),
+    }
+}
+
+/// A sentence for a mapping of `bytes` that was refused with `ENOMEM`.
+pub fn no_mapping(bytes: u64, cause: std::io::Error) -> String {
+    let limit =
+        |resource| getrlimit(resource).ok().map(|(limit, _)| limit).filter(|l| *l != libc::RLIM_INFINITY);
+    let named = [
+        (Resource::RLIMIT_AS, "RLIMIT_AS, `ulimit -v`"),
+        (Resource::RLIMIT_DATA, "RLIMIT_DATA, `ulimit -d`"),
+    ];
+    let limits = named.into_iter().filter_map(|(resource, name)| {
+        Some(format!("this process may map {} MiB ({name}): raise it", limit(resource)? >> 20))
+    });
+    let limits: Vec<_> = limits.collect();
+    let limits = if limits.is_empty() {
+        "free some memory, or let vm.overcommit_memory be 0".into()
+    } else {
+        limits.join("; ")
+    };
+    let size = if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    format!("mmap of {size}: {cause}; {limits}")
+}
+
+/// Whether `bytes` more of memory can be had.
+///
+/// # Errors
+/// Why they cannot, as a sentence.
+pub fn for_memory(bytes: u64) -> Result<(), String> {
+    memory(&KernelFiles::live(), bytes, "")
+}
+
+/// Whether `bytes` more of memory are at most half of what is left, so that other processes can have the other half.
+///
+/// # Errors
+/// Why they are not, as a sentence.
+pub fn for_half(bytes: u64) -> Result<(), String> {
+    memory(&KernelFiles::live(), 2 * bytes, ", half of them for everybody else,")
+}
+
+/// Bytes that can still be had, and a sentence that says what limits them and what to do.
+struct Bound {
+    left: u64,
+    sentence: String,
+}
+
+fn memory(files: &KernelFiles, bytes: u64, of_them: &str) -> Result<(), String> {
+    let bounds = [available(files), granted(files, bytes), addressable(files, bytes)];
+    match bounds.into_iter().flatten().min_by_key(|bound| bound.left) {
+        Some(Bound { left, sentence }) if left < bytes => {
+            Err(format!("{} MiB of memory are needed{of_them} and {sentence}", mib(bytes)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes >> 20
+}
+
+fn available(files: &KernelFiles) -> Option<Bound> {
+    let left = meminfo_bytes(&files.text("proc/meminfo")?, "MemAvailable")?;
+    Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
+}
+
+/// Of a limit, MiB: what is left, or all of it where even that would not do. What is left changes from case to case, and cases that
+/// are skipped for one reason are told of in one line.
+fn at_hand(left: u64, most: u64, wanted: u64) -> String {
+    if most < wanted {
+        format!("{} in all", mib(most))
+    } else {
+        format!("{} left of its {}", mib(left), mib(most))
+    }
+}
+
+fn granted(files: &KernelFiles, wanted: u64) -> Option<Bound> {
+    let limited = nearest(files, &MEMORY)?;
+    let has = at_hand(limited.left(), limited.most, wanted);
+    let sentence = format!("the control group {} has {has}: raise its limit", limited.group);
+    Some(Bound { left: limited.left(), sentence })
+}
+
+/// What this process may still map. The first number of `statm` is what it has mapped, in pages (proc_pid_statm(5)).
+fn addressable(files: &KernelFiles, wanted: u64) -> Option<Bound> {
+    let (limit, _) =
+        getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
+    let pages: u64 = files.text("proc/self/statm")?.split(' ').next()?.parse().ok()?;
+    let left = limit.saturating_sub(pages * super::process::page_size());
+    let sentence = format!("RLIMIT_AS has {}: raise it (`ulimit -v`)", at_hand(left, limit, wanted));
+    Some(Bound { left, sentence })
+}
+
+/// The limit of memory, bytes, of the control group that is nearest to its limit: that of this process or one above it.
+pub fn memory_limit() -> Option<u64> {
+    nearest(&KernelFiles::live(), &MEMORY).map(|limited| limited.most)
+}
+
+/// Bytes that the control group of this process that is nearest to its limit has left; `None` without a limit.
+pub fn left_to_this_group(files: &KernelFiles) -> Option<u64> {
+    nearest(files, &MEMORY).map(|limited| limited.left())
+}
+
+/// Seconds of CPU time that each process of ours may use; `None` without a limit.
+pub fn cpu_seconds() -> Option<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_CPU).ok()?;
+    // One that was lowered for a warning counts as it was.
+    let limit = if soft.checked_add(1) == Some(hard) { hard } else { soft };
+    (limit != libc::RLIM_INFINITY).then_some(limit)
+}
+
+/// Lets the kernel warn a process by SIGXCPU a second before it ends it for the limit of CPU time: `ulimit -t` sets both limits
+/// to one value, and then it only ends it.
+pub fn be_warned_of_cpu_time() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_CPU) {
+        if hard != libc::RLIM_INFINITY && soft >= hard && hard > 1 {
+            // A lower limit needs no privilege.
+            let _ = setrlimit(Resource::RLIMIT_CPU, hard - 1, hard);
+        }
+    }
+}
+
+/// Undoes [`be_warned_of_cpu_time`], which a child inherits: a measuring process has nothing to save.
+pub fn use_whole_cpu_time() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_CPU) {
+        if soft != libc::RLIM_INFINITY && soft.checked_add(1) == Some(hard) {
+            let _ = setrlimit(Resource::RLIMIT_CPU, hard, hard);
+        }
+    }
+}
+
+/// A sentence for a process that ended by this signal, if the limit of CPU time sent it. `used` is its CPU time.
+pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
+    let (limit, (_, hard)) = (cpu_seconds()?, getrlimit(Resource::RLIMIT_CPU).ok()?);
+    let is_over = match signal? {
+        libc::SIGXCPU => true,
+        // The kernel looks at each tick, and a child's time is told in its own steps.
+        libc::SIGKILL => hard != libc::RLIM_INFINITY && used.as_secs_f64() > hard as f64 - 0.1,
+        _ => false,
+    };
+    is_over.then(|| {
+        format!("the measuring process had used up its {limit} s of CPU time (RLIMIT_CPU): raise the limit (`ulimit -t`)")
+    })
+}
+
+/// Of the group of this process and those above it, the one that is nearest to its limit.
+fn nearest(files: &KernelFiles, controller: &Controller) -> Option<Limited> {
+    let groups = own_upwards(files, controller.name);
+    groups.filter_map(|group| limited(files, controller, &group)).min_by_key(Limited::left)
+}
+
+fn limited(files: &KernelFiles, controller: &Controller, group: &Group) -> Option<Limited> {
+    let [limit, usage] = match group.version {
+        Version::One => controller.version_1,
+        Version::Two => controller.version_2,
+    };
+    let number = |name: &str| files.number::<u64>(&format!("{}/{name}", group.directory()));
+    let freed = if controller.name == MEMORY.name { reclaimable(files, group) } else { 0 };
+    let now = number(usage)?.saturating_sub(freed);
+    Some(Limited { group: group.name().to_owned(), most: number(limit)?, now })
+}
+
+/// Bytes that are charged to a group and that the kernel frees when the group wants more: a file that was just read is
+/// charged to it, and takes nothing from it.
+fn reclaimable(files: &KernelFiles, group: &Group) -> u64 {
+    let text = files.text(&format!("{}/memory.stat", group.directory())).unwrap_or_default();
+    let (prefix, unwritten) = match group.version {
+        Version::One => ("total_", UNWRITTEN[0]),
+        Version::Two => ("", UNWRITTEN[1]),
+    };
+    let bytes = |name: &str| {
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(prefix)?.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let sum = |names: &[&str]| names.iter().map(|name| bytes(name)).sum::<u64>();
+    sum(&RECLAIMABLE).saturating_sub(sum(&unwritten))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel_files::fixture::Machine;
+
+    const UNIFIED: (&str, &str) =
+        ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    const PIDS: (&str, &str) =
+        ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n");
+
+    #[test]
+    fn the_group_nearest_to_its_limit_is_named() {
+        let machine = Machine::with(&[
+            PIDS,
+            ("proc/self/cgroup", "8:pids:/outer/inner\n3:cpuset:/\n0::/elsewhere\n"),
+            ("sys/fs/cgroup/pids/outer/inner/pids.max", "max\n"),
+            ("sys/fs/cgroup/pids/outer/inner/pids.current", "3\n"),
+            ("sys/fs/cgroup/pids/outer/pids.max", "4\n"),
+            ("sys/fs/cgroup/pids/outer/pids.current", "4\n"),
+        ]);
+        let limited = nearest(&machine.files, &TASKS).expect("a limit");
+        assert_eq!((limited.group.as_str(), limited.most, limited.left()), ("/outer", 4, 0));
+        assert!(nearest(&machine.files, &MEMORY).is_none());
+    }
+
+    #[test]
+    fn a_container_that_is_its_own_root_is_read() {
+        let machine = Machine::with(&[
+            UNIFIED,
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "200000000\n"),
+            ("sys/fs/cgroup/memory.current", "100000000\n"),
+        ]);
+        assert_eq!(memory(&machine.files, 50 << 20, ""), Ok(()));
+        let sentence = memory(&machine.files, 100 << 20, "").expect_err("too much");
+        assert!(sentence.contains("the control group / has 95 left of its 190"), "{sentence}");
+        let sentence = memory(&machine.files, 200 << 20, "").expect_err("more than there is");
+        assert!(sentence.contains("the control group / has 190 in all"), "{sentence}");
+    }
+
+    #[test]
+    fn page_cache_is_charged_to_a_group_and_takes_nothing_from_it() {
+        let usage = "100000000\n";
+        let machine = Machine::with(&[
+            UNIFIED,
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", usage),
+            ("sys/fs/cgroup/memory.current", usage),
+            (
+                "sys/fs/cgroup/memory.stat",
+                "anon 9\nfile 90000000\nfile_dirty 1000000\nfile_writeback 0\ninactive_file 60000000\nactive_file 20000000\n\
+                 slab_reclaimable 1000000\nslab 2000000\n",
+            ),
+        ]);
+        assert_eq!(left_to_this_group(&machine.files), Some(80_000_000), "less what is yet to be written");
+        machine.remove("sys/fs/cgroup/memory.stat");
+        assert_eq!(left_to_this_group(&machine.files), Some(0));
+    }
+
+    #[test]
+    fn version_1_counts_the_page_cache_of_lower_groups_too() {
+        let machine = Machine::with(&[
+            ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"),
+            ("proc/self/cgroup", "8:memory:/a\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n"),
+            ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "1000\n"),
+            (
+                "sys/fs/cgroup/memory/a/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 500\ntotal_active_file 200\ntotal_dirty 40\ntotal_writeback 10\n",
+            ),
+        ]);
+        assert_eq!(left_to_this_group(&machine.files), Some(650));
+    }
+
+    #[test]
+    fn memory_that_is_not_available_is_said() {
+        let machine = Machine::with(&[("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:    2048 kB\n")]);
+        assert_eq!(memory(&machine.files, 2 << 20, ""), Ok(()));
+        assert!(
+            memory(&machine.files, 3 << 20, "").expect_err("too much").contains("3 MiB of memory are needed")
+        );
+    }
+
+    #[test]
+    fn the_tightest_bound_is_the_one_that_is_said() {
+        let machine = Machine::with(&[
+            UNIFIED,
+            ("proc/meminfo", "MemAvailable:    200000 kB\n"),
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "100000000\n"),
+            ("sys/fs/cgroup/memory.current", "0\n"),
+        ]);
+        let sentence =
+            memory(&machine.files, 300 << 20, ", half of them for everybody else,").expect_err("too much");
+        assert!(sentence.contains("everybody else, and the control group / has 95 in all"), "{sentence}");
+    }
+
+    #[test]
+    fn without_a_limit_there_is_no_sentence() {
+        assert!(nearest(&Machine::with(&[PIDS, ("proc/self/cgroup", "8:pids:/\n")]).files, &TASKS).is_none());
+    }
+}

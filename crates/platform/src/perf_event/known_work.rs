@@ -1,0 +1,214 @@
+//! Known work by which a counter shows that it counts. A hypervisor may accept an event and answer 0 for ever, and a
+//! library may stand in for the kernel: whatever such a counter says of an operation would be believed.
+
+use super::{Counter, EVENTS, Event};
+use crate::error::{Error, Result};
+use crate::region::Region;
+use crate::resident::Pages;
+use crate::{arch, cpu, process};
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// How often the work is done. An interrupt adds to one count, never to all, and takes from none.
+const TRIES: usize = 3;
+/// Instructions of a loop of half as many turns.
+const INSTRUCTIONS: u64 = 200_000;
+/// Additions, each of which waits for the one before: a core cycle each.
+const CYCLES: u64 = 100_000;
+/// Turns of a loop that takes 0.3 ms or more on any processor.
+const BUSY_TURNS: u64 = 3_000_000;
+/// Branches of which half are taken, in an order that nothing can learn.
+const BRANCHES: u64 = 20_000;
+/// Cache lines that are evicted and read again.
+const LINES: usize = 4_096;
+/// Bytes from one line to the next: two lines, so that the neighbour is not fetched with it.
+const LINE_STRIDE: usize = 128;
+/// Pages that are touched for the first time.
+const FRESH_PAGES: u64 = 16;
+/// Pages of a walk that is longer than any translation buffer has entries.
+const WALKED_PAGES: usize = 4_096;
+/// Naps, in each of which the thread gives up its CPU.
+const NAPS: u64 = 3;
+/// The length of a nap.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Work of which it is known how often the event happens.
+struct Work {
+    /// The work in words.
+    what: &'static str,
+    /// Every count must reach this …
+    least: u64,
+    /// … and the lowest of them must not exceed this: ten times what is due, for interrupts and odd processors.
+    most: u64,
+    perform: fn() -> Result<()>,
+}
+
+const fn work(what: &'static str, least: u64, most: u64, perform: fn() -> Result<()>) -> Work {
+    Work { what, least, most, perform }
+}
+
+/// The work for this event; `None` where none can be known.
+fn work_for(event: &Event) -> Option<Work> {
+    Some(match event.name {
+        "instructions" => work("a loop of 200000 instructions", 190_000, 10 * INSTRUCTIONS, execute),
+        "cpu-cycles" => {
+            work("100000 additions of which each waits for the one before", 90_000, 10 * CYCLES, add)
+        }
+        "branch-misses" => work("20000 branches drawn by chance", BRANCHES / 10, 10 * BRANCHES, branch),
+        "cache-misses" => work("4096 reads of evicted cache lines", LINES as u64 / 16, u64::MAX, miss),
+        "dTLB-load-misses" => work("a walk over 4096 pages", WALKED_PAGES as u64 / 16, u64::MAX, walk),
+        "task-clock" => work("a loop of 0.3 ms or more", 100_000, 1_000_000_000, keep_busy),
+        "page-faults" | "minor-faults" => {
+            work("the first touch of 16 pages", FRESH_PAGES, 100 * FRESH_PAGES, touch)
+        }
+        "context-switches" => work("3 naps", NAPS, 1_000 * NAPS, nap),
+        // Without a second CPU there is no migration, and 0 is what it should say.
+        "cpu-migrations" if cpu::allowed().len() > 1 => work("a move to another CPU", 1, 1_000, migrate),
+        _ => return None,
+    })
+}
+
+/// Checks, once a process and event, that a counter of this event counts known work.
+///
+/// # Errors
+/// [`Error::Missing`] with the count, if it does not; any other error where the counter cannot be opened or read.
+pub(super) fn prove(event: Event) -> Result<()> {
+    static JUDGED: [OnceLock<Option<String>>; EVENTS.len()] = [const { OnceLock::new() }; EVENTS.len()];
+    // A major fault needs a device. The kernel counts it in the same place as a minor one.
+    let event = if event.name == "major-faults" { Event::named("minor-faults") } else { Ok(event) };
+    let event = event.map_err(Error::Usage)?;
+    let Some(judged) = EVENTS.iter().position(|other| *other == event).and_then(|at| JUDGED.get(at)) else {
+        return Ok(());
+    };
+    if judged.get().is_none() {
+        let verdict = judge(&event)?;
+        let _ = judged.set(verdict);
+    }
+    judged.get().cloned().flatten().map_or(Ok(()), |sentence| Err(Error::Missing(sentence)))
+}
+
+/// What is wrong with the counter of this event, as a sentence.
+fn judge(event: &Event) -> Result<Option<String>> {
+    let Some(work) = work_for(event) else { return Ok(None) };
+    let counter = Counter::open_for(*event, 0, 0)?;
+    let mut counts = [0; TRIES];
+    for count in &mut counts {
+        let before = counter.read()?;
+        (work.perform)()?;
+        *count = counter.since(before)?;
+    }
+    Ok(complaint(event.name, &work, &counts))
+}
+
+fn complaint(name: &str, work: &Work, counts: &[u64]) -> Option<String> {
+    let lowest = counts.iter().copied().min()?;
+    let due = match () {
+        () if lowest < work.least => format!("at least {} were due", work.least),
+        () if lowest > work.most => format!("at most {} were due", work.most),
+        () => return None,
+    };
+    Some(format!(
+        "{name} cannot be counted here: the counter opens, and does not count: for {} it said {lowest}, and {due}; a hypervisor \
+         or a preloaded library stands in for it: measure time, or try `perf stat -e {name} true` outside of it",
+        work.what
+    ))
+}
+
+fn execute() -> Result<()> {
+    arch::register_loop(INSTRUCTIONS / 2);
+    Ok(())
+}
+
+fn add() -> Result<()> {
+    _ = black_box(arch::add_chain(CYCLES));
+    Ok(())
+}
+
+fn keep_busy() -> Result<()> {
+    arch::register_loop(BUSY_TURNS);
+    Ok(())
+}
+
+fn branch() -> Result<()> {
+    let mut random = 0x9e37_79b9_7f4a_7c15 ^ arch::read() | 1;
+    for _ in 0..BRANCHES {
+        random = next(random);
+        // An arm that must not be executed twice cannot become a conditional move.
+        if random >> 40 & 1 == 1 {
+            _ = black_box(random);
+        }
+    }
+    Ok(())
+}
+
+/// Marsaglia's xorshift.
+fn next(mut random: u64) -> u64 {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^ random << 17
+}
+
+fn miss() -> Result<()> {
+    let mut memory = vec![1u8; LINES * LINE_STRIDE];
+    _ = black_box(memory.as_mut_ptr());
+    let lines = memory.chunks_exact(LINE_STRIDE);
+    lines.for_each(arch::evict);
+    let mut random = 1;
+    for _ in 0..LINES {
+        random = next(random);
+        _ = black_box(memory[(random >> 20) as usize % LINES * LINE_STRIDE]);
+    }
+    Ok(())
+}
+
+fn walk() -> Result<()> {
+    let region = Region::anonymous(WALKED_PAGES * process::page_size() as usize, Pages::Base)?;
+    _ = black_box(region.read(0..region.pages(), 1));
+    Ok(())
+}
+
+fn touch() -> Result<()> {
+    let region = Region::anonymous(FRESH_PAGES as usize * process::page_size() as usize, Pages::Base)?;
+    _ = black_box(region.read(0..region.pages(), 1));
+    Ok(())
+}
+
+fn nap() -> Result<()> {
+    (0..NAPS).for_each(|_| std::thread::sleep(NAP));
+    Ok(())
+}
+
+fn migrate() -> Result<()> {
+    let here = cpu::current();
+    match cpu::allowed().into_iter().find(|cpu| *cpu != here) {
+        Some(other) => cpu::while_on(other, || ()),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_says_nothing_too_little_or_anything_is_refused() {
+        let work = work("a loop", 190, 2_000, || Ok(()));
+        for counts in [[0, 0, 0], [200, 150, 200], [9_000, 9_000, 9_001]] {
+            let sentence = complaint("instructions", &work, &counts).expect("refused");
+            assert!(sentence.starts_with("instructions cannot be counted here"), "{sentence}");
+        }
+        assert_eq!(complaint("instructions", &work, &[200, 9_000, 201]), None, "an interrupt adds to one");
+    }
+
+    #[test]
+    fn every_event_that_this_machine_counts_counts_known_work() {
+        for event in EVENTS {
+            match prove(*event) {
+                Ok(()) => {}
+                Err(Error::Missing(sentence)) => panic!("{sentence}"),
+                Err(error) => println!("skipped: {}: {error}", event.name),
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Parsers of the files in `/proc` that count: text in, numbers out, no I/O. The exception is [`Account`], which keeps
+//! its file open.
+
+use super::kernel_files::field;
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Clock ticks a second in `/proc/stat` and `/proc/PID/stat`: `USER_HZ` is 100 on every architecture that this crate
+/// knows.
+pub const USER_HZ: f64 = 100.0;
+
+/// Capability: lock memory beyond the limit.
+pub const CAP_IPC_LOCK: u32 = 14;
+/// Capability: everything that has none of its own, such as perf events on older kernels.
+pub const CAP_SYS_ADMIN: u32 = 21;
+/// Capability: perf events whatever `perf_event_paranoid` says, since Linux 5.8.
+pub const CAP_PERFMON: u32 = 38;
+
+/// `/proc/PID/schedstat` (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedstat {
+    /// Time on a CPU, ns.
+    pub ran_ns: u64,
+    /// Time ready while another task ran, ns.
+    pub waited_ns: u64,
+    /// Turns on the CPU.
+    pub turns: u64,
+}
+
+/// How often a task has called read(2) and write(2), and their like, by its `io` file (proc_pid_io(5)).
+pub fn transfers(text: &str) -> Option<u64> {
+    let count = |key| field(text, key)?.parse::<u64>().ok();
+    Some(count("syscr")? + count("syscw")?)
+}
+
+/// Reads a line of `schedstat`.
+pub fn schedstat(text: &str) -> Option<Schedstat> {
+    let mut fields = text.split_ascii_whitespace().map(str::parse);
+    let mut next = || fields.next()?.ok();
+    Some(Schedstat { ran_ns: next()?, waited_ns: next()?, turns: next()? })
+}
+
+/// The times of the CPUs in `/proc/stat`, in clock ticks (proc_stat(5)): user, nice, system, idle, iowait, irq,
+/// softirq, steal. The first row, without a number, is their sum. Time of guests follows and is counted as user time
+/// too.
+fn cpu_times(text: &str) -> impl Iterator<Item = (Option<usize>, impl Iterator<Item = u64>)> {
+    text.lines().filter_map(|line| {
+        let (name, columns) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let cpu = if name.is_empty() { None } else { Some(name.parse().ok()?) };
+        Some((cpu, columns.split_ascii_whitespace().take(8).map_while(|column| column.parse().ok())))
+    })
+}
+
+/// Time that the hypervisor took from one CPU, in clock ticks, by `/proc/stat`.
+pub fn stolen_ticks(text: &str, cpu: usize) -> Option<u64> {
+    cpu_times(text).find(|(number, _)| *number == Some(cpu))?.1.nth(7)
+}
+
+/// Time that the hypervisor took, as a share of the time of all CPUs, by `/proc/stat`.
+pub fn stolen_share(text: &str) -> Option<f64> {
+    let times: Vec<u64> = cpu_times(text).find(|(number, _)| number.is_none())?.1.collect();
+    let (total, stolen) = (times.iter().sum::<u64>(), times.get(7)?);
+    (total > 0).then(|| *stolen as f64 / total as f64)
+}
+
+/// Time that all CPUs except these were busy, in clock ticks, by `/proc/stat`: neither idle nor taken by a hypervisor.
+pub fn busy_ticks(text: &str, except: &[usize]) -> Option<u64> {
+    let counts = |column: usize| matches!(column, 0..=2 | 5 | 6);
+    let mut sum = None;
+    for (cpu, times) in cpu_times(text) {
+        let Some(cpu) = cpu else { continue };
+        let busy: u64 = times.enumerate().filter(|(column, _)| counts(*column)).map(|(_, ticks)| ticks).sum();
+        *sum.get_or_insert(0) += if except.contains(&cpu) { 0 } else { busy };
+    }
+    sum
+}
+
+/// Clock ticks in which one CPU was busy, and in which it was idle or waited for a disk, by `/proc/stat`.
+pub fn busy_ticks_by_cpu(text: &str, cpu: usize) -> Option<(u64, u64)> {
+    let times: Vec<u64> = cpu_times(text).find(|(number, _)| *number == Some(cpu))?.1.collect();
+    let idle = times.get(3)? + times.get(4).unwrap_or(&0);
+    Some((times.iter().sum::<u64>() - idle, idle))
+}
+
+/// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
+/// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`). No machine has created none: gVisor, which does
+/// not count them, writes 0.
+pub fn created(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("processes "))?;
+    line.trim().parse().ok().filter(|&count| count > 0)
+}
+
+/// How often a control group was throttled: `nr_throttled` of `cpu.stat`, the same key in versions 1 and 2.
+pub fn throttled(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?;
+    line.trim().parse().ok()
+}
+
+/// How often a task gave up its CPU, voluntarily and not, by `/proc/PID/task/TID/status`.
+pub fn switches(text: &str) -> Option<(u64, u64)> {
+    let count = |key| field(text, key)?.parse().ok();
+    Some((count("voluntary_ctxt_switches")?, count("nonvoluntary_ctxt_switches")?))
+}
+
+/// Whether a capability is in force, by `/proc/PID/status`.
+pub fn is_capable(status: &str, capability: u32) -> bool {
+    field(status, "CapEff")
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+        .is_some_and(|c| c >> capability & 1 == 1)
+}
+
+/// The fields of `/proc/PID/stat` from the third on, which is the state (proc_pid_stat(5)). The name before it may hold
+/// anything, brackets and blanks too.
+fn stat_from_state(text: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
+    Some(text.rsplit_once(')')?.1.split_ascii_whitespace())
+}
+
+/// The CPU that a task ran on last: field 39 of `/proc/PID/task/TID/stat`.
+pub fn processor(text: &str) -> Option<usize> {
+    stat_from_state(text)?.nth(36)?.parse().ok()
+}
+
+/// When a process began, in clock ticks since boot: field 22 of `/proc/PID/stat`. `None` for one that has ended and
+/// that its parent has not waited for yet.
+pub fn began(text: &str) -> Option<u64> {
+    let mut fields = stat_from_state(text)?;
+    if matches!(fields.next()?, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+/// The soft limit on locked memory, bytes, by `/proc/PID/limits`; `u64::MAX` when unlimited.
+pub fn locked_memory_limit(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|l| l.strip_prefix("Max locked memory"))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(u64::MAX),
+        bytes => bytes.parse().ok(),
+    }
+}
+
+/// The size of a page, bytes, by the auxiliary vector (`/proc/PID/auxv`), which is pairs of machine words: the one
+/// tagged `AT_PAGESZ`. `getauxval` would say the same, but cannot be faked.
+pub fn page_size(auxv: &[u8]) -> Option<u64> {
+    const AT_PAGESZ: usize = 6;
+    const WORD: usize = size_of::<usize>();
+    let words: Vec<usize> =
+        auxv.chunks_exact(WORD).filter_map(|w| w.try_into().ok()).map(usize::from_ne_bytes).collect();
+    words.chunks_exact(2).find(|pair| pair[0] == AT_PAGESZ).map(|pair| pair[1] as u64)
+}
+
+/// `bogomips` of `/proc/cpuinfo`. Where x86 delays by the time-stamp counter, which it does wherever that
+/// counter is constant, this is twice the counter's frequency in MHz as the kernel believes it
+/// (arch/x86/kernel/tsc.c, `lpj_fine`), rounded to 5 kHz.
+pub fn bogomips(text: &str) -> Option<f64> {
+    field(text, "bogomips")?.parse().ok()
+}
+
+const OWN_IO: &str = "/proc/self/io";
+const OWN_INTERFACES: &str = "/proc/self/net/dev";
+
+/// Bytes that were moved to and from devices on behalf of a process, or in and out by the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Read from devices, or received.
+    pub read: u64,
+    /// Written to devices or to pages that are yet to be written, or sent.
+    pub written: u64,
+}
+
+/// Where bytes are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// At the devices: by all threads of this process and the children that it has waited for (proc_pid_io(5)).
+    Device,
+    /// At all network interfaces, whichever process used them (proc_pid_net(5)).
+    Network,
+}
+
+/// An open count of bytes. It proves that a read bypassed the page cache. A reading opens nothing, and allocates only
+/// where the text has grown.
+pub struct Account {
+    file: File,
+    source: Source,
+    buffer: Vec<u8>,
+}
+
+impl Source {
+    fn path(self) -> &'static str {
+        if self == Self::Device { OWN_IO } else { OWN_INTERFACES }
+    }
+}
+
+impl Account {
+    /// Opens the kernel's file.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the kernel has none.
+    pub fn open(source: Source) -> Result<Self> {
+        let path = source.path();
+        let file = File::open(path).map_err(|cause| {
+            Error::Missing(format!(
+                "{path}: {cause}; without it nobody can tell where bytes came from: mount /proc, and build the kernel \
+                 with CONFIG_TASK_IO_ACCOUNTING"
+            ))
+        })?;
+        Ok(Self { file, source, buffer: vec![0; 16 << 10] })
+    }
+
+    /// The counts at this moment.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has another form.
+    pub fn read(&mut self) -> Result<Moved> {
+        let path = self.source.path();
+        let length = self.fill_buffer().map_err(|e| Error::file(path, "reading", e))?;
+        let text = std::str::from_utf8(&self.buffer[..length]).unwrap_or_default();
+        let moved = if self.source == Source::Device { device_bytes(text) } else { network_bytes(text) };
+        moved.ok_or_else(|| Error::Content {
+            path: path.into(),
+            field: "bytes".into(),
+            expected: "counts of bytes".into(),
+            found: text.lines().next().unwrap_or_default().into(),
+            remedy: "this kernel writes it in another form".into(),
+        })
+    }
+
+    /// Reads the whole text. The kernel hands it out in pieces of a page, and that of forty interfaces has two.
+    fn fill_buffer(&mut self) -> std::io::Result<usize> {
+        let mut length = 0;
+        loop {
+            if length == self.buffer.len() {
+                self.buffer.resize(2 * length, 0);
+            }
+            match self.file.read_at(&mut self.buffer[length..], length as u64)? {
+                0 => return Ok(length),
+                more => length += more,
+            }
+        }
+    }
+}
+
+/// `/proc/PID/io` (proc_pid_io(5)).
+pub fn device_bytes(text: &str) -> Option<Moved> {
+    let count = |key| field(text, key)?.parse().ok();
+    Some(Moved { read: count("read_bytes")?, written: count("write_bytes")? })
+}
+
+/// `/proc/net/dev`: two lines of heads, then an interface a line, bytes received in the first column
+/// and bytes sent in the ninth.
+fn network_bytes(text: &str) -> Option<Moved> {
+    let interface = |line: &str| {
+        let mut columns = line.rsplit_once(':')?.1.split_ascii_whitespace().map(|n| n.parse().ok());
+        let read: u64 = columns.next()??;
+        Some(Moved { read, written: columns.nth(7)?? })
+    };
+    let sum = |a: Moved, b: Moved| Moved { read: a.read + b.read, written: a.written + b.written };
+    text.lines().skip(2).map(interface).try_fold(Moved::default(), |all, one| Some(sum(all, one?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPTURED_STAT: &str = include_str!("../../../fixtures/captured/stat.txt");
+    const STATUS: &str = include_str!("../../../fixtures/captured/status.txt");
+    const LIMITS: &str = include_str!("../../../fixtures/captured/limits.txt");
+    const STAT: &str = "cpu  1440 0 2793 93219 584 0 73 2255 0 0\n\
+        cpu0 522 0 1274 47261 40 0 20 1088 0 0\ncpu1 917 0 1518 45957 544 0 52 1167 0 0\n\
+        cpu10 1 2 3 4 5 6 7 8 9 10\nintr 12345 0 0\nctxt 7\nprocesses 4242\nprocs_running 1\n";
+
+    #[test]
+    fn schedstat_is_three_numbers() {
+        let read = schedstat("40210 87390 17\n").expect("three numbers");
+        assert_eq!(read, Schedstat { ran_ns: 40210, waited_ns: 87390, turns: 17 });
+        assert_eq!(schedstat("1 2"), None);
+        assert_eq!(schedstat("a b c"), None);
+    }
+
+    #[test]
+    fn a_cpu_is_busy_with_all_but_idling_and_what_was_stolen() {
+        assert_eq!(busy_ticks(STAT, &[0, 10]), Some(917 + 1518 + 52));
+        assert_eq!(busy_ticks(STAT, &[0, 1]), Some(1 + 2 + 3 + 6 + 7));
+        assert_eq!(busy_ticks(STAT, &[0, 1, 10]), Some(0));
+        assert_eq!(busy_ticks("intr 5\n", &[]), None);
+    }
+
+    #[test]
+    fn steal_is_that_of_the_cpu_asked_for() {
+        assert_eq!(stolen_ticks(STAT, 1), Some(1167));
+        assert_eq!(stolen_ticks(STAT, 10), Some(8));
+        assert_eq!(stolen_ticks(STAT, 2), None);
+    }
+
+    #[test]
+    fn old_kernels_without_a_steal_column_tell_nothing() {
+        assert_eq!(stolen_ticks("cpu0 1 2 3 4\n", 0), None);
+        for text in ["cpu  1 2 3 4\n", "cpu  0 0 0 0 0 0 0 0\n", ""] {
+            assert_eq!(stolen_share(text), None);
+        }
+    }
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_time() {
+        let share = stolen_share(CAPTURED_STAT).expect("eight numbers");
+        assert!((share - 2384.0 / 178_709.0).abs() < 1e-12, "{share}");
+    }
+
+    #[test]
+    fn bogomips_is_that_of_the_first_cpu() {
+        assert_eq!(bogomips("model name\t: x\nbogomips\t: 5192.25\n\nbogomips\t: 1.0\n"), Some(5192.25));
+        assert_eq!(bogomips("BogoMIPS\t: 50.00\n"), None, "AArch64 counts another thing by that name");
+    }
+
+    #[test]
+    fn a_task_has_a_start_a_cpu_and_switches() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        assert_eq!(switches(status), Some((150, 545)));
+        assert_eq!(switches("Name:\tx\n"), None);
+        let numbers: Vec<_> = (4..53).map(|n| n.to_string()).collect();
+        assert_eq!(processor(&format!("17 (a) b) S {}", numbers.join(" "))), Some(39));
+        assert_eq!(processor("17 (x) S 1"), None);
+        assert_eq!(began(&format!("17 (a) b) S {}", numbers.join(" "))), Some(22));
+        assert_eq!(began(&format!("17 (a) b) Z {}", numbers.join(" "))), None);
+    }
+
+    #[test]
+    fn created_tasks_are_those_of_all_time() {
+        assert_eq!(created(STAT), Some(4242));
+        assert_eq!(created("procs_running 1\n"), None);
+        assert_eq!(created("processes 0\n"), None);
+    }
+
+    #[test]
+    fn throttling_reads_both_versions() {
+        assert_eq!(throttled("nr_periods 10\nnr_throttled 3\nthrottled_time 99\n"), Some(3));
+        assert_eq!(throttled("usage_usec 5\nuser_usec 3\n"), None);
+    }
+
+    #[test]
+    fn an_ordinary_user_is_capable_of_nothing() {
+        assert!(!is_capable(STATUS, CAP_IPC_LOCK));
+        assert!(!is_capable("", CAP_SYS_ADMIN));
+    }
+
+    #[test]
+    fn a_capability_is_one_bit() {
+        let status = "CapEff:\t0000004000004000\n";
+        assert!(is_capable(status, CAP_IPC_LOCK) && is_capable(status, CAP_PERFMON));
+        assert!(!is_capable(status, CAP_SYS_ADMIN));
+    }
+
+    #[test]
+    fn the_soft_limit_counts() {
+        assert_eq!(locked_memory_limit(LIMITS), Some(8_388_608));
+        assert_eq!(locked_memory_limit("Max locked memory  unlimited unlimited bytes"), Some(u64::MAX));
+        assert_eq!(locked_memory_limit(""), None);
+    }
+
+    #[test]
+    fn the_page_size_stands_behind_its_tag() {
+        let words = [33_usize, 6, 6, 4096, 0, 0];
+        let auxv: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
+        assert_eq!(page_size(&auxv), Some(4096));
+        assert_eq!(page_size(&[]), None);
+    }
+
+    #[test]
+    fn both_texts_are_understood() {
+        let io = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 8192\n\
+                  cancelled_write_bytes: 0\n";
+        assert_eq!(device_bytes(io), Some(Moved { read: 4096, written: 8192 }));
+        assert_eq!(device_bytes("rchar: 1\n"), None);
+        let dev = "Inter-|   Receive\n face |bytes\n    lo: 100 2 0 0 0 0 0 0 200 2 0 0 0 0 0 0\n  eth0:7 1 0 0 0 0 0 0 9 1 0 0 0 \
+                   0 0 0\n";
+        assert_eq!(network_bytes(dev), Some(Moved { read: 107, written: 209 }));
+        assert_eq!(network_bytes("a\nb\n"), Some(Moved::default()), "a network without interfaces");
+        assert_eq!(network_bytes("a\nb\nlo: x\n"), None);
+    }
+
+    #[test]
+    fn a_text_of_several_pages_is_read_whole() {
+        let long = ["/proc/kallsyms", "/proc/crypto", "/proc/self/net/protocols"];
+        let texts = long.into_iter().filter_map(|path| Some((path, std::fs::read(path).ok()?)));
+        let Some((path, text)) = texts.into_iter().find(|(_, text)| text.len() > 16 << 10) else {
+            println!("skipped: the kernel shows no long text that stays as it is");
+            return;
+        };
+        let file = File::open(path).expect("a file");
+        let mut account = Account { file, source: Source::Network, buffer: vec![0; 16 << 10] };
+        let length = account.fill_buffer().expect("read");
+        assert!(account.buffer[..length] == text, "{length} of {} bytes", text.len());
+    }
+
+    #[test]
+    fn what_memory_holds_is_charged_to_no_device() {
+        let mut account = Account::open(Source::Device).expect("an account");
+        let before = account.read().expect("told");
+        std::fs::read("/proc/self/status").expect("read");
+        assert_eq!(account.read().expect("told").read, before.read);
+    }
+}

@@ -1,0 +1,293 @@
+//! What a process inherits from the one that started it besides signals, and what a measuring process does about it.
+//!
+//! # Invariants
+//!
+//! * **OWN-TASK**: the call reads or changes the calling task alone, by numbers and local structures of the size that it
+//!   expects.
+//! * **FORKED**: between fork and exec the child makes system calls on numbers, and allocates nothing.
+#![allow(unsafe_code)]
+
+use super::scheduling_class;
+use crate::{limit, signal};
+use nix::errno::Errno;
+use nix::sys::stat::{Mode, umask};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The scheduling of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduling {
+    /// `SCHED_OTHER`, `SCHED_FIFO` and so on.
+    pub policy: i32,
+    /// Real-time priority, 1 to 99; 0 in any other class.
+    pub priority: i32,
+    /// The nice value, -20 to 19.
+    pub nice: i32,
+    /// Least and most utilization that a frequency governor is told, 0 to 1024; `None` where the kernel has no clamp.
+    pub clamp: Option<(u32, u32)>,
+}
+
+/// `struct sched_attr` of linux/sched/types.h, as of Linux 5.3.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    deadline: [u64; 3],
+    clamp: [u32; 2],
+}
+
+/// The scheduling of this thread. Where the kernel does not tell, that of an ordinary task.
+pub fn scheduling() -> Scheduling {
+    let mut found = Attributes::default();
+    let bytes = size_of::<Attributes>();
+    // SAFETY: OWN-TASK.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, bytes, 0) };
+    if answer != 0 {
+        return Scheduling::default();
+    }
+    let [least, most] = found.clamp;
+    Scheduling {
+        policy: found.policy as i32,
+        priority: found.priority as i32,
+        nice: super::niceness(0),
+        // Without clamps the kernel tells zeros.
+        clamp: Some((least, most)).filter(|_| found.size as usize == bytes && most > 0),
+    }
+}
+
+/// Makes this thread an ordinary task (`SCHED_OTHER`), if it is none.
+///
+/// # Errors
+/// The error number of the kernel. From `SCHED_IDLE` it takes a privilege, or a fitting RLIMIT_NICE.
+pub fn be_ordinary() -> Result<(), Errno> {
+    match class() {
+        libc::SCHED_OTHER => Ok(()),
+        // A task that may not drop this flag may keep it.
+        _ => scheduling_class::set(libc::SCHED_OTHER, 0)
+            .or_else(|_| scheduling_class::set(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)),
+    }
+}
+
+/// The same for a task of a real-time class only: one that never waits would keep its CPU from all others. It allocates
+/// nothing, so that a forked child can use it.
+///
+/// # Errors
+/// The error number of the kernel.
+pub fn leave_real_time() -> Result<(), Errno> {
+    if is_real_time(class()) { be_ordinary() } else { Ok(()) }
+}
+
+fn class() -> i32 {
+    // A kernel that does not tell has ordinary tasks alone.
+    scheduling_class::get().unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
+}
+
+/// Whether tasks of this class run before every ordinary one.
+pub fn is_real_time(policy: i32) -> bool {
+    matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR | libc::SCHED_DEADLINE)
+}
+
+/// By how much the kernel may delay the time-outs of this thread, ns (`PR_SET_TIMERSLACK`); `None` where it does not tell.
+pub fn timer_slack_ns() -> Option<u64> {
+    // SAFETY: OWN-TASK.
+    let answer = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    u64::try_from(answer).ok()
+}
+
+/// Whether this process gets no transparent huge pages (`PR_SET_THP_DISABLE`).
+pub fn has_no_huge_pages() -> bool {
+    // SAFETY: OWN-TASK.
+    (unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) }) == 1
+}
+
+/// The execution domain and its flags (personality(2)); 0 is the usual one.
+pub fn personality() -> u32 {
+    // SAFETY: OWN-TASK: this number only asks.
+    u32::try_from(unsafe { libc::personality(0xffff_ffff) }).unwrap_or(0)
+}
+
+/// On which nodes this thread's memory is placed: the mode of get_mempolicy(2), 0 for the usual one.
+pub fn memory_policy() -> i32 {
+    let mut mode = 0i32;
+    // SAFETY: OWN-TASK: without a mask and an address it writes the mode alone.
+    let answer = unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, 0, 0, 0, 0) };
+    if answer == 0 { mode } else { 0 }
+}
+
+/// Class and level of this thread at the disk (ioprio_get(2)): class 0 follows the nice value.
+pub fn disk_priority() -> (i32, i32) {
+    /// `IOPRIO_WHO_PROCESS` of linux/ioprio.h.
+    const THREAD: i32 = 1;
+    // SAFETY: OWN-TASK.
+    let answer = unsafe { libc::syscall(libc::SYS_ioprio_get, THREAD, 0) };
+    let priority = i32::try_from(answer).unwrap_or(0).max(0);
+    (priority >> 13, priority & 7)
+}
+
+/// The mask of new files' rights with which this process began.
+static MASK: OnceLock<Mode> = OnceLock::new();
+
+/// Lets a command of the user's begin with the signals and the mask that this process found.
+pub fn give_back(command: &mut Command) -> &mut Command {
+    let mask = MASK.get().copied();
+    let restore = move || {
+        signal::restore_found();
+        if let Some(mask) = mask {
+            umask(mask);
+        }
+        Ok(())
+    };
+    // SAFETY: FORKED.
+    unsafe { command.pre_exec(restore) }
+}
+
+/// Gives a process what it needs whatever it inherits: its files may be read and written by their owner.
+pub fn prepare() {
+    let inherited = umask(Mode::S_IRWXG | Mode::S_IRWXO);
+    umask(inherited & !Mode::S_IRWXU);
+    MASK.get_or_init(|| inherited);
+}
+
+/// Leaves `SCHED_DEADLINE`, whose tasks may start no other.
+pub fn allow_children() {
+    if scheduling().policy == libc::SCHED_DEADLINE {
+        // Where it is refused, the first child is refused too, with its sentence.
+        let _ = be_ordinary();
+    }
+}
+
+/// Prepares a process that measures: no signal is blocked or ignored, and it is an ordinary task. A sentence if that is refused.
+pub fn settle() -> Option<String> {
+    signal::reset_inherited();
+    limit::use_whole_cpu_time();
+    let class = scheduling().policy;
+    let errno = be_ordinary().err()?;
+    Some(format!(
+        "the scheduling class {} was inherited and cannot be left ({}): figures hold for that class; start the run without \
+         `chrt`",
+        class_name(class),
+        errno.desc()
+    ))
+}
+
+/// The name of a scheduling class, as sched(7) has it.
+pub fn class_name(policy: i32) -> String {
+    let name = match policy {
+        libc::SCHED_OTHER => "SCHED_OTHER",
+        libc::SCHED_FIFO => "SCHED_FIFO",
+        libc::SCHED_RR => "SCHED_RR",
+        libc::SCHED_BATCH => "SCHED_BATCH",
+        libc::SCHED_IDLE => "SCHED_IDLE",
+        libc::SCHED_DEADLINE => "SCHED_DEADLINE",
+        other => return format!("of number {other}"),
+    };
+    name.into()
+}
+
+/// Lets a command, once started, inherit the standard streams and these descriptors, and no other: a fork copies
+/// each of them, so that one which the user's shell left open would be a cost.
+pub fn close_others(command: &mut Command, kept: &[BorrowedFd<'_>]) {
+    let gaps = gaps_between(kept.iter().map(|kept| kept.as_raw_fd() as u32).collect());
+    let close = move || {
+        gaps.iter().for_each(|&(first, last)| close_at_exec(first, last));
+        Ok(())
+    };
+    // SAFETY: FORKED.
+    unsafe { command.pre_exec(close) };
+}
+
+/// The ranges of descriptors behind the standard streams in which none of these lies.
+fn gaps_between(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
+    kept.sort_unstable();
+    let firsts = std::iter::once(3).chain(kept.iter().map(|kept| kept + 1));
+    let lasts = kept.iter().map(|kept| kept.saturating_sub(1)).chain([u32::MAX]);
+    firsts.zip(lasts).filter(|(first, last)| first <= last).collect()
+}
+
+/// Before Linux 5.11 it does nothing.
+fn close_at_exec(first: u32, last: u32) {
+    // SAFETY: FORKED: the descriptors stay open until the child executes its program.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::alone;
+
+    #[test]
+    fn what_is_kept_is_in_no_gap() {
+        assert_eq!(gaps_between(vec![]), [(3, u32::MAX)]);
+        assert_eq!(gaps_between(vec![7, 5, 4]), [(3, 3), (6, 6), (8, u32::MAX)]);
+        assert_eq!(gaps_between(vec![3]), [(4, u32::MAX)]);
+    }
+
+    #[test]
+    fn a_class_that_was_inherited_is_left_and_its_children_are_ordinary() {
+        alone(|| {
+            let parameter = libc::sched_param { sched_priority: 5 };
+            // SAFETY: OWN-TASK.
+            if unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameter) } != 0 {
+                println!("skipped: a real-time class needs CAP_SYS_NICE");
+                return;
+            }
+            let found = scheduling();
+            assert!(is_real_time(found.policy) && found.priority == 5, "{found:?}");
+            assert_eq!(settle(), None);
+            assert_eq!(scheduling().policy, libc::SCHED_OTHER);
+        });
+    }
+
+    #[test]
+    fn a_task_that_starves_no_other_keeps_its_class() {
+        alone(|| {
+            scheduling_class::set(libc::SCHED_BATCH, 0).expect("allowed to all");
+            leave_real_time().expect("nothing to do");
+            assert_eq!(scheduling().policy, libc::SCHED_BATCH);
+            be_ordinary().expect("allowed to all");
+            assert_eq!(scheduling().policy, libc::SCHED_OTHER);
+        });
+    }
+
+    #[test]
+    fn the_slack_that_was_set_is_read() {
+        alone(|| {
+            // SAFETY: OWN-TASK.
+            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 7_000, 0, 0, 0) };
+            assert_eq!(timer_slack_ns(), Some(7_000));
+        });
+    }
+
+    #[test]
+    fn an_owner_may_read_and_write_whatever_the_mask_was() {
+        alone(|| {
+            umask(Mode::from_bits_truncate(0o777));
+            prepare();
+            assert_eq!(umask(Mode::empty()), Mode::from_bits_truncate(0o077));
+        });
+    }
+
+    #[test]
+    fn a_command_inherits_one_descriptor_and_no_other() {
+        let open = || {
+            let file = std::fs::File::open("/dev/null").expect("opened");
+            nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
+                .expect("inherited");
+            file
+        };
+        let (kept, others) = (open(), [open(), open()]);
+        let mut command = Command::new("ls");
+        close_others(command.arg("/proc/self/fd"), &[std::os::fd::AsFd::as_fd(&kept)]);
+        let said = String::from_utf8(command.output().expect("started").stdout).expect("text");
+        let numbers: Vec<i32> = said.lines().map(|line| line.parse().expect("a number")).collect();
+        assert!(numbers.contains(&kept.as_raw_fd()), "{said}");
+        // `ls` opens one itself, whose number is one of the closed.
+        assert!(numbers.len() <= 5 && others.len() == 2, "{said}");
+    }
+}

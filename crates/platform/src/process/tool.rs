@@ -1,0 +1,50 @@
+//! Starts programs of the system whose output is read: `ip`, `ps`, `git`. They answer in the C locale, whatever the user speaks, and ask
+//! nothing.
+
+use crate::inert;
+use std::ffi::OsStr;
+use std::process::{Command, Output, Stdio};
+
+/// Variables by which a user changes what a program prints, or how it reads its options: `ps(1)` has several personalities.
+const HABITS: [&str; 6] =
+    ["LANGUAGE", "PS_PERSONALITY", "PS_FORMAT", "CMD_ENV", "I_WANT_A_BROKEN_PS", "POSIXLY_CORRECT"];
+/// The most characters that are quoted of a program's last line.
+const LONGEST: usize = 300;
+
+/// The program in the C locale, with nothing on its standard input.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for variable in HABITS {
+        command.env_remove(variable);
+    }
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+/// How a program failed: its exit status and the last line of its standard error.
+pub fn failure(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    match said.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(last) => format!("({}): {}", output.status, inert::line(last.trim(), LONGEST)),
+        None => format!("({}) without a word of why", output.status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_quotes_the_last_line_or_says_that_there_is_none() {
+        let failed = |script: &str| failure(&command("sh").args(["-c", script]).output().unwrap());
+        assert_eq!(failed("echo a >&2; echo why >&2; echo >&2; exit 3"), "(exit status: 3): why");
+        assert_eq!(failed("exit 4"), "(exit status: 4) without a word of why");
+        assert!(failed("kill -9 $$").contains("SIGKILL"));
+    }
+
+    #[test]
+    fn a_program_answers_in_the_c_locale() {
+        let output = command("sh").args(["-c", "echo $LC_ALL-$LANGUAGE; cat"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "C-\n");
+    }
+}

@@ -1,0 +1,344 @@
+//! Tracing an operation by `ptrace(2)`: which instructions it executes, how often it enters
+//! a function, and which system calls it makes.
+//!
+//! It counts exactly, and needs no privilege and no PMU, but costs two context switches a step. So it is done
+//! on a few iterations in a forked child, never on what is timed.
+//!
+//! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
+//! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
+
+use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_child};
+use crate::error::{Error, Result};
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, raise};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::io::IoSliceMut;
+
+/// The text of [`Error::Died`] for a child whose operation panicked.
+pub const PANICKED: &str = "it panicked";
+
+/// What a traced child executed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sighting {
+    /// Instructions executed in user space.
+    pub instructions: u64,
+    /// How often the instruction at the given address was executed.
+    pub visits: u64,
+    /// The system calls entered, in order.
+    pub entries: Vec<Call>,
+    /// Calls that do not count, and are not among them.
+    pub left_out: u64,
+}
+
+impl Sighting {
+    /// Leaves out the calls that do not count.
+    pub fn leave_out(&mut self, counts: impl Fn(&Call) -> bool) {
+        let all = self.entries.len();
+        self.entries.retain(counts);
+        self.left_out += (all - self.entries.len()) as u64;
+    }
+}
+
+/// A system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number.
+    pub number: i64,
+    /// Its first argument.
+    pub argument: i64,
+    /// What the kernel answered: a negative error number if it refused. 0 if it never returned.
+    pub answer: i64,
+}
+
+impl Call {
+    /// A call that has not returned yet.
+    fn entered(number: i64, argument: i64) -> Self {
+        Self { number, argument, answer: 0 }
+    }
+
+    /// Whether the kernel refused it. The codes from 512 on are the kernel's own: the call is about to be restarted.
+    /// `rt_sigreturn` has no answer: it restores what was interrupted.
+    pub fn is_refused(self) -> bool {
+        (-511..=-1).contains(&self.answer) && self.number != libc::SYS_rt_sigreturn
+    }
+}
+
+/// One instruction that is about to be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its address.
+    pub address: usize,
+    /// Its bytes, and those behind it.
+    pub code: [u8; 8],
+    /// The number of the system call, if it enters the kernel, …
+    call: i64,
+    /// … and its first argument.
+    argument: i64,
+    /// The answer of the system call, if the instruction before it entered the kernel.
+    answer: i64,
+}
+
+/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit` instructions.
+///
+/// # Errors
+/// The kernel refuses a child or `ptrace`; [`Error::Died`] if the child does not end with code 0.
+pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> Result<Option<Sighting>> {
+    let mut seen = Sighting::default();
+    let mut entered = false;
+    let ended = step_each(body, limit, |step| {
+        seen.instructions += 1;
+        seen.visits += u64::from(address == Some(step.address));
+        if let Some(call) = seen.entries.last_mut().filter(|_| entered) {
+            call.answer = step.answer;
+        }
+        entered = super::arch::is_kernel_entry(i64::from_le_bytes(step.code));
+        if entered {
+            seen.entries.push(Call::entered(step.call, step.argument));
+        }
+    })?;
+    Ok(ended.then_some(seen))
+}
+
+/// Runs `body` in a forked child and calls `look` before each instruction. Returns whether the body ended
+/// within `limit` instructions.
+///
+/// # Errors
+/// As of [`step_through`].
+pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -> Result<bool> {
+    let mut stepper = Stepper::start(body)?;
+    for _ in 0..limit {
+        look(&stepper.next()?);
+        if !stepper.execute()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A forked child that executes one instruction at a time. Dropping this value kills it.
+pub struct Stepper {
+    child: Traced,
+    deliver: Option<Signal>,
+}
+
+impl Stepper {
+    /// Forks a child, which stops before it runs `body`.
+    ///
+    /// # Errors
+    /// The kernel refuses a child or `ptrace`.
+    pub fn start(body: impl FnOnce()) -> Result<Self> {
+        Ok(Self { child: stopped_child(body)?, deliver: None })
+    }
+
+    /// The next instruction.
+    ///
+    /// # Errors
+    /// The kernel refuses the registers.
+    pub fn next(&self) -> Result<Step> {
+        let At { instruction, call, argument, answer, .. } = registers(self.child.pid)?;
+        Ok(Step { address: instruction, code: self.code_at(instruction)?, call, argument, answer })
+    }
+
+    /// The bytes of an instruction. Where a program may be executed and not read, the kernel refuses to read its memory from
+    /// another process. The child is a copy of this process, which has the same code at the same address.
+    fn code_at(&self, address: usize) -> Result<[u8; 8]> {
+        if let Ok(word) = ptrace::read(self.child.pid, address as ptrace::AddressType) {
+            return Ok(word.to_le_bytes());
+        }
+        let mut code = [0; 8];
+        let there = RemoteIoVec { base: address, len: code.len() };
+        // A process may always read its own memory by this call, and `/proc/self/mem` not.
+        process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut code)], &[there])
+            .map_err(|e| Error::refused("process_vm_readv of the code of a witness", e))?;
+        Ok(code)
+    }
+
+    /// Executes the next instruction. Returns whether the child goes on.
+    ///
+    /// # Errors
+    /// [`Error::Died`] if the child does not end with code 0.
+    pub fn execute(&mut self) -> Result<bool> {
+        ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::refused("ptrace step", e))?;
+        match self.child.next_stop()? {
+            Stop::Ended => return Ok(false),
+            Stop::Signal(signal) => self.deliver = (signal != Signal::SIGTRAP).then_some(signal),
+            Stop::Entry => {}
+        }
+        Ok(true)
+    }
+}
+
+/// Runs `body` in a forked child and lists its system calls that count, at most the first `most` of them.
+///
+/// # Errors
+/// As of [`step_through`].
+pub fn list_entries(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) -> bool) -> Result<Sighting> {
+    let mut child = stopped_child(body)?;
+    ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
+        .map_err(|e| Error::refused("ptrace setoptions", e))?;
+    let mut seen = Sighting::default();
+    // Whether the call counts that the child is in; `None` outside of calls.
+    let (mut inside, mut deliver): (Option<bool>, _) = (None, None);
+    while seen.entries.len() <= most {
+        ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
+        match child.next_stop()? {
+            Stop::Ended => return Ok(seen),
+            Stop::Signal(signal) => deliver = Some(signal),
+            Stop::Entry => {
+                let at = registers(child.pid)?;
+                let left = inside.take();
+                match (left, seen.entries.last_mut()) {
+                    (Some(true), Some(call)) => call.answer = at.answer,
+                    (Some(_), _) => {}
+                    (None, _) => {
+                        let call = Call::entered(at.entered, at.argument);
+                        inside = Some(counts(&call));
+                        match inside {
+                            Some(true) => seen.entries.push(call),
+                            _ => seen.left_out += 1,
+                        }
+                    }
+                }
+            }
+        }
+    }
+    seen.entries.truncate(most);
+    Ok(seen)
+}
+
+/// A traced child. Dropping it kills and reaps it.
+struct Traced {
+    pid: Pid,
+    /// Its end has been waited for: from then on the number may be another process's.
+    reaped: bool,
+}
+
+impl Traced {
+    fn next_stop(&mut self) -> Result<Stop> {
+        let status = waitpid(self.pid, None).map_err(|e| Error::refused("waitpid of a witness", e))?;
+        self.reaped = matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..));
+        match status {
+            WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
+            WaitStatus::PtraceSyscall(_) => Ok(Stop::Entry),
+            WaitStatus::Exited(_, 0) => Ok(Stop::Ended),
+            WaitStatus::Exited(_, PANIC_CODE) => Err(Error::Died(PANICKED.into())),
+            WaitStatus::Exited(_, code) => Err(Error::Died(format!("exit code {code}"))),
+            WaitStatus::Signaled(_, Signal::SIGALRM, _) => Err(Error::Disturbed(format!(
+                "the operation was not watched to its end within {CHILD_LIMIT_SECONDS} s: it hangs, or this machine is too \
+                 slow or too busy to step through it"
+            ))),
+            WaitStatus::Signaled(_, signal, _) => Err(Error::Died(signal.to_string())),
+            other => Err(Error::Died(format!("{other:?}"))),
+        }
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        if !self.reaped {
+            kill_child(self.pid);
+        }
+    }
+}
+
+fn stopped_child(body: impl FnOnce()) -> Result<Traced> {
+    let child = fork_child(|| {
+        if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
+            body();
+        }
+    })?;
+    let mut child = Traced { pid: child, reaped: false };
+    match child.next_stop()? {
+        Stop::Signal(Signal::SIGSTOP) => Ok(child),
+        // Not stopped: it was not allowed to be traced, and has ended.
+        _ => Err(Error::refused("ptrace traceme in a forked child", Errno::EPERM)),
+    }
+}
+
+enum Stop {
+    Ended,
+    Entry,
+    Signal(Signal),
+}
+
+struct At {
+    instruction: usize,
+    /// The register that holds a call number before the kernel is entered …
+    call: i64,
+    /// … and the kernel's copy of it afterwards.
+    entered: i64,
+    /// The register that holds the first argument before the kernel is entered, and while it is entered.
+    argument: i64,
+    /// The register that holds the answer when the kernel is left.
+    answer: i64,
+}
+
+fn registers(child: Pid) -> Result<At> {
+    let r = ptrace::getregs(child).map_err(|e| Error::refused("ptrace getregs", e))?;
+    #[cfg(target_arch = "x86_64")]
+    return Ok(At {
+        instruction: r.rip as usize,
+        call: r.rax as i64,
+        entered: r.orig_rax as i64,
+        argument: r.rdi as i64,
+        answer: r.rax as i64,
+    });
+    #[cfg(target_arch = "aarch64")]
+    return Ok(At {
+        instruction: r.pc as usize,
+        call: r.regs[8] as i64,
+        entered: r.regs[8] as i64,
+        argument: r.regs[0] as i64,
+        answer: r.regs[0] as i64,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch;
+
+    fn per_turn(body: fn(u64), address: Option<usize>) -> (u64, u64) {
+        let seen = [8, 16].map(|n| step_through(|| body(n), address, 100_000));
+        let [few, many] = seen.map(|s| s.expect("traced").expect("short"));
+        ((many.instructions - few.instructions) / 8, (many.visits - few.visits) / 8)
+    }
+
+    #[test]
+    fn an_empty_loop_is_two_instructions() {
+        assert_eq!(per_turn(arch::register_loop, None), (2, 0));
+    }
+
+    #[test]
+    fn both_ways_see_the_same_kernel_entries() {
+        let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
+        let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
+        let listed = list_entries(body, usize::MAX, |_| true).expect("traced");
+        for seen in [stepped, listed] {
+            let asked = seen.entries.iter().filter(|call| call.number == libc::SYS_getppid);
+            let answers: Vec<_> = asked.map(|call| call.answer).collect();
+            assert_eq!(answers, [i64::from(std::process::id()); 5], "the child's parent is this process");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_seen_and_a_restart_is_none() {
+        let seen = step_through(|| _ = crate::syscall::RawCall::bare().repeat(1), None, 100_000);
+        let entries = seen.expect("traced").expect("short").entries;
+        assert!(
+            entries.iter().any(|call| call.is_refused() && call.answer == -i64::from(libc::ENOSYS)),
+            "{entries:?}"
+        );
+        let refused = |number, answer| Call { number, argument: 0, answer }.is_refused();
+        assert!(refused(libc::SYS_read, -9) && !refused(libc::SYS_read, -512) && !refused(libc::SYS_read, 7));
+        assert!(!refused(libc::SYS_rt_sigreturn, -9));
+    }
+
+    #[test]
+    fn too_long_is_said_and_leaves_no_child() {
+        assert_eq!(step_through(|| arch::register_loop(1 << 30), None, 1000).expect("traced"), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! The kernel's clocks, by the C library (which reads the vDSO where it can) and by a system call.
+//!
+//! # Invariants
+//!
+//! * **OWN-TIMESPEC**: the kernel writes one `timespec` of the calling function, or gets a null pointer where it allows
+//!   one.
+#![allow(unsafe_code)]
+
+pub mod kernel_clock;
+
+use super::arch;
+use crate::error::{Error, Result};
+use nix::errno::Errno;
+
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which NTP does not slew.
+#[inline(always)]
+pub fn monotonic_raw_ns() -> u64 {
+    clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)
+}
+
+/// Nanoseconds of a clock, by the C library.
+#[inline(always)]
+pub fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: OWN-TIMESPEC. A clock id the kernel does not know leaves the zeros.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds of a clock, by a system call.
+#[inline(always)]
+pub fn clock_gettime_entry_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: OWN-TIMESPEC.
+    unsafe { arch::syscall2(libc::SYS_clock_gettime, clock as usize, &raw mut time as usize) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The address of the C library's `clock_gettime`, so that a witness can count the calls.
+pub fn clock_gettime_address() -> usize {
+    libc::clock_gettime as *const () as usize
+}
+
+/// The address of the C library's `time` likewise.
+pub fn time_address() -> usize {
+    libc::time as *const () as usize
+}
+
+/// CPU time of this thread so far, ns.
+pub fn thread_cpu_ns() -> u64 {
+    clock_gettime_entry_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Checks the two calls of clocks without which a run can neither wait nor judge its cases.
+///
+/// # Errors
+/// [`Error::Missing`]: a sandbox refuses one.
+pub fn check_clock_calls() -> Result<()> {
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: OWN-TIMESPEC: it is read. The call returns the error number.
+    let slept =
+        unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &raw const moment, std::ptr::null_mut()) };
+    let refused = |call, errno: Errno| {
+        Error::Missing(format!(
+            "{call}: {}; no run can do without it: allow it in the sandbox's filter of system calls",
+            errno.desc()
+        ))
+    };
+    match slept {
+        0 | libc::EINTR if thread_cpu_ns() > 0 => Ok(()),
+        0 | libc::EINTR => Err(refused("clock_gettime of the thread's CPU time", Errno::EPERM)),
+        errno => Err(refused("clock_nanosleep", Errno::from_raw(errno))),
+    }
+}
+
+/// Tries something that is drawn by chance at least so often, and for `SYSCOST_FUZZ_SECONDS`: no trial may take a second of
+/// CPU time. How many there were.
+#[cfg(any(test, feature = "test-support"))]
+pub fn tried_by_chance(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let seconds: f64 =
+        std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().expect("seconds"));
+    let (begun, mut trials, mut slowest) = (std::time::Instant::now(), 0, 0);
+    while trials < fewest || begun.elapsed().as_secs_f64() < seconds {
+        let before = thread_cpu_ns();
+        trial();
+        slowest = slowest.max(thread_cpu_ns() - before);
+        trials += 1;
+    }
+    println!("{trials} {kind} in {seconds} s, the slowest {slowest} ns");
+    assert!(trials > 0 && slowest < SECOND_NS, "{slowest} ns");
+    trials
+}
+
+/// CPU time of the other threads of this process so far, ns, to within the time between the two readings.
+pub fn other_threads_cpu_ns() -> u64 {
+    let process = clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+    process.saturating_sub(thread_cpu_ns())
+}
+
+/// Seconds since 1970 by the C library's `time`.
+#[inline(always)]
+pub fn time_vdso() -> i64 {
+    // SAFETY: OWN-TIMESPEC: a null pointer asks for the return value only.
+    unsafe { libc::time(std::ptr::null_mut()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_read_one_clock() {
+        let first = clock_gettime_ns(libc::CLOCK_MONOTONIC);
+        let second = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC);
+        let third = clock_gettime_ns(libc::CLOCK_MONOTONIC);
+        assert!(first <= second && second <= third);
+    }
+}

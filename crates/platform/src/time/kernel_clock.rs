@@ -1,0 +1,73 @@
+//! Whether reading the kernel's clocks enters the kernel. It does where user space cannot read the clock source (hpet, acpi_pm,
+//! xen, user-mode Linux's timer), and where there is no vDSO. Then every reading of a clock is a system call, the harness' own too.
+//!
+//! It is found out by tracing a child that reads a clock, since that is what a case does. The name of the clock source says
+//! less: /sys may be missing, and a vDSO may be there and decline.
+
+use super::{clock_gettime_ns, time_vdso};
+use crate::ptrace::{self, Call};
+use std::sync::OnceLock;
+
+/// A clock as the C library reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelClock {
+    /// CLOCK_MONOTONIC and its like, which need the clock source.
+    Precise,
+    /// CLOCK_MONOTONIC_COARSE and its like: the time of the last tick.
+    Coarse,
+    /// `time`.
+    Seconds,
+}
+
+/// Readings of the child.
+const READINGS: usize = 4;
+/// The clocks of which the vDSO answers where it can (vdso(7)): realtime, monotonic, raw, their coarse ones, boottime, TAI.
+const OF_THE_VDSO: [i64; 7] = [0, 1, 4, 5, 6, 7, 11];
+
+/// Whether reading this clock enters the kernel. `None` where no child can be traced. Found out once for a process.
+pub fn enters(clock: KernelClock) -> Option<bool> {
+    static PRECISE: OnceLock<Option<bool>> = OnceLock::new();
+    static COARSE: OnceLock<Option<bool>> = OnceLock::new();
+    static SECONDS: OnceLock<Option<bool>> = OnceLock::new();
+    let (known, read): (_, fn()) = match clock {
+        KernelClock::Precise => (&PRECISE, || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)),
+        KernelClock::Coarse => (&COARSE, || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE)),
+        KernelClock::Seconds => (&SECONDS, || _ = time_vdso()),
+    };
+    *known.get_or_init(|| entered(read))
+}
+
+fn entered(read: fn()) -> Option<bool> {
+    let seen = ptrace::list_entries(|| (0..READINGS).for_each(|_| read()), usize::MAX, |_| true).ok()?;
+    Some(seen.entries.iter().filter(|call| is_reading(call)).count() >= READINGS)
+}
+
+/// Whether a system call reads a clock that the vDSO answers elsewhere.
+pub fn is_reading(call: &Call) -> bool {
+    match call.number {
+        libc::SYS_clock_gettime => OF_THE_VDSO.contains(&call.argument),
+        libc::SYS_gettimeofday => true,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_time => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch;
+    use crate::time::clock_gettime_entry_ns;
+
+    #[test]
+    fn a_reading_by_a_system_call_is_seen_as_one() {
+        let Some(is_entered) = entered(|| _ = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC)) else {
+            println!("skipped: no child can be traced here");
+            return;
+        };
+        assert!(is_entered);
+        assert_eq!(entered(|| _ = arch::read()), Some(false));
+        let other = |argument| Call { number: libc::SYS_clock_gettime, argument, answer: 0 };
+        assert!(is_reading(&other(4)) && !is_reading(&other(3)), "CPU time is never the vDSO's");
+    }
+}

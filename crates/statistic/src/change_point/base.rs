@@ -1,0 +1,261 @@
+//! The stretch since the last change, and whether its newest values still belong to it.
+
+use super::{ChangePoint, Noise, Value};
+use crate::{median, student_quantile_above};
+
+/// The fewest values before the first change of a series.
+const FEWEST: usize = 3;
+/// And before a later one, where the deviation is known: what lasted two nights is over with the next two.
+const FEWEST_LATER: usize = 2;
+/// Values are drawn in to this many deviations about the centre.
+const WIDEST: f64 = 4.0;
+/// New values that are few are drawn in less: to this many limits of t, so that two of them can show a large step where a
+/// deviation that is hardly known makes the limit large, or their own errors make them count for less.
+const WIDEST_NEW: f64 = 4.0;
+/// A limit beyond this one is that of a deviation of which nothing is known.
+const MOST_LIMIT: f64 = 30.0;
+/// Up to this number the new values are looked at one by one.
+const FEW: usize = 8;
+/// What more than half of a few new values must exceed, as a share of the step.
+const SHARE: f64 = 0.6;
+/// The level at which a few new values must differ even without the one that differs most.
+const LEVEL_WITHOUT_ONE: f64 = 0.01;
+/// Values near by, at the least, that tell whether the noise grew.
+const NEAR_BY: usize = 12;
+/// Differences of neighbours are drawn in to this many deviations: a step is one of them.
+const WIDEST_DIFFERENCE: f64 = 6.0;
+/// Degrees of freedom of a difference of neighbours.
+pub(super) const EFFICIENCY: f64 = 2.0 / 3.0;
+/// No deviation is smaller: equal values would make every other one a change.
+const LEAST: f64 = 1e-6;
+
+pub(super) struct Base {
+    start: usize,
+    noise: Noise,
+    level: f64,
+    /// Number of values when the deviation was learnt last.
+    learnt: usize,
+    centre: f64,
+    deviation: f64,
+    degrees: f64,
+    limit: f64,
+    limit_without_one: f64,
+    /// The values since the start, and how much each counts.
+    values: Vec<(f64, f64)>,
+    /// Sums of the weights and of the weighted values, drawn in, before each index.
+    sums: Vec<(f64, f64)>,
+    /// Sums of the squared differences of neighbours, drawn in, before each index.
+    squares: Vec<f64>,
+}
+
+impl Base {
+    pub(super) fn new(start: usize, noise: &Noise, level: f64) -> Self {
+        Self {
+            start,
+            noise: *noise,
+            level,
+            learnt: 0,
+            centre: 0.0,
+            deviation: 0.0,
+            degrees: 0.0,
+            limit: f64::INFINITY,
+            limit_without_one: f64::INFINITY,
+            values: Vec::new(),
+            sums: vec![(0.0, 0.0)],
+            squares: vec![0.0],
+        }
+    }
+
+    pub(super) fn degrees(&self) -> f64 {
+        self.degrees
+    }
+
+    /// Takes the last of these values.
+    pub(super) fn grow(&mut self, values: &[Value], weights: &[f64]) {
+        let (Some(value), Some(&weight)) = (values.last(), weights.last()) else { return };
+        self.values.push((value.value, weight));
+        if self.values.len() >= self.learnt + 1 + self.learnt / 10 {
+            self.learn();
+        } else {
+            self.add(value.value, weight);
+        }
+    }
+
+    /// Learns centre and deviation again, from all but the newest values, which may be others already.
+    fn learn(&mut self) {
+        self.learnt = self.values.len();
+        let known = self.values.len().saturating_sub(self.noise.shortest(self.level)).max(1);
+        let known = &self.values[..known];
+        let spread = Spread::of(known);
+        let own = EFFICIENCY * (known.len() - 1) as f64;
+        self.centre = spread.centre;
+        self.degrees = own + self.noise.degrees;
+        let sum = own * spread.variance + self.noise.degrees * self.noise.deviation.powi(2);
+        self.deviation = (sum / self.degrees.max(1.0)).sqrt().max(LEAST);
+        let limit = |level: f64| student_quantile_above(level / 2.0, self.degrees as usize);
+        (self.limit, self.limit_without_one) = (limit(self.level), limit(LEVEL_WITHOUT_ONE));
+        self.sums.truncate(1);
+        self.squares.truncate(1);
+        for at in 0..self.values.len() {
+            let (value, weight) = self.values[at];
+            self.add(value, weight);
+        }
+    }
+
+    fn add(&mut self, value: f64, weight: f64) {
+        let reach = WIDEST * self.deviation;
+        let value = value.clamp(self.centre - reach, self.centre + reach);
+        let at = self.squares.len() - 1;
+        let before = if at > 0 { self.values[at - 1].0 } else { self.values[at].0 };
+        let difference = (self.values[at].0 - before).abs().min(WIDEST_DIFFERENCE * self.deviation);
+        self.squares.push(self.squares[at] + difference.powi(2));
+        let (weights, sum) = self.sums[self.sums.len() - 1];
+        self.sums.push((weights + weight, sum + weight * value));
+    }
+
+    /// The change, if the newest values do not belong to the base any more.
+    pub(super) fn broken(&self) -> Option<ChangePoint> {
+        let most = self.values.len().checked_sub(self.fewest())?;
+        let looks = windows().take_while(|&new| new <= most);
+        let looks = looks.filter(|&new| new >= self.noise.shortest(self.level));
+        let seen = looks.filter_map(|new| self.look(new).filter(|&t| t > self.limit).map(|t| (new, t)));
+        let (new, _) = seen.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let at = self.place(new);
+        let (before, after) = (self.part(0, at), self.part(at, self.values.len()));
+        let error = self.deviation_now(new) * (1.0 / before.0 + 1.0 / after.0).sqrt();
+        let found = self.start + self.values.len() - 1;
+        Some(ChangePoint { at: self.start + at, found, step: after.1 - before.1, error })
+    }
+
+    fn fewest(&self) -> usize {
+        if self.start > 0 { FEWEST_LATER } else { FEWEST }
+    }
+
+    /// Student's t of the newest values against the others; `None` if it rests on one of a few.
+    fn look(&self, new: usize) -> Option<f64> {
+        let at = self.values.len() - new;
+        let before = self.part(0, at);
+        let wider = self.deviation_now(new) / self.deviation;
+        if new > FEW {
+            return Some(self.t(before, self.part(at, self.values.len())).abs() / wider);
+        }
+        let after = self.few(at, before.1);
+        let t = self.t(before, mean(&after)) / wider;
+        let far = |at: &usize| after[*at].0 * t.signum();
+        let farthest = (0..new).max_by(|a, b| far(a).total_cmp(&far(b)))?;
+        let mut others = after.clone();
+        others.remove(farthest);
+        let step = mean(&after).1 - before.1;
+        let beyond = after.iter().filter(|value| (value.0 - before.1) * step.signum() >= SHARE * step.abs());
+        let is_of_most = 2 * beyond.count() > new;
+        let is_without_one = self.t(before, mean(&others)) * t.signum() / wider > self.limit_without_one;
+        (is_of_most && is_without_one).then_some(t.abs())
+    }
+
+    fn t(&self, before: (f64, f64), after: (f64, f64)) -> f64 {
+        (after.1 - before.1) / (self.deviation * (1.0 / before.0 + 1.0 / after.0).sqrt())
+    }
+
+    /// The deviation near these newest values, which is that of the base or more: where the noise grew, a few values far off are no
+    /// step. It is told by differences of neighbours, without the one in which a step would be, if these are larger than chance.
+    pub(super) fn deviation_now(&self, new: usize) -> f64 {
+        let (end, split) = (self.values.len(), self.values.len() - new);
+        let first = end.saturating_sub((2 * new).max(NEAR_BY)).max(1);
+        let of_step = self.squares[split + 1] - self.squares[split];
+        let count = (end - first).saturating_sub(1);
+        let variance = (self.squares[end] - self.squares[first] - of_step) / (2.0 * count.max(1) as f64);
+        let base = self.deviation.powi(2);
+        if variance > usual_at_most(EFFICIENCY * count as f64) * base {
+            variance.sqrt()
+        } else {
+            self.deviation
+        }
+    }
+
+    /// The values from this one on, drawn in about `before`, and their weights.
+    fn few(&self, at: usize, before: f64) -> Vec<(f64, f64)> {
+        let reach = WIDEST_NEW * self.limit.min(MOST_LIMIT) * self.deviation;
+        let drawn = |&(value, weight): &(f64, f64)| (value.clamp(before - reach, before + reach), weight);
+        self.values[at..].iter().map(drawn).collect()
+    }
+
+    /// Weight and mean, drawn in, of a range.
+    fn part(&self, from: usize, to: usize) -> (f64, f64) {
+        let ((weights, sum), (weights_before, sum_before)) = (self.sums[to], self.sums[from]);
+        let weight = weights - weights_before;
+        (weight, (sum - sum_before) / weight)
+    }
+
+    /// The best split near the one that was found. A few new values may lie far away, and are drawn in less here, too.
+    fn place(&self, new: usize) -> usize {
+        let end = self.values.len();
+        let first = end.saturating_sub(4 * new + FEW).max(self.fewest());
+        let head = self.part(0, first);
+        let near = self.few(first, head.1);
+        let split = |at: usize| match new > FEW {
+            true => (self.part(0, at), self.part(at, end)),
+            false => {
+                let (before, after) = near.split_at(at - first);
+                (mean(&[&[(head.1, head.0)], before].concat()), mean(after))
+            }
+        };
+        let t = |at: usize| {
+            let (before, after) = split(at);
+            self.t(before, after).abs()
+        };
+        let best = (first..=end - 2).max_by(|&a, &b| t(a).total_cmp(&t(b)));
+        best.unwrap_or(end - new)
+    }
+}
+
+/// What one variance in ten exceeds, of the true one, with so many degrees of freedom (Wilson and Hilferty 1931, Proceedings of
+/// the National Academy of Sciences 17).
+fn usual_at_most(degrees: f64) -> f64 {
+    const ONE_IN_TEN: f64 = 1.282;
+    let part = 2.0 / (9.0 * degrees.max(1.0));
+    (1.0 - part + ONE_IN_TEN * part.sqrt()).powi(3)
+}
+
+/// Sum of the weights and mean.
+fn mean(values: &[(f64, f64)]) -> (f64, f64) {
+    let weight: f64 = values.iter().map(|value| value.1).sum();
+    (weight, values.iter().map(|(value, weight)| value * weight).sum::<f64>() / weight)
+}
+
+/// 2, 3, 4, 6, 8, 12, 16, …
+fn windows() -> impl Iterator<Item = usize> {
+    (1..48).flat_map(|power| [1usize << power, 3usize << (power - 1)])
+}
+
+/// Centre and variance of values with outliers drawn in.
+struct Spread {
+    centre: f64,
+    variance: f64,
+}
+
+impl Spread {
+    fn of(values: &[(f64, f64)]) -> Self {
+        let plain: Vec<f64> = values.iter().map(|value| value.0).collect();
+        let centre = median(&plain);
+        let away: Vec<f64> = plain.iter().map(|value| (value - centre).abs()).collect();
+        // The median deviation of a few values is far off: it may draw in only what is far away.
+        let reach = WIDEST * median(&away) / 0.6745 * (1.0 + 3.0 / plain.len() as f64);
+        let drawn = |value: f64| value.clamp(centre - reach, centre + reach);
+        let total: f64 = values.iter().map(|value| value.1).sum();
+        let mean = values.iter().map(|&(value, weight)| weight * drawn(value)).sum::<f64>() / total;
+        let squares: f64 = values.iter().map(|&(value, weight)| weight * (drawn(value) - mean).powi(2)).sum();
+        let about_the_mean = squares / (plain.len() - 1).max(1) as f64;
+        // A step that was not found yet widens the first and not the second.
+        Self { centre, variance: about_the_mean.min(deviation_of_neighbours(&plain).powi(2)) }
+    }
+}
+
+/// The deviation by differences of neighbours (Rice 1984, Annals of Statistics 12), in which a step counts once. They are
+/// drawn in to two of their own deviations, which takes 8 % of a normal variance and is given back.
+pub(super) fn deviation_of_neighbours(values: &[f64]) -> f64 {
+    const KEPT: f64 = 0.920_5;
+    let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let widest = 2.0 * median(&steps) / 0.6745;
+    let squares: f64 = steps.iter().map(|step| step.min(widest).powi(2)).sum();
+    (squares / (KEPT * 2.0 * steps.len().max(1) as f64)).sqrt()
+}

@@ -1,0 +1,147 @@
+//! What the series of one machine tell about each other's noise.
+
+use super::base::{EFFICIENCY, deviation_of_neighbours};
+use super::{Value, usual_error};
+use crate::median;
+
+/// Fewer series say nothing of how their deviations differ.
+const FEWEST_SERIES: usize = 4;
+/// Fewer values say nothing of their deviation.
+const FEWEST_VALUES: usize = 5;
+/// The most that is believed of a deviation before a series has values.
+const MOST_DEGREES: f64 = 60.0;
+/// A value farther than this many deviations from the median of its four neighbours and itself is a stray.
+const STRAY: f64 = 5.0;
+/// The family's rate of strays counts as this many values of a series.
+const BELIEF: f64 = 100.0;
+
+/// What is known of a series before it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Noise {
+    /// Standard deviation of a value with the usual error.
+    pub deviation: f64,
+    /// Degrees of freedom with which that is known; 0: not at all.
+    pub degrees: f64,
+    /// Share of the values that are lone outliers.
+    pub strays: f64,
+}
+
+impl Default for Noise {
+    fn default() -> Self {
+        Self { deviation: 0.0, degrees: 0.0, strays: 1e-3 }
+    }
+}
+
+impl Noise {
+    /// The fewest values that can be a change at this level: so many lone outliers in a row are no chance.
+    pub(super) fn shortest(&self, level: f64) -> usize {
+        (2..8).find(|&values| self.strays.powi(values) <= level).unwrap_or(8) as usize
+    }
+}
+
+/// The noise of many series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Family {
+    /// Deviation of values, in their own errors (or in natural units, where they have none).
+    factor: f64,
+    degrees: f64,
+    strays: f64,
+}
+
+impl Family {
+    /// Learns from series. Steps in them do not matter: differences of neighbours are looked at.
+    pub fn learn<'a>(series: impl IntoIterator<Item = &'a [Value]>) -> Self {
+        let (mut found, mut strays, mut count) = (Vec::new(), 0.5, 1.0);
+        for values in series.into_iter().filter(|values| values.len() >= FEWEST_VALUES) {
+            let deviation = deviation_of_neighbours(&plain(values));
+            strays += strays_in(values, deviation);
+            count += values.len() as f64;
+            let unit = usual_error(values);
+            if deviation > 0.0 && unit > 0.0 {
+                found.push((deviation / unit, EFFICIENCY * (values.len() - 1) as f64));
+            }
+        }
+        let (factor, degrees) = prior(&found);
+        Self { factor, degrees, strays: strays / count }
+    }
+
+    /// What it tells of one series.
+    pub fn noise_of(&self, values: &[Value]) -> Noise {
+        let unit = usual_error(values);
+        let own = if values.len() >= FEWEST_VALUES {
+            strays_in(values, deviation_of_neighbours(&plain(values)))
+        } else {
+            0.0
+        };
+        let strays = (own + BELIEF * self.strays) / (values.len() as f64 + BELIEF);
+        let degrees = if unit > 0.0 { self.degrees } else { 0.0 };
+        Noise { deviation: self.factor * unit, degrees, strays }
+    }
+}
+
+fn plain(values: &[Value]) -> Vec<f64> {
+    values.iter().map(|value| value.value).collect()
+}
+
+/// Lone outliers. The last two values may be a step.
+fn strays_in(values: &[Value], deviation: f64) -> f64 {
+    let is_stray = |five: &&[Value]| {
+        let around = plain(five);
+        (around[2] - median(&around)).abs() > STRAY * deviation
+    };
+    if deviation > 0.0 { values.windows(5).filter(is_stray).count() as f64 } else { 0.0 }
+}
+
+/// Common factor and its degrees of freedom from deviations and their degrees, by moments of their logarithms (Smyth
+/// 2004, section 6.2).
+fn prior(found: &[(f64, f64)]) -> (f64, f64) {
+    if found.len() < FEWEST_SERIES {
+        return (0.0, 0.0);
+    }
+    let centred = |&(deviation, degrees): &(f64, f64)| {
+        2.0 * deviation.ln() - digamma(degrees / 2.0) + (degrees / 2.0).ln()
+    };
+    let logs: Vec<f64> = found.iter().map(centred).collect();
+    let count = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / count;
+    let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let expected = found.iter().map(|(_, degrees)| trigamma(degrees / 2.0)).sum::<f64>() / count;
+    let degrees = 2.0 * inverse_trigamma(spread - expected).min(MOST_DEGREES / 2.0);
+    let variance = (mean + digamma(degrees / 2.0) - (degrees / 2.0).ln()).exp();
+    (variance.sqrt(), degrees)
+}
+
+/// Abramowitz and Stegun 6.3.18, after steps of 6.3.5 up to where it holds.
+fn digamma(x: f64) -> f64 {
+    let (mut x, mut below) = (x, 0.0);
+    while x < 6.0 {
+        below -= 1.0 / x;
+        x += 1.0;
+    }
+    let y = 1.0 / (x * x);
+    below + x.ln() - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y / 252.0))
+}
+
+/// Abramowitz and Stegun 6.4.12, after steps of 6.4.6.
+fn trigamma(x: f64) -> f64 {
+    let (mut x, mut below) = (x, 0.0);
+    while x < 6.0 {
+        below += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let y = 1.0 / (x * x);
+    below + 1.0 / x + 0.5 * y + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0))
+}
+
+/// By bisection, up to a variance that is none.
+fn inverse_trigamma(value: f64) -> f64 {
+    let (mut low, mut high) = (1e-3, MOST_DEGREES);
+    if value <= trigamma(high) {
+        return high;
+    }
+    while high - low > 1e-9 * high {
+        let middle = 0.5 * (low + high);
+        if trigamma(middle) > value { low = middle } else { high = middle }
+    }
+    high
+}

@@ -1,0 +1,93 @@
+//! Many tests at once: how many of those called significant may be so by chance (Benjamini and Hochberg 1995).
+
+/// Which hypotheses to reject, so that the expected share of wrong ones among those rejected is at most `q`:
+/// all whose adjusted p-value is at most `q`. Holds for independent tests, and for tests
+/// that tend to err together (positive dependence: Benjamini and Yekutieli 2001).
+pub fn benjamini_hochberg(p: &[f64], q: f64) -> Vec<bool> {
+    adjusted(p).into_iter().map(|adjusted| adjusted <= q).collect()
+}
+
+/// The adjusted p-values: for each the smallest q at which it would be rejected. In the order given. What is no
+/// number counts as 1.
+pub fn adjusted(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<(f64, usize)> = p.iter().enumerate().map(|(at, p)| (p.min(1.0), at)).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut adjusted = vec![1.0; p.len()];
+    let mut least: f64 = 1.0;
+    // From the largest down, since a p-value is rejected with any larger one that is.
+    for (&(p, at), rank) in order.iter().zip((1..=order.len()).rev()) {
+        least = least.min(p * (order.len() as f64 / rank as f64));
+        adjusted[at] = least;
+    }
+    adjusted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Random;
+
+    /// Benjamini and Hochberg's own example, section 3: fifteen end points of a trial on thrombolysis.
+    const EXAMPLE: [f64; 15] = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+        0.6528, 0.7590, 1.0,
+    ];
+
+    /// As in the paper: reject the k smallest, k the largest with p₍ₖ₎ ≤ k·q/m.
+    fn by_definition(p: &[f64], q: f64) -> Vec<bool> {
+        let mut sorted = p.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let passes = |k: &usize| sorted[k - 1] * (p.len() as f64 / *k as f64) <= q;
+        let last = (1..=p.len()).rfind(passes);
+        p.iter().map(|p| last.is_some_and(|k| *p <= sorted[k - 1])).collect()
+    }
+
+    #[test]
+    fn the_paper_s_example_rejects_four() {
+        let rejected = benjamini_hochberg(&EXAMPLE, 0.05);
+        assert_eq!(rejected.iter().position(|rejected| !rejected), Some(4));
+        assert_eq!(rejected.iter().filter(|rejected| **rejected).count(), 4);
+        // Bonferroni at 0.05/15 = 0.0033 rejects three, as the paper says.
+        assert_eq!(EXAMPLE.iter().filter(|p| **p <= 0.05 / 15.0).count(), 3);
+    }
+
+    #[test]
+    fn it_is_the_definition_in_any_order() {
+        let mut random = Random::new(31);
+        for _ in 0..300 {
+            let mut p: Vec<f64> =
+                (0..1 + random.below(30)).map(|_| (random.below(1000) as f64 / 1000.0).powi(3)).collect();
+            let mut rejected = benjamini_hochberg(&p, 0.05);
+            assert_eq!(rejected, by_definition(&p, 0.05), "{p:?}");
+            p.reverse();
+            rejected.reverse();
+            assert_eq!(benjamini_hochberg(&p, 0.05), rejected);
+        }
+    }
+
+    #[test]
+    fn a_smaller_p_is_adjusted_to_no_more_and_never_below_itself() {
+        let mut random = Random::new(32);
+        for _ in 0..100 {
+            let mut p: Vec<f64> = (0..20).map(|_| random.below(50) as f64 / 50.0).collect();
+            p.sort_by(f64::total_cmp);
+            let adjusted = adjusted(&p);
+            assert!(adjusted.is_sorted() && adjusted.iter().zip(&p).all(|(a, p)| p <= a && *a <= 1.0));
+        }
+    }
+
+    #[test]
+    fn a_smaller_q_rejects_no_more() {
+        let counts: Vec<usize> = [0.2, 0.05, 0.01, 0.001, 0.0]
+            .map(|q| benjamini_hochberg(&EXAMPLE, q).into_iter().filter(|rejected| *rejected).count())
+            .into();
+        assert_eq!(counts, [9, 4, 3, 0, 0]);
+    }
+
+    #[test]
+    fn one_test_is_itself_and_none_is_none() {
+        assert_eq!(adjusted(&[0.03]), [0.03]);
+        assert_eq!(adjusted(&[]), [0.0; 0]);
+        assert_eq!(adjusted(&[f64::NAN, 0.01]), [1.0, 0.02]);
+    }
+}

@@ -1,0 +1,263 @@
+//! Several runs of one operation: which of them count, and their common estimate.
+
+use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate};
+use crate::Interval;
+use crate::student::{FEWEST, mean_interval};
+
+/// The largest relative error of the cost by a change of the fluid's turn between the calibration before a run and the
+/// one after it. What is x % of a turn is x % of the fluid's time in the run: a cost that took most of the run
+/// bears more of it.
+const STEADY: f64 = 0.01;
+/// The most interrupts of other tasks, as a multiple of those of the fluid: beyond it the estimate rests on too few. An
+/// operation that never waits has no such interrupts, and may leave the fluid almost no time.
+const UNMET: f64 = 1.0;
+/// The unit of stolen time, ns: `USER_HZ` is 100 wherever Linux runs.
+const STOLEN_TICK: f64 = 1e7;
+/// The beginning of the sentence for a machine that was not quiet.
+pub const NOT_QUIET: &str = "the machine was not quiet";
+/// Estimates that differ by no more than this agree, whatever their intervals are.
+const SAME: f64 = 0.01;
+/// On a machine that was not quiet two estimates count only if they agree within this.
+const VOUCHED: f64 = 0.05;
+
+/// One run between two calibrations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Replicate {
+    /// The calibration before.
+    pub before: Calibration,
+    /// The run.
+    pub covered: Covered,
+    /// The calibration after.
+    pub after: Calibration,
+    /// Clock ticks (10 ms) that the hypervisor took from the CPU.
+    pub stolen_ticks: u64,
+}
+
+/// What disturbed a run, by covariates and never by its cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoilt {
+    /// Other tasks had the CPU.
+    Others,
+    /// A turn of the fluid was longer or shorter after it than before, or within it.
+    Drift,
+    /// The hypervisor took time.
+    Stolen,
+    /// Others met most of the interrupts, and the fluid few; or it had not a turn to itself.
+    Uncovered,
+}
+
+impl Replicate {
+    /// What disturbed it, if anything did.
+    pub fn spoilt(&self) -> Option<Spoilt> {
+        let covered = &self.covered;
+        // A kernel that charges interrupts to no task counts them as time of others.
+        let told = !covered.interrupts_apart;
+        match () {
+            () if self.stolen() > QUIET * covered.window.elapsed => Some(Spoilt::Stolen),
+            () if covered.window.plain_turn().is_none() => Some(Spoilt::Uncovered),
+            () if told && covered.unmet() > UNMET && covered.others_share() > QUIET => {
+                Some(Spoilt::Uncovered)
+            }
+            () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
+            () if covered.window.is_uneven() || self.shift() > STEADY => Some(Spoilt::Drift),
+            () => None,
+        }
+    }
+
+    /// Time that the hypervisor took, ns, in steps of 10 ms, which is coarse for a short run.
+    pub fn stolen(&self) -> f64 {
+        self.stolen_ticks as f64 * STOLEN_TICK
+    }
+
+    /// Its estimates.
+    pub fn estimate(&self, empty: &Totals) -> Estimate {
+        estimate(&self.covered, &self.calibration(), empty)
+    }
+
+    /// The relative uncertainty of the cost by a change of the fluid's speed: half of the change, because the mean of
+    /// both calibrations is used.
+    fn shift(&self) -> f64 {
+        let window = &self.covered.window;
+        let drift = Calibration::drift(&self.before, &self.after);
+        0.5 * drift * window.own / (window.elapsed - window.own).max(1.0)
+    }
+
+    fn calibration(&self) -> Calibration {
+        Calibration::between(&self.before, &self.after)
+    }
+}
+
+/// The common estimates of several runs of one operation, ns. A value that cannot be a cost is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Number of undisturbed runs, and of all runs.
+    pub kept: (usize, usize),
+    /// Whether enough runs were undisturbed. Otherwise gap, daemon-free and accounting use all runs that the fluid
+    /// covered, and the paper's estimate is missing.
+    pub quiet: bool,
+    /// Number of runs disturbed by each cause: others, drift, stolen, uncovered.
+    pub spoilt: [usize; 4],
+    /// The median share of a run that others had.
+    pub others: f64,
+    /// The paper's estimate.
+    pub paper: Option<Interval>,
+    /// The gap estimate.
+    pub gap: Option<Interval>,
+    /// The daemon-free estimate.
+    pub daemon_free: Option<Interval>,
+    /// The process clock.
+    pub charged: Option<Interval>,
+    /// `getrusage`.
+    pub rusage: Option<Interval>,
+    /// The share of the cost that accounting missed, run by run: 0.4 is two fifths; negative is an over-charge.
+    pub missed: Option<Interval>,
+    /// The cost over accounting, less 1, run by run, as the paper prints it: 0.46 is 46 %.
+    pub difference: Option<Interval>,
+    /// The gap estimates behind the interval, in order.
+    pub each: Vec<f64>,
+    /// The medians of the error terms.
+    pub terms: ErrorTerms,
+    /// Reasons why a column is missing or doubtful.
+    pub flags: Vec<String>,
+}
+
+impl Summary {
+    /// The summary of these runs. It is quiet with `wanted` undisturbed ones.
+    pub fn of(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
+        let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
+        for run in runs {
+            match run.spoilt() {
+                Some(spoilt) => summary.spoilt[spoilt as usize] += 1,
+                None => summary.kept.0 += 1,
+            }
+        }
+        summary.quiet = summary.kept.0 >= wanted.max(FEWEST);
+        let used: Vec<_> = runs.iter().filter(|run| summary.uses(run)).collect();
+        let shares: Vec<_> = runs.iter().map(|run| run.covered.others_share()).collect();
+        summary.others = crate::median(&shares);
+        summary.columns(&used, empty);
+        summary.terms = terms(&used, empty);
+        summary.judge();
+        summary
+    }
+
+    /// Whether this run is one of those behind the columns: an unspoilt one, or on a machine that was not quiet one that the
+    /// fluid met.
+    pub fn uses(&self, run: &Replicate) -> bool {
+        match run.spoilt() {
+            None => true,
+            Some(spoilt) => !self.quiet && !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
+        }
+    }
+
+    fn columns(&mut self, used: &[&Replicate], empty: &Totals) {
+        let estimates: Vec<_> = used.iter().map(|run| run.estimate(empty)).collect();
+        let mut column = |name: &str, of: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
+            let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| of(e).map(Cost::ns)).collect();
+            match costs {
+                Ok(costs) => (possible(mean_interval(&costs)), costs),
+                Err(nonsense) => {
+                    self.flags.push(format!("{name}: {nonsense}"));
+                    (None, Vec::new())
+                }
+            }
+        };
+        let (gap, gaps) = column("gap", &|e| e.gap);
+        let (charged, charges) = column("accounting", &|e| e.charged);
+        let (rusage, _) = column("getrusage", &|e| e.rusage);
+        let free = estimates.iter().all(|e| e.daemon_free.is_some());
+        let daemon_free = if free {
+            column("daemon-free", &|e| e.daemon_free.unwrap_or(Err(Nonsense::NoNumber))).0
+        } else {
+            None
+        };
+        let paper = if self.quiet { column("the paper's", &|e| e.paper).0 } else { None };
+        let pairs = || gaps.iter().zip(&charges);
+        self.missed = mean_interval(&pairs().map(|(gap, charged)| 1.0 - charged / gap).collect::<Vec<_>>());
+        self.difference =
+            mean_interval(&pairs().map(|(gap, charged)| gap / charged - 1.0).collect::<Vec<_>>());
+        (self.gap, self.charged, self.rusage, self.daemon_free, self.paper) =
+            (gap, charged, rusage, daemon_free, paper);
+        self.each = gaps;
+    }
+
+    fn judge(&mut self) {
+        if !self.quiet {
+            self.flags.push(self.unquiet());
+            self.doubt();
+        }
+        let columns = [("gap", self.gap), ("daemon-free", self.daemon_free), ("the paper's", self.paper)];
+        let present: Vec<_> =
+            columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect();
+        for (at, (name, one)) in present.iter().enumerate() {
+            for (other_name, other) in &present[at + 1..] {
+                if !agree(one, other) {
+                    let ratio = 100.0 * (other.estimate / one.estimate - 1.0);
+                    self.flags.push(format!(
+                        "the estimators do not agree: {other_name} is {ratio:+.1} % off {name}, beyond both intervals"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Drops two estimates that contradict each other, because there is no third one to decide.
+    fn doubt(&mut self) {
+        let Some((gap, free)) = self.gap.zip(self.daemon_free) else { return };
+        let off = free.estimate / gap.estimate - 1.0;
+        if off.abs() > VOUCHED && !agree(&gap, &free) {
+            self.flags.push(format!(
+                "the estimators contradict each other: daemon-free is {:+.1} % off gap, beyond both intervals, and on a \
+                 machine that was not quiet there is no third",
+                100.0 * off
+            ));
+            (self.gap, self.daemon_free, self.missed, self.difference) = (None, None, None, None);
+        }
+    }
+
+    /// Why the machine was not quiet.
+    fn unquiet(&self) -> String {
+        let [others, drift, stolen, uncovered] = self.spoilt;
+        let (kept, all) = self.kept;
+        let counted = [
+            (others, "other tasks had the CPU"),
+            (drift, "the processor changed its pace"),
+            (stolen, "the hypervisor took time"),
+            (uncovered, "they met most of its interrupts or left the fluid nothing"),
+        ];
+        let causes: Vec<_> =
+            counted.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("in {n} {why}")).collect();
+        format!(
+            "{NOT_QUIET}: {kept} of {all} runs are unspoilt ({}; others had {:.1} % of the median run), \
+             so there is no estimate by the paper's formula",
+            causes.join(", "),
+            100.0 * self.others
+        )
+    }
+}
+
+/// An interval that contains zero does not show a cost.
+fn possible(interval: Option<Interval>) -> Option<Interval> {
+    interval.filter(|interval| interval.low > 0.0)
+}
+
+fn agree(one: &Interval, other: &Interval) -> bool {
+    let near = (other.estimate / one.estimate - 1.0).abs() <= SAME;
+    near || (one.low <= other.high && other.low <= one.high)
+}
+
+fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
+    let each = |run: &&Replicate| ErrorTerms::of(&run.covered, &run.calibration(), empty);
+    let all: Vec<_> = used.iter().map(each).collect();
+    let median = |of: fn(&ErrorTerms) -> f64| crate::median(&all.iter().map(of).collect::<Vec<_>>());
+    ErrorTerms {
+        daemons: median(|t| t.daemons),
+        start: median(|t| t.start),
+        resolution: median(|t| t.resolution),
+        cache: median(|t| t.cache),
+        turns: [median(|t| t.turns[0]), median(|t| t.turns[1])],
+    }
+}
+
+#[cfg(test)]
+mod tests;

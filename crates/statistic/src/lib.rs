@@ -1,0 +1,69 @@
+//! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
+
+#![deny(unsafe_code)]
+
+mod batch_mean;
+mod beta;
+mod bootstrap;
+pub mod change_point;
+mod discovery;
+mod equivalence;
+mod fall;
+mod floor;
+pub mod fluid_cost;
+pub mod level;
+mod normal;
+mod order_statistic;
+mod power;
+mod proportion;
+mod random;
+mod random_effects;
+mod regression;
+mod signed_rank;
+pub mod student;
+
+pub use batch_mean::proportion_of_series;
+pub use bootstrap::{Change, change_between};
+pub use discovery::{adjusted, benjamini_hochberg};
+pub use equivalence::equivalence_p;
+pub use fall::fall;
+pub use floor::Floor;
+pub use level::{Level, half_way, levels, spacing};
+pub use order_statistic::{median, median_interval, percentile, standard_deviation};
+pub use power::minimum_detectable;
+pub use proportion::proportion;
+pub use random::Random;
+pub use random_effects::{Effect, random_effects};
+pub use regression::fit_line;
+pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
+pub use student::{student_above, student_quantile_above};
+
+use serde::{Deserialize, Serialize};
+
+/// An estimate with its interval: of 95 %, where no other confidence was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// A value without uncertainty.
+    pub const fn exactly(value: f64) -> Self {
+        Self { estimate: value, low: value, high: value }
+    }
+
+    /// The interval that reaches by `half` to either side.
+    pub fn around(estimate: f64, half: f64) -> Self {
+        Self { estimate, low: estimate - half, high: estimate + half }
+    }
+
+    /// Estimate and both ends under an increasing function.
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Self { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }
+    }
+}

@@ -1,0 +1,115 @@
+//! The smallest difference that a comparison could have found, without which "no difference" means little.
+
+use super::order_statistic::nth_smallest;
+use super::signed_rank::{rank_within, walsh_averages};
+use super::{Random, hodges_lehmann};
+
+/// The level of the one-sided test that is forecast.
+const LEVEL: f64 = 0.003;
+
+/// The probability with which the shift must be found.
+const POWER: f64 = 0.8;
+
+const TRIALS: usize = 200;
+
+/// An arbitrary constant, so that results can be repeated.
+const SEED: u64 = 0x70_6f77_6572;
+
+/// The smallest shift of paired log ratios that the one-sided exact signed-rank test at 0.003 would find with
+/// probability 0.8, in `pairs` pairs as scattered as `differences`: how far beyond its threshold it must lie.
+///
+/// Two hundred times, `pairs` of the differences, centred at their pseudomedian, are drawn with replacement by
+/// a fixed seed. Such a draw moved by a shift is found if its lower bound, which is one of its Walsh averages,
+/// moves above 0. So each draw is found from a certain shift on, and the answer is the shift from which on 160
+/// of the 200 are, as a bisection over the shift would find. The distribution of the statistic is the one without
+/// ties, because only drawing with replacement makes ties.
+///
+/// Infinite for fewer than two differences, for one that is not a number, and for fewer than nine pairs, with
+/// which no outcome is as rare as 0.003. Its relative standard deviation is a third with eight normal differences,
+/// a sixth with thirty-two, a twentieth with very many. Time is 200 · pairs²: 0.4 ms for 32 pairs, 30 ms for 200.
+pub fn minimum_detectable(differences: &[f64], pairs: usize) -> f64 {
+    let rank = rank_within(pairs, LEVEL);
+    if differences.len() < 2 || rank == 0 || differences.iter().any(|d| d.is_nan()) {
+        return f64::INFINITY;
+    }
+    let centre = hodges_lehmann(differences, 0.95).estimate;
+    let mut random = Random::new(SEED);
+    let mut found_from: Vec<f64> =
+        (0..TRIALS).map(|_| -lower_bound(&draw(differences, pairs, &mut random), rank) + centre).collect();
+    nth_smallest(&mut found_from, (POWER * TRIALS as f64) as usize).max(0.0)
+}
+
+fn draw(values: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
+    (0..count).map(|_| values[random.below(values.len())]).collect()
+}
+
+fn lower_bound(differences: &[f64], rank: usize) -> f64 {
+    nth_smallest(&mut walsh_averages(differences), rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Alternative, signed_rank_p, standard_deviation};
+
+    /// A sum of twelve uniform numbers less six: near enough to a normal one with deviation 1.
+    fn normals(n: usize, random: &mut Random) -> Vec<f64> {
+        let uniform = |random: &mut Random| random.below(1 << 30) as f64 / f64::from(1 << 30);
+        (0..n).map(|_| (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0).collect()
+    }
+
+    /// The share of fresh samples, moved by `shift`, in which the test itself finds it.
+    fn found(shift: f64, pairs: usize, random: &mut Random) -> f64 {
+        let trials = 1000;
+        let is_found = |random: &mut Random| {
+            let moved: Vec<f64> = normals(pairs, random).iter().map(|d| d + shift).collect();
+            signed_rank_p(&moved, 0.0, Alternative::Greater) <= LEVEL
+        };
+        (0..trials).filter(|_| is_found(random)).count() as f64 / f64::from(trials)
+    }
+
+    #[test]
+    fn the_test_finds_that_shift_in_fresh_pairs_four_times_in_five() {
+        let mut random = Random::new(51);
+        let seen = normals(500, &mut random);
+        for pairs in [9, 16, 32] {
+            let found = found(minimum_detectable(&seen, pairs), pairs, &mut random);
+            assert!((0.7..0.9).contains(&found), "{pairs} pairs: {found}");
+        }
+    }
+
+    #[test]
+    fn it_comes_near_to_normal_theory() {
+        // The signed-rank test needs π/3 times the pairs of a test that knows the law to be normal.
+        let seen = normals(500, &mut Random::new(52));
+        let theory = 3.59 * standard_deviation(&seen) / (32.0 * 3.0 / std::f64::consts::PI).sqrt();
+        let shift = minimum_detectable(&seen, 32);
+        assert!((shift / theory - 1.0).abs() < 0.15, "{shift} {theory}");
+    }
+
+    #[test]
+    fn more_pairs_find_less_and_more_scatter_hides_more() {
+        let seen = normals(20, &mut Random::new(53));
+        let shifts = [9, 16, 32, 100].map(|pairs| minimum_detectable(&seen, pairs));
+        assert!(shifts.is_sorted_by(|few, many| few > many), "{shifts:?}");
+        let doubled: Vec<f64> = seen.iter().map(|d| 2.0 * d).collect();
+        assert_eq!(minimum_detectable(&doubled, 32), 2.0 * shifts[2]);
+    }
+
+    #[test]
+    fn where_the_pairs_lie_does_not_matter() {
+        let seen: Vec<f64> = normals(12, &mut Random::new(54));
+        let moved: Vec<f64> = seen.iter().map(|d| d + 5.0).collect();
+        assert!((minimum_detectable(&moved, 16) - minimum_detectable(&seen, 16)).abs() < 1e-12);
+        assert_eq!(minimum_detectable(&seen, 16), minimum_detectable(&seen, 16));
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_infinite() {
+        assert_eq!(minimum_detectable(&[0.01], 32), f64::INFINITY);
+        assert_eq!(minimum_detectable(&[0.01, 0.02], 8), f64::INFINITY);
+        assert_eq!(minimum_detectable(&[0.01, 0.02, f64::NAN], 9), f64::INFINITY);
+        assert!(minimum_detectable(&[0.01, 0.02], 9).is_finite());
+        assert_eq!(minimum_detectable(&[0.01; 5], 9), 0.0);
+    }
+}

@@ -1,0 +1,269 @@
+//! Real-time control of a live server: background processes on its CPU are suspended and resumed so that its response
+//! time stays at a goal (Measurement Techniques, slides 72 to 85).
+//!
+//!     cargo run --release --example control                  # about 30 s
+//!     cargo run --release --example control -- --quick       # a second of it
+//!     cargo run --release --example control -- --known       # only what is known beforehand; with --moved it fails
+//!     cargo run --release --example control -- DIRECTORY     # and pictures there, as SVG and PNG
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
+
+#[path = "picture/experiment.rs"]
+mod experiment;
+#[path = "picture/panel.rs"]
+mod panel;
+
+use panel::{Line, Panel};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use syscost_statistic::median_interval;
+use syscost_technique::control::{
+    Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
+};
+use syscost_technique::index::{PerformanceIndex, blocks_to_settle, jitter};
+use syscost_technique::known::Known;
+use syscost_technique::{Error, Result};
+
+/// CPU time of a command, and the number of background processes on the same CPU.
+const DEMAND: Duration = Duration::from_millis(2);
+const BATCH: usize = 8;
+/// With three of them a command takes four times as long as alone, with four five times: the goal is between the two.
+const GOAL: f64 = 4.5;
+/// Tolerance below the goal: more than half and less than one and a half of the effect of a process.
+const SLACK: f64 = 1.2;
+
+/// The parameters of a live run: title, n, λ and policy.
+struct Trial {
+    title: &'static str,
+    block: u32,
+    damping: f64,
+    policy: Box<dyn Policy>,
+}
+
+fn trials() -> Vec<Trial> {
+    let stepwise = || Box::new(Stepwise { step: 1.0, slack: SLACK });
+    let gain = |share: f64, damping| share * stability::highest_stable_gain(damping, 1.0);
+    let trial = |title, block, damping, policy| Trial { title, block, damping, policy };
+    vec![
+        trial("one by one, n 8, λ 0.3", 8, 0.3, stepwise()),
+        trial("n 1, λ 0: jittery", 1, 0.0, stepwise()),
+        trial("n 32, λ 0.8: sluggish", 32, 0.8, stepwise()),
+        trial("halving, n 8, λ 0.3", 8, 0.3, Box::new(Halving::new(BATCH as f64, SLACK))),
+        trial("proportional, 1/8 of the limit", 8, 0.3, Box::new(Proportional { gain: gain(0.125, 0.3) })),
+        trial("proportional, twice the limit", 8, 0.3, Box::new(Proportional { gain: gain(2.0, 0.3) })),
+    ]
+}
+
+/// The course of a live run: index and running processes, with their times in seconds.
+struct Flown {
+    index: Vec<(f64, f64)>,
+    running: Vec<(f64, f64)>,
+    commands: usize,
+    /// The share of commands that were slower than the goal, in the second half.
+    missed: f64,
+}
+
+impl Flown {
+    fn transient(&self) -> Transient {
+        let values: Vec<f64> = self.index.iter().map(|place| place.1).collect();
+        // The band contains both neighbours of the goal, 4 and 5, with their scatter.
+        Transient::of(&values, GOAL, 1.5)
+    }
+
+    fn settled(&self) -> String {
+        let settled = self.transient().settled.and_then(|at| self.index.get(at));
+        settled.map_or("never".into(), |place| format!("{:.2} s", place.0))
+    }
+}
+
+fn fly(trial: Trial, on: usize, time: Duration) -> Result<Flown> {
+    let mut server = Interactive::start(on, DEMAND)?;
+    let mut background = Background::computing(BATCH, on)?;
+    let index = PerformanceIndex::new(trial.block, trial.damping)?;
+    let mut controller = Controller::new(index, GOAL, trial.policy, BATCH as f64);
+    let begun = Instant::now();
+    let mut flown = Flown { index: Vec::new(), running: vec![(0.0, BATCH as f64)], commands: 0, missed: 0.0 };
+    let mut late = Vec::new();
+    while begun.elapsed() < time {
+        let response = server.command()?.as_secs_f64() / DEMAND.as_secs_f64();
+        flown.commands += 1;
+        if begun.elapsed() > time / 2 {
+            late.push(f64::from(u8::from(response > GOAL)));
+        }
+        if let Some(step) = controller.command(response) {
+            background.run(step.parameter.round() as usize)?;
+            let now = begun.elapsed().as_secs_f64();
+            flown.index.push((now, step.index));
+            flown.running.push((now, background.running() as f64));
+        }
+    }
+    flown.missed = late.iter().sum::<f64>() / late.len().max(1) as f64;
+    Ok(flown)
+}
+
+/// The index alone: its delay after a step, and its jitter.
+fn print_index() {
+    println!(
+        "The index alone, of commands that scatter by 1: what n and λ buy, exactly and on 20 000 blocks\n"
+    );
+    println!("   n    λ   commands until 95 % of a step is seen   jitter, closed form   simulated");
+    for block in [1, 8, 32] {
+        for damping in [0.2, 0.5, 0.8] {
+            let mut plant = Plant::new(0.0, 0.0, 1.0, 11);
+            let policy = Proportional { gain: 0.0 };
+            let series = plant.control(block, damping, 0.0, policy, 1.0, 0.0, 20_000);
+            let found = Transient::of(&series, 0.0, f64::MAX).jitter;
+            let settled = block * blocks_to_settle(damping, 0.05);
+            let exact = jitter(1.0, block, damping);
+            println!("{block:>4} {damping:>4} {settled:>30} {exact:>29.4} {found:>11.4}");
+        }
+    }
+}
+
+/// The closed form of the index's jitter lies in the interval of twenty simulations.
+fn on_paper(known: Known) -> Result<()> {
+    for (block, damping) in [(1, 0.2), (8, 0.5), (32, 0.8)] {
+        let simulated = |seed| {
+            let mut plant = Plant::new(0.0, 0.0, 1.0, seed);
+            let series = plant.control(block, damping, 0.0, Proportional { gain: 0.0 }, 1.0, 0.0, 1000);
+            Transient::of(&series, 0.0, f64::MAX).jitter
+        };
+        let found = median_interval(&(0..20).map(simulated).collect::<Vec<_>>());
+        let what = format!("jitter with n {block}, λ {damping}");
+        println!("{}", known.holds(&what, jitter(1.0, block, damping), found)?);
+    }
+    Ok(())
+}
+
+/// The loop on a straight line: which gains settle.
+fn print_loop() {
+    println!(
+        "\nThe loop with a proportional policy on a straight line of slope 1, λ 0.3: the goal is 50 away\n"
+    );
+    println!("  gain, of the limit   radius   blocks to settle within 1 %   overshoot");
+    let (limit, calm) = (stability::highest_stable_gain(0.3, 1.0), stability::highest_calm_gain(0.3, 1.0));
+    for share in [0.5 * calm / limit, calm / limit, 0.25, 0.5, 0.9, 0.99, 1.02] {
+        let mut plant = Plant::new(1000.0, 1.0, 0.0, 1);
+        let policy = Proportional { gain: share * limit };
+        let series = plant.control(1, 0.3, 1050.0, policy, 1e9, 100.0, 1000);
+        let transient = Transient::of(&series, 1050.0, 0.5);
+        let settled = transient.settled.map_or("never".into(), |blocks| blocks.to_string());
+        let radius = stability::radius(0.3, 1.0, share * limit);
+        println!("{share:>20.3} {radius:>8.3} {settled:>29} {:>9.0} %", 100.0 * transient.overshoot);
+    }
+}
+
+/// The response as a function of the control parameter, on the live server.
+fn print_plant(on: usize, commands: usize) -> Result<()> {
+    println!(
+        "\nThe live server: {} ms of CPU time a command, its mean response in units of that\n",
+        DEMAND.as_millis()
+    );
+    println!("  processes beside it   expected   measured   σ");
+    let mut server = Interactive::start(on, DEMAND)?;
+    let mut background = Background::computing(BATCH, on)?;
+    for running in 0..=BATCH {
+        background.run(running)?;
+        let mut all = Vec::new();
+        for _ in 0..commands + 2 {
+            all.push(server.command()?.as_secs_f64() / DEMAND.as_secs_f64());
+        }
+        let all = &all[2..];
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let squares: f64 = all.iter().map(|response| (response - mean).powi(2)).sum();
+        let deviation = (squares / (all.len() - 1) as f64).sqrt();
+        println!("{running:>21} {:>10} {mean:>10.2} {deviation:>6.2}", running + 1);
+    }
+    Ok(())
+}
+
+/// All runs, one after another.
+fn fly_all(on: usize, time: Duration) -> Result<Vec<(&'static str, Flown)>> {
+    println!(
+        "\nUnder control from {BATCH} processes on, goal {GOAL} times the response alone, {time:?} each\n"
+    );
+    println!(
+        "  policy                           commands   settled after   overshoot   jitter   slower than the goal"
+    );
+    let mut flown = Vec::new();
+    for trial in trials() {
+        let (title, run) = (trial.title, fly(trial, on, time)?);
+        let transient = run.transient();
+        println!(
+            "  {title:<32} {:>8} {:>15} {:>9.0} % {:>8.2} {:>20.0} %",
+            run.commands,
+            run.settled(),
+            100.0 * transient.overshoot,
+            transient.jitter,
+            100.0 * run.missed
+        );
+        flown.push((title, run));
+    }
+    Ok(flown)
+}
+
+fn run(quick: bool, directory: Option<&str>) -> Result<()> {
+    let all = core_affinity::get_core_ids().unwrap_or_default();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    print_index();
+    print_loop();
+    // The user's side must not wait for the contended CPU.
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the user cannot be kept on a CPU of its own".into()));
+    }
+    print_plant(on.id, if quick { 3 } else { 40 })?;
+    let flown = fly_all(on.id, Duration::from_millis(if quick { 150 } else { 3500 }))?;
+    println!(
+        "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \
+         n 8 and {:.2} with n 1; settled: {} with n 8, {} with n 32, {} by halves, {} with twice the stable gain",
+        flown[0].1.transient().jitter,
+        flown[1].1.transient().jitter,
+        flown[0].1.settled(),
+        flown[2].1.settled(),
+        flown[3].1.settled(),
+        flown[5].1.settled()
+    );
+    let Some(directory) = directory else { return Ok(()) };
+    draw(
+        directory,
+        "control-blocks",
+        "Control of a live server: n and λ",
+        &[&flown[0], &flown[1], &flown[2]],
+    )?;
+    draw(
+        directory,
+        "control-policy",
+        "Control of a live server: policies",
+        &[&flown[0], &flown[3], &flown[4], &flown[5]],
+    )
+}
+
+fn draw(directory: &str, name: &str, title: &str, flown: &[&(&str, Flown)]) -> Result<()> {
+    let index = |(title, run): &&(&str, Flown)| Line {
+        title: (*title).into(),
+        points: run.index.clone(),
+        keeps: false,
+    };
+    let running =
+        |(_, run): &&(&str, Flown)| Line { points: run.running.clone(), keeps: true, ..Line::default() };
+    let panels = vec![
+        Panel {
+            axis: "performance index, response alone = 1".into(),
+            lines: flown.iter().map(index).collect(),
+            goal: Some((GOAL, format!("goal {GOAL}"))),
+        },
+        Panel {
+            axis: "background processes that run".into(),
+            lines: flown.iter().map(running).collect(),
+            goal: None,
+        },
+    ];
+    let subtitle =
+        format!("{} ms of CPU time a command, {BATCH} background processes on its CPU", DEMAND.as_millis());
+    panel::write(directory, name, [title, &subtitle], &panels)
+}
+
+fn main() -> ExitCode {
+    experiment::main(run, on_paper)
+}

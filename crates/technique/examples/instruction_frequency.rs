@@ -1,0 +1,169 @@
+//! How often each instruction is executed, by the methods of slides 59 to 67 of *Measurement Techniques*.
+//!
+//!     cargo run --release --example instruction_frequency    # with `-- --moved` it fails at its end
+//!
+//! First the processor's instructions, by a trap after each, compared with loops in assembly whose instructions are
+//! known. Then those of a small emulated machine: counted in memory, and sent to another CPU. The truth is the emulated
+//! program, which has no jumps.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
+
+#[path = "symbol_table/stack.rs"]
+mod stack;
+
+use core_affinity::CoreId;
+use stack::{Instruction, execute};
+use std::hint::black_box;
+use syscost::clock::Clock;
+use syscost_platform::arch;
+use syscost_statistic::{Random, median};
+use syscost_technique::Interval;
+use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
+use syscost_technique::instruction_frequency::frequencies;
+use syscost_technique::known::Known;
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let clock = Clock::start_up();
+    let cpus = core_affinity::get_core_ids().unwrap_or_default();
+    if !core_affinity::set_for_current(*cpus.last().ok_or("no CPU is allowed here")?) {
+        return Err("the program cannot be kept on one CPU".into());
+    }
+    let slower = by_trapping(&clock)?;
+    let (counted, truth) = emulated(&clock, &cpus)?;
+    println!(
+        "slide 61: huge overhead, a trap on every instruction; ours: {}",
+        slower
+            .map_or("ptrace is refused here".into(), |times| format!("{times:.0} times slower than without"))
+    );
+    let known = Known::asked(std::env::args());
+    for (name, (counted, truth)) in NAMES.iter().zip(counted.into_iter().zip(truth)) {
+        println!("{}", known.holds(name, truth as f64, Interval::exactly(counted as f64))?);
+    }
+    Ok(())
+}
+
+/// A loop: its name, the function, and the instructions of an iteration.
+type Written = (&'static str, fn(u64), f64);
+
+/// Traps after each instruction of known loops; the factor by which they become slower.
+fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
+    const TURNS: u64 = 640;
+    let known: [Written; 3] = [
+        ("a loop of a decrement and a jump", arch::register_loop, 2.0),
+        ("64 additions, a decrement, a jump", |n| _ = arch::add_chain(n), 66.0 / 64.0),
+        ("64 multiplications likewise", |n| _ = arch::multiply_chain(n), 66.0 / 64.0),
+    ];
+    let mut slower = Vec::new();
+    for (name, run, each) in known {
+        let mut seen = None;
+        let stepped = clock.time(|| seen = Some(frequencies(run, TURNS)));
+        let Some(Ok(Some(seen))) = seen else {
+            println!("skipped: instructions cannot be stepped through here: {seen:?}\n");
+            return Ok(None);
+        };
+        let bare = clock.time(|| run(black_box(3 * TURNS)));
+        slower.push(stepped.0 as f64 / bare.0 as f64);
+        println!(
+            "{name}: {} instructions in {TURNS} turns, {:.0} are written there",
+            seen.all(),
+            each * TURNS as f64
+        );
+        for (opcode, count, share) in seen.ordered() {
+            println!("  {:<8} {count:>6} {:>6.2} %", opcode.to_string(), 100.0 * share);
+        }
+    }
+    println!();
+    Ok(Some(median(&slower)))
+}
+
+/// The index of an instruction in [`NAMES`].
+fn kind(instruction: Instruction) -> u8 {
+    match instruction {
+        Instruction::Push(_) => 0,
+        Instruction::Load(_) => 1,
+        Instruction::Store(_) => 2,
+        Instruction::Add => 3,
+        Instruction::Subtract => 4,
+        Instruction::Multiply => 5,
+        Instruction::Print => 6,
+    }
+}
+const NAMES: [&str; 7] = ["push", "load", "store", "add", "subtract", "multiply", "print"];
+
+type Counts = [u64; NAMES.len()];
+
+/// A random program for the machine.
+fn program(groups: usize) -> Vec<Instruction> {
+    let mut random = Random::new(9);
+    let mut code = vec![Instruction::Push(1), Instruction::Store(0)];
+    for _ in 0..groups {
+        let operand = |random: &mut Random| match random.below(3) {
+            0 => Instruction::Push(random.below(100) as i64),
+            _ => Instruction::Load(0),
+        };
+        code.extend([operand(&mut random), operand(&mut random)]);
+        code.push([Instruction::Add, Instruction::Subtract, Instruction::Multiply][random.below(3)]);
+        code.push(if random.below(50) == 0 { Instruction::Print } else { Instruction::Store(0) });
+    }
+    code
+}
+
+/// What was counted of each instruction in memory, and what is in the program.
+fn emulated(clock: &Clock, cpus: &[CoreId]) -> Done<(Counts, Counts)> {
+    let code = program(25_000);
+    let mut truth: Counts = [0; NAMES.len()];
+    code.iter().for_each(|&instruction| truth[usize::from(kind(instruction))] += 1);
+    println!("an emulated machine, {} instructions", code.len());
+    println!("{:<12} {:>10} {:>10} {:>12}", "monitor", "ns each", "counted", "off by");
+    let bare = executed(clock, &code, |_| ())?;
+    println!("{:<12} {bare:>10.1}", "none");
+    let mut counts: Counts = [0; NAMES.len()];
+    let ns = executed(clock, &code, |kind| counts[usize::from(kind)] += 1)?;
+    row("in memory", ns, &counts, &truth);
+    let [.., other, _] = cpus[..] else {
+        println!("skipped: one CPU, and a hybrid monitor is a machine of its own\n");
+        return Ok((counts, truth));
+    };
+    sent::<OneWay>(clock, "one flag", &code, &truth, other.id)?;
+    sent::<TwoWay>(clock, "two flags", &code, &truth, other.id)?;
+    sent::<Ring>(clock, "ring", &code, &truth, other.id)?;
+    let must: Vec<_> = NAMES.iter().zip(truth).map(|(name, count)| format!("{name} {count}")).collect();
+    println!("what is counted must be: {}\n", must.join(", "));
+    Ok((counts, truth))
+}
+
+/// Executes the code and passes each instruction to `watch`; nanoseconds for each instruction.
+fn executed(clock: &Clock, code: &[Instruction], mut watch: impl FnMut(u8)) -> Done<f64> {
+    let mut printed = Ok(Vec::new());
+    let ticks = clock.time(|| printed = execute(code, |instruction| watch(kind(instruction))));
+    printed?;
+    Ok(clock.nanoseconds(ticks).0 / code.len() as f64)
+}
+
+fn row(name: &str, ns: f64, counted: &Counts, truth: &Counts) {
+    let all: u64 = truth.iter().sum();
+    let off: u64 = truth.iter().zip(counted).map(|(a, b)| a.abs_diff(*b)).sum();
+    let share = 100.0 * counted.iter().sum::<u64>() as f64 / all as f64;
+    println!("{name:<12} {ns:>10.1} {share:>8.1} % {off:>12}");
+}
+
+fn sent<I: Interface>(
+    clock: &Clock,
+    name: &str,
+    code: &[Instruction],
+    truth: &Counts,
+    other: usize,
+) -> Done<()> {
+    let mut observer = Observer::<I>::start(other, 0)?;
+    let (mut number, mut last) = (0u64, 0);
+    let ns = executed(clock, code, |kind| {
+        last = event(number, kind);
+        number += 1;
+        observer.interface().send(last);
+    })?;
+    let tally = observer.after(last)?;
+    row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Adaptive control of the degree of multiprogramming, live: jobs that read random pages of files in a memory control
+//! group, which thrash without any swap (Measurement Techniques, slides 86 to 91).
+//!
+//!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
+//!     cargo run --release --example multiprogramming -- --quick   # two seconds of it
+//!     cargo run --release --example multiprogramming -- --known   # only what is known beforehand; with --moved it fails
+//!     cargo run --release --example multiprogramming -- DIRECTORY # and a picture there, as SVG and PNG
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
+
+#[path = "picture/experiment.rs"]
+mod experiment;
+#[path = "picture/panel.rs"]
+mod panel;
+
+use panel::{Line, Panel};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use syscost_technique::Interval;
+use syscost_technique::known::Known;
+use syscost_technique::multiprogramming::{Computer, Job, Paging, Pilot};
+use syscost_technique::{Error, Result};
+
+/// Size of a job's file, and memory for all jobs, bytes: three files fit.
+const FILE: usize = 16 << 20;
+const MEMORY: u64 = 56 << 20;
+const JOBS: usize = 6;
+/// Windows in which a job brings its 4096 pages in.
+const LAG: u32 = 8;
+/// A job computes a third of the time and waits for the rest, so that one alone leaves the CPU idle.
+const JOB: Job = Job { bytes: FILE, touches: 400, turns: 8_000, wait: Duration::from_millis(5) };
+
+fn told(time: Option<Duration>) -> String {
+    time.map_or("–".into(), |time| format!("{:.0} µs", time.as_secs_f64() * 1e6))
+}
+
+fn row(degree: usize, paging: &Paging) {
+    println!(
+        "  {degree:>3} {:>16.0} {:>14.0} {:>9} {:>9} {:>8.2}",
+        paging.throughput(),
+        paging.page_ins as f64 / paging.window.as_secs_f64(),
+        told(paging.between_faults()),
+        told(paging.swap_in()),
+        paging.queue()
+    );
+}
+
+/// The paging with 1, 2, … running jobs.
+fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<Paging>> {
+    println!("  DMP   touches a second   page-ins a s         F         S      S/F");
+    let mut curve = Vec::new();
+    for degree in 1..=computer.count() {
+        computer.run(degree)?;
+        computer.watch(settle);
+        let paging = computer.watch(window);
+        row(degree, &paging);
+        curve.push(paging);
+    }
+    Ok(curve)
+}
+
+/// A computer on paper, where three of the jobs fit: from either end, the pilot flies with three of them most of the
+/// time.
+fn on_paper(known: Known) -> Result<()> {
+    const FITS: usize = 3;
+    const WINDOWS: usize = 2000;
+    let window = Duration::from_millis(100);
+    let paging = |degree: usize| {
+        let queue = if degree <= FITS { 0.05 } else { (degree - FITS) as f64 + 0.8 };
+        Paging { window, touches: 1, page_ins: 1, waited: window.mul_f64(queue) }
+    };
+    for from in [1, JOBS] {
+        let mut pilot = Pilot::new(JOBS, 0.3, LAG)?.beginning_at(from);
+        let mut flown = [0u64; JOBS + 1];
+        for _ in 0..WINDOWS {
+            flown[pilot.see(&paging(pilot.degree()))] += 1;
+        }
+        let most = (0..=JOBS).max_by_key(|degree| flown[*degree]).unwrap_or(0);
+        let what = format!("jobs that fit, as flown from {from}");
+        println!("{}", known.holds(&what, FITS as f64, Interval::exactly(most as f64))?);
+    }
+    Ok(())
+}
+
+struct Flown {
+    throughput: Vec<(f64, f64)>,
+    queue: Vec<(f64, f64)>,
+    degree: Vec<(f64, f64)>,
+    /// Over the second half.
+    mean: f64,
+}
+
+fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -> Result<Flown> {
+    let mut pilot = Pilot::new(computer.count(), 0.3, LAG)?.beginning_at(from);
+    computer.run(from)?;
+    let begun = Instant::now();
+    let mut flown = Flown { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
+    let (mut touches, mut seconds) = (0, 0.0);
+    while begun.elapsed() < time {
+        let paging = computer.watch(window);
+        let now = begun.elapsed();
+        if now > time / 2 {
+            touches += paging.touches;
+            seconds += paging.window.as_secs_f64();
+        }
+        computer.run(pilot.see(&paging))?;
+        let at = now.as_secs_f64();
+        flown.throughput.push((at, paging.throughput()));
+        flown.queue.push((at, paging.queue()));
+        flown.degree.push((at, pilot.degree() as f64));
+    }
+    flown.mean = touches as f64 / seconds;
+    Ok(flown)
+}
+
+fn run(quick: bool, directory: Option<&str>) -> Result<()> {
+    let all = core_affinity::get_core_ids().unwrap_or_default();
+    let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
+        return Err(Error::Missing("no CPU is allowed here".into()));
+    };
+    if !core_affinity::set_for_current(aside) {
+        return Err(Error::Missing("the controller cannot be kept on a CPU of its own".into()));
+    }
+    let mut computer = Computer::start(&std::env::temp_dir(), MEMORY, JOBS, JOB, on.id)?;
+    let scale = |ms: u64| Duration::from_millis(if quick { ms / 15 } else { ms });
+    println!(
+        "{JOBS} jobs of {} MiB each on one CPU, {} MiB of memory for all of them\n",
+        FILE >> 20,
+        MEMORY >> 20
+    );
+    let curve = curve(&mut computer, scale(900), scale(900))?;
+    let best =
+        (0..JOBS).max_by(|a, b| curve[*a].throughput().total_cmp(&curve[*b].throughput())).unwrap_or(0);
+    let most = curve[best].throughput();
+    let idle = curve.iter().take_while(|paging| paging.queue() < 1.0).count();
+    let low = fly(&mut computer, 1, scale(10_000), scale(100))?;
+    let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
+    println!("\n  best of the curve        {most:>9.0} touches a second with {} jobs", best + 1);
+    println!("  all {JOBS} jobs               {:>9.0}", curve[JOBS - 1].throughput());
+    let share = |flown: &Flown| 100.0 * flown.mean / most;
+    for (name, flown) in [("controlled from 1 job ", &low), ("controlled from 6 jobs", &high)] {
+        println!(
+            "  {name}   {:>9.0}   {:.0} % of the best, second half of the run",
+            flown.mean,
+            share(flown)
+        );
+    }
+    println!(
+        "\nslide 89: F ≈ S is desirable, fewer jobs idle and more thrash; ours: F > S with up to {idle} jobs, F < S with more, \
+         the best throughput with {}, and {:.0} % and {:.0} % of it under control",
+        best + 1,
+        share(&low),
+        share(&high)
+    );
+    directory.map_or(Ok(()), |directory| draw(directory, low, high, most))
+}
+
+fn draw(directory: &str, low: Flown, high: Flown, best: f64) -> Result<()> {
+    let lines = |low, high, keeps, named: bool| {
+        let title = |title: &str| if named { title.to_owned() } else { String::new() };
+        vec![
+            Line { title: title("from 1 job"), points: low, keeps },
+            Line { title: title("from 6 jobs"), points: high, keeps },
+        ]
+    };
+    let panels = vec![
+        Panel {
+            axis: "touches a second".into(),
+            lines: lines(low.throughput, high.throughput, false, true),
+            goal: Some((best, "best of the curve".into())),
+        },
+        Panel {
+            axis: "S/F".into(),
+            lines: lines(low.queue, high.queue, false, false),
+            goal: Some((1.0, "F = S".into())),
+        },
+        Panel {
+            axis: "jobs that run".into(),
+            lines: lines(low.degree, high.degree, true, false),
+            goal: None,
+        },
+    ];
+    let subtitle = format!("jobs of {} MiB, {} MiB of memory, one CPU", FILE >> 20, MEMORY >> 20);
+    let title = "Adaptive control of the degree of multiprogramming";
+    panel::write(directory, "multiprogramming", [title, &subtitle], &panels)
+}
+
+fn main() -> ExitCode {
+    experiment::main(run, on_paper)
+}

@@ -1,0 +1,37 @@
+//! An experiment in two parts: what this machine does, which may lack what is needed, and what is known on paper, which
+//! must hold.
+
+use std::process::ExitCode;
+use syscost_technique::known::Known;
+use syscost_technique::{Error, Result};
+
+/// Runs both parts as the command line asks: `--quick` shortens the live one, `--known` leaves it out, `--moved` moves
+/// the truth of the other, and any other word is the directory for pictures. An error of either part is exit code 1; a
+/// machine that lacks what the live part needs is told, and no error.
+pub fn main(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Result<()>) -> ExitCode {
+    match both(live, on_paper) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn both(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Result<()>) -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let given = |option: &str| arguments.iter().any(|argument| argument == option);
+    let directory = arguments.iter().find(|argument| !argument.starts_with('-'));
+    if !given("--known") {
+        live(given("--quick"), directory.map(String::as_str)).or_else(skipped)?;
+    }
+    on_paper(Known::asked(arguments.into_iter()))
+}
+
+fn skipped(error: Error) -> Result<()> {
+    if !error.is_of_the_machine() {
+        return Err(error);
+    }
+    println!("skipped: {error}");
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! A model that is calibrated by one measurement and held against another: slide 97 of *Measurement Techniques*.
+//!
+//!     cargo run --release --example queue_model               # three seconds
+//!     cargo run --release --example queue_model -- --known    # only what is known beforehand; with --moved it fails
+//!
+//! Users think and wait for one server. The service and think times of a single user calibrate the model, which
+//! predicts the throughput with eight; a second measurement tells whether it is right. On a simulated machine the truth
+//! is known; a live one follows, whose server sleeps for its service.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use syscost_statistic::{Random, median_interval};
+use syscost_technique::known::Known;
+use syscost_technique::queue_model::QueueModel;
+
+/// The simulated machine, seconds.
+const TRUE: QueueModel = QueueModel { service: 0.002, think: 0.008 };
+const USERS: usize = 8;
+/// Commands of a batch, and batches of a measurement.
+const BATCH: usize = 4000;
+const BATCHES: u64 = 25;
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let known = Known::asked(std::env::args());
+    let only_known = std::env::args().any(|argument| argument == "--known");
+    if !only_known {
+        live()?;
+    }
+    let alone: Vec<Batch> = (0..BATCHES).map(|seed| simulate(1, seed)).collect();
+    let of = |figure: fn(&Batch) -> f64| median_interval(&alone.iter().map(figure).collect::<Vec<_>>());
+    let (service, think) = (of(|batch| batch.response), of(|batch| batch.think));
+    let predicted = QueueModel::throughput_within(service, think, USERS);
+    let measured = (0..BATCHES).map(|seed| simulate(USERS, 100 + seed).throughput);
+    let measured = median_interval(&measured.collect::<Vec<_>>());
+    let without_queue = USERS as f64 / (service.estimate + think.estimate);
+    println!(
+        "slide 97: model calibration is usually the biggest source of error; ours: calibrated with 1 user, {:.1} commands a second \
+         are predicted for {USERS}, {:.1} measured; a model in which nobody waits says {without_queue:.1}",
+        predicted.estimate, measured.estimate
+    );
+    if (measured.low..=measured.high).contains(&without_queue) {
+        return Err("the second measurement does not refuse a model in which nobody waits".into());
+    }
+    println!("{}", known.holds("the service time, ms", 1e3 * TRUE.service, service.map(|s| 1e3 * s))?);
+    let truth = TRUE.with(USERS).throughput;
+    println!("{}", known.holds("commands a second, predicted", truth, predicted)?);
+    println!("{}", known.holds("commands a second, measured", truth, measured)?);
+    Ok(())
+}
+
+/// What was measured of a batch: commands a second, seconds of response and of thought.
+struct Batch {
+    throughput: f64,
+    response: f64,
+    think: f64,
+}
+
+fn drawn(random: &mut Random, mean: f64) -> f64 {
+    let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    -mean * uniform.ln()
+}
+
+/// A machine of events: each user's next command, in order of time; the server is free at a known time.
+fn simulate(users: usize, seed: u64) -> Batch {
+    let mut random = Random::new(seed);
+    let mut next: Vec<f64> = (0..users).map(|_| drawn(&mut random, TRUE.think)).collect();
+    let (mut free, mut response, mut think, mut warm) = (0.0f64, 0.0, 0.0, 0.0);
+    for command in 0..BATCH + BATCH / 4 {
+        if command == BATCH / 4 {
+            (response, think, warm) = (0.0, 0.0, free);
+        }
+        let user = (0..users).min_by(|a, b| next[*a].total_cmp(&next[*b])).unwrap_or(0);
+        let arrives = next[user];
+        free = free.max(arrives) + drawn(&mut random, TRUE.service);
+        let thought = drawn(&mut random, TRUE.think);
+        (response, think) = (response + free - arrives, think + thought);
+        next[user] = free + thought;
+    }
+    let commands = BATCH as f64;
+    Batch { throughput: commands / (free - warm), response: response / commands, think: think / commands }
+}
+
+/// Threads that think, and share one server that sleeps while it serves.
+fn live() -> Done<()> {
+    const TIME: Duration = Duration::from_millis(700);
+    println!("users of a server that sleeps 2 ms for each command, 6 ms of thought\n");
+    println!("  users   predicted a second   measured");
+    let alone = serve(1, TIME);
+    let model = QueueModel::calibrated(&[alone.response], &[alone.think]);
+    for users in [1, 2, 4, 8] {
+        let found = serve(users, TIME);
+        println!("{users:>7} {:>20.1} {:>10.1}", model.with(users).throughput, found.throughput);
+    }
+    println!("  (a service that never varies makes users wait less than the model says)\n");
+    Ok(())
+}
+
+fn serve(users: usize, time: Duration) -> Batch {
+    let (server, served, waited) = (Mutex::new(()), AtomicU64::new(0), AtomicU64::new(0));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for user in 0..users {
+            let (server, served, waited) = (&server, &served, &waited);
+            scope.spawn(move || {
+                let mut random = Random::new(user as u64);
+                while begun.elapsed() < time {
+                    std::thread::sleep(Duration::from_secs_f64(drawn(&mut random, 0.006)));
+                    let asked = Instant::now();
+                    let turn = server.lock();
+                    std::thread::sleep(Duration::from_millis(2));
+                    drop(turn);
+                    waited.fetch_add(asked.elapsed().as_nanos() as u64, Relaxed);
+                    served.fetch_add(1, Relaxed);
+                }
+            });
+        }
+    });
+    let (all, count) = (begun.elapsed().as_secs_f64(), served.load(Relaxed).max(1) as f64);
+    let response = waited.load(Relaxed) as f64 / 1e9 / count;
+    Batch { throughput: count / all, response, think: all * users as f64 / count - response }
+}

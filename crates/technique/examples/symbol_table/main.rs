@@ -1,0 +1,244 @@
+//! A new compiler is slower than expected, and its symbol table is suspected. Which fraction of the time is spent
+//! there? Slides 42 to 50 of *Measurement Techniques*, and the 90-10 rule of slide 56, on a real little compiler.
+//!
+//!     cargo run --release --example symbol_table
+//!     cargo run --release --example symbol_table -- --quick    # three programs of it
+//!     cargo run --release --example symbol_table -- --known    # only what is known beforehand; with --moved it fails
+//!
+//! The truth is known: what each compilation asked of the table is written down and done once more by itself, in one
+//! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds
+//! other caches when it is alone. Every program that is compiled is also executed, and must print what its author says.
+//!
+//! A correction takes from both times what the probes cost: around nothing, or in their place, where a second probe in
+//! each and one more reading of the clock in each tell. By the cycle counter either is about as near as no correction,
+//! since the probes pull towards a share that the table really has. The virtual clock's entries into the kernel cost
+//! more than the table's own calls, and slow down what they stand beside: what is left is a small difference of large
+//! times.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
+
+mod known;
+mod lexer;
+mod parser;
+mod program;
+mod stack;
+mod symbol;
+mod watch;
+
+use nix::time::ClockId;
+use parser::compile;
+use std::hint::black_box;
+use std::time::Duration;
+use symbol::{SymbolTable, dispatch};
+use syscost::internals::suite::call;
+use syscost_platform::arch;
+use syscost_statistic::{median, median_interval};
+use syscost_technique::Interval;
+use syscost_technique::estimate::{Estimates, ProbeCost, Traced};
+use syscost_technique::known::Known;
+use syscost_technique::profile;
+use watch::{Now, Watch};
+
+/// Programs of the sample, and in a hurry; statements of each.
+const PROGRAMS: [u64; 2] = [15, 3];
+const STATEMENTS: usize = 500;
+/// Each is compiled so often in each way; the medians are taken. What a probe costs is a difference of two of them.
+const TIMES: usize = 31;
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let has = |flag| std::env::args().any(|argument| argument == flag);
+    let (quick, known) = (has("--quick"), Known::asked(std::env::args()));
+    if has("--known") {
+        println!("{}", known::held(known)?);
+        return Ok(());
+    }
+    let programs: Vec<_> =
+        (0..PROGRAMS[usize::from(quick)]).map(|seed| program::random(seed, STATEMENTS)).collect();
+    let instructions = programs.iter().map(proven).sum::<Done<usize>>()?;
+    println!(
+        "{} programs of {STATEMENTS} statements, {instructions} instructions: all print what they must\n",
+        programs.len()
+    );
+    let clocks = [("cycle counter", arch::read as Now), ("virtual clock", thread_cpu_ns as Now)];
+    let mut words = Vec::new();
+    for (name, now) in clocks {
+        let found = |program: &program::Program| fractions(&program.text, now);
+        words.push(tell(name, now, &programs.iter().map(found).collect::<Done<Vec<_>>>()?));
+    }
+    ninety_ten(&programs)?;
+    println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
+    println!("{}", known::held(known)?);
+    Ok(())
+}
+
+/// The virtual clock of this thread.
+fn thread_cpu_ns() -> u64 {
+    ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_or(0, |time| Duration::from(time).as_nanos() as u64)
+}
+
+/// Compiles and executes a program; its number of instructions.
+fn proven(program: &program::Program) -> Done<usize> {
+    let watch = Watch::new(arch::read);
+    let code = compile(&program.text, &watch, false)?.code;
+    let printed = stack::execute(&code, drop)?;
+    if printed == program.prints { Ok(code.len()) } else { Err("a program prints something else".into()) }
+}
+
+/// What was found of one program.
+struct Fractions {
+    truth: f64,
+    /// Given the cost of a probe around nothing.
+    estimates: Estimates,
+    /// Given the cost of a probe in its place.
+    in_place: Estimates,
+    /// The cost of a probe in its place.
+    probe: ProbeCost,
+    calls: f64,
+    /// Time of the whole with the probes over that without.
+    slower: f64,
+}
+
+fn fractions(text: &str, now: Now) -> Done<Fractions> {
+    let watch = Watch::new(now);
+    let operations = compile(text, &watch, true)?.operations;
+    let call = cost_of_a_call(now);
+    let [mut alone, mut off] = [const { Vec::new() }; 2];
+    let [mut once, mut read_again, mut twice] = [const { Vec::new() }; 3];
+    for _ in 0..TIMES {
+        let mut table = SymbolTable::new(&watch, false);
+        let with = took(now, || black_box(table.replay(&operations)));
+        alone.push(with - took(now, || black_box(dispatch(&operations))));
+        off.push(took(now, || compile(text, &watch, false).is_ok()));
+        once.push(traced(text, &watch, now));
+        watch.reads_again.set(true);
+        read_again.push(traced(text, &watch, now));
+        watch.reads_again.set(false);
+        watch.again.switch(true);
+        twice.push(traced(text, &watch, now));
+        watch.again.switch(false);
+    }
+    let (alone, off) = (median(&alone), median(&off));
+    let calls = watch.table.tally(0).calls;
+    let [once, read_again, twice] = [once, read_again, twice].map(|runs| {
+        let (part, whole): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        Traced { part: median(&part), whole: median(&whole), calls, call }
+    });
+    let probe = ProbeCost::in_place(&once, &read_again, &twice);
+    Ok(Fractions {
+        truth: alone / off,
+        estimates: once.estimates(watch.table.probe_cost(), off),
+        in_place: once.estimates(probe, off),
+        probe,
+        calls: calls as f64,
+        slower: once.whole / off,
+    })
+}
+
+/// Compiles with the table's probes on: the time in the table, and of the whole.
+fn traced(text: &str, watch: &Watch, now: Now) -> (f64, f64) {
+    watch.table.clear();
+    watch.table.switch(true);
+    let whole = took(now, || compile(text, watch, false).is_ok());
+    watch.table.switch(false);
+    (watch.table.tally(0).total as f64, whole)
+}
+
+fn took<T>(now: Now, run: impl FnOnce() -> T) -> f64 {
+    let begun = now();
+    let value = black_box(run());
+    let took = now() - begun;
+    drop(value);
+    took as f64
+}
+
+/// Of a function of two arguments, in steps of the clock.
+fn cost_of_a_call(now: Now) -> f64 {
+    const CALLS: u64 = 10_000;
+    let [with, without] = [call::U64[2].turns, call::control].map(|run| {
+        let times: Vec<_> = (0..9).map(|_| took(now, || run(CALLS))).collect();
+        median(&times) / CALLS as f64
+    });
+    (with - without).max(0.0)
+}
+
+/// Prints a table, and answers what there is to say of the naive estimate.
+fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
+    let of = |figure: &dyn Fn(&Fractions) -> f64| {
+        let values: Vec<_> = results.iter().map(figure).collect();
+        median_interval(&values)
+    };
+    let steps_ns = if now as usize == arch::read as Now as usize { 1e9 / counter_hz() } else { 1.0 };
+    println!(
+        "the {name}: {:.0} calls a program, which their probes make {:.2} times slower",
+        of(&|f| f.calls).estimate,
+        of(&|f| f.slower).estimate,
+    );
+    let probe =
+        ProbeCost { inside: of(&|f| f.probe.inside).estimate, outside: of(&|f| f.probe.outside).estimate };
+    for (place, ProbeCost { inside, outside }) in
+        [("around nothing", Watch::new(now).table.probe_cost()), ("in its place", probe)]
+    {
+        println!(
+            "  a probe {place:<14} {:4.0} ns inside, {:4.0} ns outside",
+            inside * steps_ns,
+            outside * steps_ns
+        );
+    }
+    let row = |name: &str, figure: &dyn Fn(&Fractions) -> f64| {
+        let Interval { estimate, low, high } = of(figure);
+        let error = of(&|f| figure(f) / f.truth - 1.0);
+        println!(
+            "  {name:<34} {:5.1} %  [{:.1}, {:.1}]  {:+6.1} %  [{:+.1}, {:+.1}]",
+            100.0 * estimate,
+            100.0 * low,
+            100.0 * high,
+            100.0 * error.estimate,
+            100.0 * error.low,
+            100.0 * error.high
+        );
+    };
+    println!("  {:<34} {:>7}  95 % interval  error  95 % interval", "fraction in the symbol table", "median");
+    row("truth: the table's work alone", &|f| f.truth);
+    row("naive", &|f| f.estimates.naive);
+    row("corrected, probes around nothing", &|f| f.estimates.corrected);
+    row("… over the uninstrumented whole", &|f| f.estimates.of_uninstrumented);
+    row("corrected, probes in their place", &|f| f.in_place.corrected);
+    row("… over the uninstrumented whole", &|f| f.in_place.of_uninstrumented);
+    println!();
+    let percent = |figure: &dyn Fn(&Fractions) -> f64| 100.0 * of(figure).estimate;
+    format!(
+        "by the {name} {:.1} % for a true {:.1} %, pulled towards the {:.0} % that its probes see of their own cost; \
+         corrected {:.1} %",
+        percent(&|f| f.estimates.naive),
+        percent(&|f| f.truth),
+        100.0 * probe.inside / (probe.inside + probe.outside),
+        percent(&|f| f.in_place.of_uninstrumented)
+    )
+}
+
+fn counter_hz() -> f64 {
+    syscost::clock::Clock::start_up().hz()
+}
+
+/// The profile of all programs.
+fn ninety_ten(programs: &[program::Program]) -> Done<()> {
+    let watch = Watch::new(arch::read);
+    watch.routines.switch(true);
+    for program in programs {
+        compile(&program.text, &watch, false)?;
+    }
+    let probe = watch.routines.probe_cost();
+    let tallies = watch.routines.tallies();
+    let rows = profile::ordered(tallies.map(|(name, tally)| (name, tally.calls, tally.own_without(probe))));
+    println!("{:<16} {:>9} {:>8}", "routine", "calls", "up to it");
+    for row in &rows {
+        println!("{:<16} {:>9} {:>7.1} %", row.name, row.calls, 100.0 * row.up_to_here);
+    }
+    let share = 100.0 * profile::routines_for(&rows, 0.9);
+    println!(
+        "\nslide 56: 90 % of the time in 10 % of the code; ours: 90 % in {share:.0} % of ten routines, which all lie on the way of a token"
+    );
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Events of several machines on one time line, with the error of that line: slides 99 to 102 of *Measurement
+//! Techniques*.
+//!
+//!     cargo run --release --example time_line               # with `-- --moved` it fails at its end
+//!
+//! Three machines stand for any: threads that talk over sockets and know only clocks of their own, which are seconds
+//! apart and gain or lose. Each is asked for its time; then a token goes round, and each notes when it had it. Here all
+//! clocks are made from one, so that the truth of each event is known: its time on our line, and who was before whom.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+use syscost_technique::Interval;
+use syscost_technique::known::Known;
+use syscost_technique::time_line::{Exchange, Order, Placed, RemoteClock};
+
+/// Each clock is ahead by these nanoseconds, and gains this share.
+const MACHINES: [(i64, f64); 3] =
+    [(3_200_000_000, 20e-6), (-1_700_000_000, -35e-6), (86_400_000_000_000, 5e-6)];
+/// What the reader of the line knows of them.
+const DRIFT: f64 = 50e-6;
+const EXCHANGES: usize = 20;
+const ROUNDS: usize = 10;
+
+type Done<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Done<()> {
+    let known = Known::asked(std::env::args());
+    let begun = Instant::now();
+    let events = std::thread::scope(|scope| {
+        let mut lines = Vec::new();
+        for (ahead, drift) in MACHINES {
+            let (ours, theirs) = UnixStream::pair()?;
+            scope.spawn(move || machine(theirs, begun, ahead, drift));
+            lines.push(ours);
+        }
+        watch(&mut lines, begun)
+    })?;
+    let inside = events.iter().filter(|event| event.placed.holds(event.truth)).count();
+    let pairs = || events.iter().enumerate().flat_map(|(at, a)| events[at + 1..].iter().map(move |b| (a, b)));
+    let count = |order| pairs().filter(|(a, b)| a.placed.order(b.placed) == order).count();
+    let errors = events.iter().map(|event| event.placed.error());
+    let (least, most) = (errors.clone().min().unwrap_or(0), errors.max().unwrap_or(0));
+    println!(
+        "slide 99: need to correlate separate streams; ours: {} events of {} machines lie within {:.1} to {:.1} µs; of {} pairs the \
+         order of {} is certain, of {} it is not known",
+        events.len(),
+        MACHINES.len(),
+        least as f64 / 1e3,
+        most as f64 / 1e3,
+        pairs().count(),
+        count(Order::Before) + count(Order::After),
+        count(Order::Unknown)
+    );
+    let all = events.len() as f64;
+    println!(
+        "{}",
+        known.holds("events whose interval holds their time", all, Interval::exactly(inside as f64))?
+    );
+    let wrong = Interval::exactly(count(Order::After) as f64);
+    println!("{}", known.holds("pairs in the wrong order", 0.0, wrong)?);
+    Ok(())
+}
+
+/// An event: where the line places it, and when it was, by the clock that nobody there can read.
+struct Event {
+    placed: Placed,
+    truth: i64,
+}
+
+fn now(begun: Instant) -> i64 {
+    begun.elapsed().as_nanos() as i64
+}
+
+/// Answers each byte with its time, and with the truth, until the other end closes.
+fn machine(mut line: UnixStream, begun: Instant, ahead: i64, drift: f64) {
+    while line.read_exact(&mut [0]).is_ok() {
+        let truth = now(begun);
+        let theirs = truth + ahead + (drift * truth as f64) as i64;
+        let answer = [theirs.to_ne_bytes(), truth.to_ne_bytes()].concat();
+        if line.write_all(&answer).is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks a machine: its time, and the truth.
+fn ask(line: &mut UnixStream) -> std::io::Result<[i64; 2]> {
+    let mut answer = [[0; 8]; 2];
+    line.write_all(&[0])?;
+    line.read_exact(answer.as_flattened_mut())?;
+    Ok(answer.map(i64::from_ne_bytes))
+}
+
+fn watch(lines: &mut [UnixStream], begun: Instant) -> Done<Vec<Event>> {
+    let exchange = |line: &mut UnixStream| -> std::io::Result<Exchange> {
+        let sent = now(begun);
+        let [theirs, _] = ask(line)?;
+        Ok(Exchange { sent, arrived: theirs, answered: theirs, returned: now(begun) })
+    };
+    let mut clocks = Vec::new();
+    for (number, line) in lines.iter_mut().enumerate() {
+        let asked = (0..EXCHANGES).map(|_| exchange(line)).collect::<std::io::Result<Vec<_>>>()?;
+        let clock = RemoteClock::new(asked, DRIFT)?;
+        let offset = clock.offset_at(now(begun))?;
+        println!(
+            "machine {number} is ahead by {:.6} s, within {:.1} µs",
+            offset.earliest as f64 / 1e9,
+            offset.error() as f64 / 1e3
+        );
+        clocks.push(clock);
+    }
+    let mut events = Vec::new();
+    for _ in 0..ROUNDS {
+        for (line, clock) in lines.iter_mut().zip(&clocks) {
+            let [theirs, truth] = ask(line)?;
+            events.push(Event { placed: clock.place(theirs)?, truth });
+        }
+    }
+    Ok(events)
+}

@@ -1,0 +1,109 @@
+//! Background processes that a controller may suspend.
+
+use nix::sys::signal::{Signal, kill};
+use syscost_platform::child::Child;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{arch, cpu};
+
+/// Processes of which the first few run and the others are suspended (SIGSTOP, SIGCONT). As children of this process
+/// they can be suspended without privileges. They end with this value, or with the thread that started them.
+#[derive(Debug)]
+pub struct Background {
+    processes: Vec<Child>,
+    running: usize,
+}
+
+impl Background {
+    /// Starts `count` processes that compute on the CPU `on`.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the kernel refuses a process.
+    pub fn computing(count: usize, on: usize) -> Result<Self> {
+        cpu::lent(); // initialised here: a forked child must not wait for a lock
+        let start = |_| {
+            Child::start(|| {
+                if cpu::pin(on).is_ok() {
+                    loop {
+                        arch::register_loop(1 << 20);
+                    }
+                }
+            })
+        };
+        Ok(Self::of((0..count).map(start).collect::<Result<_>>()?))
+    }
+
+    /// Processes that all run.
+    pub(crate) fn of(processes: Vec<Child>) -> Self {
+        let running = processes.len();
+        Self { processes, running }
+    }
+
+    /// All processes.
+    pub fn count(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Processes that run.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Lets the first `count` processes run and suspends the others.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where one has ended.
+    pub fn run(&mut self, count: usize) -> Result<()> {
+        let count = count.min(self.count());
+        let (signal, changed) = match self.running {
+            before if before < count => (Signal::SIGCONT, before..count),
+            before => (Signal::SIGSTOP, count..before),
+        };
+        for process in &self.processes[changed] {
+            let refused = |errno| Error::refused(format!("{signal} to process {}", process.pid()), errno);
+            kill(process.pid(), signal).map_err(refused)?;
+        }
+        self.running = count;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+    use syscost_platform::process::cpu_ns_of;
+
+    fn spent(background: &Background) -> Vec<u64> {
+        background.processes.iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
+    }
+
+    /// Which processes get CPU time, once as many do as should.
+    fn which_run(background: &Background) -> Vec<bool> {
+        let (before, begun) = (spent(background), Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let runs: Vec<bool> =
+                spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
+            if runs.iter().filter(|runs| **runs).count() >= background.running()
+                || begun.elapsed() > Duration::from_secs(20)
+            {
+                return runs;
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_suspended_gets_no_time() {
+        let mut background = Background::computing(3, cpu::allowed()[0]).expect("started");
+        background.run(1).expect("ours");
+        // A signal takes a moment to reach a process on another CPU.
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(which_run(&background), [true, false, false]);
+        background.run(3).expect("ours");
+        assert_eq!(which_run(&background), [true; 3]);
+        let all: Vec<_> = background.processes.iter().map(Child::pid).collect();
+        background.run(0).expect("ours");
+        drop(background);
+        assert!(all.iter().all(|pid| kill(*pid, None).is_err()), "suspended or not, they are gone");
+    }
+}

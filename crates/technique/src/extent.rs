@@ -1,0 +1,58 @@
+//! The address range of a loop, with which a sampled monitor measures the time spent in it.
+//!
+//! A hardware monitor compares the address bus with two bound registers. A sampled monitor compares the address of the
+//! next instruction, which is virtual and needs no bus. The bounds are found by stepping through some iterations of the
+//! loop.
+//!
+//! Source: Kraemer, slides 27 to 30 and 51.
+
+use std::ops::Range;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::ptrace::step_each;
+
+/// The most instructions that are stepped.
+const LIMIT: u64 = 30_000;
+/// The longest gap in a function that a jump skips or that aligns a loop, bytes. Beyond it another function begins.
+const GAP: usize = 96;
+
+/// The addresses of the instructions that `run` executes in the function at address `function`, without those of
+/// functions that it calls.
+///
+/// # Errors
+/// The kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.
+pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
+    let (mut last, mut came) = (function, false);
+    step_each(run, LIMIT, |step| {
+        came |= step.address == function;
+        if came && (function..=last + GAP).contains(&step.address) {
+            last = last.max(step.address);
+        }
+    })?;
+    match came {
+        true => Ok(function..last + 1),
+        false => Err(Error::Usage(format!(
+            "the function at {function:#x} was not called within {LIMIT} instructions: give the address of one that is"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost_platform::arch;
+
+    #[test]
+    fn a_loop_of_two_instructions_is_short() {
+        let at = arch::register_loop as *const () as usize;
+        let extent = extent(at, || arch::register_loop(5)).expect("traced");
+        assert_eq!(extent.start, at);
+        assert!(extent.len() > 2 && extent.len() < 96, "{extent:?}");
+    }
+
+    #[test]
+    fn a_function_that_is_not_called_is_an_error() {
+        let at = arch::register_loop as *const () as usize;
+        let error = extent(at, || _ = arch::add_chain(5)).expect_err("not called").to_string();
+        assert!(error.contains("was not called"), "{error}");
+    }
+}

@@ -1,0 +1,158 @@
+//! How often each instruction is executed, by a trap after every one of them.
+//!
+//! This is the software method: exact, without special hardware, and some ten thousand times slower than the program.
+//! The hardware method uses a performance counter; the hybrid method sends each instruction to another CPU
+//! ([`super::hybrid`]).
+//!
+//! Instructions are distinguished by opcode, without prefixes, and by the three extension bits if several instructions
+//! share an opcode. On AArch64 it is the upper byte of the instruction.
+//!
+//! Source: Kraemer, slides 59 to 62; Intel SDM vol. 2A, appendix A; Arm ARM, *A64 instruction set encoding*.
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
+use syscost_platform::error::Result;
+use syscost_platform::ptrace::step_each;
+
+/// The opcode of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Opcode {
+    /// The opcode map: 0 for one byte, 1 after `0f`, 2 after `0f 38`, 3 after `0f 3a`.
+    pub map: u8,
+    /// The byte in that map.
+    pub byte: u8,
+    /// The extension bits, if several instructions share the byte.
+    pub extension: Option<u8>,
+}
+
+impl Display for Opcode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let escape = ["", "0f ", "0f 38 ", "0f 3a "].get(self.map as usize).copied().unwrap_or("? ");
+        write!(f, "{escape}{:02x}", self.byte)?;
+        self.extension.map_or(Ok(()), |bits| write!(f, " /{bits}"))
+    }
+}
+
+/// The opcode at the beginning of these bytes.
+#[cfg(target_arch = "x86_64")]
+fn opcode(code: [u8; 8]) -> Opcode {
+    const PREFIXES: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
+    let mut at = code.iter().take_while(|byte| PREFIXES.contains(byte)).count().min(3);
+    at += usize::from(code[at] & 0xf0 == 0x40); // REX
+    let (map, at) = match code[at..] {
+        [0xc5, ..] => (1, at + 2),              // VEX of two bytes
+        [0xc4, bits, ..] => (bits & 3, at + 3), // VEX of three
+        [0x62, bits, ..] => (bits & 3, at + 4), // EVEX
+        [0x0f, 0x38, ..] => (2, at + 2),
+        [0x0f, 0x3a, ..] => (3, at + 2),
+        [0x0f, ..] => (1, at + 1),
+        _ => (0, at),
+    };
+    let [byte, operand] = [at, at + 1].map(|at| code.get(at).copied().unwrap_or(0));
+    let shared =
+        map == 0 && matches!(byte, 0x80..=0x83 | 0xc0 | 0xc1 | 0xd0..=0xd3 | 0xf6 | 0xf7 | 0xfe | 0xff);
+    Opcode { map, byte, extension: shared.then_some(operand >> 3 & 7) }
+}
+
+/// The opcode of this instruction.
+#[cfg(target_arch = "aarch64")]
+fn opcode(code: [u8; 8]) -> Opcode {
+    Opcode { map: 0, byte: code[3], extension: None }
+}
+
+/// Executions of each instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frequencies {
+    counts: BTreeMap<Opcode, u64>,
+}
+
+impl Frequencies {
+    /// Executions of all instructions.
+    pub fn all(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Executions of one instruction.
+    pub fn count(&self, opcode: Opcode) -> u64 {
+        self.counts.get(&opcode).copied().unwrap_or(0)
+    }
+
+    /// Each instruction with its count and its share of all, the most frequent first.
+    pub fn ordered(&self) -> Vec<(Opcode, u64, f64)> {
+        let all = self.all() as f64;
+        let mut rows: Vec<_> =
+            self.counts.iter().map(|(&opcode, &count)| (opcode, count, count as f64 / all)).collect();
+        rows.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
+        rows
+    }
+}
+
+/// Instructions after which stepping gives up. A step takes some 4 µs, and 20 in a guest.
+const LIMIT: u64 = 100_000;
+
+/// Counts the instructions of `turns` iterations of `run`: the difference between a run of that many and one of twice
+/// as many, each in a forked child. `None` if one has more than a hundred thousand instructions.
+///
+/// # Errors
+/// The kernel or a sandbox refuses `ptrace`.
+pub fn frequencies(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
+    let mut step = |turns| {
+        let mut counts = BTreeMap::<Opcode, u64>::new();
+        let look = |step: &syscost_platform::ptrace::Step| *counts.entry(opcode(step.code)).or_default() += 1;
+        let ended = step_each(|| run(turns), LIMIT, look)?;
+        Ok::<_, syscost_platform::error::Error>(ended.then_some(counts))
+    };
+    let (Some(few), Some(many)) = (step(turns)?, step(2 * turns)?) else { return Ok(None) };
+    let beyond =
+        |(opcode, count): (Opcode, u64)| (opcode, count - few.get(&opcode).copied().unwrap_or(0).min(count));
+    let counts = many.into_iter().map(beyond).filter(|(_, count)| *count > 0).collect();
+    Ok(Some(Frequencies { counts }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost_platform::arch;
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn opcodes_are_found_behind_their_prefixes() {
+        let of = |code: &[u8]| {
+            let mut bytes = [0; 8];
+            bytes[..code.len()].copy_from_slice(code);
+            opcode(bytes).to_string()
+        };
+        assert_eq!(of(&[0x48, 0xff, 0xc8]), "ff /1", "dec rax");
+        assert_eq!(of(&[0x48, 0x01, 0xd8]), "01", "add rax, rbx");
+        assert_eq!(of(&[0x75, 0xfb]), "75", "jnz");
+        assert_eq!(of(&[0x48, 0x0f, 0xaf, 0xc3]), "0f af", "imul rax, rbx");
+        assert_eq!(of(&[0xf3, 0x48, 0x0f, 0xb8, 0xc3]), "0f b8", "popcnt");
+        assert_eq!(of(&[0x66, 0x0f, 0x38, 0x00, 0xc1]), "0f 38 00", "pshufb");
+        assert_eq!(of(&[0xc5, 0xf8, 0x77]), "0f 77", "vzeroupper");
+        assert_eq!(of(&[0xc4, 0xe2, 0x71, 0x00, 0xc2]), "0f 38 00", "vpshufb");
+        assert_eq!(of(&[0x48, 0x83, 0x00, 0x01]), "83 /0", "add qword ptr [rax], 1");
+        assert_eq!(of(&[0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x90]).len(), 2, "nothing but prefixes");
+    }
+
+    /// What the assembly says: two a turn, one of each.
+    #[test]
+    fn stepping_counts_the_instructions_that_are_written_there() {
+        let seen = frequencies(arch::register_loop, 100).expect("traced").expect("short");
+        assert_eq!(seen.all(), 200);
+        let counts: Vec<_> = seen.ordered().into_iter().map(|(_, count, share)| (count, share)).collect();
+        assert_eq!(counts, [(100, 0.5); 2]);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_chain_of_multiplications_is_one() {
+        let seen = frequencies(|n| _ = arch::multiply_chain(n), 640).expect("traced").expect("short");
+        let imul = Opcode { map: 1, byte: 0xaf, extension: None };
+        assert_eq!((seen.count(imul), seen.all()), (640, 660));
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_answered_by_half() {
+        assert_eq!(frequencies(arch::register_loop, 1 << 30).expect("traced"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! The fraction of time for which the CPU and at least k of n channels are busy at once: `IO_OVERLAP(k, X)` of the
+//! slides.
+//!
+//! A hardware monitor combines many signals into one: CPU busy *and* at least k channels busy. With k = 0 that is the
+//! utilisation of the CPU. A clock samples the signal 2ᴺ times, and a [counter](super::pulse) of its ones *is* the
+//! fraction. [`Monitor::io_overlap`] is the call of the slides: it clears the counter, starts the monitor, and blocks
+//! until the monitor has taken all samples.
+//!
+//! The result is near the truth if the signal has many transitions meanwhile, and if the clock is not synchronous with
+//! it: otherwise it reads 0 or 1 whatever is true. The time between two samples is therefore random and exponentially
+//! distributed, so that samples see time averages (Wolff 1982).
+//!
+//! [`Signals`] are the wires: one bit for the CPU and one for each channel. [`Busy`] sets a bit during an operation and
+//! keeps an exact trace, from which [`exact`] computes the true fraction.
+//!
+//! Source: slides 20 to 26 of the [module's](super) own; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
+
+mod busy_trace;
+mod disk_load;
+
+pub use busy_trace::{Busy, Trace, exact};
+pub use disk_load::{Finished, Load};
+
+use crate::pulse::PulseCounter;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::sleep::{Nanosleep, RealTime, Sleep};
+use syscost_platform::time::clock_gettime_ns;
+use syscost_statistic::{Interval, Random, proportion_of_series};
+
+/// The wires of a monitor, which reads all of them at once.
+#[derive(Debug, Default)]
+pub struct Signals(AtomicU64);
+
+impl Signals {
+    /// The most channels.
+    pub const CHANNELS: usize = 63;
+    /// The wire of the CPU. That of channel c, counted from 0, is c + 1.
+    pub const CPU: usize = 0;
+
+    fn set(&self, wire: usize, busy: bool) {
+        match busy {
+            true => self.0.fetch_or(1 << wire, Ordering::SeqCst),
+            false => self.0.fetch_and(!(1 << wire), Ordering::SeqCst),
+        };
+    }
+
+    /// Whether the CPU and at least `k` channels are busy.
+    pub fn overlap(&self, k: u32) -> bool {
+        let wires = self.0.load(Ordering::SeqCst);
+        wires & 1 == 1 && (wires >> 1).count_ones() >= k
+    }
+}
+
+/// A monitor that samples an overlap.
+#[derive(Clone, Copy, Debug)]
+pub struct Monitor {
+    /// The mean time between two samples. If it is much longer than the states last, samples are independent.
+    pub period: Duration,
+    /// The seed of the random times.
+    pub seed: u64,
+}
+
+/// A sampled overlap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlap {
+    /// The fraction of time with its interval of 95 %, which allows for correlated samples.
+    pub fraction: Interval,
+    /// Begin of the sampling and time of the last sample, nanoseconds of the monotonic clock.
+    pub window: (u64, u64),
+    /// Whether the monitor ran in the real-time class. In the ordinary class it runs when the CPU is idle, and finds it
+    /// idle too often.
+    pub real_time: bool,
+    /// All samples, in order of time.
+    pub samples: Vec<Sample>,
+}
+
+/// One sample of the wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// It was taken between these two times, nanoseconds of the monotonic clock.
+    pub between: (u64, u64),
+    /// Whether the CPU and at least k channels were busy.
+    pub on: bool,
+}
+
+impl Monitor {
+    /// IO_OVERLAP(k, X): blocks until 2ᴺ samples were taken, and returns X. The monitor runs in the real-time class if
+    /// that is allowed.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where the kernel refuses the thread of the monitor.
+    #[doc(alias = "IO_OVERLAP")]
+    pub fn io_overlap<const N: u32>(&self, k: u32, signals: &Signals) -> Result<Overlap> {
+        let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
+        std::thread::scope(|scope| {
+            let monitor = std::thread::Builder::new().name("monitor".into());
+            let monitor = monitor.spawn_scoped(scope, || self.run::<N>(k, signals)).map_err(refused)?;
+            monitor.join().map_err(|_| Error::Died("the monitor panicked".into()))
+        })
+    }
+
+    fn run<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
+        let class = RealTime::enter(1);
+        let (mut gap, mut counter) = (gaps(self.period, self.seed), PulseCounter::<N>::default());
+        let mut samples = Vec::with_capacity(PulseCounter::<N>::INTERVAL as usize);
+        let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
+        let begun = now();
+        let mut last = begun;
+        loop {
+            // Counted from the time of the last sample, not from its deadline: samples that were due while the monitor
+            // waited for a CPU would all be taken at once, as one sample that counts several times.
+            Nanosleep.until(Duration::from_nanos(last + gap()));
+            let before = now();
+            let on = signals.overlap(k);
+            last = now();
+            samples.push(Sample { between: (before, last), on });
+            if let Some(fraction) = counter.pulse(on) {
+                let series: Vec<bool> = samples.iter().map(|sample| sample.on).collect();
+                let fraction = Interval { estimate: fraction.value(), ..proportion_of_series(&series) };
+                return Overlap { fraction, window: (begun, last), real_time: class.is_ok(), samples };
+            }
+        }
+    }
+}
+
+/// Exponentially distributed times between samples, nanoseconds.
+fn gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
+    let (mut random, mean) = (Random::new(seed), mean.as_nanos() as f64);
+    move || {
+        let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        (-mean * uniform.ln()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_by_chance_reads_the_truth() {
+        const SAMPLES: u32 = 1 << 14;
+        let (mut gap, mut at) = (gaps(Duration::from_nanos(1_000), 3), 0);
+        // On for the first 480 ns of every microsecond.
+        let mut is_on = |_: &u32| {
+            at += gap();
+            at % 1_000 < 480
+        };
+        let read = (0..SAMPLES).filter(&mut is_on).count() as f64 / f64::from(SAMPLES);
+        assert!((read - 0.48).abs() < 0.02, "{read}");
+    }
+
+    #[test]
+    fn an_overlap_asks_for_the_cpu_and_for_at_least_k() {
+        let signals = Signals::default();
+        signals.set(1, true);
+        signals.set(3, true);
+        assert!(!signals.overlap(0), "the CPU is idle");
+        signals.set(Signals::CPU, true);
+        assert_eq!([0, 1, 2, 3].map(|k| signals.overlap(k)), [true, true, true, false]);
+        signals.set(3, false);
+        assert_eq!([0, 1, 2].map(|k| signals.overlap(k)), [true, true, false]);
+    }
+
+    #[test]
+    fn who_asks_is_blocked_until_all_samples_are_taken() {
+        let signals = Signals::default();
+        signals.set(Signals::CPU, true);
+        let monitor = Monitor { period: Duration::from_micros(50), seed: 1 };
+        let overlap = monitor.io_overlap::<6>(0, &signals).expect("a thread");
+        assert_eq!(overlap.fraction.estimate, 1.0);
+        assert!(overlap.window.1 - overlap.window.0 > 500_000, "{overlap:?}");
+        assert_eq!(monitor.io_overlap::<6>(1, &signals).expect("a thread").fraction.estimate, 0.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! A truth that is known beforehand, held against an interval: what an experiment ends with.
+//!
+//! An experiment that cannot fail shows nothing. [`Known::holds`] fails if the truth lies outside of the interval, and
+//! a truth that is moved on purpose, by what the interval excludes, must always do so.
+//!
+//! ```
+//! use syscost_technique::{Interval, known::Known};
+//!
+//! let found = Interval { estimate: 0.47, low: 0.44, high: 0.50 };
+//! assert!(Known::as_it_is().holds("the load is on", 0.48, found).is_ok());
+//! assert!(Known::moved().holds("the load is on", 0.48, found).is_err());
+//! ```
+
+use super::Interval;
+use syscost_platform::error::{Error, Result};
+
+/// Whether truths are held as they are, or moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    is_moved: bool,
+}
+
+impl Known {
+    /// Truths as they are.
+    pub const fn as_it_is() -> Self {
+        Self { is_moved: false }
+    }
+
+    /// Truths moved up by the width of the interval, and by 1 where it has none: outside of each interval that holds
+    /// them.
+    pub const fn moved() -> Self {
+        Self { is_moved: true }
+    }
+
+    /// Moved if one of these words is `--moved`, else as they are.
+    pub fn asked(mut arguments: impl Iterator<Item = String>) -> Self {
+        Self { is_moved: arguments.any(|argument| argument == "--moved") }
+    }
+
+    /// The sentence that `truth` lies in the interval that was found.
+    ///
+    /// # Errors
+    /// [`Error::Disproved`] if it does not, or is no number.
+    pub fn holds(self, what: &str, truth: f64, found: Interval) -> Result<String> {
+        let truth = truth + if self.is_moved { beyond(found) } else { 0.0 };
+        let Interval { estimate, low, high } = found;
+        let sentence = match low < high {
+            true => format!("{what}: {truth:.6} in truth, {estimate:.6} found, in [{low:.6}, {high:.6}]"),
+            false => format!("{what}: {truth} in truth, {estimate} found, exactly"),
+        };
+        match (low..=high).contains(&truth) {
+            true => Ok(format!("known: {sentence}")),
+            false => Err(Error::Disproved(format!("{sentence}: the truth lies outside"))),
+        }
+    }
+}
+
+/// More than the width of an interval.
+fn beyond(Interval { low, high, .. }: Interval) -> f64 {
+    let width = high - low;
+    if width > 0.0 { 1.01 * width } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_truth_within_holds_and_moved_it_never_does() {
+        for found in [Interval::exactly(7.0), Interval::around(7.0, 1e-6), Interval::around(7.2, 0.2)] {
+            for truth in [found.low, found.high] {
+                assert!(Known::as_it_is().holds("it", truth, found).is_ok(), "{truth} of {found:?}");
+                assert!(Known::moved().holds("it", truth, found).is_err(), "{truth} of {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_holds_nothing() {
+        assert!(Known::as_it_is().holds("it", f64::NAN, Interval::around(0.0, 1.0)).is_err());
+        assert!(Known::as_it_is().holds("it", 0.0, Interval::around(f64::NAN, 1.0)).is_err());
+    }
+}

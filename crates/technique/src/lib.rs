@@ -1,0 +1,57 @@
+//! Techniques of performance measurement: counting, tracing, sampling, their own cost, and control by what was
+//! measured.
+//!
+//! A *measure* of a state is of type A (how often it was entered), of type B (the value of a variable at each entry) or
+//! of type C (the fraction of time spent in it): [`state_measure`]. A monitor decides when to look:
+//!
+//! | monitor | looks | measures | weakness |
+//! |---|---|---|---|
+//! | [`trace`] | at each event | A, B and C, exactly | its probes are part of the result: [`estimate`] |
+//! | [`sample`], [`extent`] | when a timer expires | C, with an interval | must not be synchronous with the program |
+//! | [`pulse`] | at each of 2^N clock pulses | C, without a division | likewise |
+//! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
+//! | [`probe_point`] | at places that are patched while the program runs | A and B | a call a pass, also without a probe |
+//! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
+//!
+//! [`visit`] computes what sampling misses and counts twice, [`seek`] what it makes of a measure of type B. [`profile`]
+//! finds the tenth of a program that takes nine tenths of its time.
+//!
+//! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`]
+//! controls how many jobs share a memory. [`virtual_clock`] is the time of one process, with a timer on it.
+//! [`io_overlap`] measures for which share of the time the CPU and its channels are busy at once.
+//!
+//! [`queue_model`] is calibrated by one measurement and held against another. [`time_line`] places events of several
+//! machines on one line, with the error of each. [`known`] is how an experiment ends: the truth lies in its interval.
+//!
+//! For most modules an example of the same name compares the result with a known truth: `cargo run --release --example
+//! sampling`.
+//!
+//! Source: E. Kraemer, *Measurement Techniques* (slides, 2002); each module names its slides.
+
+#![deny(unsafe_code)]
+
+pub mod control;
+pub mod estimate;
+pub mod extent;
+pub mod hybrid;
+pub mod index;
+pub mod instruction_frequency;
+pub mod io_overlap;
+pub mod known;
+pub mod multiprogramming;
+pub mod probe_point;
+pub mod profile;
+pub mod pulse;
+pub mod queue_model;
+pub mod sample;
+pub mod seek;
+pub mod state_measure;
+pub mod time_line;
+pub mod trace;
+pub mod virtual_clock;
+pub mod visit;
+
+/// An estimate with its interval of 95 %.
+pub use syscost_statistic::Interval;
+
+pub use syscost_platform::error::{Error, Result};

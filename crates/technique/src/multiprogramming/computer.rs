@@ -1,0 +1,183 @@
+//! Jobs on one CPU in a memory control group that is too small for all of them.
+
+use super::job::{self, Account, Job};
+use super::memory_group::MemoryGroup;
+use crate::control::Background;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use syscost_platform::child::Child;
+use syscost_platform::cpu;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::shared::Words;
+
+/// The paging during a window of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Paging {
+    /// The length of the window.
+    pub window: Duration,
+    /// Reads of pages: the work that was done.
+    pub touches: u64,
+    /// Page-ins.
+    pub page_ins: u64,
+    /// Their total time.
+    pub waited: Duration,
+}
+
+impl Paging {
+    /// Reads per second.
+    pub fn throughput(&self) -> f64 {
+        self.touches as f64 / self.window.as_secs_f64()
+    }
+
+    /// F: the mean time between two page-ins; `None` without any.
+    pub fn between_faults(&self) -> Option<Duration> {
+        (self.page_ins > 0).then(|| self.window.div_f64(self.page_ins as f64))
+    }
+
+    /// S: the mean time of a page-in; `None` without any.
+    pub fn swap_in(&self) -> Option<Duration> {
+        (self.page_ins > 0).then(|| self.waited.div_f64(self.page_ins as f64))
+    }
+
+    /// S/F: the mean number of jobs that waited for the paging device.
+    pub fn queue(&self) -> f64 {
+        self.waited.as_secs_f64() / self.window.as_secs_f64()
+    }
+}
+
+/// The jobs, their memory and their CPU.
+pub struct Computer {
+    jobs: Background,
+    words: Arc<Words>,
+    /// Counts of each job at the end of the last window: reads, page-ins, nanoseconds.
+    seen: Vec<[u32; 3]>,
+    since: Instant,
+    /// Dropped after the jobs: only an empty group can be removed.
+    _group: MemoryGroup,
+}
+
+impl Computer {
+    /// Starts `count` jobs on the CPU `on`, all suspended, with files in `directory` and `memory` bytes for all of
+    /// them.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is no disk, no space or no control group; [`Error::Usage`] for no job or too
+    /// many.
+    pub fn start(directory: &Path, memory: u64, count: usize, job: Job, on: usize) -> Result<Self> {
+        if !(1..=Account::MOST).contains(&count) {
+            return Err(Error::Usage(format!("{count} jobs: expected 1 to {}", Account::MOST)));
+        }
+        let group = MemoryGroup::with_limit(memory)?;
+        let words = Arc::new(Words::new()?);
+        cpu::lent(); // initialised here: a forked child must not wait for a lock
+        let start = |number: usize| {
+            let file = job::file(directory, &job)?;
+            let theirs = Arc::clone(&words);
+            let child = Child::start(move || {
+                job::live(&job, &file, Account::of(&theirs, number), on, number as u64);
+            })?;
+            group.take_in(child.pid().as_raw())?;
+            Account::of(&words, number).may_begin.store(1, Relaxed);
+            Ok(child)
+        };
+        let mut jobs = Background::of((0..count).map(start).collect::<Result<_>>()?);
+        jobs.run(0)?;
+        Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), _group: group })
+    }
+
+    /// All jobs.
+    pub fn count(&self) -> usize {
+        self.jobs.count()
+    }
+
+    /// Jobs that run: the degree of multiprogramming.
+    pub fn degree(&self) -> usize {
+        self.jobs.running()
+    }
+
+    /// Lets the first `degree` jobs run and suspends the others.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] where one has ended.
+    pub fn run(&mut self, degree: usize) -> Result<()> {
+        self.jobs.run(degree)
+    }
+
+    /// Lets the jobs run for `window`, and returns the paging since the last call.
+    pub fn watch(&mut self, window: Duration) -> Paging {
+        std::thread::sleep(window);
+        let mut paging = Paging::default();
+        for (number, seen) in self.seen.iter_mut().enumerate() {
+            let account = Account::of(&self.words, number);
+            let now = [account.touches, account.page_ins, account.nanoseconds].map(|word| word.load(Relaxed));
+            let [touches, page_ins, waited] = [0, 1, 2].map(|at| u64::from(now[at].wrapping_sub(seen[at])));
+            *seen = now;
+            paging.touches += touches;
+            paging.page_ins += page_ins;
+            paging.waited += Duration::from_nanos(waited);
+        }
+        let now = Instant::now();
+        paging.window = now - self.since;
+        self.since = now;
+        paging
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_jobs_that_do_not_fit_page_and_one_that_does_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let job = Job { bytes: 4 << 20, touches: 100, turns: 500, wait: Duration::ZERO };
+        let on = cpu::allowed()[0];
+        let mut computer = match Computer::start(directory.path(), 7 << 20, 2, job, on) {
+            Err(Error::Missing(why)) => return println!("skipped: {why}"),
+            made => made.expect("started"),
+        };
+        let group = computer._group.directory().to_owned();
+        let mut settled = |degree| {
+            computer.run(degree).expect("they run");
+            // The file comes in first, and what was there goes.
+            computer.watch(Duration::from_millis(400));
+            computer.watch(Duration::from_millis(400))
+        };
+        let (alone, both) = (settled(1), settled(2));
+        assert!(alone.touches > 0 && both.touches > 0, "{alone:?} {both:?}");
+        let share = |paging: &Paging| paging.page_ins as f64 / paging.touches as f64;
+        assert!(share(&both) > 2.0 * share(&alone), "{alone:?} {both:?}");
+        assert!(both.queue() > alone.queue() && both.between_faults().is_some(), "{both:?}");
+        drop(computer);
+        assert!(!group.exists(), "the group is gone");
+    }
+
+    #[test]
+    fn the_numbers_of_a_window_are_what_their_names_say() {
+        let paging = Paging {
+            window: Duration::from_millis(100),
+            touches: 5_000,
+            page_ins: 50,
+            waited: Duration::from_millis(150),
+        };
+        assert!((paging.throughput() - 50_000.0).abs() < 1e-6);
+        assert_eq!(paging.between_faults(), Some(Duration::from_millis(2)));
+        assert_eq!(paging.swap_in(), Some(Duration::from_millis(3)));
+        assert!((paging.queue() - 1.5).abs() < 1e-12);
+        assert_eq!(Paging { page_ins: 0, ..paging }.between_faults(), None);
+    }
+
+    #[test]
+    fn an_account_has_room_for_so_many() {
+        let refused = Computer::start(
+            Path::new("."),
+            1 << 20,
+            Account::MOST + 1,
+            Job { bytes: 1, touches: 1, turns: 1, wait: Duration::ZERO },
+            0,
+        );
+        assert!(matches!(refused, Err(Error::Usage(_))));
+    }
+}

@@ -1,0 +1,140 @@
+//! Probes that are put into a running program and taken out again.
+//!
+//! A program has *probe points*: places where a probe may be. Without one a point costs a call that returns at once.
+//! [`ProbePoint::put_in`] patches the code of the point while the program runs, so that it jumps to a routine;
+//! [`ProbePoint::take_out`] patches it back. Neither stops the program, and no thread of it looks at a flag: the
+//! instruction itself is another. A value is handed over at each pass, so that a probe measures type A (how often) and
+//! type B (which values); two points around a routine measure type C.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! use syscost_technique::probe_point::ProbePoint;
+//!
+//! # fn main() -> syscost_technique::Result<()> {
+//! let (count, sum) = (AtomicU64::new(0), AtomicU64::new(0));
+//! let point = match ProbePoint::new(|value| {
+//!     count.fetch_add(1, Relaxed);
+//!     sum.fetch_add(value, Relaxed);
+//! }) {
+//!     Ok(point) => point,
+//!     Err(error) if error.is_of_the_machine() => return Ok(()), // code is not patched here
+//!     Err(error) => return Err(error),
+//! };
+//! point.pass(1); // not seen
+//! point.put_in()?;
+//! (10..13).for_each(|value| point.pass(value));
+//! point.take_out()?;
+//! point.pass(1); // not seen
+//! assert_eq!((count.load(Relaxed), sum.load(Relaxed)), (3, 33));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The kernel has the same for code that has no such points (uprobes of perf_event_open(2)): a breakpoint, thus a trap
+//! a pass, and privileges. A point of our own takes neither.
+//!
+//! Source: slides 39 to 41 of the [module's](super) own (hooks in the code, instrumentation added later).
+
+use syscost_platform::error::Result;
+use syscost_platform::patch::Patch;
+
+/// A place in a program where a probe can be put in.
+pub struct ProbePoint<F>(Patch<F>);
+
+impl<F: Fn(u64) + Sync> ProbePoint<F> {
+    /// A point without its probe, `routine`: called by each thread that passes while the probe is in. A routine that
+    /// panics ends the process.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::Error::Missing) on a processor other than x86-64,
+    /// [`Error::Kernel`](crate::Error::Kernel) where memory that is written and executed is forbidden.
+    pub fn new(routine: F) -> Result<Self> {
+        Patch::new(routine).map(Self)
+    }
+
+    /// Passes the point.
+    #[inline(always)]
+    pub fn pass(&self, value: u64) {
+        self.0.pass(value);
+    }
+
+    /// Puts the probe in: each pass that begins after this call is seen.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`](crate::Error::Kernel) where membarrier(2) is refused.
+    pub fn put_in(&self) -> Result<()> {
+        self.0.jump(true)
+    }
+
+    /// Takes the probe out: no pass that begins after this call is seen.
+    ///
+    /// # Errors
+    /// As of [`ProbePoint::put_in`].
+    pub fn take_out(&self) -> Result<()> {
+        self.0.jump(false)
+    }
+
+    /// The probe.
+    pub fn routine(&self) -> &F {
+        self.0.routine()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+    /// `None` where code is not patched.
+    fn point<F: Fn(u64) + Sync>(routine: F) -> Option<ProbePoint<F>> {
+        ProbePoint::new(routine).map_err(|error| assert!(error.is_of_the_machine(), "{error}")).ok()
+    }
+
+    #[test]
+    fn what_passes_while_it_is_in_is_seen_and_nothing_else() {
+        let sum = AtomicU64::new(0);
+        let Some(point) = point(|value| _ = sum.fetch_add(value, SeqCst)) else { return };
+        for turn in 0..100 {
+            point.pass(1 << 40);
+            point.put_in().expect("patched");
+            point.pass(turn);
+            point.take_out().expect("patched");
+        }
+        assert_eq!(sum.load(SeqCst), 4950);
+    }
+
+    #[test]
+    fn a_thread_that_runs_is_seen_from_one_patch_to_the_next() {
+        let (seen, passed, ended) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let Some(point) = point(|_| _ = seen.fetch_add(1, SeqCst)) else { return };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(SeqCst) {
+                    point.pass(0);
+                    passed.fetch_add(1, SeqCst);
+                }
+            });
+            let further = |than: u64| {
+                while passed.load(SeqCst) <= than {
+                    std::thread::yield_now();
+                }
+                passed.load(SeqCst)
+            };
+            further(100);
+            let before = passed.load(SeqCst);
+            point.put_in().expect("patched");
+            let first = passed.load(SeqCst);
+            let last = further(first + 1000);
+            point.take_out().expect("patched");
+            let after = further(passed.load(SeqCst) + 1);
+            ended.store(true, SeqCst);
+            let seen = seen.load(SeqCst);
+            // The pass that was under way at the first patch may be seen or not.
+            assert!(
+                (last - first - 1..=after - before).contains(&seen),
+                "{before} {first} {last} {after} {seen}"
+            );
+        });
+        assert!(passed.load(SeqCst) > seen.load(SeqCst));
+    }
+}

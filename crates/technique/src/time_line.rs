@@ -1,0 +1,201 @@
+//! Events of several machines on one time line, with the error of that line.
+//!
+//! Each machine has a clock of its own. A message that is answered bounds how far the other clock is ahead: the request
+//! arrives after it was sent, and the answer returns after it was given. Of an [`Exchange`] with the four times *sent*,
+//! *arrived*, *answered*, *returned* the offset of the other clock lies in
+//! `[answered − returned, arrived − sent]`, whatever the network did. Several exchanges are intersected. A clock that
+//! runs too fast or too slow moves away from that: the interval grows by the greatest drift times the time since.
+//!
+//! So an event of another machine has no time on our line but an interval ([`Placed`]), and of two events either the
+//! order is certain, or it is [not known](Order::Unknown). Nothing here assumes that both ways take equally long.
+//!
+//! Times are nanoseconds of any clock that does not step (CLOCK_MONOTONIC_RAW).
+//!
+//! Source: slides 99 to 102 of the [module's](super) own (streams that must be correlated, messages as cause and
+//! effect); K. Marzullo and S. Owicki, *Maintaining the Time in a Distributed System* (1983).
+
+use syscost_platform::error::{Error, Result};
+
+/// A message to another machine and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When the request was sent, by our clock, ns.
+    pub sent: i64,
+    /// When it arrived, by theirs.
+    pub arrived: i64,
+    /// When the answer was sent, by theirs.
+    pub answered: i64,
+    /// When it arrived, by ours.
+    pub returned: i64,
+}
+
+/// The clock of another machine.
+#[derive(Clone, Debug)]
+pub struct RemoteClock {
+    exchanges: Vec<Exchange>,
+    drift: f64,
+}
+
+/// An interval of nanoseconds that holds the true value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// It is not less.
+    pub earliest: i64,
+    /// It is not more.
+    pub latest: i64,
+}
+
+/// Which of two events was first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The first of them.
+    Before,
+    /// The second.
+    After,
+    /// Their intervals overlap: the clocks cannot tell.
+    Unknown,
+}
+
+impl Placed {
+    /// A time of our own clock.
+    pub const fn at(time: i64) -> Self {
+        Self { earliest: time, latest: time }
+    }
+
+    /// The width of the interval: the error of the line there, ns.
+    pub const fn error(self) -> i64 {
+        self.latest - self.earliest
+    }
+
+    /// Whether it holds this time.
+    pub const fn holds(self, time: i64) -> bool {
+        self.earliest <= time && time <= self.latest
+    }
+
+    /// Whether this event was before another one.
+    pub const fn order(self, other: Self) -> Order {
+        if self.latest < other.earliest {
+            Order::Before
+        } else if other.latest < self.earliest {
+            Order::After
+        } else {
+            Order::Unknown
+        }
+    }
+}
+
+impl RemoteClock {
+    /// A clock that was asked in these exchanges, and that gains or loses at most `drift` against ours: 50e-6 is usual
+    /// for two quartzes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] without an exchange, or with one whose times run backwards on one of the two machines;
+    /// [`Error::Disturbed`] if no offset agrees with all of them: a clock stepped, or drifts more.
+    pub fn new(exchanges: Vec<Exchange>, drift: f64) -> Result<Self> {
+        let backwards = |e: &&Exchange| e.returned < e.sent || e.answered < e.arrived;
+        if let Some(odd) = exchanges.iter().find(backwards) {
+            return Err(Error::Usage(format!("{odd:?}: its times run backwards on one machine")));
+        }
+        let Some(last) = exchanges.last().copied() else {
+            return Err(Error::Usage("a clock that was never asked has no place on a time line".into()));
+        };
+        let this = Self { exchanges, drift };
+        this.offset_at(last.returned).map(|_| this)
+    }
+
+    /// How far their clock is ahead of ours at a time of ours.
+    ///
+    /// # Errors
+    /// [`Error::Disturbed`] as of [`RemoteClock::new`].
+    pub fn offset_at(&self, ours: i64) -> Result<Placed> {
+        let bounds = self.exchanges.iter().map(|exchange| self.bound(exchange, ours));
+        let (low, high) = bounds.fold((i64::MIN, i64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
+        match low <= high {
+            true => Ok(Placed { earliest: low, latest: high }),
+            false => Err(Error::Disturbed(format!(
+                "no offset of a clock agrees with all {} exchanges: it was set meanwhile, or drifts by more than {} ppm",
+                self.exchanges.len(),
+                1e6 * self.drift
+            ))),
+        }
+    }
+
+    /// What one exchange says of the offset at a time of ours. The drift counts from the end of the exchange that is
+    /// farther away.
+    fn bound(&self, exchange: &Exchange, ours: i64) -> (i64, i64) {
+        let away = (ours - exchange.sent).abs().max((ours - exchange.returned).abs());
+        let slack = (self.drift * away as f64).ceil() as i64 + 1;
+        (exchange.answered - exchange.returned - slack, exchange.arrived - exchange.sent + slack)
+    }
+
+    /// A time of their clock on our line.
+    ///
+    /// # Errors
+    /// [`Error::Disturbed`] as of [`RemoteClock::new`].
+    pub fn place(&self, theirs: i64) -> Result<Placed> {
+        let begun = self.exchanges[0].sent;
+        let guess = self.offset_at(begun)?;
+        let away = (theirs - guess.earliest - begun).abs().max((theirs - guess.latest - begun).abs());
+        // Half of the interval of our time, and by what the offset can change in it.
+        let half = guess.error() / 2 + (2.0 * self.drift * away as f64).ceil() as i64 + 1;
+        let slack = (self.drift * half as f64).ceil() as i64 + 1;
+        let offset = self.offset_at(theirs - guess.earliest - guess.error() / 2)?;
+        Ok(Placed { earliest: theirs - offset.latest - slack, latest: theirs - offset.earliest + slack })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost_statistic::Random;
+
+    /// Another machine's clock: ahead, and faster.
+    fn theirs(ours: i64, ahead: i64, drift: f64) -> i64 {
+        ours + ahead + (drift * ours as f64) as i64
+    }
+
+    fn exchanges(ahead: i64, drift: f64, count: i64) -> Vec<Exchange> {
+        let mut random = Random::new(ahead as u64);
+        let mut way = || 20_000 + random.below(400_000) as i64;
+        let one = |n: i64| {
+            let sent = n * 100_000_000;
+            let (there, back) = (sent + way(), 5_000);
+            let [arrived, answered] = [there, there + back].map(|at| theirs(at, ahead, drift));
+            Exchange { sent, arrived, answered, returned: there + back + way() }
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn every_event_lies_in_its_interval_and_more_exchanges_narrow_it() {
+        for (ahead, drift) in [(0, 0.0), (3_000_000_000, 40e-6), (-77_000_000_000, -40e-6)] {
+            let clock = RemoteClock::new(exchanges(ahead, drift, 10), 50e-6).expect("they agree");
+            let few = RemoteClock::new(exchanges(ahead, drift, 1), 50e-6).expect("one does");
+            for ours in (-10..30).map(|n| n * 70_000_000) {
+                let placed = clock.place(theirs(ours, ahead, drift)).expect("they agree");
+                assert!(placed.holds(ours), "{ours} {placed:?}");
+                let by_one = few.place(theirs(ours, ahead, drift)).expect("one does");
+                assert!(placed.error() <= by_one.error() + 100, "{placed:?} {by_one:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed() {
+        let mut all = exchanges(1_000, 0.0, 5);
+        all.extend(exchanges(900_000_000, 0.0, 5));
+        assert!(matches!(RemoteClock::new(all, 50e-6), Err(Error::Disturbed(_))));
+        assert!(RemoteClock::new(Vec::new(), 50e-6).is_err());
+        let odd = Exchange { sent: 5, arrived: 0, answered: 0, returned: 4 };
+        assert!(RemoteClock::new(vec![odd], 50e-6).is_err());
+    }
+
+    #[test]
+    fn an_order_is_certain_or_not_known() {
+        let placed = |earliest, latest| Placed { earliest, latest };
+        assert_eq!(placed(0, 5).order(placed(6, 9)), Order::Before);
+        assert_eq!(placed(6, 9).order(placed(0, 5)), Order::After);
+        assert_eq!(placed(0, 6).order(placed(6, 9)), Order::Unknown);
+        assert_eq!(Placed::at(3).error(), 0);
+    }
+}
