@@ -10,12 +10,10 @@
 #![allow(clippy::unwrap_used, reason = "an example that nothing depends on")]
 
 use std::path::Path;
-use syscost::internals::environment::Fingerprint;
-use syscost::internals::record::Store;
-use syscost::internals::record::bundle::Bundle;
-use syscost::internals::record::{
-    CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record,
-};
+use syscost::environment::Fingerprint;
+use syscost::record::Store;
+use syscost::record::bundle::Bundle;
+use syscost::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
 use syscost_statistic::Random;
 
 fn main() {

@@ -3,58 +3,48 @@
 //! On a terminal a command writes for a person: aligned, wrapped to the width, in bold and colour where
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
-mod ab;
-mod answer;
-mod archive;
+pub mod ab;
+pub mod answer;
+pub mod archive;
 mod baseline;
 mod cache_size;
-mod compare;
+pub mod compare;
 mod completions;
 mod displace;
 mod doctor;
 mod explain;
 mod fingerprint;
-mod flag;
-mod fleet;
-mod gate;
-mod guest_init;
-mod guest_text;
+pub mod flag;
+pub mod gate;
+pub mod guest_text;
 mod help;
-mod history;
-mod kernels;
 mod list;
 mod man;
 mod manual_page;
-mod monitor;
 mod overview;
-mod page;
+pub mod page;
 mod peer;
-mod probe;
-mod record;
-mod remark_group;
-mod report;
+pub mod record;
+pub mod remark_group;
+pub mod report;
 mod restore;
 mod run;
 mod runs;
 mod selftest;
-mod site;
 mod slowdown;
-mod validate;
+pub mod start;
+mod tool;
 
 use crate::driver::layout;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::platform::process::inheritance;
-use crate::platform::{output, signal};
+use crate::error::Result;
+use crate::platform::output;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
-use std::ffi::OsString;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
 #[derive(Parser)]
-#[command(version, after_help = help::list() + "
-" + EXIT_CODES)]
+#[command(version, after_help = [tool::list(), help::list(), EXIT_CODES.into()].join("\n"))]
 struct Line {
     #[command(subcommand)]
     command: Option<Command>,
@@ -77,69 +67,50 @@ enum Command {
     Compare(compare::Args),
     Displace(displace::Args),
     Gate(Box<gate::Args>),
-    History(history::Args),
-    Kernels(kernels::Args),
-    Fleet(fleet::Args),
     Runs(runs::Args),
-    #[command(name = "page")]
-    Site(site::Args),
     Doctor(doctor::Args),
     Fingerprint(fingerprint::Args),
     #[command(name = "burden")]
     Slowdown(slowdown::Args),
     #[command(name = "file-cache")]
     CacheSize(cache_size::Args),
-    Monitor(monitor::Args),
     Peer(peer::Args),
-    Probe(probe::Args),
     Restore(restore::Args),
     Selftest(selftest::Args),
-    Validate(validate::Args),
     Completions(completions::Args),
     Man(man::Args),
-    #[command(hide = true)]
-    GuestInit(guest_init::Args),
 }
 
-/// Does what this process's command line asks. Every error is one sentence on the standard error.
+/// Does what this process's command line asks.
 pub fn run() -> ExitCode {
-    if crate::driver::is_measuring_process() || crate::pair::is_side() {
-        return crate::harness::suite();
-    }
-    inheritance::prepare();
-    if let Err(error) = signal::prepare() {
-        return complain(&error);
-    }
-    let words: Vec<_> = std::env::args_os().collect();
-    if let Some(text) = help::page(&words, layout()) {
-        return print(&text);
-    }
-    match Line::try_parse_from(&words).map(|line| line.command.as_ref().map_or_else(overview::run, obey)) {
-        Ok(Ok(code)) => code,
-        Ok(Err(error)) => complain(&error),
-        Err(answer) => reply(&answer, &words),
-    }
+    start::start(|words| {
+        if let Some(text) = help::page(words, layout()) {
+            page::write(&text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let own = Line::command();
+        if let Some(program) =
+            tool::find(words, |name| name == "help" || own.find_subcommand(name).is_some())?
+        {
+            return tool::become_program(program, words);
+        }
+        match Line::try_parse_from(words) {
+            Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),
+            Err(answer) => match help::unknown(words) {
+                Some(error) if answer.kind() == ErrorKind::InvalidSubcommand => Err(error),
+                _ => start::reply(&answer),
+            },
+        }
+    })
 }
 
 /// Whether this command measures for long before it prints: its output is looked at first. `gate` and `run` do so themselves.
 fn prints_late(command: &Command) -> bool {
-    use Command::{Ab, CacheSize, Displace, Fleet, History, Kernels, Probe, Record, Selftest, Validate};
-    matches!(
-        command,
-        Ab(_)
-            | CacheSize(_)
-            | Displace(_)
-            | Fleet(_)
-            | History(_)
-            | Kernels(_)
-            | Probe(_)
-            | Record(_)
-            | Selftest(_)
-            | Validate(_)
-    )
+    use Command::{Ab, CacheSize, Displace, Record, Selftest};
+    matches!(command, Ab(_) | CacheSize(_) | Displace(_) | Record(_) | Selftest(_))
 }
 
-fn obey(command: &Command) -> Result<ExitCode> {
+fn dispatch(command: &Command) -> Result<ExitCode> {
     if prints_late(command) {
         output::check()?;
     }
@@ -152,53 +123,19 @@ fn obey(command: &Command) -> Result<ExitCode> {
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gate(args) => gate::run(args),
-        Command::History(args) => history::run(args),
-        Command::Kernels(args) => kernels::run(args),
-        Command::Fleet(args) => fleet::run(args),
-        Command::GuestInit(args) => guest_init::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Displace(args) => displace::run(args),
         Command::Runs(args) => runs::run(args),
-        Command::Site(args) => site::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Fingerprint(args) => fingerprint::run(args),
         Command::Slowdown(args) => slowdown::run(args),
         Command::CacheSize(args) => cache_size::run(args),
-        Command::Monitor(args) => monitor::run(args),
         Command::Peer(args) => peer::run(args),
-        Command::Probe(args) => probe::run(args),
         Command::Selftest(args) => selftest::run(args),
-        Command::Validate(args) => validate::run(args),
         Command::Restore(args) => restore::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     }
-}
-
-/// Prints what clap answers: help and version on the standard output, anything else as our error.
-fn reply(answer: &clap::Error, words: &[OsString]) -> ExitCode {
-    let text = answer.to_string();
-    match answer.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            page::say(text.trim_end());
-            ExitCode::from(2)
-        }
-        kind => {
-            let said = || Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned());
-            let unknown = (kind == ErrorKind::InvalidSubcommand).then(|| help::unknown(words)).flatten();
-            complain(&unknown.unwrap_or_else(said))
-        }
-    }
-}
-
-fn print(text: &str) -> ExitCode {
-    page::write(text).map_or_else(|error| complain(&error), |()| ExitCode::SUCCESS)
-}
-
-fn complain(error: &Error) -> ExitCode {
-    page::warn(error);
-    Exit::from(error.kind()).into()
 }
 
 #[cfg(test)]

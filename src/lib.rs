@@ -63,37 +63,41 @@
 // What only the command line uses is found dead by the build that has it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
-mod case;
+#[doc(hidden)]
+pub mod case;
 pub mod clock;
-mod driver;
-mod environment;
-mod exit;
 #[cfg(feature = "cli")]
-mod guest;
+#[doc(hidden)]
+pub mod command;
+#[doc(hidden)]
+pub mod driver;
+#[doc(hidden)]
+pub mod environment;
+#[doc(hidden)]
+pub mod exit;
 pub mod harness;
 #[doc(hidden)]
-pub mod internals;
-mod kit;
+pub mod kit;
 #[cfg(feature = "cli")]
 mod liar;
 pub mod manual;
 #[cfg(feature = "cli")]
-mod monitor;
-#[cfg(feature = "cli")]
 mod page_cache;
-mod pair;
+#[doc(hidden)]
+pub mod pair;
 #[cfg(feature = "cli")]
-mod peer;
-#[cfg(feature = "cli")]
-mod reboot;
-mod record;
-mod render;
-mod study;
-mod suite;
-mod trial;
-
-#[cfg(feature = "cli")]
-mod command;
+#[doc(hidden)]
+pub mod peer;
+#[doc(hidden)]
+pub mod record;
+#[doc(hidden)]
+pub mod render;
+#[doc(hidden)]
+pub mod study;
+#[doc(hidden)]
+pub mod suite;
+#[doc(hidden)]
+pub mod trial;
 
 pub use case::{Case, Claim, Group, Need, Place, Report, Rule, Scale, SetUp, Subject, set_up};
 pub use error::{Error, Kind, Result};

@@ -2,5 +2,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    syscost::internals::run()
+    syscost::command::run()
 }

@@ -14,25 +14,16 @@ mod curve_record;
 mod displacement_record;
 mod event_rate;
 mod execution;
-#[cfg(test)]
+#[cfg(any(test, feature = "test-support"))]
 pub mod fixture_run;
-#[cfg(feature = "cli")]
-pub mod fleet;
 pub mod guest_side;
 mod headline;
-#[cfg(feature = "cli")]
-pub mod history_log;
-#[cfg(feature = "cli")]
-pub mod history_point;
-#[cfg(feature = "cli")]
-pub mod instruction_counts;
 pub mod paired;
 pub mod quantity;
 pub mod run_name;
 pub mod soundness;
 pub mod store;
 pub mod verdict;
-pub mod version;
 
 use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
@@ -46,9 +37,7 @@ pub use headline::Headline;
 use serde::{Deserialize, Serialize};
 pub use verdict::Verdict;
 
-/// The version of the record's layout. Newer code reads older versions; older code refuses newer ones.
-/// 2: a group has a `version` in place of `body`, the hash of its source. 3: a case may be disturbed, and is measured in
-/// several executions.
+/// The version of the record's layout. Other versions are refused: none was released.
 pub const FORMAT: u32 = 3;
 
 /// How the sentence on a claim begins that is asked of no case in this unit: a count of events takes no time.
@@ -89,7 +78,6 @@ pub struct GroupRun {
     /// The group's name.
     pub name: String,
     /// The version of its operations, which a person decides: another version is another series.
-    #[serde(alias = "body", deserialize_with = "version::read")]
     pub version: String,
     /// The clock of that process.
     pub clock: ClockRun,

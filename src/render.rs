@@ -10,19 +10,13 @@ mod figure_line;
 pub mod foreign;
 #[cfg(feature = "cli")]
 pub mod format;
-mod headline_figure;
-#[cfg(feature = "cli")]
-pub mod history_plot;
-#[cfg(feature = "cli")]
-pub mod page;
+pub mod headline_figure;
 #[cfg(feature = "cli")]
 pub mod paper_table;
-#[cfg(feature = "cli")]
-pub mod plot;
 pub mod summary;
 pub mod table;
 mod terminal_heat_map;
-mod terminal_plot;
+pub mod terminal_plot;
 pub mod tone;
 
 #[cfg(feature = "cli")]

@@ -14,8 +14,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use syscost::internals::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
-use syscost::internals::record::{CaseRecord, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
+use syscost::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
+use syscost::record::{CaseRecord, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
 use syscost_statistic::Random;
 
 /// The bounds of a head and of a run, and what a growing vector needs beside them.

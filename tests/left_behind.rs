@@ -5,9 +5,9 @@
 #![allow(clippy::print_stdout, reason = "a case that is skipped is named")]
 
 use std::path::Path;
+use syscost::case::Cpus;
 use syscost::clock::Clock;
-use syscost::internals::Cpus;
-use syscost::internals::suite::GROUPS;
+use syscost::suite::GROUPS;
 use syscost::{Case, Place, Scale};
 use syscost_platform::cpu;
 

@@ -4,9 +4,9 @@ mod pair_bar;
 mod paired_table;
 mod side_flag;
 
-pub(super) use pair_bar::Bar;
-pub(super) use paired_table::{Form, write};
-pub(super) use side_flag::{Sides, this};
+pub use pair_bar::Bar;
+pub use paired_table::{Form, write};
+pub use side_flag::{Sides, this};
 
 use super::flag::{Filter, Home, scale};
 use super::page;
@@ -38,7 +38,7 @@ use std::process::ExitCode;
     syscost ab --b-wrap 'setarch -R' call/\n  \
     syscost ab --a 'echo always > /sys/kernel/mm/transparent_hugepage/enabled' \\\n             \
     --b 'echo never > /sys/kernel/mm/transparent_hugepage/enabled' mapping")]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -56,30 +56,30 @@ pub(super) struct Args {
 
 /// How thoroughly the sides are compared.
 #[derive(clap::Args)]
-pub(super) struct Manner {
+pub struct Manner {
     /// Changes smaller than this are no finding
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
-    pub(super) threshold: f64,
+    pub threshold: f64,
     /// The last look at a case: after 8, 16 or 32 pairs; what is flagged by then takes up to 32 more to be found again
     #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
-    pub(super) pairs: Pairs,
+    pub pairs: Pairs,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
-    pub(super) seed: u64,
+    pub seed: u64,
     /// Size of what surrounds the operations: smoke, default, full
     #[arg(long, default_value = "default", value_parser = scale())]
-    pub(super) scale: Scale,
+    pub scale: Scale,
     /// `same` means a change within this share [default: twice the threshold, 2% at least]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    pub(super) margin: Option<f64>,
+    pub margin: Option<f64>,
     /// Leave out the cases that neither side can change
     #[arg(long)]
-    pub(super) no_canaries: bool,
+    pub no_canaries: bool,
 }
 
 /// After how many pairs a case is judged for the last time.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(super) enum Pairs {
+pub enum Pairs {
     #[value(name = "8")]
     Eight,
     #[value(name = "16")]
@@ -90,7 +90,7 @@ pub(super) enum Pairs {
 
 impl Pairs {
     /// Looks at a case until then.
-    pub(super) fn looks(self) -> usize {
+    pub fn looks(self) -> usize {
         match self {
             Self::Eight => 1,
             Self::Sixteen => 2,
@@ -103,7 +103,7 @@ impl Pairs {
 ///
 /// # Errors
 /// It is no number from 0 to less than 100.
-pub(super) fn percent(text: &str) -> Result<f64> {
+pub fn percent(text: &str) -> Result<f64> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
     share.ok_or_else(|| {
@@ -112,7 +112,7 @@ pub(super) fn percent(text: &str) -> Result<f64> {
 }
 
 impl Manner {
-    pub(super) fn rule(&self) -> Rule {
+    pub fn rule(&self) -> Rule {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
@@ -120,7 +120,7 @@ impl Manner {
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.judge {
         let paired = Paired::load(file)?;
         write(&paired, &paired.judge(), &args.form, layout())?;
@@ -142,7 +142,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 ///
 /// # Errors
 /// No case matches, a side cannot be built or started, a setting cannot be made, or the pairs cannot be written.
-pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
+pub fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
     let matches = filter.matcher()?;
     Store::at(home).check_usable("pairs")?;
     let settings = sides.settings();
@@ -189,7 +189,7 @@ pub(super) fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &P
 }
 
 /// Writes the comparison to the store; its path.
-pub(super) fn save(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
+pub fn save(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
     let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     file.write(&path, &bytes)?;

@@ -9,11 +9,11 @@ const ROWS: usize = 5;
 
 /// A case that was compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Compared<'a> {
-    pub(super) id: &'a str,
-    pub(super) verdict: Verdict,
+pub struct Compared<'a> {
+    pub id: &'a str,
+    pub verdict: Verdict,
     /// The new cost over the old one, less 1.
-    pub(super) change: Option<f64>,
+    pub change: Option<f64>,
 }
 
 impl Compared<'_> {
@@ -30,7 +30,7 @@ impl Compared<'_> {
 }
 
 /// The whole end, its lines ended. `rest` says how to see more.
-pub(super) fn ending(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
+pub fn ending(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
     let width = page::prose(layout);
     let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
     let tone = if slower { Tone::Red } else { Tone::Bold };
@@ -45,7 +45,7 @@ fn cells(row: &Compared<'_>) -> [String; 2] {
 }
 
 /// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
-pub(super) fn sentence(compared: &[Compared<'_>]) -> String {
+pub fn sentence(compared: &[Compared<'_>]) -> String {
     let all = compared.len();
     if all == 0 {
         return "Nothing was compared.".into();

@@ -15,38 +15,38 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// How a list ends beside these files, which are named in it: as the command that is asked for one of them.
-pub(super) fn exit_beside<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
+pub fn exit_beside<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
     ExitCode::from(damaged.map(|error| Exit::from(error.kind()).code()).max().unwrap_or(Exit::Success.code()))
 }
 
-pub(super) struct Archive {
+pub struct Archive {
     home: PathBuf,
 }
 
 impl Archive {
-    pub(super) fn of(home: &Home) -> Self {
+    pub fn of(home: &Home) -> Self {
         Self { home: home.directory() }
     }
 
     /// The files of all runs, oldest first: a name begins with the moment at which the run began.
-    pub(super) fn files(&self) -> Result<Vec<PathBuf>> {
+    pub fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = self.in_all_units(Store::run_files)?;
         files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         Ok(files)
     }
 
     /// Where records are kept.
-    pub(super) fn store(&self) -> Store {
+    pub fn store(&self) -> Store {
         Store::at(&self.home)
     }
 
     /// The files of all records, by name.
-    pub(super) fn records(&self) -> Result<Vec<PathBuf>> {
+    pub fn records(&self) -> Result<Vec<PathBuf>> {
         self.store().record_files()
     }
 
     /// The files of all baselines that `--save-baseline` left, by name.
-    pub(super) fn baselines(&self) -> Result<Vec<PathBuf>> {
+    pub fn baselines(&self) -> Result<Vec<PathBuf>> {
         self.in_all_units(Store::baseline_files)
     }
 
@@ -57,7 +57,7 @@ impl Archive {
 
     /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of all records of the
     /// session, or of the file.
-    pub(super) fn head(&self, asked: &OsStr) -> Result<Head> {
+    pub fn head(&self, asked: &OsStr) -> Result<Head> {
         match self.find(asked)? {
             Found::File(file) => read_any_head(&file),
             Found::Session(name, files) => Ok(joined(&name, &files)?.head),
@@ -65,7 +65,7 @@ impl Archive {
     }
 
     /// Like [`Archive::head`], with the runs.
-    pub(super) fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
+    pub fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
         match self.find(asked)? {
             Found::File(file) => read_any(&file),
             Found::Session(name, files) => joined(&name, &files),
@@ -94,17 +94,17 @@ impl Archive {
     }
 
     /// The files of all records, baselines and runs, in this order.
-    pub(super) fn kept(&self) -> Result<Vec<PathBuf>> {
+    pub fn kept(&self) -> Result<Vec<PathBuf>> {
         Ok([self.records()?, self.baselines()?, self.files()?].concat())
     }
 
     /// A bundle of the run that began last.
-    pub(super) fn newest(&self) -> Result<Bundle> {
+    pub fn newest(&self) -> Result<Bundle> {
         read_any(&self.newest_file()?)
     }
 
     /// The run of this name or in this file; without either the newest.
-    pub(super) fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
+    pub fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
             None => self.newest_file()?,
             Some(asked) => self.run_file(asked)?,
@@ -142,7 +142,7 @@ impl Archive {
     }
 
     /// The newest run before the last that has a group, among twenty; `None` if none has. Damaged ones are left out: `syscost runs` tells.
-    pub(super) fn earlier_with(&self, group: &str) -> Result<Option<Record>> {
+    pub fn earlier_with(&self, group: &str) -> Result<Option<Record>> {
         const NEWEST: usize = 20;
         let files = self.files()?;
         let runs = files.iter().rev().skip(1).take(NEWEST).filter_map(|file| Store::load(file).ok());
@@ -151,7 +151,7 @@ impl Archive {
     }
 
     /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.
-    pub(super) fn baseline(&self, name: &str) -> Result<Vec<Record>> {
+    pub fn baseline(&self, name: &str) -> Result<Vec<Record>> {
         let store = Store::at(&self.home);
         let found = store.load_baseline(name)?;
         if found.is_empty() {
@@ -163,7 +163,7 @@ impl Archive {
         Ok(found)
     }
 
-    pub(super) fn empty(&self) -> Error {
+    pub fn empty(&self) -> Error {
         Error::Usage(format!(
             "there is no run in {}: `cargo bench` or `syscost run` makes one, and --home looks elsewhere",
             Store::at(&self.home).home().join("runs").display()
@@ -221,7 +221,7 @@ fn at_path(asked: &OsStr) -> Option<PathBuf> {
 }
 
 /// Says that a file of the current directory has the name of what is taken in its place.
-pub(super) fn tell_of_file(name: &OsStr, taken: &str) {
+pub fn tell_of_file(name: &OsStr, taken: &str) {
     if at_path(name).is_some() {
         page::warn(&format!(
             "{0}: {taken} is taken, and not the file of this directory, which ./{0} names",

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// Keeps what was measured under a name, one file a record. A record never replaces another. What `cargo bench
 /// -- --save-baseline NAME` left can be named too; it is one process a case, and so unreplicated.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -80,7 +80,7 @@ struct Remove {
     home: Home,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
         Command::Save(args) => save(args),
         Command::List(args) => baseline_list::run(args),

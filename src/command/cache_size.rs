@@ -25,7 +25,7 @@ use std::time::Duration;
     that is most of what is available. Others lose from the cache what they have not used for longest. Exit code 1: the \
     machine was not at rest, or lacks something."
 )]
-pub(super) struct Args {
+pub struct Args {
     /// The directory of the file, on the disk that is meant [default: $SYSCOST_DIR, or the temporary directory]
     #[arg(long = "dir", value_name = "DIR")]
     directory: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     let place = args.directory.clone().unwrap_or_else(scratch::place);
     scratch::sweep_up(&place);

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 /// In a pipe, a case a line between tabs: id, first value, and for each further baseline its
 /// value, the ratio to the first, and the verdict.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Names of records, baselines or runs, or files of them; the first is what the others are compared with
     #[arg(value_name = "BASELINE", required = true)]
     baselines: Vec<OsString>,
@@ -82,7 +82,7 @@ fn share(percent: &str) -> std::result::Result<f64, String> {
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let comparison = compared(args)?;
     let piped = args.format.is_none() && args.output.is_none() && page::is_piped();
     if piped {
@@ -156,7 +156,7 @@ fn all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Compari
 ///
 /// # Errors
 /// A baseline is nowhere or cannot be read, or nothing of them can be compared.
-pub(super) fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
+pub fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
     let mut comparison = all_rows(archive, &named(archive, baselines)?, LEAST_THRESHOLD)?;
     comparison.sort_by_weight();
     Ok(comparison)
@@ -174,7 +174,7 @@ fn expression(filter: &str) -> Result<Regex> {
 ///
 /// # Errors
 /// A directory of the store cannot be listed.
-pub(super) fn history(archive: &Archive) -> Result<Vec<Head>> {
+pub fn history(archive: &Archive) -> Result<Vec<Head>> {
     let files = archive.kept()?;
     let count = files.len();
     let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();

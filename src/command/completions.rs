@@ -12,13 +12,13 @@ use std::process::ExitCode;
 ///
 /// Prints a script for the shell. For bash: `syscost completions bash > ~/.local/share/bash-completion/completions/syscost`.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let mut script = Vec::new();
     generate(args.shell, &mut help::with_topics(Line::command()), "syscost", &mut script);
     page::write(&String::from_utf8_lossy(&script))?;

@@ -24,7 +24,7 @@ use std::time::Duration;
     after_help = "The command and its children stay on one CPU. A service is covered on every CPU that it may run on; \
     nothing of it is changed. Meanwhile the CPU is busy and awake, and other tasks there wait a little longer."
 )]
-pub(super) struct Args {
+pub struct Args {
     /// The CPU for the command [default: the last on which no other syscost measures]
     #[arg(long, value_name = "N", conflicts_with = "pid")]
     cpu: Option<usize>,
@@ -48,7 +48,7 @@ pub(super) struct Args {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     if let Some(dispute) = check_clocks()? {
         crate::driver::complain(dispute);

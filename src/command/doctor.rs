@@ -16,12 +16,12 @@ use std::process::ExitCode;
 /// Prints what would make the numbers of this machine jump or mislead: what was seen, what it does to a
 /// measurement, and what to do about it. Changes nothing. Exit code 0 and no output: nothing was found.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let (files, scratch) = (KernelFiles::live(), scratch::place());
     let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     match args.form.json {

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 /// number, where it comes from) and its cases with what they should cost. For the id of a case first what it cost
 /// when it was last measured here, what must be true for its number to be kept, and what else the machine did.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// A group such as `call`, the beginning of ids such as `call/u64`, or a whole id such as `call/u64/3`
     #[arg(value_name = "GROUP|ID")]
     subject: String,
@@ -31,7 +31,7 @@ pub(super) struct Args {
     home: Home,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let layout = layout();
     let group = group(&args.subject)?;
     let cases = (group.cases)();

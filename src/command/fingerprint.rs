@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// Prints what every record says about the machine, its kernel and this build. Nothing in it identifies
 /// the machine or its owner. In a pipe: a field and its value a line, between a tab.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Print only in what this machine differs from that of a run (see `syscost runs`) or of a record's
     /// file, the weightiest first
     #[arg(long, value_name = "RUN|FILE")]
@@ -31,7 +31,7 @@ pub(super) struct Args {
     form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let place = args.dir.clone().unwrap_or_else(scratch::place);
     let ours = Fingerprint::take(&KernelFiles::live(), &place);
     match &args.against {

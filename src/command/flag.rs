@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// The cases to take.
 #[derive(clap::Args)]
-pub(super) struct Filter {
+pub struct Filter {
     /// Regular expression over ids such as `call/u64/3`; without one, all cases
     filter: Option<String>,
     /// Take FILTER as a whole id and not as a regular expression
@@ -25,13 +25,13 @@ pub(super) struct Filter {
 
 impl Filter {
     /// The cases that match this regular expression; without one, all.
-    pub(super) fn of(filter: Option<String>) -> Self {
+    pub fn of(filter: Option<String>) -> Self {
         Self { filter, exact: false }
     }
 
     /// Appends the filter to a command line of Criterion's. Only a filter that looks like a flag goes behind `--`, since
     /// the harness may append a flag of its own.
-    pub(super) fn after(&self, mut line: Vec<OsString>) -> Vec<OsString> {
+    pub fn after(&self, mut line: Vec<OsString>) -> Vec<OsString> {
         let looks_like_a_flag = self.filter.as_ref().is_some_and(|filter| filter.starts_with('-'));
         line.extend(self.exact.then(|| "--exact".into()));
         line.extend(looks_like_a_flag.then(|| "--".into()));
@@ -40,7 +40,7 @@ impl Filter {
     }
 
     /// Whether there is one.
-    pub(super) fn is_given(&self) -> bool {
+    pub fn is_given(&self) -> bool {
         self.filter.is_some()
     }
 
@@ -48,12 +48,12 @@ impl Filter {
     ///
     /// # Errors
     /// The filter is no regular expression.
-    pub(super) fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
+    pub fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
         Arguments::parse(self.after(vec!["--bench".into()]))?.matcher()
     }
 
     /// The error of a filter that no case matches; nothing without a filter.
-    pub(super) fn unmatched(&self) -> Option<Error> {
+    pub fn unmatched(&self) -> Option<Error> {
         let filter = self.filter.as_ref()?;
         Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
     }
@@ -61,7 +61,7 @@ impl Filter {
 
 /// How to measure.
 #[derive(Default, clap::Args)]
-pub(super) struct Measuring {
+pub struct Measuring {
     /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
     #[arg(long, value_parser = scale())]
     scale: Option<Scale>,
@@ -81,7 +81,7 @@ pub(super) struct Measuring {
 }
 
 /// A parser of scales, which a shell can complete.
-pub(super) fn scale() -> impl TypedValueParser<Value = Scale> {
+pub fn scale() -> impl TypedValueParser<Value = Scale> {
     let unknown = || Error::Usage("expected smoke, default or full".into());
     PossibleValuesParser::new(["smoke", "default", "full"])
         .try_map(move |name| Scale::named(&name).ok_or_else(unknown))
@@ -91,7 +91,7 @@ pub(super) fn scale() -> impl TypedValueParser<Value = Scale> {
 ///
 /// # Errors
 /// It is no number from 0.01 to a day.
-pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
+pub fn seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds from 0.01 to a day".into()),
@@ -102,13 +102,13 @@ pub(super) fn seconds(text: &str) -> std::result::Result<f64, String> {
 ///
 /// # Errors
 /// It has no unit.
-pub(super) fn size(text: &str) -> std::result::Result<u64, String> {
+pub fn size(text: &str) -> std::result::Result<u64, String> {
     bytes_of(text).ok_or_else(|| "expected a number and its unit, as in 512MiB or 1.5GiB".into())
 }
 
 impl Measuring {
     /// As the environment says, at this scale.
-    pub(super) fn at(scale: Scale) -> Self {
+    pub fn at(scale: Scale) -> Self {
         Self { scale: Some(scale), ..Self::default() }
     }
 
@@ -116,7 +116,7 @@ impl Measuring {
     ///
     /// # Errors
     /// A variable's value is wrong, or the peer's address.
-    pub(super) fn options(&self) -> Result<Options> {
+    pub fn options(&self) -> Result<Options> {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let unit = self.measure.clone().unwrap_or(environment.unit);
@@ -132,15 +132,15 @@ impl Measuring {
 
 /// Where runs are kept.
 #[derive(clap::Args)]
-pub(super) struct Home {
+pub struct Home {
     /// Directory of Criterion's files, with the runs in `syscost/` below it [default: $CRITERION_HOME, or
     /// `criterion` in Cargo's target directory]
     #[arg(long = "home", value_name = "DIR")]
-    pub(super) given: Option<PathBuf>,
+    pub given: Option<PathBuf>,
 }
 
 impl Home {
-    pub(super) fn directory(&self) -> PathBuf {
+    pub fn directory(&self) -> PathBuf {
         let home = self.given.clone().unwrap_or_else(criterion_home);
         // The homes of other units are found beside its last component, which a relative path may lack.
         std::path::absolute(&home).unwrap_or(home)
@@ -149,12 +149,12 @@ impl Home {
 
 /// Columns beside the numbers.
 #[derive(clap::Args)]
-pub(super) struct Beside {
+pub struct Beside {
     #[arg(long, value_name = "LIST", help = published_machines())]
-    pub(super) against: Option<String>,
+    pub against: Option<String>,
     /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
     #[arg(long, value_name = "FILE")]
-    pub(super) predictions: Option<PathBuf>,
+    pub predictions: Option<PathBuf>,
 }
 
 fn published_machines() -> String {
@@ -163,21 +163,21 @@ fn published_machines() -> String {
 }
 
 /// A column beside the numbers: its head, and nanoseconds by case id.
-pub(super) type Column = (String, BTreeMap<String, f64>);
+pub type Column = (String, BTreeMap<String, f64>);
 
 impl Beside {
-    pub(super) fn overrides(&self) -> Result<Overrides> {
+    pub fn overrides(&self) -> Result<Overrides> {
         self.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
     }
 
-    pub(super) fn machines(&self) -> Result<Vec<Published>> {
+    pub fn machines(&self) -> Result<Vec<Published>> {
         self.against.as_deref().map_or_else(|| Ok(Vec::new()), published::find)
     }
 }
 
 /// Format of a table.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(super) enum Format {
+pub enum Format {
     Terminal,
     Markdown,
     Json,
@@ -186,7 +186,7 @@ pub(super) enum Format {
 
 /// Rows of a comparison.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(super) enum Only {
+pub enum Only {
     /// Faster or slower
     Changed,
     /// All: `ab` counts those that are the same where there are more than 40 rows
@@ -195,15 +195,15 @@ pub(super) enum Only {
 
 /// Whether the output is for a program.
 #[derive(clap::Args)]
-pub(super) struct Form {
+pub struct Form {
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    pub json: bool,
 }
 
 /// The arguments of a command in this line, for its tests.
 #[cfg(test)]
-pub(super) fn parsed<A: clap::Args>(line: &str) -> std::result::Result<A, clap::Error> {
+pub fn parsed<A: clap::Args>(line: &str) -> std::result::Result<A, clap::Error> {
     let command = A::augment_args(clap::Command::new("syscost").no_binary_name(true));
     A::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
 }

@@ -1,10 +1,9 @@
 //! `syscost gate`: an exit code for continuous integration.
 
 use super::ab::{self, Manner, Pairs, Sides, percent};
-use super::answer::{self as said_of, Compared};
+use super::answer;
 use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
-use super::kernels::{self, Counting};
 use super::page::{self, Tone};
 use super::record;
 use super::remark_group::{grouped, named, shape};
@@ -15,8 +14,7 @@ use crate::record::Verdict;
 use crate::record::quantity::{self, NANOSECONDS};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
-use crate::study::counted_change::judged;
-use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_counts, of_pairs, of_records};
+use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,7 +31,7 @@ use std::process::ExitCode;
     after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
     the machine is unfit; 125: could not be measured. With --bisect: 0 good, 1 bad, 125 anything else."
 )]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Record, baseline, run or file to hold today's numbers against
@@ -42,22 +40,31 @@ pub(super) struct Args {
     /// Today's numbers, if they are there already; nothing is measured then
     #[arg(long, value_name = "NAME|FILE", requires = "baseline")]
     candidate: Option<OsString>,
-    /// Two kernels between a comma, the old one first: compared by counted instructions, as `syscost kernels ab` does
-    #[arg(long, value_name = "GOOD,BAD", value_delimiter = ',', num_args = 1, conflicts_with_all = ["baseline", "Sides"])]
-    kernels: Vec<String>,
-    #[command(flatten)]
-    counting: Counting,
     #[command(flatten)]
     sides: Sides,
-    /// A slowdown up to this share is let through: 1% at least
-    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = regress)]
-    max_regress: f64,
     /// The last look at a case, against another build: after 8, 16 or 32 pairs
     #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo, conflicts_with = "baseline")]
     pairs: Pairs,
     /// How many processes to measure in, against a baseline
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,
+    #[command(flatten)]
+    judging: Judging,
+    #[command(flatten)]
+    measuring: Measuring,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    seed: u64,
+    #[command(flatten)]
+    home: Home,
+}
+
+/// What is let through, and how the answer is given. `syscost kernels gate` shares it.
+#[derive(clap::Args)]
+pub struct Judging {
+    /// A slowdown up to this share is let through: 1% at least
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = regress)]
+    pub max_regress: f64,
     /// TOML file of cases to overlook: a table an id, with reason and until
     #[arg(long, value_name = "FILE")]
     mute: Option<PathBuf>,
@@ -67,13 +74,6 @@ pub(super) struct Args {
     /// Append a summary in Markdown to this file, such as "$GITHUB_STEP_SUMMARY"
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
-    #[command(flatten)]
-    measuring: Measuring,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 0x5eed)]
-    seed: u64,
-    #[command(flatten)]
-    home: Home,
 }
 
 /// At least one per cent. The layout of a binary alone makes smaller differences, and few could ever be shown.
@@ -85,54 +85,63 @@ fn regress(text: &str) -> Result<f64> {
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    match gate(args) {
-        Ok(answer) if args.bisect => Ok(answer.exit_for_bisect().into()),
-        Ok(answer) => Ok(answer.exit().into()),
-        // Exit code 2: the command line must be changed. A bisection skips even that.
-        Err(error @ (Error::Usage(_) | Error::Content { .. })) if !args.bisect => Err(error),
-        // Exit code 1 would say "slower".
-        Err(error) => {
-            page::warn(&error);
-            Ok(Answer::Unmeasured.exit().into())
-        }
-    }
+/// Findings of a comparison, and the notes below them.
+pub type Compared = (Vec<Finding>, Vec<String>);
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    args.judging.judge(|| match (&args.baseline, args.sides.differ()) {
+        (Some(baseline), _) => Ok((against_record(args, baseline)?, Vec::new())),
+        (None, true) => against_build(args),
+        (None, false) => Err(Error::Usage(
+            "nothing to hold against: name a --baseline, or an old build by --a-rev or --a-bin".into(),
+        )),
+    })
 }
 
-fn gate(args: &Args) -> Result<Answer> {
-    // Read before minutes of measuring: it may be wrong.
-    let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
-    output::check()?;
-    args.summary.as_deref().map_or(Ok(()), plain_file::check_append)?;
-    let (mut findings, notes) = match (&args.baseline, args.sides.differ()) {
-        _ if !args.kernels.is_empty() => against_kernel(args)?,
-        (Some(baseline), _) => (against_record(args, baseline)?, Vec::new()),
-        (None, true) => against_build(args)?,
-        (None, false) => {
-            return Err(Error::Usage(
-                "nothing to hold against: name a --baseline, or an old build by --a-rev or --a-bin".into(),
-            ));
-        }
-    };
-    if let Some(signal) = signal::pending() {
-        page::warn(&format!("interrupted by {signal}: there is no answer"));
-        return Ok(Answer::Unmeasured);
-    }
-    let mut said = notes;
-    said.extend(mutes.apply(&mut findings, quantity::now()));
-    let answer = answer(&findings);
-    page::write(&text(&findings, &said, answer, layout()))?;
-    if let Some(file) = &args.summary {
-        // The answer holds even if the summary cannot be written.
-        if let Err(error) = append(file, &summary(args, &findings, &said, answer)) {
-            page::warn(&error);
+impl Judging {
+    /// Compares, prints the answer, and gives the exit code that says it.
+    ///
+    /// # Errors
+    /// The command line must be changed. Other errors are printed, and are no answer.
+    pub fn judge(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<ExitCode> {
+        match self.answer(compare) {
+            Ok(answer) if self.bisect => Ok(answer.exit_for_bisect().into()),
+            Ok(answer) => Ok(answer.exit().into()),
+            // Exit code 2: the command line must be changed. A bisection skips even that.
+            Err(error @ (Error::Usage(_) | Error::Content { .. })) if !self.bisect => Err(error),
+            // Exit code 1 would say "slower".
+            Err(error) => {
+                page::warn(&error);
+                Ok(Answer::Unmeasured.exit().into())
+            }
         }
     }
-    Ok(answer)
+
+    fn answer(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<Answer> {
+        // Read before minutes of measuring: it may be wrong.
+        let mutes = self.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
+        output::check()?;
+        self.summary.as_deref().map_or(Ok(()), plain_file::check_append)?;
+        let (mut findings, mut notes) = compare()?;
+        if let Some(signal) = signal::pending() {
+            page::warn(&format!("interrupted by {signal}: there is no answer"));
+            return Ok(Answer::Unmeasured);
+        }
+        notes.extend(mutes.apply(&mut findings, quantity::now()));
+        let answer = answer(&findings);
+        page::write(&text(&findings, &notes, answer, layout()))?;
+        if let Some(file) = &self.summary {
+            // The answer holds even if the summary cannot be written.
+            if let Err(error) = append(file, &summary(self.max_regress, &findings, &notes, answer)) {
+                page::warn(&error);
+            }
+        }
+        Ok(answer)
+    }
 }
 
 /// Compares two builds or settings by pairs. Answers the findings, and the notes on them.
-fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
+fn against_build(args: &Args) -> Result<Compared> {
     let options = args.measuring.options()?;
     if options.unit != NANOSECONDS {
         return Err(Error::Usage(format!(
@@ -141,8 +150,8 @@ fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
         )));
     }
     let manner = Manner {
-        threshold: args.max_regress,
-        margin: Some(args.max_regress),
+        threshold: args.judging.max_regress,
+        margin: Some(args.judging.max_regress),
         pairs: args.pairs,
         seed: args.seed,
         scale: options.scale,
@@ -153,19 +162,6 @@ fn against_build(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
         paired.cases.iter().flat_map(|case| case.notes.iter().map(|note| (case.id.as_str(), note.clone())));
     let notes = paired.notes.iter().cloned().chain(grouped(of_cases)).collect();
     Ok((of_pairs(&paired, &paired.judge()), notes))
-}
-
-/// Compares two kernels by counted instructions.
-fn against_kernel(args: &Args) -> Result<(Vec<Finding>, Vec<String>)> {
-    let [good, bad] = args.kernels.as_slice() else {
-        return Err(Error::Usage("--kernels takes two kernels between a comma, such as 6.1,6.12".into()));
-    };
-    args.counting.questions(&args.filter)?;
-    let kernels = kernels::found([good, bad], &args.home)?;
-    let counts = kernels::compared(&kernels, &args.filter, &args.counting, args.max_regress, &args.home)?;
-    let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
-    let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
-    Ok((of_counts(&judged(&counts)), notes))
 }
 
 /// Compares a stored record with today's numbers.
@@ -184,7 +180,7 @@ fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     };
     let heads = [old, new];
     let history = super::compare::history(&archive)?;
-    let options = Options { threshold: args.max_regress.max(Options::default().threshold) };
+    let options = Options { threshold: args.judging.max_regress.max(Options::default().threshold) };
     let mut comparison: Comparison = compare(&heads, &history, options);
     let matches = args.filter.matcher()?;
     comparison.keep(|id| matches(id));
@@ -211,12 +207,12 @@ fn asked(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
 
 /// The answer over all that was compared, as a person would say it.
 fn sentence_of_all(findings: &[Finding]) -> String {
-    let compared = asked(findings).map(|finding| Compared {
+    let compared = asked(findings).map(|finding| answer::Compared {
         id: &finding.id,
         verdict: finding.verdict,
         change: finding.change,
     });
-    said_of::sentence(&compared.collect::<Vec<_>>())
+    answer::sentence(&compared.collect::<Vec<_>>())
 }
 
 /// Whether a finding is more than "nothing changed".
@@ -264,12 +260,12 @@ fn count(findings: &[Finding]) -> String {
     if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 
-fn summary(args: &Args, findings: &[Finding], said: &[String], answer: Answer) -> String {
+fn summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answer) -> String {
     let mut text = format!(
         "### syscost gate: {}\n\n{}, slowdowns up to {} % let through\n\n",
         answer.summary(),
         count(findings),
-        100.0 * args.max_regress
+        100.0 * max_regress
     );
     let rows: Vec<_> = findings.iter().filter(|finding| tells(finding)).collect();
     if !rows.is_empty() {

@@ -4,7 +4,7 @@ use crate::record::guest_side::{GuestSide, Identity};
 use crate::record::paired::PairedGuests;
 
 /// A kernel by its name and by what it says it is.
-pub(super) fn described(side: &GuestSide) -> String {
+pub fn described(side: &GuestSide) -> String {
     match &side.identity {
         None => format!("{}: no boot of it said who it is", side.name),
         Some(Identity { release, build, .. }) => format!("{}: Linux {release} {build}", side.name),
@@ -12,7 +12,7 @@ pub(super) fn described(side: &GuestSide) -> String {
 }
 
 /// Configurations, command lines, page sizes, clock sources and mitigations, where they are not the same.
-pub(super) fn differences(sides: &[GuestSide; 2], configurations: &[String]) -> Vec<String> {
+pub fn differences(sides: &[GuestSide; 2], configurations: &[String]) -> Vec<String> {
     let mut said = configurations.to_vec();
     let [Some(a), Some(b)] = sides.each_ref().map(|side| side.identity.as_ref()) else { return said };
     let pairs = [
@@ -47,7 +47,7 @@ fn only_in(line: &str, other: &str) -> String {
 
 /// What is said above the verdicts on two guests that took turns: what the times are of, who the kernels are, why one did not
 /// come, what they differ by.
-pub(super) fn heading(guests: &PairedGuests) -> Vec<String> {
+pub fn heading(guests: &PairedGuests) -> Vec<String> {
     let mut said: Vec<String> = guests
         .clock
         .caution()

@@ -1,6 +1,7 @@
 //! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
 
 use super::manual_page::manual_page;
+use super::tool;
 use crate::driver::nearest;
 use crate::error::Error;
 use crate::render::table::Layout;
@@ -28,14 +29,14 @@ const TOPICS: [(&str, &str); 17] = [
 ];
 
 /// The page that this command line asks for, if it is `help` and the name of a topic.
-pub(super) fn page(line: &[OsString], layout: Layout) -> Option<String> {
+pub fn page(line: &[OsString], layout: Layout) -> Option<String> {
     let [_, help, topic] = line else { return None };
     let (_, text) = TOPICS.iter().find(|(name, _)| help == "help" && topic == name)?;
     Some(manual_page(text, layout))
 }
 
 /// The error of a command line that is `help` and the name of nothing.
-pub(super) fn unknown(line: &[OsString]) -> Option<Error> {
+pub fn unknown(line: &[OsString]) -> Option<Error> {
     let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let (help, of) = words.split_first()?;
     (help == "help").then(|| {
@@ -48,14 +49,15 @@ pub(super) fn unknown(line: &[OsString]) -> Option<Error> {
 }
 
 /// `help` with all commands and topics below it, for a shell to complete: clap's own knows of no topic.
-pub(super) fn with_topics(line: clap::Command) -> clap::Command {
+pub fn with_topics(line: clap::Command) -> clap::Command {
     let commands: Vec<_> = line.get_subcommands().map(outline).collect();
     let title = |text: &'static str| text.lines().next().unwrap_or_default().trim_start_matches("# ");
     let topics = TOPICS.map(|(name, text)| clap::Command::new(name).about(title(text)));
     let help = clap::Command::new("help").about("Print the help of a command, or a topic of the manual");
     let help =
         help.disable_help_subcommand(true).disable_help_flag(true).subcommands(commands).subcommands(topics);
-    line.disable_help_subcommand(true).subcommand(help)
+    let tools = tool::commands().map(|(name, about)| clap::Command::new(*name).about(*about));
+    line.disable_help_subcommand(true).subcommand(help).subcommands(tools)
 }
 
 /// The names of a command and of those below it.
@@ -69,7 +71,7 @@ fn outline(command: &clap::Command) -> clap::Command {
 }
 
 /// The topics, below the commands in `syscost help`.
-pub(super) fn list() -> String {
+pub fn list() -> String {
     let title = |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
     let row = |(name, text): &(&str, &str)| format!("  {name:<12}  {}\n", title(text));
     format!("Topics (syscost help TOPIC):\n{}", TOPICS.iter().map(row).collect::<String>())
@@ -96,7 +98,7 @@ mod tests {
     fn no_topic_hides_a_command() {
         let line = super::super::Line::command();
         for (name, _) in TOPICS {
-            assert!(line.find_subcommand(name).is_none(), "{name}");
+            assert!(line.find_subcommand(name).is_none() && !tool::has(name.as_ref()), "{name}");
         }
     }
 }

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// `--all` every case: its id, what it times, and whether this machine offers what it needs. In a pipe: one case a
 /// line, with id, title, and `yes` or what is missing, between tabs.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Every case, and not a line a group
@@ -29,7 +29,7 @@ pub(super) struct Args {
     form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let rows = rows(&args.filter)?;
     match page::is_piped() {
         _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect::<Vec<_>>())?,
@@ -71,7 +71,7 @@ fn rows(filter: &Filter) -> Result<Vec<Row>> {
 }
 
 /// The first need that this machine does not meet, in a sentence.
-pub(super) fn missing(case: &Case, place: &Place) -> Option<String> {
+pub fn missing(case: &Case, place: &Place) -> Option<String> {
     case.needs.iter().find_map(|need| need.ask(place).err())
 }
 

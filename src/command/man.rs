@@ -3,6 +3,8 @@
 use super::Line;
 use super::page;
 use super::report::save;
+use super::start::MAN;
+use super::tool;
 use crate::error::{Error, Result};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
@@ -13,20 +15,50 @@ use std::process::ExitCode;
 ///
 /// Writes `syscost.1` and a page for each command, such as `syscost-run.1`. `man -l DIR/syscost.1` shows one.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// The directory; it is made if it is not there
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let directory = &args.directory;
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making the directory", e))?;
     let mut line = Line::command();
     line.build();
-    let pages = write_all(&line, "syscost", directory)?;
+    let mut pages = write_all(&line, "syscost", directory)?;
+    for tool in tool::present() {
+        pages += written_by(&tool, directory)?;
+    }
     page::say(&format!("{pages} pages in {}", directory.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has a tool write the pages of its commands; how many.
+///
+/// # Errors
+/// It cannot be started, or says that it failed.
+fn written_by(tool: &Path, directory: &Path) -> Result<usize> {
+    let output = std::process::Command::new(tool).arg(MAN).arg(directory).output();
+    let output = output.map_err(|e| Error::file(tool, "starting", e))?;
+    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|_| {
+        Error::Missing(format!(
+            "{} wrote no manual pages: {}",
+            tool.display(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))
+    })
+}
+
+/// Writes the pages of the commands below this one; how many.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_below(line: &Command, directory: &Path) -> Result<usize> {
+    let mut line = line.clone();
+    line.build();
+    let below = line.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
+    below.map(|below| write_all(below, &format!("syscost-{}", below.get_name()), directory)).sum()
 }
 
 /// Writes the page of a command and those below it; how many.

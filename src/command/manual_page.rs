@@ -5,7 +5,7 @@ use crate::render::table::Layout;
 
 /// Headings in bold without their marks, paragraphs and items wrapped. Tables and fenced blocks keep their lines,
 /// comments and the fences themselves are left out.
-pub(super) fn manual_page(source: &str, layout: Layout) -> String {
+pub fn manual_page(source: &str, layout: Layout) -> String {
     let mut text = String::new();
     let mut paragraph = Vec::new();
     let mut fenced = false;

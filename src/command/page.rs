@@ -2,12 +2,12 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::{Error, Result};
-pub(super) use crate::platform::inert::text as inert;
+pub use crate::platform::inert::text as inert;
 use crate::platform::{inert, output};
 use crate::record::quantity;
 use crate::render::table::Layout;
-pub(super) use crate::render::tone::Tone;
-pub(super) use crate::render::width as length;
+pub use crate::render::tone::Tone;
+pub use crate::render::width as length;
 use crate::render::{ruled, wrapped};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
@@ -28,7 +28,7 @@ const GAP: usize = 2;
 ///
 /// # Errors
 /// The output cannot be written: a full disk, or it was closed from the start.
-pub(super) fn write(text: &str) -> Result<()> {
+pub fn write(text: &str) -> Result<()> {
     send(text).map(|_| ())
 }
 
@@ -36,7 +36,7 @@ pub(super) fn write(text: &str) -> Result<()> {
 ///
 /// # Errors
 /// As those of [`write`].
-pub(super) fn send(text: &str) -> Result<bool> {
+pub fn send(text: &str) -> Result<bool> {
     put(&inert::output(text, std::io::stdout().is_terminal()))
 }
 
@@ -44,7 +44,7 @@ pub(super) fn send(text: &str) -> Result<bool> {
 ///
 /// # Errors
 /// As those of [`write`].
-pub(super) fn command_terminal(text: &str) -> Result<()> {
+pub fn command_terminal(text: &str) -> Result<()> {
     put(text).map(drop)
 }
 
@@ -64,14 +64,14 @@ fn put(text: &str) -> Result<bool> {
 ///
 /// # Errors
 /// As those of [`write`]; or it holds a key that JSON cannot hold.
-pub(super) fn write_json(value: &impl Serialize) -> Result<()> {
+pub fn write_json(value: &impl Serialize) -> Result<()> {
     let value = serde_json::to_value(value);
     let value = value.map_err(|e| Error::file("the output", "writing as JSON", e.into()))?;
     write(&format!("{value:#}\n"))
 }
 
 /// A bar over so many steps on a terminal, nothing in a pipe.
-pub(super) fn bar(steps: usize, template: &str) -> ProgressBar {
+pub fn bar(steps: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
     // If a later indicatif refuses the template, its own style remains.
     match ProgressStyle::with_template(template) {
@@ -81,55 +81,55 @@ pub(super) fn bar(steps: usize, template: &str) -> ProgressBar {
 }
 
 /// Writes a line to the standard error.
-pub(super) fn say(text: &str) {
+pub fn say(text: &str) {
     let mut error = std::io::stderr().lock();
     let text = inert::output(text, error.is_terminal());
     let _ = writeln!(error, "{text}");
 }
 
 /// Writes a warning or an error to the standard error, after `syscost: `.
-pub(super) fn warn(sentence: &impl Display) {
+pub fn warn(sentence: &impl Display) {
     say(&format!("syscost: {}", inert(&sentence.to_string())));
 }
 
 /// Whether the standard output is no terminal. Then commands print one row a line for a program.
-pub(super) fn is_piped() -> bool {
+pub fn is_piped() -> bool {
     !std::io::stdout().is_terminal()
 }
 
 /// Columns for tables.
-pub(super) fn width(layout: Layout) -> usize {
+pub fn width(layout: Layout) -> usize {
     layout.width.map_or(USUAL, usize::from)
 }
 
 /// Columns for prose.
-pub(super) fn prose(layout: Layout) -> usize {
+pub fn prose(layout: Layout) -> usize {
     width(layout).min(WIDEST_PROSE)
 }
 
 /// The text in this tone, if the terminal takes colours.
-pub(super) fn paint(tone: Tone, text: &str, layout: Layout) -> String {
+pub fn paint(tone: Tone, text: &str, layout: Layout) -> String {
     tone.paint(text, layout.color)
 }
 
 /// A heading: the name in a horizontal rule.
-pub(super) fn heading(name: &str, width: usize, layout: Layout) -> String {
+pub fn heading(name: &str, width: usize, layout: Layout) -> String {
     paint(Tone::Bold, &ruled(name, width), layout)
 }
 
 /// Breaks text between words. The first line begins with `first`, the others as far to the right.
-pub(super) fn wrap(first: &str, text: &str, width: usize) -> String {
+pub fn wrap(first: &str, text: &str, width: usize) -> String {
     wrapped(first, length(first), &inert(text), width)
 }
 
 /// Sentences for a person, each on lines of its own.
-pub(super) fn sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
+pub fn sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
     said.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose(layout)) + "\n").collect()
 }
 
 /// Rows in columns, each as wide as its widest cell; only the last one is wrapped. Where there is no room
 /// for it, it stands below its row.
-pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {
+pub fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {
     let widest = |column: usize| rows.iter().map(|row| length(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);
     let before: usize = widths[..N - 1].iter().map(|width| width + GAP).sum();
@@ -145,12 +145,12 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec
 }
 
 /// The lines of [`aligned`] as one text.
-pub(super) fn columns<const N: usize>(rows: &[[String; N]], width: usize) -> String {
+pub fn columns<const N: usize>(rows: &[[String; N]], width: usize) -> String {
     aligned(rows, width).into_iter().map(|line| line + "\n").collect()
 }
 
 /// A table: its head in bold, and below it each row in its tone.
-pub(super) fn table<const N: usize>(
+pub fn table<const N: usize>(
     head: [impl Into<String>; N],
     rows: impl IntoIterator<Item = (Tone, [String; N])>,
     width: usize,
@@ -163,10 +163,10 @@ pub(super) fn table<const N: usize>(
 }
 
 /// A row of what a file holds, or why the file cannot be read.
-pub(super) type Row<const N: usize> = std::result::Result<[String; N], String>;
+pub type Row<const N: usize> = std::result::Result<[String; N], String>;
 
 /// The rows of the files that can be read, and below them in red the sentences on the others.
-pub(super) fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> String {
+pub fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> String {
     let sound: Vec<_> = rows.iter().filter_map(|row| row.clone().ok()).collect();
     let damaged = rows.iter().filter_map(|row| row.as_ref().err());
     let damaged = damaged.map(|sentence| wrap("damaged: ", sentence, prose(layout)));
@@ -175,7 +175,7 @@ pub(super) fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layou
 }
 
 /// The same for a program; the line of a file that cannot be read is its name, `damaged` and the sentence.
-pub(super) fn tabbed_and_damaged<const N: usize>(name: String, row: Row<N>) -> String {
+pub fn tabbed_and_damaged<const N: usize>(name: String, row: Row<N>) -> String {
     match row {
         Ok(cells) => tabbed(&[cells]),
         Err(sentence) => tabbed(&[[name, "damaged".into(), sentence]]),
@@ -183,20 +183,20 @@ pub(super) fn tabbed_and_damaged<const N: usize>(name: String, row: Row<N>) -> S
 }
 
 /// Rows for a program: one a line, tabs between cells.
-pub(super) fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
     let cell = |text: &String| inert(text).replace(['\t', '\n'], " ");
     rows.iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
 }
 
 /// A moment for a person, in universal time: `2026-11-20 13:44`.
-pub(super) fn moment(unix_seconds: u64) -> String {
+pub fn moment(unix_seconds: u64) -> String {
     let utc = quantity::utc(unix_seconds);
     let part = |range| utc.get(range).unwrap_or_default();
     format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
 }
 
 /// A count and its noun: `1 process`, `5 processes`.
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
+pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// beginning alone, and nothing is encrypted: on a network where packets may be changed, measure through a tunnel
 /// or believe no number. Data sockets are at ports that the kernel chooses: a firewall between must let them pass.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Address to listen at, with or without a port: 192.0.2.7, [::1]:7470, fe80::1%eth0
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1")]
     listen: String,
@@ -41,7 +41,7 @@ pub(super) struct Args {
     idle: u64,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     let at = args.address()?;
     let (token, generated) = args.token(at)?;

@@ -33,7 +33,7 @@ const TOLD: usize = 10;
 #[command(
     after_help = "What is not given is taken from SYSCOST_SCALE and SYSCOST_MEASURE, as with `cargo bench`."
 )]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Name of the record [default: the moment at which it began]
@@ -59,7 +59,7 @@ pub(super) struct Args {
 ///
 /// # Errors
 /// No case matches, an option is wrong, or the record cannot be written.
-pub(super) fn measured(
+pub fn measured(
     filter: &Filter,
     measuring: &Measuring,
     home: &Home,
@@ -77,7 +77,7 @@ pub(super) fn measured(
     Ok(Some(path))
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let (began, session) = named_now();
     let target = Target::of(args, &session)?;
     let processes = begin(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
@@ -99,7 +99,7 @@ impl Args {
     ///
     /// # Errors
     /// A word is no flag of this command, or one that the session decides; no case matches.
-    pub(super) fn of_session(name: &str, home: &Path, words: &[String]) -> Result<Self> {
+    pub fn of_session(name: &str, home: &Path, words: &[String]) -> Result<Self> {
         #[derive(clap::Parser)]
         #[command(name = "syscost record", disable_help_flag = true)]
         struct Alone {
@@ -122,7 +122,7 @@ impl Args {
     ///
     /// # Errors
     /// Nothing can be measured, or the record cannot be written.
-    pub(super) fn next_process(&self) -> Result<Option<String>> {
+    pub fn next_process(&self) -> Result<Option<String>> {
         let (began, session) = named_now();
         let mut target = Target::of(self, &session)?;
         check_new(&target.path)?;

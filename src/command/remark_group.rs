@@ -3,7 +3,7 @@
 use crate::render::enumerated;
 
 /// A sentence for each group of cases that the same is said of: the words of the first, whose figures are its own.
-pub(super) fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
+pub fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut groups: Vec<(String, String, Vec<&str>)> = Vec::new();
     for (id, words) in said {
         let shape = shape(&words);
@@ -16,7 +16,7 @@ pub(super) fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> 
 }
 
 /// The words without figures, and without which side it was.
-pub(super) fn shape(words: &str) -> String {
+pub fn shape(words: &str) -> String {
     words
         .replace("side A", "a side")
         .replace("side B", "a side")
@@ -24,7 +24,7 @@ pub(super) fn shape(words: &str) -> String {
 }
 
 /// The ids of a group, or the first two and how many more.
-pub(super) fn named(ids: &[&str]) -> String {
+pub fn named(ids: &[&str]) -> String {
     enumerated(ids, "more")
 }
 

@@ -1,16 +1,15 @@
 //! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
-mod displacement_report;
+pub mod displacement_report;
 mod exported;
-mod html;
-mod pattern;
+mod selection;
 
-pub(super) use html::{findings, manuals};
+pub use selection::Selection;
 
-use super::archive::{Archive, tell_of_file};
-use super::flag::{Beside, Column, Format, Home};
+use super::archive::Archive;
+use super::flag::{Beside, Column, Format};
 use super::page::{self, Tone};
-use crate::driver::{add_missing_curves, headlines, layout, nearest, program};
+use crate::driver::{headlines, layout, nearest, program};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::pair::side::ids;
@@ -19,41 +18,31 @@ use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
 use crate::render::beside::sheets;
 use crate::render::format;
-use crate::render::plot::{Picture, pictures, whole};
 use crate::render::summary::{Summary, screen};
 use crate::render::table::{Against, Layout, sentences, table};
 use crate::study::alike::{self, is_alike};
 use crate::study::prediction::apply;
 use crate::study::published::Published;
-use crate::suite::{GROUPS, find};
+use crate::suite::GROUPS;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Print a saved run as a table, or convert it
 ///
-/// Prints a stored run: on one screen, group by group as the observation table (`--all`, or the name of a group), as Markdown for a discussion, as CSV for a spreadsheet,
+/// Prints a stored run: on one screen, group by group as the observation table (`--all`, or `--group`), as Markdown for a discussion, as CSV for a spreadsheet,
 /// or as the JSON of the record, which can be carried to another machine and reported there.
 #[derive(clap::Args)]
-pub(super) struct Args {
-    /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run. Or a group, whose table
-    /// is printed
-    #[arg(value_name = "RUN|FILE|GROUP")]
-    run: Option<OsString>,
-    /// After a group: of which run. After the word `displacement`, which prints the tables of that paper with our
-    /// columns beside the published ones: whose columns; without it, those of the newest run that has them
-    #[arg(value_name = "RUN|FILE", requires = "run")]
-    of: Option<OsString>,
+pub struct Args {
+    #[command(flatten)]
+    selection: Selection,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
-    /// Only this group
-    #[arg(long, value_name = "NAME")]
-    group: Option<String>,
-    /// Only the cases whose ids match this pattern, in which `*` stands for anything: 'chase/*/256MiB'
-    #[arg(long, value_name = "GLOB")]
-    only: Option<String>,
+    /// Print the tables of Woodside, Courtois and Schramm (1997) with our columns beside the published ones: of this run, or of
+    /// the newest one that has such cases
+    #[arg(long, conflicts_with_all = ["all", "against", "baseline", "export", "Selection::group"])]
+    paper: bool,
     /// Every table, and not one screen
     #[arg(long)]
     all: bool,
@@ -65,38 +54,25 @@ pub(super) struct Args {
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Draw it into this directory as well, as SVG and PNG: a page with the whole run, what was measured over what was
-    /// predicted, and each curve; after the word `displacement`, the figures of that paper
-    #[arg(long, value_name = "DIR")]
-    plot: Option<PathBuf>,
     /// Write it as another tool reads it, in place of --format
-    #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "html", "against", "baseline", "plot"])]
+    #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "against", "baseline"])]
     export: Option<exported::Reader>,
     /// The build that was tested, as KCIDB knows it
     #[arg(long, value_name = "ORIGIN:ID", requires = "export")]
     build: Option<String>,
-    #[command(flatten)]
-    page: html::Html,
-    #[command(flatten)]
-    home: Home,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    if displacement_report::is_asked(args) {
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.paper {
         return displacement_report::report(args);
     }
-    let report = Report::of(args)?;
-    match args.page.file() {
-        Some(file) => args.page.write(file, &report.record, &report.archive)?,
-        None => report.write()?,
-    }
+    Report::new(args)?.write()?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A record, as much of it as was asked for, and what is to stand beside it.
 struct Report<'a> {
     args: &'a Args,
-    asked: Asked<'a>,
     archive: Archive,
     record: Record,
     machines: Vec<Published>,
@@ -105,10 +81,14 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// # Errors
-    /// The command line contradicts itself, or something that it names does not exist or cannot be read.
-    fn of(args: &'a Args) -> Result<Self> {
-        let (asked, archive) = (Asked::of(args)?, Archive::of(&args.home));
-        let record = chosen(args, &asked, &archive)?;
+    /// Something that the command line names does not exist or cannot be read.
+    fn new(args: &'a Args) -> Result<Self> {
+        let archive = Archive::of(&args.selection.home);
+        let overrides = args.beside.overrides()?;
+        let mut record = args.selection.record(&archive)?;
+        for id in apply(&overrides, &mut record) {
+            warn_of_unknown(&id, &record);
+        }
         let machines = args.beside.machines()?;
         let published = machines.iter().map(|machine| (machine.name.clone(), machine.ns()));
         let mut columns: Vec<_> = published.collect();
@@ -116,109 +96,40 @@ impl<'a> Report<'a> {
             columns.push(baseline(name, &archive.baseline(name)?, &record));
         }
         check(args.format, &columns, &record)?;
-        Ok(Self { args, asked, archive, record, machines, columns })
+        Ok(Self { args, archive, record, machines, columns })
     }
 
-    /// Prints it, or writes it to a file, and draws its pictures.
+    /// Prints it, or writes it to a file.
     fn write(&self) -> Result<()> {
         put(self.args.output.as_deref(), |layout| match self.args.export {
             Some(reader) => exported::text(reader, &self.record, self.args.build.as_deref()),
             None => self.text(layout),
-        })?;
-        match &self.args.plot {
-            Some(directory) if self.args.export.is_none() => self.draw(directory),
-            _ => Ok(()),
-        }
+        })
     }
 
     fn text(&self, layout: Layout) -> Result<String> {
-        if self.asked.is_beside(self.args) {
+        if self.is_beside() {
             return Ok(beside(&self.machines, &self.record, layout));
         }
-        if self.asked.is_one_screen(self.args, &self.record) {
+        if self.is_one_screen() {
             return Ok(screen_of(&self.record, &self.archive, layout));
         }
         let below: Vec<_> = self.machines.iter().flat_map(|machine| machine.below(&self.record)).collect();
         let table = text(self.args.format, &self.record, &self.columns, layout)?;
-        Ok(table + &said(self.args.format, &below, layout))
+        Ok(table + &sources(self.args.format, &below, layout))
     }
 
-    /// The run as a whole, if all of it is there, and each of its curves and maps.
-    fn draw(&self, directory: &Path) -> Result<()> {
-        let mut all = match self.asked.is_whole(self.args) {
-            true => whole(&self.record, &headlines(GROUPS.iter())),
-            false => Vec::new(),
-        };
-        all.extend(pictures(&self.record));
-        draw(&self.record, all, directory)
-    }
-}
-
-/// The record that was asked for, with other predictions where some are given, and only the part that was named.
-///
-/// # Errors
-/// There is no such record, or nothing in it has that name.
-fn chosen(args: &Args, asked: &Asked<'_>, archive: &Archive) -> Result<Record> {
-    let overrides = args.beside.overrides()?;
-    let mut record = match (asked.run, asked.group) {
-        (None, Some(group)) => of_group(archive, group)?,
-        (run, _) => archive.record(run)?,
-    };
-    for id in apply(&overrides, &mut record) {
-        tell_unknown(&id, &record);
-    }
-    if let Some(group) = asked.group {
-        keep(&mut record, group)?;
-    }
-    if let Some(glob) = &args.only {
-        pattern::keep(&mut record, glob)?;
-    }
-    add_missing_curves(&mut record);
-    Ok(record)
-}
-
-/// Which run, and which part of it.
-struct Asked<'a> {
-    run: Option<&'a OsStr>,
-    group: Option<&'a str>,
-}
-
-impl<'a> Asked<'a> {
-    /// # Errors
-    /// A second run where only one can be meant.
-    fn of(args: &'a Args) -> Result<Self> {
-        let (first, second) = (args.run.as_deref(), args.of.as_deref());
-        // A file of that name in the current directory is a file only with its path.
-        let named = first.and_then(OsStr::to_str).filter(|word| find(word).is_some());
-        match (named, second) {
-            (Some(group), run) => {
-                tell_of_file(OsStr::new(group), "the group of this name");
-                Ok(Self { run, group: Some(group) })
-            }
-            (None, Some(second)) => Err(Error::Usage(format!(
-                "{}: a second run goes with the name of a group or with `report displacement` only",
-                second.to_string_lossy()
-            ))),
-            (None, None) => Ok(Self { run: first, group: args.group.as_deref() }),
-        }
+    /// Whether the Observation Tables of published reports are shown, with ours beside.
+    fn is_beside(&self) -> bool {
+        let parts = self.args.all || self.args.baseline.is_some() || !self.args.selection.is_whole();
+        self.args.format == Format::Terminal && !parts && self.args.beside.against.is_some()
     }
 
-    /// Whether published reports are to be told row by row, ours beside.
-    fn is_beside(&self, args: &Args) -> bool {
-        let parts = args.all || args.baseline.is_some() || !self.is_whole(args);
-        args.format == Format::Terminal && !parts && args.beside.against.is_some()
-    }
-
-    /// Whether no part of the run was named.
-    fn is_whole(&self, args: &Args) -> bool {
-        self.group.is_none() && args.only.is_none()
-    }
-
-    /// Whether the whole run is to be told on one screen: nothing says which part of it, or how.
-    fn is_one_screen(&self, args: &Args, record: &Record) -> bool {
-        let columns = args.beside.against.is_some() || args.baseline.is_some();
-        let plain = args.format == Format::Terminal && !args.all && !columns;
-        plain && self.is_whole(args) && record.groups.len() > 1
+    /// Whether the whole run is shown on one screen: no part, format or column was named.
+    fn is_one_screen(&self) -> bool {
+        let columns = self.args.beside.against.is_some() || self.args.baseline.is_some();
+        let plain = self.args.format == Format::Terminal && !self.args.all && !columns;
+        plain && self.args.selection.is_whole() && self.record.groups.len() > 1
     }
 }
 
@@ -243,25 +154,8 @@ fn screen_of(record: &Record, archive: &Archive, layout: Layout) -> String {
     )
 }
 
-/// Writes the pictures of a record as SVG and PNG.
-fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
-    if pictures.is_empty() {
-        page::warn(&format!(
-            "{} has no curve to draw: measure a group that has one, such as chase or scale",
-            record.run
-        ));
-    }
-    for picture in pictures {
-        let file = |kind| directory.join(format!("{}-{}.{kind}", record.run, picture.name));
-        save(&file("svg"), picture.svg()?.as_bytes())?;
-        save(&file("png"), &picture.png()?)?;
-        page::say(&format!("{} and .png", file("svg").display()));
-    }
-    Ok(())
-}
-
 /// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
-fn tell_unknown(id: &str, record: &Record) {
+fn warn_of_unknown(id: &str, record: &Record) {
     let known: Vec<_> =
         ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
     if !known.iter().any(|other| other == id) {
@@ -271,32 +165,13 @@ fn tell_unknown(id: &str, record: &Record) {
 }
 
 /// The sources of the published values, in the formats that have room for sentences.
-fn said(format: Format, below: &[String], layout: Layout) -> String {
+fn sources(format: Format, below: &[String], layout: Layout) -> String {
     match format {
         Format::Terminal => sentences(below, layout),
         Format::Markdown if !below.is_empty() => {
             below.iter().fold("\n".into(), |text, sentence| text + "* " + sentence + "\n")
         }
         _ => String::new(),
-    }
-}
-
-fn of_group(archive: &Archive, group: &str) -> Result<Record> {
-    let newest = archive.record(None)?;
-    if newest.groups.iter().any(|known| known.name == group) {
-        return Ok(newest);
-    }
-    let Some(found) = archive.earlier_with(group)? else { return Ok(newest) };
-    page::warn(&format!("the newest run, {}, has no {group}: this is {}", newest.run, found.run));
-    Ok(found)
-}
-
-fn keep(record: &mut Record, name: &str) -> Result<()> {
-    let known: Vec<_> = record.groups.iter().map(|group| group.name.clone()).collect();
-    record.groups.retain(|group| group.name == name);
-    match record.groups.is_empty() {
-        true => Err(Error::Usage(format!("this run has no group {name}; it has {}", known.join(", ")))),
-        false => Ok(()),
     }
 }
 
@@ -360,7 +235,7 @@ fn title(record: &Record) -> String {
 ///
 /// # Errors
 /// There is no such text, or it cannot be written.
-pub(super) fn put(file: Option<&Path>, text: impl Fn(Layout) -> Result<String>) -> Result<()> {
+pub fn put(file: Option<&Path>, text: impl Fn(Layout) -> Result<String>) -> Result<()> {
     match file {
         Some(file) => save(file, inert::output(&text(Layout::default())?, false).as_bytes()),
         None => page::write(&text(layout())?),
@@ -371,7 +246,7 @@ pub(super) fn put(file: Option<&Path>, text: impl Fn(Layout) -> Result<String>) 
 ///
 /// # Errors
 /// The file, or a temporary one beside it, cannot be written.
-pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<()> {
+pub fn save(file: &Path, bytes: &[u8]) -> Result<()> {
     // The temporary file needs a directory, which only an absolute path is sure to have.
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
     store::replace(&path, bytes)

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// `syscost ab --a … --b …` writes down the settings before it changes them. It puts them back at its end and after
 /// any signal; a guard process does so if it is killed. If the guard was killed, too, this command does it.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Act as the guard: wait on the standard input, and restore if the owner dies
     #[arg(long, value_name = "FILE", hide = true)]
     guard: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub(super) struct Args {
     home: Home,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.guard {
         setting::guard(file)?;
         return Ok(ExitCode::SUCCESS);
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Warns of settings that a killed comparison left changed, before anything is measured under them.
-pub(super) fn tell_outstanding(home: &Path) {
+pub fn tell_outstanding(home: &Path) {
     for (_, journal) in setting::outstanding(home) {
         page::warn(&format!(
             "a comparison that was killed has left its settings; `syscost restore` does: {}",

@@ -20,7 +20,7 @@ use std::process::ExitCode;
     after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_EVENTS, SYSCOST_DIR, \
     SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
 )]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -64,7 +64,7 @@ enum Method {
     Displacement,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let arguments = Arguments::parse(args.criterions())?;
     let options = args.options()?;
     tell_outstanding(&args.home.directory());

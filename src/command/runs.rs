@@ -18,14 +18,14 @@ use std::process::ExitCode;
 /// measured, skipped, disturbed and failed, between tabs; a damaged run is its name, `damaged` and why. Beside a
 /// damaged one the exit code is 2, and 1 where a file may not be read.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     home: Home,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::of(&args.home);
     let files = archive.files()?;
     if files.is_empty() {

@@ -50,7 +50,7 @@ const FOUND: f64 = 0.95;
 /// filter that the kernel runs at every system call, or by a spin of known length. The same processes are judged by
 /// the usual rule, too: two of them, compared by their samples.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Ids of the cases to try, between commas
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     cases: Vec<String>,
@@ -84,7 +84,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(files) = &args.again {
         return again::run(&args.cases, files, args.runs.into(), args.json);
     }

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 /// Installs a seccomp filter of N additions, which allows everything, and runs the command under it: the kernel runs
 /// the filter at every system call of the command and its children. Needs no privilege.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Additions that every system call pays, about a third of a nanosecond each, on top of entering a filter
     #[arg(long, value_name = "N", default_value_t = 100)]
     additions: usize,
@@ -22,7 +22,7 @@ pub(super) struct Args {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     take_on(args.additions)?;
     // clap requires at least one word.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };

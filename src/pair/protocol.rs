@@ -113,8 +113,8 @@ pub enum EndKind {
 /// A case that is set up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The version of its group. On the line it keeps its first name, so that an older driver understands it.
-    #[serde(rename = "body", deserialize_with = "crate::record::version::read")]
+    /// The version of its group. Builds before the first release call it `body`.
+    #[serde(alias = "body")]
     pub version: String,
     /// The CPU that the side stays on.
     pub cpu: usize,

@@ -19,8 +19,7 @@ use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of the file's layout. Newer code reads older versions; older code refuses newer ones.
-/// 2: a series has a `version` in place of `body`. 3: a value has the core's frequency.
+/// The version of the file's layout. Other versions are refused: none was released.
 pub const LAYOUT: u32 = 3;
 
 /// What a comparison needs. It is small and is read without the runs.
@@ -72,7 +71,6 @@ pub struct Series {
     /// values are the processes' percentiles.
     pub id: String,
     /// The version of the group. Of two versions in one bundle each has its own series.
-    #[serde(alias = "body", deserialize_with = "super::version::read")]
     pub version: String,
     /// The clock by which it was measured, `tsc` for one.
     pub clock: String,

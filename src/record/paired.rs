@@ -94,7 +94,6 @@ pub struct CasePairs {
     /// Evidence of the two sides, from their first pair.
     pub evidence: [Vec<String>; 2],
     /// The version of the group on each side.
-    #[serde(alias = "bodies", deserialize_with = "super::version::read_both")]
     pub versions: [String; 2],
     /// Notes for the reader.
     pub notes: Vec<String>,

@@ -10,17 +10,17 @@ use std::path::Path;
 /// The longest name. Criterion cuts an id at 64 bytes, and a file name ends at 255.
 const LONGEST_NAME: usize = 200;
 /// What a name must be.
-pub(super) const NAME: &str = "a name of 1 to 200 bytes without control characters";
+pub const NAME: &str = "a name of 1 to 200 bytes without control characters";
 /// The longest sentence, in bytes: some quote what a program said.
 pub const LONGEST_SENTENCE: usize = 64 << 10;
 /// The most cases of a run, twenty times those that there are.
 pub const MOST_CASES: usize = 20_000;
 
 /// That something is as it must be, or the first thing that is wrong.
-pub(super) type Sound = std::result::Result<(), Fault>;
+pub type Sound = std::result::Result<(), Fault>;
 
 /// What is wrong.
-pub(super) struct Fault {
+pub struct Fault {
     field: String,
     expected: String,
     found: String,
@@ -28,13 +28,13 @@ pub(super) struct Fault {
 
 impl Fault {
     /// As the error of this file, with what to do about it.
-    pub(super) fn refused(self, path: &Path, remedy: &str) -> Error {
+    pub fn refused(self, path: &Path, remedy: &str) -> Error {
         Error::content(path, self.field, self.expected, self.found, remedy)
     }
 }
 
 /// A fault in this field unless it is sane.
-pub(super) fn expect(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
+pub fn expect(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
     match sane {
         true => Ok(()),
         false => {
@@ -47,13 +47,13 @@ pub(super) fn expect(sane: bool, field: impl Display, expected: impl Display, fo
 ///
 /// # Errors
 /// Names the first field that is wrong.
-pub(super) fn check(path: &Path, record: &Record) -> Result<()> {
+pub fn check(path: &Path, record: &Record) -> Result<()> {
     let remedy = "it was damaged or edited: restore it from a copy, or delete it";
     of_record(record).map_err(|fault| fault.refused(path, remedy))
 }
 
 /// Whether this can be a name: of a run, a unit, a case. It stands in tables and becomes a file name.
-pub(super) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     name_fault(text).is_none()
 }
 

@@ -1,8 +1,8 @@
 //! The directory of records, `<criterion home>/syscost/`. A run is saved after each group, so that a crash loses one
 //! group at most; no run overwrites another.
 
-pub(super) mod parse;
-pub(super) mod seal;
+pub mod parse;
+pub mod seal;
 mod temporary;
 mod whole;
 
@@ -98,7 +98,7 @@ impl Store {
     }
 
     /// The files with this extension in one of the store's directories, by name.
-    pub(super) fn files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
+    pub fn files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
         let directory = self.home.join(directory);
         let listed = |e| Error::file(&directory, "listing the directory", e);
         let entries = match std::fs::read_dir(&directory) {
@@ -118,7 +118,7 @@ impl Store {
 }
 
 /// Writes a record.
-pub(super) fn save(path: &Path, record: &Record) -> Result<()> {
+pub fn save(path: &Path, record: &Record) -> Result<()> {
     replace(path, &checked(path, record)?)
 }
 

@@ -6,7 +6,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// The text on one line, without what a terminal would obey; a longer one ends in `…`.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, most: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if width(&text) <= most {
         return text;
@@ -16,7 +16,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// As [`cut`], but what stands behind it stays whole where there is room for it.
-pub(super) fn cut_before(text: &str, behind: &str, most: usize) -> String {
+pub fn cut_before(text: &str, behind: &str, most: usize) -> String {
     match most.checked_sub(width(behind)).filter(|room| *room > 20) {
         Some(room) => cut(text, room) + behind,
         None => cut(text, most),
@@ -56,7 +56,7 @@ pub fn wrapped(first: &str, indent: usize, text: &str, most: usize) -> String {
 
 /// Lines of rows whose cells stand below each other. `column` says of each column whether it is text, which begins at the left,
 /// or numbers, which end at the right, and how many blanks follow it.
-pub(super) fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
+pub fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
     let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(widest).collect();
     let padded = |(at, text): (usize, &String)| match (widths[at], column(at)) {

@@ -3,14 +3,12 @@
 //! Only measured cases have values. The figure is that which the table shows first, its ends those between which the next
 //! run's will lie.
 
-mod job_metrics;
 mod junit;
 mod kcidb;
 mod lava;
-mod open_metrics;
+pub mod open_metrics;
 mod trend;
 
-pub use job_metrics::{Begun, job_metrics};
 pub use junit::junit;
 pub use kcidb::kcidb;
 pub use lava::lava;

@@ -1,8 +1,8 @@
 //! A record as Markdown for a discussion, CSV for a spreadsheet, JSON for a program: all columns, and all decimals in
 //! CSV and JSON.
 
-pub(super) mod record_csv;
-pub(super) mod record_markdown;
+pub mod record_csv;
+pub mod record_markdown;
 
 pub use record_csv::csv;
 pub use record_markdown::markdown;
@@ -12,15 +12,15 @@ use crate::record::{Interval, Record};
 use serde::Serialize;
 
 /// The end of a line by RFC 4180.
-pub(super) const CRLF: csv::Terminator = csv::Terminator::CRLF;
+pub const CRLF: csv::Terminator = csv::Terminator::CRLF;
 /// The end of a line in Unix.
-pub(crate) const LF: csv::Terminator = csv::Terminator::Any(b'\n');
+pub const LF: csv::Terminator = csv::Terminator::Any(b'\n');
 
 /// Lines of cells as CSV; a cell is quoted only where it must be.
 ///
 /// # Errors
 /// Two lines have different numbers of cells.
-pub(crate) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
+pub fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
     let failed = |cause| Error::file("the table", "writing as CSV", cause);
     let mut writer = csv::WriterBuilder::new().terminator(end).from_writer(Vec::new());
     for line in lines {
@@ -31,12 +31,12 @@ pub(crate) fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<Str
 }
 
 /// Estimate, lower and upper end, as three columns have them.
-pub(super) fn ends(interval: Option<Interval>) -> [Option<f64>; 3] {
+pub fn ends(interval: Option<Interval>) -> [Option<f64>; 3] {
     interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
 }
 
 /// The cell of a number, with all its decimals; empty for none.
-pub(super) fn number(value: Option<f64>) -> String {
+pub fn number(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
@@ -49,7 +49,7 @@ pub fn json(record: &Record) -> Result<String> {
 }
 
 /// A value as indented JSON; `of` names it in an error.
-pub(super) fn pretty(of: &str, value: &impl Serialize) -> Result<String> {
+pub fn pretty(of: &str, value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value);
     text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
 }

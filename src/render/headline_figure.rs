@@ -5,19 +5,19 @@ use crate::record::{Headline, Interval, Measured};
 use crate::study::basis::{predicted, predicted_figure, ratio};
 
 /// The cost, or the derived figure that stands for it.
-pub(super) struct HeadlineFigure {
+pub struct HeadlineFigure {
     /// What the machine charges when nobody disturbs.
-    pub(super) value: Interval,
+    pub value: Interval,
     /// The median of all samples; a derived figure has none.
-    pub(super) typical: Option<f64>,
+    pub typical: Option<f64>,
     unit: String,
     /// Whether it falls where the cost rises.
-    pub(super) is_rate: bool,
+    pub is_rate: bool,
 }
 
 impl HeadlineFigure {
     /// Of a measured case, in a record of this unit.
-    pub(super) fn of(headline: &Headline, measured: &Measured, unit: &str) -> Self {
+    pub fn of(headline: &Headline, measured: &Measured, unit: &str) -> Self {
         let named = |name| measured.derived.iter().find(|figure| figure.name == name);
         match headline.figure.and_then(named) {
             Some(figure) => {
@@ -33,7 +33,7 @@ impl HeadlineFigure {
     }
 
     /// A value of this figure's kind, with its unit.
-    pub(super) fn amount(&self, value: f64) -> String {
+    pub fn amount(&self, value: f64) -> String {
         match self.is_rate {
             true => format!("{} {}", count(value), self.unit),
             false => amount(value, &self.unit),
@@ -41,12 +41,12 @@ impl HeadlineFigure {
     }
 
     /// Where the next run's figure will lie.
-    pub(super) fn ends(&self) -> String {
+    pub fn ends(&self) -> String {
         ends(&self.value, if self.is_rate { "" } else { &self.unit })
     }
 
     /// What was expected of the figure.
-    pub(super) fn expected(&self, measured: &Measured) -> Option<f64> {
+    pub fn expected(&self, measured: &Measured) -> Option<f64> {
         let predicted = predicted(measured)?;
         match self.is_rate {
             true => Some(self.value.estimate * ratio(measured)?),
@@ -55,7 +55,7 @@ impl HeadlineFigure {
     }
 
     /// The figure over what was expected, or what remains of it when the control is taken off, if that was predicted.
-    pub(super) fn ratio(&self, measured: &Measured) -> Option<String> {
+    pub fn ratio(&self, measured: &Measured) -> Option<String> {
         let over = ratio(measured)?;
         let is_net = predicted_figure(measured) != Some(measured.figure());
         Some(match self.is_rate {

@@ -245,7 +245,7 @@ fn within(share: Option<Interval>) -> String {
 mod tests {
     use super::*;
     use crate::environment::Wire;
-    use crate::study::paper::tests::{interval, measured, record};
+    use crate::study::paper::fixture_paper::{interval, measured, record};
 
     #[test]
     fn a_cell_without_a_measurement_says_so_and_the_published_ones_stay() {

@@ -8,7 +8,7 @@ const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 const WITH_FIGURES: usize = 16;
 
 /// The lines of the map.
-pub(super) fn heat_map(matrix: &Matrix) -> Vec<String> {
+pub fn heat_map(matrix: &Matrix) -> Vec<String> {
     let all: Vec<f64> = matrix.rows.iter().flatten().copied().collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(0.0, f64::max);

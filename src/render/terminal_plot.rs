@@ -4,23 +4,23 @@ use crate::record::quantity::{amount, size};
 use crate::record::{CurveRecord, Point};
 
 /// Lines of a plot, without its axis.
-pub(super) const ROWS: usize = 8;
+pub const ROWS: usize = 8;
 /// The most columns of a plot.
-pub(super) const WIDEST: usize = 100;
+pub const WIDEST: usize = 100;
 /// From the foot to the head of a line.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// [`BLOCKS`] for a terminal with ASCII only.
 const PLAIN: [char; 8] = ['_', '.', '-', '=', '+', '*', '#', '@'];
 
 /// Dots in a character: the number of columns and rows of a cell.
-pub(super) struct Ink {
-    pub(super) across: usize,
-    pub(super) down: usize,
+pub struct Ink {
+    pub across: usize,
+    pub down: usize,
     is_ascii: bool,
 }
 
-pub(super) const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
-pub(super) const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
+pub const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
+pub const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
 
 /// A text for a value, in the unit of the curve.
 fn value(curve: &CurveRecord, value: f64) -> String {
@@ -29,19 +29,19 @@ fn value(curve: &CurveRecord, value: f64) -> String {
 }
 
 /// A text for a parameter.
-pub(super) fn parameter(curve: &CurveRecord, at: u64) -> String {
+pub fn parameter(curve: &CurveRecord, at: u64) -> String {
     if curve.bytes { size(at) } else { at.to_string() }
 }
 
 /// Both axes are logarithmic; zero is drawn a step left of the smallest size, for it has no logarithm.
-pub(super) fn logarithms(points: &[Point]) -> Vec<(f64, f64)> {
+pub fn logarithms(points: &[Point]) -> Vec<(f64, f64)> {
     let least = points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1) as f64;
     let x = |at: u64| if at == 0 { least.log2() - 1.0 } else { (at as f64).log2() };
     points.iter().map(|p| (x(p.at), p.value.estimate.max(f64::MIN_POSITIVE).log2())).collect()
 }
 
 /// The curve on one line: `random order ▁▁▂▂▅█ 1.090 ns at 1 KiB, 272.3 ns at 128 MiB`.
-pub(super) fn line(curve: &CurveRecord, is_ascii: bool) -> String {
+pub fn line(curve: &CurveRecord, is_ascii: bool) -> String {
     let marks = if is_ascii { PLAIN } else { BLOCKS };
     let heights = logarithms(&curve.points);
     let (low, high) = range(heights.iter().map(|p| p.1));
@@ -54,7 +54,7 @@ pub(super) fn line(curve: &CurveRecord, is_ascii: bool) -> String {
 }
 
 /// Several lines with two axes. What does not fit into the width is not drawn finer.
-pub(super) fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
+pub fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
     let ink = if is_ascii { STARS } else { BRAILLE };
     let points = logarithms(&curve.points);
     let (low, high) = range(points.iter().map(|p| p.1));
@@ -76,7 +76,7 @@ pub(super) fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> V
 }
 
 /// The least and the greatest, never the same.
-pub(super) fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     if high - low > 1e-9 { (low, high) } else { (low - 0.5, low + 0.5) }
 }
@@ -114,11 +114,11 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
 }
 
 /// The bit of a dot in a Braille character (Unicode block U+2800).
-pub(super) fn bit(x: usize, y: usize) -> u8 {
+pub fn bit(x: usize, y: usize) -> u8 {
     [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]][y][x]
 }
 
-pub(super) fn character(cell: u8, ink: &Ink) -> char {
+pub fn character(cell: u8, ink: &Ink) -> char {
     match (cell, ink.is_ascii) {
         (0, _) => ' ',
         (_, true) => '*',

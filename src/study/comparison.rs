@@ -47,7 +47,7 @@
 mod canary;
 mod contender;
 mod contrast;
-#[cfg(test)]
+#[cfg(any(test, feature = "test-support"))]
 pub mod fixture_head;
 mod frequency;
 mod identity;

@@ -156,26 +156,6 @@ pub fn of_records(comparison: &Comparison) -> Vec<Finding> {
     comparison.rows.iter().map(finding).collect()
 }
 
-/// The findings of a comparison of kernels by counted instructions.
-#[cfg(feature = "cli")]
-pub fn of_counts(rows: &[super::counted_change::CountedRow]) -> Vec<Finding> {
-    let finding = |row: &super::counted_change::CountedRow| Finding {
-        id: row.id.clone(),
-        verdict: row.verdict,
-        change: row.change,
-        reason: row.reason.clone(),
-        canary: row.canary,
-        // A case that the old kernel could not count either is not a fault of the new one.
-        progress: match &row.sides {
-            [_, Some(_)] => Progress::Measured,
-            [None, None] => Progress::Skipped,
-            [Some(_), None] => Progress::Failed,
-        },
-        muted: None,
-    };
-    rows.iter().map(finding).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,8 @@
 //! The paper that the group `displacement` redoes (Woodside, Courtois and Schramm 1997): its four tables, compiled in,
 //! and its figures with the curves of a run beside the published ones.
 
+#[cfg(any(test, feature = "test-support"))]
+pub mod fixture_paper;
 mod paper_figure;
 mod separate_prediction;
 
@@ -104,25 +106,8 @@ impl Paper {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use crate::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, fixture_run};
-
-    pub fn measured(name: &str, displaced: Displaced) -> CaseRecord {
-        let outcome =
-            Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
-        CaseRecord { id: format!("{GROUP}/{name}"), title: String::new(), outcome }
-    }
-
-    pub fn record(cases: Vec<CaseRecord>) -> Record {
-        let mut record = fixture_run::record();
-        record.groups = vec![GroupRun { name: GROUP.into(), cases, ..GroupRun::default() }];
-        record
-    }
-
-    pub fn interval(estimate: f64) -> Option<Interval> {
-        Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
-    }
 
     #[test]
     fn every_rate_names_cases_that_there_are() {

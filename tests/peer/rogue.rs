@@ -7,14 +7,14 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
-use syscost::internals::environment::Station;
-use syscost::internals::peer::control_protocol::{
+use syscost::environment::Station;
+use syscost::peer::control_protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
-use syscost::internals::peer::json_line::Talk;
-use syscost::internals::peer::proof::{End, Nonces, nonce};
-use syscost::internals::peer::secret::hex;
-use syscost::internals::peer::token::Token;
+use syscost::peer::json_line::Talk;
+use syscost::peer::proof::{End, Nonces, nonce};
+use syscost::peer::secret::hex;
+use syscost::peer::token::Token;
 
 /// What is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use syscost::internals::peer::client::{Client, Given};
+use syscost::peer::client::{Client, Given};
 
 /// What a machine under load still does in time, and what hangs does not.
 pub const PROMPT: Duration = Duration::from_secs(50);

@@ -5,8 +5,8 @@ use crate::serves::{PROMPT, Serves};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-use syscost::internals::peer::client::{Client, Given};
-use syscost::internals::peer::control_protocol::{Answer, Open, Service};
+use syscost::peer::client::{Client, Given};
+use syscost::peer::control_protocol::{Answer, Open, Service};
 
 /// What the peer may keep resident, KiB: its code and its threads have a fifth of it.
 pub const RESIDENT_KIB: u64 = 64 << 10;

@@ -10,7 +10,22 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub const SYSCOST: &str = env!("CARGO_BIN_EXE_syscost");
+/// The program `syscost`. In the tests of a tool it is the one beside the tool, which starts it: a whole `cargo test` builds both.
+pub const SYSCOST: &str = {
+    let tools = [
+        (option_env!("CARGO_BIN_EXE_syscost-kernels"), "-kernels"),
+        (option_env!("CARGO_BIN_EXE_syscost-monitor"), "-monitor"),
+        (option_env!("CARGO_BIN_EXE_syscost-track"), "-track"),
+    ];
+    match (option_env!("CARGO_BIN_EXE_syscost"), tools) {
+        (Some(path), _) => path,
+        (
+            None,
+            [(Some(tool), suffix), _, _] | [_, (Some(tool), suffix), _] | [_, _, (Some(tool), suffix)],
+        ) => tool.split_at(tool.len() - suffix.len()).0,
+        _ => panic!("Cargo names no program for this test"),
+    }
+};
 /// Nothing in here takes a tenth of it on a machine at rest.
 pub const PATIENCE: Duration = Duration::from_secs(240);
 /// Two groups, three cases: the least of which one can end and the other go on.
@@ -210,7 +225,7 @@ pub fn all_parse(directory: &Path) {
         assert!(!file.file_name().unwrap().to_str().unwrap().starts_with('.'), "{} is left", file.display());
     }
     for file in files(directory, ".syscost") {
-        if let Err(error) = syscost::internals::record::bundle::read(&file) {
+        if let Err(error) = syscost::record::bundle::read(&file) {
             panic!("{error}");
         }
     }

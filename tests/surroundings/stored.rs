@@ -3,10 +3,8 @@
 use crate::place::Place;
 use serde_json::Value;
 use std::path::PathBuf;
-use syscost::internals::environment::Fingerprint;
-use syscost::internals::record::{
-    CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record, Store,
-};
+use syscost::environment::Fingerprint;
+use syscost::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record, Store};
 
 pub const NAME: &str = "20261120T134405-1";
 

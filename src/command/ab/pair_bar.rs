@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 /// A progress bar on the terminal, nothing in a pipe. The driver draws it between pairs, off the measured CPU.
-pub(in crate::command) struct Bar {
+pub struct Bar {
     bar: ProgressBar,
     cases: usize,
     state: RefCell<State>,
@@ -21,14 +21,14 @@ struct State {
 }
 
 impl Bar {
-    pub(in crate::command) fn over(cases: usize) -> Self {
+    pub fn over(cases: usize) -> Self {
         let bar = page::bar(cases, "{pos}/{len} {wide_msg}");
         let state = State { begun: Instant::now(), case: String::new(), done: 0 };
         Self { bar, cases, state: RefCell::new(state) }
     }
 
     /// Updates the bar after a pair.
-    pub(in crate::command) fn pair(&self, at: &Progress<'_>) {
+    pub fn pair(&self, at: &Progress<'_>) {
         let mut state = self.state.borrow_mut();
         if state.case != at.case.id {
             state.done += usize::from(!state.case.is_empty());
@@ -50,17 +50,17 @@ impl Bar {
     }
 
     /// Shows the case that has its pair on a boot that serves many.
-    pub(in crate::command) fn pair_of_boot(&self, at: &Progress<'_>) {
+    pub fn pair_of_boot(&self, at: &Progress<'_>) {
         let boots = at.case.pairs.len() + 1;
         self.bar.set_message(format!("open  boot {boots}  {}", at.case.id));
     }
 
     /// Shows how many cases need no more boots.
-    pub(in crate::command) fn settled(&self, cases: usize) {
+    pub fn settled(&self, cases: usize) {
         self.bar.set_position(cases as u64);
     }
 
-    pub(in crate::command) fn finish(&self) {
+    pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }

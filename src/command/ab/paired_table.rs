@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Format of the verdicts.
 #[derive(clap::Args)]
-pub(in crate::command) struct Form {
+pub struct Form {
     /// How to write the verdicts
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
@@ -29,7 +29,7 @@ pub(in crate::command) struct Form {
 
 impl Form {
     /// A form that another command's flags ask for.
-    pub(in crate::command) fn new(format: Format, only: Option<Only>) -> Self {
+    pub fn new(format: Format, only: Option<Only>) -> Self {
         Self { format, only }
     }
 }
@@ -38,7 +38,7 @@ impl Form {
 ///
 /// # Errors
 /// The output cannot be written.
-pub(in crate::command) fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
+pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
     let told = || Told::of(paired, rows, form.only);
     let is_asked = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
     let asked = || rows.iter().filter(is_asked).collect::<Vec<_>>();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// How the two sides differ.
 #[derive(clap::Args, Default)]
-pub(in crate::command) struct Sides {
+pub struct Sides {
     /// Binary of side A: a bench of this crate or of one that uses it, or another `syscost` [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "a_rev")]
     a_bin: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub(in crate::command) struct Sides {
 }
 
 /// Both sides, ready to be started. Dropping it removes the links through which they are started.
-pub(in crate::command) struct Ready {
+pub struct Ready {
     a: Launch,
     b: Launch,
     binaries: [PathBuf; 2],
@@ -52,7 +52,7 @@ pub(in crate::command) struct Ready {
 
 impl Sides {
     /// For each side a binary, or a revision that is to be built.
-    pub(in crate::command) fn with(
+    pub fn with(
         (a_bin, a_rev): (Option<PathBuf>, Option<String>),
         (b_bin, b_rev): (Option<PathBuf>, Option<String>),
         bench: Option<String>,
@@ -61,12 +61,12 @@ impl Sides {
     }
 
     /// The shell commands that make the two settings, and the one that undoes them.
-    pub(in crate::command) fn settings(&self) -> Option<([&str; 2], Option<&str>)> {
+    pub fn settings(&self) -> Option<([&str; 2], Option<&str>)> {
         Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))
     }
 
     /// Whether the sides differ in anything.
-    pub(in crate::command) fn differ(&self) -> bool {
+    pub fn differ(&self) -> bool {
         let words = [&self.a_rev, &self.b_rev, &self.a_wrap, &self.b_wrap, &self.a];
         self.a_bin.is_some() || self.b_bin.is_some() || words.into_iter().any(Option::is_some)
     }
@@ -75,7 +75,7 @@ impl Sides {
     ///
     /// # Errors
     /// The sides do not differ, a revision does not build, or a binary is missing.
-    pub(in crate::command) fn ready(&self) -> Result<Ready> {
+    pub fn ready(&self) -> Result<Ready> {
         if !self.differ() {
             return Err(Error::Usage(
                 "the two sides are the same: let them differ by --a-bin/--b-bin, --a-rev/--b-rev, \
@@ -97,12 +97,12 @@ impl Sides {
 ///
 /// # Errors
 /// `/proc` is not mounted.
-pub(in crate::command) fn this() -> Result<PathBuf> {
+pub fn this() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
 }
 
 impl Ready {
-    pub(in crate::command) fn of(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
+    pub fn of(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
         let links = scratch::make()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
             Launch::new(label, binary, wrap.clone(), links.path())
@@ -112,12 +112,12 @@ impl Ready {
         Ok(Self { a, b, binaries, _links: links })
     }
 
-    pub(in crate::command) fn launches(&self) -> [&Launch; 2] {
+    pub fn launches(&self) -> [&Launch; 2] {
         [&self.a, &self.b]
     }
 
     /// Names of the sides, made of what differs.
-    pub(in crate::command) fn words(&self, sides: &Sides) -> [String; 2] {
+    pub fn words(&self, sides: &Sides) -> [String; 2] {
         let one = |at: usize, rev: &Option<String>, wrap: &Option<String>, state: &Option<String>| {
             let mut words = Vec::new();
             if self.binaries[0] != self.binaries[1] {

@@ -18,14 +18,14 @@ use std::process::ExitCode;
 /// cases, kernel; a damaged one is its name, `damaged` and why. Beside a damaged one the exit code is 2, and 1
 /// where a file may not be read.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     #[command(flatten)]
     home: Home,
     #[command(flatten)]
     form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::of(&args.home);
     let records = archive.records()?.into_iter().map(|path| Kept::read(path, "record"));
     let baselines = archive.baselines()?.into_iter().map(|path| Kept::read(path, "save-baseline"));
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Number of processes (the most that measured one case), of sessions, and of cases that have a value.
-pub(super) fn counts(head: &Head) -> [usize; 3] {
+pub fn counts(head: &Head) -> [usize; 3] {
     let measured = head.series.iter().filter(|series| !series.values.is_empty());
     let processes = measured.clone().map(|series| series.values.len()).max().unwrap_or(0);
     let sessions: BTreeSet<_> = head.runs.iter().map(|run| (&run.boot, &run.session)).collect();
@@ -59,7 +59,7 @@ pub(super) fn counts(head: &Head) -> [usize; 3] {
 }
 
 /// The counts in words. A record of one process is unreplicated: it does not show how far two processes differ.
-pub(super) fn replication(processes: usize, sessions: usize) -> String {
+pub fn replication(processes: usize, sessions: usize) -> String {
     match (processes, sessions) {
         (0 | 1, _) => "unreplicated".into(),
         (_, 1) => format!("{processes} processes"),
@@ -68,7 +68,7 @@ pub(super) fn replication(processes: usize, sessions: usize) -> String {
 }
 
 /// The kernel releases of a record, between commas.
-pub(super) fn kernels(head: &Head) -> String {
+pub fn kernels(head: &Head) -> String {
     let release =
         |f: &crate::environment::Fingerprint| f.kernel_release.clone().unwrap_or_else(|| "unknown".into());
     let releases: BTreeSet<_> = head.fingerprints.iter().map(release).collect();

@@ -31,7 +31,7 @@ const FACTS: [&str; 8] = [
 /// their medians and the share by which they lie apart. In a pipe, between tabs, lines that begin with `record`,
 /// `fact`, `session`, `case` or `without`.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// Name of a record, of a baseline of Criterion's or of a run; or a file
     #[arg(value_name = "NAME|FILE")]
     name: OsString,
@@ -41,7 +41,7 @@ pub(super) struct Args {
     form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<ExitCode> {
     let head = Archive::of(&args.home).head(&args.name)?;
     if args.form.json {
         page::write_json(&head)?;

@@ -54,7 +54,7 @@ impl<'a> Column<'a> {
 }
 
 /// All blocks of the table.
-pub(super) fn text(comparison: &Comparison, layout: Layout) -> String {
+pub fn text(comparison: &Comparison, layout: Layout) -> String {
     if comparison.rows.is_empty() {
         return String::new();
     }

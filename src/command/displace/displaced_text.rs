@@ -19,7 +19,7 @@ fn named(costs: &Costs) -> [(&'static str, &Found); 4] {
     ]
 }
 
-pub(super) fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
+pub fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
     let costs = Costs::of(runs);
     let elapsed: Vec<f64> = runs.iter().map(|run| run.replicate.covered.window.elapsed).collect();
     let cpus: Vec<_> = runs[0].cpus.iter().map(ToString::to_string).collect();
@@ -56,7 +56,7 @@ fn row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
     }
 }
 
-pub(super) fn json(runs: &[Covered], accounting: &Accounting) -> Value {
+pub fn json(runs: &[Covered], accounting: &Accounting) -> Value {
     let costs = Costs::of(runs);
     let value = |found: &Found| match found {
         Ok(interval) => json!({ "ns": interval.estimate, "low": interval.low, "high": interval.high }),

@@ -5,7 +5,7 @@ use crate::command::page;
 use crate::render::table::Layout;
 
 /// A line a group, and how to see the cases.
-pub(super) fn table(rows: &[Row], layout: Layout) -> String {
+pub fn table(rows: &[Row], layout: Layout) -> String {
     let head =
         ["group", "here", "cases", "variants, and the first and the last parameter of the longest series"];
     let groups = rows.chunk_by(|a, b| a.group == b.group);

@@ -1,46 +1,40 @@
-//! `syscost report displacement`: the tables and figures of Woodside, Courtois and Schramm (1997), with a run's values
+//! `syscost report --paper`: the tables of Woodside, Courtois and Schramm (1997), with a run's values
 //! beside the published ones.
 
-use super::super::archive::{Archive, tell_of_file};
+use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
-use super::{Args, draw, put, title};
+use super::{Args, Selection, put, title};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
 use crate::render::paper_table::{Sheet, sheets};
-use crate::render::plot::picture;
 use crate::render::table::Layout;
-use crate::study::paper::{GROUP, Paper, figures};
+use crate::study::paper::{GROUP, Paper};
 use std::process::ExitCode;
 
-/// Whether these tables are asked for. A file of that name is a file only with its path, as with every group.
-pub(super) fn is_asked(args: &Args) -> bool {
-    args.run.as_ref().is_some_and(|run| run == GROUP)
+pub fn report(args: &Args) -> Result<ExitCode> {
+    let record = record(&args.selection, &Archive::of(&args.selection.home))?;
+    let sheets = sheets(&Paper::read()?, &record);
+    put(args.output.as_deref(), |layout| text(args.format, &record, &sheets, layout))?;
+    Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn report(args: &Args) -> Result<ExitCode> {
-    tell_of_file(GROUP.as_ref(), "the group of this name");
-    let archive = Archive::of(&args.home);
-    let record = match &args.of {
-        Some(of) => archive.record(Some(of))?,
-        None => newest(&archive)?,
+/// The run that was named, or the newest that has measured any of the paper's cases.
+///
+/// # Errors
+/// There is no such run, or it has none of the cases.
+pub fn record(selection: &Selection, archive: &Archive) -> Result<Record> {
+    let record = match &selection.run {
+        Some(run) => archive.record(Some(run))?,
+        None => newest(archive)?,
     };
-    if !has_tables(&record) {
-        return Err(Error::Usage(format!(
-            "{} has no case of {GROUP} that was measured; {}",
-            record.run,
-            how()
-        )));
+    match has_tables(&record) {
+        true => Ok(record),
+        false => {
+            Err(Error::Usage(format!("{} has no case of {GROUP} that was measured; {}", record.run, how())))
+        }
     }
-    let paper = Paper::read()?;
-    let sheets = sheets(&paper, &record);
-    put(args.output.as_deref(), |layout| text(args.format, &record, &sheets, layout))?;
-    if let Some(directory) = &args.plot {
-        let figures = figures(&paper, &record);
-        draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn how() -> &'static str {

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 /// Who reads it.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub(super) enum Reader {
+pub enum Reader {
     /// JSON for github-action-benchmark, as `customSmallerIsBetter`
     ActionBenchmark,
     /// Bencher's metric format, JSON
@@ -26,7 +26,7 @@ pub(super) enum Reader {
 ///
 /// # Errors
 /// A number is not finite, or the reader needs to be told of a build and is not.
-pub(super) fn text(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
+pub fn text(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
     match reader {
         Reader::ActionBenchmark => action_benchmark(record),
         Reader::Bencher => bencher(record),

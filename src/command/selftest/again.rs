@@ -46,7 +46,7 @@ const PROMISED: f64 = 0.95;
 ///
 /// # Errors
 /// A file is no record, no case has the id, or no two runs have a figure in common.
-pub(super) fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result<ExitCode> {
+pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result<ExitCode> {
     let mut records = match files {
         [] => measured(ids, runs)?,
         files => files.iter().map(|file| Store::load(file)).collect::<Result<_>>()?,

@@ -53,7 +53,7 @@ impl Row {
 ///
 /// # Errors
 /// There is no scratch directory.
-pub(super) fn run(as_json: bool) -> Result<ExitCode> {
+pub fn run(as_json: bool) -> Result<ExitCode> {
     signal::watch()?;
     inheritance::settle().iter().for_each(page::warn);
     check_clocks()?;

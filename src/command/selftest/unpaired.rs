@@ -37,7 +37,7 @@ const ALARMS: f64 = 0.01;
 /// Smallest share of slowdowns that must be found.
 const FOUND: f64 = 0.8;
 
-pub(super) fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
+pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
     let bar = bar(CALLS.len() + 2 * SESSIONS * (2 * CALLS.len() + OTHERS.len()));
     let filters = filters(seed, &bar)?;
     let sessions = sessions(&filters, &bar);

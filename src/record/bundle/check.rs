@@ -18,7 +18,7 @@ const YEAR_10000: u64 = 253_402_300_800;
 ///
 /// # Errors
 /// Names the first field that is wrong.
-pub(super) fn check(path: &Path, head: &Head) -> Result<()> {
+pub fn check(path: &Path, head: &Head) -> Result<()> {
     of_head(head).map_err(|fault| fault.refused(path, "it was damaged or edited: take another copy of it"))
 }
 

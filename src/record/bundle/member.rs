@@ -13,14 +13,14 @@ const HEAD_LIMIT: u64 = 64 << 20;
 const RUNS_LIMIT: u64 = 2 << 30;
 
 /// A file that is read member by member.
-pub(super) struct Source<'p, R> {
+pub struct Source<'p, R> {
     path: &'p Path,
     reader: BufReader<Take<R>>,
 }
 
 impl<'p, R: Read> Source<'p, R> {
     /// Reads from `from`; the path is for messages.
-    pub(super) fn new(path: &'p Path, from: R) -> Self {
+    pub fn new(path: &'p Path, from: R) -> Self {
         // One byte more than the limit, to notice a larger file.
         Self { path, reader: BufReader::new(from.take(LIMIT + 1)) }
     }
@@ -29,7 +29,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn is_gzip(&mut self) -> Result<bool> {
+    pub fn is_gzip(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(|bytes| bytes.first() == Some(&0x1f)).map_err(|e| Error::file(self.path, "reading", e))
     }
@@ -38,7 +38,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn is_at_its_end(&mut self) -> Result<bool> {
+    pub fn is_at_its_end(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(<[u8]>::is_empty).map_err(|e| Error::file(self.path, "reading", e))
     }
@@ -47,7 +47,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// It cannot be read, or is above the limit.
-    pub(super) fn text(mut self) -> Result<Vec<u8>> {
+    pub fn text(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.reader.read_to_end(&mut bytes);
         read.map_err(|e| Error::file(self.path, "reading", e))?;
@@ -58,7 +58,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// It cannot be read, is damaged, or is above the limit.
-    pub(super) fn head(&mut self) -> Result<Vec<u8>> {
+    pub fn head(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = GzDecoder::new(&mut self.reader).take(HEAD_LIMIT + 1).read_to_end(&mut bytes);
         read.map_err(|cause| self.fault("the head", cause))?;
@@ -69,7 +69,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// A member cannot be read, is damaged or above a limit; or `each` fails.
-    pub(super) fn lines(mut self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn lines(mut self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let mut inflated = BufReader::new(MultiGzDecoder::new(&mut self.reader).take(RUNS_LIMIT + 1));
         let (mut line, mut above) = (Vec::new(), 0);
         let ended = loop {

@@ -21,11 +21,11 @@ struct Version {
     number: Option<u64>,
 }
 
-/// Reads a record of this or an older layout.
+/// Reads a record of this layout.
 ///
 /// # Errors
 /// The text is no record, is damaged, or has a newer layout.
-pub(in crate::record) fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
+pub fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
     Text { path, bytes, above: 0 }.record()
 }
 
@@ -34,7 +34,7 @@ pub(in crate::record) fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
 /// # Errors
 /// As [`record`].
 #[cfg(feature = "cli")]
-pub(in crate::record) fn record_below(path: &Path, bytes: &[u8], above: usize) -> Result<Record> {
+pub fn record_below(path: &Path, bytes: &[u8], above: usize) -> Result<Record> {
     Text { path, bytes, above }.record()
 }
 
@@ -42,7 +42,7 @@ pub(in crate::record) fn record_below(path: &Path, bytes: &[u8], above: usize) -
 ///
 /// # Errors
 /// As [`record`], of the first that fails.
-pub(in crate::record) fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
+pub fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     let (mut rest, mut above) = (bytes, 0);
     while records.is_empty() || !rest.trim_ascii_start().is_empty() {
@@ -54,38 +54,32 @@ pub(in crate::record) fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record
     Ok(records)
 }
 
-/// Reads the head of a bundle of this or an older layout.
+/// Reads the head of a bundle of this layout.
 ///
 /// # Errors
 /// As [`record`].
 #[cfg(feature = "cli")]
-pub(in crate::record) fn head(path: &Path, bytes: &[u8]) -> Result<Head> {
+pub fn head(path: &Path, bytes: &[u8]) -> Result<Head> {
     let text = Text { path, bytes, above: 0 };
     text.check_version("bundle", "the head of a record of syscost", bundle::LAYOUT)?;
-    let head: Head = text.json("the head of a record of this layout")?;
-    Ok(Head { bundle: bundle::LAYOUT, ..head })
+    text.json("the head of a record of this layout")
 }
 
-/// Reads the pairs of a comparison, of this or an older layout.
+/// Reads the pairs of a comparison, of this layout.
 ///
 /// # Errors
 /// As [`record`].
-pub(in crate::record) fn pairs(path: &Path, bytes: &[u8]) -> Result<Paired> {
+pub fn pairs(path: &Path, bytes: &[u8]) -> Result<Paired> {
     let text = Text { path, bytes, above: 0 };
     text.check_version("paired", "the pairs of `syscost ab`", paired::LAYOUT)?;
-    let pairs: Paired = text.json("the pairs of `syscost ab`")?;
-    Ok(Paired { paired: paired::LAYOUT, ..pairs })
+    text.json("the pairs of `syscost ab`")
 }
 
 /// Reads a file of another program's, of which `expected` says what it is.
 ///
 /// # Errors
 /// The text is no JSON, or holds something else.
-pub(in crate::record) fn foreign<T: DeserializeOwned>(
-    path: &Path,
-    bytes: &[u8],
-    expected: &str,
-) -> Result<T> {
+pub fn foreign<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &str) -> Result<T> {
     Text { path, bytes, above: 0 }.json(expected)
 }
 
@@ -107,13 +101,12 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Older layouts are converted while they are read, so the result has the layout in which it is saved again.
     fn record(&self) -> Result<Record> {
         self.check_version("format", "a record of syscost", FORMAT)?;
         self.check_seal()?;
         let record: Record = self.json("a record of this layout")?;
         soundness::check(self.path, &record)?;
-        Ok(Record { format: FORMAT, ..record })
+        Ok(record)
     }
 
     fn check_seal(&self) -> Result<()> {
@@ -126,9 +119,12 @@ impl Text<'_> {
     fn check_version(&self, field: &str, kind: &str, newest: u32) -> Result<()> {
         let found = self.json::<Version>(kind)?.number;
         let (expected, remedy) = match found {
-            Some(n) if (1..=u64::from(newest)).contains(&n) => return Ok(()),
+            Some(n) if n == u64::from(newest) => return Ok(()),
+            Some(n) if n > u64::from(newest) => {
+                (newest.to_string(), "it was written by a newer syscost: update this one to read it")
+            }
             Some(n) if n > 0 => {
-                (format!("at most {newest}"), "it was written by a newer syscost: update this one to read it")
+                (newest.to_string(), "it was written before the first release of syscost: measure again")
             }
             _ => ("the version of a record".into(), "this is not a record of syscost: name another file"),
         };
@@ -216,7 +212,7 @@ mod tests {
 
     #[test]
     fn broken_json_is_placed_by_line_and_column() {
-        let text = message("{\n \"format\": 1,\n ?");
+        let text = message("{\n \"format\": 3,\n ?");
         assert!(text.starts_with("runs/x.json: line 3, column 2: expected"), "{text}");
         assert!(text.contains("damaged"), "{text}");
     }
@@ -241,26 +237,19 @@ mod tests {
     }
 
     #[test]
-    fn an_older_layout_is_read_into_this_one() {
-        let text = serde_json::to_string(&fixture_run::record()).unwrap();
-        let text = text.replace(r#""format":2"#, r#""format":1"#);
-        let text = text.replace(r#""version":"1""#, r#""body":"b0432391e6d77828""#);
-        let record = record(Path::new("x.json"), text.as_bytes()).unwrap();
-        assert_eq!(record.format, FORMAT);
-        assert!(record.groups.iter().all(|group| group.version == "1"));
+    fn a_layout_from_before_the_first_release_is_refused() {
+        let text = message(r#"{"format": 2}"#);
+        assert!(text.contains("found 2") && text.contains("measure again"), "{text}");
     }
 
     #[test]
-    fn pairs_of_both_layouts_are_read_and_newer_ones_are_called_newer() {
+    fn pairs_are_read_and_newer_ones_are_called_newer() {
         let versions = ["1".into(), "1".into()];
         let case = paired::CasePairs { id: "a/b".into(), versions, ..Default::default() };
         let pairs = Paired { paired: paired::LAYOUT, cases: vec![case], ..Paired::default() };
-        let text = serde_json::to_string(&pairs).unwrap();
-        let old = text.replace(r#""paired":3"#, r#""paired":1"#);
-        let old = old.replace(r#""versions":["1","1"]"#, r#""bodies":["b0432391e6d77828","other"]"#);
         let read = |text: &str| super::pairs(Path::new("pairs.json"), text.as_bytes());
-        assert_eq!(read(&text).unwrap().cases[0].versions, ["1", "1"]);
-        assert_eq!(read(&old).unwrap().cases[0].versions, ["1", "other"]);
+        let written = serde_json::to_string(&pairs).unwrap();
+        assert_eq!(read(&written).unwrap().cases[0].versions, ["1", "1"]);
         let newer = read(r#"{"paired": 99}"#).unwrap_err().to_string();
         assert!(newer.contains("written by a newer syscost"), "{newer}");
     }

@@ -10,7 +10,7 @@ const KEY: &[u8] = b",\"seal\":\"";
 const TAIL: usize = KEY.len() + 8 + 2;
 
 /// The JSON object with its seal.
-pub(in crate::record) fn sealed(json: &[u8]) -> Vec<u8> {
+pub fn sealed(json: &[u8]) -> Vec<u8> {
     let Some(inner) = json.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")) else {
         return json.to_vec();
     };
@@ -21,7 +21,7 @@ pub(in crate::record) fn sealed(json: &[u8]) -> Vec<u8> {
 }
 
 /// Whether the text is as it was sealed, or never was sealed.
-pub(in crate::record) fn holds(text: &[u8]) -> bool {
+pub fn holds(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let (before, end) = text.split_at(text.len().saturating_sub(TAIL));
     if !text.starts_with(MARK) && !end.starts_with(KEY) {

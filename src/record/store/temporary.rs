@@ -15,14 +15,14 @@ const PREFIX: &str = ".syscost-";
 const TRIES: u32 = 3;
 
 /// A file of this process alone.
-pub(super) struct Temporary {
-    pub(super) file: NamedTempFile,
+pub struct Temporary {
+    pub file: NamedTempFile,
     _lock: Option<Flock<File>>,
 }
 
 /// A fresh file in this directory. Its name carries our pid, so that a later writer can tell whether its owner
 /// is alive; it is locked too, because a container that shares the directory does not see our pid.
-pub(super) fn make(directory: &Path) -> Result<Temporary> {
+pub fn make(directory: &Path) -> Result<Temporary> {
     sweep_up(directory);
     let mut tries = 0;
     loop {

@@ -36,7 +36,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// It cannot be written.
-pub(super) fn create_unless_taken(path: &Path, bytes: &[u8]) -> Result<bool> {
+pub fn create_unless_taken(path: &Path, bytes: &[u8]) -> Result<bool> {
     let temporary = write(path, bytes)?;
     match temporary.file.persist_noclobber(path) {
         Ok(_) => sync_directory(path).map(|()| true),
@@ -97,7 +97,7 @@ static SOME: [u8; 64 << 10] = [0; 64 << 10];
 ///
 /// # Errors
 /// The directory cannot be made or written to, or the disk is full.
-pub(super) fn check_writable(directory: &Path) -> Result<()> {
+pub fn check_writable(directory: &Path) -> Result<()> {
     // Not brought to the disk, which may take longer than all that a run looks at before it begins.
     begin(&directory.join("a file"), &SOME).map(drop)
 }

@@ -49,6 +49,6 @@ pub fn open_metrics(record: &Record) -> String {
 }
 
 /// The value of a label: a backslash, a quotation mark and the end of a line are escaped.
-pub(super) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -128,7 +128,7 @@ fn list(group: &GroupRun, unit: &str) -> String {
 }
 
 /// A row of a table.
-pub(in crate::render) fn line(cells: impl Iterator<Item = String>) -> String {
+pub fn line(cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
 }

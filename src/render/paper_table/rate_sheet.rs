@@ -6,7 +6,7 @@ use crate::record::{Interval, Record, Throughput};
 use crate::study::paper::{Paper, Rate, SeparatePrediction, columns_of};
 
 /// One sender, whose computation is longer than its message takes on the wire.
-pub(super) fn one_sender(paper: &Paper, record: &Record) -> Sheet {
+pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let published = [
             number(row.real, 1),
@@ -40,7 +40,7 @@ pub(super) fn one_sender(paper: &Paper, record: &Record) -> Sheet {
 }
 
 /// Six senders, each of which waits asleep for its reply while others compute.
-pub(super) fn six_senders(paper: &Paper, record: &Record) -> Sheet {
+pub fn six_senders(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let ours = SeparatePrediction::of(record, &row.id, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(cells(record, &row.id, ours)).collect()
@@ -92,7 +92,7 @@ fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec
 mod tests {
     use super::*;
     use crate::record::Displaced;
-    use crate::study::paper::tests::{interval, measured, record};
+    use crate::study::paper::fixture_paper::{interval, measured, record};
 
     #[test]
     fn both_predictions_stand_beside_the_measured_rate() {

@@ -10,7 +10,7 @@ use crate::study::standout::{FAR, Standouts, standouts};
 /// Names of the farthest from what was expected.
 const NAMED: usize = 3;
 
-pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
+pub fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let found = standouts(summary.record);
     let line = |told| line(told, summary.program, width);
     let before = [

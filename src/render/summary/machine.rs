@@ -6,7 +6,7 @@ use crate::record::Record;
 use crate::render::cell;
 use crate::render::tone::Tone;
 
-pub(super) fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
+pub fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let record = summary.record;
     let plain = |text: String| Line::new(Tone::Plain, cell::cut(&text, width));
     let mut lines = vec![Line::new(Tone::Bold, cell::cut(&processor(record), width))];
@@ -92,7 +92,7 @@ fn run(record: &Record) -> String {
 }
 
 /// `45 s`, `3 min 28 s`.
-pub(super) fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
 }

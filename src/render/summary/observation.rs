@@ -37,14 +37,14 @@ const NARROWER: [&[Column]; 7] = [
 ];
 
 /// A headline and its case.
-pub(super) struct Row<'a> {
+pub struct Row<'a> {
     headline: &'a Headline,
     case: &'a CaseRecord,
     last: Option<f64>,
 }
 
 /// A head and these rows, in this unit.
-pub(super) fn lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
+pub fn lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
     let compared = rows.iter().any(|row| row.last.is_some());
     let sheets = std::iter::once(&ALL[..]).chain(NARROWER);
     let sheets = sheets.filter(|columns| width > super::COLUMNS || !columns.contains(&Id));
@@ -60,7 +60,7 @@ pub(super) fn lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
 }
 
 /// The headlines that were tried, in the order of their places. What this machine cannot measure has no row.
-pub(super) fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
+pub fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
     let row = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
         let last = summary.earlier.iter().find_map(|earlier| alike::change(summary.record, earlier, id));

@@ -21,7 +21,7 @@ const ONE_PROCESS: &str = "95 %: the interval of the median of one process, whic
 type Paragraph = (Option<Tone>, String);
 
 /// Everything below the table, its sections separated by empty lines.
-pub(super) fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
+pub fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
         endings(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),

@@ -8,7 +8,7 @@ use crate::study::basis::{cost, ratio};
 
 /// A column of the table, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Column {
+pub enum Column {
     Operation,
     Hardware,
     Software,
@@ -32,10 +32,10 @@ pub(super) enum Column {
 }
 
 /// The mark of a time where the clocks contradict each other.
-pub(super) const DOUBTED: &str = "!";
+pub const DOUBTED: &str = "!";
 
 /// The text in the row in place of a number.
-pub(super) fn label(outcome: &Outcome) -> &'static str {
+pub fn label(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Measured(_) => "",
         Outcome::Failed(_) => "FAILED",
@@ -46,7 +46,7 @@ pub(super) fn label(outcome: &Outcome) -> &'static str {
 impl Column {
     /// Every column that this sheet can fill. Predictions, published values and ticks are shown only if the unit is
     /// nanoseconds.
-    pub(super) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
+    pub fn all(sheet: &Sheet<'_>) -> Vec<Self> {
         let time = sheet.unit == NANOSECONDS;
         let predicted = time && sheet.rows.iter().any(|r| prediction(r).is_some());
         let mut columns = vec![Self::Operation];
@@ -64,7 +64,7 @@ impl Column {
     }
 
     /// The name of the column, for its head and for the line that says what was left out.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Operation => "operation",
             Self::Hardware => "hardware",
@@ -84,7 +84,7 @@ impl Column {
         }
     }
 
-    pub(super) fn head(self, sheet: &Sheet<'_>) -> String {
+    pub fn head(self, sheet: &Sheet<'_>) -> String {
         match self {
             Self::Against(i) => sheet.against[i].name.into(),
             Self::Measured if sheet.unit != NANOSECONDS => sheet.unit.into(),
@@ -96,16 +96,16 @@ impl Column {
     }
 
     /// Text begins at the left; numbers end at the right, digit under digit.
-    pub(super) fn is_text(self) -> bool {
+    pub fn is_text(self) -> bool {
         matches!(self, Self::Operation | Self::Interval | Self::Share | Self::Evidence | Self::Claims)
     }
 
     /// Blanks to the right. The interval belongs to the median, so it stands closer.
-    pub(super) fn gap(self) -> usize {
+    pub fn gap(self) -> usize {
         if self == Self::Measured { 1 } else { 2 }
     }
 
-    pub(super) fn cell(self, sheet: &Sheet<'_>, row: &Row<'_>, longest: usize) -> String {
+    pub fn cell(self, sheet: &Sheet<'_>, row: &Row<'_>, longest: usize) -> String {
         match self {
             Self::Operation => shortened(row.operation(), longest),
             Self::Against(i) => {
@@ -150,7 +150,7 @@ fn bandwidth<'a>(row: &Row<'a>) -> Option<&'a Derived> {
 }
 
 /// Whether it is the figure with a column of its own.
-pub(super) fn is_bandwidth(figure: &Derived) -> bool {
+pub fn is_bandwidth(figure: &Derived) -> bool {
     figure.name == "bandwidth" && figure.unit == "GB/s"
 }
 

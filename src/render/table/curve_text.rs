@@ -9,7 +9,7 @@ use crate::render::terminal_plot::{line, plot};
 const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
 
 /// Lines that must not be wrapped: the curves, and the tables of their levels.
-pub(super) fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
+pub fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
     let curves = || groups.iter().flat_map(|group| &group.curves);
     let mut lines = Vec::new();
     // Pictures belong to a group that is shown by itself; among all groups they would hide the numbers.
@@ -26,7 +26,7 @@ pub(super) fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
 }
 
 /// Remarks on the curves.
-pub(super) fn told(groups: &[&GroupRun]) -> Vec<String> {
+pub fn told(groups: &[&GroupRun]) -> Vec<String> {
     let about = |curve: &CurveRecord| {
         let fall = curve.fall.iter().map(|fall| fallen(curve, fall));
         let remarks = curve.remarks.iter().cloned();

@@ -7,7 +7,7 @@ use crate::record::{CaseRecord, EventRate, Interval};
 const NOTHING: f64 = 0.0005;
 
 /// The lines; none where no events were asked for.
-pub(super) fn told<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<String> {
+pub fn told<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<String> {
     let (mut lines, mut remarks) = (Vec::new(), Vec::new());
     for case in cases {
         let events = case.measured().map_or(&[][..], |measured| &measured.events);

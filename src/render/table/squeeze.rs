@@ -36,7 +36,7 @@ const STEPS: [Step; 12] = [
 ];
 
 /// The columns for this width, and the longest name of an operation that fits.
-pub(super) fn shape(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
+pub fn shape(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
     let limit = limit.map_or(usize::MAX, usize::from);
     let mut shape = Shape { columns: Column::all(sheet), hidden: Vec::new(), longest: usize::MAX, width: 0 };
     if limit < ROOMY {

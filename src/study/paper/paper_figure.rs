@@ -200,7 +200,7 @@ fn deviations(paper: &Paper, record: &Record) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{interval, measured, record};
+    use super::super::fixture_paper::{interval, measured, record};
     use super::*;
 
     #[test]

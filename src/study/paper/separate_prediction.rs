@@ -63,7 +63,7 @@ fn off(ns: Interval, real: Interval) -> Interval {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{measured, record};
+    use super::super::fixture_paper::{measured, record};
     use super::*;
     use crate::record::Throughput;
 

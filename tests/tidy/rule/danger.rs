@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn an_invariant_that_nobody_declared_is_found() {
-        let said = said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
+        let said =
+            said("crates/platform/src/x.rs", &GOOD.replace("SAFETY: PURE.", "SAFETY: PURE, OWN-WORD: both."));
         assert_eq!(said, ["crates/platform/src/x.rs:9: OWN-WORD is not among the file's `# Invariants`"]);
     }
 

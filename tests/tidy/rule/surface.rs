@@ -127,8 +127,7 @@ fn one(syntax: &Crate, here: &Path, item: &Item, above: &Path, found: &mut BTree
         _ => return,
     }
     // A type's methods may stand in other files of its module's folder.
-    let near =
-        syntax.0.iter().filter(|(path, _)| path.starts_with(here)).flat_map(|(_, module)| module);
+    let near = syntax.0.iter().filter(|(path, _)| path.starts_with(here)).flat_map(|(_, module)| module);
     found.extend(
         near.flat_map(|other| methods(other, &ident)).map(|signature| format!("fn {name} :: {signature}")),
     );

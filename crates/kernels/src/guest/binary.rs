@@ -1,0 +1,109 @@
+//! The program that a guest runs: this one, linked statically, since an initramfs has no libraries.
+
+use std::path::{Path, PathBuf};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::plain_file;
+
+/// Names it where no flag does.
+const VARIABLE: &str = "SYSCOST_GUEST_BINARY";
+/// Where `scripts/guest` leaves it, below a target directory.
+const BUILT: &str = "guest/x86_64-unknown-linux-gnu/release/syscost";
+/// The largest program that is taken, bytes.
+const LARGEST: u64 = 256 << 20;
+/// `PT_INTERP` of elf(5): the segment that names the dynamic linker.
+const INTERPRETER: u32 = 3;
+
+/// The program's bytes: that which is given, or named by the environment, or this one if it is static, or what was built
+/// beside it.
+///
+/// # Errors
+/// There is none, or it is not static.
+pub fn program(given: Option<&Path>) -> Result<Vec<u8>> {
+    let named = given.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
+    if let Some(path) = named {
+        return read(&path)?.ok_or_else(|| not_static(&path));
+    }
+    let own = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+    let beside = own.ancestors().map(|directory| directory.join(BUILT)).find(|path| path.is_file());
+    for path in [Some(own), beside].into_iter().flatten() {
+        if let Some(program) = read(&path)? {
+            return Ok(program);
+        }
+    }
+    Err(Error::Missing(format!(
+        "a guest needs a static build of syscost: `scripts/guest` makes one, or name it by --guest-binary or {VARIABLE} \
+         (RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu)"
+    )))
+}
+
+fn not_static(path: &Path) -> Error {
+    Error::Usage(format!(
+        "{}: it needs a dynamic linker, or is no program for x86-64: `scripts/guest` builds a static syscost",
+        path.display()
+    ))
+}
+
+/// The bytes of a plain file, if it is a static program.
+fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    let bytes = plain_file::read(path, LARGEST)?;
+    Ok(is_static(&bytes).then_some(bytes))
+}
+
+/// Whether these are the bytes of a program for x86-64 that needs no dynamic linker.
+fn is_static(bytes: &[u8]) -> bool {
+    let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
+    let wide = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    const X86_64: u16 = 62;
+    let headers = || {
+        let (begin, size, count) = (usize::try_from(wide(32)?).ok()?, half(54)?, half(56)?);
+        let at = |n: u16| begin.checked_add(usize::from(n) * usize::from(size));
+        (0..count).map(|n| word(at(n)?)).collect::<Option<Vec<_>>>()
+    };
+    bytes.starts_with(b"\x7fELF\x02\x01")
+        && half(18) == Some(X86_64)
+        && headers().is_some_and(|kinds| !kinds.is_empty() && !kinds.contains(&INTERPRETER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program with one segment of this kind.
+    fn elf(kind: u32) -> Vec<u8> {
+        let mut bytes = b"\x7fELF\x02\x01".to_vec();
+        bytes.resize(64, 0);
+        bytes[18] = 62;
+        bytes[32] = 64; // where the segments are described
+        bytes[54] = 56; // bytes of a description
+        bytes[56] = 1;
+        bytes.extend_from_slice(&kind.to_le_bytes());
+        bytes.resize(120, 0);
+        bytes
+    }
+
+    #[test]
+    fn a_static_program_names_no_dynamic_linker() {
+        assert!(is_static(&elf(1)));
+        assert!(!is_static(&elf(INTERPRETER)));
+        for wrong in [&b"#!/bin/sh"[..], b"", &elf(1)[..66]] {
+            assert!(!is_static(wrong));
+        }
+        let mut other = elf(1);
+        other[18] = 183; // AArch64
+        assert!(!is_static(&other));
+    }
+
+    #[test]
+    fn a_program_that_is_named_and_no_static_one_is_refused() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("program");
+        std::fs::write(&path, elf(INTERPRETER)).expect("written");
+        assert!(program(Some(&path)).expect_err("dynamic").to_string().contains("scripts/guest"));
+        std::fs::write(&path, elf(1)).expect("written");
+        assert_eq!(program(Some(&path)).expect("static").len(), 120);
+        assert!(
+            program(Some(Path::new("/dev/zero"))).expect_err("no file").to_string().contains("plain file")
+        );
+    }
+}

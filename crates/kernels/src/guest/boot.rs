@@ -1,0 +1,210 @@
+//! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
+
+use super::console::{Transcript, refusal, transcript};
+use super::emulator::{self, EMULATOR};
+use super::kernel::Kernel;
+use super::last_words::meaning;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{process, signal};
+
+/// The most that is read of a console, bytes: a guest that says more says nothing of use.
+const LONGEST_CONSOLE: usize = 16 << 20;
+/// Time between two looks at the signals of this process.
+const LOOK: u16 = 100;
+/// Bytes quoted of the emulator's own errors.
+const QUOTED: u64 = 400;
+
+/// How guests are booted.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Memory of a guest, MiB.
+    pub memory_mib: u32,
+    /// Processor that is emulated, by QEMU's name.
+    pub cpu: String,
+    /// A guest that has not ended by then is killed.
+    pub patience: Duration,
+    /// Shown as the guest's initial file system.
+    pub initramfs: PathBuf,
+}
+
+/// One guest that has ended.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    /// What it said.
+    pub transcript: Transcript,
+    /// Why it did not reach its end, in a sentence; `None` if it did.
+    pub fault: Option<String>,
+}
+
+/// Boots a kernel and waits for its end. What the guest draws by chance (hash keys, the order of free lists) follows from
+/// `seed` alone: boots of one seed repeat each other, and those of several show what chance does to a count.
+///
+/// # Errors
+/// There is no emulator, or this process was interrupted. What happens to the guest is no error: [`Boot::fault`].
+pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
+    let mut guest = Guest::start(machine, kernel, seed)?;
+    let (bytes, fault) = guest.listen(machine.patience)?;
+    let transcript = transcript(&bytes);
+    let refused = transcript.hello.as_ref().and_then(refusal);
+    let unfinished = (!transcript.ended).then(|| {
+        let how = fault.unwrap_or_else(|| meaning(&transcript.last_words));
+        told(kernel, &how, &transcript, &guest.error_text())
+    });
+    Ok(Boot { fault: refused.or(unfinished), transcript })
+}
+
+fn told(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
+    let mut words = format!("the guest of {} did not reach its end: {how}", kernel.name);
+    if !error.is_empty() {
+        words += &format!("; {EMULATOR} says: {error}");
+    }
+    if !transcript.last_words.is_empty() {
+        words += &format!("; its last lines: {}", transcript.last_words.join(" | "));
+    }
+    words
+}
+
+/// The command line of a kernel: a console on the serial line, an end after a panic, and addresses that do not vary, since
+/// where a program lies changes how many instructions it takes by as much as a small change of the kernel.
+fn command_line(kernel: &Kernel) -> String {
+    let own = "console=ttyS0 panic=-1 reboot=t quiet nokaslr norandmaps";
+    format!("{own} {} rdinit=/init -- guest-init", kernel.command_line)
+}
+
+/// A running guest. Dropping it kills its process group.
+struct Guest {
+    child: Child,
+    console: ChildStdout,
+    error: std::fs::File,
+}
+
+impl Guest {
+    fn start(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Self> {
+        let error =
+            tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
+        let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
+        let mut command = Command::new(EMULATOR);
+        command
+            .args(words(machine))
+            .args(["-seed", &seed.to_string()])
+            .arg("-kernel")
+            .arg(&kernel.image)
+            .arg("-initrd")
+            .arg(&machine.initramfs);
+        command.args(["-append", &command_line(kernel)]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(copy).process_group(0);
+        process::die_with_starter(&mut command);
+        let mut child = command.spawn().map_err(|e| emulator::not_started(&e))?;
+        match child.stdout.take() {
+            Some(console) => Ok(Self { child, console, error }),
+            None => Err(Error::Disproved("a guest was started without its console".into())),
+        }
+    }
+
+    /// Reads the console until the guest ends. Answers what it said, and why it was killed if it was.
+    fn listen(&mut self, patience: Duration) -> Result<(Vec<u8>, Option<String>)> {
+        let (begun, mut bytes, mut part) = (Instant::now(), Vec::new(), vec![0; 64 << 10]);
+        loop {
+            if signal::pending().is_some() {
+                return Err(Error::Disturbed("interrupted while a guest ran".into()));
+            }
+            if begun.elapsed() > patience {
+                return Ok((
+                    bytes,
+                    Some(format!("it was killed after {} s (--patience)", patience.as_secs())),
+                ));
+            }
+            if !self.is_ready() {
+                continue;
+            }
+            match self.console.read(&mut part) {
+                Ok(0) => return Ok((bytes, None)),
+                Ok(length) => bytes.extend_from_slice(&part[..length]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::Kernel { call: "read from a guest's console".into(), cause: e }),
+            }
+            if bytes.len() > LONGEST_CONSOLE {
+                let sentence = format!("it wrote more than {} MiB and was killed", LONGEST_CONSOLE >> 20);
+                return Ok((bytes, Some(sentence)));
+            }
+        }
+    }
+
+    /// Waits for something to read, for [`LOOK`] at most.
+    fn is_ready(&self) -> bool {
+        let mut watched = [PollFd::new(self.console.as_fd(), PollFlags::POLLIN)];
+        poll(&mut watched, PollTimeout::from(LOOK)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// The beginning of what the emulator wrote to its standard error.
+    fn error_text(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let begun = self.error.seek(SeekFrom::Start(0));
+        let _ = begun.and_then(|_| (&self.error).take(QUOTED).read_to_end(&mut bytes));
+        super::last_words::inert(String::from_utf8_lossy(&bytes).trim())
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        emulator::kill(&mut self.child);
+    }
+}
+
+/// The words that make an emulated machine whose clock counts instructions.
+fn words(machine: &Machine) -> Vec<String> {
+    let memory = machine.memory_mib.to_string();
+    let words = [
+        "-accel",
+        "tcg,thread=single",
+        "-icount",
+        "shift=0,sleep=off",
+        "-rtc",
+        "clock=vm,base=2020-01-01",
+        "-smp",
+        "1",
+        "-cpu",
+        &machine.cpu,
+        "-m",
+        &memory,
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-serial",
+        "stdio",
+        "-no-reboot",
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_adds_to_the_command_line_stands_before_the_words_of_the_first_process() {
+        let kernel = Kernel { command_line: "pti=on".into(), ..Kernel::default() };
+        let line = command_line(&kernel);
+        let (kernel, init) = line.split_once(" -- ").expect("two parts");
+        assert!(kernel.contains("pti=on") && kernel.contains("nokaslr"));
+        assert_eq!(init, "guest-init");
+    }
+
+    #[test]
+    fn a_fault_names_the_kernel_and_quotes_both_logs() {
+        let kernel = Kernel { name: "6.1".into(), ..Kernel::default() };
+        let transcript = Transcript { last_words: vec!["Kernel panic".into()], ..Transcript::default() };
+        let said = told(&kernel, "it panicked", &transcript, "no space");
+        for words in ["6.1", "it panicked", "says: no space", "last lines: Kernel panic"] {
+            assert!(said.contains(words), "{said}");
+        }
+    }
+}

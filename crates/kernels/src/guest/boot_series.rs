@@ -1,0 +1,180 @@
+//! All boots of a comparison: two of each kernel, and more of both where two do not agree.
+
+use super::boot::{Boot, Machine, boot};
+use super::initramfs::Archive;
+use super::kernel::Kernel;
+use super::question::{Question, Questions, VERSION, is_canary};
+use crate::counted_change::{BOOTS_OF_NOISY, are_alike, is_noisy};
+use crate::instruction_counts::CaseCounts;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use syscost::record::guest_side::GuestSide;
+use syscost::trial::scratch::Scratch;
+use syscost_platform::error::{Error, Result};
+
+/// Boots of each kernel that have to agree.
+const BOOTS: usize = 2;
+
+/// Two kernels and how they are booted.
+pub struct Series<'a> {
+    /// A and B.
+    pub kernels: &'a [Kernel; 2],
+    /// The static program.
+    pub program: &'a [u8],
+    /// Memory of a guest, MiB.
+    pub memory_mib: u32,
+    /// The emulated processor.
+    pub cpu: &'a str,
+    /// A guest that has not ended by then is killed.
+    pub patience: Duration,
+    /// Guests at a time. They do not disturb each other's counts.
+    pub at_once: usize,
+    /// Where the initramfs is written.
+    pub scratch: &'a Scratch,
+    /// Told before each boot: its kernel and how many cases it is asked.
+    pub announce: &'a (dyn Fn(&Kernel, usize) + Sync),
+}
+
+/// What all boots said.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// A and B.
+    pub sides: [GuestSide; 2],
+    /// The cases, in the order of the questions.
+    pub cases: Vec<CaseCounts>,
+}
+
+impl Series<'_> {
+    /// Asks both kernels all questions, and those whose answers differ between boots in more boots of both.
+    ///
+    /// # Errors
+    /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
+    pub fn run(&self, questions: &Questions) -> Result<Outcome> {
+        let mut outcome = Outcome::asked(self.kernels, questions);
+        self.boots(questions, 0..BOOTS, &mut outcome)?;
+        let again = outcome.noisy(questions);
+        if !again.cases.is_empty() {
+            self.boots(&again, BOOTS..BOOTS_OF_NOISY, &mut outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Boots each kernel once with each of these seeds, and adds what they say.
+    fn boots(&self, questions: &Questions, seeds: Range<usize>, outcome: &mut Outcome) -> Result<()> {
+        let machine = self.machine(questions)?;
+        // A, B, B, A, …: whatever ends the series early has served both sides.
+        let plan: Vec<(usize, usize)> =
+            seeds.flat_map(|seed| [(seed % 2, seed), (1 - seed % 2, seed)]).collect();
+        let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || loop {
+            let Some(&(side, seed)) = plan.get(next.fetch_add(1, Ordering::SeqCst)) else { return };
+            (self.announce)(&self.kernels[side], questions.cases.len());
+            let ended = boot(&machine, &self.kernels[side], seed);
+            if ended.is_err() {
+                next.store(plan.len(), Ordering::SeqCst);
+            }
+            if let Ok(mut done) = done.lock() {
+                done.push((side, ended));
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..self.at_once).for_each(|_| _ = scope.spawn(work));
+            work();
+        });
+        for (side, ended) in done.into_inner().unwrap_or_default() {
+            outcome.add(side, ended?);
+        }
+        Ok(())
+    }
+
+    fn machine(&self, questions: &Questions) -> Result<Machine> {
+        let asked =
+            serde_json::to_vec(questions).map_err(|e| Error::file("the questions", "writing", e.into()))?;
+        let initramfs: PathBuf = self.scratch.path().join(format!("initramfs-{}", questions.cases.len()));
+        std::fs::write(&initramfs, Archive::of_guest(self.program, &asked))
+            .map_err(|e| Error::file(&initramfs, "writing", e))?;
+        Ok(Machine { memory_mib: self.memory_mib, cpu: self.cpu.into(), patience: self.patience, initramfs })
+    }
+}
+
+impl Outcome {
+    fn asked(kernels: &[Kernel; 2], questions: &Questions) -> Self {
+        let side = |kernel: &Kernel| GuestSide { name: kernel.name.clone(), ..GuestSide::default() };
+        let case = |Question { id, .. }: &Question| CaseCounts {
+            canary: is_canary(id),
+            id: id.clone(),
+            sides: Default::default(),
+        };
+        Self { sides: kernels.each_ref().map(side), cases: questions.cases.iter().map(case).collect() }
+    }
+
+    fn add(&mut self, side: usize, boot: Boot) {
+        let of = &mut self.sides[side];
+        of.boots += 1;
+        of.faults.extend(boot.fault);
+        of.identity = of.identity.take().or(boot.transcript.hello);
+        for answer in boot.transcript.answers {
+            if let Some(case) = self.cases.iter_mut().find(|case| case.id == answer.id) {
+                case.sides[side].push(answer.outcome);
+            }
+        }
+    }
+
+    /// The cases on whose count the boots of a kernel disagree. Those of a kernel that never answers are left.
+    fn noisy(&self, questions: &Questions) -> Questions {
+        let is_open = |id: &str| {
+            let case = self.cases.iter().find(|case| case.id == id);
+            case.is_some_and(|case| {
+                let counted = |at: usize| case.sides[at].iter().any(|outcome| outcome.count().is_some());
+                let differs = counted(0) && counted(1) && !are_alike(case);
+                differs && case.sides.iter().any(|side| is_noisy(side))
+            })
+        };
+        let cases = questions.cases.iter().filter(|question| is_open(&question.id)).cloned().collect();
+        Questions { version: VERSION, cases }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::console::{Answer, Transcript};
+    use crate::instruction_counts::{Count, CountOutcome};
+
+    fn questions() -> Questions {
+        let question = |id: &str| Question { id: id.into(), iterations: 10 };
+        Questions { version: VERSION, cases: ["a", "b"].map(question).to_vec() }
+    }
+
+    fn said(counts: &[(&str, u64)]) -> Boot {
+        let answer = |(id, more): &(&str, u64)| {
+            let count = Count { iterations: 10, batches: [100, 100 + more] };
+            Answer { id: (*id).into(), outcome: CountOutcome::Counted(count) }
+        };
+        let answers = counts.iter().map(answer).collect();
+        Boot { transcript: Transcript { answers, ended: true, ..Transcript::default() }, fault: None }
+    }
+
+    #[test]
+    fn only_cases_whose_boots_disagree_are_asked_again() {
+        let mut outcome = Outcome::asked(&Default::default(), &questions());
+        for (side, b) in [(0, 7), (0, 7), (1, 7), (1, 9)] {
+            outcome.add(side, said(&[("a", 5), ("b", b), ("unasked", 1)]));
+        }
+        let again = outcome.noisy(&questions()).cases;
+        assert_eq!(again.iter().map(|question| question.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(outcome.sides.map(|side| side.boots), [2, 2]);
+    }
+
+    #[test]
+    fn a_kernel_that_never_answers_is_not_booted_for_its_silence() {
+        let mut outcome = Outcome::asked(&Default::default(), &questions());
+        outcome.add(0, said(&[("a", 5)]));
+        outcome.add(1, Boot { transcript: Transcript::default(), fault: Some("it panicked".into()) });
+        assert!(outcome.noisy(&questions()).cases.is_empty());
+        assert_eq!(outcome.sides[1].faults, ["it panicked"]);
+    }
+}

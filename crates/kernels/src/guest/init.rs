@@ -1,0 +1,183 @@
+//! The first process of a guest: mounts what cases need, counts each case in a process of its own, writes the answers to
+//! the console and ends the guest.
+
+use super::console::{Answer, Message, line};
+use super::question::{Question, Questions};
+use super::{running_kernel, turn_server};
+use crate::instruction_counts::{Count, CountOutcome};
+use nix::mount::{MsFlags, mount};
+use nix::sys::reboot::{RebootMode, reboot};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use syscost::case::{Case, Cpus, Place, Scale};
+use syscost::clock::{Clock, ClockScale};
+use syscost::pair::side::found;
+use syscost::suite::GROUPS;
+use syscost::trial::{Bench, CaseEnd, Trial, scratch};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{cpu, interface, plain_file};
+
+/// The largest file of questions, bytes.
+const LARGEST: u64 = 16 << 20;
+/// Where the questions lie in the initramfs.
+const QUESTIONS: &str = "/questions";
+/// What is mounted: type, place.
+const MOUNTS: [(&str, &str); 5] = [
+    ("proc", "/proc"),
+    ("sysfs", "/sys"),
+    ("devtmpfs", "/dev"),
+    ("tmpfs", "/tmp"),
+    ("mqueue", "/dev/mqueue"),
+];
+/// Kernels go on with their start for some seconds after the first process has begun. Under the instruction clock an idle
+/// guest's time costs nothing.
+const SETTLE: Duration = Duration::from_secs(5);
+/// Batches of each size, of which the median is taken: a timer interrupt falls into a few of them.
+const BATCHES: usize = 9;
+/// Under the instruction clock the counter counts nanoseconds, each of which is one instruction.
+const INSTRUCTIONS: ClockScale = ClockScale { counter: true, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
+
+/// Answers all questions, or with `turns` serves sides, and ends the guest. It returns only if the guest cannot be ended.
+///
+/// # Errors
+/// This is not the first process of a system, the questions cannot be read, or the console cannot be written to.
+pub fn serve(program: &str, turns: bool) -> Result<()> {
+    if std::process::id() != 1 {
+        return Err(Error::Usage(format!(
+            "`{program}` is the first process of a guest: `syscost kernels ab` boots one; with --case it counts one case"
+        )));
+    }
+    mount_all();
+    let _ = interface::bring_up("lo");
+    let served = if turns { turn_server::serve() } else { answer_all(program) };
+    // A guest that cannot say what went wrong ends all the same.
+    if let Err(error) = &served {
+        let _ = writeln!(std::io::stderr(), "{error}");
+    }
+    let _ = std::io::stdout().flush();
+    let refused = |e| Error::refused("reboot of the guest", e);
+    reboot(RebootMode::RB_AUTOBOOT).map_err(refused)?;
+    served
+}
+
+fn answer_all(program: &str) -> Result<()> {
+    std::thread::sleep(SETTLE);
+    say(&Message::Hello(Box::new(running_kernel::identity())))?;
+    for question in read_questions()?.cases {
+        let outcome = asked(program, &question);
+        say(&Message::Answer(Answer { id: question.id, outcome }))?;
+    }
+    say(&Message::End)
+}
+
+/// Mounts what can be mounted. A case that needs what is missing says so.
+fn mount_all() {
+    const NOTHING: Option<&str> = None;
+    for (kind, place) in MOUNTS {
+        let _ = std::fs::create_dir_all(place);
+        let _ = mount(Some(kind), place, Some(kind), MsFlags::empty(), NOTHING);
+    }
+}
+
+fn read_questions() -> Result<Questions> {
+    let bytes = plain_file::read(Path::new(QUESTIONS), LARGEST)?;
+    serde_json::from_slice(&bytes).map_err(|e| Error::Content {
+        path: QUESTIONS.into(),
+        field: format!("line {}", e.line()),
+        expected: "questions to a guest".into(),
+        found: e.to_string(),
+        remedy: "let `syscost kernels ab` write the initramfs".into(),
+    })
+}
+
+fn say(message: &Message) -> Result<()> {
+    let failed = |e: std::io::Error| Error::file("the console", "writing", e);
+    let line = line(message).map_err(|e| failed(e.into()))?;
+    let mut console = std::io::stdout().lock();
+    console.write_all(line.as_bytes()).and_then(|()| console.flush()).map_err(failed)
+}
+
+/// Counts a case in a process of its own, which may die.
+fn asked(program: &str, question: &Question) -> CountOutcome {
+    let own = std::env::current_exe().unwrap_or_else(|_| "/init".into());
+    let iterations = question.iterations.to_string();
+    let mut command = Command::new(own);
+    let output = command.args([program, "--case", &question.id, "--iterations", &iterations]).output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return CountOutcome::Failed(format!("no process for it: {error}")),
+    };
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        CountOutcome::Failed(format!("its process ended with {}: {}", output.status, said.trim()))
+    })
+}
+
+/// Counts one case here. What it is for `--case`.
+pub fn case(id: &str, iterations: u64) -> CountOutcome {
+    let Some((_, case)) = found(GROUPS, id) else {
+        return CountOutcome::Skipped(format!("the program in the guest has no case {id}"));
+    };
+    match counted(&case, iterations) {
+        Ok(count) => CountOutcome::Counted(count),
+        Err(CaseEnd::Skipped(why)) => CountOutcome::Skipped(why),
+        Err(CaseEnd::Interrupted) => CountOutcome::Failed("a signal ended it".into()),
+        Err(
+            CaseEnd::Failed(why)
+            | CaseEnd::CutShort(why)
+            | CaseEnd::Disturbed(why)
+            | CaseEnd::Contradicted(why),
+        ) => CountOutcome::Failed(why),
+    }
+}
+
+fn counted(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {
+    let allowed = cpu::allowed();
+    let here = allowed.iter().copied().max().unwrap_or(0);
+    cpu::pin(here)?;
+    let clock = Clock::with_scale(INSTRUCTIONS);
+    let scratch = scratch::make_in(Path::new("/tmp"))?;
+    let cpus = Cpus::around(Some(here), allowed);
+    // What is left to full scale takes seconds by time, and no more than the rest by instructions.
+    let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Full, cpus };
+    let bench = Bench { place: &place, clock: &clock, pinned: Some(here) };
+    let mut trial = Trial::prepare(case, bench, None)?;
+    let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.turn(iterations, BATCHES)?.ticks));
+    let batches = [batch(iterations)?, batch(2 * iterations)?];
+    match batches[1] > batches[0] {
+        true => Ok(Count { iterations, batches }),
+        false => Err(CaseEnd::Failed(format!(
+            "{iterations} iterations took {} instructions and twice as many {}: its cost does not grow with its work",
+            batches[0], batches[1]
+        ))),
+    }
+}
+
+fn median(mut ticks: Vec<u64>) -> u64 {
+    ticks.sort_unstable();
+    ticks.get(ticks.len() / 2).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_that_is_not_there_is_skipped() {
+        assert!(matches!(case("no/such/case", 1), CountOutcome::Skipped(_)));
+    }
+
+    #[test]
+    fn a_batch_that_an_interrupt_fell_into_does_not_count() {
+        assert_eq!(median(vec![5, 900, 5, 5, 6]), 5);
+        assert_eq!(median(Vec::new()), 0);
+    }
+
+    #[test]
+    fn only_the_first_process_is_a_guest() {
+        let refused = serve("guest-init", false).expect_err("this is no guest").to_string();
+        assert!(refused.contains("kernels ab"), "{refused}");
+    }
+}

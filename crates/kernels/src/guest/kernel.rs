@@ -1,0 +1,280 @@
+//! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
+
+use super::debian::{self, Package};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::plain_file;
+use syscost_platform::process::on_path;
+
+/// A kernel that can be booted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// As it was named, with its command line.
+    pub name: String,
+    /// The image.
+    pub image: PathBuf,
+    /// Its configuration, if there is a file of it.
+    pub configuration: Option<PathBuf>,
+    /// What is added to its command line.
+    pub command_line: String,
+}
+
+/// The first addresses of the kernel's own half of the address space: a kernel that begins below is a program.
+const UPPER_HALF: u64 = 1 << 47;
+/// The name of a user-mode Linux, and what it is called on PATH.
+const USER_MODE: (&str, &str) = ("uml", "linux.uml");
+
+impl Kernel {
+    /// Whether it is a user-mode Linux: a kernel that runs as a process, and needs no emulator.
+    ///
+    /// # Errors
+    /// Its image cannot be read.
+    pub fn is_user_mode(&self) -> Result<bool> {
+        let mut head = [0; HEAD];
+        let file = plain_file::open(&self.image)?;
+        let read = file.read_at(&mut head, 0).map_err(|e| Error::file(&self.image, "reading", e))?;
+        Ok(first_address(&head[..read]).is_some_and(|address| address < UPPER_HALF))
+    }
+}
+
+/// Bytes of an ELF header and of the program headers behind it.
+const HEAD: usize = 4096;
+
+/// Where the first segment of an ELF program for 64 bits is loaded (elf(5)); `None` if it is none.
+fn first_address(head: &[u8]) -> Option<u64> {
+    const LOADED: u64 = 1;
+    let number = |at: usize, bytes: usize| {
+        let field = head.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (begin, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let mut segments = (0..count).map_while(|n| usize::try_from(begin.checked_add(n * size)?).ok());
+    let loaded = segments.find(|at| number(*at, 4) == Some(LOADED))?;
+    number(loaded.checked_add(16)?, 8)
+}
+
+/// Where the images of a built tree lie.
+const IN_TREE: [&str; 3] = ["arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage", "vmlinux"];
+/// Where a distribution installs kernels.
+const INSTALLED: &str = "/boot";
+
+/// Where kernels are looked for.
+#[derive(Clone, Debug)]
+pub struct Supply {
+    /// Directory of downloaded kernels, one directory each.
+    pub downloads: PathBuf,
+    /// Told before a package is downloaded.
+    pub announce: fn(&Package),
+}
+
+impl Supply {
+    /// Finds a kernel by its name, and downloads it if it is a package that is not there yet.
+    ///
+    /// # Errors
+    /// Nothing has this name, or the package cannot be downloaded.
+    pub fn find(&self, name: &str) -> Result<Kernel> {
+        let (place, command_line) = name.split_once('@').unwrap_or((name, ""));
+        check_command_line(command_line)?;
+        let (image, configuration) = match place {
+            _ if place.contains('/') => at_path(Path::new(place))?,
+            "host" => host()?,
+            name if name == USER_MODE.0 => user_mode()?,
+            "" => {
+                return Err(Error::Usage(format!(
+                    "{name:?} names no kernel: expected one before the @, such as 6.12"
+                )));
+            }
+            _ => self.by_release(place)?,
+        };
+        Ok(Kernel { name: name.into(), image, configuration, command_line: command_line.into() })
+    }
+
+    fn by_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {
+        let there = [Path::new(INSTALLED), &self.downloads.join(name)]
+            .into_iter()
+            .find_map(|place| installed(place, name));
+        if let Some(found) = there {
+            return Ok(found);
+        }
+        let package = debian::named(name, &debian::packages()?)?;
+        self.fetched(&package)
+    }
+
+    /// The image of a package, which is downloaded if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be downloaded or unpacked.
+    pub fn fetched(&self, package: &Package) -> Result<(PathBuf, Option<PathBuf>)> {
+        let place = self.downloads.join(&package.release);
+        if let Some(found) = installed(&place, &package.release) {
+            return Ok(found);
+        }
+        (self.announce)(package);
+        debian::fetch(package, &place)?;
+        installed(&place, &package.release).ok_or_else(|| {
+            Error::Missing(format!("the package {} holds no vmlinuz-{}", package.name, package.release))
+        })
+    }
+
+    /// Releases that were downloaded.
+    pub fn downloaded(&self) -> Vec<String> {
+        names_in(&self.downloads)
+            .filter(|name| installed(&self.downloads.join(name), name).is_some())
+            .collect()
+    }
+}
+
+/// Releases that are installed on this machine.
+pub fn installed_releases() -> Vec<String> {
+    names_in(Path::new(INSTALLED))
+        .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_owned))
+        .collect()
+}
+
+fn names_in(directory: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.into_iter()
+}
+
+fn installed(directory: &Path, release: &str) -> Option<(PathBuf, Option<PathBuf>)> {
+    let image = directory.join(format!("vmlinuz-{release}"));
+    let configuration = directory.join(format!("config-{release}"));
+    image.is_file().then(|| (image, configuration.is_file().then_some(configuration)))
+}
+
+fn host() -> Result<(PathBuf, Option<PathBuf>)> {
+    let release = KernelFiles::live().line("proc/sys/kernel/osrelease").unwrap_or_default();
+    installed(Path::new(INSTALLED), &release).ok_or_else(|| {
+        Error::Usage(format!(
+            "the image of the running kernel is not at {INSTALLED}/vmlinuz-{release}: give its path"
+        ))
+    })
+}
+
+/// Debian's user-mode Linux.
+fn user_mode() -> Result<(PathBuf, Option<PathBuf>)> {
+    let missing = || {
+        Error::Missing(format!(
+            "{} is not on PATH: install it (Debian: apt-get install user-mode-linux)",
+            USER_MODE.1
+        ))
+    };
+    Ok((on_path(USER_MODE.1).ok_or_else(missing)?, None))
+}
+
+/// An image, or a tree in which one was built.
+fn at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
+    let path = std::path::absolute(path).map_err(|e| Error::file(path, "looking for", e))?;
+    if path.is_dir() {
+        let image = IN_TREE.iter().map(|image| path.join(image)).find(|image| image.is_file());
+        let image = image.ok_or_else(|| {
+            let expected = IN_TREE.join(", ");
+            Error::Usage(format!(
+                "{}: no kernel was built in this tree (looked for {expected})",
+                path.display()
+            ))
+        })?;
+        let configuration = path.join(".config");
+        return Ok((image, configuration.is_file().then_some(configuration)));
+    }
+    let kind = std::fs::metadata(&path).map_err(|e| Error::file(&path, "looking for", e))?;
+    if !kind.is_file() {
+        return Err(Error::Usage(format!(
+            "{}: not a plain file: expected a bzImage, a vmlinux or a tree",
+            path.display()
+        )));
+    }
+    let beside = path.file_name().and_then(|name| name.to_str()?.strip_prefix("vmlinuz-"));
+    let configuration = beside.map(|release| path.with_file_name(format!("config-{release}")));
+    Ok((path.clone(), configuration.filter(|file| file.is_file())))
+}
+
+/// Two dashes would end the kernel's own words.
+fn check_command_line(words: &str) -> Result<()> {
+    let is_wrong = words.split_whitespace().any(|word| word == "--") || words.chars().any(char::is_control);
+    match is_wrong || words.len() > 1024 {
+        true => Err(Error::Usage(format!(
+            "{words:?} cannot stand behind the @: expected words of a kernel's command line, without -- and on one line"
+        ))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn supply(downloads: &Path) -> Supply {
+        Supply { downloads: downloads.into(), announce: |_| () }
+    }
+
+    fn made(path: PathBuf) -> PathBuf {
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        std::fs::write(&path, "image").expect("written");
+        path
+    }
+
+    #[test]
+    fn an_image_a_tree_and_a_download_are_found_with_their_configuration() {
+        let place = tempfile::tempdir().expect("a directory");
+        let image = made(place.path().join("vmlinuz-6.9"));
+        let configuration = made(place.path().join("config-6.9"));
+        let supply = supply(&place.path().join("downloads"));
+        let found = supply.find(&format!("{}@pti=on", image.display())).expect("an image");
+        assert_eq!((found.image, found.configuration), (image, Some(configuration)));
+        assert_eq!(found.command_line, "pti=on");
+
+        let built = made(place.path().join("tree/arch/x86/boot/bzImage"));
+        let found = supply.find(&place.path().join("tree").display().to_string()).expect("a tree");
+        assert_eq!((found.image, found.configuration), (built, None));
+
+        let downloaded = made(place.path().join("downloads/6.8-x/vmlinuz-6.8-x"));
+        assert_eq!(supply.find("6.8-x").expect("a download").image, downloaded);
+        assert_eq!(supply.downloaded(), ["6.8-x"]);
+    }
+
+    #[test]
+    fn a_kernel_that_is_a_program_is_user_mode_linux() {
+        let place = tempfile::tempdir().expect("a directory");
+        let elf = |kind: u8, address: u64| {
+            let mut bytes = b"\x7fELF\x02\x01".to_vec();
+            bytes.resize(64 + 2 * 56, 0);
+            (bytes[32], bytes[54], bytes[56], bytes[64], bytes[120]) = (64, 56, 2, kind, 1);
+            bytes[80..88].copy_from_slice(&address.to_le_bytes());
+            bytes[136..144].copy_from_slice(&0x6000_0000_u64.to_le_bytes());
+            bytes
+        };
+        let is = |bytes: &[u8]| {
+            let image = place.path().join("image");
+            std::fs::write(&image, bytes).expect("written");
+            Kernel { image, ..Kernel::default() }.is_user_mode().expect("read")
+        };
+        assert!(is(&elf(1, 0x6000_0000)) && is(&elf(6, u64::MAX)));
+        assert!(!is(&elf(1, 0xffff_ffff_8100_0000)));
+        assert!(!is(b"MZ\xea\x07") && !is(b"") && !is(&elf(6, 0)[..100]));
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused_with_a_sentence() {
+        let place = tempfile::tempdir().expect("a directory");
+        let supply = supply(place.path());
+        let directory = place.path().display().to_string();
+        for (name, words) in [
+            ("@pti=on", "before the @"),
+            (directory.as_str(), "no kernel was built"),
+            ("/dev/null", "not a plain file"),
+            ("/no/such/image", "looking for"),
+            ("/dev/null@quiet -- sh", "behind the @"),
+        ] {
+            let said = supply.find(name).expect_err(name).to_string();
+            assert!(said.contains(words), "{name}: {said}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
+//! ended.
+
+use super::console::{self, MARK, refusal};
+use super::emulator::{self, EMULATOR};
+use super::kernel::Kernel;
+use super::last_words::{self, meaning};
+use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use syscost::pair::protocol::{Request, Response};
+use syscost::pair::{Connection, Received, Seat, Side, Start, Taken};
+use syscost::record::guest_side::{ClockKind, Identity};
+use syscost_platform::cpu::{self, Aside};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::{proc, process};
+
+/// Time that a side in a guest has to end after it was told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How guests are started that take turns.
+#[derive(Clone, Debug)]
+pub struct LiveMachine {
+    /// What their times are of: KVM's, the emulator's, or user-mode Linux's.
+    pub clock: ClockKind,
+    /// Memory of a guest, MiB.
+    pub memory_mib: u32,
+    /// Processor that is emulated, by QEMU's name.
+    pub model: String,
+    /// The CPU of this machine on which they run.
+    pub cpu: usize,
+    /// A guest that has not said who it is by then is killed.
+    pub patience: Duration,
+    /// Shown as their initial file system.
+    pub initramfs: PathBuf,
+    /// A directory for what a user-mode Linux writes.
+    pub scratch: PathBuf,
+}
+
+/// The process of a guest. Dropping it kills its process group.
+struct Process(RefCell<Child>);
+
+/// A running guest, and its serial line, on which sides take their turns.
+struct Shared {
+    process: Process,
+    connection: Rc<RefCell<Connection>>,
+    clock: ClockKind,
+    cpu: usize,
+    /// It answers no more.
+    is_lost: Cell<bool>,
+}
+
+/// A guest as the side of a comparison.
+pub struct LiveGuest {
+    label: &'static str,
+    shared: Rc<Shared>,
+}
+
+impl LiveGuest {
+    /// Starts a guest, by the name of its side in sentences. It is not awaited.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(machine: &LiveMachine, kernel: &Kernel, label: &'static str) -> Result<Self> {
+        let lost = |cause| Error::Kernel { call: "socketpair for a guest's serial line".into(), cause };
+        let (ours, theirs) = UnixStream::pair().map_err(lost)?;
+        let [theirs, also_theirs] = twice(theirs).map_err(lost)?;
+        let mut command = match machine.clock {
+            ClockKind::Uml => user_mode(machine, kernel, theirs),
+            _ => emulated(machine, kernel, theirs, also_theirs),
+        };
+        command.stderr(Stdio::piped()).process_group(0);
+        process::die_with_starter(&mut command);
+        let mut child = cpu::while_on(machine.cpu, || command.spawn())?.map_err(|e| match machine.clock {
+            ClockKind::Uml => Error::file(&kernel.image, "starting", e),
+            _ => emulator::not_started(&e),
+        })?;
+        let console = child.stderr.take();
+        let process = Process(RefCell::new(child));
+        let [requests, responses] = twice(ours).map_err(lost)?;
+        let console =
+            console.ok_or_else(|| Error::Disproved("a guest was started without its console".into()))?;
+        let connection = Rc::new(RefCell::new(Connection::new(requests, responses, console.into())?));
+        let (clock, cpu) = (machine.clock, machine.cpu);
+        let shared = Shared { process, connection, clock, cpu, is_lost: Cell::new(false) };
+        Ok(Self { label, shared: Rc::new(shared) })
+    }
+
+    /// Waits until it has said who it is. The inner error says why it did not.
+    ///
+    /// # Errors
+    /// A signal came.
+    pub fn hello(
+        &self,
+        kernel: &Kernel,
+        patience: Duration,
+    ) -> Result<std::result::Result<Identity, String>> {
+        let received = self.shared.connection.borrow_mut().next(patience);
+        let how = match received {
+            Received::Interrupted => return Err(Error::Disturbed("interrupted while a guest booted".into())),
+            Received::Line(line) => match console::hello(&line) {
+                Some(identity) => return Ok(refusal(&identity).map_or(Ok(identity), Err)),
+                None => "it said something else than who it is".to_owned(),
+            },
+            Received::Nothing => format!("it was killed after {} s (--patience)", patience.as_secs()),
+            Received::End | Received::TooMuch => String::new(),
+        };
+        Ok(Err(self.last_words(kernel, how)))
+    }
+
+    fn last_words(&self, kernel: &Kernel, how: String) -> String {
+        let text = String::from_utf8_lossy(self.shared.connection.borrow_mut().last_bytes()).into_owned();
+        let words = last_words::of(&text, MARK);
+        let how = if how.is_empty() { meaning(&words) } else { how };
+        let quoted =
+            if words.is_empty() { String::new() } else { format!("; its last lines: {}", words.join(" | ")) };
+        format!("the guest of {} did not begin: {how}{quoted}", kernel.name)
+    }
+}
+
+impl Start for LiveGuest {
+    fn start(&self, padding: usize, _aside: &Aside) -> Result<Side> {
+        let connection = Rc::clone(&self.shared.connection);
+        if !connection.borrow_mut().send(&Request::Start { padding }) {
+            self.shared.is_lost.set(true);
+            return Err(Error::Disturbed(format!("the guest of side {} has ended", self.label)));
+        }
+        Ok(Side::new(self.label, connection, Box::new(InGuest(Rc::clone(&self.shared)))))
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.shared.is_lost.get()
+    }
+}
+
+/// The process of a side in a guest.
+struct InGuest(Rc<Shared>);
+
+impl Seat for InGuest {
+    fn how_it_ended(&mut self) -> String {
+        self.0.is_lost.set(true);
+        match self.0.process.0.borrow_mut().try_wait() {
+            Ok(Some(status)) => format!("its guest ended: {status}"),
+            _ => "its guest closed the line".into(),
+        }
+    }
+
+    fn taken(&self) -> Option<Taken> {
+        let Shared { process, clock, cpu, .. } = &*self.0;
+        let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().text("proc/stat")?, *cpu)?;
+        let waited_ns = match clock {
+            // Its kernel and its processes are processes of ours, which wait for each other and not for others.
+            ClockKind::Uml => 0,
+            _ => processor(process.0.borrow().id())?.waited_ns,
+        };
+        Some(Taken { waited_ns, stolen_ticks })
+    }
+
+    /// Tells it to end, and waits until the guest says that it has. A guest that does not is lost.
+    fn end(&mut self, connection: &mut Connection, is_gone: bool) {
+        if is_gone || self.0.is_lost.get() {
+            return;
+        }
+        let until = Instant::now() + GRACE;
+        let mut goes_on = connection.send(&Request::End);
+        while goes_on {
+            match connection.next(until.saturating_duration_since(Instant::now())) {
+                Received::Line(line) => match serde_json::from_str(&line) {
+                    Ok(Response::Gone { .. }) => return,
+                    _ => continue,
+                },
+                _ => goes_on = false,
+            }
+        }
+        self.0.is_lost.set(true);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        emulator::kill(self.0.get_mut());
+    }
+}
+
+/// The account of the thread that is the guest's processor. QEMU names its threads where it is asked to.
+fn processor(pid: u32) -> Option<proc::Schedstat> {
+    let files = KernelFiles::live();
+    let tasks = files.entries(&format!("proc/{pid}/task"));
+    let mut tasks = tasks.iter().map(|task| format!("proc/{pid}/task/{task}"));
+    let is_processor =
+        |task: &String| files.line(&format!("{task}/comm")).is_some_and(|name| name.starts_with("CPU 0/"));
+    proc::schedstat(&files.text(&format!("{}/schedstat", tasks.find(is_processor)?))?)
+}
+
+fn twice(stream: UnixStream) -> std::io::Result<[OwnedFd; 2]> {
+    Ok([stream.try_clone()?.into(), stream.into()])
+}
+
+/// The command line of a kernel whose guest takes turns. Addresses vary from boot to boot, as on any machine. An idle guest
+/// must not poll for work in the other's turn.
+fn words_of_kernel(kernel: &Kernel, console: &str) -> Vec<String> {
+    let own = format!("console={console} panic=-1 reboot=t quiet haltpoll.guest_halt_poll_ns=0");
+    let own = own.split_whitespace().map(str::to_owned);
+    let added = kernel.command_line.split_whitespace().map(str::to_owned);
+    own.chain(added).chain(["rdinit=/init", "--", "guest-init", "--turns"].map(str::to_owned)).collect()
+}
+
+/// QEMU with the turns on its second serial line, which is its standard input and output, and the console on its standard
+/// error.
+fn emulated(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: OwnedFd) -> Command {
+    let (accelerator, model) = match machine.clock {
+        ClockKind::Kvm => ("kvm", "host"),
+        _ => ("tcg,thread=single", machine.model.as_str()),
+    };
+    let mut command = Command::new(EMULATOR);
+    command.args(["-accel", accelerator, "-cpu", model, "-smp", "1"]);
+    command.args(["-m", &machine.memory_mib.to_string(), "-nodefaults", "-no-user-config", "-no-reboot"]);
+    command.args(["-display", "none", "-name", "syscost,debug-threads=on"]);
+    command.args(["-chardev", "file,id=console,path=/dev/fd/2", "-serial", "chardev:console"]);
+    command.args(["-chardev", "stdio,id=turns,signal=off", "-serial", "chardev:turns"]);
+    command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&machine.initramfs);
+    command.args(["-append", &words_of_kernel(kernel, "ttyS0").join(" ")]);
+    command.stdin(input).stdout(output);
+    command
+}
+
+/// User-mode Linux, whose kernel is the program, in the same manner.
+fn user_mode(machine: &LiveMachine, kernel: &Kernel, line: OwnedFd) -> Command {
+    let mut command = Command::new(&kernel.image);
+    command.arg(format!("mem={}M", machine.memory_mib));
+    command.arg(format!("initrd={}", machine.initramfs.display()));
+    command.arg(format!("uml_dir={}/", machine.scratch.display()));
+    // Without a root it adds one at the end, among the words of the first process.
+    command.args(["con0=null,fd:2", "con=null", "ssl=null", "ssl1=fd:0,fd:0", "root=98:0"]);
+    command.args(words_of_kernel(kernel, "tty0"));
+    command.stdin(line).stdout(Stdio::null());
+    command
+}

@@ -1,0 +1,176 @@
+//! `syscost kernels`: other kernels as guests, compared by turns or by counted instructions.
+
+mod by_turns;
+mod counted_table;
+mod counting;
+mod kernel_bisection;
+mod kernel_gate;
+mod kernel_list;
+mod kernel_session;
+
+pub use by_turns::found;
+pub use counting::{Counting, compared};
+
+use crate::counted_change::{self, CountedRow, judged};
+use crate::guest::kernel::Kernel;
+use crate::instruction_counts::InstructionCounts;
+use by_turns::Turning;
+use clap::Subcommand;
+use counted_table::CountedForm;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use syscost::command::ab::{self, percent};
+use syscost::command::flag::{Filter, Home};
+use syscost::command::page;
+use syscost::driver::layout;
+use syscost::exit::Exit;
+use syscost::record::Verdict;
+use syscost::record::guest_side::ClockKind;
+use syscost::study::gate::{Finding, of_pairs};
+use syscost_platform::error::Result;
+use syscost_platform::signal;
+
+/// Changes of counts up to this share are no finding, where no other is given.
+const OF_COUNTS: f64 = 0.001;
+
+/// Compare kernels: as guests that take turns, by counted instructions, or over reboots of this machine
+///
+/// A guest boots with this program as its first process. Where KVM works, or the kernels are user-mode Linux, two guests
+/// live at once on one CPU and take turns. Elsewhere an emulator counts instructions, which repeat to the last digit on any
+/// machine and under any load; they tell how long the kernel's path is, and nothing of caches, of other CPUs, or of what a
+/// mitigation costs hardware: `syscost help guests`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A KERNEL is a version (6.12, 6.12-rt, 6.1.0-47), a package, the path of a bzImage or vmlinux, a built \
+    tree, `host`, or `uml`; behind an @ come words for its command line: 6.12@pti=on"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Ab(AbArgs),
+    List(kernel_list::ListArgs),
+    Fetch(kernel_list::FetchArgs),
+    Bisect(kernel_bisection::BisectArgs),
+    Gate(kernel_gate::GateArgs),
+    Session(kernel_session::SessionArgs),
+}
+
+/// Compare two kernels, by turns or by counted instructions
+///
+/// By turns a pair of fresh boots gives every open case one pair; a case is judged after 8, 16 and 32 of them, as by
+/// `syscost ab`. By counted instructions each kernel is booted twice. A case whose two counts agree to the last digit is
+/// judged by them; the others are counted in five more boots of both.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: compared, whatever the verdicts; 1: a guest failed, or nothing was measured on one side.\n\
+    Examples:\n  syscost kernels ab 6.1 6.12\n  syscost kernels ab 6.12 6.12@pti=on syscall\n  \
+    syscost kernels ab host ~/linux/arch/x86/boot/bzImage\n  syscost kernels ab uml ~/uml/linux"
+)]
+struct AbArgs {
+    /// The old kernel
+    #[arg(value_name = "KERNEL_A", required_unless_present = "judge")]
+    a: Option<String>,
+    /// The new kernel
+    #[arg(value_name = "KERNEL_B", required_unless_present = "judge")]
+    b: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Changes up to this share are no finding [default: 0.1% of counted instructions, 1% by turns]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    threshold: Option<f64>,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    turning: Turning,
+    #[command(flatten)]
+    form: CountedForm,
+    /// Judge the counts of a stored comparison again, and boot nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b", "filter", "Counting", "Turning"])]
+    judge: Option<PathBuf>,
+    #[command(flatten)]
+    home: Home,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What the command asks for cannot be done.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.what {
+        What::Ab(args) => ab(args),
+        What::List(args) => kernel_list::list(args),
+        What::Fetch(args) => kernel_list::fetch(args),
+        What::Bisect(args) => kernel_bisection::bisect(args),
+        What::Gate(args) => kernel_gate::gate(args),
+        What::Session(args) => kernel_session::run(args),
+    }
+}
+
+fn ab(args: &AbArgs) -> Result<ExitCode> {
+    let counts = match (&args.judge, &args.a, &args.b) {
+        (Some(file), ..) => InstructionCounts::load(file)?,
+        (None, Some(a), Some(b)) => {
+            // Before a kernel is downloaded.
+            args.counting.questions(&args.filter)?;
+            let kernels = found([a, b], &args.home)?;
+            signal::watch()?;
+            let clock = args.turning.clock(&kernels, &args.counting)?;
+            if clock != ClockKind::Icount {
+                return turns(args, &kernels, clock);
+            }
+            compared(&kernels, &args.filter, &args.counting, args.threshold.unwrap_or(OF_COUNTS), &args.home)?
+        }
+        _ => return Err(syscost_platform::error::Error::Usage("name two kernels".into())),
+    };
+    let rows = judged(&counts);
+    page::write(&counted_table::written(&counts, &rows, &args.form, layout())?)?;
+    let failed = counts.sides.iter().any(|side| !side.faults.is_empty()) || !rows.iter().any(is_counted);
+    Ok(ended(failed && args.judge.is_none()))
+}
+
+fn turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Result<ExitCode> {
+    let how = (&args.counting, &args.turning);
+    let paired = by_turns::compared(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
+    let rows = paired.judge();
+    ab::write(&paired, &rows, &args.form.of_pairs(), layout())?;
+    let has_faults =
+        paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
+    Ok(ended(has_faults || paired.has_failed()))
+}
+
+/// What a comparison of two kernels by this clock finds.
+///
+/// # Errors
+/// There is no kernel of a name, no case matches, something that guests need is missing, or a signal came.
+pub fn findings(
+    names: [&str; 2],
+    clock: ClockKind,
+    filter: &Filter,
+    counting: &Counting,
+    threshold: f64,
+    home: &Home,
+) -> Result<Vec<Finding>> {
+    let kernels = found(names, home)?;
+    signal::watch()?;
+    if clock == ClockKind::Icount {
+        return Ok(counted_change::findings(&judged(&compared(
+            &kernels, filter, counting, threshold, home,
+        )?)));
+    }
+    let how = (counting, &Turning::usual());
+    let paired = by_turns::compared(&kernels, clock, filter, how, Some(threshold), home)?;
+    Ok(of_pairs(&paired, &paired.judge()))
+}
+
+/// The exit code of a comparison, or of the signal that ended it.
+fn ended(failed: bool) -> ExitCode {
+    Exit::failed_if(failed).or_signal(signal::pending()).into()
+}
+
+fn is_counted(row: &CountedRow) -> bool {
+    row.verdict != Verdict::Incomparable
+}

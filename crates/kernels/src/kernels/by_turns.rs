@@ -1,0 +1,198 @@
+//! Two kernels that take turns as guests.
+
+use super::counting::{Counting, configured, supply};
+use crate::guest::boot_pairs::BootPairs;
+use crate::guest::initramfs::Archive;
+use crate::guest::kernel::Kernel;
+use crate::guest::live_guest::{LiveGuest, LiveMachine};
+use crate::guest::{binary, emulator};
+use clap::ValueEnum;
+use nix::unistd::{AccessFlags, access};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+use syscost::case::Scale;
+use syscost::command::ab::{Bar, Pairs, save};
+use syscost::command::flag::{Filter, Home};
+use syscost::command::page;
+use syscost::pair::experiment::{Plan, Testbed, chosen};
+use syscost::pair::side::ids;
+use syscost::record::guest_side::ClockKind;
+use syscost::record::paired::{CasePairs, Paired, Rule};
+use syscost::record::store::{OwnFile, Store};
+use syscost::suite::GROUPS;
+use syscost::trial::scratch::{self, Scratch};
+use syscost_platform::error::{Error, Result};
+
+/// Time in which a guest of KVM has begun wherever KVM works.
+const TRIAL: Duration = Duration::from_secs(20);
+/// Changes of a share below this are no finding, where no other is given.
+const THRESHOLD: f64 = 0.01;
+/// The device that KVM is asked by.
+const KVM: &str = "/dev/kvm";
+/// What a guest does with it.
+const USE: AccessFlags = AccessFlags::R_OK.union(AccessFlags::W_OK);
+
+/// What the numbers of two kernels are of.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum GuestClock {
+    /// Counted instructions, by an emulator: exact, and no time
+    Icount,
+    /// Time by turns in guests of KVM
+    Kvm,
+    /// Time by turns in guests of an emulator: coarse, and not the hardware's
+    Tcg,
+}
+
+/// How two kernels take turns.
+#[derive(clap::Args)]
+pub(super) struct Turning {
+    /// What is compared [default: time by turns where KVM works or both are user-mode Linux, else instructions]
+    #[arg(long, value_enum)]
+    clock: Option<GuestClock>,
+    /// By turns: the last look at a case, after 8, 16 or 32 pairs of boots; a change takes up to 32 more to be found again
+    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
+    boots: Pairs,
+    /// By turns: seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    seed: u64,
+}
+
+impl Turning {
+    /// As it is without flags.
+    pub(super) fn usual() -> Self {
+        Self { clock: None, boots: Pairs::ThirtyTwo, seed: 0x5eed }
+    }
+
+    /// The clock of these two kernels.
+    ///
+    /// # Errors
+    /// They have none in common, or not the one that was asked for.
+    pub(super) fn clock(&self, kernels: &[Kernel; 2], counting: &Counting) -> Result<ClockKind> {
+        let [a, b] = [kernels[0].is_user_mode()?, kernels[1].is_user_mode()?];
+        match (a, b, self.clock) {
+            (true, true, None) => Ok(ClockKind::Uml),
+            (false, false, Some(GuestClock::Icount)) => Ok(ClockKind::Icount),
+            (false, false, Some(GuestClock::Tcg)) => Ok(ClockKind::Tcg),
+            (false, false, Some(GuestClock::Kvm)) => kvm_fault(&kernels[0], counting)?.map_or(Ok(ClockKind::Kvm), |why| {
+                Err(Error::Missing(format!("KVM runs no guest here: {why}; without --clock instructions are counted")))
+            }),
+            (false, false, None) => usual(&kernels[0], counting),
+            (true, true, Some(_)) => Err(Error::Usage(
+                "--clock is for kernels that an emulator boots: two user-mode Linux take turns by a clock of their own".into(),
+            )),
+            _ => Err(Error::Usage(format!(
+                "{} and {}: a user-mode Linux and a kernel for hardware have no clock in common: name two of one kind",
+                kernels[0].name, kernels[1].name
+            ))),
+        }
+    }
+}
+
+/// KVM's time if a guest begins by it, else instructions.
+fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
+    if access(KVM, USE).is_err() {
+        return Ok(ClockKind::Icount);
+    }
+    Ok(match kvm_fault(kernel, counting)? {
+        None => ClockKind::Kvm,
+        Some(why) => {
+            page::say(&format!("KVM runs no guest here ({why}): counting instructions"));
+            ClockKind::Icount
+        }
+    })
+}
+
+/// Why KVM runs no guest here, by a trial: that there is a device says nothing of a hypervisor below.
+fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
+    if let Err(errno) = access(KVM, USE) {
+        return Ok(Some(format!("{KVM}: {}", errno.desc())));
+    }
+    emulator::check()?;
+    let place = scratch::make_in(&scratch::place())?;
+    let cpu = syscost_platform::cpu::current();
+    let machine = LiveMachine { patience: TRIAL, ..machine(ClockKind::Kvm, counting, cpu, &place)? };
+    let guest = LiveGuest::start(&machine, kernel, "A")?;
+    Ok(guest.hello(kernel, TRIAL)?.err())
+}
+
+/// What boots guests of this clock on this CPU.
+fn machine(clock: ClockKind, counting: &Counting, cpu: usize, place: &Scratch) -> Result<LiveMachine> {
+    let initramfs: PathBuf = place.path().join("initramfs");
+    let program = binary::program(counting.guest_binary.as_deref())?;
+    std::fs::write(&initramfs, Archive::of_guest(&program, b"{}"))
+        .map_err(|e| Error::file(&initramfs, "writing", e))?;
+    Ok(LiveMachine {
+        clock,
+        memory_mib: counting.memory,
+        model: counting.guest_cpu.clone(),
+        cpu,
+        patience: Duration::from_secs(counting.patience),
+        initramfs,
+        scratch: place.path().to_path_buf(),
+    })
+}
+
+/// What runs guests of this clock, for the record.
+fn ran_by(clock: ClockKind, counting: &Counting) -> String {
+    match clock {
+        ClockKind::Uml => "user-mode Linux".into(),
+        ClockKind::Kvm => format!("{}, KVM, processor host", emulator::version()),
+        _ => format!("{}, processor {}", emulator::version(), counting.guest_cpu),
+    }
+}
+
+/// The cases that are asked: those of the default set that match, or with `--all` every one that does, canaries first.
+fn asked(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
+    let asked: BTreeSet<String> = counting.questions(filter)?.cases.into_iter().map(|case| case.id).collect();
+    chosen(&ids(GROUPS), |id| asked.contains(id), true)
+}
+
+/// Boots both kernels in pairs until every case is settled, and keeps the pairs in the store.
+///
+/// # Errors
+/// No case matches, something that guests need is missing, or a file cannot be written.
+pub(super) fn compared(
+    kernels: &[Kernel; 2],
+    clock: ClockKind,
+    filter: &Filter,
+    (counting, turning): (&Counting, &Turning),
+    threshold: Option<f64>,
+    home: &Home,
+) -> Result<Paired> {
+    let ids = asked(filter, counting)?;
+    if clock != ClockKind::Uml {
+        emulator::check()?;
+    }
+    Store::at(&home.directory()).check_usable("pairs")?;
+    let testbed = Testbed::enter()?;
+    let place = scratch::make_in(&scratch::place())?;
+    let machine = machine(clock, counting, testbed.cpu(), &place)?;
+    let rule = Rule { looks: turning.boots.looks(), ..Rule::of(threshold.unwrap_or(THRESHOLD)) };
+    let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
+    let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
+    let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));
+    let (bar, home, mut file) = (Bar::over(ids.len()), home.directory(), OwnFile::default());
+    let mut keep = |paired: &Paired| {
+        let is_settled = |case: &&CasePairs| case.wanted(&rule, paired.cases.len()).is_none();
+        bar.settled(paired.cases.iter().filter(is_settled).count());
+        save(&home, paired, &mut file).map(drop)
+    };
+    let compared =
+        testbed.compare_by_boots(&plan, &ids, &mut boots, &mut |at| bar.pair_of_boot(at), &mut keep);
+    bar.finish();
+    let paired = compared?;
+    if !paired.cases.is_empty() {
+        page::say(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
+    }
+    Ok(paired)
+}
+
+/// Where kernels are found.
+///
+/// # Errors
+/// There is none of a name.
+pub fn found(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
+    let supply = supply(&home.directory());
+    Ok([supply.find(names[0])?, supply.find(names[1])?])
+}

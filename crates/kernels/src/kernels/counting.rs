@@ -1,0 +1,169 @@
+//! What every command that boots guests is given, and the comparison of two kernels.
+
+use crate::guest::boot_series::Series;
+use crate::guest::kernel::{Kernel, Supply};
+use crate::guest::question::{Questions, questions};
+use crate::guest::{binary, configuration, emulator};
+use crate::instruction_counts::{InstructionCounts, LAYOUT};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use syscost::command::flag::{Filter, Home};
+use syscost::command::page;
+use syscost::pair::side::ids;
+use syscost::record::guest_side::ClockKind;
+use syscost::record::run_name::named_now;
+use syscost::record::store::{self, Store};
+use syscost::suite::GROUPS;
+use syscost::trial::scratch::{self, Scratch};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{cpu, signal};
+
+/// Guests at a time: more are no faster on the few CPUs of a small machine, and each takes memory.
+const MOST_AT_ONCE: usize = 4;
+
+/// How guests are booted, and what is a change.
+#[derive(clap::Args)]
+pub struct Counting {
+    /// Ask all cases that FILTER matches, and not only those of which the instruction clock tells something
+    #[arg(long)]
+    all: bool,
+    /// Memory of a guest, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    pub(super) memory: u32,
+    /// Processor that is emulated, by QEMU's name
+    #[arg(long, value_name = "MODEL", default_value = "max")]
+    pub(super) guest_cpu: String,
+    /// Seconds after which a guest that has not ended is killed
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(super) patience: u64,
+    /// Static build of syscost for the guest [default: $SYSCOST_GUEST_BINARY, or what scripts/guest has built]
+    #[arg(long, value_name = "FILE")]
+    pub(super) guest_binary: Option<PathBuf>,
+}
+
+/// Where kernels are looked for.
+pub fn supply(home: &Path) -> Supply {
+    Supply {
+        downloads: Store::at(home).home().join("kernels"),
+        announce: |package| page::say(&format!("downloading {} ({})", package.name, package.version)),
+    }
+}
+
+/// Boots both kernels, and keeps their counts in the store.
+///
+/// # Errors
+/// No case matches, a kernel is not to be had, something that guests need is missing, or a signal came.
+pub fn compared(
+    kernels: &[Kernel; 2],
+    filter: &Filter,
+    counting: &Counting,
+    threshold: f64,
+    home: &Home,
+) -> Result<InstructionCounts> {
+    let ready = counting.ready(filter)?;
+    let home = home.directory();
+    Store::at(&home).check_usable("counts")?;
+    let counts = ready.counted(kernels, threshold)?;
+    page::say(&format!("kept in {}", save(&home, &counts)?.display()));
+    Ok(counts)
+}
+
+/// Everything that boots need but their kernels.
+pub struct Ready<'a> {
+    counting: &'a Counting,
+    asked: Questions,
+    program: Vec<u8>,
+}
+
+impl Counting {
+    /// Checks all that can be checked before minutes of booting.
+    ///
+    /// # Errors
+    /// No case matches, there is no emulator, or there is no program for the guest.
+    pub fn ready(&self, filter: &Filter) -> Result<Ready<'_>> {
+        signal::watch()?;
+        let asked = self.questions(filter)?;
+        emulator::check()?;
+        Ok(Ready { counting: self, asked, program: binary::program(self.guest_binary.as_deref())? })
+    }
+
+    /// The cases that are asked.
+    ///
+    /// # Errors
+    /// None matches.
+    pub fn questions(&self, filter: &Filter) -> Result<Questions> {
+        let matches = filter.matcher()?;
+        let asked = questions(ids(GROUPS).into_iter().filter(|id| matches(id)), self.all);
+        if asked.cases.is_empty() {
+            return Err(Error::Usage(
+                "no case of those that the instruction clock tells something about matches; --all asks the others, too"
+                    .into(),
+            ));
+        }
+        Ok(asked)
+    }
+}
+
+impl Ready<'_> {
+    /// How many cases are asked.
+    pub fn cases(&self) -> usize {
+        self.asked.cases.len()
+    }
+
+    /// Boots both kernels and counts.
+    ///
+    /// # Errors
+    /// There is no emulator, a file cannot be written, or a signal came.
+    pub fn counted(&self, kernels: &[Kernel; 2], threshold: f64) -> Result<InstructionCounts> {
+        let place = scratch::place();
+        scratch::sweep_up(&place);
+        let scratch = scratch::make_in(&place)?;
+        let (started, run) = named_now();
+        let outcome = self.series(kernels, &scratch).run(&self.asked)?;
+        Ok(InstructionCounts {
+            instruction_counts: LAYOUT,
+            clock: ClockKind::Icount,
+            tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
+            run,
+            started,
+            threshold,
+            machine: format!("{}, processor {}", emulator::version(), self.counting.guest_cpu),
+            sides: outcome.sides,
+            notes: configured(kernels),
+            cases: outcome.cases,
+        })
+    }
+
+    fn series<'a>(&'a self, kernels: &'a [Kernel; 2], scratch: &'a Scratch) -> Series<'a> {
+        Series {
+            kernels,
+            program: &self.program,
+            memory_mib: self.counting.memory,
+            cpu: &self.counting.guest_cpu,
+            patience: Duration::from_secs(self.counting.patience),
+            at_once: cpu::allowed().len().clamp(1, MOST_AT_ONCE),
+            scratch,
+            announce: &|kernel, cases| {
+                page::say(&format!("booting {} for {}", kernel.name, page::counted(cases, "case", "cases")));
+            },
+        }
+    }
+}
+
+/// What the two configurations differ by; nothing where one is not to be had.
+pub(super) fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
+    let text =
+        |kernel: &Kernel| kernel.configuration.as_deref().and_then(|path| configuration::read(path).ok());
+    match [text(&kernels[0]), text(&kernels[1])] {
+        [Some(a), Some(b)] => configuration::differences(&a, &b),
+        _ => Vec::new(),
+    }
+}
+
+/// Writes the counts to the store; their path.
+fn save(home: &Path, counts: &InstructionCounts) -> Result<PathBuf> {
+    let path = Store::at(home).home().join("counts").join(format!("{}.json", counts.run));
+    let bytes = serde_json::to_vec(counts).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
+    store::create(&path, &bytes)?;
+    Ok(path)
+}

@@ -1,0 +1,219 @@
+//! `syscost kernels bisect`: between which two packages a count has changed, or, as a step of `git bisect run`, whether one
+//! kernel counts as a good one does.
+
+use super::counting::{Counting, Ready, supply};
+use crate::counted_change::{CountedRow, judged};
+use crate::guest::debian::{self, Package};
+use crate::guest::kernel::{Kernel, Supply};
+use std::process::ExitCode;
+use std::time::Instant;
+use syscost::command::ab::percent;
+use syscost::command::flag::{Filter, Home};
+use syscost::command::page;
+use syscost::exit::Exit;
+use syscost::record::Verdict;
+use syscost_platform::error::{Error, Result};
+
+/// Find the kernel at which a case began to cost other instructions
+///
+/// With --bad: over Debian's packages from the good kernel to the bad one. Each step boots the good kernel and the one in
+/// the middle. With --step: compares one kernel with the good one, as the command of `git bisect run` in a kernel tree.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code with --bad: 0: found; 1: good and bad do not differ; 125: a kernel could not be counted. With \
+    --step: 0: as the good one; 1: changed; 125: anything else.\n\
+    Example:\n  git bisect run sh -c 'make -j8 bzImage || exit 125; \
+    syscost kernels bisect --exact --good ../good --step . syscall/getppid'"
+)]
+pub(super) struct BisectArgs {
+    /// A kernel before the change
+    #[arg(long, value_name = "KERNEL")]
+    good: String,
+    /// A package after the change
+    #[arg(long, value_name = "KERNEL", required_unless_present = "step", conflicts_with = "step")]
+    bad: Option<String>,
+    /// The one kernel to be compared
+    #[arg(long, value_name = "KERNEL")]
+    step: Option<String>,
+    /// Changes up to this share are no finding
+    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = percent)]
+    threshold: f64,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn bisect(args: &BisectArgs) -> Result<ExitCode> {
+    match (&args.step, &args.bad) {
+        (Some(kernel), _) => Ok(step(args, kernel).unwrap_or_else(|error| {
+            // Exit code 1 would say "bad", and 2 would end the bisection.
+            page::warn(&error);
+            Exit::Skipped.into()
+        })),
+        (None, Some(bad)) => over_packages(args, bad),
+        (None, None) => Err(Error::Usage("name the --bad kernel, or one --step".into())),
+    }
+}
+
+/// One case of a pair of kernels.
+struct Bench<'a> {
+    ready: Ready<'a>,
+    supply: Supply,
+    threshold: f64,
+}
+
+impl<'a> Bench<'a> {
+    fn new(args: &'a BisectArgs) -> Result<Self> {
+        let ready = args.counting.ready(&args.filter)?;
+        match ready.cases() {
+            1 => Ok(Self { ready, supply: supply(&args.home.directory()), threshold: args.threshold }),
+            count => Err(Error::Usage(format!(
+                "a bisection is of one case, and {count} match: --exact takes the whole id"
+            ))),
+        }
+    }
+
+    /// The case on both, with the faults of the guests.
+    fn row(&self, good: &Kernel, other: &Kernel) -> Result<CountedRow> {
+        let counts = self.ready.counted(&[good.clone(), other.clone()], self.threshold)?;
+        counts.sides.iter().flat_map(|side| &side.faults).for_each(page::warn);
+        judged(&counts).pop().ok_or_else(|| Error::Disproved("a case was asked and none was judged".into()))
+    }
+
+    fn kernel(&self, package: &Package) -> Result<Kernel> {
+        let (image, configuration) = self.supply.fetched(package)?;
+        Ok(Kernel { name: package.release.clone(), image, configuration, ..Kernel::default() })
+    }
+}
+
+fn step(args: &BisectArgs, name: &str) -> Result<ExitCode> {
+    let bench = Bench::new(args)?;
+    let row = bench.row(&bench.supply.find(&args.good)?, &bench.supply.find(name)?)?;
+    page::write(&format!("{name}: {}\n", told(&row)))?;
+    Ok(match row.verdict {
+        Verdict::Same => Exit::Success,
+        Verdict::Slower | Verdict::Faster => Exit::Disproved,
+        Verdict::Inconclusive | Verdict::Incomparable => Exit::Skipped,
+    }
+    .into())
+}
+
+/// The count, what it was on the good kernel, and the verdict.
+fn told(row: &CountedRow) -> String {
+    let [Some(good), Some(other)] = &row.sides else {
+        return row.reason.clone().unwrap_or_default();
+    };
+    let by = other.instructions - good.instructions;
+    let change = 100.0 * row.change.unwrap_or(0.0);
+    format!(
+        "{:.3} instructions, {by:+.3} ({change:+.2} %) against the good kernel: {}{}",
+        other.instructions,
+        row.verdict,
+        row.reason.as_ref().map_or(String::new(), |why| format!(": {why}"))
+    )
+}
+
+fn over_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
+    let bench = Bench::new(args)?;
+    let all = debian::packages()?;
+    let ends = [debian::named(&args.good, &all)?, debian::named(bad, &all)?];
+    let range = debian::between(&ends[0], &ends[1], &all);
+    if !ends[0].is_alike(&ends[1]) || range.len() < 2 {
+        return Err(Error::Usage(format!(
+            "{} and {} are not two packages of one flavour: a bisection goes over the packages between them",
+            ends[0].release, ends[1].release
+        )));
+    }
+    let good = bench.kernel(&range[0])?;
+    let ask = |package: &Package| {
+        let begun = Instant::now();
+        let row = bench.row(&good, &bench.kernel(package)?)?;
+        page::write(&format!(
+            "{}: {} ({:.0} s)\n",
+            package.release,
+            told(&row),
+            begun.elapsed().as_secs_f64()
+        ))?;
+        Ok::<_, Error>(row)
+    };
+    let verdict = ask(&range[range.len() - 1])?.verdict;
+    match verdict {
+        Verdict::Same => {
+            page::write("good and bad do not differ: there is nothing to find\n")?;
+            return Ok(Exit::Disproved.into());
+        }
+        Verdict::Inconclusive | Verdict::Incomparable => return Ok(Exit::Skipped.into()),
+        Verdict::Slower | Verdict::Faster => {}
+    }
+    let mut changed = |at: usize| Ok(verdict_of(ask(&range[at])?.verdict));
+    let [last_good, first_bad] = narrowed(range.len(), &mut changed)?;
+    let skipped = first_bad - last_good - 1;
+    page::write(&format!(
+        "the change is between {} ({}) and {} ({}){}\n",
+        range[last_good].release,
+        range[last_good].version,
+        range[first_bad].release,
+        range[first_bad].version,
+        if skipped > 0 { format!(", {skipped} between them could not be counted") } else { String::new() }
+    ))?;
+    Ok(Exit::Success.into())
+}
+
+/// Whether it has changed; `None` where that cannot be said.
+fn verdict_of(verdict: Verdict) -> Option<bool> {
+    match verdict {
+        Verdict::Same => Some(false),
+        Verdict::Slower | Verdict::Faster => Some(true),
+        Verdict::Inconclusive | Verdict::Incomparable => None,
+    }
+}
+
+/// Halves a range of which the first is good and the last is bad, until two neighbours are left, or what lies between
+/// them cannot be said.
+fn narrowed(length: usize, changed: &mut dyn FnMut(usize) -> Result<Option<bool>>) -> Result<[usize; 2]> {
+    let (mut good, mut bad) = (0, length - 1);
+    let mut mute = vec![false; length];
+    loop {
+        let middle = (good + bad) / 2;
+        let open = (good + 1..bad).filter(|at| !mute[*at]).min_by_key(|at| at.abs_diff(middle));
+        let Some(at) = open else { return Ok([good, bad]) };
+        match changed(at)? {
+            Some(true) => bad = at,
+            Some(false) => good = at,
+            None => mute[at] = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(length: usize, first_bad: usize, mute: &[usize]) -> ([usize; 2], usize) {
+        let mut asked = 0;
+        let mut changed = |at: usize| {
+            asked += 1;
+            Ok((!mute.contains(&at)).then_some(at >= first_bad))
+        };
+        (narrowed(length, &mut changed).expect("no error"), asked)
+    }
+
+    #[test]
+    fn every_step_is_found_by_halving() {
+        for first_bad in 1..16 {
+            let (ends, asked) = found(16, first_bad, &[]);
+            assert_eq!(ends, [first_bad - 1, first_bad]);
+            assert!(asked <= 4, "{asked}");
+        }
+        assert_eq!(found(2, 1, &[]), ([0, 1], 0));
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_gone_round() {
+        assert_eq!(found(8, 5, &[3, 4]).0, [2, 5]);
+        assert_eq!(found(8, 7, &[1, 2, 3]).0, [6, 7]);
+    }
+}

@@ -1,0 +1,45 @@
+//! `syscost kernels gate`: an exit code that says whether a kernel became slower, by counted instructions.
+
+use super::{Counting, compared, found};
+use crate::counted_change::{findings, judged};
+use std::process::ExitCode;
+use syscost::command::flag::{Filter, Home};
+use syscost::command::gate::{Compared, Judging};
+use syscost_platform::error::Result;
+
+/// Fail if a kernel became slower, by counted instructions
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
+    the machine is unfit; 125: could not be measured. With --bisect: 0 good, 1 bad, 125 anything else."
+)]
+pub(super) struct GateArgs {
+    /// The old kernel
+    #[arg(value_name = "GOOD")]
+    good: String,
+    /// The new kernel
+    #[arg(value_name = "BAD")]
+    bad: String,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    judging: Judging,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn gate(args: &GateArgs) -> Result<ExitCode> {
+    args.judging.judge(|| compare(args))
+}
+
+fn compare(args: &GateArgs) -> Result<Compared> {
+    // Before a kernel is downloaded.
+    args.counting.questions(&args.filter)?;
+    let kernels = found([&args.good, &args.bad], &args.home)?;
+    let counts = compared(&kernels, &args.filter, &args.counting, args.judging.max_regress, &args.home)?;
+    let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
+    let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
+    Ok((findings(&judged(&counts)), notes))
+}

@@ -1,0 +1,63 @@
+//! `syscost kernels list` and `fetch`: which kernels there are, and having one of Debian's.
+
+use super::counting::supply;
+use crate::guest::debian;
+use crate::guest::kernel::installed_releases;
+use std::process::ExitCode;
+use syscost::command::flag::Home;
+use syscost::command::page;
+use syscost::driver::layout;
+use syscost_platform::error::Result;
+
+/// Print the kernels that can be booted: installed, downloaded, and Debian's packages
+///
+/// In a pipe: one kernel a line, with its name, version, and where it is, between tabs.
+#[derive(clap::Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    home: Home,
+}
+
+/// Download a kernel of Debian's, without installing it
+#[derive(clap::Args)]
+pub(super) struct FetchArgs {
+    /// Version, release or package: 6.12, 6.12-rt, 6.1.0-47
+    kernel: String,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
+    let downloaded = supply(&args.home.directory()).downloaded();
+    let row = |name: String, version: &str, place: &str| [name, version.to_owned(), place.to_owned()];
+    let mut rows: Vec<_> = installed_releases().into_iter().map(|name| row(name, "", "installed")).collect();
+    let packages = debian::packages();
+    for package in packages.as_deref().unwrap_or_default() {
+        let there = downloaded.contains(&package.release);
+        let place = if there { "downloaded" } else { "package" };
+        rows.push(row(package.release.clone(), &package.version, place));
+    }
+    let is_listed = |name: &String| rows.iter().any(|row| row[0] == *name);
+    let withdrawn: Vec<_> = downloaded.into_iter().filter(|name| !is_listed(name)).collect();
+    rows.extend(withdrawn.into_iter().map(|name| row(name, "", "downloaded, package withdrawn")));
+    match page::is_piped() {
+        true => page::write(&page::tabbed(&rows))?,
+        false => page::write(&(page::aligned(&rows, page::width(layout())).join("\n") + "\n"))?,
+    }
+    if let Err(error) = packages {
+        page::warn(&error);
+    }
+    if rows.is_empty() {
+        page::say(
+            "there is none: `apt-get update` fetches Debian's lists of packages; an image can be given by its path",
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn fetch(args: &FetchArgs) -> Result<ExitCode> {
+    let package = debian::named(&args.kernel, &debian::packages()?)?;
+    let (image, _) = supply(&args.home.directory()).fetched(&package)?;
+    page::write(&format!("{}\n", image.display()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,216 @@
+//! `syscost kernels session`: kernels of this machine itself, over reboots.
+
+mod resumed;
+mod session_text;
+
+use crate::reboot::boot_kernel::{BootKernel, INSTALLED};
+use crate::reboot::boot_loader::BootLoader;
+use crate::reboot::boot_plan::{BootPlan, LAYOUT};
+use crate::reboot::resume_unit::{ResumeUnit, why_lost};
+use crate::reboot::running::Running;
+use clap::Subcommand;
+use nix::unistd::geteuid;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use syscost::command::ab::this;
+use syscost::command::flag::Home;
+use syscost::command::page;
+use syscost::command::record;
+use syscost::driver::layout;
+use syscost::record::store::{Store, file_name};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::process::on_path;
+
+/// Measure installed kernels on this machine itself, over reboots, in turn
+///
+/// The machine restarts into each kernel in the order A B B A …, as often as --boots says, and measures in each boot. It does so
+/// by itself, after a power cut too, and ends with the kernel with which it began. Then `syscost compare --by kernel NAME` judges.
+#[derive(clap::Args)]
+pub struct SessionArgs {
+    #[command(subcommand)]
+    command: SessionCommand,
+}
+
+#[derive(Subcommand)]
+enum SessionCommand {
+    Start(Start),
+    /// Print how far a session has come
+    ///
+    /// A kernel a line: whole boots of those wanted, records, and why it was given up. In a pipe, between tabs.
+    Status(Which),
+    /// End a session early: no further restart; its records are kept, and `resume` goes on with it
+    Stop(Which),
+    /// Go on with a session, as its unit does after each boot
+    Resume(Which),
+}
+
+/// Plan a session; with --yes restart this machine into its first kernel
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  syscost kernels session start fork 6.1 6.12 -- '^fork/'\n  \
+    syscost kernels session start pti 6.12 6.12@pti=on --boots 8 --yes -- syscall")]
+struct Start {
+    /// Name of the session, and of its records: NAME.1, NAME.2, …
+    name: String,
+    /// Installed kernels: a release or its beginning (6.12), or the path of an image; behind an @ words for its command line
+    #[arg(value_name = "KERNEL", required = true, num_args = 2..)]
+    kernels: Vec<String>,
+    /// Boots of each kernel: five show changes of some 3 %
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    boots: u32,
+    /// How many times to measure every case in each boot, each time in a fresh process
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    processes: u32,
+    /// How the next kernel is chosen [default: GRUB where it is, and no kernel has words of its own; else kexec]
+    #[arg(long, value_enum)]
+    loader: Option<BootLoader>,
+    /// Seconds to wait after a boot before it is measured
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=3600))]
+    settle: u32,
+    /// Restart this machine now, and again for each boot
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    home: Home,
+    /// What `syscost record` is given in each boot: a filter, --scale, --dir
+    #[arg(value_name = "RECORD ARGUMENTS", last = true)]
+    record: Vec<String>,
+}
+
+/// Which session.
+#[derive(clap::Args)]
+struct Which {
+    /// Name of the session
+    name: String,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn run(args: &SessionArgs) -> Result<ExitCode> {
+    match &args.command {
+        SessionCommand::Start(args) => start(args),
+        SessionCommand::Status(which) => status(which),
+        SessionCommand::Stop(which) => stop(which),
+        SessionCommand::Resume(which) => resumed::resume(which),
+    }
+}
+
+impl Which {
+    fn path(&self) -> Result<PathBuf> {
+        plan_path(&self.home.directory(), &self.name)
+    }
+
+    /// The plan of this session, and its file.
+    fn plan(&self) -> Result<(BootPlan, PathBuf)> {
+        let path = self.path()?;
+        if !path.exists() {
+            return Err(Error::Usage(format!(
+                "there is no session {}: no file {}; `syscost kernels session start` plans one, and --home looks elsewhere",
+                self.name,
+                path.display()
+            )));
+        }
+        Ok((BootPlan::load(&path)?, path))
+    }
+}
+
+fn plan_path(home: &Path, name: &str) -> Result<PathBuf> {
+    Ok(Store::at(home).home().join("sessions").join(file_name(name, "session")?))
+}
+
+fn start(args: &Start) -> Result<ExitCode> {
+    let plan = planned(args)?;
+    let home = args.home.directory();
+    page::write(&session_text::plan(&plan, layout()))?;
+    if !args.yes {
+        page::say("nothing was started: with --yes this machine restarts now");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !geteuid().is_root() {
+        return Err(Error::Usage(
+            "restarting the machine needs root: sudo syscost kernels session start …".into(),
+        ));
+    }
+    let path = plan_path(&home, &plan.name)?;
+    plan.create(&path)?;
+    resumed::go_on(plan, &path, &home)
+}
+
+/// The plan, after all has been checked that can be before the first restart.
+fn planned(args: &Start) -> Result<BootPlan> {
+    ResumeUnit::of(&args.name)?;
+    let home = args.home.directory();
+    record::Args::of_session(&args.name, &home, &args.record)?;
+    if let Some((_, file)) = Store::at(&home).session_files(&args.name)?.first() {
+        return Err(Error::Usage(format!(
+            "{}: there is a record of this name already, and a session does not mix with others: choose another name",
+            file.display()
+        )));
+    }
+    let program = this()?;
+    for (path, remedy) in [(&program, "install the program first"), (&home, "choose another --home")] {
+        if let Some(why) = why_lost(path) {
+            return Err(Error::Usage(format!("{why}: {remedy}")));
+        }
+    }
+    let find = |name: &String| BootKernel::find(name, Path::new(INSTALLED));
+    let kernels = args.kernels.iter().map(find).collect::<Result<Vec<_>>>()?;
+    refuse_twins(&kernels)?;
+    let loader = args.loader.unwrap_or_else(|| default_loader(&kernels));
+    loader.check(&kernels)?;
+    Ok(BootPlan {
+        plan: LAYOUT,
+        name: args.name.clone(),
+        loader,
+        kernels,
+        wanted: args.boots,
+        processes: args.processes,
+        record: args.record.clone(),
+        settle: args.settle,
+        planned_in: Running::now(&KernelFiles::live())?,
+        boots: Vec::new(),
+        tries: 0,
+    })
+}
+
+/// Two kernels that cannot be told apart by what a running one says of itself would be measured as one.
+fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
+    let says = |kernel: &BootKernel| {
+        let mut words: Vec<_> = kernel.words().map(str::to_owned).collect();
+        words.sort();
+        (kernel.release.clone(), words)
+    };
+    for (at, kernel) in kernels.iter().enumerate() {
+        if let Some(twin) = kernels[..at].iter().find(|other| says(other) == says(kernel)) {
+            return Err(Error::Usage(format!(
+                "{} and {} both say that they are {}: build one with another CONFIG_LOCALVERSION",
+                twin.name, kernel.name, kernel.release
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn default_loader(kernels: &[BootKernel]) -> BootLoader {
+    let has_grub = ["grub-reboot", "grub2-reboot"].into_iter().any(|tool| on_path(tool).is_some());
+    let has_words = kernels.iter().any(|kernel| !kernel.words.is_empty());
+    if has_grub && !has_words { BootLoader::Grub } else { BootLoader::Kexec }
+}
+
+fn status(which: &Which) -> Result<ExitCode> {
+    let (plan, _) = which.plan()?;
+    let is_going_on = ResumeUnit::of(&plan.name)?.is_installed();
+    page::write(&session_text::standing(&plan, is_going_on, layout()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stop(which: &Which) -> Result<ExitCode> {
+    let (plan, _) = which.plan()?;
+    let unit = ResumeUnit::of(&plan.name)?;
+    if unit.is_installed() {
+        unit.stop()?;
+        unit.remove()?;
+    }
+    page::write(&session_text::standing(&plan, false, layout()))?;
+    Ok(ExitCode::SUCCESS)
+}

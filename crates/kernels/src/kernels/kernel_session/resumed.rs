@@ -1,0 +1,122 @@
+//! A session is taken up: by its unit after each boot, or by hand.
+
+use super::{Which, session_text};
+use crate::reboot::boot_kernel::BootKernel;
+use crate::reboot::boot_loader;
+use crate::reboot::boot_plan::BootPlan;
+use crate::reboot::resume_unit::ResumeUnit;
+use crate::reboot::running::Running;
+use crate::reboot::session_walk::{Machine, Standing, walk};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use syscost::command::ab::this;
+use syscost::command::page;
+use syscost::command::record;
+use syscost::driver::layout;
+use syscost::exit::Exit;
+use syscost::record::quantity;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::{plain_file, signal};
+
+/// How often a waiting session looks for a signal.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// This machine.
+struct ThisMachine<'a> {
+    path: &'a Path,
+    record: record::Args,
+}
+
+impl Machine for ThisMachine<'_> {
+    fn running(&self) -> Result<Running> {
+        Running::now(&KernelFiles::live())
+    }
+
+    fn settle(&mut self, plan: &BootPlan) {
+        let end = Instant::now() + Duration::from_secs(plan.settle.into());
+        while Instant::now() < end && signal::pending().is_none() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn measure(&mut self, _: &BootPlan) -> Result<Option<String>> {
+        if signal::pending().is_some() { Ok(None) } else { self.record.next_process() }
+    }
+
+    fn keep(&mut self, plan: &BootPlan) -> Result<()> {
+        plan.save(self.path)
+    }
+
+    fn restart(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()> {
+        match plan.loader.restart(kernel, &plan.planned_in) {
+            // What asked for the restart was ended by it.
+            Err(_) if signal::pending().is_some() => Ok(()),
+            asked => asked,
+        }
+    }
+
+    fn now(&self) -> u64 {
+        quantity::now()
+    }
+}
+
+/// Takes a session up.
+pub(super) fn resume(which: &Which) -> Result<ExitCode> {
+    let (plan, path) = which.plan()?;
+    go_on(plan, &path, &which.home.directory())
+}
+
+/// Goes on with this plan until the machine restarts or nothing is left to do.
+pub(super) fn go_on(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
+    let _alone = alone(path)?;
+    signal::watch()?;
+    let unit = ResumeUnit::of(&plan.name)?;
+    if !unit.is_installed() {
+        unit.install(&words(&plan.name, home)?)?;
+    }
+    let record = record::Args::of_session(&plan.name, home, &plan.record)?;
+    let standing = walk(&mut plan, &mut ThisMachine { path, record })?;
+    match standing {
+        Standing::Restarting(kernel) => page::say(&format!("restarting into {}", plan.kernels[kernel].name)),
+        Standing::Interrupted => page::say("interrupted: the unit goes on at the next boot"),
+        Standing::Done => return done(&plan, &unit),
+    }
+    Ok(Exit::Success.or_signal(signal::pending()).into())
+}
+
+/// Two processes of one session would disturb each other.
+fn alone(path: &Path) -> Result<Flock<File>> {
+    let directory = path.parent().unwrap_or(path);
+    let file = plain_file::directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+        Error::Usage(format!("{}: a session is being measured already ({errno})", directory.display()))
+    })
+}
+
+/// The words that take the session up after a boot.
+fn words(name: &str, home: &Path) -> Result<Vec<String>> {
+    let text = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            Error::Usage(format!("{}: a unit's words are UTF-8, and this path is not", path.display()))
+        })
+    };
+    let own = ["kernels", "session", "resume", name, "--home"].map(str::to_owned);
+    Ok([vec![text(&this()?)?], own.to_vec(), vec![text(home)?]].concat())
+}
+
+/// Removes the unit, and gives the machine its own kernel back.
+fn done(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
+    unit.remove()?;
+    page::write(&session_text::standing(plan, false, layout()))?;
+    let (own, now) = (&plan.planned_in, Running::now(&KernelFiles::live())?);
+    if (&own.release, &own.command_line) != (&now.release, &now.command_line) {
+        page::say(&format!("restarting into {}, as before the session", own.release));
+        boot_loader::restart()?;
+    }
+    Ok(Exit::failed_if(plan.kernels.iter().any(|kernel| kernel.given_up.is_some())).into())
+}

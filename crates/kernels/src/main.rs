@@ -1,0 +1,33 @@
+//! The program `syscost-kernels`, which `syscost kernels` starts, and the first process of a guest.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use syscost::command::start::start_tool;
+use syscost_kernels::{guest_init, kernels};
+use syscost_platform::output;
+
+/// Compares kernels.
+#[derive(Parser)]
+#[command(name = "syscost", version)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Kernels(Box<kernels::Args>),
+    #[command(hide = true)]
+    GuestInit(guest_init::Args),
+}
+
+fn main() -> ExitCode {
+    start_tool(|line: &Line| match &line.command {
+        Command::Kernels(args) => {
+            // It measures for long before it prints: the output is checked first.
+            output::check()?;
+            kernels::run(args)
+        }
+        Command::GuestInit(args) => guest_init::run(args),
+    })
+}

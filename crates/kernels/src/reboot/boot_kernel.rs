@@ -1,0 +1,194 @@
+//! A kernel that this machine can boot: its image, the initramfs beside it, and words for its command line.
+
+use super::running::Running;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::plain_file;
+
+/// A kernel that can be booted on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootKernel {
+    /// As it was named, with the words behind `@`.
+    pub name: String,
+    /// What it says it is, `uname -r`.
+    pub release: String,
+    /// The image.
+    pub image: PathBuf,
+    /// The initramfs that its distribution made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initramfs: Option<PathBuf>,
+    /// What is added to the machine's own command line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub words: String,
+    /// Why it is measured no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
+}
+
+/// Where distributions install kernels.
+pub const INSTALLED: &str = "/boot";
+/// What the names of images begin with.
+const IMAGE: &str = "vmlinuz-";
+
+impl BootKernel {
+    /// The kernel of this name among those installed in `directory`: a release, the beginning of one (the newest), or the path
+    /// of an image; behind an `@` words for its command line.
+    ///
+    /// # Errors
+    /// There is none, or the image does not say its release.
+    pub fn find(name: &str, directory: &Path) -> Result<Self> {
+        let (place, words) = name.split_once('@').unwrap_or((name, ""));
+        let image = if place.contains('/') { place.into() } else { installed(place, directory)? };
+        let image = std::path::absolute(&image).map_err(|e| Error::file(&image, "finding", e))?;
+        let release = release(&image)?;
+        Ok(Self {
+            name: name.into(),
+            initramfs: initramfs(&image, &release),
+            release,
+            image,
+            words: words.into(),
+            given_up: None,
+        })
+    }
+
+    /// The words for its command line.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.split_whitespace()
+    }
+
+    /// Whether this is the running kernel: its release, its words, and no word of `others`.
+    pub(super) fn is(&self, running: &Running, others: &[&str]) -> bool {
+        let has = |word: &str| running.command_line.split_whitespace().any(|known| known == word);
+        let is_own = |word: &str| self.words().any(|own| own == word);
+        self.release == running.release
+            && self.words().all(has)
+            && !others.iter().any(|word| has(word) && !is_own(word))
+    }
+}
+
+/// The image of the newest installed release that is this name or begins with it at a boundary.
+fn installed(name: &str, directory: &Path) -> Result<PathBuf> {
+    let entries = std::fs::read_dir(directory).map_err(|e| Error::file(directory, "listing kernels", e))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut releases: Vec<_> = names.filter_map(|file| Some(file.strip_prefix(IMAGE)?.to_owned())).collect();
+    releases.sort_by_key(|release| numbers(release));
+    let is_meant = |release: &&String| {
+        let rest = release.strip_prefix(name);
+        rest.is_some_and(|rest| !name.is_empty() && !rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let exact = releases.iter().find(|release| *release == name);
+    let meant = exact.or_else(|| releases.iter().rev().find(is_meant));
+    meant.map(|release| directory.join(format!("{IMAGE}{release}"))).ok_or_else(|| {
+        Error::Usage(format!(
+            "{name}: no such kernel is installed in {}: expected {}the path of an image (./bzImage)",
+            directory.display(),
+            if releases.is_empty() { String::new() } else { format!("one of {}, or ", releases.join(", ")) }
+        ))
+    })
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// The release that an image says it is, or that its name says.
+fn release(image: &Path) -> Result<String> {
+    let file = plain_file::open(image)?;
+    let named = || Some(image.file_name()?.to_str()?.strip_prefix(IMAGE)?.to_owned());
+    stated(&file).or_else(named).ok_or_else(|| {
+        Error::Usage(format!(
+            "{}: expected a kernel's image that says its release (a bzImage), or whose name is {IMAGE}RELEASE",
+            image.display()
+        ))
+    })
+}
+
+/// What a bzImage says of itself: `kernel_version`, less 0x200, is where the text begins (Documentation/arch/x86/boot.rst).
+fn stated(file: &File) -> Option<String> {
+    const KERNEL_VERSION: usize = 0x20e;
+    let mut head = [0; KERNEL_VERSION + 2];
+    file.read_exact_at(&mut head, 0).ok().filter(|()| head[0x202..0x206] == *b"HdrS")?;
+    let at = u16::from_le_bytes([head[KERNEL_VERSION], head[KERNEL_VERSION + 1]]);
+    let mut text = [0; 128];
+    let read = file.read_at(&mut text, u64::from(at) + 0x200).ok()?;
+    let word = text[..read].split(|byte| *byte == 0 || *byte == b' ').next()?;
+    let is_plain = word.first().is_some_and(u8::is_ascii_digit) && word.iter().all(u8::is_ascii_graphic);
+    is_plain.then(|| String::from_utf8_lossy(word).into_owned())
+}
+
+/// The initramfs of a release beside its image, as Debian, Fedora, SUSE and Arch name it.
+fn initramfs(image: &Path, release: &str) -> Option<PathBuf> {
+    let beside = image.parent()?;
+    let names =
+        [format!("initrd.img-{release}"), format!("initramfs-{release}.img"), format!("initrd-{release}")];
+    names.into_iter().map(|name| beside.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with images of these releases, as bzImages say them.
+    fn boot(releases: &[&str]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for release in releases {
+            let mut image = vec![0; 0x300];
+            image[0x202..0x206].copy_from_slice(b"HdrS");
+            image[0x20e..0x210].copy_from_slice(&0x90_u16.to_le_bytes());
+            let text = format!("{release} (someone@somewhere) #1 SMP\0");
+            image[0x290..0x290 + text.len()].copy_from_slice(text.as_bytes());
+            std::fs::write(directory.path().join(format!("vmlinuz-{release}")), image).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn a_version_means_the_newest_installed_release_that_begins_with_it() {
+        let boot = boot(&["6.1.0-9-amd64", "6.1.0-47-amd64", "6.12.0-rc1"]);
+        let found = |name| BootKernel::find(name, boot.path()).map(|kernel| kernel.release);
+        assert_eq!(found("6.1").unwrap(), "6.1.0-47-amd64");
+        assert_eq!(found("6.1.0-9-amd64").unwrap(), "6.1.0-9-amd64");
+        assert_eq!(found("6").unwrap(), "6.12.0-rc1");
+        let sentence = found("6.13").unwrap_err().to_string();
+        assert!(sentence.contains("one of 6.1.0-9-amd64, 6.1.0-47-amd64, 6.12.0-rc1"), "{sentence}");
+        assert!(found("").is_err());
+    }
+
+    #[test]
+    fn an_image_says_its_release_whatever_its_name_is() {
+        let boot = boot(&["6.12.0-rc1"]);
+        let own = boot.path().join("bzImage");
+        std::fs::rename(boot.path().join("vmlinuz-6.12.0-rc1"), &own).unwrap();
+        std::fs::write(boot.path().join("initrd.img-6.12.0-rc1"), "").unwrap();
+        let kernel = BootKernel::find(&format!("{}@pti=on", own.display()), boot.path()).unwrap();
+        assert_eq!((kernel.release.as_str(), kernel.words.as_str()), ("6.12.0-rc1", "pti=on"));
+        assert_eq!(kernel.initramfs, Some(boot.path().join("initrd.img-6.12.0-rc1")));
+        std::fs::write(&own, "no kernel").unwrap();
+        assert!(BootKernel::find(own.to_str().unwrap(), boot.path()).is_err());
+    }
+
+    #[test]
+    fn a_kernel_is_told_from_another_by_its_words_too() {
+        let kernel = |words: &str| BootKernel {
+            name: String::new(),
+            release: "6.12".into(),
+            image: PathBuf::new(),
+            initramfs: None,
+            words: words.into(),
+            given_up: None,
+        };
+        let running = |command_line: &str| Running {
+            release: "6.12".into(),
+            command_line: command_line.into(),
+            boot: String::new(),
+        };
+        assert!(kernel("pti=on").is(&running("root=/dev/vda pti=on"), &["pti=on"]));
+        assert!(!kernel("pti=on").is(&running("root=/dev/vda"), &["pti=on"]));
+        assert!(!kernel("").is(&running("root=/dev/vda pti=on"), &["pti=on"]));
+        assert!(kernel("").is(&running("root=/dev/vda"), &["pti=on"]));
+    }
+}

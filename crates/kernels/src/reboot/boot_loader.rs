@@ -1,0 +1,169 @@
+//! How the next kernel is chosen: by GRUB for one boot, or by kexec.
+
+use super::boot_kernel::BootKernel;
+use super::grub_menu::entry_of;
+use super::running::Running;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::process::on_path;
+use syscost_platform::{inert, plain_file};
+
+/// The largest menu that is read, bytes.
+const LONGEST: u64 = 4 << 20;
+
+/// How the next kernel is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum BootLoader {
+    /// `grub-reboot`, for one boot, through the firmware: what boots otherwise stays as it is
+    Grub,
+    /// `kexec`, from the running kernel: faster, with words of one's own on the command line, and without the firmware
+    Kexec,
+}
+
+/// The programs of GRUB under the names that distributions give them, and where the menu lies then.
+const GRUB: [(&str, &str); 2] =
+    [("grub-reboot", "/boot/grub/grub.cfg"), ("grub2-reboot", "/boot/grub2/grub.cfg")];
+
+impl BootLoader {
+    /// Checks that these kernels can be booted in this way.
+    ///
+    /// # Errors
+    /// A program or an entry of the menu is missing, or a kernel has words that the way cannot carry.
+    pub fn check(self, kernels: &[BootKernel]) -> Result<()> {
+        program("systemctl", "a session is taken up after each boot by a unit of systemd")?;
+        match self {
+            Self::Kexec => {
+                program("kexec", "Debian: apt-get install kexec-tools; or --loader grub").map(drop)
+            }
+            Self::Grub => kernels.iter().try_for_each(|kernel| grub_entry(kernel).map(drop)),
+        }
+    }
+
+    /// Restarts the machine into a kernel; answers once that has been asked for.
+    ///
+    /// # Errors
+    /// The kernel cannot be loaded.
+    pub fn restart(self, kernel: &BootKernel, base: &Running) -> Result<()> {
+        match self {
+            Self::Grub => {
+                let (tool, entry) = grub_entry(kernel)?;
+                run(Command::new(tool).arg(entry))?;
+                restart()
+            }
+            Self::Kexec => {
+                run(Command::new("kexec").args(loaded(kernel, base)))?;
+                asked("kexec")
+            }
+        }
+    }
+}
+
+/// Restarts the machine into what it boots otherwise.
+///
+/// # Errors
+/// It is refused.
+pub fn restart() -> Result<()> {
+    asked("reboot")
+}
+
+/// Asks systemd for a restart, and does not wait for it: the restart ends this process, and `systemctl` with it, before it would answer.
+fn asked(verb: &str) -> Result<()> {
+    run(Command::new("systemctl").args(["--no-block", verb]))
+}
+
+/// What kexec(8) is asked: the image, its initramfs, and the command line of the planning boot with the kernel's own words behind.
+fn loaded(kernel: &BootKernel, base: &Running) -> Vec<String> {
+    // Put there by a boot loader, for the image that it had loaded.
+    let is_of_loader = |word: &&str| word.starts_with("BOOT_IMAGE=") || word.starts_with("initrd=");
+    let line = base.command_line.split_whitespace().filter(|word| !is_of_loader(word)).chain(kernel.words());
+    let initramfs = kernel.initramfs.as_ref().map(|file| format!("--initrd={}", file.display()));
+    let append = format!("--append={}", line.collect::<Vec<_>>().join(" "));
+    [Some("--load".to_owned()), Some(kernel.image.display().to_string()), initramfs, Some(append)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The program and the entry by which GRUB boots a kernel once.
+fn grub_entry(kernel: &BootKernel) -> Result<(PathBuf, String)> {
+    let known = GRUB.iter().find_map(|(tool, menu)| Some((on_path(tool)?, *menu)));
+    let (tool, menu) = known.ok_or_else(|| missing("grub-reboot", "there is no GRUB: --loader kexec"))?;
+    if !kernel.words.is_empty() {
+        return Err(Error::Usage(format!(
+            "{}: GRUB boots what its menu says: words behind @ need --loader kexec, or an entry of their own",
+            kernel.name
+        )));
+    }
+    let text = plain_file::read(Path::new(menu), LONGEST)?;
+    let entry = entry_of(&String::from_utf8_lossy(&text), &kernel.image.to_string_lossy());
+    entry.map(|entry| (tool, entry)).ok_or_else(|| {
+        Error::Missing(format!(
+            "{menu}: no entry boots {}: `update-grub` writes one for each installed kernel; or --loader kexec",
+            kernel.image.display()
+        ))
+    })
+}
+
+fn program(name: &str, why: &str) -> Result<PathBuf> {
+    on_path(name).ok_or_else(|| missing(name, why))
+}
+
+fn missing(name: &str, why: &str) -> Error {
+    Error::Missing(format!("{name} is not on PATH: {why}"))
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// It cannot be started, or fails; with the last line that it said.
+pub(super) fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().map_err(|e| missing(&name, &e.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            Err(Error::Missing(format!("{name} failed ({}): {}", output.status, inert::line(last, 200))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kexec_keeps_the_command_line_and_adds_the_kernels_own_words() {
+        let kernel = BootKernel {
+            name: "6.1@pti=on".into(),
+            release: "6.1".into(),
+            image: "/boot/vmlinuz-6.1".into(),
+            initramfs: Some("/boot/initrd.img-6.1".into()),
+            words: "pti=on".into(),
+            given_up: None,
+        };
+        let base = Running {
+            release: "6.12".into(),
+            command_line: "BOOT_IMAGE=/vmlinuz-6.12 root=/dev/vda ro".into(),
+            boot: String::new(),
+        };
+        let expected = [
+            "--load",
+            "/boot/vmlinuz-6.1",
+            "--initrd=/boot/initrd.img-6.1",
+            "--append=root=/dev/vda ro pti=on",
+        ];
+        assert_eq!(loaded(&kernel, &base), expected);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_quoted() {
+        let sentence = run(Command::new("sh").args(["-c", "echo no such entry >&2; exit 3"])).unwrap_err();
+        assert!(sentence.to_string().contains("no such entry"), "{sentence}");
+        assert!(run(&mut Command::new("true")).is_ok());
+    }
+}

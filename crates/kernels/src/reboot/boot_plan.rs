@@ -1,0 +1,175 @@
+//! What a session over reboots is to do, and what it has done: plain data, and the next step as a function of it.
+
+use super::boot_kernel::BootKernel;
+use super::boot_loader::BootLoader;
+use super::running::Running;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use syscost::record::store;
+use syscost_platform::error::{Error, Result};
+
+/// The version of the layout.
+pub const LAYOUT: u32 = 1;
+/// Restarts without a whole boot after which a kernel is given up: one may be lost to a power cut, and one to the kernel.
+pub const TRIES: u32 = 3;
+
+/// A session over reboots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootPlan {
+    /// Layout version, [`LAYOUT`].
+    pub plan: u32,
+    /// Name of the session, under which its records are kept.
+    pub name: String,
+    /// How the next kernel is chosen.
+    pub loader: BootLoader,
+    /// The kernels.
+    pub kernels: Vec<BootKernel>,
+    /// Boots wanted of each kernel.
+    pub wanted: u32,
+    /// Processes wanted of each boot: each measures all cases, and has a record of its own.
+    pub processes: u32,
+    /// Further words for `syscost record`.
+    pub record: Vec<String>,
+    /// Seconds to wait after a boot before it is measured.
+    pub settle: u32,
+    /// The boot in which the plan was made. It is never measured, because it is not fresh; its kernel runs again at the end.
+    pub planned_in: Running,
+    /// The boots that were measured.
+    pub boots: Vec<Boot>,
+    /// Restarts since the last whole boot.
+    pub tries: u32,
+}
+
+/// A boot that was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boot {
+    /// Which of the plan's kernels ran.
+    pub kernel: usize,
+    /// The kernel's name of the boot.
+    pub boot: String,
+    /// When measuring began, Unix seconds.
+    pub began: u64,
+    /// The records, one a process.
+    pub records: Vec<String>,
+}
+
+/// What comes next; a kernel is a number in the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Measure this kernel, which runs.
+    Measure(usize),
+    /// Restart into this kernel.
+    Restart(usize),
+    /// Measure this kernel no further: it was asked for as often as may be.
+    GiveUp(usize),
+    /// Nothing is left to do.
+    Done,
+}
+
+impl BootPlan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// There is none, or the file is damaged or of a newer version.
+    pub fn load(path: &Path) -> Result<Self> {
+        let wrong = |field: &str, expected: &str, found: String| Error::Content {
+            path: path.into(),
+            field: field.into(),
+            expected: expected.into(),
+            found,
+            remedy: "plan the session again; its records are kept".into(),
+        };
+        let bytes = store::read(path)?;
+        let plan: Self = serde_json::from_slice(&bytes)
+            .map_err(|e| wrong("the plan", "a plan of `syscost kernels session`", e.to_string()))?;
+        match plan.plan == LAYOUT && plan.boots.iter().all(|boot| boot.kernel < plan.kernels.len()) {
+            true => Ok(plan),
+            false => Err(wrong("plan", &format!("version {LAYOUT}"), plan.plan.to_string())),
+        }
+    }
+
+    /// Writes the plan in place of an earlier one, so that a power cut leaves the one or the other.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        store::replace(path, &self.bytes(path)?)
+    }
+
+    /// Writes the plan, and replaces none.
+    ///
+    /// # Errors
+    /// There is a plan of this name, or the file cannot be written.
+    pub fn create(&self, path: &Path) -> Result<()> {
+        store::create(path, &self.bytes(path)?)
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>> {
+        serde_json::to_vec_pretty(self).map_err(|e| Error::file(path, "writing as JSON", e.into()))
+    }
+
+    /// Whether all processes of a boot were measured.
+    pub fn is_whole(&self, boot: &Boot) -> bool {
+        boot.records.len() >= self.processes as usize
+    }
+
+    /// Whole boots of a kernel.
+    pub fn whole(&self, kernel: usize) -> usize {
+        self.boots.iter().filter(|boot| boot.kernel == kernel && self.is_whole(boot)).count()
+    }
+
+    /// What comes next while this kernel runs.
+    pub fn next(&self, running: &Running) -> Next {
+        let Some(kernel) = self.next_kernel() else { return Next::Done };
+        if self.is_kernel(kernel, running) && self.is_open(kernel, running) {
+            return Next::Measure(kernel);
+        }
+        if self.tries < TRIES { Next::Restart(kernel) } else { Next::GiveUp(kernel) }
+    }
+
+    /// The next kernel of the order that has too few whole boots: A B B A A B …, so that what drifts meets all alike.
+    fn next_kernel(&self) -> Option<usize> {
+        let mut whole: Vec<_> = (0..self.kernels.len()).map(|kernel| self.whole(kernel)).collect();
+        let is_missing = |kernel: &usize| match whole[*kernel].checked_sub(1) {
+            Some(fewer) => {
+                whole[*kernel] = fewer;
+                false
+            }
+            None => true,
+        };
+        let goes_on = |kernel: &usize| self.kernels[*kernel].given_up.is_none();
+        self.order().filter(goes_on).find(is_missing)
+    }
+
+    fn order(&self) -> impl Iterator<Item = usize> + '_ {
+        let last = self.kernels.len().saturating_sub(1);
+        (0..self.wanted)
+            .flat_map(move |round| (0..=last).map(move |n| if round % 2 == 0 { n } else { last - n }))
+    }
+
+    fn is_kernel(&self, kernel: usize, running: &Running) -> bool {
+        let known: Vec<_> = self.planned_in.command_line.split_whitespace().collect();
+        let all = self.kernels.iter().flat_map(BootKernel::words);
+        let added: Vec<_> = all.filter(|word| !known.contains(word)).collect();
+        self.kernels[kernel].is(running, &added)
+    }
+
+    /// Whether this boot is a fresh one, or one of which a process is missing still.
+    fn is_open(&self, kernel: usize, running: &Running) -> bool {
+        let is_spent =
+            |boot: &&Boot| boot.boot == running.boot && (boot.kernel != kernel || self.is_whole(boot));
+        running.boot != self.planned_in.boot && !self.boots.iter().any(|boot| is_spent(&boot))
+    }
+
+    /// The entry of this boot, made if there is none.
+    pub(super) fn boot_of(&mut self, kernel: usize, running: &Running, now: u64) -> usize {
+        let known = self.boots.iter().position(|boot| boot.boot == running.boot);
+        known.unwrap_or_else(|| {
+            let boot = Boot { kernel, boot: running.boot.clone(), began: now, records: Vec::new() };
+            self.boots.push(boot);
+            self.boots.len() - 1
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! The unit of systemd that takes a session up after each boot, and is removed with it.
+
+use super::boot_loader::run;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use syscost::record::store;
+use syscost_platform::error::{Error, Result};
+
+/// Where an administrator's units lie (systemd.unit(5)).
+pub const UNITS: &str = "/etc/systemd/system";
+
+/// A unit, of one session.
+#[derive(Clone, Debug)]
+pub struct ResumeUnit {
+    name: String,
+    directory: PathBuf,
+}
+
+impl ResumeUnit {
+    /// The unit of the session of this name.
+    ///
+    /// # Errors
+    /// The name cannot be part of a unit's.
+    pub fn of(session: &str) -> Result<Self> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !session.starts_with(|c: char| c.is_ascii_alphanumeric()) || !session.chars().all(is_plain) {
+            return Err(Error::Usage(format!(
+                "{session:?} cannot name a session over reboots: use letters, digits, `-`, `_` and `.`, as in a unit of systemd"
+            )));
+        }
+        Ok(Self { name: format!("syscost-session-{session}.service"), directory: UNITS.into() })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(&self.name)
+    }
+
+    /// Whether it is installed.
+    pub fn is_installed(&self) -> bool {
+        self.path().is_file()
+    }
+
+    /// Installs it: from now on each boot runs these words.
+    ///
+    /// # Errors
+    /// The unit cannot be written or enabled.
+    pub fn install(&self, words: &[String]) -> Result<()> {
+        store::replace(&self.path(), text(&self.name, words).as_bytes())?;
+        run(Command::new("systemctl").args(["enable", &self.name]))
+    }
+
+    /// Ends the process that it has started.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn stop(&self) -> Result<()> {
+        run(Command::new("systemctl").args(["stop", &self.name]))
+    }
+
+    /// Removes it: no further boot runs its words.
+    ///
+    /// # Errors
+    /// It cannot be disabled or removed.
+    pub fn remove(&self) -> Result<()> {
+        run(Command::new("systemctl").args(["disable", &self.name]))?;
+        let path = self.path();
+        std::fs::remove_file(&path).map_err(|e| Error::file(&path, "removing", e))?;
+        run(Command::new("systemctl").arg("daemon-reload"))
+    }
+}
+
+/// The unit: `idle` starts it once what else the boot starts has been started.
+fn text(name: &str, words: &[String]) -> String {
+    let command: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    format!(
+        "# Written by syscost, which removes it when the session has ended.\n\
+         [Unit]\nDescription={name}: measures this boot, and restarts into the next kernel\n\n\
+         [Service]\nType=idle\nExecStart={}\nSuccessExitStatus=143\n\n\
+         [Install]\nWantedBy=multi-user.target\n",
+        command.join(" ")
+    )
+}
+
+/// A word of ExecStart (systemd.service(5)): in quotes, with what systemd would replace doubled.
+fn quoted(word: &str) -> String {
+    let inner: String = word
+        .chars()
+        .map(|c| match c {
+            '"' | '\\' => format!("\\{c}"),
+            '%' | '$' => format!("{c}{c}"),
+            c => c.to_string(),
+        })
+        .collect();
+    format!("\"{inner}\"")
+}
+
+/// Why a file would not be there after a reboot.
+pub fn why_lost(path: &Path) -> Option<String> {
+    const EMPTIED: [&str; 2] = ["/tmp", "/run"];
+    let path = syscost_platform::mount::resolve(path);
+    let emptied = EMPTIED.into_iter().find(|directory| path.starts_with(directory));
+    let emptied =
+        emptied.map(|directory| format!("{} lies in {directory}, which a boot empties", path.display()));
+    emptied.or_else(|| syscost_platform::volume::no_disk(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_reaches_the_program_as_it_is() {
+        let words = ["/opt/a b/syscost", "100%", "$HOME", "say \"x\\y\""].map(str::to_owned);
+        let expected = r#"ExecStart="/opt/a b/syscost" "100%%" "$$HOME" "say \"x\\y\"""#;
+        assert!(text("x.service", &words).lines().any(|line| line == expected), "{}", text("x", &words));
+    }
+
+    #[test]
+    fn a_name_that_no_unit_can_have_is_refused() {
+        for wrong in ["", "../x", "a b", "-x", "a/b", "é"] {
+            assert!(ResumeUnit::of(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(ResumeUnit::of("fork.6-1").unwrap().name, "syscost-session-fork.6-1.service");
+    }
+
+    #[test]
+    fn a_place_that_a_boot_empties_is_known() {
+        assert!(why_lost(Path::new("/tmp/syscost")).unwrap().contains("a boot empties"));
+        assert!(why_lost(Path::new("/run/x")).is_some());
+        assert_eq!(why_lost(Path::new("/usr/bin/env")), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! The metric families: name, help, kind, and the source of their values.
+
+use super::Scene;
+use syscost_counters::pressure::{Pressed, Resource, Stalled};
+use syscost_counters::{Link, Spent, Traffic};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::proc::USER_HZ;
+
+/// A metric family.
+pub struct Family {
+    /// Its name, without the suffix `_total` of a counter.
+    pub name: &'static str,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// Its description, one sentence.
+    pub help: &'static str,
+    pub(super) samples: fn(&Scene) -> Vec<Sample>,
+}
+
+/// The kind of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Values only grow.
+    Counter,
+    /// Values may fall.
+    Gauge,
+}
+
+/// One line of the page.
+pub(super) struct Sample {
+    pub(super) labels: Vec<(&'static str, String)>,
+    pub(super) value: String,
+}
+
+impl Family {
+    /// The name of its samples, as used in a query.
+    pub fn sample_name(&self) -> String {
+        match self.kind {
+            Kind::Counter => format!("{}_total", self.name),
+            Kind::Gauge => self.name.to_owned(),
+        }
+    }
+
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        ["seconds", "bytes"].into_iter().find(|unit| self.name.ends_with(&format!("_{unit}")))
+    }
+}
+
+const fn counter(name: &'static str, help: &'static str, samples: fn(&Scene) -> Vec<Sample>) -> Family {
+    Family { name, kind: Kind::Counter, help, samples }
+}
+
+const fn gauge(name: &'static str, help: &'static str, samples: fn(&Scene) -> Vec<Sample>) -> Family {
+    Family { name, kind: Kind::Gauge, help, samples }
+}
+
+/// All families, in the order of the page.
+pub const FAMILIES: &[Family] = &[
+    gauge("syscost_build_info", "Version of the monitor.", |_| {
+        vec![Sample { labels: vec![("version", env!("CARGO_PKG_VERSION").into())], value: "1".into() }]
+    }),
+    gauge("syscost_kernel_info", "Release of the running kernel.", |_| {
+        let release = KernelFiles::live().line("proc/sys/kernel/osrelease").unwrap_or_default();
+        vec![Sample { labels: vec![("release", release)], value: "1".into() }]
+    }),
+    gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {
+        alone(s.snapshot.booted)
+    }),
+    gauge("syscost_cpus_online", "CPUs that are online.", |s| alone(s.snapshot.cpus.len() as u64)),
+    counter("syscost_cpu_seconds", "What each CPU did, as the ticks of the timer saw it.", cpu_seconds),
+    counter("syscost_interrupts", "Interrupts served.", |s| alone(s.snapshot.interrupts)),
+    counter("syscost_context_switches", "Context switches.", |s| alone(s.snapshot.context_switches)),
+    counter("syscost_forks", "Processes and threads created.", |s| alone(s.snapshot.created)),
+    counter("syscost_page_faults", "Page faults.", |s| known(s.snapshot.page_faults)),
+    counter("syscost_major_page_faults", "Page faults that waited for a device.", |s| {
+        known(s.snapshot.major_faults)
+    }),
+    gauge("syscost_memory_size_bytes", "Physical memory that the kernel manages.", |s| {
+        alone(s.snapshot.memory.total)
+    }),
+    gauge("syscost_memory_free_bytes", "Memory that no list of the kernel's counts as used.", |s| {
+        alone(s.snapshot.memory.free)
+    }),
+    gauge("syscost_memory_truly_free_bytes", "Free memory with what lies in the lists of each CPU.", |s| {
+        known(s.snapshot.memory.truly_free)
+    }),
+    gauge(
+        "syscost_memory_available_bytes",
+        "Memory that programs could have, as the kernel estimates it.",
+        |s| known(s.snapshot.memory.available),
+    ),
+    counter(
+        "syscost_pressure_some_seconds",
+        "Time in which some work stood still for want of a resource.",
+        |s| stalled(s, |pressed| pressed.some),
+    ),
+    counter(
+        "syscost_pressure_full_seconds",
+        "Time in which all work stood still for want of a resource.",
+        |s| stalled(s, |pressed| pressed.full),
+    ),
+    counter("syscost_network_transmit_bytes", "Bytes sent, headers included.", |s| {
+        links(s, |l| l.bytes_sent)
+    }),
+    counter("syscost_network_receive_bytes", "Bytes received, headers included.", |s| {
+        links(s, |l| l.bytes_received)
+    }),
+    counter("syscost_network_transmit_packets", "Packets sent.", |s| links(s, |l| l.packets_sent)),
+    counter("syscost_network_receive_packets", "Packets received.", |s| links(s, |l| l.packets_received)),
+    counter("syscost_disk_reads_completed", "Reads completed.", |s| disks(s, |t| t.reads)),
+    counter("syscost_disk_read_bytes", "Bytes read.", |s| disks(s, |t| t.bytes_read)),
+    counter("syscost_disk_writes_completed", "Writes completed.", |s| disks(s, |t| t.writes)),
+    counter("syscost_disk_written_bytes", "Bytes written.", |s| disks(s, |t| t.bytes_written)),
+    gauge("syscost_disk_requests_in_flight", "Requests under way at the moment.", |s| {
+        disks(s, |t| t.in_flight)
+    }),
+    gauge("syscost_reading_missing", "Always 1: a reading that this machine does not give.", |s| {
+        let missing = s.snapshot.missing.iter();
+        missing
+            .map(|missing| Sample { labels: vec![("reading", missing.what.clone())], value: "1".into() })
+            .collect()
+    }),
+    gauge("syscost_snapshot_duration_seconds", "What it took to read all this.", |s| {
+        seconds(s.took.as_secs_f64())
+    }),
+    counter("process_cpu_seconds", "CPU time of the monitor itself.", |s| seconds(s.own_cpu.as_secs_f64())),
+    gauge("process_resident_memory_bytes", "Resident set of the monitor itself.", |s| alone(s.own_resident)),
+    gauge("process_open_fds", "Open descriptors of the monitor itself.", |s| alone(s.own_descriptors)),
+];
+
+fn alone(value: u64) -> Vec<Sample> {
+    known(Some(value))
+}
+
+fn known(value: Option<u64>) -> Vec<Sample> {
+    value.map(|value| Sample { labels: Vec::new(), value: value.to_string() }).into_iter().collect()
+}
+
+fn seconds(value: f64) -> Vec<Sample> {
+    vec![Sample { labels: Vec::new(), value: value.to_string() }]
+}
+
+/// The name of a mode of a CPU, and its counter.
+type Mode = (&'static str, fn(&Spent) -> u64);
+
+/// Modes with the names of the Prometheus node exporter.
+const MODES: [Mode; 8] = [
+    ("user", |s| s.user),
+    ("nice", |s| s.nice),
+    ("system", |s| s.system),
+    ("idle", |s| s.idle),
+    ("iowait", |s| s.waiting),
+    ("irq", |s| s.interrupts),
+    ("softirq", |s| s.soft_interrupts),
+    ("steal", |s| s.stolen),
+];
+
+fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
+    let of_one = |(cpu, spent): &(usize, Spent)| {
+        let (cpu, spent) = (*cpu, *spent);
+        MODES.map(move |(mode, of)| Sample {
+            labels: vec![("cpu", cpu.to_string()), ("mode", mode.into())],
+            value: (of(&spent) as f64 / USER_HZ).to_string(),
+        })
+    };
+    scene.snapshot.cpus.iter().flat_map(of_one).collect()
+}
+
+fn stalled(scene: &Scene, of: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
+    let one = |(resource, pressed): &(Resource, Pressed)| {
+        let value = of(pressed)?.total.as_secs_f64().to_string();
+        Some(Sample { labels: vec![("resource", resource.name().into())], value })
+    };
+    scene.snapshot.pressure.iter().filter_map(one).collect()
+}
+
+fn links(scene: &Scene, of: fn(&Link) -> u64) -> Vec<Sample> {
+    scene.snapshot.links.iter().map(|(name, link)| of_device(name, of(link))).collect()
+}
+
+fn disks(scene: &Scene, of: fn(&Traffic) -> u64) -> Vec<Sample> {
+    scene.snapshot.disks.iter().map(|(name, traffic)| of_device(name, of(traffic))).collect()
+}
+
+fn of_device(name: &str, value: u64) -> Sample {
+    Sample { labels: vec![("device", name.into())], value: value.to_string() }
+}

@@ -1,0 +1,173 @@
+//! The page of another machine's monitor: fetched by HTTP, and read.
+//!
+//! What comes from there is a stranger's: time and length are limited, and every line that is no sample is refused.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The longest page, bytes: 1000 CPUs take a tenth of it.
+const LONGEST: u64 = 4 << 20;
+
+/// What a monitor said at one moment.
+#[derive(Clone, Debug)]
+pub struct HostPage {
+    /// When it was asked.
+    pub at: Instant,
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Sample {
+    name: String,
+    labels: Vec<(String, String)>,
+    value: f64,
+}
+
+impl HostPage {
+    /// Asks the monitor at this address. The error is a sentence.
+    ///
+    /// # Errors
+    /// It does not answer within `patience`, or not with a page of samples.
+    pub fn fetch(from: SocketAddr, patience: Duration) -> Result<Self, String> {
+        let at = Instant::now();
+        let answer = asked(from, patience).map_err(|e| match e.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "it does not answer".to_owned(),
+            _ => e.to_string(),
+        })?;
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or("it does not speak HTTP")?;
+        let status = head.split_ascii_whitespace().nth(1).unwrap_or_default();
+        if status != "200" {
+            return Err(format!("it answers with status {status}"));
+        }
+        Ok(Self { at, samples: parsed(body)? })
+    }
+
+    /// The sum of the samples of this name whose label `key` is meant.
+    pub fn sum(&self, name: &str, key: &str, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+        let of_name = self.samples.iter().filter(|sample| sample.name == name);
+        let meant = of_name.filter(|sample| is_meant(&label(sample, key)));
+        meant.map(|sample| sample.value).reduce(|sum, value| sum + value)
+    }
+
+    /// The sum of all samples of this name, of which most names have one.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.sum(name, "", |_| true)
+    }
+
+    /// A label of the first sample of this name.
+    pub fn label(&self, name: &str, key: &str) -> Option<String> {
+        self.samples.iter().find(|sample| sample.name == name).map(|sample| label(sample, key))
+    }
+}
+
+fn label(sample: &Sample, key: &str) -> String {
+    sample.labels.iter().find(|(its, _)| its == key).map_or(String::new(), |(_, text)| text.clone())
+}
+
+fn asked(from: SocketAddr, patience: Duration) -> std::io::Result<String> {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect_timeout(&from, patience)?;
+    stream.set_write_timeout(Some(patience))?;
+    stream.write_all(
+        format!("GET /metrics HTTP/1.1\r\nHost: {from}\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
+    let (mut bytes, mut part) = (Vec::new(), [0; 16 << 10]);
+    loop {
+        // A monitor that sends a byte at a time is one that does not answer.
+        let left = patience.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part)? {
+            0 => break,
+            length => bytes.extend_from_slice(&part[..length]),
+        }
+        if bytes.len() as u64 > LONGEST {
+            return Err(std::io::Error::other(format!("its page is longer than {} MiB", LONGEST >> 20)));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| std::io::Error::other("its page is no text"))
+}
+
+fn parsed(body: &str) -> Result<Vec<Sample>, String> {
+    let lines = body.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| sample(line).ok_or_else(|| "its page is none of a monitor's".to_owned())).collect()
+}
+
+/// A line such as `name{key="text"} 1.5`.
+fn sample(line: &str) -> Option<Sample> {
+    let (series, value) = line.rsplit_once(' ')?;
+    let value = value.parse().ok()?;
+    let Some((name, rest)) = series.split_once('{') else {
+        return Some(Sample { name: series.into(), labels: Vec::new(), value });
+    };
+    let labels = labels(rest.strip_suffix('}')?)?;
+    Some(Sample { name: name.into(), labels, value })
+}
+
+/// Pairs `key="text"`, separated by commas; a backslash escapes what follows it.
+fn labels(mut rest: &str) -> Option<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once("=\"")?;
+        let (mut text, mut end, mut is_escaped) = (String::new(), None, false);
+        for (at, character) in after.char_indices() {
+            match character {
+                _ if is_escaped => {
+                    text.push(if character == 'n' { '\n' } else { character });
+                    is_escaped = false;
+                }
+                '\\' => is_escaped = true,
+                '"' => {
+                    end = Some(at + 1);
+                    break;
+                }
+                _ => text.push(character),
+            }
+        }
+        found.push((key.to_owned(), text));
+        rest = after.get(end?..)?;
+        rest = rest.strip_prefix(',').unwrap_or(rest);
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exposition::{Format, Scene, page};
+    use syscost_counters::Process;
+
+    #[test]
+    fn what_the_monitor_writes_is_read() {
+        let own = Process::open(std::process::id() as i32).expect("ourselves");
+        let text = page(&Scene::look(&own).expect("a look"), Format::Prometheus);
+        let page = HostPage { at: Instant::now(), samples: parsed(&text).expect("its own page") };
+        assert_eq!(page.value("syscost_cpus_online"), Some(syscost_platform::process::cpus_online() as f64));
+        let idle = page.sum("syscost_cpu_seconds_total", "mode", |mode| mode == "idle");
+        assert!(idle.is_some_and(|idle| idle > 0.0) && page.value("nothing").is_none());
+        assert!(page.label("syscost_kernel_info", "release").is_some_and(|release| !release.is_empty()));
+    }
+
+    #[test]
+    fn labels_may_hold_anything() {
+        let its = sample(r#"a{b="x\"}, \\ y",c="z"} 2"#).expect("a sample");
+        assert_eq!(its.labels, [("b".into(), r#"x"}, \ y"#.into()), ("c".into(), "z".into())]);
+        for bad in ["a", "a{b=\"c} 1", "a{b} 1", "a x", "a{\"} 1"] {
+            assert!(sample(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nobody_at_the_address_is_a_sentence() {
+        let gone =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
+        assert!(HostPage::fetch(gone, Duration::from_millis(200)).is_err_and(|why| !why.is_empty()));
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = silent.local_addr().expect("its address");
+        let answer = HostPage::fetch(at, Duration::from_millis(200));
+        assert_eq!(answer.expect_err("it says nothing"), "it does not answer");
+    }
+}

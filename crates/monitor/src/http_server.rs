@@ -1,0 +1,245 @@
+//! An HTTP server of one page: `GET /metrics`, one answer for each connection.
+//!
+//! One thread handles all connections without blocking. The number of connections, the length of a request and the
+//! duration of a connection are limited.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use syscost_platform::error::{Error, Result};
+
+/// Simultaneous connections. One more drops the oldest, so that slow clients do not exclude others.
+const MOST: usize = 32;
+/// The longest request with its headers, bytes; Prometheus sends some 300.
+const LONGEST: usize = 8 << 10;
+/// The most headers of a request.
+const HEADERS: usize = 64;
+/// The longest duration of a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Period of the test whether to end.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// The answer to a request of `/metrics`.
+#[derive(Debug)]
+pub struct Page {
+    /// The header `Content-Type`.
+    pub content_type: &'static str,
+    /// The text.
+    pub body: String,
+}
+
+struct Client {
+    stream: TcpStream,
+    since: Instant,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+    sent: usize,
+}
+
+/// Whether a connection is kept.
+#[derive(PartialEq)]
+enum Fate {
+    Stays,
+    Goes,
+}
+
+impl Server {
+    /// Listens at an address; outside of the loopback interface only if `public`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a public address without `public`; [`Error::Kernel`] where the address cannot be used.
+    pub fn bind(at: SocketAddr, public: bool) -> Result<Self> {
+        if !public && !at.ip().to_canonical().is_loopback() {
+            return Err(Error::Usage(format!(
+                "{at}: others can reach it there, and whoever does can read this machine's counters: listen at \
+                 127.0.0.1, or say --public"
+            )));
+        }
+        let refused = |cause| Error::Kernel { call: format!("listening at {at}"), cause };
+        let listener = TcpListener::bind(at).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Self { listener, address })
+    }
+
+    /// The address at which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `is_to_end`. `page` is called with the request's header `Accept`; its error is sent as the answer.
+    pub fn serve(
+        &self,
+        is_to_end: impl Fn() -> bool,
+        mut page: impl FnMut(&str) -> std::result::Result<Page, String>,
+    ) {
+        let mut clients: Vec<Client> = Vec::new();
+        while !is_to_end() {
+            let spoke = self.wait(&clients);
+            let mut places = spoke.iter().skip(1);
+            clients.retain_mut(|client| {
+                let is_ready = places.next().copied().unwrap_or(false);
+                let fate = if is_ready { client.step(&mut page) } else { Fate::Stays };
+                fate == Fate::Stays && client.since.elapsed() < PATIENCE
+            });
+            if spoke[0] {
+                self.accept(&mut clients);
+            }
+        }
+    }
+
+    /// Waits for a short time; which sockets are ready: the listener first, then the clients.
+    fn wait(&self, clients: &[Client]) -> Vec<bool> {
+        let ways = clients.iter().map(|client| (client.stream.as_fd(), client.waits_for()));
+        let all = std::iter::once((self.listener.as_fd(), PollFlags::POLLIN)).chain(ways);
+        let mut asked: Vec<_> = all.map(|(socket, flags)| PollFd::new(socket, flags)).collect();
+        // The caller looks for a signal that interrupted it.
+        let _ = poll(&mut asked, PollTimeout::try_from(GLANCE).unwrap_or(PollTimeout::ZERO));
+        asked.iter().map(|one| one.any().unwrap_or(false)).collect()
+    }
+
+    fn accept(&self, clients: &mut Vec<Client>) {
+        for _ in 0..MOST {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    if clients.len() >= MOST {
+                        clients.remove(0);
+                    }
+                    clients.extend(Client::new(stream));
+                }
+                // Without descriptors the connection stays in the queue and would wake this loop at once.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    clients.clear();
+                    std::thread::sleep(GLANCE);
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Client {
+    fn new(stream: TcpStream) -> Option<Self> {
+        stream.set_nonblocking(true).ok()?;
+        Some(Self { stream, since: Instant::now(), request: Vec::new(), answer: Vec::new(), sent: 0 })
+    }
+
+    fn waits_for(&self) -> PollFlags {
+        if self.sent < self.answer.len() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
+    }
+
+    fn step(&mut self, page: &mut impl FnMut(&str) -> std::result::Result<Page, String>) -> Fate {
+        if self.answer.is_empty() {
+            match self.hear() {
+                Fate::Goes => return Fate::Goes,
+                Fate::Stays => self.answer = answer(&self.request, page).unwrap_or_default(),
+            }
+        }
+        if self.sent < self.answer.len() { self.say() } else { self.see_off() }
+    }
+
+    /// Reads a part of the request.
+    fn hear(&mut self) -> Fate {
+        let mut some = [0; 2048];
+        match self.stream.read(&mut some) {
+            Ok(0) => Fate::Goes,
+            Ok(length) => {
+                self.request.extend_from_slice(&some[..length]);
+                Fate::Stays
+            }
+            Err(error) if is_for_now(&error) => Fate::Stays,
+            Err(_) => Fate::Goes,
+        }
+    }
+
+    fn say(&mut self) -> Fate {
+        match self.stream.write(&self.answer[self.sent..]) {
+            Ok(length) => self.sent += length,
+            Err(error) if is_for_now(&error) => {}
+            Err(_) => return Fate::Goes,
+        }
+        if self.sent == self.answer.len() && !self.answer.is_empty() {
+            // Closing a socket with unread bytes would reset the connection and lose the answer: it is read until the
+            // other end closes.
+            let _ = self.stream.shutdown(Shutdown::Write);
+        }
+        Fate::Stays
+    }
+
+    /// Reads and discards until the other end closes.
+    fn see_off(&mut self) -> Fate {
+        if self.answer.is_empty() {
+            return Fate::Stays; // the request is not complete yet
+        }
+        match self.stream.read(&mut [0; 2048]) {
+            Ok(length) if length > 0 => Fate::Stays,
+            Err(error) if is_for_now(&error) => Fate::Stays,
+            _ => Fate::Goes,
+        }
+    }
+}
+
+fn is_for_now(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// The answer to a request; `None` while it is incomplete.
+fn answer(
+    request: &[u8],
+    page: &mut impl FnMut(&str) -> std::result::Result<Page, String>,
+) -> Option<Vec<u8>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    match head.parse(request) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) if request.len() < LONGEST => return None,
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Some(refusal("431 Request Header Fields Too Large", ""));
+        }
+        Err(_) => return Some(refusal("400 Bad Request", "")),
+    }
+    let body = head.method != Some("HEAD");
+    if !matches!(head.method, Some("GET" | "HEAD")) {
+        return Some(refusal("405 Method Not Allowed", "Allow: GET, HEAD\r\n"));
+    }
+    let path = head.path.unwrap_or_default();
+    if path.split('?').next() != Some("/metrics") {
+        return Some(refusal("404 Not Found: it is at /metrics", ""));
+    }
+    let accepts = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
+    let accept: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
+    Some(match page(&accept.join(",")) {
+        Ok(page) => whole("200 OK", "", page.content_type, &page.body, body),
+        Err(why) => whole("503 Service Unavailable", "", PLAIN, &(why + "\n"), body),
+    })
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+fn refusal(status: &str, headers: &str) -> Vec<u8> {
+    let (line, _) = status.split_once(':').unwrap_or((status, ""));
+    whole(line, headers, PLAIN, &format!("{status}\n"), true)
+}
+
+fn whole(status: &str, headers: &str, content_type: &str, text: &str, body: bool) -> Vec<u8> {
+    let length = text.len();
+    let body = if body { text } else { "" };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n{headers}\
+         Connection: close\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! `syscost monitor`, `probe` and `validate`: the system's counters live, at a fixed rate, and held against known work.
+//!
+//! `syscost` starts this program for these commands. [`view`] and [`host_view`] hold what is shown, [`exposition`] writes it
+//! for Prometheus, and [`http_server`] answers who asks for it.
+#![deny(unsafe_code)]
+
+mod exposition;
+mod host_page;
+mod host_view;
+mod http_server;
+mod monitor;
+mod probe;
+mod top_process;
+mod validate;
+mod view;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use syscost::command::start::start_tool;
+use syscost_platform::output;
+
+/// Watches the system's counters, and validates them.
+#[derive(Parser)]
+#[command(name = "syscost", version)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Monitor(monitor::Args),
+    Probe(probe::Args),
+    Validate(validate::Args),
+}
+
+fn main() -> ExitCode {
+    start_tool(|line: &Line| {
+        // These measure for long before they print: the output is checked first.
+        if !matches!(line.command, Command::Monitor(_)) {
+            output::check()?;
+        }
+        match &line.command {
+            Command::Monitor(args) => monitor::run(args),
+            Command::Probe(args) => probe::run(args),
+            Command::Validate(args) => validate::run(args),
+        }
+    })
+}

@@ -1,0 +1,202 @@
+//! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or to Prometheus.
+
+mod json;
+mod live_view;
+mod screen;
+mod serve;
+mod several;
+
+use crate::top_process::{Busy, Ranking};
+use crate::view::View;
+use screen::{Screen, Size, Waited};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use syscost::command::{flag, page};
+use syscost::exit::Exit;
+use syscost_counters::Process;
+use syscost_counters::pace::Pace;
+use syscost_counters::snapshot::Snapshot;
+use syscost_platform::error::Result;
+use syscost_platform::signal;
+
+/// The most processes that are shown on a tall terminal.
+const MOST_PROCESSES: usize = 40;
+
+/// Watch the machine, or several: live on the terminal, as JSON lines, or at an address for Prometheus
+///
+/// Shows what the CPUs do, what memory is truly free, what interfaces and disks move, and which processes take most. In
+/// a pipe, and with --json, an object a line. With --listen it serves the counters at http://ADDR/metrics, in the text
+/// format of Prometheus or as OpenMetrics 1.0, to the loopback interface unless --public. With --hosts it asks the machines
+/// of a list, each of which serves its counters so, and shows them in one view.
+#[derive(clap::Args)]
+#[command(
+    after_help = "On the terminal q ends it. Shares of the CPUs are by the timer's ticks of 10 ms. A reading that \
+    this machine does not give is named with its reason, and is no zero."
+)]
+pub(super) struct Args {
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    interval: f64,
+    /// End after this number of views
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, conflicts_with = "count")]
+    seconds: Option<f64>,
+    /// Print a line of JSON a view
+    #[arg(long)]
+    json: bool,
+    /// Serve the counters by HTTP at this address and port; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["json", "count", "interval"])]
+    listen: Option<SocketAddr>,
+    /// Show the machines of this list instead: a name and an ADDR:PORT a line; in a pipe a row a host, separated by tabs
+    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    hosts: Option<PathBuf>,
+    /// Let others than this machine read the counters
+    #[arg(long, requires = "listen")]
+    public: bool,
+}
+
+/// At least a tenth of a second: below that, shares by ticks of 10 ms mean nothing.
+fn interval(text: &str) -> std::result::Result<f64, String> {
+    flag::seconds(text).and_then(|seconds| {
+        if seconds < 0.1 { Err("expected seconds from 0.1 to a day".into()) } else { Ok(seconds) }
+    })
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    signal::watch()?;
+    let wanted = match args.listen {
+        Some(at) => {
+            serve::serve(at, args.public, args.seconds)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => args.views(),
+    };
+    match &args.hosts {
+        Some(list) => several::run(list, args, wanted)?,
+        None if args.json || page::is_piped() => lines(args, wanted)?,
+        None => live(args, wanted)?,
+    }
+    // Without a limit, an interrupt is the normal end.
+    Ok(Exit::Success.or_signal(signal::pending().filter(|_| wanted != u64::MAX)).into())
+}
+
+impl Args {
+    /// The number of views.
+    fn views(&self) -> u64 {
+        let by_time = self.seconds.map(|seconds| (seconds / self.interval).round().max(1.0) as u64);
+        self.count.or(by_time).unwrap_or(u64::MAX)
+    }
+
+    fn every(&self) -> Duration {
+        Duration::from_secs_f64(self.interval)
+    }
+}
+
+/// State between two looks.
+struct Watch {
+    before: Snapshot,
+    processes: Ranking,
+    own: Process,
+    own_cpu: Duration,
+}
+
+impl Watch {
+    fn begin() -> Result<Self> {
+        let own = Process::open(std::process::id() as i32)?;
+        let own_cpu = own.cpu_time()?.value;
+        Ok(Self { before: Snapshot::take()?, processes: Ranking::look()?, own, own_cpu })
+    }
+
+    /// Reads the machine and compares it with the last look.
+    fn look(&mut self) -> Result<Seen> {
+        let after = Snapshot::take()?;
+        let view = View::between(&self.before, &after);
+        let cpu = self.own.cpu_time()?.value;
+        let ran = cpu.saturating_sub(std::mem::replace(&mut self.own_cpu, cpu));
+        let own = 100.0 * ran.as_secs_f64() / view.window.as_secs_f64().max(1e-9);
+        let booted = after.booted;
+        self.before = after;
+        Ok(Seen { view, processes: self.processes.busiest(MOST_PROCESSES)?, own, booted })
+    }
+}
+
+/// One look.
+struct Seen {
+    view: View,
+    processes: Vec<Busy>,
+    /// Share of a CPU that this monitor uses, percent.
+    own: f64,
+    booted: u64,
+}
+
+fn lines(args: &Args, views: u64) -> Result<()> {
+    let mut watch = Watch::begin()?;
+    send_each(args, views, || Ok(format!("{}\n", json::line(&watch.look()?))))
+}
+
+fn live(args: &Args, views: u64) -> Result<()> {
+    let mut watch = Watch::begin()?;
+    draw_each(args, views, "looking …".into(), |size| {
+        Ok(live_view::lines(&watch.look()?, size, args.interval))
+    })
+}
+
+/// Sends a text at each deadline, until there were enough or nobody reads on.
+fn send_each(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) -> Result<()> {
+    let mut pace = Pace::every(args.every());
+    // The first deadline is now, and there is nothing to compare yet.
+    let mut goes_on = pace.wait();
+    for _ in 0..views {
+        goes_on = goes_on && pace.wait() && signal::pending().is_none();
+        if !goes_on || !page::send(&text()?)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Draws lines after each interval, until there were enough or the user ends it; `first` stands there meanwhile.
+fn draw_each(
+    args: &Args,
+    views: u64,
+    first: String,
+    mut lines: impl FnMut(Size) -> Result<Vec<String>>,
+) -> Result<()> {
+    let screen = Screen::enter()?;
+    screen.draw(&[first])?;
+    for _ in 0..views {
+        if screen.wait(args.every()) == Waited::Ended {
+            break;
+        }
+        screen.draw(&lines(screen.size())?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
+        flag::parsed(line)
+    }
+
+    #[test]
+    fn an_interval_is_longer_than_the_ticks() {
+        assert!(parsed("--interval 0.05").is_err() && parsed("--interval x").is_err());
+        assert_eq!(parsed("--interval 0.5 --for 3").expect("half a second").views(), 6);
+        assert_eq!(parsed("").expect("nothing").views(), u64::MAX);
+    }
+
+    #[test]
+    fn who_serves_does_nothing_else() {
+        assert!(parsed("--listen 127.0.0.1:0 --json").is_err());
+        assert!(parsed("--public").is_err());
+        assert!(parsed("--listen nowhere").is_err());
+        assert!(parsed("--listen [::1]:9100 --public").is_ok());
+    }
+}

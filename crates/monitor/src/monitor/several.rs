@@ -1,0 +1,183 @@
+//! Several machines in one view: each is asked for its page by a thread of its own, as CAMP's monitor asked its
+//! workstations.
+
+use super::{Args, draw_each, send_each};
+use crate::host_page::HostPage;
+use crate::host_view::HostView;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+use syscost::command::page::{self, inert};
+use syscost::driver::layout;
+use syscost::record::quantity::size;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::plain_file;
+
+/// The longest list, bytes, and the most hosts on it.
+const LONGEST: u64 = 1 << 20;
+const MOST: usize = 1000;
+const BAR: usize = 20;
+
+/// A machine on the list, and its last page.
+struct Host {
+    name: String,
+    address: SocketAddr,
+    before: std::result::Result<HostPage, String>,
+}
+
+/// What was seen of a machine, or why nothing was.
+type Seen = std::result::Result<HostView, String>;
+
+pub(super) fn run(list: &Path, args: &Args, views: u64) -> Result<()> {
+    let mut hosts = read(list)?;
+    let every = args.every();
+    look(&mut hosts, every);
+    if args.json || page::is_piped() {
+        return send_each(args, views, || {
+            let seen = look(&mut hosts, every);
+            let table = || page::tabbed(&rows(&hosts, &seen, false));
+            Ok(if args.json { objects(&hosts, &seen) } else { table() })
+        });
+    }
+    let first = format!("asking {} hosts …", hosts.len());
+    draw_each(args, views, first, |size| {
+        let seen = look(&mut hosts, every);
+        Ok(lines(&hosts, &seen, size.columns, args.interval))
+    })
+}
+
+/// Reads lines of `NAME ADDRESS:PORT`; what follows a `#` is a comment.
+fn read(list: &Path) -> Result<Vec<Host>> {
+    let bytes = plain_file::read(list, LONGEST)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let mut hosts = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let words: Vec<_> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        let address = words.get(1).and_then(|word| word.parse().ok());
+        match (&words[..], address) {
+            ([], _) => {}
+            ([name, _], Some(address)) => {
+                let before = Err("it was not asked".into());
+                hosts.push(Host { name: (*name).to_owned(), address, before });
+            }
+            _ => return Err(wrong(list, at + 1, line)),
+        }
+    }
+    match hosts.len() {
+        1..=MOST => Ok(hosts),
+        _ => Err(Error::Usage(format!("{}: expected 1 to {MOST} hosts", list.display()))),
+    }
+}
+
+fn wrong(list: &Path, line: usize, found: &str) -> Error {
+    let expected = "a name and an address with its port: web1 10.0.0.7:9753";
+    let remedy = "write one host a line; `syscost monitor --listen` on each serves its page";
+    Error::content(list, format!("line {line}"), expected, inert(found), remedy)
+}
+
+/// Asks all hosts at once. One that does not answer within the interval holds up no other.
+fn look(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
+    std::thread::scope(|scope| {
+        let ask = |host: &mut Host| {
+            let page = HostPage::fetch(host.address, patience);
+            let seen = match (&host.before, &page) {
+                (Ok(before), Ok(after)) => Ok(HostView::between(before, after)),
+                (Err(_), Ok(_)) => Err("asked for the first time".into()),
+                (_, Err(why)) => Err(why.clone()),
+            };
+            host.before = page;
+            seen
+        };
+        let threads: Vec<_> = hosts.iter_mut().map(|host| scope.spawn(move || ask(host))).collect();
+        let failed = |_| Err("asking it failed".to_owned());
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
+    })
+}
+
+fn objects(hosts: &[Host], seen: &[Seen]) -> String {
+    let object = |(host, seen): (&Host, &Seen)| match seen {
+        Ok(view) => json!({"host": host.name, "address": host.address, "view": view}),
+        Err(why) => json!({"host": host.name, "address": host.address, "why": why}),
+    };
+    let all: Vec<_> = hosts.iter().zip(seen).map(object).collect();
+    format!("{}\n", json!(all))
+}
+
+/// Columns: host, kernel, CPUs, busy, free, received, sent, faults, monitor; with a bar of the CPUs at the end or the sentence
+/// on a host that does not answer.
+fn rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
+    let row = |(host, seen): (&Host, &Seen)| {
+        let view = seen.as_ref().ok().cloned().unwrap_or_default();
+        let of = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), text);
+        let bytes = |value: f64| size(value.round() as u64);
+        let last = match (seen, with_bar) {
+            (Err(why), _) => inert(why),
+            (Ok(view), true) => view.busy_percent.map(bar).unwrap_or_default(),
+            _ => String::new(),
+        };
+        [
+            inert(&host.name),
+            view.kernel.as_deref().map_or_else(|| "–".to_owned(), inert),
+            of(view.cpus, |cpus| format!("{cpus:.0}")),
+            of(view.busy_percent, |share| format!("{share:.1} %")),
+            of(view.free_bytes, bytes),
+            of(view.received_bytes_per_second, bytes),
+            of(view.sent_bytes_per_second, bytes),
+            of(view.page_faults_per_second, |rate| format!("{rate:.0}")),
+            of(view.monitor_percent, |share| format!("{share:.2} %")),
+            last,
+        ]
+    };
+    hosts.iter().zip(seen).map(row).collect()
+}
+
+fn lines(hosts: &[Host], seen: &[Seen], columns: usize, interval: f64) -> Vec<String> {
+    let answering = seen.iter().filter(|seen| seen.is_ok()).count();
+    let head =
+        format!("syscost monitor  {answering} of {} hosts answer  every {interval} s, q ends", hosts.len());
+    let names = ["host", "kernel", "CPUs", "busy", "free", "in/s", "out/s", "faults/s", "itself", ""];
+    let rows: Vec<_> =
+        std::iter::once(names.map(str::to_owned)).chain(rows(hosts, seen, columns >= 110)).collect();
+    let mut lines = vec![page::paint(page::Tone::Bold, &head, layout()), String::new()];
+    lines.extend(page::aligned(&rows, usize::MAX).iter().map(|line| line.chars().take(columns).collect()));
+    lines
+}
+
+fn bar(percent: f64) -> String {
+    let full = ((percent / 100.0 * BAR as f64).round() as usize).min(BAR);
+    "█".repeat(full) + &"·".repeat(BAR - full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> Result<Vec<Host>> {
+        let file = tempfile::NamedTempFile::new().expect("made");
+        std::fs::write(file.path(), text).expect("written");
+        read(file.path())
+    }
+
+    #[test]
+    fn a_host_is_a_name_and_an_address() {
+        let hosts = list("# the lab\nold 127.0.0.1:1\n\nnew [::1]:2 # by the window\n").expect("two");
+        assert_eq!(hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+        for bad in ["old", "old 127.0.0.1", "old 127.0.0.1:1 more", ""] {
+            assert!(list(bad).is_err(), "{bad}");
+        }
+        let why = list("a 127.0.0.1:1\nb nowhere\n").err().expect("the second").to_string();
+        assert!(why.contains("line 2"), "{why}");
+    }
+
+    #[test]
+    fn one_that_does_not_answer_has_a_row_with_its_reason() {
+        let gone =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
+        let mut hosts = list(&format!("gone\u{202e} {gone}\n")).expect("one");
+        let seen = look(&mut hosts, Duration::from_millis(300));
+        let lines = lines(&hosts, &seen, 80, 1.0);
+        assert!(lines[0].contains("0 of 1 hosts") && lines.iter().all(|line| line.chars().count() <= 80));
+        assert!(lines[3].contains('–') && !lines[3].contains('\u{202e}'), "{lines:?}");
+    }
+}

@@ -1,0 +1,175 @@
+//! `syscost probe`: reads nine counters in a block, at a fixed rate, and reports what the reading itself cost.
+
+mod block_line;
+mod cost_table;
+mod fork_cost;
+mod rate_curve;
+
+use block_line::Form;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use syscost::command::{flag, page};
+use syscost::exit::Exit;
+use syscost_counters::pace::Pace;
+use syscost_counters::probe_cost::ProbeCost;
+use syscost_counters::{Block, Fault, Probe};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::signal;
+
+/// How long lines are collected before they are written: a call for each of a thousand lines a second would be most of
+/// the probe's cost.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Read nine counters at a rate, and tell what that cost
+///
+/// Reads idle time, free memory, bytes sent and received, disk operations, and a process's CPU time, page faults,
+/// threads and resident set at a fixed rate, by descriptors that stay open. Deadlines are absolute, so that the time of
+/// a reading does not delay the next; missed deadlines are counted and not made up for. The probe's own cost is printed
+/// at the end.
+#[derive(clap::Args)]
+#[command(
+    after_help = "On a terminal a line shows rates since the one before; a dash where two readings are too near for the \
+    steps in which their counter moves. In a pipe, and with --json, it has the counts themselves. In a pipe the columns \
+    are: seconds, idle seconds of all CPUs, free bytes, bytes sent, bytes received, disk operations, CPU nanoseconds, \
+    page faults, threads, resident bytes."
+)]
+pub(super) struct Args {
+    /// Blocks a second
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rate: u32,
+    /// End after this number of blocks
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds)]
+    seconds: Option<f64>,
+    /// Watch a second probe at each of these rates in turn, for 2 seconds or `--for` each, and draw its cost against the rate
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rates: Vec<u32>,
+    /// Tell what each kind of function costs, and what starting ps, vmstat or cat for an answer does
+    #[arg(long, conflicts_with_all = ["rate", "rates", "count", "seconds", "summary"])]
+    costs: bool,
+    /// The process that is read [default: the probe itself]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// Print nothing but the cost at the end
+    #[arg(long)]
+    summary: bool,
+    /// Print a line of JSON a block
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    signal::watch()?;
+    let own = std::process::id() as i32;
+    if args.costs {
+        return fork_cost::run(args.pid.unwrap_or(own), args.json);
+    }
+    let probe = Probe::open(args.pid.unwrap_or(own)).map_err(|fault| match fault {
+        Fault::Gone(what) => Error::Usage(format!("--pid: {what}: there is no such process")),
+        other => other.into(),
+    })?;
+    if !args.rates.is_empty() {
+        drop(probe);
+        return rate_curve::run(args.pid, &args.rates, args.seconds.unwrap_or(2.0), args.json);
+    }
+    let period = Duration::from_secs(1) / args.rate;
+    let blocks = match (args.count, args.seconds) {
+        (Some(count), _) => count,
+        (None, Some(seconds)) => (seconds * f64::from(args.rate)).round().max(1.0) as u64,
+        (None, None) => u64::MAX,
+    };
+    let form = Form::of(args.json, &probe);
+    if !args.summary {
+        page::write(&form.head())?;
+    }
+    let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, args.summary)?;
+    match form {
+        _ if args.json => page::write(&format!("{}\n", cost_table::json(&cost, args.rate)))?,
+        Form::Rows if !args.summary => page::say(cost_table::text(&cost, args.rate).trim_end()),
+        _ => page::write(&cost_table::text(&cost, args.rate))?,
+    }
+    Ok(match (ended, signal::pending()) {
+        (Some(fault), _) => {
+            page::warn(&fault);
+            ExitCode::FAILURE
+        }
+        // A probe without an end is meant to be ended by a signal.
+        (None, Some(_)) if blocks == u64::MAX => ExitCode::SUCCESS,
+        (None, signal) => Exit::Success.or_signal(signal).into(),
+    })
+}
+
+/// Reads `blocks` blocks, or fewer if a signal comes or the process ends; the latter is returned as a fault.
+fn read(
+    probe: &Probe,
+    form: &Form,
+    mut pace: Pace,
+    blocks: u64,
+    silent: bool,
+) -> Result<(ProbeCost, Option<Fault>)> {
+    let mut cost = ProbeCost::begin()?;
+    let (mut before, mut ended) = (None::<Block>, None);
+    let (mut text, mut sent) = (String::with_capacity(64 << 10), Instant::now());
+    for _ in 0..blocks {
+        if !pace.wait() || signal::pending().is_some() {
+            break;
+        }
+        let block = match probe.block() {
+            Ok(block) => block,
+            Err(fault) => {
+                ended = Some(fault);
+                break;
+            }
+        };
+        cost.count(&block);
+        if !silent {
+            form.line(&mut text, &cost.first, before.as_ref(), &block);
+            if sent.elapsed() >= PATIENCE || text.len() > 48 << 10 {
+                if !page::send(&text)? {
+                    text.clear();
+                    break;
+                }
+                text.clear();
+                sent = Instant::now();
+            }
+        }
+        before = Some(block);
+    }
+    page::write(&text)?;
+    cost.end(pace.missed());
+    Ok((cost, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
+        flag::parsed(line)
+    }
+
+    #[test]
+    fn a_rate_is_one_to_a_thousand_and_an_end_is_one_of_two() {
+        for bad in ["--rate 0", "--rate 1001", "--count 0", "--count 3 --for 1", "--for x", "--pid 0"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parsed("--rate 1000 --for 0.5").expect("half a second").rate, 1000);
+        for bad in ["--rates 1,0", "--rates 1 --rate 2", "--costs --for 1", "--rates"] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parsed("--rates 1,2,5 --for 1").expect("three").rates, [1, 2, 5]);
+    }
+
+    #[test]
+    fn blocks_come_at_their_rate_and_leave_nothing_open() {
+        let probe = Probe::open(std::process::id() as i32).expect("ourselves");
+        let form = Form::of(true, &probe);
+        let begun = Instant::now();
+        let pace = Pace::every(Duration::from_millis(5));
+        let (cost, ended) = read(&probe, &form, pace, 20, true).expect("read");
+        assert!(begun.elapsed() >= Duration::from_millis(95) && ended.is_none());
+        assert_eq!(cost.blocks.len(), 20);
+    }
+}

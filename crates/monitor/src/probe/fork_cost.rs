@@ -1,0 +1,185 @@
+//! The cost of the functions of CAMP's Figure 3 beside that of starting a program for an answer (its Figures 6 and 7).
+//!
+//! As there, functions of one kind of data are a group, each group is called three times 10 000 times, and functions of
+//! CPU time wait for no interval: they read twice, and where no step of their counter has passed between the two they say
+//! so. Bars are logarithmic, since a program costs a thousand calls and more.
+
+use serde_json::{Value, json};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use syscost::command::page;
+use syscost::exit::Exit;
+use syscost::record::quantity::duration;
+use syscost_counters::{Fault, camp};
+use syscost_platform::error::Result;
+use syscost_platform::signal;
+
+/// Runs of a group, calls in each, and starts of a program.
+const RUNS: usize = 3;
+const CALLS: usize = 10_000;
+const STARTS: usize = 15;
+/// Characters of a bar for a factor of ten, and what an empty bar means, ns.
+const DECADE: f64 = 3.0;
+const EMPTY_NS: f64 = 100.0;
+
+/// Functions that read one kind of data, all called once; whether they answered.
+struct Functions {
+    name: &'static str,
+    call: fn(&Devices) -> bool,
+}
+
+/// What the functions are asked about.
+struct Devices {
+    pid: i32,
+    disk: Option<String>,
+}
+
+/// Divided by how many functions a group calls.
+const GROUPS: [(Functions, usize); 7] = [
+    (Functions { name: "CPU, all", call: |_| read_twice(camp::percent_processor_time(None, NO_WAIT)) }, 1),
+    (Functions { name: "CPU, one", call: |_| read_twice(camp::percent_processor_time(Some(0), NO_WAIT)) }, 1),
+    (Functions { name: "free memory", call: |_| camp::free_physical_memory().is_ok() }, 1),
+    (Functions { name: "network", call: network }, 4),
+    (Functions { name: "disk", call: disk }, 2),
+    (Functions { name: "process CPU", call: process_cpu }, 3),
+    (Functions { name: "process, rest", call: process_rest }, 4),
+];
+const NO_WAIT: Duration = Duration::ZERO;
+
+/// Programs that tell some of it: the paper's, and two that do less.
+const PROGRAMS: [&[&str]; 3] = [&["ps", "-f"], &["vmstat"], &["cat", "/proc/meminfo"]];
+
+/// A share of no time is refused once both readings are done.
+fn read_twice<T>(share: std::result::Result<T, Fault>) -> bool {
+    matches!(share, Ok(_) | Err(Fault::TooShort { .. }))
+}
+
+fn network(_: &Devices) -> bool {
+    use camp::{net_bytes_received, net_bytes_sent, net_packets_received, net_packets_sent};
+    [net_bytes_sent, net_packets_sent, net_bytes_received, net_packets_received]
+        .iter()
+        .all(|function| function("lo").is_ok())
+}
+
+fn disk(devices: &Devices) -> bool {
+    let of = |name: &String| camp::num_reads_disk(name).is_ok() && camp::num_writes_disk(name).is_ok();
+    devices.disk.as_ref().is_some_and(of)
+}
+
+fn process_cpu(devices: &Devices) -> bool {
+    [camp::cpu_time_total, camp::cpu_time_user, camp::cpu_time_kernel]
+        .iter()
+        .all(|function| read_twice(function(devices.pid, NO_WAIT)))
+}
+
+fn process_rest(devices: &Devices) -> bool {
+    [camp::num_page_faults, camp::working_set_kb, camp::vm_size_kb, camp::thread_count]
+        .iter()
+        .all(|function| function(devices.pid).is_ok())
+}
+
+/// Nanoseconds of a call or of a start; `None` where it gives no answer.
+struct Cost {
+    name: String,
+    ns: Option<f64>,
+    is_program: bool,
+}
+
+pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
+    let devices = Devices { pid, disk: camp::enum_physical_disks()?.into_iter().next() };
+    let mut found = Vec::new();
+    for (group, functions) in &GROUPS {
+        let ns = (0..RUNS).map(|_| timed(CALLS, || (group.call)(&devices))).collect::<Option<Vec<f64>>>();
+        let mean = ns.map(|ns| ns.iter().sum::<f64>() / (RUNS * functions) as f64);
+        found.push(Cost { name: group.name.to_owned(), ns: mean, is_program: false });
+        if let Some(signal) = signal::pending() {
+            return Ok(Exit::Signal(signal).into());
+        }
+    }
+    for words in PROGRAMS {
+        found.push(Cost { name: words.join(" "), ns: timed(STARTS, || start(words)), is_program: true });
+    }
+    match as_json {
+        true => page::write_json(&found.iter().map(object).collect::<Vec<_>>())?,
+        false => page::write(&table(&found))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The mean time of what succeeds, ns; `None` if it does not.
+fn timed(times: usize, run: impl Fn() -> bool) -> Option<f64> {
+    let begun = Instant::now();
+    let all = (0..times).all(|_| run());
+    all.then(|| begun.elapsed().as_nanos() as f64 / times as f64)
+}
+
+/// Starts a program and takes its answer, which must not be empty.
+fn start(words: &[&str]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    command.output().is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
+}
+
+fn object(cost: &Cost) -> Value {
+    let key = if cost.is_program { "start_ns" } else { "call_ns" };
+    json!({ "name": cost.name, key: cost.ns })
+}
+
+fn table(found: &[Cost]) -> String {
+    let programs: Vec<_> = found.iter().filter(|cost| cost.is_program).collect();
+    let name_of = |cost: &&Cost| format!("of {}", cost.name.split(' ').next().unwrap_or_default());
+    let head = ["functions", "a call", "a second"].map(str::to_owned).into_iter();
+    let head = head.chain(programs.iter().map(name_of)).chain(["log scale".to_owned()]);
+    let row = |cost: &Cost| {
+        let told = |of: &dyn Fn(f64) -> String| cost.ns.map_or_else(|| "–".to_owned(), of);
+        let share = |program: &&Cost| match (cost.ns, program.ns) {
+            (Some(ns), Some(whole)) => format!("{:.3} %", 100.0 * ns / whole),
+            _ => "–".into(),
+        };
+        let time = [cost.name.clone(), told(&duration), told(&|ns| format!("{:.0}", 1e9 / ns))];
+        let shares = programs.iter().map(share);
+        time.into_iter().chain(shares).chain([told(&bar)]).collect()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
+    let rows: Vec<[String; 7]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
+    let lines = page::aligned(&rows, usize::MAX);
+    let note = "\na call: the mean of 3 times 10 000; of ps: its share of a start of that program;\nbars: 3 █ are 10 times as long.\n";
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
+}
+
+/// A bar in proportion to the logarithm.
+fn bar(ns: f64) -> String {
+    "█".repeat((DECADE * (ns / EMPTY_NS).max(1.0).log10()).round() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_gives_no_time() {
+        assert!(!start(&["no-such-program-of-anybody"]) && !start(&[]));
+        assert_eq!(timed(3, || false), None);
+        assert!(timed(3, || true).is_some());
+        let cost = |name: &str, ns, is_program| Cost { name: name.into(), ns, is_program };
+        let costs = |ns| {
+            [cost("a", Some(1e6), false), cost("ps -f", ns, true), cost("b", ns, true), cost("c", ns, true)]
+        };
+        assert!(table(&costs(None)).contains('–') && object(&costs(None)[1])["start_ns"].is_null());
+        assert!(table(&costs(Some(4e6))).contains("25.000 %"), "{}", table(&costs(Some(4e6))));
+    }
+
+    #[test]
+    fn a_bar_grows_by_three_for_ten_times_as_long() {
+        assert_eq!([50.0, 100.0, 1e3, 1e6].map(|ns| bar(ns).chars().count()), [0, 0, 3, 12]);
+    }
+
+    #[test]
+    fn every_group_answers_of_this_process_more_than_a_hundred_times_a_second() {
+        let devices = Devices { pid: std::process::id() as i32, disk: None };
+        for (group, _) in GROUPS.iter().filter(|(group, _)| group.name != "disk") {
+            assert!((group.call)(&devices), "{}", group.name);
+        }
+    }
+}

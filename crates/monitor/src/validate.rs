@@ -1,0 +1,187 @@
+//! `syscost validate`: runs the experiments of [`validation`](syscost_counters::validation) and prints what they found.
+
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use syscost::command::page::{self, Tone};
+use syscost::driver::layout;
+use syscost::exit::Exit;
+use syscost::render::table::Layout;
+use syscost::trial::scratch;
+use syscost_counters::validation::{
+    EXPERIMENTS, Experiment, Finding, Functions, LIES, Lie, Setting, Verdict,
+};
+use syscost_platform::error::Result;
+use syscost_platform::process::inheritance;
+use syscost_platform::signal;
+
+/// Hold the counters against what is known to have happened
+///
+/// Repeats the experiments by which CAMP was validated (LISA 2007, Figure 5 and Tables 1 to 3, and its informal ones):
+/// processes use a known amount of a resource and are watched by the library's counters. Prints the paper's values and
+/// those of this machine, each with its tolerance, which is the paper's or tighter. Takes nearly three minutes, most of
+/// it for the loads of the first two experiments.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: everything that could be judged here was as it should be; 1: something was not; 4: \
+    something was not, and others on this machine may be why, or an experiment broke off: try again when it is at rest. \
+    What needs root (a pair of virtual interfaces, a loop device) and finds none is said in a sentence and judges \
+    nothing."
+)]
+pub(super) struct Args {
+    /// Experiments, C1 to C8 [default: all]
+    #[arg(value_name = "EXPERIMENT", value_parser = named)]
+    experiments: Vec<&'static Experiment>,
+    /// Windows of 100 ms for each load of C1 and C2; the paper took 200
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    samples: u32,
+    /// Let functions of the library lie, so that an experiment must fail
+    #[arg(long, value_name = "HOW", hide = true, value_parser = LIES.map(|lie| lie.name))]
+    bent: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn named(name: &str) -> std::result::Result<&'static Experiment, String> {
+    Experiment::named(name).ok_or_else(|| "expected C1 to C8".into())
+}
+
+/// An experiment that has run.
+struct Done {
+    experiment: &'static Experiment,
+    findings: Vec<Finding>,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    signal::watch()?;
+    // Its loads are forked from this process.
+    inheritance::settle().iter().for_each(page::warn);
+    let lie = args.bent.as_deref().and_then(Lie::named);
+    let experiments: Vec<&Experiment> = match (args.experiments.is_empty(), lie) {
+        (false, _) => args.experiments.clone(),
+        (true, Some(lie)) => Experiment::named(lie.fails).into_iter().collect(),
+        (true, None) => EXPERIMENTS.iter().collect(),
+    };
+    let functions = lie.map_or(Functions::OURS, Lie::functions);
+    let bar = page::bar(experiments.len(), "{spinner} {pos}/{len} {msg:.bold} {elapsed}");
+    let scratch = scratch::make()?;
+    let mut done = Vec::new();
+    for experiment in experiments {
+        bar.set_message(format!("{} {}", experiment.name, experiment.title));
+        let tick = || {
+            bar.tick();
+            signal::pending().is_none()
+        };
+        let setting = Setting { samples: args.samples, scratch: scratch.path(), functions, tick: &tick };
+        let findings = experiment.findings(&setting);
+        if signal::pending().is_some() {
+            break;
+        }
+        done.push(Done { experiment, findings });
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    match (args.json, page::is_piped()) {
+        (true, _) => page::write_json(&done.iter().flat_map(json).collect::<Vec<_>>())?,
+        (false, true) => page::write(&page::tabbed(&done.iter().flat_map(rows).collect::<Vec<_>>()))?,
+        (false, false) => page::write(&text(&done, layout()))?,
+    }
+    Ok(exit(&done).or_signal(signal::pending()).into())
+}
+
+fn exit(done: &[Done]) -> Exit {
+    let any = |is: fn(&Verdict) -> bool| {
+        done.iter().flat_map(|done| &done.findings).any(|finding| is(&finding.verdict))
+    };
+    match () {
+        () if any(|verdict| *verdict == Verdict::Failed) => Exit::Disproved,
+        () if any(|verdict| matches!(verdict, Verdict::Inconclusive(_))) => Exit::Inconclusive,
+        () => Exit::Success,
+    }
+}
+
+fn json(done: &Done) -> Vec<Value> {
+    let value = |finding: &Finding| {
+        json!({
+            "experiment": done.experiment.name, "paper": done.experiment.paper, "what": finding.what,
+            "published": finding.published, "expected": finding.expected, "found": finding.found,
+            "tolerance": finding.tolerance, "verdict": finding.verdict.word(), "why": finding.verdict.why(),
+        })
+    };
+    done.findings.iter().map(value).collect()
+}
+
+/// Columns: experiment, what, published, expected, found, tolerance, verdict.
+fn rows(done: &Done) -> Vec<[String; 7]> {
+    let row = |finding: &Finding| {
+        let Finding { what, published, expected, found, tolerance, verdict } = finding;
+        let verdict = verdict
+            .why()
+            .map_or_else(|| verdict.word().to_owned(), |why| format!("{}: {why}", verdict.word()));
+        let name = done.experiment.name.to_owned();
+        [name, what.clone(), published.clone(), expected.clone(), found.clone(), tolerance.clone(), verdict]
+    };
+    done.findings.iter().map(row).collect()
+}
+
+fn text(done: &[Done], layout: Layout) -> String {
+    const HEAD: [&str; 7] = ["", "what", "paper", "expected", "found", "tolerance", "verdict"];
+    let head = [HEAD.map(str::to_owned)];
+    let all: Vec<_> = head.into_iter().chain(done.iter().flat_map(rows)).collect();
+    let mut lines = page::aligned(&all, page::width(layout)).into_iter();
+    let mut text = lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
+    for done in done {
+        let title = format!("{} {} ({})", done.experiment.name, done.experiment.title, done.experiment.paper);
+        text += &(page::heading(&title, page::width(layout), layout) + "\n");
+        for (finding, line) in done.findings.iter().zip(lines.by_ref()) {
+            let tone = match finding.verdict {
+                Verdict::Passed => Tone::Plain,
+                Verdict::NotJudged(_) | Verdict::Inconclusive(_) => Tone::Yellow,
+                Verdict::Failed => Tone::Red,
+            };
+            text += &(page::paint(tone, &line, layout) + "\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(verdict: Verdict) -> Done {
+        let finding = Finding {
+            what: "it".into(),
+            published: "9".into(),
+            expected: "9".into(),
+            found: "9".into(),
+            tolerance: "exact".into(),
+            verdict,
+        };
+        Done { experiment: &EXPERIMENTS[0], findings: vec![finding] }
+    }
+
+    #[test]
+    fn what_was_not_judged_is_no_failure_and_one_failure_is_one() {
+        let exit = |verdicts: Vec<Verdict>| exit(&verdicts.into_iter().map(done).collect::<Vec<_>>());
+        let unclear = || Verdict::Inconclusive("others had the CPU".into());
+        assert_eq!(exit(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), Exit::Success);
+        assert_eq!(exit(vec![Verdict::Passed, Verdict::Failed]), Exit::Disproved);
+        assert_eq!(exit(vec![Verdict::Passed, unclear()]), Exit::Inconclusive);
+        assert_eq!(exit(vec![unclear(), Verdict::Failed]), Exit::Disproved);
+    }
+
+    #[test]
+    fn a_row_says_the_papers_value_ours_and_why_not() {
+        let text = text(&[done(Verdict::NotJudged("it takes root".into()))], Layout::default());
+        for words in ["C1", "Figure 5a", "9", "not judged: it takes root"] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+    }
+
+    #[test]
+    fn an_experiment_is_called_by_its_name() {
+        assert_eq!(named("c4").expect("one of them").name, "C4");
+        assert!(named("C9").is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! `syscost validate` finds what its functions return right, and wrong where one lies.
+
+use crate::place::Place;
+use serde_json::Value;
+use std::process::Output;
+
+fn syscost(place: &Place, words: &[&str]) -> Output {
+    place.syscost(words).output().unwrap()
+}
+
+/// What it prints; it must succeed.
+fn answer(place: &Place, words: &[&str]) -> String {
+    let output = syscost(place, words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The sentence with which it refuses; exit code 2.
+fn refusal(place: &Place, words: &[&str]) -> String {
+    let output = syscost(place, words);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() {
+    let place = Place::new();
+    let answer: Value = serde_json::from_str(&answer(&place, &["validate", "--json", "c7", "C5"])).unwrap();
+    let rows = answer.as_array().unwrap();
+    let of = |name: &str| rows.iter().filter(|row| row["experiment"] == name).collect::<Vec<_>>();
+    assert_eq!(of("C5").len(), 3, "{answer}");
+    assert!(of("C5").iter().all(|row| row["verdict"] == "passed"), "{answer}");
+    assert_eq!((&of("C5")[1]["expected"], &of("C5")[1]["found"]), (&"10".into(), &"10".into()));
+    let faults = of("C7");
+    assert!(faults.iter().any(|row| row["found"] == "1000" && row["verdict"] == "passed"), "{answer}");
+    // Without a disk, or without `ps`, a row says so: it does not count as passed.
+    for row in faults.iter().filter(|row| row["verdict"] != "passed") {
+        assert!(row["verdict"] == "not judged" && row["why"].is_string(), "{row}");
+    }
+    let table = answer(&place, &["validate", "C5"]);
+    assert!(table.lines().count() == 3 && table.lines().all(|line| line.split('\t').count() == 7), "{table}");
+}
+
+#[test]
+fn validate_fails_where_a_function_lies() {
+    let place = Place::new();
+    let output = syscost(&place, &["validate", "--json", "--bent", "vm-size"]);
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed: Vec<_> = rows.as_array().unwrap().iter().filter(|row| row["verdict"] == "failed").collect();
+    assert_eq!(output.status.code(), Some(1), "{rows}");
+    assert!(failed.iter().any(|row| row["experiment"] == "C3" && row["what"] == "address space"), "{rows}");
+}
+
+#[test]
+fn validate_says_what_it_can_be_asked_for() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (["validate", "C9"], "C1 to C8"),
+        (["validate", "--samples=9"], "10..=10000"),
+        (["validate", "--sample"], "--samples"),
+    ] {
+        let sentence = refusal(&place, &arguments);
+        assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
+    }
+}

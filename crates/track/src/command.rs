@@ -1,0 +1,43 @@
+//! The command line: one file for each subcommand.
+
+mod draw;
+mod fleet;
+mod history;
+mod page;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use syscost::command::start::start_tool;
+use syscost_platform::output;
+
+/// Follows measurements over nights and machines, and draws them.
+#[derive(Parser)]
+#[command(name = "syscost", version)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    History(Box<history::Args>),
+    Fleet(Box<fleet::Args>),
+    Page(page::Args),
+    Draw(Box<draw::Args>),
+}
+
+/// Does what this process's command line asks.
+pub fn run() -> ExitCode {
+    start_tool(|line: &Line| {
+        // These measure for long before they print: the output is checked first.
+        if matches!(line.command, Command::History(_) | Command::Fleet(_)) {
+            output::check()?;
+        }
+        match &line.command {
+            Command::History(args) => history::run(args),
+            Command::Fleet(args) => fleet::run(args),
+            Command::Page(args) => page::run(args),
+            Command::Draw(args) => draw::run(args),
+        }
+    })
+}

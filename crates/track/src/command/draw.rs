@@ -1,0 +1,139 @@
+//! `syscost draw`: a run as pictures, or as one page that a browser shows from a file.
+
+use crate::render::page::Page;
+use crate::render::plot::{Picture, picture, pictures, whole};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use syscost::command::archive::Archive;
+use syscost::command::report::{Selection, displacement_report, save};
+use syscost::command::{compare, page as terminal};
+use syscost::driver::headlines;
+use syscost::environment::doctor::{Finding, examine};
+use syscost::environment::{Fingerprint, Weight};
+use syscost::record::Record;
+use syscost::record::paired::Paired;
+use syscost::study::paper::{Paper, figures};
+use syscost::suite::{GROUPS, find};
+use syscost::trial::scratch;
+use syscost_platform::error::Result;
+use syscost_platform::kernel_files::KernelFiles;
+
+/// Draw a saved run as pictures, or as one page of HTML
+///
+/// With --plot, SVG and PNG: a page with the whole run, what was measured over what was predicted, and each curve. With --html,
+/// one page that needs no other file and no network: table, distributions, curves, manuals, search and links are in it.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    target: Target,
+    /// With --plot: the figures of Woodside, Courtois and Schramm (1997), with ours beside
+    #[arg(long, requires = "plot", conflicts_with_all = ["group", "only"])]
+    paper: bool,
+    /// On the page: these records side by side, each against the first, as `compare` takes them
+    #[arg(long, value_name = "BASELINE", num_args = 2.., requires = "html")]
+    compare: Vec<OsString>,
+    /// On the page: the verdicts and pairs of this file that `ab` saved; may be given several times
+    #[arg(long, value_name = "FILE", requires = "html")]
+    pairs: Vec<PathBuf>,
+}
+
+/// Where it is written.
+#[derive(clap::Args)]
+#[group(required = true, multiple = true)]
+struct Target {
+    /// Write pictures into this directory
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+    /// Write one page of HTML to this file, whole or not at all
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Draws what the arguments name.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let archive = Archive::of(&args.selection.home);
+    let record = match args.paper {
+        true => displacement_report::record(&args.selection, &archive)?,
+        false => args.selection.record(&archive)?,
+    };
+    if let Some(file) = &args.target.html {
+        write_page(args, file, &record, &archive)?;
+    }
+    match &args.target.plot {
+        Some(directory) if args.paper => {
+            let figures = figures(&Paper::read()?, &record);
+            draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;
+        }
+        Some(directory) => draw(&record, chosen_pictures(args, &record), directory)?,
+        None => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The run as a whole, if all of it was chosen, and each of its curves and maps.
+fn chosen_pictures<'a>(args: &Args, record: &'a Record) -> Vec<Picture<'a>> {
+    let mut all = match args.selection.is_whole() {
+        true => whole(record, &headlines(GROUPS.iter())),
+        false => Vec::new(),
+    };
+    all.extend(pictures(record));
+    all
+}
+
+/// Writes the pictures of a record as SVG and PNG.
+fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
+    if pictures.is_empty() {
+        terminal::warn(&format!(
+            "{} has no curve to draw: measure a group that has one, such as chase or scale",
+            record.run
+        ));
+    }
+    for picture in pictures {
+        let file = |kind| directory.join(format!("{}-{}.{kind}", record.run, picture.name));
+        save(&file("svg"), picture.svg()?.as_bytes())?;
+        save(&file("png"), &picture.png()?)?;
+        terminal::say(&format!("{} and .png", file("svg").display()));
+    }
+    Ok(())
+}
+
+fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> Result<()> {
+    let comparison = match args.compare.is_empty() {
+        true => None,
+        false => Some(compare::side_by_side(archive, &args.compare)?),
+    };
+    let pairs = args.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
+    let page = Page {
+        record: Some(record),
+        findings: &findings(record),
+        manuals: manuals(record),
+        comparison: comparison.as_ref(),
+        pairs: &pairs,
+        ..Page::default()
+    };
+    save(file, page.html()?.as_bytes())?;
+    terminal::say(&file.display().to_string());
+    Ok(())
+}
+
+/// What the doctor says now, if the run was made on this machine since it was started: else it says nothing of the run.
+pub(super) fn findings(record: &Record) -> Vec<Finding> {
+    let (files, scratch) = (KernelFiles::live(), scratch::place());
+    let boot = files.line("proc/sys/kernel/random/boot_id");
+    if boot.is_none() || record.boot != boot {
+        return Vec::new();
+    }
+    let fingerprint = Fingerprint::take(&files, &scratch);
+    let differs = record.fingerprint.differences(&fingerprint).iter().any(|d| d.weight > Weight::Fact);
+    if differs { Vec::new() } else { examine(&files, &fingerprint, &scratch) }
+}
+
+/// The manuals of the run's groups that this build knows.
+pub(super) fn manuals(record: &Record) -> BTreeMap<String, String> {
+    let names = record.groups.iter().map(|group| group.name.clone());
+    names.filter_map(|name| find(&name).map(|group| (name, group.manual_text()))).collect()
+}

@@ -1,0 +1,110 @@
+//! `syscost fleet measure`: one job of an experiment, on the host that it is for.
+
+use super::Place;
+use crate::record::fleet::{Experiment, Job, JobRecord};
+use crate::study::job_figures::job_record;
+use std::process::ExitCode;
+use syscost::case::Scale;
+use syscost::command::flag::{Filter, Home, Measuring};
+use syscost::command::{page, record};
+use syscost::exit::Exit;
+use syscost::record::bundle;
+use syscost::record::quantity;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::signal;
+
+/// Measure one job here: what a scheduler runs on each host
+///
+/// Checks that the kernel is the one that is asked for, measures, and adds the record to the store. What ended it
+/// otherwise is noted there for `syscost fleet status`. A job that has its record is not measured again.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: the record is there; 1: it could not be measured; 2: the experiment has no such job; \
+    125: another kernel is running; 128 and the signal: interrupted."
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// The host, as the experiment names it
+    host: String,
+    /// The kernel, as the experiment names it
+    kernel: String,
+    /// The repeat, from 1
+    repeat: u32,
+    #[command(flatten)]
+    home: Home,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (experiment, store) = args.place.open()?;
+    let job = experiment.job(&args.host, &args.kernel, args.repeat)?;
+    if store.load(&experiment, job).is_ok_and(|known| known.is_some()) {
+        page::say(&format!("{} is there already", store.record_path(job).display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    store.begin(job, quantity::now())?;
+    if let Some(why) = mismatch(job) {
+        store.fail(job, &why)?;
+        page::warn(&why);
+        return Ok(Exit::Skipped.into());
+    }
+    match measured(&experiment, job, &args.home) {
+        Ok(Measured::Whole(record)) => {
+            let path = store.record_path(job);
+            store.add(&experiment, job, &record.bytes(&path)?)?;
+            page::say(&format!(
+                "{} of {}: kept as {}",
+                record.cases.len(),
+                page::counted(record.cases.len() + record.without.len(), "case", "cases"),
+                path.display()
+            ));
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Measured::Interrupted(why, code)) => {
+            store.fail(job, &why)?;
+            page::warn(&why);
+            Ok(code)
+        }
+        Err(error) => {
+            store.fail(job, &error.to_string())?;
+            Err(error)
+        }
+    }
+}
+
+/// Why the running kernel is not the one that the job is for.
+fn mismatch(job: Job<'_>) -> Option<String> {
+    let files = KernelFiles::live();
+    let line = |path| files.line(path).unwrap_or_default();
+    job.mismatch(&line("proc/sys/kernel/osrelease"), &line("proc/cmdline"))
+}
+
+/// How measuring ended.
+enum Measured {
+    Whole(Box<JobRecord>),
+    Interrupted(String, ExitCode),
+}
+
+/// The runs stay in the store of this host, for `syscost report`; the job's record holds a figure of each case.
+fn measured(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measured> {
+    let began = quantity::now();
+    let filter = Filter::of(experiment.cases.clone());
+    let measuring = Measuring::at(Scale::named(&experiment.scale).unwrap_or_default());
+    let path = record::measured(&filter, &measuring, home, experiment.processes)?;
+    if let Some(signal) = signal::pending() {
+        let after = quantity::now().saturating_sub(began);
+        let why = format!(
+            "interrupted by {signal} after {after} s, before its {} processes had finished",
+            experiment.processes
+        );
+        return Ok(Measured::Interrupted(why, Exit::Signal(signal).into()));
+    }
+    let path = path.ok_or_else(|| Error::Disturbed("no process had finished".into()))?;
+    let record = job_record(job, &experiment.name, &bundle::read_head(&path)?)?;
+    if record.cases.is_empty() {
+        let why = record.without.values().next().map_or("no case matches", String::as_str);
+        return Err(Error::Missing(format!("no case has a number: {why}")));
+    }
+    Ok(Measured::Whole(Box::new(record)))
+}

@@ -1,0 +1,116 @@
+//! `syscost fleet plan`: the jobs of an experiment, for a person or for a scheduler.
+
+use crate::record::fleet::{Experiment, FleetStore, Job};
+use std::process::ExitCode;
+use syscost::case::need::FULL_SCALE;
+use syscost::case::{Case, Cpus, Group, Place, Scale};
+use syscost::command::flag::Filter;
+use syscost::command::page;
+use syscost::driver::layout;
+use syscost::record::quantity::size;
+use syscost::suite::GROUPS;
+use syscost_platform::error::Result;
+
+/// Bytes of a record without its cases, and of each case: measured on records of whole suites.
+const RECORD: [u64; 2] = [4_000, 110];
+
+/// Print what would run where, and for how long at most
+///
+/// In a pipe a line a job: host, kernel, repeat, minutes, and the kernel as a feature that Slurm can ask for, between tabs.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: super::Place,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (experiment, store) = args.place.open()?;
+    let cases = matching(&experiment)?;
+    let text = match page::is_piped() {
+        true => experiment.jobs().map(|job| page::tabbed(&[line(&experiment, job)])).collect(),
+        false => told(&experiment, &store, cases),
+    };
+    page::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How many cases match and are measured at this scale, as far as this machine can tell.
+///
+/// # Errors
+/// The filter is no regular expression, or nothing matches.
+fn matching(experiment: &Experiment) -> Result<usize> {
+    let filter = Filter::of(experiment.cases.clone());
+    let matches = filter.matcher()?;
+    let scale = Scale::named(&experiment.scale).unwrap_or_default();
+    let place = Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::expected() };
+    let too_long = FULL_SCALE.ask(&place).err();
+    let is_too_long =
+        |case: &Case| case.needs.iter().any(|need| too_long.is_some() && need.ask(&place).err() == too_long);
+    let of_group = |group: &'static Group| (group.cases)().into_iter().map(|case| (group.id(&case), case));
+    let found: Vec<_> = GROUPS.iter().flat_map(of_group).filter(|(id, _)| matches(id)).collect();
+    match filter.unmatched() {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found.iter().filter(|(_, case)| !is_too_long(case)).count()),
+    }
+}
+
+fn line(experiment: &Experiment, job: Job<'_>) -> [String; 5] {
+    let feature = job.kernel.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    [
+        job.host.into(),
+        job.kernel.into(),
+        job.repeat.to_string(),
+        experiment.minutes.to_string(),
+        format!("k{feature}"),
+    ]
+}
+
+fn told(experiment: &Experiment, store: &FleetStore, cases: usize) -> String {
+    let [hosts, kernels] = [experiment.hosts.len(), experiment.kernels.len()];
+    let of_host = kernels * experiment.repeats as usize;
+    let minutes = of_host as u64 * u64::from(experiment.minutes);
+    let bytes = RECORD[0] + RECORD[1] * cases as u64;
+    let rows = [
+        [
+            "jobs",
+            &format!(
+                "{}: {} × {} × {}, {of_host} a host",
+                hosts * of_host,
+                page::counted(hosts, "host", "hosts"),
+                page::counted(kernels, "kernel", "kernels"),
+                page::counted(experiment.repeats as usize, "repeat", "repeats"),
+            ),
+        ],
+        [
+            "each",
+            &format!(
+                "up to {} in {} at {} scale, {} min at most",
+                page::counted(cases, "case", "cases"),
+                page::counted(experiment.processes as usize, "process", "processes"),
+                experiment.scale,
+                experiment.minutes,
+            ),
+        ],
+        [
+            "a host",
+            &format!(
+                "{} h {:02} min at most, and the boots; hosts work beside each other",
+                minutes / 60,
+                minutes % 60
+            ),
+        ],
+        [
+            "records",
+            &format!(
+                "{}: about {} each, {} in all",
+                store.root().display(),
+                size(bytes),
+                size(bytes * (hosts * of_host) as u64),
+            ),
+        ],
+        ["order", "a host's kernels take turns, in reversed order every other repeat"],
+        ["a job is", "syscost fleet measure EXPERIMENT HOST KERNEL REPEAT"],
+    ];
+    let rows = rows.map(|row| row.map(str::to_owned));
+    page::columns(&rows, page::width(layout()))
+}

@@ -1,0 +1,183 @@
+//! `syscost fleet status`: a matrix of hosts and kernels, and why something is missing.
+
+use super::Place;
+use crate::record::fleet::{Experiment, FleetStore, Job, Progress};
+use crate::render::job_metrics::{Begun, job_metrics};
+use serde_json::json;
+use std::process::ExitCode;
+use syscost::command::flag::Form;
+use syscost::command::page::{self, Tone};
+use syscost::driver::layout;
+use syscost::exit::Exit;
+use syscost::record::quantity;
+use syscost::render::table::Layout;
+use syscost_platform::error::Result;
+
+/// Hosts up to which all are shown.
+const FEW: usize = 24;
+/// The most rows and reasons.
+const TOLD: usize = 24;
+
+/// Show which jobs are done, running, missing or failed, and why
+///
+/// In a pipe a line a job: host, kernel, repeat, state and why, between tabs.
+#[derive(clap::Args)]
+#[command(after_help = "Exit code 0: nothing failed; 1: a job failed, is lost, or its record is damaged.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// Show every host, also those that are done
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    form: Form,
+    /// Print when each job began as OpenMetrics, for annotations beside what `syscost monitor` shows of its host
+    #[arg(long, conflicts_with = "json")]
+    metrics: bool,
+}
+
+/// A job and how far it has come.
+struct Line<'a> {
+    job: Job<'a>,
+    progress: Progress,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let (experiment, store) = args.place.open()?;
+    let now = quantity::now();
+    let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
+    let lines: Vec<_> = experiment.jobs().map(line).collect();
+    match () {
+        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect::<Vec<_>>())?,
+        () if args.metrics => page::write(&metrics(&experiment, &store, &lines))?,
+        () if page::is_piped() => {
+            page::write(&lines.iter().map(|line| page::tabbed(&[line.cells()])).collect::<String>())?;
+        }
+        () => page::write(&matrix(&experiment, &store, &lines, args.all, layout()))?,
+    }
+    Ok(Exit::failed_if(lines.iter().any(Line::is_bad)).into())
+}
+
+impl Line<'_> {
+    fn is_done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+
+    fn is_bad(&self) -> bool {
+        matches!(self.progress, Progress::Failed(_) | Progress::Damaged(_) | Progress::Lost(_))
+    }
+
+    /// How far it is, in a word and as a character of the matrix.
+    fn state(&self) -> (&'static str, char) {
+        match self.progress {
+            Progress::Done => ("done", '#'),
+            Progress::Damaged(_) => ("damaged", 'x'),
+            Progress::Failed(_) => ("failed", '!'),
+            Progress::Running(_) => ("running", '>'),
+            Progress::Lost(_) => ("lost", '?'),
+            Progress::Missing => ("missing", '.'),
+        }
+    }
+
+    fn why(&self) -> String {
+        match &self.progress {
+            Progress::Damaged(why) | Progress::Failed(why) => why.clone(),
+            Progress::Running(seconds) => format!("for {}", time(*seconds)),
+            Progress::Lost(seconds) => {
+                format!(
+                    "began {} ago, and its limit has passed: it was killed, or its host was",
+                    time(*seconds)
+                )
+            }
+            Progress::Done | Progress::Missing => String::new(),
+        }
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let Job { host, kernel, repeat } = self.job;
+        [host.into(), kernel.into(), repeat.to_string(), self.state().0.into(), self.why()]
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Job { host, kernel, repeat } = self.job;
+        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state().0, "why": self.why() })
+    }
+}
+
+fn metrics(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
+    let mut begun = Vec::new();
+    for line in lines {
+        begun.extend(store.began(line.job).map(|at| Begun { job: line.job, state: line.state().0, at }));
+    }
+    job_metrics(&experiment.name, &begun)
+}
+
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+fn matrix(
+    experiment: &Experiment,
+    store: &FleetStore,
+    lines: &[Line<'_>],
+    all: bool,
+    layout: Layout,
+) -> String {
+    let width = page::width(layout);
+    let of_host = experiment.kernels.len() * experiment.repeats as usize;
+    let hosts: Vec<&[Line<'_>]> = lines.chunks(of_host).collect();
+    let open = |host: &&&[Line<'_>]| all || hosts.len() <= FEW || !host.iter().all(Line::is_done);
+    let shown: Vec<_> = hosts.iter().filter(open).collect();
+    let most = if all { usize::MAX } else { TOLD };
+    let mut text = format!("{}: {}\n\n", experiment.name, sum(lines));
+    let head = [String::from("host"), experiment.kernels.join("   ")];
+    let row = |host: &&&[Line<'_>]| {
+        let cell = |kernel: &String| {
+            let jobs = host.iter().filter(|line| line.job.kernel == kernel);
+            format!("{:<1$}", tile(jobs), page::length(kernel))
+        };
+        let cells = experiment.kernels.iter().map(cell).collect::<Vec<_>>().join("   ");
+        [host[0].job.host.to_owned(), cells]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(shown.iter().take(most).map(row)).collect();
+    let widest = rows.iter().map(|row| page::length(&row[0])).max().unwrap_or(0);
+    let plain = rows.iter().map(|[host, cells]| format!("{host:<widest$}  {}", cells.trim_end()));
+    for (at, line) in plain.enumerate() {
+        text += &(if at == 0 { page::paint(Tone::Bold, &line, layout) } else { line });
+        text.push('\n');
+    }
+    if shown.len() > most {
+        text += &format!("and {} more hosts that are not done (--all)\n", shown.len() - most);
+    }
+    text += "\n# done  > running  ! failed  ? lost  x damaged  . missing: a character a repeat\n";
+    let bad: Vec<_> = lines.iter().filter(|line| line.is_bad()).collect();
+    for line in bad.iter().take(most) {
+        let Job { host, kernel, repeat } = line.job;
+        let first = format!("{host} {kernel} {repeat}: ");
+        let said = page::wrap(&first, &format!("{}: {}", line.state().0, line.why()), width);
+        text += &(page::paint(Tone::Red, &said, layout) + "\n");
+    }
+    if bad.len() > most {
+        text += &format!("and {} more (--all)\n", bad.len() - most);
+    }
+    text + &format!("records: {}\n", store.root().display())
+}
+
+/// A character for each repeat, in order.
+fn tile<'a>(jobs: impl Iterator<Item = &'a Line<'a>>) -> String {
+    let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, line.state().1)).collect();
+    marks.sort_unstable();
+    marks.into_iter().map(|(_, mark)| mark).collect()
+}
+
+fn sum(lines: &[Line<'_>]) -> String {
+    let states = ["done", "running", "failed", "lost", "damaged", "missing"];
+    let count = |state: &str| lines.iter().filter(|line| line.state().0 == state).count();
+    let counts = states.iter().map(|state| (count(state), state)).filter(|(count, _)| *count > 0);
+    let counts = counts.map(|(count, state)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
+    format!("{}: {counts}", page::counted(lines.len(), "job", "jobs"))
+}

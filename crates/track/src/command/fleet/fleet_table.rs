@@ -1,0 +1,247 @@
+//! The answer of an experiment as tables.
+
+use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, MachineEffect};
+use std::collections::BTreeMap;
+use syscost::command::page::{self, Tone};
+use syscost::record::quantity::change;
+use syscost::record::{Interval, Verdict};
+use syscost::render::table::Layout;
+
+/// Machines that are named.
+const NAMED: usize = 8;
+/// Rows of a kernel without `--all`.
+const ROWS: usize = 30;
+
+/// The answer: who was measured, one table a kernel, and one sentence each.
+pub(super) fn of_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
+    let mut text = head(answer, layout);
+    for column in &answer.columns {
+        text += &format!("\n{}\n", page::heading(&title(answer, column), page::width(layout), layout));
+        text += &page::wrap("", &sentence(column), page::prose(layout));
+        text += "\n\n";
+        let (shown, left) = chosen(column, all);
+        text += &cases(&shown, layout);
+        text += &standing_out(answer, column, layout);
+        if left > 0 {
+            text += &format!("and {}: --all\n", page::counted(left, "more case", "more cases"));
+        }
+        text += &by_class(answer, &shown, layout);
+    }
+    text
+}
+
+/// One host by itself.
+pub(super) fn of_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layout) -> String {
+    let mut text = head(answer, layout);
+    for column in &answer.columns {
+        text += &format!(
+            "\n{}\n",
+            page::heading(&format!("{host}: {}", title(answer, column)), page::width(layout), layout)
+        );
+        let mut cases: Vec<_> =
+            column.cases.iter().flat_map(|case| case.effects.iter().map(move |e| (case, e))).collect();
+        cases.retain(|(_, effect)| all || effect.verdict() != Verdict::Same);
+        cases.sort_by(|a, b| b.1.ratio.ln().abs().total_cmp(&a.1.ratio.ln().abs()));
+        let row = |(case, effect): &(&CaseEffect, &MachineEffect)| {
+            (Tone::of(effect.verdict()), host_row(answer, case, effect))
+        };
+        let rows: Vec<_> = cases.iter().map(row).collect();
+        text +=
+            &table(["case", "change", "95 % interval", "verdict", "all machines", "machine"], &rows, layout);
+    }
+    text
+}
+
+fn host_row(answer: &FleetAnswer, case: &CaseEffect, effect: &MachineEffect) -> [String; 6] {
+    let own = effect.interval.map(|[low, high]| Interval { estimate: effect.ratio, low, high });
+    [
+        case.id.clone(),
+        change(effect.ratio),
+        own.map_or("–".into(), |own| ends(&own)),
+        effect.verdict().to_string(),
+        case.ratio.map_or("–".into(), |ratio| change(ratio.estimate)),
+        answer.machines[effect.machine].name.clone(),
+    ]
+}
+
+/// The same for a program.
+pub(super) fn host_lines(answer: &FleetAnswer) -> String {
+    let of_column = |column: &Column| {
+        let cases =
+            column.cases.iter().flat_map(|case| case.effects.iter().map(move |effect| (case, effect)));
+        let line = |(case, effect): (&CaseEffect, &MachineEffect)| {
+            let ends = effect.interval.map_or([f64::NAN; 2], |ends| ends);
+            let numbers = [effect.ratio, ends[0], ends[1]].map(number);
+            let names =
+                [answer.machines[effect.machine].name.clone(), column.kernel.clone(), case.id.clone()];
+            page::tabbed(&[[&names[..], &[effect.verdict().to_string()], &numbers[..]].concat()])
+        };
+        cases.map(line).collect::<String>()
+    };
+    answer.columns.iter().map(of_column).collect()
+}
+
+/// The whole answer for a program.
+pub(super) fn lines(answer: &FleetAnswer) -> String {
+    let line = |column: &Column, case: &CaseEffect| {
+        let ratio = case.ratio.map_or([f64::NAN; 3], |r| [r.estimate, r.low, r.high]);
+        let out: Vec<_> =
+            case.standing_out.iter().map(|e| answer.machines[e.machine].name.as_str()).collect();
+        let numbers = [ratio[0], ratio[1], ratio[2], case.between.unwrap_or(f64::NAN)].map(number);
+        let names = [column.kernel.clone(), case.id.clone(), case.verdict.to_string()];
+        page::tabbed(&[[&names[..], &numbers[..], &[case.machines.to_string(), out.join(",")]].concat()])
+    };
+    answer.columns.iter().flat_map(|column| column.cases.iter().map(move |case| line(column, case))).collect()
+}
+
+fn number(value: f64) -> String {
+    if value.is_finite() { format!("{value:.5}") } else { "-".into() }
+}
+
+/// The machines, and what must be known about the whole.
+fn head(answer: &FleetAnswer, layout: Layout) -> String {
+    let width = page::prose(layout);
+    let mut text = format!(
+        "{}: {}, {}\n",
+        answer.experiment,
+        page::counted(answer.machines.len(), "machine", "machines"),
+        answer.kernels.join(" → ")
+    );
+    for class in &answer.classes {
+        text += &page::wrap("  ", &format!("{} × {}", class.machines, class.what), width);
+        text.push('\n');
+    }
+    for warning in &answer.warnings {
+        text += &page::paint(Tone::Yellow, &page::wrap("! ", warning, width), layout);
+        text.push('\n');
+    }
+    text
+}
+
+fn title(answer: &FleetAnswer, column: &Column) -> String {
+    format!("{} over {}", column.kernel, answer.kernels[0])
+}
+
+/// What a person would say.
+fn sentence(column: &Column) -> String {
+    let count = |verdict| column.cases.iter().filter(|case| case.verdict == verdict).count();
+    let largest = |verdict, pick: fn(f64, f64) -> f64| {
+        let of = column.cases.iter().filter(|case| case.verdict == verdict);
+        let ratios = of.filter_map(|case| Some(case.ratio?.estimate));
+        ratios.reduce(pick).map(|ratio| format!(", the most {}", change(ratio))).unwrap_or_default()
+    };
+    let out = column.cases.iter().filter(|case| !case.standing_out.is_empty()).count();
+    let tail = match out {
+        0 => "no machine stands out".to_owned(),
+        _ => format!("machines stand out in {}", page::counted(out, "case", "cases")),
+    };
+    format!(
+        "Of {}, {} slower{}; {} faster{}; {} the same; {} undecided; {tail}.",
+        page::counted(column.cases.len(), "case", "cases"),
+        count(Verdict::Slower),
+        largest(Verdict::Slower, f64::max),
+        count(Verdict::Faster),
+        largest(Verdict::Faster, f64::min),
+        count(Verdict::Same),
+        count(Verdict::Inconclusive),
+    )
+}
+
+/// The rows that matter, the largest change first, and how many there are besides.
+fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
+    if all {
+        return (column.cases.iter().collect(), 0);
+    }
+    let mut shown: Vec<_> = column.cases.iter().filter(|case| case.verdict.is_change()).collect();
+    let size = |case: &CaseEffect| case.ratio.map_or(0.0, |ratio| ratio.estimate.ln().abs());
+    shown.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    shown.truncate(ROWS);
+    let left = column.cases.len() - shown.len();
+    (shown, left)
+}
+
+/// The rows of a kernel; where there is room, with the spread between machines and their own verdicts.
+fn cases(shown: &[&CaseEffect], layout: Layout) -> String {
+    const WIDE: usize = 100;
+    if page::width(layout) < WIDE {
+        let rows: Vec<_> = shown.iter().map(|case| (Tone::of(case.verdict), row(case))).collect();
+        return table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
+    }
+    let rows: Vec<_> = shown.iter().map(|case| (Tone::of(case.verdict), wide_row(case))).collect();
+    let head = ["case", "mean", "95 % interval", "verdict", "spread", "alone*"];
+    let note = "* machines that are slower/faster/the same/undecided by themselves\n";
+    table(head, &rows, layout) + if rows.is_empty() { "" } else { note }
+}
+
+fn row(case: &CaseEffect) -> [String; 4] {
+    [
+        case.id.clone(),
+        case.ratio.map_or("–".into(), |ratio| change(ratio.estimate)),
+        case.ratio.map_or("–".into(), |ratio| ends(&ratio)),
+        case.verdict.to_string(),
+    ]
+}
+
+fn wide_row(case: &CaseEffect) -> [String; 6] {
+    let Alone { slower, faster, same, undecided } = case.alone;
+    let [id, mean, interval, verdict] = row(case);
+    let spread = case.between.map_or("–".into(), |between| format!("{:.1}%", 100.0 * between));
+    [id, mean, interval, verdict, spread, format!("{slower}/{faster}/{same}/{undecided}")]
+}
+
+/// A line for each machine that stands out: in how many cases, and in which the most.
+fn standing_out(answer: &FleetAnswer, column: &Column, layout: Layout) -> String {
+    let mut found: BTreeMap<usize, Vec<(&str, f64)>> = BTreeMap::new();
+    for case in &column.cases {
+        for effect in &case.standing_out {
+            found.entry(effect.machine).or_default().push((&case.id, effect.ratio));
+        }
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, cases)| std::cmp::Reverse(cases.len()));
+    let of_machine = |(machine, cases): &(usize, Vec<(&str, f64)>)| {
+        let largest = cases.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
+        let largest = largest.map_or_else(String::new, |(id, ratio)| format!("{id} {}", change(*ratio)));
+        let count = page::counted(cases.len(), "case", "cases");
+        let said = format!("{} in {count}, such as {largest}", answer.machines[*machine].name);
+        page::paint(Tone::Yellow, &page::wrap("stands out: ", &said, page::prose(layout)), layout) + "\n"
+    };
+    let more = found.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| {
+        format!("and {} more that stand out: --json\n", page::counted(more, "machine", "machines"))
+    });
+    found.iter().take(NAMED).map(of_machine).chain(more).collect()
+}
+
+fn ends(ratio: &Interval) -> String {
+    format!("[{}, {}]", change(ratio.low), change(ratio.high))
+}
+
+/// Nothing where there is no row.
+fn table<const N: usize>(head: [&str; N], rows: &[(Tone, [String; N])], layout: Layout) -> String {
+    match rows {
+        [] => String::new(),
+        rows => page::table(head, rows.iter().cloned(), page::width(layout), layout),
+    }
+}
+
+/// The mean of each class, of the rows in which classes differ by more than both their intervals.
+fn by_class(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> String {
+    let mut text = String::new();
+    for case in shown {
+        let apart = |(_, a): &(usize, Interval), (_, b): &(usize, Interval)| a.low > b.high || b.low > a.high;
+        if !case.by_class.iter().any(|a| case.by_class.iter().any(|b| apart(a, b))) {
+            continue;
+        }
+        let said = case.by_class.iter().map(|(class, ratio)| {
+            format!("{} {} on {}", change(ratio.estimate), ends(ratio), answer.classes[*class].what)
+        });
+        let said = page::wrap(
+            "",
+            &format!("{}: {}", case.id, said.collect::<Vec<_>>().join("; ")),
+            page::prose(layout),
+        );
+        text += &(said + "\n");
+    }
+    text
+}

@@ -1,0 +1,179 @@
+//! `syscost history bisect`: which revision, or which kernel package, a change came with.
+
+use super::suspicion::{Chosen, Origin, Suspicion, pattern};
+use std::process::{Command, ExitCode};
+use syscost::command::ab::this;
+use syscost::command::page;
+use syscost::exit::Exit;
+use syscost::pair::revision;
+use syscost::record::guest_side::ClockKind;
+use syscost_platform::error::{Error, Result};
+
+/// The most cases that each step compares: every one of them takes pairs.
+const CASES: usize = 4;
+/// What a gate lets through at the least, a share.
+const GATE: f64 = 0.01;
+
+/// Find the revision or the kernel package that a slowdown came with
+///
+/// Prints the command that halves the range between the two points of the newest change, or of the one at LABEL: `git bisect` with
+/// `syscost gate --bisect`, which compares each revision with the last good one by turns; or `syscost kernels bisect`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: printed, or found; 1: with --run, the two ends do not differ; 125: a side is gone, the change is \
+    too small, or a step could not be measured."
+)]
+pub(super) struct Bisect {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Run it, in a temporary repository: what is checked out here stays as it is, and no hook or filter of git runs
+    #[arg(long)]
+    run: bool,
+    /// Bench target to build of each revision [default: the only one, or `suite`]
+    #[arg(long, value_name = "TARGET")]
+    bench: Option<String>,
+}
+
+pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
+    let suspicion = args.chosen.suspicion()?;
+    match args.chosen.origins(&suspicion).and_then(|origins| plan(args, &suspicion, &origins)) {
+        Ok(plan) if args.run => plan.run(),
+        Ok(plan) => page::write(&plan.text()).map(|()| ExitCode::SUCCESS),
+        Err(error @ Error::Usage(_)) => Err(error),
+        Err(error) => {
+            page::warn(&error);
+            Ok(Exit::Skipped.into())
+        }
+    }
+}
+
+/// What halves the range.
+#[derive(Debug, PartialEq)]
+enum Plan {
+    /// The last good revision, the first bad one, and the words behind `syscost gate --bisect`.
+    Git { good: String, bad: String, gate: Vec<String> },
+    /// The words behind `syscost`.
+    Kernels(Vec<String>),
+}
+
+fn plan(args: &Bisect, of: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
+    match origins {
+        [Origin::Revision(good), Origin::Revision(bad)] => {
+            let [good, bad] = [good, bad].map(|revision| revision::commit(revision));
+            git(of, [good?, bad?], args.bench.as_deref())
+        }
+        [Origin::Kernel(good), Origin::Kernel(bad)] => kernels(of, [good, bad]),
+        _ => Err(Error::Missing(
+            "a kept binary has no revisions between it and another: name both sides as git revisions, by --before and --after".into(),
+        )),
+    }
+}
+
+fn git(of: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
+    let slower: Vec<_> = of.event.slower().filter(|moved| moved.change > GATE).take(CASES).collect();
+    let Some(smallest) = slower.iter().map(|moved| moved.change).reduce(f64::min) else {
+        return Err(Error::Missing(
+            "no case became slower by more than 1 %, which is the least that `syscost gate` tells: `syscost history confirm` compares the two \
+             ends"
+                .into(),
+        ));
+    };
+    let mut gate = vec!["--a-rev".to_owned(), good.clone(), "--b-rev".into(), "HEAD".into()];
+    gate.extend(bench.into_iter().flat_map(|bench| ["--bench".to_owned(), bench.to_owned()]));
+    // What half of the change is beyond is on its far side.
+    let share = format!("{:.1}%", 100.0 * (smallest / 2.0).max(GATE));
+    gate.extend(["--max-regress".to_owned(), share, pattern(&slower)]);
+    Ok(Plan::Git { good, bad, gate })
+}
+
+fn kernels(of: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
+    let Some(moved) = of.moved(1).pop().filter(|_| of.after.clock == ClockKind::Icount) else {
+        return Err(Error::Missing(format!(
+            "kernels are bisected by counted instructions, and this change is of {}: `syscost history confirm` compares the two ends",
+            of.after.clock
+        )));
+    };
+    let words = ["kernels", "bisect", "--good", good, "--bad", bad, "--exact", &moved.id];
+    Ok(Plan::Kernels(words.map(str::to_owned).to_vec()))
+}
+
+impl Plan {
+    fn text(&self) -> String {
+        match self {
+            Self::Git { good, bad, gate } => format!(
+                "git bisect start {} {}\ngit bisect run syscost gate --bisect {}\ngit bisect reset\n",
+                quoted(bad),
+                quoted(good),
+                line(gate)
+            ),
+            Self::Kernels(words) => format!("syscost {}\n", line(words)),
+        }
+    }
+
+    fn run(&self) -> Result<ExitCode> {
+        let program = this()?;
+        match self {
+            Self::Kernels(words) => {
+                let code =
+                    ended(Command::new(&program).args(words))?.and_then(|code| u8::try_from(code).ok());
+                Ok(code.unwrap_or(Exit::Skipped.code()).into())
+            }
+            Self::Git { good, bad, gate } => {
+                let ends = ["gate", "--bisect", "--a-rev", good, "--b-rev", bad].map(str::to_owned);
+                match ended(Command::new(&program).args(ends).args(&gate[4..]))? {
+                    Some(0) => {
+                        page::say("the two ends do not differ: there is nothing to find");
+                        return Ok(Exit::Disproved.into());
+                    }
+                    Some(1) => {}
+                    _ => return Ok(Exit::Skipped.into()),
+                }
+                let step = [program.display().to_string(), "gate".into(), "--bisect".into()];
+                let is_found = revision::bisected([good, bad], &[&step[..], gate].concat())?;
+                Ok(if is_found { Exit::Success } else { Exit::Skipped }.into())
+            }
+        }
+    }
+}
+
+/// The exit code of a command that speaks for itself; `None` if a signal ended it.
+fn ended(command: &mut Command) -> Result<Option<i32>> {
+    let status = command.status().map_err(|e| Error::file(command.get_program(), "starting", e))?;
+    Ok(status.code())
+}
+
+fn line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a shell. It may be the text of a file: whatever is not plain is between quotes.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-%@=+,:".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_file_is_no_command_of_a_shell() {
+        assert_eq!(quoted("syscall/getppid"), "syscall/getppid");
+        assert_eq!(quoted("^(a|b)$"), "'^(a|b)$'");
+        assert_eq!(quoted("a'; rm -rf ~; '"), "'a'\\''; rm -rf ~; '\\'''");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn the_plan_for_git_names_both_ends_and_the_gate() {
+        let gate =
+            ["--a-rev", "abc", "--b-rev", "HEAD", "--max-regress", "1.5%", "^(g/0)$"].map(str::to_owned);
+        let plan = Plan::Git { good: "abc".into(), bad: "def".into(), gate: gate.to_vec() };
+        let expected = "git bisect start def abc\ngit bisect run syscost gate --bisect --a-rev abc --b-rev HEAD --max-regress 1.5% \
+                        '^(g/0)$'\ngit bisect reset\n";
+        assert_eq!(plan.text(), expected);
+    }
+}

@@ -1,0 +1,231 @@
+//! `syscost history changes`: what changed and when, an event a paragraph.
+
+use super::Place;
+use crate::record::history_point::HistoryPoint;
+use crate::study::change_event::{ChangeEvent, Moved, change_events};
+use crate::study::ratio_series::{NORMAL, series};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use syscost::command::flag::Form;
+use syscost::command::page::{self, Tone, inert};
+use syscost::driver::layout;
+use syscost::exit::Exit;
+use syscost::record::quantity;
+use syscost::render::table::Layout;
+use syscost::study::gate::{Mutes, SECONDS_A_DAY, day};
+use syscost_platform::error::Result;
+
+/// The most cases of an event that are named.
+const NAMED: usize = 4;
+
+/// Tell what changed, and when
+///
+/// Cases that moved at one point are one event, told with what else changed there: kernel, command line, mitigations,
+/// microcode, compiler, label. In a pipe, a line a case: when, slower or faster, the change in per cent, its standard error, the case,
+/// the label, `canary` where neither side can change it, and the reason where it is muted. `--json` has all of it. Exit code 1 if a case that is
+/// not muted became slower.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Only what was found on this day or later, such as 2026-11-20
+    #[arg(long, value_name = "DAY", value_parser = first_second)]
+    since: Option<u64>,
+    /// TOML file of cases to overlook: a table an id, with reason and until
+    #[arg(long, value_name = "FILE")]
+    mute: Option<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The first Unix second of a day in universal time.
+pub(super) fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
+    day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
+    let points = args.place.points()?;
+    let (series, said) = series(&points);
+    said.iter().for_each(page::warn);
+    let since = args.since.unwrap_or(0);
+    let events = change_events(&points, &series);
+    let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
+    let muted = |moved: &Moved| mutes.reason(&moved.id, quantity::now());
+    mutes.ended(quantity::now()).iter().for_each(page::warn);
+    let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
+    if args.form.json {
+        page::write_json(&in_json(&events, &points, series.len(), &muted))?;
+        return Ok(Exit::failed_if(alarms).into());
+    }
+    let text = match page::is_piped() {
+        true => page::tabbed(&rows(&events, &points, &muted)),
+        false => told(&events, &points, series.len(), &muted, layout()),
+    };
+    page::write(&text)?;
+    Ok(Exit::failed_if(alarms).into())
+}
+
+fn rows(
+    events: &[ChangeEvent],
+    points: &[HistoryPoint],
+    muted: &dyn Fn(&Moved) -> Option<String>,
+) -> Vec<[String; 8]> {
+    let row = |event: &ChangeEvent, moved: &Moved| {
+        let point = &points[event.at];
+        [
+            page::moment(point.started),
+            if moved.change > 0.0 { "slower" } else { "faster" }.into(),
+            format!("{:+.2}", 100.0 * moved.change),
+            format!("{:.2}", 100.0 * moved.error),
+            moved.id.clone(),
+            point.label.clone(),
+            if moved.canary { "canary" } else { "" }.into(),
+            muted(moved).unwrap_or_default(),
+        ]
+    };
+    events.iter().flat_map(|event| event.moved.iter().map(move |moved| row(event, moved))).collect()
+}
+
+fn in_json(
+    events: &[ChangeEvent],
+    points: &[HistoryPoint],
+    series: usize,
+    muted: &dyn Fn(&Moved) -> Option<String>,
+) -> Value {
+    let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved)});
+    let point = |at: usize| {
+        let HistoryPoint { run, started, label, reference, .. } = &points[at];
+        json!({"run": inert(run), "started": started, "label": inert(label), "reference": inert(reference)})
+    };
+    let event = |event: &ChangeEvent| {
+        let profile: Map<String, Value> =
+            event.profile.iter().map(|d| (d.field.into(), json!([d.theirs, d.ours]))).collect();
+        json!({
+            "before": point(event.before), "after": point(event.at), "found": point(event.found),
+            "machine": profile, "moved": event.moved.iter().map(moved).collect::<Vec<_>>(),
+        })
+    };
+    let clock = points.first().map(|point| point.clock.to_string());
+    let events: Vec<_> = events.iter().map(event).collect();
+    json!({"points": points.len(), "cases": series, "clock": clock, "events": events})
+}
+
+fn told(
+    events: &[ChangeEvent],
+    points: &[HistoryPoint],
+    series: usize,
+    muted: &dyn Fn(&Moved) -> Option<String>,
+    layout: Layout,
+) -> String {
+    let of = format!(
+        "{} of {}",
+        page::counted(points.len(), "point", "points"),
+        page::counted(series, "case", "cases")
+    );
+    let caution = points.first().and_then(|point| point.clock.caution());
+    let of = caution.map_or(of.clone(), |caution| format!("{of}: {caution}"));
+    if events.is_empty() {
+        return format!("Nothing changed in {of}.\n");
+    }
+    let head = format!("{} in {of}:\n", page::counted(events.len(), "event", "events"));
+    let one = |event: &ChangeEvent| format!("\n{}", event_text(event, points, muted, layout));
+    head + &events.iter().map(one).collect::<String>()
+}
+
+fn event_text(
+    event: &ChangeEvent,
+    points: &[HistoryPoint],
+    muted: &dyn Fn(&Moved) -> Option<String>,
+    layout: Layout,
+) -> String {
+    let (point, before) = (&points[event.at], &points[event.before]);
+    let width = page::prose(layout);
+    let mut lines = vec![page::paint(
+        if event.slower().any(|moved| muted(moved).is_none()) { Tone::Red } else { Tone::Bold },
+        &format!("{}  {}", page::moment(point.started), headline(event)),
+        layout,
+    )];
+    lines.push(page::wrap("    between ", &format!("{} and {}", before.label, point.label), width));
+    for difference in &event.profile {
+        let text = format!("{}: {} -> {}", difference.field, difference.theirs, difference.ours);
+        lines.push(page::wrap("    ", &text, width));
+    }
+    for moved in event.moved.iter().take(NAMED) {
+        let why = match (moved.canary, muted(moved)) {
+            (true, _) => "  a canary, which neither side can change: the machine did".to_owned(),
+            (false, Some(reason)) => format!("  muted: {reason}"),
+            (false, None) => String::new(),
+        };
+        let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
+        lines.push(format!("    {change:<16} {}{why}", moved.id));
+    }
+    if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        lines.push(format!("    and {more} more; in a pipe, each has its line"));
+    }
+    if event.moved.iter().any(|moved| !moved.canary) {
+        lines.push(page::wrap("    again: ", &again(point), width));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// The command that compares both sides by themselves, which tells a change from an outlier. A label is text of a file, and the command is
+/// for a shell: only a plain one is in it.
+fn again(point: &HistoryPoint) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
+    let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
+    match is_plain && !point.label.is_empty() {
+        true => format!("syscost history confirm '{}'", point.label),
+        false => "syscost history confirm LABEL".into(),
+    }
+}
+
+/// How many moved, and by how much: `14 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`.
+fn headline(event: &ChangeEvent) -> String {
+    let part = |moved: Vec<&Moved>, word: &str| {
+        let shares = moved.iter().map(|moved| 100.0 * moved.change.abs());
+        let (least, most) = shares.fold((f64::MAX, 0.0_f64), |(l, m), share| (l.min(share), m.max(share)));
+        match moved.len() {
+            0 => None,
+            1 => Some(format!("1 {word} by {most:.1} %")),
+            all => Some(format!("{all} {word} by {least:.1} to {most:.1} %")),
+        }
+    };
+    let canaries: Vec<_> = event.moved.iter().filter(|moved| moved.canary).collect();
+    let parts = [
+        part(event.slower().collect(), "slower"),
+        part(event.faster().collect(), "faster"),
+        part(canaries, "canaries moved"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_read() {
+        assert_eq!(first_second("1970-01-01"), Ok(0));
+        assert_eq!(first_second("2026-11-20"), Ok(1_795_132_800));
+        assert_eq!(first_second("2024-02-29"), Ok(1_709_164_800));
+        for wrong in ["", "2026", "2026-13-01", "2026-11-20x", "-1-1-1", "1969-12-31"] {
+            assert!(first_second(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_headline_counts_both_directions() {
+        let moved = |change: f64| Moved { id: "a/b".into(), canary: false, change, error: 0.001 };
+        let event = |changes: &[f64]| ChangeEvent {
+            at: 1,
+            before: 0,
+            found: 2,
+            moved: changes.iter().map(|change| moved(*change)).collect(),
+            profile: Vec::new(),
+        };
+        assert_eq!(headline(&event(&[0.031, 0.008, -0.02])), "2 slower by 0.8 to 3.1 %, 1 faster by 2.0 %");
+        assert_eq!(headline(&event(&[0.05])), "1 slower by 5.0 %");
+    }
+}

@@ -1,0 +1,174 @@
+//! `syscost history confirm`: a suspicion becomes a verdict, by a comparison of its two sides that is made now.
+
+use super::suspicion::{Chosen, Origin, Suspicion, pattern, sides};
+use crate::study::change_event::Moved;
+use std::process::ExitCode;
+use syscost::case::Scale;
+use syscost::command::ab::{Manner, Pairs, compared};
+use syscost::command::flag::Filter;
+use syscost::command::page;
+use syscost::record::Verdict;
+use syscost::record::guest_side::ClockKind;
+use syscost::study::gate::{Answer, Finding, answer, of_pairs};
+use syscost_kernels::kernels::{self, Counting};
+use syscost_platform::error::{Error, Result};
+
+/// Of the smallest change that is looked at: what is beyond this share of it is a change, what is surely within [`MARGIN`] of it is none.
+const THRESHOLD: f64 = 0.25;
+const MARGIN: f64 = 0.5;
+/// Smaller changes than this cannot be shown by pairs.
+const LEAST: f64 = 0.001;
+
+/// Compare both sides of a change again, now
+///
+/// A history tells of suspicions: an outlier of two nights looks like a change. This takes the newest change, or the one at LABEL, finds its two
+/// sides (a kept reference of that name, the git revision that the label begins with, a kernel) and compares the cases that
+/// moved by turns, as `syscost ab` does. A change is confirmed if more than a quarter of the smallest one is found again.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: nothing is slower; 1: a slowdown is confirmed; 3: incomparable; 4: neither was shown; 5: \
+    the machine is unfit; 125: a side is gone, or could not be measured."
+)]
+pub(super) struct Confirm {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The most cases that are compared again, the farthest first
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..))]
+    cases: u16,
+    /// Bench target to build of a revision [default: the only one, or `suite`]
+    #[arg(long, value_name = "TARGET")]
+    bench: Option<String>,
+    /// The last look at a case: after 8, 16 or 32 pairs
+    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
+    pairs: Pairs,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    seed: u64,
+    /// Size of what surrounds the operations: smoke, default, full
+    #[arg(long, default_value = "default", value_parser = syscost::command::flag::scale())]
+    scale: Scale,
+    #[command(flatten)]
+    counting: Counting,
+}
+
+pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
+    let suspicion = args.chosen.suspicion()?;
+    let moved = suspicion.moved(args.cases.into());
+    if moved.is_empty() {
+        return Err(Error::Usage(
+            "canaries alone moved: the machine did, and no side can be compared".into(),
+        ));
+    }
+    let found =
+        args.chosen.origins(&suspicion).and_then(|origins| findings(args, &suspicion, &moved, &origins));
+    match found {
+        Ok(findings) => {
+            page::write(&told(&moved, &findings))?;
+            Ok(answer(&findings).exit().into())
+        }
+        Err(error @ Error::Usage(_)) => Err(error),
+        // Exit code 1 would say "slower".
+        Err(error) => {
+            page::warn(&error);
+            Ok(Answer::Unmeasured.exit().into())
+        }
+    }
+}
+
+fn findings(args: &Confirm, of: &Suspicion, moved: &[&Moved], origins: &[Origin; 2]) -> Result<Vec<Finding>> {
+    let smallest = moved.iter().map(|moved| moved.change.abs()).fold(1.0, f64::min);
+    let threshold = (THRESHOLD * smallest).max(LEAST);
+    let filter = Filter::of(Some(pattern(moved)));
+    let home = &args.chosen.place.home;
+    let Some(sides) = sides(origins, args.bench.as_deref()) else {
+        let [Origin::Kernel(before), Origin::Kernel(after)] = origins else {
+            return Err(mixed(of.after.clock));
+        };
+        let names = [before.as_str(), after.as_str()];
+        return kernels::findings(names, of.after.clock, &filter, &args.counting, threshold, home);
+    };
+    let manner = Manner {
+        threshold,
+        margin: Some((MARGIN * smallest).max(2.0 * LEAST)),
+        pairs: args.pairs,
+        seed: args.seed,
+        scale: args.scale,
+        no_canaries: false,
+    };
+    let paired = compared(&filter, &sides, &manner, &home.directory())?;
+    Ok(of_pairs(&paired, &paired.judge()))
+}
+
+fn mixed(clock: ClockKind) -> Error {
+    Error::Missing(format!(
+        "one side is a kernel ({clock}) and the other is none: they have no clock in common"
+    ))
+}
+
+/// A line a case: what was found, the change that the history tells, and the one that was measured now.
+fn told(moved: &[&Moved], findings: &[Finding]) -> String {
+    let fresh = |moved: &Moved| findings.iter().find(|finding| finding.id == moved.id);
+    let percent = |share: f64| format!("{:+.2} %", 100.0 * share);
+    let row = |moved: &&Moved| {
+        let finding = fresh(moved);
+        let now = finding.and_then(|finding| finding.change).filter(|change| change.is_finite());
+        let why = finding.map_or(Some("neither side has it"), |finding| finding.reason.as_deref());
+        [
+            word(moved, finding).to_owned(),
+            percent(moved.change),
+            now.map_or("–".into(), percent),
+            moved.id.clone(),
+            why.unwrap_or_default().to_owned(),
+        ]
+    };
+    let mut rows: Vec<_> = moved.iter().map(row).collect();
+    if page::is_piped() {
+        return page::tabbed(&rows);
+    }
+    let confirmed = moved.iter().filter(|moved| word(moved, fresh(moved)) == CONFIRMED).count();
+    rows.insert(0, ["", "history", "now", "case", ""].map(str::to_owned));
+    let canaries = findings.iter().filter(|finding| finding.canary && finding.verdict.is_change()).count();
+    let disturbed = if canaries > 0 { "; canaries moved too: the machine is unfit, try again" } else { "" };
+    let sum =
+        format!("{confirmed} of {} confirmed{disturbed}\n", page::counted(moved.len(), "change", "changes"));
+    page::columns(&rows, page::width(syscost::driver::layout())) + &sum
+}
+
+const CONFIRMED: &str = "confirmed";
+
+/// What became of a suspicion.
+fn word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
+    match (finding.map(|finding| finding.verdict), moved.change > 0.0) {
+        (Some(Verdict::Slower), true) | (Some(Verdict::Faster), false) => CONFIRMED,
+        (Some(Verdict::Slower | Verdict::Faster), _) => "reversed",
+        (Some(Verdict::Same), _) => "refuted",
+        _ => "open",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost::study::gate::Progress;
+
+    #[test]
+    fn a_suspicion_is_confirmed_only_in_its_own_direction() {
+        let moved = |change| Moved { id: "a/b".into(), canary: false, change, error: 0.001 };
+        let finding = |verdict| Finding {
+            id: "a/b".into(),
+            verdict,
+            change: Some(0.0),
+            reason: None,
+            canary: false,
+            progress: Progress::Measured,
+            muted: None,
+        };
+        let word = |change, verdict| word(&moved(change), Some(&finding(verdict)));
+        assert_eq!(word(0.02, Verdict::Slower), "confirmed");
+        assert_eq!(word(-0.02, Verdict::Faster), "confirmed");
+        assert_eq!(word(0.02, Verdict::Faster), "reversed");
+        assert_eq!(word(0.02, Verdict::Same), "refuted");
+        assert_eq!(word(0.02, Verdict::Inconclusive), "open");
+        assert_eq!(super::word(&moved(0.02), None), "open");
+    }
+}

@@ -1,0 +1,228 @@
+//! Points are added: measured now against a kept reference, or taken from a comparison that is stored.
+
+use super::Place;
+use crate::record::history_point::HistoryPoint;
+use crate::study::counted_point::counted_point;
+use crate::study::ratio_series::point_of;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use syscost::case::Group;
+use syscost::command::ab::{Manner, Sides, compared, this};
+use syscost::command::flag::Filter;
+use syscost::command::page;
+use syscost::pair::revision;
+use syscost::record::paired::Paired;
+use syscost::record::store;
+use syscost::suite::GROUPS;
+use syscost_kernels::instruction_counts::InstructionCounts;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::plain_file;
+
+/// The largest binary that is kept, in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// Keep a build as a reference
+///
+/// Copies a binary into the store. A name is given once: what was measured against it stays comparable.
+#[derive(clap::Args)]
+pub(super) struct Reference {
+    /// Name of the reference
+    name: String,
+    #[command(flatten)]
+    build: Build,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Compare today's build with a reference by turns, and add the ratios
+#[derive(clap::Args)]
+pub(super) struct Measure {
+    /// Name of the reference
+    #[arg(long, value_name = "NAME")]
+    reference: String,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    today: Build,
+    /// What today's side is, in a word or two: a revision, a kernel
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A build.
+#[derive(clap::Args)]
+struct Build {
+    /// Its binary: a bench, or a `syscost` [default: this one]
+    #[arg(long, value_name = "FILE", conflicts_with = "rev")]
+    bin: Option<PathBuf>,
+    /// Git revision to build it from
+    #[arg(long, value_name = "REV")]
+    rev: Option<String>,
+    /// Bench target to build of the revision [default: the only one, or `suite`]
+    #[arg(long, value_name = "TARGET", requires = "rev")]
+    bench: Option<String>,
+}
+
+/// Compare an old reference with a new one by turns, so that the series go on with the new one
+#[derive(clap::Args)]
+pub(super) struct Bridge {
+    /// Name of the reference that is replaced
+    old: String,
+    /// Name of the one that takes its place
+    new: String,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Add a comparison that `syscost ab`, `syscost gate` or `syscost kernels ab` kept
+///
+/// Side A is the reference: a build, a wrapper, a setting of the machine, or a kernel. Counted instructions, and times in guests, are by clocks of
+/// their own, and a history is of one clock: --history NAME.
+#[derive(clap::Args)]
+pub(super) struct Add {
+    /// The file that the comparison was kept in
+    pairs: PathBuf,
+    /// Name of the reference, which was side A
+    #[arg(long, value_name = "NAME")]
+    reference: String,
+    /// Side B is a new reference of this name: the point is the bridge to it
+    #[arg(long, value_name = "NAME")]
+    bridge_to: Option<String>,
+    /// What side B is [default: as the comparison says]
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(super) fn keep(args: &Reference) -> Result<ExitCode> {
+    let target = path_of(&args.place, &args.name)?;
+    store::check_new(&target)?;
+    let binary = match (&args.build.bin, &args.build.rev) {
+        (Some(file), _) => file.clone(),
+        (None, Some(rev)) => revision::built(rev, args.build.bench.as_deref(), &page::say)?,
+        (None, None) => this()?,
+    };
+    let bytes = plain_file::read(&binary, LARGEST)?;
+    store::create(&target, &bytes)?;
+    let executable = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&target, executable)
+        .map_err(|e| Error::file(&target, "making it executable", e))?;
+    page::write(&format!("{}\n", target.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file of the reference of this name.
+pub(super) fn path_of(place: &Place, name: &str) -> Result<PathBuf> {
+    store::check_name(name, "reference")?;
+    let store = store::Store::at(&place.home.directory());
+    Ok(store.home().join("references").join(name))
+}
+
+/// The file of a reference that is there.
+fn kept(place: &Place, name: &str) -> Result<PathBuf> {
+    let path = path_of(place, name)?;
+    match plain_file::open(&path) {
+        Ok(_) => Ok(path),
+        Err(_) if !path.exists() => Err(Error::Usage(format!(
+            "there is no reference {name}: `syscost history reference {name}` keeps this build as one"
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
+    let reference = kept(&args.place, &args.reference)?;
+    args.place.log()?.check_writable()?;
+    let today = match (&args.today.bin, &args.today.rev) {
+        (None, None) => Some(this()?),
+        (bin, _) => bin.clone(),
+    };
+    let today = (today, args.today.rev.clone());
+    let sides = Sides::with((Some(reference), None), today, args.today.bench.clone());
+    let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
+    add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
+}
+
+pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
+    if args.old == args.new {
+        return Err(Error::Usage(format!("{} cannot take its own place: name two references", args.old)));
+    }
+    let [old, new] = [&args.old, &args.new].map(|name| kept(&args.place, name));
+    args.place.log()?.check_writable()?;
+    let sides = Sides::with((Some(old?), None), (Some(new?), None), None);
+    let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
+    add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
+}
+
+pub(super) fn add(args: &Add) -> Result<ExitCode> {
+    let (reference, bridge_to) = (args.reference.as_str(), args.bridge_to.as_deref());
+    if !is_counts(&args.pairs)? {
+        let paired = Paired::load(&args.pairs)?;
+        return add_point(&args.place, &paired, reference, args.label.as_deref(), bridge_to);
+    }
+    let counts = InstructionCounts::load(&args.pairs)?;
+    check_names(reference, bridge_to)?;
+    let label = args.label.as_deref().unwrap_or(&counts.sides[1].name);
+    let version = |id: &str| {
+        let name = id.split('/').next()?;
+        GROUPS.iter().find(|group| group.name == name).map(Group::version_text)
+    };
+    keep_point(&args.place, &counted_point(&counts, reference, label, bridge_to, version))
+}
+
+/// Whether a file is of counted instructions.
+fn is_counts(path: &Path) -> Result<bool> {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        instruction_counts: Option<serde::de::IgnoredAny>,
+    }
+    let kind: Option<Kind> = serde_json::from_slice(&store::read(path)?).ok();
+    Ok(kind.is_some_and(|kind| kind.instruction_counts.is_some()))
+}
+
+fn add_point(
+    place: &Place,
+    paired: &Paired,
+    reference: &str,
+    label: Option<&str>,
+    bridge_to: Option<&str>,
+) -> Result<ExitCode> {
+    check_names(reference, bridge_to)?;
+    let usual = paired.guests.as_ref().map_or(&paired.sides[1], |guests| &guests.sides[1].name);
+    keep_point(place, &point_of(paired, reference, label.unwrap_or(usual), bridge_to))
+}
+
+fn check_names(reference: &str, bridge_to: Option<&str>) -> Result<()> {
+    [Some(reference), bridge_to]
+        .into_iter()
+        .flatten()
+        .try_for_each(|name| store::check_name(name, "reference"))
+}
+
+fn keep_point(place: &Place, point: &HistoryPoint) -> Result<ExitCode> {
+    if point.cases.is_empty() {
+        return Err(Error::Disturbed(format!("{}: no case has a number: nothing was added", point.run)));
+    }
+    let log = place.log()?;
+    let added = log.add(std::slice::from_ref(point))?;
+    page::write(&said(point, added, log.path()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said(point: &HistoryPoint, added: usize, path: &Path) -> String {
+    let cases = page::counted(point.cases.len(), "case", "cases");
+    match added {
+        0 => format!("{} against {} is in {} already\n", point.run, point.reference, path.display()),
+        _ => format!("{cases} against {} added to {}\n", point.reference, path.display()),
+    }
+}

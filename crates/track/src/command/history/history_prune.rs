@@ -1,0 +1,96 @@
+//! `syscost history prune`: points are forgotten, by a new file in place of the old one.
+
+use super::Place;
+use super::history_changes::first_second;
+use crate::record::history_log::HistoryLog;
+use crate::study::forgetting::{Forgetting, Forgotten};
+use std::process::ExitCode;
+use syscost::command::flag::Filter;
+use syscost::command::page;
+use syscost_platform::error::{Error, Result};
+
+/// Forget points
+///
+/// Points of which all that is given holds; says what would be forgotten, and does it with --yes: the file is replaced whole. Bridges
+/// stay, so that every ratio that is left says what it said. Whoever has a copy of the file can import what was forgotten.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  syscost history prune --before 2026-01-01 --weekly --yes\n  \
+    syscost history prune --keep-last 365\n  syscost history prune --case '^fork/'")]
+pub(super) struct Prune {
+    #[command(flatten)]
+    which: Which,
+    /// Do it
+    #[arg(long)]
+    yes: bool,
+    /// Only say what would be forgotten, which is the default
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = true)]
+struct Which {
+    /// Points that began before this day, such as 2026-01-31
+    #[arg(long, value_name = "DAY", value_parser = first_second)]
+    before: Option<u64>,
+    /// Points with this label
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// All points but the newest N
+    #[arg(long, value_name = "N")]
+    keep_last: Option<usize>,
+    /// All points but the first of each week
+    #[arg(long)]
+    weekly: bool,
+    /// Of these points only the cases whose ids match this regular expression
+    #[arg(long, value_name = "FILTER")]
+    case: Option<String>,
+}
+
+pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
+    let log = HistoryLog::existing(args.place.log()?.path())?;
+    let is_case = args.which.case.clone().map(|case| Filter::of(Some(case)).matcher()).transpose()?;
+    let which = Forgetting {
+        before: args.which.before,
+        label: args.which.label.as_deref(),
+        keep_last: args.which.keep_last,
+        weekly: args.which.weekly,
+        case: is_case.as_ref().map(|is_case| is_case as &dyn Fn(&str) -> bool),
+    };
+    if !args.yes {
+        let forgotten = which.of(&args.place.points()?);
+        page::write(&said(&forgotten, false))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut done = None;
+    log.rewrite(|points| {
+        let mut forgotten = which.of(&points);
+        let left = std::mem::take(&mut forgotten.points);
+        done = Some(forgotten);
+        left
+    })?;
+    let done = done.ok_or_else(|| Error::Disproved("the history was rewritten without being read".into()))?;
+    page::write(&said(&done, true))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said(forgotten: &Forgotten, is_done: bool) -> String {
+    let (would, do_it) = if is_done { ("forgotten", "") } else { ("would be forgotten", "; --yes does it") };
+    let points = page::counted(forgotten.gone, "point", "points");
+    let mut text = match forgotten.cases {
+        0 => format!("{points} {would}{do_it}\n"),
+        cases => {
+            format!("{points} and {} of others {would}{do_it}\n", page::counted(cases, "ratio", "ratios"))
+        }
+    };
+    if forgotten.needed > 0 {
+        text += "the first point stays: it alone says which reference the others are held against\n";
+    }
+    let [before, after] = forgotten.events;
+    if before != after {
+        text += &format!("{} told before, {after} after\n", page::counted(before, "event is", "events are"));
+    }
+    text
+}

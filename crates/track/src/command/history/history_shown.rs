@@ -1,0 +1,207 @@
+//! `syscost history list`, `show` and `export`: what is in a history.
+
+use super::Place;
+use super::history_sql::sql;
+use crate::record::history_point::HistoryPoint;
+use crate::render::history_plot::history_plot;
+use crate::study::change_event::{ChangeEvent, Moved, change_events};
+use crate::study::ratio_series::{Link, NORMAL, RatioSeries, series};
+use std::process::ExitCode;
+use syscost::command::page;
+use syscost::driver::{layout, nearest};
+use syscost::record::guest_side::ClockKind;
+use syscost::record::quantity::{duration, rfc3339};
+use syscost::render::format::{LF, csv_text};
+use syscost::render::table::Layout;
+use syscost_platform::error::{Error, Result};
+
+/// Print the points
+///
+/// When, how many cases, against which reference, and the label; a bridge says to which reference it leads. In a pipe, between tabs.
+#[derive(clap::Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Print one case over all points
+///
+/// When, the ratio to the first reference with its 95 % interval, today's cost, the reference, and the label. The error of bridges is in
+/// the interval. Below it the ratios are plotted, with a mark where they changed. In a pipe, the rows alone, between tabs.
+#[derive(clap::Args)]
+pub(super) struct Show {
+    /// Id of the case
+    case: String,
+    /// Only the plot and its changes, in a pipe too
+    #[arg(long)]
+    plot: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Print every case of every point as CSV or SQL
+///
+/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read. SQL makes tables
+/// in SQLite or PostgreSQL and fills them; what is there already stays.
+#[derive(clap::Args)]
+pub(super) struct Export {
+    /// A line a point: time, label, reference, and each case's ratio
+    #[arg(long)]
+    wide: bool,
+    /// What is printed: csv, or sql for `sqlite3 FILE` and `psql`
+    #[arg(long, value_enum, default_value_t = Form::Csv, conflicts_with = "wide")]
+    format: Form,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What an export is written in.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Form {
+    Csv,
+    Sql,
+}
+
+pub(super) fn list(args: &List) -> Result<ExitCode> {
+    let row = |point: &HistoryPoint| {
+        let bridge = point.bridge_to.as_ref().map(|to| format!("bridge to {to}"));
+        [
+            page::moment(point.started),
+            point.cases.len().to_string(),
+            point.reference.clone(),
+            bridge.unwrap_or_else(|| point.label.clone()),
+        ]
+    };
+    print(args.place.points()?.iter().map(row).collect(), ["when", "cases", "reference", "label"])
+}
+
+pub(super) fn show(args: &Show) -> Result<ExitCode> {
+    let points = args.place.points()?;
+    let (all, said) = series(&points);
+    said.iter().for_each(page::warn);
+    let Some(one) = all.iter().find(|one| one.id == args.case) else {
+        let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
+        return Err(Error::Usage(match known.is_empty() {
+            true => format!("no point has a case {}", args.case),
+            false => format!("no point has a case {}; near: {}", args.case, nearest(&args.case, &known)),
+        }));
+    };
+    let plot = || page::write(&plotted(one, &points, &change_events(&points, &all), layout()));
+    if args.plot {
+        return plot().map(|()| ExitCode::SUCCESS);
+    }
+    let row = |link: &Link| {
+        let (point, [ratio, low, high]) = (&points[link.point], ends(link));
+        [
+            page::moment(point.started),
+            format!("{ratio:.4}"),
+            format!("[{low:.4}, {high:.4}]"),
+            cost(link.cost_ns, point.clock),
+            point.reference.clone(),
+            point.label.clone(),
+        ]
+    };
+    let head = ["when", "ratio", "95 % interval", "cost", "reference", "label"];
+    print(one.links.iter().map(row).collect(), head)?;
+    if !page::is_piped() {
+        plot()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The ratios as a plot, and a line for each mark in it: when the case changed, by how much, and the label.
+fn plotted(one: &RatioSeries, points: &[HistoryPoint], events: &[ChangeEvent], layout: Layout) -> String {
+    let changes: Vec<(usize, &Moved, &HistoryPoint)> = events
+        .iter()
+        .filter_map(|event| {
+            let moved = event.moved.iter().find(|moved| moved.id == one.id)?;
+            let link = one.links.binary_search_by_key(&event.at, |link| link.point).ok()?;
+            Some((link, moved, &points[event.at]))
+        })
+        .collect();
+    let ratios: Vec<f64> = one.links.iter().map(|link| link.value.value.exp()).collect();
+    let marks: Vec<usize> = changes.iter().map(|(link, ..)| *link).collect();
+    let ends = [one.links.first(), one.links.last()].map(|link| link.map(|link| &points[link.point]));
+    let told = |end: Option<&HistoryPoint>| end.map_or(String::new(), |point| page::moment(point.started));
+    let width = page::prose(layout);
+    let mut lines =
+        vec![page::wrap("", &format!("{}, {} to {}:", one.id, told(ends[0]), told(ends[1])), width)];
+    lines.extend(history_plot(&ratios, &marks, layout));
+    for (at, (_, moved, point)) in changes.iter().enumerate() {
+        let number = if at < 9 { (at + 1).to_string() } else { "*".into() };
+        let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
+        let text = format!("{}  {change}  {}", page::moment(point.started), point.label);
+        lines.push(page::wrap(&format!("{number}  "), &text, width));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// What an iteration costs: time, or instructions.
+fn cost(amount: f64, clock: ClockKind) -> String {
+    match clock {
+        ClockKind::Host => duration(amount),
+        ClockKind::Icount => format!("{amount:.1} instr"),
+        other => format!("{} ({other})", duration(amount)),
+    }
+}
+
+/// The ratio to the first reference and the ends of its interval, with the errors of bridges.
+fn ends(link: &Link) -> [f64; 3] {
+    let half = NORMAL * link.value.error.hypot(link.bridged);
+    [0.0, -half, half].map(|off| (link.value.value + off).exp())
+}
+
+fn print<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Result<ExitCode> {
+    if page::is_piped() {
+        page::write(&page::tabbed(&rows))?;
+    } else if !rows.is_empty() {
+        rows.insert(0, head.map(str::to_owned));
+        page::write(&page::columns(&rows, page::width(layout())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn export(args: &Export) -> Result<ExitCode> {
+    let points = args.place.points()?;
+    if args.format == Form::Sql {
+        return page::write(&sql(&points)).map(|()| ExitCode::SUCCESS);
+    }
+    let (all, said) = series(&points);
+    said.iter().for_each(page::warn);
+    if args.wide {
+        page::write(&csv_text(LF, wide(&all, &points).into_iter())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let head =
+        ["case", "run", "started", "label", "reference", "ratio", "low", "high", "cost_ns", "pairs", "clock"];
+    let rows = all.iter().flat_map(|one| one.links.iter().map(|link| cells(one, link, &points)));
+    page::write(&csv_text(LF, std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A head and a line for each point that is no bridge; a case that a point lacks is an empty cell.
+fn wide(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
+    let head = ["time", "label", "reference"].map(str::to_owned).into_iter();
+    let mut lines = vec![head.chain(all.iter().map(|one| one.id.clone())).collect::<Vec<_>>()];
+    for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
+        let ratio = |one: &RatioSeries| {
+            let link = one.links.binary_search_by_key(&at, |link| link.point).ok()?;
+            Some(one.links[link].value.value.exp().to_string())
+        };
+        let names = [rfc3339(point.started), point.label.clone(), point.reference.clone()];
+        lines.push(names.into_iter().chain(all.iter().map(|one| ratio(one).unwrap_or_default())).collect());
+    }
+    lines
+}
+
+fn cells(one: &RatioSeries, link: &Link, points: &[HistoryPoint]) -> Vec<String> {
+    let (point, ends) = (&points[link.point], ends(link));
+    let names = [&one.id, &point.run, &point.started.to_string(), &point.label, &point.reference];
+    let numbers = ends.iter().chain([&link.cost_ns]).map(ToString::to_string);
+    names
+        .into_iter()
+        .cloned()
+        .chain(numbers)
+        .chain([link.pairs.to_string(), point.clock.to_string()])
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! A history as SQL that SQLite and PostgreSQL both read: tables, and a row for each machine, software, series, run and point.
+//! Names of rows are hashes of what they are of, so that files of several machines go into one database, and one file twice
+//! changes nothing.
+
+use crate::record::history_point::{CaseRatio, HistoryPoint};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use syscost_platform::inert;
+
+/// Hexadecimal digits of a name.
+const DIGITS: usize = 24;
+/// The most characters of a text.
+const LONGEST: usize = 10_000;
+
+/// The tables. `ratio` in `point` is to the reference of the run; `bridge_to` is a name where the run is the bridge to a new one.
+const TABLES: &str = "\
+CREATE TABLE IF NOT EXISTS machine (id TEXT PRIMARY KEY, cpu_model TEXT, microcode TEXT, cpu_count BIGINT, memory_bytes BIGINT, \
+hypervisor TEXT, product TEXT);
+CREATE TABLE IF NOT EXISTS software (id TEXT PRIMARY KEY, kernel_release TEXT, kernel_version TEXT, kernel_command_line TEXT, \
+mitigations TEXT, compiler TEXT, profile TEXT);
+CREATE TABLE IF NOT EXISTS series (id TEXT PRIMARY KEY, case_id TEXT NOT NULL, operation_version TEXT NOT NULL, clock TEXT NOT NULL, \
+canary BOOLEAN NOT NULL);
+CREATE TABLE IF NOT EXISTS run (id TEXT PRIMARY KEY, run TEXT NOT NULL, started BIGINT NOT NULL, label TEXT NOT NULL, reference TEXT NOT \
+NULL, bridge_to TEXT, machine TEXT NOT NULL REFERENCES machine (id), software TEXT NOT NULL REFERENCES software (id));
+CREATE TABLE IF NOT EXISTS point (run TEXT NOT NULL REFERENCES run (id), series TEXT NOT NULL REFERENCES series (id), ratio DOUBLE \
+PRECISION NOT NULL, log_ratio DOUBLE PRECISION NOT NULL, error DOUBLE PRECISION NOT NULL, pairs BIGINT NOT NULL, cost DOUBLE PRECISION NOT \
+NULL, PRIMARY KEY (run, series));
+";
+
+/// The whole history.
+pub(super) fn sql(points: &[HistoryPoint]) -> String {
+    let mut text = format!("BEGIN;\n{TABLES}");
+    let mut said = BTreeSet::new();
+    for point in points {
+        let machine = row("machine", &machine(point), &mut said, &mut text);
+        let software = row("software", &software(point), &mut said, &mut text);
+        let [run, cells] = run(point, &machine, &software);
+        insert("run", &run, &cells, &mut text);
+        for case in &point.cases {
+            let series = row("series", &series(point, case), &mut said, &mut text);
+            let CaseRatio { log_ratio, error, pairs, cost_ns, .. } = case;
+            let cells = format!("'{series}', {}, {log_ratio}, {error}, {pairs}, {cost_ns}", log_ratio.exp());
+            insert("point", &run, &cells, &mut text);
+        }
+    }
+    text + "COMMIT;\n"
+}
+
+/// Writes a row that others name, once; its name.
+fn row(table: &str, cells: &str, said: &mut BTreeSet<String>, text: &mut String) -> String {
+    let name = name(&format!("{table} {cells}"));
+    if said.insert(name.clone()) {
+        insert(table, &name, cells, text);
+    }
+    name
+}
+
+fn insert(table: &str, name: &str, cells: &str, text: &mut String) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "INSERT INTO {table} VALUES ('{name}', {cells}) ON CONFLICT DO NOTHING;");
+}
+
+fn name(of: &str) -> String {
+    let digest = Sha256::digest(of.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..DIGITS].to_owned()
+}
+
+fn machine(point: &HistoryPoint) -> String {
+    let of = &point.fingerprint;
+    let texts = [&of.cpu_model, &of.microcode].map(quoted_or_null).join(", ");
+    let numbers = [number(of.cpu_count), number(of.memory_bytes)].join(", ");
+    format!("{texts}, {numbers}, {}", [&of.hypervisor, &of.product].map(quoted_or_null).join(", "))
+}
+
+fn software(point: &HistoryPoint) -> String {
+    let of = &point.fingerprint;
+    let mitigations =
+        of.mitigations.iter().map(|(name, state)| format!("{name}: {state}")).collect::<Vec<_>>();
+    let kernel =
+        [&of.kernel_release, &of.kernel_version, &of.kernel_command_line].map(quoted_or_null).join(", ");
+    let built = [&of.compiler, &of.profile].map(quoted_or_null).join(", ");
+    format!("{kernel}, {}, {built}", quoted(&mitigations.join("; ")))
+}
+
+fn series(point: &HistoryPoint, case: &CaseRatio) -> String {
+    let clock = point.clock.to_string();
+    let texts = [case.id.as_str(), &case.version, &clock].map(quoted).join(", ");
+    format!("{texts}, {}", if case.canary { "TRUE" } else { "FALSE" })
+}
+
+/// The name of a run, and its cells. What its comparison is held against is a part of the name, as in the file.
+fn run(point: &HistoryPoint, machine: &str, software: &str) -> [String; 2] {
+    let cells = [
+        quoted(&point.run),
+        point.started.to_string(),
+        quoted(&point.label),
+        quoted(&point.reference),
+        quoted_or_null(&point.bridge_to),
+    ];
+    let cells = cells.join(", ");
+    let name = name(&format!("run {:?}", point.identity()));
+    [name, format!("{cells}, '{machine}', '{software}'")]
+}
+
+fn number<T: ToString>(number: Option<T>) -> String {
+    number.map_or("NULL".into(), |number| number.to_string())
+}
+
+fn quoted_or_null(text: &Option<String>) -> String {
+    text.as_deref().map_or("NULL".into(), quoted)
+}
+
+/// A text of a file as a literal. Its quotes are doubled, and what a terminal, a database (NUL) or a reader would take for something else is
+/// taken out; a backslash is itself in both databases.
+fn quoted(text: &str) -> String {
+    format!("'{}'", inert::line(text, LONGEST).replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_text_is_a_literal_on_one_line() {
+        assert_eq!(quoted("it's"), "'it''s'");
+        assert_eq!(quoted("'); DROP TABLE run; --"), "'''); DROP TABLE run; --'");
+        assert_eq!(quoted("a\0b\u{202e}c\nd"), "'a\u{fffd}b\u{fffd}c d'");
+        assert_eq!(quoted("\\' \\echo"), "'\\'' \\echo'");
+    }
+}

@@ -1,0 +1,277 @@
+//! The file that describes an experiment, in TOML, and the jobs that it makes.
+
+use super::host_list::expanded;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use syscost::record::soundness::{Sound, expect};
+use syscost::record::store::check_name;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{inert, plain_file};
+
+/// The largest file, in bytes: a hundred thousand hosts by name.
+const LIMIT: u64 = 8 << 20;
+/// The most jobs.
+const MOST_JOBS: usize = 5_000_000;
+
+/// An experiment. Of its fields three must be given: `name`, `hosts`, `kernels`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Its name, which becomes that of its directory of records.
+    pub name: String,
+    /// The hosts, as the scheduler names them; `node[01-16]` is sixteen.
+    pub hosts: Vec<String>,
+    /// Kernel releases as `uname -r` prints them, or their beginning; behind an `@` words that their command line must hold.
+    /// The others are compared with the first.
+    pub kernels: Vec<String>,
+    /// Regular expression over ids; without one, all cases.
+    #[serde(default)]
+    pub cases: Option<String>,
+    /// Jobs for each host and kernel, each of which should be a boot of its own.
+    #[serde(default = "three")]
+    pub repeats: u32,
+    /// Fresh processes in each job, of which the floor is taken.
+    #[serde(default = "three")]
+    pub processes: u32,
+    /// How much time a case is given: `smoke`, `default` or `full`.
+    #[serde(default = "default_scale")]
+    pub scale: String,
+    /// Minutes after which a job that has not answered is given up.
+    #[serde(default = "thirty")]
+    pub minutes: u32,
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn thirty() -> u32 {
+    30
+}
+
+fn default_scale() -> String {
+    "default".into()
+}
+
+/// One kernel on one host, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Job<'a> {
+    /// The host.
+    pub host: &'a str,
+    /// The kernel, as the experiment names it.
+    pub kernel: &'a str,
+    /// From 1.
+    pub repeat: u32,
+}
+
+impl Experiment {
+    /// Reads and checks the file of an experiment.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, or a field is missing, unknown or out of its range.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = plain_file::read(path, LIMIT)?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong(path, "the text", "UTF-8", "other bytes"))?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self> {
+        let mut experiment: Self = toml::from_str(text).map_err(|error| syntax(path, text, &error))?;
+        let given = std::mem::take(&mut experiment.hosts);
+        for entry in &given {
+            let hosts = expanded(entry)
+                .ok_or_else(|| wrong(path, "hosts", "a name, or a range such as node[01-16]", entry))?;
+            experiment.hosts.extend(hosts);
+        }
+        experiment.sound().map_err(|fault| fault.refused(path, REMEDY))?;
+        Ok(experiment)
+    }
+
+    fn sound(&self) -> Sound {
+        let name = |field: &str, text: &str| {
+            expect(check_name(text, field).is_ok(), field, NAME, inert::line(text, 200))
+        };
+        name("name", &self.name)?;
+        for (field, texts) in [("hosts", &self.hosts), ("kernels", &self.kernels)] {
+            expect(!texts.is_empty(), field, "at least one", "none")?;
+            let mut known = BTreeSet::new();
+            for text in texts {
+                name(field, text)?;
+                expect(known.insert(text), field, "each once", format_args!("{text} twice"))?;
+            }
+        }
+        let numbers = [
+            ("repeats", self.repeats, 100),
+            ("processes", self.processes, 100),
+            ("minutes", self.minutes, 7 * 24 * 60),
+        ];
+        for (field, number, most) in numbers {
+            let is_possible = (1..=most).contains(&number);
+            expect(is_possible, field, format_args!("a number from 1 to {most}"), number)?;
+        }
+        let is_scale = ["smoke", "default", "full"].contains(&self.scale.as_str());
+        expect(is_scale, "scale", "smoke, default or full", inert::line(&self.scale, 200))?;
+        let jobs = self.hosts.len() * self.kernels.len() * self.repeats as usize;
+        let field = "hosts × kernels × repeats";
+        expect(jobs <= MOST_JOBS, field, format_args!("at most {MOST_JOBS}"), jobs)
+    }
+
+    /// All jobs, host by host. A host's kernels take turns, in reversed order in every other round, so that a drift of the
+    /// host weighs on all of them alike.
+    pub fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
+        self.hosts.iter().flat_map(move |host| self.jobs_of(host))
+    }
+
+    /// The jobs of one host.
+    pub fn jobs_of<'a>(&'a self, host: &'a str) -> impl Iterator<Item = Job<'a>> {
+        let count = self.kernels.len();
+        (1..=self.repeats).flat_map(move |repeat| {
+            let at = move |at: usize| if repeat % 2 == 1 { at } else { count - 1 - at };
+            (0..count).map(move |place| Job { host, kernel: &self.kernels[at(place)], repeat })
+        })
+    }
+
+    /// The job of these names.
+    ///
+    /// # Errors
+    /// The experiment has no such host or kernel, or fewer repeats.
+    pub fn job(&self, host: &str, kernel: &str, repeat: u32) -> Result<Job<'_>> {
+        let host = self.host(host)?;
+        let kernel = self.named("kernel", &self.kernels, kernel)?;
+        if !(1..=self.repeats).contains(&repeat) {
+            let most = self.repeats;
+            return Err(Error::Usage(format!(
+                "the experiment {} has the repeats 1 to {most}, not {repeat}",
+                self.name
+            )));
+        }
+        Ok(Job { host, kernel, repeat })
+    }
+
+    /// The host of this name.
+    ///
+    /// # Errors
+    /// The experiment has none.
+    pub fn host(&self, name: &str) -> Result<&str> {
+        self.named("host", &self.hosts, name)
+    }
+
+    fn named<'a>(&self, what: &str, names: &'a [String], name: &str) -> Result<&'a str> {
+        names.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
+            let known = inert::line(&names.join(", "), 200);
+            Error::Usage(format!("the experiment {} has no {what} {name:?}: it has {known}", self.name))
+        })
+    }
+
+    /// Where its records lie if nothing else is said: beside its file.
+    pub fn directory(&self, path: &Path) -> PathBuf {
+        path.with_file_name(format!("{}.fleet", self.name))
+    }
+}
+
+impl Job<'_> {
+    /// Why a kernel with this release and command line is not the one that the job asks for; `None` if it is.
+    pub fn mismatch(&self, release: &str, command_line: &str) -> Option<String> {
+        let (wanted, words) = self.kernel.split_once('@').unwrap_or((self.kernel, ""));
+        let is_release = release
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+', '~', '_']));
+        if !is_release {
+            return Some(format!("{} asks for the kernel {wanted}, and {release} is running", self.host));
+        }
+        let given = || command_line.split_whitespace();
+        let missing = words.split_whitespace().find(|word| !given().any(|known| is_word(known, word)));
+        missing.map(|word| {
+            format!(
+                "{} asks for {word} on the kernel's command line, where there is: {command_line}",
+                self.host
+            )
+        })
+    }
+}
+
+/// Whether this is the word, whose value a fingerprint may have left out: `root=…`.
+fn is_word(known: &str, word: &str) -> bool {
+    known.strip_suffix('…').map_or(known == word, |key| key.ends_with('=') && word.starts_with(key))
+}
+
+const REMEDY: &str = "`syscost help machines` shows an experiment with all its fields";
+/// What a name of a host, a kernel or an experiment may be.
+const NAME: &str = "a name that can be that of a file";
+
+fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+    let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+    wrong(path, &format!("line {line}"), "an experiment", error.message())
+}
+
+fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+    Error::content(path, field, expected, inert::line(found, 200), REMEDY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "name = \"fork\"\nhosts = [\"n[1-2]\", \"big\"]\nkernels = [\"6.1\", \"6.12@pti=on\"]\nrepeats = 2\n";
+
+    fn parse(text: &str) -> Result<Experiment> {
+        Experiment::parse(Path::new("fork.toml"), text)
+    }
+
+    #[test]
+    fn the_kernels_of_a_host_take_turns_in_both_orders() {
+        let experiment = parse(TEXT).unwrap();
+        let jobs: Vec<_> = experiment.jobs().map(|job| (job.host, job.kernel, job.repeat)).collect();
+        assert_eq!(jobs.len(), 3 * 2 * 2);
+        let one = [("n1", "6.1", 1), ("n1", "6.12@pti=on", 1), ("n1", "6.12@pti=on", 2), ("n1", "6.1", 2)];
+        assert_eq!(jobs[..4], one);
+        assert_eq!((experiment.processes, experiment.minutes, &*experiment.scale), (3, 30, "default"));
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_with_what_was_expected() {
+        let cases = [
+            ("repeats = 2", "repeats = 0", "repeats: expected a number from 1 to 100, found 0"),
+            ("repeats = 2", "repeat = 2", "line 4: expected an experiment, found unknown field `repeat`"),
+            ("\"big\"", "\"n1\"", "hosts: expected each once, found n1 twice"),
+            ("\"big\"", "\"../big\"", "hosts: expected a name that can be that of a file, found ../big"),
+            ("n[1-2]", "n[2-1]", "hosts: expected a name, or a range"),
+            ("name = \"fork\"\n", "", "missing field `name`"),
+            ("repeats = 2", "scale = \"huge\"", "scale: expected smoke, default or full, found huge"),
+            ("[\"n[1-2]\", \"big\"]", "[]", "hosts: expected at least one, found none"),
+        ];
+        for (before, after, said) in cases {
+            assert!(TEXT.contains(before));
+            let error = parse(&TEXT.replace(before, after)).expect_err(after).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_is_the_one_that_was_asked_for_or_is_told() {
+        let job = |kernel| Job { host: "n1", kernel, repeat: 1 };
+        assert_eq!(job("6.1").mismatch("6.1.0-47-cloud-amd64", ""), None);
+        assert_eq!(job("6.1.0-47-cloud-amd64").mismatch("6.1.0-47-cloud-amd64", ""), None);
+        assert!(job("6.1").mismatch("6.12.9", "").unwrap().contains("6.12.9 is running"));
+        assert_eq!(job("6.12@pti=on quiet").mismatch("6.12.9", "quiet ro pti=on"), None);
+        assert_eq!(
+            job("6.12@root=/dev/vda").mismatch("6.12.9", "root=… ro"),
+            None,
+            "left out of the fingerprint"
+        );
+        assert!(job("6.12@pti=on").mismatch("6.12.9", "ro pti=only").unwrap().contains("asks for pti=on"));
+    }
+
+    #[test]
+    fn a_job_is_found_by_its_names() {
+        let experiment = parse(TEXT).unwrap();
+        assert_eq!(experiment.job("big", "6.1", 2).unwrap().host, "big");
+        for (host, kernel, repeat, said) in
+            [("n9", "6.1", 1, "no host \"n9\""), ("n1", "5", 1, "no kernel"), ("n1", "6.1", 3, "not 3")]
+        {
+            assert!(experiment.job(host, kernel, repeat).unwrap_err().to_string().contains(said));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Where the records of an experiment lie: `HOST/KERNEL/REPEAT.json`, and beside it, while there is none, `REPEAT.started` and
+//! `REPEAT.failed`. The place of a record follows from the experiment and from nothing that stands in the record.
+
+use super::{Experiment, Job, JobRecord};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use syscost::record::store::{create, replace};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{inert, plain_file};
+
+/// The largest record that is read, in bytes: some twenty times that of all cases.
+const LIMIT: u64 = 4 << 20;
+/// The longest note beside a record, in bytes.
+const NOTE: u64 = 4 << 10;
+
+/// A directory of records.
+#[derive(Clone, Debug)]
+pub struct FleetStore {
+    root: PathBuf,
+}
+
+/// How far a job has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// Its record is there.
+    Done,
+    /// Its record is there, and cannot be used.
+    Damaged(String),
+    /// It said why it has none.
+    Failed(String),
+    /// It began so many seconds ago, and its limit has not passed.
+    Running(u64),
+    /// It began so many seconds ago, and its limit has passed: it was killed, or its host was.
+    Lost(u64),
+    /// It never began.
+    Missing,
+}
+
+/// What became of a record that was brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It was not there.
+    New,
+    /// The same bytes were.
+    Known,
+    /// Another record of the same job, which began later, was there; this one is in its place.
+    Earlier,
+    /// Another record of the same job, which began no later, is there and stays.
+    Later,
+}
+
+impl FleetStore {
+    /// The store in this directory, which is made when something is added.
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn path(&self, job: Job<'_>, ending: &str) -> PathBuf {
+        self.root.join(job.host).join(job.kernel).join(format!("{}.{ending}", job.repeat))
+    }
+
+    /// The file of the record of a job.
+    pub fn record_path(&self, job: Job<'_>) -> PathBuf {
+        self.path(job, "json")
+    }
+
+    /// Says that a job begins now, and forgets how it failed before.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn begin(&self, job: Job<'_>, now: u64) -> Result<()> {
+        replace(&self.path(job, "started"), format!("{now}\n").as_bytes())?;
+        let failed = self.path(job, "failed");
+        match std::fs::remove_file(&failed) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::file(&failed, "removing", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says why a job has no record.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn fail(&self, job: Job<'_>, why: &str) -> Result<()> {
+        replace(&self.path(job, "failed"), inert::line(why, 1_000).as_bytes())
+    }
+
+    /// The record of a job; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, is damaged, another user's, or of another job.
+    pub fn load(&self, experiment: &Experiment, job: Job<'_>) -> Result<Option<JobRecord>> {
+        self.bytes(job)?.map(|bytes| self.checked(experiment, job, &bytes)).transpose()
+    }
+
+    /// The bytes of a record that this user made: what others put there is not read.
+    fn bytes(&self, job: Job<'_>) -> Result<Option<Vec<u8>>> {
+        let path = self.record_path(job);
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let own = plain_file::own(&path, |about| about.is_file() && about.len() <= LIMIT);
+        let mut file: File = own.ok_or_else(|| {
+            self.wrong(job, "the file", "a plain file of this user of at most 4 MiB", "another".into())
+        })?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| Error::file(&path, "reading", error))?;
+        Ok(Some(bytes))
+    }
+
+    fn checked(&self, experiment: &Experiment, job: Job<'_>, bytes: &[u8]) -> Result<JobRecord> {
+        let record = JobRecord::parse(&self.record_path(job), bytes)?;
+        let said = |job: Job<'_>| format!("{} {} {}", job.host, job.kernel, job.repeat);
+        if record.experiment != experiment.name {
+            return Err(self.wrong(job, "experiment", &experiment.name, record.experiment));
+        }
+        if record.job() != job {
+            return Err(self.wrong(job, "host, kernel, repeat", &said(job), said(record.job())));
+        }
+        let fingerprint = &record.fingerprint;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        if let Some(why) =
+            job.mismatch(&text(&fingerprint.kernel_release), &text(&fingerprint.kernel_command_line))
+        {
+            return Err(self.wrong(job, "kernel_release", job.kernel, why));
+        }
+        Ok(record)
+    }
+
+    fn wrong(&self, job: Job<'_>, field: &str, expected: &str, found: String) -> Error {
+        let remedy = "it is not used: remove it, and measure the job again";
+        Error::content(self.record_path(job), field, expected, inert::line(&found, 200), remedy)
+    }
+
+    /// Adds the record of a job. Of two records of one job the one that began first stays, whichever comes first.
+    ///
+    /// # Errors
+    /// It is not a sound record of this job, or cannot be written.
+    pub fn add(&self, experiment: &Experiment, job: Job<'_>, bytes: &[u8]) -> Result<Added> {
+        let record = self.checked(experiment, job, bytes)?;
+        let path = self.record_path(job);
+        let Some(known) = self.bytes(job)? else {
+            return create(&path, bytes).map(|()| Added::New);
+        };
+        if known == bytes {
+            return Ok(Added::Known);
+        }
+        // A damaged one gives way: measuring again is how it is mended.
+        let is_later = |known: JobRecord| known.started <= record.started;
+        if self.checked(experiment, job, &known).is_ok_and(is_later) {
+            return Ok(Added::Later);
+        }
+        replace(&path, bytes).map(|()| Added::Earlier)
+    }
+
+    /// Brings the record of a job from another directory, or else its notes. `None` if that has no record of it.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add); a note cannot be written.
+    pub fn bring(&self, experiment: &Experiment, job: Job<'_>, from: &Self) -> Result<Option<Added>> {
+        if let Some(bytes) = from.bytes(job)? {
+            return self.add(experiment, job, &bytes).map(Some);
+        }
+        for ending in ["started", "failed"] {
+            if let Some(text) =
+                from.note(job, ending).filter(|text| self.note(job, ending).as_ref() != Some(text))
+            {
+                replace(&self.path(job, ending), text.as_bytes())?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn note(&self, job: Job<'_>, ending: &str) -> Option<String> {
+        let bytes = plain_file::read(&self.path(job, ending), NOTE).ok()?;
+        Some(inert::line(String::from_utf8_lossy(&bytes).trim(), 1_000))
+    }
+
+    /// When a job last began, Unix seconds; `None` if it never did.
+    pub fn began(&self, job: Job<'_>) -> Option<u64> {
+        self.note(job, "started")?.parse().ok()
+    }
+
+    /// How far a job has come at `now`, Unix seconds.
+    pub fn progress(&self, experiment: &Experiment, job: Job<'_>, now: u64) -> Progress {
+        match self.load(experiment, job) {
+            Ok(Some(_)) => return Progress::Done,
+            Ok(None) => (),
+            Err(error) => return Progress::Damaged(error.to_string()),
+        }
+        if let Some(why) = self.note(job, "failed") {
+            return Progress::Failed(why);
+        }
+        match self.began(job) {
+            None => Progress::Missing,
+            Some(began) if now.saturating_sub(began) <= 60 * u64::from(experiment.minutes) => {
+                Progress::Running(now.saturating_sub(began))
+            }
+            Some(began) => Progress::Lost(now.saturating_sub(began)),
+        }
+    }
+
+    /// Records here that are of no job of this experiment, at most `most` of them.
+    pub fn strays(&self, experiment: &Experiment, most: usize) -> Vec<PathBuf> {
+        let repeats: Vec<String> = (1..=experiment.repeats).map(|n| n.to_string()).collect();
+        let is_one_of =
+            |part: Option<&OsStr>, names: &[String]| names.iter().any(|name| part == Some(OsStr::new(name)));
+        let known = |found: Vec<PathBuf>, names: &[String]| -> (Vec<PathBuf>, Vec<PathBuf>) {
+            found.into_iter().partition(|path| is_one_of(path.file_name(), names))
+        };
+        let within = |directories: &[PathBuf]| -> Vec<PathBuf> {
+            directories.iter().flat_map(|directory| entries(directory)).collect()
+        };
+        let (hosts, mut strays) = known(entries(&self.root), &experiment.hosts);
+        let (kernels, others) = known(within(&hosts), &experiment.kernels);
+        strays.extend(others);
+        strays.extend(within(&kernels).into_iter().filter(|file| !is_one_of(file.file_stem(), &repeats)));
+        strays.truncate(most);
+        strays
+    }
+}
+
+/// What lies in a directory, less what is hidden; nothing if there is none.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let visible =
+        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(visible).collect();
+    paths.sort();
+    paths
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! What one job answered: a figure for each case. It is small, so that ten thousand machines fit in one comparison; the runs
+//! behind it stay on the machine that made them.
+
+use super::Job;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use syscost::environment::Fingerprint;
+use syscost::record::soundness::{Sound, expect, is_name};
+use syscost::record::store::seal;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::inert;
+
+/// The version of the layout.
+pub const LAYOUT: u32 = 1;
+/// The most cases of a record.
+const MOST_CASES: usize = 20_000;
+/// The longest sentence of a case without a figure, in characters.
+const LONGEST: usize = 2_000;
+const REMEDY: &str = "it was damaged, edited or is of another version: measure the job again";
+
+/// The record of one job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Layout version, [`LAYOUT`].
+    pub fleet_job: u32,
+    /// `syscost` and its version.
+    pub tool: String,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The host, as the experiment names it.
+    pub host: String,
+    /// The kernel, as the experiment names it.
+    pub kernel: String,
+    /// From 1.
+    pub repeat: u32,
+    /// The kernel's own name of this boot; empty if it has none.
+    pub boot: String,
+    /// When it began, Unix seconds.
+    pub started: u64,
+    /// Smoke, default or full.
+    pub scale: String,
+    /// The machine and the running kernel.
+    pub fingerprint: Fingerprint,
+    /// The cases with a figure.
+    pub cases: Vec<Figure>,
+    /// Those without one, and why.
+    pub without: BTreeMap<String, String>,
+}
+
+/// The figure of one case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// The version of the group.
+    pub version: String,
+    /// The clock by which it was measured.
+    pub clock: String,
+    /// The floor of the processes' quiet figures, ns.
+    pub ns: f64,
+    /// The core's frequency for which it holds, Hz; `None` where it was not inferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_hz: Option<f64>,
+}
+
+impl JobRecord {
+    /// The job that it says it is of.
+    pub fn job(&self) -> Job<'_> {
+        Job { host: &self.host, kernel: &self.kernel, repeat: self.repeat }
+    }
+
+    /// Its bytes, sealed.
+    ///
+    /// # Errors
+    /// A number in it is none.
+    pub fn bytes(&self, path: &Path) -> Result<Vec<u8>> {
+        let json = serde_json::to_vec(self).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
+        Ok(seal::sealed(&json))
+    }
+
+    /// Reads and checks a record, which nobody is trusted to have made as it should be: seal, layout, names, numbers.
+    ///
+    /// # Errors
+    /// Names the field that is wrong.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
+        if !bytes.starts_with(b"{\"sealed\"") || !seal::holds(bytes) {
+            return Err(wrong(path, "seal", "the checksum of what the file holds", "another"));
+        }
+        let record: Self = serde_json::from_slice(bytes)
+            .map_err(|e| wrong(path, "the text", "the record of a job", &e.to_string()))?;
+        if record.fleet_job != LAYOUT {
+            let expected = format!("layout {LAYOUT}");
+            return Err(wrong(path, "fleet_job", &expected, &record.fleet_job.to_string()));
+        }
+        record.sound().map_err(|fault| fault.refused(path, REMEDY))?;
+        Ok(record)
+    }
+
+    /// Whether all of it can be.
+    fn sound(&self) -> Sound {
+        let name = |field: &str, text: &str| expect(is_name(text), field, "a name", inert::line(text, 200));
+        let texts = [
+            ("tool", &self.tool),
+            ("experiment", &self.experiment),
+            ("host", &self.host),
+            ("kernel", &self.kernel),
+            ("scale", &self.scale),
+        ];
+        texts.into_iter().try_for_each(|(field, text)| name(field, text))?;
+        if !self.boot.is_empty() {
+            name("boot", &self.boot)?;
+        }
+        let count = self.cases.len() + self.without.len();
+        expect(count <= MOST_CASES, "cases", format_args!("at most {MOST_CASES}"), count)?;
+        name("fingerprint.kernel_release", self.fingerprint.kernel_release.as_deref().unwrap_or(""))?;
+        let mut known = BTreeSet::new();
+        for Figure { id, version, clock, ns, core_hz } in &self.cases {
+            name("cases.id", id)?;
+            name("cases.version", version)?;
+            name("cases.clock", clock)?;
+            let is_positive = |value: f64| value > 0.0 && value.is_finite();
+            let is_time = is_positive(*ns) && core_hz.is_none_or(is_positive);
+            expect(is_time, format_args!("cases.{id}"), "a time above 0", ns)?;
+            expect(known.insert(id), format_args!("cases.{id}"), "each case once", "twice")?;
+        }
+        for text in self.without.iter().flat_map(|(id, why)| [id, why]) {
+            let is_plain = !text.contains(inert::is_hostile) && text.len() <= 4 * LONGEST;
+            expect(is_plain, "without", "plain sentences", inert::line(text, 200))?;
+        }
+        Ok(())
+    }
+}
+
+/// A sentence as a record holds it: on one line, and inert.
+pub fn one_line(text: &str) -> String {
+    inert::line(text, LONGEST)
+}
+
+fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+    Error::content(path, field, expected, inert::line(found, 200), REMEDY)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A sound record of two cases.
+    pub(in crate::record::fleet) fn record(host: &str, kernel: &str, repeat: u32) -> JobRecord {
+        let figure = |id: &str, ns| Figure {
+            id: id.into(),
+            version: "1".into(),
+            clock: "tsc".into(),
+            ns,
+            core_hz: None,
+        };
+        JobRecord {
+            fleet_job: LAYOUT,
+            tool: "syscost 0.1.0".into(),
+            experiment: "fork".into(),
+            host: host.into(),
+            kernel: kernel.into(),
+            repeat,
+            boot: format!("boot-of-{host}-{kernel}-{repeat}"),
+            started: 1_800_000_000 + u64::from(repeat),
+            scale: "smoke".into(),
+            fingerprint: Fingerprint { kernel_release: Some(kernel.into()), ..Fingerprint::default() },
+            cases: vec![figure("syscall/getppid", 117.0), figure("fork/vfork", 40_000.0)],
+            without: BTreeMap::new(),
+        }
+    }
+
+    fn parsed(record: &JobRecord) -> Result<JobRecord> {
+        let path = Path::new("1.json");
+        JobRecord::parse(path, &record.bytes(path)?)
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_a_flipped_bit_is_found() {
+        let record = record("n1", "6.1", 1);
+        assert_eq!(parsed(&record).unwrap(), record);
+        let bytes = record.bytes(Path::new("1.json")).unwrap();
+        for at in (0..bytes.len()).step_by(7) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(JobRecord::parse(Path::new("1.json"), &damaged).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_is_refused_with_its_field() {
+        type Change = fn(&mut JobRecord);
+        let cases: [(Change, &str); 8] = [
+            (|r| r.host = "../n1\u{1b}".into(), "host"),
+            (|r| r.cases[0].ns = -1.0, "cases.syscall/getppid"),
+            (|r| r.cases[1].id = "syscall/getppid".into(), "each case once"),
+            (|r| r.cases[1].id = "a\nb".into(), "cases.id"),
+            (|r| r.fleet_job = 2, "layout 1"),
+            (|r| r.cases[0].core_hz = Some(0.0), "a time above 0"),
+            (|r| r.fingerprint.kernel_release = None, "kernel_release"),
+            (|r| drop(r.without.insert("x".into(), "\u{202e}".into())), "without"),
+        ];
+        for (change, said) in cases {
+            let mut record = record("n1", "6.1", 1);
+            change(&mut record);
+            let error = parsed(&record).expect_err(said).to_string();
+            assert!(error.contains(said) && !error.contains('\u{1b}'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A run, and histories, as one page of HTML that needs nothing else: no server, no network, no other file.
+//!
+//! The data are one block of JSON that the page's script reads, so text from a record never becomes markup: in the block
+//! `<` is escaped, and the script sets text as text only. The policy in the head names the hashes of the one script and the
+//! one style sheet; a browser runs nothing else and loads nothing.
+
+mod case_data;
+mod choice_data;
+mod history_data;
+mod machine_fact;
+mod page_asset;
+mod pair_data;
+mod paper_data;
+mod sample_shape;
+#[cfg(test)]
+mod tests;
+
+pub use history_data::History;
+
+use case_data::CaseData;
+use history_data::HistoryData;
+use pair_data::PairsData;
+use paper_data::PaperData;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use syscost::environment::Fingerprint;
+use syscost::environment::doctor::Finding;
+use syscost::record::paired::Paired;
+use syscost::record::quantity::NANOSECONDS;
+use syscost::record::{CurveRecord, FitRecord, GroupRun, Record};
+use syscost::study::comparison::Comparison;
+use syscost::study::disturbance::sentence;
+use syscost::study::paper::GROUP;
+use syscost_platform::error::{Error, Result};
+
+/// The version of the layout of the page's data.
+const LAYOUT: u32 = 2;
+/// What wrote a page without a run.
+const TOOL: &str = concat!("syscost ", env!("CARGO_PKG_VERSION"));
+
+/// What a page shows.
+#[derive(Default)]
+pub struct Page<'a> {
+    /// The run, with its curves; `None` for a page of histories alone.
+    pub record: Option<&'a Record>,
+    /// What the doctor says of its machine, if it is this one.
+    pub findings: &'a [Finding],
+    /// The manual of each group, by name, in Markdown.
+    pub manuals: BTreeMap<String, String>,
+    /// Records side by side, in the order in which they are to be shown.
+    pub comparison: Option<&'a Comparison>,
+    /// Comparisons by turns.
+    pub pairs: &'a [Paired],
+    /// Ratios to a reference, night after night.
+    pub histories: &'a [History<'a>],
+    /// Other pages: their addresses, relative to this one, and what they show.
+    pub others: &'a [(String, String)],
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    page: u32,
+    run: &'a str,
+    tool: &'a str,
+    scale: &'a str,
+    unit: &'a str,
+    session: Option<&'a str>,
+    seed: u64,
+    started: u64,
+    seconds: f64,
+    machine: Vec<[String; 2]>,
+    mitigations: BTreeMap<String, String>,
+    findings: Vec<[&'a str; 3]>,
+    groups: Vec<GroupData<'a>>,
+    comparison: Option<&'a Comparison>,
+    pairs: Vec<PairsData<'a>>,
+    histories: Vec<HistoryData<'a>>,
+    others: &'a [(String, String)],
+}
+
+#[derive(Serialize)]
+struct GroupData<'a> {
+    name: &'a str,
+    version: &'a str,
+    clock: String,
+    cpu: Option<usize>,
+    manual: Option<&'a str>,
+    notes: Vec<String>,
+    fits: &'a [FitRecord],
+    curves: &'a [CurveRecord],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper: Option<PaperData>,
+    cases: Vec<CaseData<'a>>,
+}
+
+impl Page<'_> {
+    /// The page as text.
+    ///
+    /// # Errors
+    /// The data cannot be written as JSON.
+    pub fn html(&self) -> Result<String> {
+        let json = serde_json::to_string(&self.data())
+            .map_err(|e| Error::file("the page", "writing as JSON", e.into()))?;
+        Ok(page_asset::document(&json))
+    }
+
+    fn data(&self) -> Data<'_> {
+        let (run, machine) = (self.record, self.machine());
+        let text = |of: fn(&Record) -> &str| run.map_or("", of);
+        Data {
+            page: LAYOUT,
+            run: text(|record| &record.run),
+            tool: run.map_or(TOOL, |record| &record.tool),
+            scale: text(|record| &record.scale),
+            unit: run.map_or(NANOSECONDS, |record| &record.unit),
+            session: run.and_then(|record| record.session.as_deref()),
+            seed: run.map_or(0, |record| record.seed),
+            started: run.map_or(0, |record| record.started),
+            seconds: run.map_or(0.0, seconds),
+            machine: machine.map(machine_fact::facts).unwrap_or_default(),
+            mitigations: machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
+            findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
+            groups: run.map(|record| self.groups(record)).unwrap_or_default(),
+            comparison: self.comparison,
+            pairs: self.pairs.iter().map(PairsData::of).collect(),
+            histories: self.histories.iter().map(HistoryData::of).collect(),
+            others: self.others,
+        }
+    }
+
+    /// The machine of the run, or the one on which a history went on last.
+    fn machine(&self) -> Option<&Fingerprint> {
+        let newest = || self.histories.iter().filter_map(|history| history.points.last()).next();
+        self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
+    }
+
+    fn groups<'a>(&'a self, record: &'a Record) -> Vec<GroupData<'a>> {
+        record.groups.iter().map(|group| self.group(group, record)).collect()
+    }
+
+    fn group<'a>(&'a self, group: &'a GroupRun, record: &Record) -> GroupData<'a> {
+        GroupData {
+            name: &group.name,
+            version: &group.version,
+            clock: clock(group),
+            cpu: group.cpu,
+            manual: self.manuals.get(&group.name).map(String::as_str),
+            notes: sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned()).collect(),
+            fits: &group.fits,
+            curves: &group.curves,
+            paper: (group.name == GROUP).then(|| PaperData::of(record)).flatten(),
+            cases: group.cases.iter().map(|case| CaseData::of(case, group, &record.unit)).collect(),
+        }
+    }
+}
+
+/// Seconds from the beginning of the run to the end of its last execution; 0 where executions were not recorded.
+fn seconds(record: &Record) -> f64 {
+    let measured = record.cases().filter_map(|(_, case)| case.measured());
+    measured.flat_map(|measured| &measured.executions).map(|execution| execution.at).fold(0.0, f64::max)
+}
+
+fn clock(group: &GroupRun) -> String {
+    let clock = &group.clock;
+    match clock.hz > 0.0 {
+        true => format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm),
+        false => clock.source.clone(),
+    }
+}

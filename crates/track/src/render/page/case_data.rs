@@ -1,0 +1,104 @@
+//! A case as the page's script reads it.
+
+use super::sample_shape::{Shape, shape};
+use serde::Serialize;
+use syscost::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured};
+use syscost::study::basis::{cost, ratio};
+use syscost::study::disturbance::summary;
+
+#[derive(Serialize)]
+pub(super) struct CaseData<'a> {
+    id: &'a str,
+    title: &'a str,
+    /// `measured`, `unwitnessed`, `not settled`, `skipped`, `disturbed` or `failed`.
+    outcome: &'static str,
+    /// Why there is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sentence: Option<&'a str>,
+    #[serde(flatten)]
+    figures: Option<Figures<'a>>,
+}
+
+/// Estimate and ends.
+type Ends = [f64; 3];
+
+#[derive(Serialize)]
+struct Figures<'a> {
+    /// The figure that is shown first, with the interval of the next run's.
+    figure: Ends,
+    /// Whether it is a quiet figure; else it is the median of one execution.
+    quiet: bool,
+    faster: Option<f64>,
+    earlier: usize,
+    typical: Ends,
+    ticks: f64,
+    net: Option<f64>,
+    /// Hardware and software, ns.
+    expected: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+    ratio: Option<f64>,
+    instructions: Option<f64>,
+    samples: usize,
+    disturbed: usize,
+    /// Each execution: seconds after the beginning, lower quartile, median, the core's frequency in GHz.
+    executions: Vec<(f64, f64, f64, Option<f64>)>,
+    shape: Option<Shape>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    percentiles: &'a [(f64, f64)],
+    derived: &'a [Derived],
+    evidence: &'a [String],
+    unasked: &'a [String],
+    left_out: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meanwhile: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matrix: Option<&'a Matrix>,
+}
+
+impl<'a> CaseData<'a> {
+    /// The case of this group, in this unit.
+    pub(super) fn of(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
+        let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
+        let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
+        let outcome = if is_open && !is_unwitnessed { "not settled" } else { case.word() };
+        let figures = case.measured().map(|measured| figures(measured, group, unit));
+        Self { id: &case.id, title: &case.title, outcome, sentence: case.outcome.sentence(), figures }
+    }
+}
+
+fn figures<'a>(m: &'a Measured, group: &GroupRun, unit: &str) -> Figures<'a> {
+    let distribution = m.distribution.as_ref();
+    Figures {
+        figure: ends(m.figure()),
+        quiet: m.quiet.is_some(),
+        faster: m.quiet.and_then(|quiet| quiet.faster),
+        earlier: m.quiet.map_or(0, |quiet| quiet.earlier),
+        typical: ends(m.median),
+        ticks: m.ticks,
+        net: cost(m).map(|(_, figure)| figure.estimate),
+        expected: m.predicted.as_ref().map(|p| [p.hardware, p.software]),
+        why: m.predicted.as_ref().map(|p| p.why.as_str()),
+        ratio: ratio(m),
+        instructions: m.instructions,
+        samples: m.counted.len(),
+        disturbed: m.contamination.disturbed(),
+        executions: m
+            .executions
+            .iter()
+            .map(|e| (e.at, e.low, e.median, e.core_hz.map(|hz| hz / 1e9)))
+            .collect(),
+        shape: shape(m, group.clock.hz, unit),
+        percentiles: distribution.map_or(&[], |d| &d.percentiles),
+        derived: &m.derived,
+        evidence: &m.evidence,
+        unasked: &m.unasked,
+        left_out: &m.left_out,
+        meanwhile: m.meanwhile.as_ref().map(summary),
+        matrix: m.matrix.as_ref(),
+    }
+}
+
+fn ends(Interval { estimate, low, high }: Interval) -> Ends {
+    [estimate, low, high]
+}

@@ -1,0 +1,210 @@
+//! Curves of one kind on two axes, with their levels.
+
+use super::axis::Scale;
+use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE, Place};
+use plotters::backend::DrawingBackend;
+use plotters::style::RGBColor;
+use plotters::style::text_anchor::HPos;
+use syscost::record::quantity::{duration, size};
+use syscost::record::{CurveRecord, LevelRecord, Point};
+
+/// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
+pub(super) const COLORS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Diamond, Mark::Triangle];
+
+/// The area of the curves on the canvas.
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    pub(super) across: Scale,
+    pub(super) up: Scale,
+}
+
+impl Frame {
+    fn x(&self, at: u64, curve: &CurveRecord) -> f64 {
+        // Zero has its place a step before the smallest size.
+        let least = curve.points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1);
+        self.across(if at == 0 { 0.5 * least as f64 } else { at as f64 })
+    }
+
+    pub(super) fn across(&self, value: f64) -> f64 {
+        self.left + self.across.share(value) * (self.right - self.left)
+    }
+
+    pub(super) fn y(&self, value: f64) -> f64 {
+        (self.bottom - self.up.share(value) * (self.bottom - self.top)).clamp(self.top, self.bottom)
+    }
+
+    fn place(&self, point: &Point, curve: &CurveRecord) -> Place {
+        (self.x(point.at, curve), self.y(point.value.estimate))
+    }
+}
+
+pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) -> Drawn {
+    let legend = legend_width(canvas, curves)?;
+    let (right, bottom) = (canvas.size.0 - 24.0 - legend, canvas.size.1 - 58.0);
+    let (across, up) = (Scale::of_parameters(curves), Scale::of_values(curves));
+    let frame = Frame { left: 84.0, right, top: 104.0, bottom, across, up };
+    axes(canvas, &frame, curves)?;
+    // The levels of one curve only: those of several would overlap.
+    let first = curves.iter().position(|curve| !curve.levels.is_empty() || curve.fall.is_some());
+    if let Some(at) = first {
+        steps(canvas, &frame, curves[at])?;
+        bands(canvas, &frame, curves[at], COLORS[at % COLORS.len()])?;
+    }
+    for (at, curve) in curves.iter().enumerate() {
+        one(canvas, &frame, curve, COLORS[at % COLORS.len()], MARKS[at % MARKS.len()])?;
+    }
+    first.map_or(Ok(()), |at| levels(canvas, &frame, curves[at]))?;
+    legend_of(canvas, &frame, curves)
+}
+
+/// Both axes with their marks, and a line of the grid at each.
+pub(super) fn grid<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
+    for (value, name) in &frame.across.marks {
+        let x = frame.across(*value);
+        canvas.line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0)?;
+        canvas.text(name, (x, frame.bottom + 16.0), &Letters::small().anchor(HPos::Center))?;
+    }
+    for (value, name) in &frame.up.marks {
+        let y = frame.y(*value);
+        canvas.line(&[(frame.left, y), (frame.right, y)], GRID, 1.0)?;
+        canvas.text(name, (frame.left - 8.0, y), &Letters::small().anchor(HPos::Right))?;
+    }
+    let corner = (frame.left, frame.bottom);
+    canvas.line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)
+}
+
+fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
+    grid(canvas, frame)?;
+    let Some(curve) = curves.first() else { return Ok(()) };
+    let unit = if curve.unit == "ns" { String::new() } else { curve.unit.clone() };
+    let kind = [curve.chart.clone(), unit].into_iter().filter(|part| !part.is_empty());
+    let kind = kind.collect::<Vec<_>>().join(", ");
+    canvas.text(&kind, (24.0, frame.top - 26.0), &Letters::small().color(INK))?;
+    let middle = (0.5 * (frame.left + frame.right), frame.bottom + 40.0);
+    canvas.text(&curve.parameter, middle, &Letters::small().color(INK).anchor(HPos::Center))
+}
+
+/// The line, its points, and their intervals.
+fn one<B: DrawingBackend>(
+    canvas: &Canvas<B>,
+    frame: &Frame,
+    curve: &CurveRecord,
+    color: RGBColor,
+    mark: Mark,
+) -> Drawn {
+    let places: Vec<Place> = curve.points.iter().map(|point| frame.place(point, curve)).collect();
+    canvas.line(&places, color, 1.5)?;
+    for (point, place) in curve.points.iter().zip(&places) {
+        let ends = [(place.0, frame.y(point.value.low)), (place.0, frame.y(point.value.high))];
+        canvas.line(&ends, color, 1.0)?;
+        canvas.mark(mark, *place, 2.8, color)?;
+    }
+    Ok(())
+}
+
+/// A pale band along each level.
+fn bands<B: DrawingBackend>(
+    canvas: &Canvas<B>,
+    frame: &Frame,
+    curve: &CurveRecord,
+    RGBColor(red, green, blue): RGBColor,
+) -> Drawn {
+    let pale = |part: u8| 255 - (255 - part) / 3;
+    for level in &curve.levels {
+        let y = frame.y(level.latency.estimate);
+        let (from, to) = (frame.x(level.first, curve), frame.x(level.last, curve));
+        canvas.rectangle((from, y - 5.0), (to, y + 5.0), RGBColor(pale(red), pale(green), pale(blue)))?;
+    }
+    Ok(())
+}
+
+/// The name of each level, below it, because a rising curve leaves room there.
+fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
+    const TALL: f64 = 18.0;
+    let letters = Letters::small().color(INK).opaque();
+    let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+    for level in &curve.levels {
+        let name = level.name.as_deref().unwrap_or("level");
+        let words = format!("{name} {}", duration(level.latency.estimate));
+        let wide = canvas.extent(&words, &letters)?.0;
+        let left = frame.x(level.first, curve).min(frame.right - wide);
+        // Below whatever is drawn there, the ends of its intervals too.
+        let beside = |point: &&Point| (left..=left + wide).contains(&frame.x(point.at, curve));
+        let lowest = curve.points.iter().filter(beside).map(|point| frame.y(point.value.low));
+        let own = frame.y(level.latency.estimate) + 5.0;
+        let near = lowest.filter(|y| *y < own + 24.0).fold(own, f64::max);
+        let hides =
+            |y: f64| taken.iter().any(|(l, r, t)| left < *r && *l < left + wide && (y - t).abs() < TALL);
+        let mut y = near + 11.0;
+        while hides(y) {
+            y += TALL;
+        }
+        taken.push((left, left + wide, y));
+        canvas.text(&words, (left, y), &letters)?;
+    }
+    Ok(())
+}
+
+/// A line where a cache ends as it was found, and a paler one where the kernel says that it does.
+fn steps<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
+    for level in curve.levels.iter().filter(|level| level.reported.is_some()) {
+        step(canvas, frame, level)?;
+    }
+    let Some(fall) = &curve.fall else { return Ok(()) };
+    ending(canvas, frame, fall.step, &format!("falls at {}", size(fall.step.0)))
+}
+
+fn step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, level: &LevelRecord) -> Drawn {
+    let (Some(step), Some(reported), Some(name)) = (level.step, level.reported, &level.name) else {
+        return Ok(());
+    };
+    let x = frame.across(reported as f64);
+    if level.agrees() == Some(false) && (frame.left..=frame.right).contains(&x) {
+        canvas.dashed((x, frame.top), (x, frame.bottom), PALE, 1.5)?;
+        let words = format!("{name} reported {}", size(reported));
+        canvas.text(&words, (x, frame.top + 12.0), &Letters::small().anchor(HPos::Center).opaque())?;
+    }
+    ending(canvas, frame, step, &format!("{name} {}", size(step.0)))
+}
+
+fn ending<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, step: (u64, u64), words: &str) -> Drawn {
+    let x = frame.across((step.0 as f64 * step.1 as f64).sqrt());
+    canvas.dashed((x, frame.top), (x, frame.bottom), INK, 4.0)?;
+    canvas.text(words, (x, frame.top - 8.0), &Letters::small().color(INK).anchor(HPos::Center))
+}
+
+fn legend_width<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) -> Drawn<f64> {
+    if curves.len() < 2 {
+        return Ok(0.0);
+    }
+    let widths = curves.iter().map(|curve| Ok(canvas.extent(&curve.title, &Letters::small())?.0));
+    let widest = widths.collect::<Drawn<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
+    Ok(widest + 44.0)
+}
+
+/// The legend to the right of the curves, if there are several.
+fn legend_of<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
+    if curves.len() < 2 {
+        return Ok(());
+    }
+    for (at, curve) in curves.iter().enumerate() {
+        let (x, y) = (frame.right + 20.0, frame.top + 10.0 + 21.0 * at as f64);
+        let color = COLORS[at % COLORS.len()];
+        canvas.line(&[(x, y), (x + 20.0, y)], color, 1.5)?;
+        canvas.mark(MARKS[at % MARKS.len()], (x + 10.0, y), 3.2, color)?;
+        canvas.text(&curve.title, (x + 26.0, y), &Letters::small().color(INK))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! A whole run on one page: the operations of the first screen on one axis, the curve of the caches, and the predictions.
+
+use super::axis::{Scale, short, time};
+use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE};
+use super::chart::{self, COLORS};
+use super::scatter;
+use plotters::backend::DrawingBackend;
+use plotters::style::text_anchor::HPos;
+use syscost::record::{CurveRecord, Headline, Interval, Record};
+use syscost::render::headline_figure::HeadlineFigure;
+use syscost::study::standout::Foretold;
+
+/// Width and height in points.
+pub(super) const SIZE: (u32, u32) = (1480, 1000);
+/// Height of a row, points.
+const TALL: f64 = 22.0;
+/// Where the axis of the rows begins and ends.
+const LEFT: f64 = 268.0;
+const RIGHT: f64 = 760.0;
+/// Where the amounts end.
+const AMOUNT: f64 = 856.0;
+
+/// What is on the page.
+pub(super) struct Overview<'a> {
+    /// Rows that are durations, and those that are rates.
+    pub(super) rows: [Vec<Row>; 2],
+    /// A curve with levels, if the run has one.
+    pub(super) curve: Option<&'a CurveRecord>,
+    /// Every prediction, the farthest first.
+    pub(super) predicted: Vec<Foretold<'a>>,
+}
+
+/// An operation.
+pub(super) struct Row {
+    words: &'static str,
+    value: Interval,
+    typical: Option<f64>,
+    expected: Option<f64>,
+    amount: String,
+    place: u16,
+}
+
+/// The rows of the headlines that were measured, in the order of their places: durations, and rates.
+pub(super) fn rows(record: &Record, headlines: &[(String, Headline)]) -> [Vec<Row>; 2] {
+    let row = |(id, headline): &(String, Headline)| {
+        let (_, case) = record.cases().find(|(_, case)| case.id == *id)?;
+        let measured = case.measured()?;
+        let figure = HeadlineFigure::of(headline, measured, &record.unit);
+        let (value, expected) = (figure.value, figure.expected(measured));
+        let (amount, typical) = (figure.amount(value.estimate), figure.typical);
+        let row = Row { words: headline.words, value, typical, expected, amount, place: headline.place };
+        (value.estimate > 0.0).then_some((figure.is_rate, row))
+    };
+    let mut all: Vec<_> = headlines.iter().filter_map(row).collect();
+    all.sort_by_key(|(_, row)| row.place);
+    let (rates, times): (Vec<_>, Vec<_>) = all.into_iter().partition(|(is_rate, _)| *is_rate);
+    [times, rates].map(|rows| rows.into_iter().map(|(_, row)| row).collect())
+}
+
+pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Overview<'_>) -> Drawn {
+    key(canvas)?;
+    let [times, rates] = &overview.rows;
+    let end = block(canvas, times, 104.0, time)?;
+    block(canvas, rates, end + 34.0, |rate| format!("{} GB/s", short(rate)))?;
+    let (x, wide) = (AMOUNT + 24.0, canvas.size.0 - AMOUNT - 24.0);
+    let mut top = 60.0;
+    if let Some(curve) = overview.curve {
+        let part = canvas.part((x, top), (wide, 440.0));
+        let title = format!("{}{} against {}", curve.prefix, curve.chart, curve.parameter);
+        part.text(&title.replace('/', " "), (24.0, 26.0), &Letters::small().color(INK))?;
+        chart::draw(&part, &[curve])?;
+        top += 440.0;
+    }
+    let part = canvas.part((x, top), (wide, canvas.size.1 - top));
+    let far = overview.predicted.iter().filter(|case| case.is_far()).count();
+    let title = format!(
+        "{} of {} cases within 3× of what was predicted",
+        overview.predicted.len() - far,
+        overview.predicted.len()
+    );
+    part.text(&title, (24.0, 40.0), &Letters::small().color(INK))?;
+    scatter::draw(&part, &overview.predicted)
+}
+
+/// What the marks mean.
+fn key<B: DrawingBackend>(canvas: &Canvas<B>) -> Drawn {
+    let (y, small) = (76.0, Letters::small());
+    canvas.line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0)?;
+    canvas.mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0])?;
+    canvas.text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small)?;
+    canvas.line(&[(LEFT + 270.0, y - 6.0), (LEFT + 270.0, y + 6.0)], INK, 1.6)?;
+    canvas.text("typical", (LEFT + 278.0, y), &small)?;
+    canvas.ring((LEFT + 342.0, y), 4.5, COLORS[1])?;
+    canvas.text("expected", (LEFT + 354.0, y), &small)
+}
+
+/// Rows on one axis from here down; returns where they end.
+fn block<B: DrawingBackend>(
+    canvas: &Canvas<B>,
+    rows: &[Row],
+    top: f64,
+    named: impl Fn(f64) -> String,
+) -> Drawn<f64> {
+    if rows.is_empty() {
+        return Ok(top);
+    }
+    let of = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
+    let all: Vec<f64> = rows.iter().flat_map(of).flatten().filter(|value| *value > 0.0).collect();
+    let scale = Scale::logarithmic(&all, named);
+    let bottom = top + TALL * rows.len() as f64;
+    for (value, name) in &scale.marks {
+        let x = LEFT + scale.share(*value) * (RIGHT - LEFT);
+        canvas.line(&[(x, top), (x, bottom)], GRID, 1.0)?;
+        canvas.text(name, (x, bottom + 12.0), &Letters::small().anchor(HPos::Center))?;
+    }
+    for (at, row) in rows.iter().enumerate() {
+        one(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
+    }
+    Ok(bottom)
+}
+
+fn one<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
+    let x = |value: f64| LEFT + scale.share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let ink = Letters::small().color(INK);
+    canvas.text(row.words, (LEFT - 12.0, y), &ink.anchor(HPos::Right))?;
+    canvas.text(&row.amount, (AMOUNT, y), &ink.anchor(HPos::Right))?;
+    canvas.line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0)?;
+    if let Some(expected) = row.expected.filter(|expected| *expected > 0.0) {
+        canvas.line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0)?;
+        canvas.ring((x(expected), y), 4.5, COLORS[1])?;
+    }
+    canvas.line(&[(x(row.value.low), y), (x(row.value.high), y)], COLORS[0], 2.0)?;
+    canvas.mark(Mark::Circle, (x(row.value.estimate), y), 4.0, COLORS[0])?;
+    row.typical
+        .map_or(Ok(()), |typical| canvas.line(&[(x(typical), y - 6.0), (x(typical), y + 6.0)], INK, 1.6))
+}

@@ -1,0 +1,219 @@
+//! What happened in a history: change points of many series that lie at one point are one event, told with what else changed
+//! there. A new kernel moves forty rows; that is one line and not forty.
+
+use super::ratio_series::RatioSeries;
+use crate::record::history_point::HistoryPoint;
+use std::collections::BTreeMap;
+use syscost::environment::{Difference, Weight};
+use syscost::record::guest_side::ClockKind;
+use syscost_statistic::change_point::{Family, Noise, Value, change_points, level};
+
+/// A step at the first point after a new reference may be the bridge's error: it must be this many of its standard errors.
+const BEYOND_BRIDGE: f64 = 4.0;
+/// A case that moves alone is told from this share on: below it, most of what is found is chance or the layout of a binary.
+const LEAST: f64 = 0.006;
+/// The same of counted instructions, which have no layout and hardly any chance.
+const LEAST_OF_COUNTS: f64 = 0.001;
+/// Counts of one kernel repeat to the last digit: a tenth of the least that is told is more than chance does to them. It is believed as if it had been
+/// learnt, for from equal values none can be.
+const NOISE_OF_COUNTS: Noise = Noise { deviation: 1e-4, degrees: 60.0, strays: 1e-3 };
+/// Points by which noise may put the place of a step off.
+const NEAR: usize = 2;
+/// Where this many move together, smaller steps are told, too.
+const TOGETHER: usize = 3;
+
+/// What changed at one point of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeEvent {
+    /// Index of the first point after it.
+    pub at: usize,
+    /// Index of the point before it, in the series that moved.
+    pub before: usize,
+    /// Index of the point with which the last of its cases was found.
+    pub found: usize,
+    /// The cases that moved, the farthest first.
+    pub moved: Vec<Moved>,
+    /// How the machine differed between the two points.
+    pub profile: Vec<Difference>,
+}
+
+/// A case that moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// The case.
+    pub id: String,
+    /// Neither side can change it: the machine did.
+    pub canary: bool,
+    /// The change, a share: 0.03 is 3 % slower.
+    pub change: f64,
+    /// Standard error of the change.
+    pub error: f64,
+}
+
+impl ChangeEvent {
+    /// The cases that became slower, without the canaries.
+    pub fn slower(&self) -> impl Iterator<Item = &Moved> {
+        self.moved.iter().filter(|moved| moved.change > 0.0 && !moved.canary)
+    }
+
+    fn is_told(&self, least: f64) -> bool {
+        self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= least)
+    }
+
+    /// The cases that became faster, without the canaries.
+    pub fn faster(&self) -> impl Iterator<Item = &Moved> {
+        self.moved.iter().filter(|moved| moved.change < 0.0 && !moved.canary)
+    }
+}
+
+/// A change point, by indices of the history's points.
+struct Step {
+    at: usize,
+    before: usize,
+    found: usize,
+    moved: Moved,
+}
+
+/// The events of these series, in order.
+pub fn change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Vec<ChangeEvent> {
+    let values: Vec<Vec<Value>> =
+        series.iter().map(|one| one.links.iter().map(|link| link.value).collect()).collect();
+    let family = Family::learn(values.iter().map(Vec::as_slice));
+    let level = level(series.len());
+    let is_counted = points.first().is_some_and(|point| point.clock == ClockKind::Icount);
+    let noise = |values: &[Value]| if is_counted { NOISE_OF_COUNTS } else { family.noise_of(values) };
+    let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| steps(one, values, &noise(values), level);
+    let steps: Vec<Step> = series.iter().zip(&values).flat_map(of_one).collect();
+    let events = together(steps).into_iter().map(|steps| event(points, steps));
+    let least = if is_counted { LEAST_OF_COUNTS } else { LEAST };
+    events.filter(|event| event.is_told(least)).collect()
+}
+
+/// The steps by their places. Noise may put those of some cases a few nights off: they join a group near by that is twice as
+/// large as theirs.
+fn together(steps: Vec<Step>) -> Vec<Vec<Step>> {
+    let mut places: BTreeMap<usize, Vec<Step>> = BTreeMap::new();
+    for step in steps {
+        places.entry(step.at).or_default().push(step);
+    }
+    let mut sizes: Vec<(usize, usize)> = places.iter().map(|(at, steps)| (steps.len(), *at)).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    for (size, centre) in sizes {
+        let is_near = |at: usize, steps: &[Step]| {
+            at != centre && at.abs_diff(centre) <= NEAR && 2 * steps.len() <= size
+        };
+        if !places.contains_key(&centre) {
+            continue;
+        }
+        let near: Vec<usize> =
+            places.iter().filter(|(at, steps)| is_near(**at, steps)).map(|(at, _)| *at).collect();
+        let joining: Vec<Step> = near.iter().filter_map(|at| places.remove(at)).flatten().collect();
+        places.entry(centre).or_default().extend(joining);
+    }
+    places.into_values().collect()
+}
+
+fn steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> Vec<Step> {
+    let found = change_points(values, noise, level);
+    let step = |change: &syscost_statistic::change_point::ChangePoint| {
+        let (before, after) = (&series.links[change.at - 1], &series.links[change.at]);
+        // What two references have in common cancels.
+        let bridge = (after.bridged.powi(2) - before.bridged.powi(2)).abs().sqrt();
+        let is_bridge = change.step.abs() < BEYOND_BRIDGE * bridge;
+        let moved = Moved {
+            id: series.id.clone(),
+            canary: series.canary,
+            change: change.step.exp_m1(),
+            error: change.error.hypot(bridge),
+        };
+        (!is_bridge).then(|| Step {
+            at: after.point,
+            before: before.point,
+            found: series.links[change.found].point,
+            moved,
+        })
+    };
+    found.iter().filter_map(step).collect()
+}
+
+/// The event of steps that belong together, at the place of the first of them.
+fn event(points: &[HistoryPoint], steps: Vec<Step>) -> ChangeEvent {
+    let (at, before) = (steps[0].at, steps[0].before);
+    let found = steps.iter().map(|step| step.found).max().unwrap_or(at);
+    let mut moved: Vec<Moved> = steps.into_iter().map(|step| step.moved).collect();
+    moved.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
+    let differences = points[at].fingerprint.differences(&points[before].fingerprint);
+    // What follows from another field is no news.
+    let is_news = |d: &Difference| d.weight > Weight::Fact || NEWS.contains(&d.field);
+    ChangeEvent { at, before, found, moved, profile: differences.into_iter().filter(is_news).collect() }
+}
+
+/// Facts that explain a change.
+const NEWS: [&str; 6] =
+    ["kernel_release", "kernel_version", "kernel_command_line", "compiler", "profile", "crate_version"];
+
+#[cfg(test)]
+mod tests {
+    use super::super::ratio_series::{series, tests::point};
+    use super::*;
+    use syscost_statistic::Random;
+
+    /// Nights of 40 cases with a deviation of 0.2 %; from the twentieth on every fourth case is this much slower.
+    fn nights(seed: u64, count: usize, step: f64) -> Vec<HistoryPoint> {
+        let mut random = Random::new(seed);
+        let uniform = |random: &mut Random| random.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
+        let mut normal = move || (0..12).map(|_| uniform(&mut random)).sum::<f64>();
+        let mut night = |night: usize| {
+            let moved = |case: usize| if night >= 20 && case % 4 == 0 { 1.0 + step } else { 1.0 };
+            let ratios: Vec<f64> = (0..40).map(|case| moved(case) * (1.0 + 0.002 * normal())).collect();
+            let mut point = point(night, "r0", None, &ratios);
+            let release = if night >= 20 { "6.1.0-30" } else { "6.1.0-29" };
+            point.fingerprint.kernel_release = Some(release.into());
+            point
+        };
+        (0..count).map(&mut night).collect()
+    }
+
+    fn events(points: &[HistoryPoint]) -> Vec<ChangeEvent> {
+        change_events(points, &series(points).0)
+    }
+
+    #[test]
+    fn ten_cases_that_move_together_are_one_event_with_its_cause() {
+        for seed in 0..10 {
+            let points = nights(seed, 30, 0.01);
+            let events = events(&points);
+            assert_eq!(events.len(), 1, "seed {seed}: {events:#?}");
+            assert_eq!((events[0].at, events[0].before), (20, 19), "seed {seed}");
+            assert!(events[0].slower().count() >= 9 && events[0].faster().count() == 0, "seed {seed}");
+            assert_eq!(events[0].profile[0].field, "kernel_release");
+        }
+    }
+
+    #[test]
+    fn one_per_cent_is_found_within_two_nights() {
+        let (mut found, mut all) = (0, 0);
+        for seed in 0..10 {
+            let points = nights(100 + seed, 22, 0.01);
+            all += 10;
+            found += events(&points).iter().map(|event| event.slower().count()).sum::<usize>();
+        }
+        assert!(found * 10 >= all * 9, "{found} of {all} with the second night");
+    }
+
+    #[test]
+    fn a_month_without_a_change_has_no_event() {
+        let alarms: usize = (0..20).map(|seed| events(&nights(200 + seed, 30, 0.0)).len()).sum();
+        assert_eq!(alarms, 0, "alarms in 20 months of 40 series");
+    }
+
+    #[test]
+    fn the_error_of_a_bridge_is_no_change() {
+        let mut points: Vec<_> = (0..12).map(|night| point(night, "r0", None, &[1.0; 8])).collect();
+        let mut bridge = point(12, "r0", Some("r1"), &[1.004; 8]);
+        bridge.cases.iter_mut().for_each(|case| case.error = 0.003);
+        points.push(bridge);
+        points.extend((13..25).map(|night| point(night, "r1", None, &[1.0; 8])));
+        assert_eq!(events(&points), []);
+    }
+}

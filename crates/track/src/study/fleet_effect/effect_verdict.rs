@@ -1,0 +1,155 @@
+//! From the effects of machines to one verdict a case.
+
+use super::observed::Observed;
+use super::outlying::outlying;
+use super::{Alone, CaseEffect, MachineEffect, THRESHOLD, by_interval};
+use std::collections::BTreeMap;
+use syscost::record::{Interval, Verdict};
+use syscost_statistic::{Effect, adjusted, random_effects, student_above, student_quantile_above};
+
+/// The expected share of wrong findings among all of an answer.
+const DISCOVERIES: f64 = 0.01;
+
+/// The variance of a job within one machine and kernel, and what is known of it.
+#[derive(Clone, Copy, Default)]
+struct Pooled {
+    squares: f64,
+    degrees: usize,
+}
+
+impl Pooled {
+    fn variance(self) -> Option<f64> {
+        (self.degrees > 0).then(|| self.squares / self.degrees as f64)
+    }
+}
+
+/// The cases with their verdicts, which depend on how many there are, and with the effects of the machines that are asked for.
+pub(super) fn judged<'a>(
+    cases: impl Iterator<Item = (&'a String, Vec<Observed>)>,
+    classes: &[usize],
+    asked: &[bool],
+) -> Vec<CaseEffect> {
+    let cases: Vec<_> = cases.collect();
+    let tests = cases.iter().map(|(_, observed)| observed.len()).sum();
+    let one = |(id, observed): (&String, Vec<Observed>)| {
+        let (mut case, p) = of_case(id, &observed, classes, tests);
+        case.effects.retain(|effect| asked[effect.machine]);
+        case.effects.shrink_to_fit();
+        (case, p)
+    };
+    let (mut found, p): (Vec<_>, Vec<_>) = cases.into_iter().map(one).unzip();
+    for (case, p) in found.iter_mut().zip(adjusted(&p)) {
+        if case.verdict.is_change() && p > DISCOVERIES {
+            case.verdict = Verdict::Inconclusive;
+            case.reason = Some("among so many cases an effect as large as this one comes by chance".into());
+        }
+    }
+    found
+}
+
+/// A case, and the chance of such an effect if the true one were no larger than the threshold.
+fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> (CaseEffect, f64) {
+    let mut pooled: BTreeMap<usize, Pooled> = BTreeMap::new();
+    for one in observed {
+        let of_class = pooled.entry(classes[one.machine as usize]).or_default();
+        of_class.squares += f64::from(one.squares);
+        of_class.degrees += one.degrees();
+    }
+    let within = |one: &Observed| pooled[&classes[one.machine as usize]];
+    let variance = |one: &Observed| within(one).variance().unwrap_or_default() * one.share();
+    let effects: Vec<_> = observed.iter().map(|one| alone(one, within(one))).collect();
+    let out = outlying(observed, &variance, pooled.values().map(|p| p.degrees).sum(), tests);
+    let (others, standing_out): (Vec<_>, Vec<_>) = (0..observed.len()).partition(|at| !out.contains(at));
+    let kept =
+        |at: &usize| Effect { estimate: f64::from(observed[*at].log), variance: variance(&observed[*at]) };
+    let mean = random_effects(&others.iter().map(kept).collect::<Vec<_>>());
+    let by_class = by_class(&others, observed, classes, &kept);
+    let own = others.first().map(|at| effects[*at]).filter(|_| others.len() == 1);
+    let ratio = mean.map(|found| found.mean.map(f64::exp)).or_else(|| {
+        let [low, high] = own?.interval?;
+        Some(Interval { estimate: own?.ratio, low, high })
+    });
+    let (verdict, reason) = verdict(ratio, others.len());
+    let mut case = CaseEffect {
+        id: id.to_owned(),
+        verdict,
+        reason,
+        ratio,
+        between: mean.map(|found| found.between.exp_m1()),
+        machines: others.len(),
+        alone: count(&effects),
+        standing_out: standing_out.iter().map(|at| effects[*at]).collect(),
+        by_class,
+        effects,
+    };
+    let centre = ratio.map_or(1.0, |ratio| ratio.estimate);
+    let distance = |effect: &MachineEffect| (effect.ratio / centre).ln().abs();
+    case.standing_out.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+    let p = match (mean, others.first()) {
+        (Some(found), _) => chance(found.mean.estimate, found.error, others.len() - 1),
+        (None, Some(at)) => {
+            let one = &observed[*at];
+            chance(f64::from(one.log), variance(one).sqrt(), within(one).degrees)
+        }
+        (None, None) => 1.0,
+    };
+    (case, p)
+}
+
+/// One machine by itself.
+fn alone(one: &Observed, pooled: Pooled) -> MachineEffect {
+    let log = f64::from(one.log);
+    let interval = pooled.variance().map(|variance| {
+        let half = student_quantile_above(0.025, pooled.degrees) * (variance * one.share()).sqrt();
+        [(log - half).exp(), (log + half).exp()]
+    });
+    MachineEffect { machine: one.machine as usize, ratio: log.exp(), interval }
+}
+
+fn by_class(
+    others: &[usize],
+    observed: &[Observed],
+    classes: &[usize],
+    effect: &impl Fn(&usize) -> Effect,
+) -> Vec<(usize, Interval)> {
+    let mut members: BTreeMap<usize, Vec<Effect>> = BTreeMap::new();
+    for at in others {
+        members.entry(classes[observed[*at].machine as usize]).or_default().push(effect(at));
+    }
+    let several = members.len() > 1;
+    let mean =
+        |(class, effects): (usize, Vec<Effect>)| Some((class, random_effects(&effects)?.mean.map(f64::exp)));
+    members.into_iter().filter(|_| several).filter_map(mean).collect()
+}
+
+fn verdict(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>) {
+    let Some(Interval { low, high, .. }) = ratio else {
+        let why = "one machine with one job a kernel shows no spread: more repeats, or more machines";
+        return (Verdict::Inconclusive, Some(why.into()));
+    };
+    let verdict = by_interval([low, high]);
+    let why = || match machines {
+        2..=4 => format!("{machines} machines leave the mean of all open: more of them narrow the interval"),
+        _ => "the interval holds both a change and none".to_owned(),
+    };
+    (verdict, (verdict == Verdict::Inconclusive).then(why))
+}
+
+/// The chance of such an effect or a larger one, if the true one were no larger than the threshold.
+fn chance(log: f64, error: f64, degrees: usize) -> f64 {
+    let beyond = log.abs() - THRESHOLD.ln_1p();
+    if error > 0.0 { student_above(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
+}
+
+fn count(effects: &[MachineEffect]) -> Alone {
+    let mut alone = Alone::default();
+    for effect in effects {
+        match effect.verdict() {
+            Verdict::Slower => alone.slower += 1,
+            Verdict::Faster => alone.faster += 1,
+            Verdict::Same => alone.same += 1,
+            Verdict::Inconclusive | Verdict::Incomparable => alone.undecided += 1,
+        }
+    }
+    alone
+}

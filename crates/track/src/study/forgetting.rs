@@ -1,0 +1,184 @@
+//! Which points of a history are forgotten: by age, label, case and number, or thinned to one a week. What is left must say what
+//! it said before.
+
+use super::change_event::change_events;
+use super::ratio_series::series;
+use crate::record::history_point::{CaseRatio, HistoryPoint};
+use std::collections::BTreeSet;
+use syscost::study::gate::SECONDS_A_DAY;
+
+/// Seconds of a week.
+const WEEK: u64 = 7 * SECONDS_A_DAY;
+
+/// What is asked to be forgotten: points of which all that is given holds.
+#[derive(Default)]
+pub struct Forgetting<'a> {
+    /// Begun before this Unix second.
+    pub before: Option<u64>,
+    /// With this label.
+    pub label: Option<&'a str>,
+    /// All but the newest so many.
+    pub keep_last: Option<usize>,
+    /// All but the first of each week.
+    pub weekly: bool,
+    /// Only these cases of them.
+    pub case: Option<&'a dyn Fn(&str) -> bool>,
+}
+
+/// What becomes of a history.
+pub struct Forgotten {
+    /// Each point as it stays; `None` for one that goes.
+    pub points: Vec<Option<HistoryPoint>>,
+    /// Points that go.
+    pub gone: usize,
+    /// Cases that go of points that stay.
+    pub cases: usize,
+    /// Points that would go, and stay because others are held against what they are.
+    pub needed: usize,
+    /// Events before and after.
+    pub events: [usize; 2],
+}
+
+impl Forgetting<'_> {
+    /// What this makes of these points. Bridges stay, and so does the first point if it alone says which reference all others are held
+    /// against.
+    pub fn of(&self, points: &[HistoryPoint]) -> Forgotten {
+        let chosen = self.chosen(points);
+        let stays = |case: &CaseRatio| !self.case.is_some_and(|is_meant| is_meant(&case.id));
+        let left = |at: usize| -> Option<HistoryPoint> {
+            let point = &points[at];
+            match (chosen.contains(&at), self.case) {
+                (false, _) => Some(point.clone()),
+                (true, None) => None,
+                (true, Some(_)) => {
+                    let cases: Vec<_> = point.cases.iter().filter(|case| stays(case)).cloned().collect();
+                    (!cases.is_empty()).then(|| point.with(cases))
+                }
+            }
+        };
+        let mut kept: Vec<_> = (0..points.len()).map(left).collect();
+        let is_needed =
+            base(kept.iter().flatten()).is_some_and(|base| Some(base) != self::base(points.iter()));
+        let needed = usize::from(is_needed);
+        if is_needed {
+            // The whole point, so that it stays as it was sealed.
+            kept[0] = points.first().cloned();
+        }
+        let whole: Vec<_> = kept.iter().flatten().cloned().collect();
+        let of = |points: &[HistoryPoint]| points.iter().map(|point| point.cases.len()).sum::<usize>();
+        let gone_cases = points.iter().zip(&kept).filter(|(_, left)| left.is_none());
+        let gone_cases: usize = gone_cases.map(|(point, _)| point.cases.len()).sum();
+        Forgotten {
+            gone: points.len() - whole.len(),
+            cases: of(points) - of(&whole) - gone_cases,
+            needed,
+            events: [points, &whole].map(|points| change_events(points, &series(points).0).len()),
+            points: kept,
+        }
+    }
+
+    /// The points that are meant, without bridges.
+    fn chosen(&self, points: &[HistoryPoint]) -> BTreeSet<usize> {
+        let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
+        let older = regular.len().saturating_sub(self.keep_last.unwrap_or(0));
+        let mut weeks = BTreeSet::new();
+        let mut is_meant = |at: &usize| {
+            let point = &points[*at];
+            let in_age = self.before.is_none_or(|before| point.started < before);
+            let in_name = self.label.is_none_or(|label| point.label == label);
+            // Asked last: the first of a week is the first of those that are meant.
+            in_age
+                && in_name
+                && (!self.weekly || !weeks.insert((point.reference.clone(), point.started / WEEK)))
+        };
+        regular[..older].iter().copied().filter(|at| is_meant(at)).collect()
+    }
+}
+
+/// The reference that all others are held against.
+fn base<'a>(mut points: impl Iterator<Item = &'a HistoryPoint>) -> Option<&'a str> {
+    points.next().map(|point| point.reference.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ratio_series::tests::point;
+    use super::*;
+
+    /// Ten nights against r0, a bridge, ten nights against r1.
+    fn nights() -> Vec<HistoryPoint> {
+        let night = |night| point(night, if night < 10 { "r0" } else { "r1" }, None, &[1.0, 1.01]);
+        let mut points: Vec<_> = (0..10).map(night).collect();
+        points.push(point(10, "r0", Some("r1"), &[1.02, 1.03]));
+        points.extend((10..20).map(night));
+        points
+    }
+
+    fn left(forgetting: &Forgetting) -> (Vec<HistoryPoint>, Forgotten) {
+        let forgotten = forgetting.of(&nights());
+        (forgotten.points.iter().flatten().cloned().collect(), forgotten)
+    }
+
+    /// Every ratio that is left is what it was.
+    fn says_the_same(points: &[HistoryPoint]) {
+        let values = |points: &[HistoryPoint]| -> Vec<(String, String, f64)> {
+            let link = |id: &str, link: &super::super::ratio_series::Link| {
+                (id.to_owned(), points[link.point].run.clone(), link.value.value)
+            };
+            series(points)
+                .0
+                .iter()
+                .flat_map(|one| one.links.iter().map(|l| link(&one.id, l)).collect::<Vec<_>>())
+                .collect()
+        };
+        let before = values(&nights());
+        assert!(values(points).iter().all(|value| before.contains(value)));
+    }
+
+    #[test]
+    fn a_bridge_stays_when_all_that_stood_before_it_goes() {
+        let (points, forgotten) = left(&Forgetting { keep_last: Some(5), ..Forgetting::default() });
+        assert_eq!((points.len(), forgotten.gone, forgotten.needed), (6, 15, 0));
+        assert_eq!(points[0].bridge_to.as_deref(), Some("r1"));
+        says_the_same(&points);
+    }
+
+    #[test]
+    fn the_first_point_stays_where_it_alone_names_the_first_reference() {
+        let mut points = nights();
+        points.remove(10);
+        let forgotten = Forgetting { keep_last: Some(5), ..Forgetting::default() }.of(&points);
+        assert_eq!((forgotten.needed, forgotten.gone), (1, 14));
+        assert_eq!(forgotten.points[0].as_ref().map(|point| point.run.as_str()), Some("run-0"));
+    }
+
+    #[test]
+    fn one_point_of_each_week_is_left() {
+        let (points, _) = left(&Forgetting { weekly: true, ..Forgetting::default() });
+        let regular: Vec<_> = points.iter().filter(|point| point.bridge_to.is_none()).collect();
+        let weeks: BTreeSet<_> =
+            regular.iter().map(|point| (&point.reference, point.started / WEEK)).collect();
+        assert_eq!(regular.len(), weeks.len());
+        says_the_same(&points);
+    }
+
+    #[test]
+    fn one_case_is_forgotten_and_the_others_stay() {
+        let is_meant = |id: &str| id == "group/1";
+        let (points, forgotten) = left(&Forgetting { case: Some(&is_meant), ..Forgetting::default() });
+        assert_eq!((forgotten.gone, forgotten.cases), (0, 20));
+        assert!(
+            points.iter().all(|point| point.cases.len() == if point.bridge_to.is_some() { 2 } else { 1 })
+        );
+        says_the_same(&points);
+    }
+
+    #[test]
+    fn age_and_label_must_both_hold() {
+        let before = nights()[3].started;
+        let by = |label| Forgetting { before: Some(before), label, ..Forgetting::default() };
+        assert_eq!(left(&by(None)).1.gone, 3);
+        assert_eq!(left(&by(Some("revision 1"))).1.gone, 1);
+        assert_eq!(left(&by(Some("revision 9"))).1.gone, 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! What the processes of one job say together: the floor of each case.
+
+use crate::record::fleet::{Figure, Job, JobRecord, LAYOUT, one_line};
+use std::collections::BTreeSet;
+use syscost::record::bundle::{Head, Series, Value};
+use syscost::record::quantity::NANOSECONDS;
+use syscost_platform::error::{Error, Result};
+use syscost_statistic::{Floor, median};
+
+/// The record of this job, from the head of what its processes measured.
+///
+/// # Errors
+/// They ran under more than one boot, on a machine that changed meanwhile, or measured something other than time.
+pub fn job_record(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobRecord> {
+    let boots: BTreeSet<_> = head.runs.iter().map(|run| run.boot.as_str()).collect();
+    let [fingerprint] = &head.fingerprints[..] else {
+        return Err(Error::Disturbed("the machine changed between the processes of this job".into()));
+    };
+    if boots.len() > 1 || head.unit != NANOSECONDS {
+        return Err(Error::Usage("the processes of a job measure time, under one boot".into()));
+    }
+    // Percentiles have a space in their name; what a peer answered is a matter of two machines.
+    let whole = || head.series.iter().filter(|series| !series.id.contains(' ') && series.peer.is_none());
+    let why = |series: &Series| series.without.first().map(|text| one_line(text));
+    let lacking = whole().filter(|series| figure(series).is_none());
+    Ok(JobRecord {
+        fleet_job: LAYOUT,
+        tool: head.tool.clone(),
+        experiment: experiment.into(),
+        host: job.host.into(),
+        kernel: job.kernel.into(),
+        repeat: job.repeat,
+        boot: boots.first().copied().unwrap_or_default().into(),
+        started: head.runs.iter().map(|run| run.started).min().unwrap_or(head.created),
+        scale: head.scale.clone(),
+        fingerprint: fingerprint.clone(),
+        cases: whole().filter_map(figure).collect(),
+        without: lacking.filter_map(|series| Some((series.id.clone(), why(series)?))).collect(),
+    })
+}
+
+/// The floor of a series, at one frequency of the core where each value has its own.
+fn figure(series: &Series) -> Option<Figure> {
+    let hz: Option<Vec<f64>> = series.values.iter().map(|value| value.core_hz).collect();
+    let core_hz = hz.as_deref().filter(|hz| !hz.is_empty()).map(median);
+    let at = |(place, value): (usize, &Value)| {
+        let by = core_hz.zip(value.core_hz).map_or(1.0, |(wanted, own)| own / wanted);
+        (place, value.median.estimate * by)
+    };
+    let values: Vec<_> = series.values.iter().enumerate().map(at).collect();
+    let ns = Floor::of(&values, values.len())?.estimate;
+    let (id, version, clock) = (series.id.clone(), series.version.clone(), series.clock.clone());
+    (ns > 0.0 && ns.is_finite()).then_some(Figure { id, version, clock, ns, core_hz })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost::study::comparison::fixture_head::head;
+
+    #[test]
+    fn a_job_has_one_boot_and_the_floor_of_its_processes() {
+        let job = Job { host: "n1", kernel: "6.1", repeat: 1 };
+        let mut head = head("job", 1, 3);
+        for (value, ns) in head.series[0].values.iter_mut().zip([120.0, 100.0, 102.0]) {
+            value.median.estimate = ns;
+            value.core_hz = None;
+        }
+        let record = job_record(job, "fork", &head).unwrap();
+        assert_eq!((record.cases[0].ns, &record.cases[0].id), (101.0, &head.series[0].id));
+        for (value, hz) in head.series[0].values.iter_mut().zip([2e9, 1e9, 1e9]) {
+            value.core_hz = Some(hz);
+        }
+        let record = job_record(job, "fork", &head).unwrap();
+        assert_eq!(
+            (record.cases[0].ns, record.cases[0].core_hz),
+            (101.0, Some(1e9)),
+            "240 cycles are not the lowest"
+        );
+        head.runs[0].boot = "another".into();
+        assert!(job_record(job, "fork", &head).unwrap_err().to_string().contains("one boot"));
+    }
+
+    #[test]
+    fn a_case_without_a_number_says_why() {
+        let job = Job { host: "n1", kernel: "6.1", repeat: 1 };
+        let mut head = head("job", 1, 2);
+        head.series[0].values.clear();
+        head.series[0].without.push("no io_uring here".into());
+        let record = job_record(job, "fork", &head).unwrap();
+        assert_eq!(record.without[&head.series[0].id], "no io_uring here");
+        assert!(record.cases.iter().all(|figure| figure.id != head.series[0].id));
+    }
+}

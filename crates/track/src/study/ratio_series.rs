@@ -1,0 +1,245 @@
+//! The series of a history: for each case its ratio to the first reference, night after night. Where a reference was replaced,
+//! the comparison of the old one with the new one is a bridge, and its ratio is multiplied by. The errors of bridges add up.
+
+use crate::record::history_point::{CaseRatio, HistoryPoint, layout_of};
+use std::collections::BTreeMap;
+use syscost::environment::Fingerprint;
+use syscost::record::guest_side::{ClockKind, GuestSide};
+use syscost::record::paired::Paired;
+use syscost::study::sequential::Row;
+use syscost_statistic::change_point::Value;
+
+/// Standard errors from a normal estimate to either end of its 95 % interval.
+pub const NORMAL: f64 = 1.959_964;
+
+/// One case over the points of a history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RatioSeries {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// Neither side can change it.
+    pub canary: bool,
+    /// Its ratios, in the order of the points.
+    pub links: Vec<Link>,
+}
+
+/// The ratio of a case at one point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// Index of the point in the history.
+    pub point: usize,
+    /// ln of today's cost over that of the first reference, with the error of this comparison alone.
+    pub value: Value,
+    /// Standard error of the bridges between the first reference and the one that this point was held against.
+    pub bridged: f64,
+    /// An iteration, ns.
+    pub cost_ns: f64,
+    /// Pairs that count.
+    pub pairs: usize,
+}
+
+/// Fewer pairs that count are no ratio: of none it would be 1 without an error.
+const FEWEST_PAIRS: usize = 4;
+
+/// The point of a comparison: the cases that have a number on both sides, of one version.
+pub fn point_of(paired: &Paired, reference: &str, label: &str, bridge_to: Option<&str>) -> HistoryPoint {
+    let rows = paired.judge();
+    let cases = rows.iter().zip(&paired.cases).filter(|(row, case)| {
+        case.ended.is_none()
+            && case.versions[0] == case.versions[1]
+            && row.judgement.change.estimate.is_finite()
+    });
+    let guest = paired.guests.as_ref().map(|guests| (&guests.sides[1], guests.machine.as_str()));
+    HistoryPoint {
+        history: layout_of(paired.clock()),
+        run: paired.run.clone(),
+        started: paired.started,
+        label: label.into(),
+        reference: reference.into(),
+        bridge_to: bridge_to.map(str::to_owned),
+        clock: paired.clock(),
+        fingerprint: match guest {
+            Some((side, machine)) => of_guest(side, machine, paired.fingerprint.clone()),
+            None => paired.fingerprint.clone(),
+        },
+        cases: cases.filter_map(|(row, case)| ratio(row, &case.versions[0])).collect(),
+    }
+}
+
+/// What is known of a guest, on this host: what else changed there is told by it.
+pub(super) fn of_guest(side: &GuestSide, machine: &str, host: Fingerprint) -> Fingerprint {
+    let known = side.identity.clone().unwrap_or_default();
+    Fingerprint {
+        kernel_release: Some(known.release),
+        kernel_version: Some(known.build),
+        kernel_command_line: Some(known.command_line),
+        mitigations: known.mitigations.into_iter().collect(),
+        hypervisor: Some(machine.into()),
+        ..host
+    }
+}
+
+fn ratio(row: &Row, version: &str) -> Option<CaseRatio> {
+    let [low, estimate, high] = {
+        let change = row.judgement.change;
+        [change.low, change.estimate, change.high].map(f64::ln_1p)
+    };
+    let error = (high - low) / (2.0 * NORMAL);
+    let is_number = [estimate, error, row.cost_ns[1]].iter().all(|number| number.is_finite());
+    let is_ratio = is_number && row.pairs >= FEWEST_PAIRS;
+    is_ratio.then(|| CaseRatio {
+        id: row.id.clone(),
+        canary: row.canary,
+        version: version.into(),
+        log_ratio: estimate,
+        error,
+        pairs: row.pairs,
+        cost_ns: row.cost_ns[1],
+    })
+}
+
+/// Pairs without which a case is no ratio. Counted instructions repeat to the last digit, so that a boot tells as much as many.
+fn fewest(clock: ClockKind) -> usize {
+    if clock == ClockKind::Icount { 1 } else { FEWEST_PAIRS }
+}
+
+/// The series of all cases, and a sentence for what belongs to none.
+pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
+    let mut all: BTreeMap<&str, RatioSeries> = BTreeMap::new();
+    let (bridges, mut said) = (Bridges::of(points), Vec::new());
+    let clock = points.first().map_or(ClockKind::Host, |point| point.clock);
+    for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
+        // Files that were joined by hand.
+        if point.clock != clock {
+            said.push(format!(
+                "{}: it is by the clock {}, and left out beside {clock}",
+                point.run, point.clock
+            ));
+            continue;
+        }
+        let mut lacking = 0;
+        // Points that were kept before cases without pairs were left out may hold some.
+        for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
+            let Some((offset, variance)) = bridges.to(&point.reference, case) else {
+                lacking += 1;
+                continue;
+            };
+            let series = all.entry(&case.id).or_default();
+            (series.id, series.canary) = (case.id.clone(), case.canary);
+            series.links.push(Link {
+                point: at,
+                value: Value { value: offset + case.log_ratio, error: case.error },
+                bridged: variance.sqrt(),
+                cost_ns: case.cost_ns,
+                pairs: case.pairs,
+            });
+        }
+        if lacking > 0 {
+            said.push(format!(
+                "{}: {lacking} of {} cases have no bridge from the first reference to {}",
+                point.run,
+                point.cases.len(),
+                point.reference
+            ));
+        }
+    }
+    (all.into_values().collect(), said)
+}
+
+/// ln of each reference's cost over that of the first one, and its variance, by reference, case and version.
+struct Bridges<'a> {
+    first: Option<&'a str>,
+    known: BTreeMap<(&'a str, &'a str, &'a str), (f64, f64)>,
+}
+
+impl<'a> Bridges<'a> {
+    fn of(points: &'a [HistoryPoint]) -> Self {
+        let first = points.first().map(|point| point.reference.as_str());
+        let mut bridges = Self { first, known: BTreeMap::new() };
+        for point in points {
+            let Some(new) = point.bridge_to.as_deref() else { continue };
+            for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
+                let Some((offset, variance)) = bridges.to(&point.reference, case) else { continue };
+                let reached = (offset + case.log_ratio, variance + case.error.powi(2));
+                // The first bridge to a reference stays, so that what was told is told again.
+                bridges.known.entry((new, &case.id, &case.version)).or_insert(reached);
+            }
+        }
+        bridges
+    }
+
+    fn to(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
+        if Some(reference) == self.first {
+            return Some((0.0, 0.0));
+        }
+        self.known.get(&(reference, case.id.as_str(), case.version.as_str())).copied()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A point with one case a value; `to` makes it a bridge.
+    pub fn point(run: usize, reference: &str, to: Option<&str>, ratios: &[f64]) -> HistoryPoint {
+        let case = |(at, ratio): (usize, &f64)| CaseRatio {
+            id: format!("group/{at}"),
+            canary: false,
+            version: "1".into(),
+            log_ratio: ratio.ln(),
+            error: 0.002,
+            pairs: 16,
+            cost_ns: 100.0 * ratio,
+        };
+        HistoryPoint {
+            history: 1,
+            run: format!("run-{run}"),
+            started: 1_790_000_000 + 86_400 * run as u64,
+            label: format!("revision {run}"),
+            reference: reference.into(),
+            bridge_to: to.map(str::to_owned),
+            clock: ClockKind::Host,
+            fingerprint: Fingerprint::default(),
+            cases: ratios.iter().enumerate().map(case).collect(),
+        }
+    }
+
+    #[test]
+    fn a_chain_over_five_references_ends_where_the_direct_comparison_does() {
+        // Each new reference is 3 % slower than the one before; today's build costs 1.10 of the first one.
+        let mut points = vec![point(0, "r0", None, &[1.10])];
+        for link in 0..5 {
+            points.push(point(10 + link, &format!("r{link}"), Some(&format!("r{}", link + 1)), &[1.03]));
+        }
+        points.push(point(20, "r5", None, &[1.10 / 1.03f64.powi(5)]));
+        let (series, said) = series(&points);
+        let links = &series[0].links;
+        assert_eq!((links.len(), said.len()), (2, 0));
+        assert!((links[0].value.value - links[1].value.value).abs() < 1e-12);
+        assert!((links[1].bridged - 0.002 * 5f64.sqrt()).abs() < 1e-12 && links[0].bridged == 0.0);
+    }
+
+    #[test]
+    fn what_no_bridge_reaches_is_named_and_left_out() {
+        let (series, said) = series(&[point(0, "r0", None, &[1.0]), point(1, "other", None, &[2.0, 3.0])]);
+        assert_eq!(series[0].links.len(), 1);
+        assert_eq!(said, ["run-1: 2 of 2 cases have no bridge from the first reference to other"]);
+    }
+
+    #[test]
+    fn a_case_of_which_every_pair_was_disturbed_is_no_ratio_of_one() {
+        let mut disturbed = point(1, "r0", None, &[1.0, 1.02]);
+        disturbed.cases[0] = CaseRatio { pairs: 0, error: 0.0, cost_ns: 0.0, ..disturbed.cases[0].clone() };
+        let (series, _) = series(&[point(0, "r0", None, &[1.1, 1.02]), disturbed]);
+        assert_eq!(series.iter().map(|one| one.links.len()).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn another_version_of_a_group_is_another_operation() {
+        let mut later = point(1, "r1", None, &[1.0]);
+        later.cases[0].version = "2".into();
+        let points = [point(0, "r0", Some("r1"), &[1.5]), later];
+        let (series, said) = series(&points);
+        assert!(series.is_empty() && said.len() == 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! Which run, and which part of it: the arguments that commands which show one run share.
+
+use super::super::archive::Archive;
+use super::super::flag::Home;
+use super::super::page;
+use crate::driver::add_missing_curves;
+use crate::error::{Error, Result};
+use crate::record::Record;
+use crate::suite::find;
+use regex::Regex;
+use std::ffi::{OsStr, OsString};
+
+/// One run, or a part of it.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
+    #[arg(value_name = "RUN|FILE")]
+    pub run: Option<OsString>,
+    /// Only this group; without RUN, of the newest run that has it
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Only the cases whose ids match this pattern, in which `*` stands for anything: 'chase/*/256MiB'
+    #[arg(long, value_name = "GLOB")]
+    pub only: Option<String>,
+    #[command(flatten)]
+    pub home: Home,
+}
+
+impl Selection {
+    /// The record, with its curves, cut down to the part that was named.
+    ///
+    /// # Errors
+    /// There is no such record, or nothing in it has that name.
+    pub fn record(&self, archive: &Archive) -> Result<Record> {
+        let mut record = match (self.run.as_deref(), self.group.as_deref()) {
+            (None, Some(group)) => newest_with(archive, group)?,
+            (run, _) => archive.record(run).map_err(|error| run.and_then(group_hint).unwrap_or(error))?,
+        };
+        if let Some(group) = &self.group {
+            keep_group(&mut record, group)?;
+        }
+        if let Some(pattern) = &self.only {
+            keep_matching(&mut record, pattern)?;
+        }
+        add_missing_curves(&mut record);
+        Ok(record)
+    }
+
+    /// Whether no part of the run was named.
+    pub fn is_whole(&self) -> bool {
+        self.group.is_none() && self.only.is_none()
+    }
+}
+
+/// The error of a run whose name is that of a group.
+fn group_hint(run: &OsStr) -> Option<Error> {
+    let group = run.to_str().filter(|name| find(name).is_some())?;
+    Some(Error::Usage(format!(
+        "there is no run {group}; the group of this name is shown by `--group {group}`"
+    )))
+}
+
+fn newest_with(archive: &Archive, group: &str) -> Result<Record> {
+    let newest = archive.record(None)?;
+    if newest.groups.iter().any(|known| known.name == group) {
+        return Ok(newest);
+    }
+    let Some(found) = archive.earlier_with(group)? else { return Ok(newest) };
+    page::warn(&format!("the newest run, {}, has no {group}: this is {}", newest.run, found.run));
+    Ok(found)
+}
+
+fn keep_group(record: &mut Record, name: &str) -> Result<()> {
+    let known: Vec<_> = record.groups.iter().map(|group| group.name.clone()).collect();
+    record.groups.retain(|group| group.name == name);
+    match record.groups.is_empty() {
+        true => Err(Error::Usage(format!("this run has no group {name}; it has {}", known.join(", ")))),
+        false => Ok(()),
+    }
+}
+
+/// Keeps the cases whose ids match a pattern in which `*` stands for anything, and what was drawn and fitted through all of
+/// those that a curve has.
+///
+/// # Errors
+/// No case of the record matches.
+fn keep_matching(record: &mut Record, pattern: &str) -> Result<()> {
+    let matches = glob(pattern)?;
+    for group in &mut record.groups {
+        group.cases.retain(|case| matches.is_match(&case.id));
+        let left = |prefix: &str| group.cases.iter().filter(|case| case.id.starts_with(prefix)).count();
+        group.curves.retain(|curve| left(&curve.prefix) >= curve.points.len().max(1));
+        group.fits.clear();
+    }
+    record.groups.retain(|group| !group.cases.is_empty());
+    match record.groups.is_empty() {
+        true => Err(Error::Usage(format!(
+            "no case of this run matches {pattern:?}; `*` stands for anything, as in 'chase/*/256MiB'"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// # Errors
+/// The pattern is far too long.
+fn glob(pattern: &str) -> Result<Regex> {
+    let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
+    let compiled = Regex::new(&format!("^{}$", parts.join(".*")));
+    compiled.map_err(|error| Error::Usage(format!("--only: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture_run;
+
+    #[test]
+    fn a_group_is_kept_and_one_that_is_not_there_is_refused() {
+        let mut record = fixture_run::record();
+        let error = keep_group(&mut record.clone(), "nothing").unwrap_err().to_string();
+        assert!(error.contains("no group nothing; it has "), "{error}");
+        let first = record.groups[0].name.clone();
+        keep_group(&mut record, &first).unwrap();
+        assert_eq!(record.groups.len(), 1);
+    }
+
+    #[test]
+    fn a_star_stands_for_anything_and_a_dot_for_itself() {
+        let matches = |pattern: &str, id: &str| glob(pattern).unwrap().is_match(id);
+        assert!(matches("chase/*/256MiB", "chase/random/256MiB") && matches("call/u64/3", "call/u64/3"));
+        assert!(!matches("call/u64", "call/u64/3") && !matches("call.u64.3", "call/u64/3"));
+    }
+
+    #[test]
+    fn what_nothing_matches_is_refused() {
+        let mut record = fixture_run::record();
+        assert!(keep_matching(&mut record.clone(), "nothing*").unwrap_err().to_string().contains("nothing*"));
+        keep_matching(&mut record, "call/*").unwrap();
+        assert!(record.cases().all(|(_, case)| case.id.starts_with("call/")));
+    }
+}

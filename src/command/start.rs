@@ -1,0 +1,64 @@
+//! How a program of syscost starts: as a measuring process, or by its command line. `syscost` and its tools share it.
+
+use super::{man, page};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::platform::process::inheritance;
+use crate::platform::signal;
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs `dispatch` with this process's command line, unless this process was started to measure. An error is printed as one
+/// sentence on the standard error.
+pub fn start(dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>) -> ExitCode {
+    if crate::driver::is_measuring_process() || crate::pair::is_side() {
+        return crate::harness::suite();
+    }
+    inheritance::prepare();
+    let words: Vec<_> = std::env::args_os().collect();
+    match signal::prepare().and_then(|()| dispatch(&words)) {
+        Ok(code) => code,
+        Err(error) => {
+            page::warn(&error);
+            Exit::from(error.kind()).into()
+        }
+    }
+}
+
+/// Starts a tool: a program beside `syscost` that has some of its commands. `L` is its command line.
+pub fn start_tool<L: Parser>(dispatch: impl FnOnce(&L) -> Result<ExitCode>) -> ExitCode {
+    start(|words| match words {
+        // `syscost man` asks each tool for its pages.
+        [_, word, directory] if word == MAN => {
+            let pages = man::write_below(&L::command(), Path::new(directory))?;
+            page::write(&format!("{pages}\n"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => match L::try_parse_from(words) {
+            Ok(line) => dispatch(&line),
+            Err(answer) => reply(&answer),
+        },
+    })
+}
+
+/// The hidden word by which `syscost man` asks a tool.
+pub const MAN: &str = "tool-man";
+
+/// Prints what clap answers: help and version on the standard output, anything else as our error.
+pub fn reply(answer: &clap::Error) -> Result<ExitCode> {
+    let text = answer.to_string();
+    match answer.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            page::write(&text)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            page::say(text.trim_end());
+            Ok(Exit::Usage.into())
+        }
+        _ => Err(Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned())),
+    }
+}

@@ -1,0 +1,164 @@
+//! Commands that other programs have: `syscost NAME` runs the tool from beside this program or from the search path, with all
+//! its words, as git and cargo do.
+
+use crate::error::{Error, Result};
+use crate::platform::process::on_path;
+#[cfg(test)]
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+/// A package of this workspace whose program has further commands.
+struct Tool {
+    package: &'static str,
+    /// Its directory in the repository.
+    directory: &'static str,
+    /// Name and purpose of each command.
+    commands: &'static [(&'static str, &'static str)],
+}
+
+const TOOLS: [Tool; 3] = [
+    Tool {
+        package: "syscost-kernels",
+        directory: "crates/kernels",
+        commands: &[(
+            "kernels",
+            "Compare kernels: as guests by turns or by counted instructions, or over reboots",
+        )],
+    },
+    Tool {
+        package: "syscost-track",
+        directory: "crates/track",
+        commands: &[
+            ("history", "Follow cases over nights and commits, and find what changed"),
+            ("fleet", "Measure many machines, and compare them"),
+            ("page", "Write runs and histories as pages of HTML"),
+            ("draw", "Draw a run as pictures, or as one page of HTML"),
+        ],
+    },
+    Tool {
+        package: "syscost-monitor",
+        directory: "crates/monitor",
+        commands: &[
+            ("monitor", "Watch one machine or several, live"),
+            ("probe", "Read nine counters at a rate, and tell what that costs"),
+            ("validate", "Hold the counters against what is known to have happened"),
+        ],
+    },
+];
+
+/// The program that the first word asks for: one of the tools above, or another `syscost-WORD`. `None` if there is neither.
+///
+/// # Errors
+/// A tool of this workspace that is not installed.
+pub fn find(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result<Option<PathBuf>> {
+    let Some(name) = asked(words) else { return Ok(None) };
+    if is_own(name) {
+        return Ok(None);
+    }
+    let tool = TOOLS.iter().find(|tool| tool.commands.iter().any(|(command, _)| *command == name));
+    let program = tool.map_or_else(|| format!("syscost-{name}"), |tool| tool.package.to_owned());
+    match (program_file(&program), tool) {
+        (None, Some(tool)) => Err(Error::Usage(format!(
+            "`syscost {name}` needs the program {}, which is neither beside this one nor on the search path: `cargo build \
+             --release --workspace` builds it, `cargo install --path {}` installs it",
+            tool.package, tool.directory
+        ))),
+        (file, _) => Ok(file),
+    }
+}
+
+/// The command of this line: the first word, or the one behind `help`.
+fn asked(words: &[OsString]) -> Option<&str> {
+    let word = |at: usize| words.get(at).and_then(|word| word.to_str());
+    let name = if word(1) == Some("help") { word(2) } else { word(1) }?;
+    let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !name.starts_with('-');
+    is_plain.then_some(name)
+}
+
+fn program_file(name: &str) -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
+    beside.filter(|file| file.is_file()).or_else(|| on_path(name))
+}
+
+/// Becomes this program, with the same words.
+///
+/// # Errors
+/// It cannot be started.
+pub fn become_program(program: PathBuf, words: &[OsString]) -> Result<ExitCode> {
+    let arguments = words.get(1..).unwrap_or_default();
+    let cause = Command::new(&program).args(arguments).exec();
+    Err(Error::file(program, "starting", cause))
+}
+
+/// The tools that are there.
+pub fn present() -> impl Iterator<Item = PathBuf> {
+    TOOLS.iter().filter_map(|tool| program_file(tool.package))
+}
+
+/// Name and purpose of every command of the tools.
+pub fn commands() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    TOOLS.iter().flat_map(|tool| tool.commands)
+}
+
+/// The commands of the tools below those of `syscost help`, and how to get those that are missing.
+pub fn list() -> String {
+    let mut text = "Commands of the tools:\n".to_owned();
+    for tool in &TOOLS {
+        let is_present = program_file(tool.package).is_some();
+        for (name, about) in tool.commands {
+            text += &format!("  {name:<12}  {about}\n");
+        }
+        if !is_present {
+            text += &format!(
+                "  {:12}  ({} is not installed: cargo install --path {})\n",
+                "", tool.package, tool.directory
+            );
+        }
+    }
+    text
+}
+
+/// Whether a tool has a command of this name.
+#[cfg(test)]
+pub fn has(name: &OsStr) -> bool {
+    commands().any(|(command, _)| name == *command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_first_word_or_the_one_behind_help_names_the_tool() {
+        for line in ["syscost kernels ab", "syscost help kernels", "syscost kernels"] {
+            assert_eq!(asked(&words(line)), Some("kernels"), "{line}");
+        }
+        for line in ["syscost", "syscost --version", "syscost ../kernels", "syscost help", "syscost Kernels"]
+        {
+            assert_eq!(asked(&words(line)), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_this_program_is_not_looked_for_elsewhere() {
+        assert_eq!(find(&words("syscost kernels"), |_| true).unwrap(), None);
+        assert_eq!(find(&words("syscost no-such-tool"), |_| false).unwrap(), None);
+    }
+
+    #[test]
+    fn each_tool_is_a_package_of_the_workspace() {
+        for tool in &TOOLS {
+            let manifest =
+                std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(tool.directory).join("Cargo.toml");
+            let text = std::fs::read_to_string(&manifest).unwrap();
+            assert!(text.contains(&format!("name = \"{}\"", tool.package)), "{}", manifest.display());
+        }
+    }
+}
