@@ -6,8 +6,8 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost::kit::watchdog::Watchdog;
 use syscost::kit::task;
+use syscost::kit::watchdog::Watchdog;
 use syscost::{Case, Claim, Group, SetUp, Subject};
 use syscost::{Error, Result};
 use syscost_platform::child::{Child, how_it_ended};

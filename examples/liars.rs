@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
-use syscost::suite::call;
+use syscost::suite::call::operation as call;
 use syscost::{Case, Claim, Group};
 
 fn cases() -> Vec<Case> {

@@ -11,8 +11,8 @@
 
 use std::path::Path;
 use syscost::environment::Fingerprint;
-use syscost::record::Store;
 use syscost::record::bundle::Bundle;
+use syscost::record::store::Store;
 use syscost::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
 use syscost_statistic::Random;
 

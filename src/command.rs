@@ -40,6 +40,7 @@ use crate::error::Result;
 use crate::platform::output;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
@@ -94,14 +95,22 @@ pub fn run() -> ExitCode {
         {
             return tool::become_program(program, words);
         }
-        match Line::try_parse_from(words) {
-            Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),
-            Err(answer) => match help::unknown(words) {
-                Some(error) if answer.kind() == ErrorKind::InvalidSubcommand => Err(error),
-                _ => start::reply(&answer),
-            },
-        }
+        run_line(words)
     })
+}
+
+/// Runs one of this program's own commands.
+///
+/// # Errors
+/// The line is none, or the command fails.
+fn run_line(words: &[OsString]) -> Result<ExitCode> {
+    match Line::try_parse_from(words) {
+        Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),
+        Err(answer) => match help::unknown(words) {
+            Some(error) if answer.kind() == ErrorKind::InvalidSubcommand => Err(error),
+            _ => start::reply(&answer),
+        },
+    }
 }
 
 /// Whether this command measures for long before it prints: its output is looked at first. `gate` and `run` do so themselves.

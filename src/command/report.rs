@@ -2,9 +2,9 @@
 
 pub mod displacement_report;
 mod exported;
-mod selection;
+mod run_selection;
 
-pub use selection::Selection;
+pub use run_selection::Selection;
 
 use super::archive::Archive;
 use super::flag::{Beside, Column, Format};

@@ -37,6 +37,8 @@ pub fn start_tool<L: Parser>(dispatch: impl FnOnce(&L) -> Result<ExitCode>) -> E
             page::write(&format!("{pages}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
+        // The guard of changed settings is the same program, started once more.
+        [_, word, ..] if word == RESTORE => super::run_line(words),
         _ => match L::try_parse_from(words) {
             Ok(line) => dispatch(&line),
             Err(answer) => reply(&answer),
@@ -46,6 +48,9 @@ pub fn start_tool<L: Parser>(dispatch: impl FnOnce(&L) -> Result<ExitCode>) -> E
 
 /// The hidden word by which `syscost man` asks a tool.
 pub const MAN: &str = "tool-man";
+
+/// The command that puts changed settings back.
+const RESTORE: &str = "restore";
 
 /// Prints what clap answers: help and version on the standard output, anything else as our error.
 pub fn reply(answer: &clap::Error) -> Result<ExitCode> {

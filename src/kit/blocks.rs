@@ -45,7 +45,7 @@ impl Order {
     }
 
     #[inline(always)]
-    pub fn next(&mut self) -> u64 {
+    pub fn next_offset(&mut self) -> u64 {
         let offset = self.offsets[self.next];
         self.next = (self.next + 1) % self.offsets.len();
         offset
@@ -168,7 +168,7 @@ impl Subject for Reads {
             iterations,
             self,
             |reads| {
-                reads.offset = reads.blocks.order.next();
+                reads.offset = reads.blocks.order.next_offset();
                 Ok(())
             },
             |reads| reads.blocks.file.file().read_at(&mut reads.buffer, reads.offset),

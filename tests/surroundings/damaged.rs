@@ -4,7 +4,7 @@
 use crate::place::{Place, files};
 use crate::stored;
 use serde_json::Value;
-use syscost::record::{Outcome, Record, Store};
+use syscost::record::{Outcome, Record, store::Store};
 
 /// Clears the screen, sets the title, writes from right to left, hides, breaks the line.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{202e}\u{200b}\u{9b}1m\u{2028}\rharm";

@@ -8,9 +8,9 @@ use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use syscost::record::Store;
 use syscost::record::baseline::{check, is_readable};
 use syscost::record::bundle::{Bundle, read_any, read_any_head, write_new};
+use syscost::record::store::Store;
 use syscost_statistic::Random;
 
 /// Files that are tried at the least.

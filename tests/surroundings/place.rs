@@ -360,9 +360,3 @@ pub fn waited<T>(otherwise: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 pub fn until(otherwise: &str, is_so: impl Fn() -> bool) {
     waited(otherwise, || is_so().then_some(()));
 }
-
-/// Whether a process of this number runs. A zombie has ended.
-pub fn is_running(pid: i32) -> bool {
-    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !state.is_empty() && !state.contains(") Z ")
-}

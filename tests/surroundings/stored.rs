@@ -4,7 +4,9 @@ use crate::place::Place;
 use serde_json::Value;
 use std::path::PathBuf;
 use syscost::environment::Fingerprint;
-use syscost::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record, Store};
+use syscost::record::{
+    CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record, store::Store,
+};
 
 pub const NAME: &str = "20261120T134405-1";
 

@@ -28,7 +28,7 @@ pub use x86_64::*;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!(
-    "syscost knows x86_64 and aarch64: another architecture needs one file in src/platform/arch, with the same names"
+    "syscost knows x86_64 and aarch64: another architecture needs one file in crates/platform/src/arch, with the same names"
 );
 
 /// What the kernel answered to repeated calls; of no call, the empty interval.

@@ -1,5 +1,5 @@
 //! What is kept over nights and of many machines, as plain data.
 
-pub mod fleet;
+pub mod fleet_record;
 pub mod history_log;
 pub mod history_point;

@@ -69,7 +69,7 @@ fn another_block_than_the_one_that_was_asked_for_is_an_error() {
 #[test]
 fn random_order_visits_every_block_once() {
     let mut order = Order::of(Pattern::Random, 1 << 20, 4096);
-    let mut offsets: Vec<_> = (0..256).map(|_| order.next()).collect();
+    let mut offsets: Vec<_> = (0..256).map(|_| order.next_offset()).collect();
     assert!(!offsets.is_sorted());
     offsets.sort_unstable();
     assert!(offsets.into_iter().eq((0..256).map(|i| 4096 * i)));

@@ -82,7 +82,7 @@ impl Subject for Writes {
             iterations,
             self,
             |writes| {
-                writes.offset = writes.blocks.order.next();
+                writes.offset = writes.blocks.order.next_offset();
                 pattern_file::number_sectors(&mut writes.buffer, writes.offset);
                 Ok(())
             },

@@ -127,7 +127,7 @@ impl Threads {
         let all = depth + timed + depth - 1;
         Batch {
             scale: clock.scale(),
-            offsets: (0..all).map(|_| self.blocks.order.next()).collect(),
+            offsets: (0..all).map(|_| self.blocks.order.next_offset()).collect(),
             turned: depth,
             timed,
             next: AtomicU64::new(0),

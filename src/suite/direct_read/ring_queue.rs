@@ -32,7 +32,7 @@ impl Queue {
     #[inline(always)]
     fn fill(&mut self, left: &mut u64, clock: &Clock) {
         while *left > 0 {
-            let offset = self.blocks.order.next();
+            let offset = self.blocks.order.next_offset();
             let Some(slot) = self.ring.read(offset) else { return self.blocks.order.back() };
             self.submitted[slot] = (offset, Moment::submitted(clock));
             *left -= 1;

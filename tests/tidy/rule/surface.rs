@@ -55,6 +55,7 @@ fn module(syntax: &Crate, here: &Path, name: &Path, found: &mut BTreeSet<String>
 
 /// What a `pub use` of `path` in the module `here` offers as `name`.
 fn exported(syntax: &Crate, here: &Path, path: &[String], name: &Path, found: &mut BTreeSet<String>) {
+    let path = &through_alias(syntax, here, path);
     let Some((last, above)) = path.split_last() else { return };
     let at = above.iter().fold(here.clone(), |at, part| match part.as_str() {
         "crate" => crate_root(&at),
@@ -87,6 +88,24 @@ fn exported(syntax: &Crate, here: &Path, path: &[String], name: &Path, found: &m
             _ => {}
         }
     }
+}
+
+/// The path with its first part replaced, where that is the name that a `use` of this module gives to a path.
+fn through_alias(syntax: &Crate, here: &Path, path: &[String]) -> Path {
+    let Some((first, rest)) = path
+        .split_first()
+        .filter(|(first, rest)| !rest.is_empty() && !syntax.0.contains_key(&below(here, first)))
+    else {
+        return path.to_vec();
+    };
+    let mut uses = Vec::new();
+    for item in syntax.0.get(here).into_iter().flatten() {
+        if let Item::Use(item) = item {
+            leaves(&item.tree, &[], &mut uses);
+        }
+    }
+    let named = uses.into_iter().find(|(alias, _)| alias == first);
+    named.map_or_else(|| path.to_vec(), |(_, path)| [path, rest.to_vec()].concat())
 }
 
 /// One item, and the methods of it that stand in its own module.

@@ -7,7 +7,7 @@ use syscost_platform::plain_file;
 /// Names it where no flag does.
 const VARIABLE: &str = "SYSCOST_GUEST_BINARY";
 /// Where `scripts/guest` leaves it, below a target directory.
-const BUILT: &str = "guest/x86_64-unknown-linux-gnu/release/syscost";
+const BUILT: &str = "guest/x86_64-unknown-linux-gnu/release/syscost-kernels";
 /// The largest program that is taken, bytes.
 const LARGEST: u64 = 256 << 20;
 /// `PT_INTERP` of elf(5): the segment that names the dynamic linker.
@@ -31,14 +31,15 @@ pub fn program(given: Option<&Path>) -> Result<Vec<u8>> {
         }
     }
     Err(Error::Missing(format!(
-        "a guest needs a static build of syscost: `scripts/guest` makes one, or name it by --guest-binary or {VARIABLE} \
-         (RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu)"
+        "a guest needs a static build of syscost-kernels: `scripts/guest` makes one, or name it by --guest-binary or {VARIABLE} \
+         (RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --bin syscost-kernels --target \
+         x86_64-unknown-linux-gnu)"
     )))
 }
 
 fn not_static(path: &Path) -> Error {
     Error::Usage(format!(
-        "{}: it needs a dynamic linker, or is no program for x86-64: `scripts/guest` builds a static syscost",
+        "{}: it needs a dynamic linker, or is no program for x86-64: `scripts/guest` builds a static one",
         path.display()
     ))
 }

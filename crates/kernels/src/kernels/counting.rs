@@ -36,7 +36,7 @@ pub struct Counting {
     /// Seconds after which a guest that has not ended is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) patience: u64,
-    /// Static build of syscost for the guest [default: $SYSCOST_GUEST_BINARY, or what scripts/guest has built]
+    /// Static build of syscost-kernels for the guest [default: $SYSCOST_GUEST_BINARY, or what scripts/guest has built]
     #[arg(long, value_name = "FILE")]
     pub(super) guest_binary: Option<PathBuf>,
 }

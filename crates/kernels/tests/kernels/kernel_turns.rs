@@ -1,8 +1,9 @@
 //! Kernels that take turns as guests: by an emulator that is a shell, whose "guests" run sides on this machine, and by
 //! user-mode Linux where it is installed.
 
+use crate::is_running;
 use crate::kernels::Bench;
-use crate::place::{Ended, Place, SYSCOST, is_running, until, waited};
+use crate::place::{Ended, Place, SYSCOST, until, waited};
 use std::process::Command;
 
 /// Plays a guest on its standard streams, as the first process of one does: says who it is, and lends the line to one side

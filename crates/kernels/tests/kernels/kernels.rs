@@ -1,6 +1,7 @@
 //! Kernels as guests, by an emulator that plays a console from a file: the whole path but the guest itself.
 
-use crate::place::{Ended, Place, is_running, until, waited};
+use crate::is_running;
+use crate::place::{Ended, Place, until, waited};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

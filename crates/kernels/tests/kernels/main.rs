@@ -13,3 +13,9 @@ mod place;
 #[path = "../../../../tests/surroundings/process.rs"]
 mod process;
 mod session;
+
+/// Whether a process of this number runs. A zombie has ended.
+pub fn is_running(pid: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !state.is_empty() && !state.contains(") Z ")
+}

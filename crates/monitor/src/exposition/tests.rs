@@ -115,7 +115,7 @@ fn names(query: &str) -> Vec<String> {
 #[test]
 fn the_dashboard_asks_for_what_there_is() {
     let dashboard: serde_json::Value =
-        serde_json::from_str(include_str!("../../../fixtures/grafana.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../grafana.json")).expect("JSON");
     let (mut queries, mut own) = (Vec::new(), Vec::new());
     below(&dashboard, "expr", &mut queries);
     below(&dashboard, "definition", &mut own);

@@ -30,7 +30,7 @@ use parser::compile;
 use std::hint::black_box;
 use std::time::Duration;
 use symbol::{SymbolTable, dispatch};
-use syscost::suite::call;
+use syscost::suite::call::operation as call;
 use syscost_platform::arch;
 use syscost_statistic::{median, median_interval};
 use syscost_technique::Interval;

@@ -1,6 +1,6 @@
 //! `syscost draw`: a run as pictures, or as one page that a browser shows from a file.
 
-use crate::render::page::Page;
+use crate::render::html_page::Page;
 use crate::render::plot::{Picture, picture, pictures, whole};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

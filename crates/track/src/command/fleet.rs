@@ -7,7 +7,7 @@ mod fleet_plan;
 mod fleet_status;
 mod fleet_table;
 
-use crate::record::fleet::{Experiment, FleetStore};
+use crate::record::fleet_record::{Experiment, FleetStore};
 use clap::Subcommand;
 use indicatif::ProgressBar;
 use std::path::PathBuf;

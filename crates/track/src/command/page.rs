@@ -3,7 +3,7 @@
 use super::draw::{findings, manuals};
 use crate::record::history_log::{Content, HistoryLog};
 use crate::record::history_point::HistoryPoint;
-use crate::render::page::{History, Page};
+use crate::render::html_page::{History, Page};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost::command::archive::Archive;

@@ -1,6 +1,6 @@
 //! OpenMetrics of a fleet's jobs: when each began and how far it is, for annotations beside what its host did meanwhile.
 
-use crate::record::fleet::Job;
+use crate::record::fleet_record::Job;
 use std::fmt::Write;
 use syscost::render::foreign::open_metrics::escaped;
 

@@ -1,6 +1,6 @@
 //! What the processes of one job say together: the floor of each case.
 
-use crate::record::fleet::{Figure, Job, JobRecord, LAYOUT, one_line};
+use crate::record::fleet_record::{Figure, Job, JobRecord, LAYOUT, one_line};
 use std::collections::BTreeSet;
 use syscost::record::bundle::{Head, Series, Value};
 use syscost::record::quantity::NANOSECONDS;

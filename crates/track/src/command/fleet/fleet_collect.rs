@@ -1,7 +1,7 @@
 //! `syscost fleet collect`: records from elsewhere into the store of the experiment.
 
 use super::Place;
-use crate::record::fleet::{Added, FleetStore};
+use crate::record::fleet_record::{Added, FleetStore};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use syscost::command::page;

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::fleet_table;
-use crate::record::fleet::{Experiment, FleetStore};
+use crate::record::fleet_record::{Experiment, FleetStore};
 use crate::study::fleet_effect::{FleetAnswer, Gathering};
 use std::process::ExitCode;
 use syscost::command::flag::Form;

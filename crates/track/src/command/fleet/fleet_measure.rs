@@ -1,7 +1,7 @@
 //! `syscost fleet measure`: one job of an experiment, on the host that it is for.
 
 use super::Place;
-use crate::record::fleet::{Experiment, Job, JobRecord};
+use crate::record::fleet_record::{Experiment, Job, JobRecord};
 use crate::study::job_figures::job_record;
 use std::process::ExitCode;
 use syscost::case::Scale;

@@ -1,6 +1,6 @@
 //! `syscost fleet plan`: the jobs of an experiment, for a person or for a scheduler.
 
-use crate::record::fleet::{Experiment, FleetStore, Job};
+use crate::record::fleet_record::{Experiment, FleetStore, Job};
 use std::process::ExitCode;
 use syscost::case::need::FULL_SCALE;
 use syscost::case::{Case, Cpus, Group, Place, Scale};

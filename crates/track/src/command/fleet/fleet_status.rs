@@ -1,7 +1,7 @@
 //! `syscost fleet status`: a matrix of hosts and kernels, and why something is missing.
 
 use super::Place;
-use crate::record::fleet::{Experiment, FleetStore, Job, Progress};
+use crate::record::fleet_record::{Experiment, FleetStore, Job, Progress};
 use crate::render::job_metrics::{Begun, job_metrics};
 use serde_json::json;
 use std::process::ExitCode;

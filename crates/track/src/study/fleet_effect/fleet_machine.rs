@@ -1,6 +1,6 @@
 //! Which machines are alike, and which one changed in the middle of an experiment.
 
-use crate::record::fleet::JobRecord;
+use crate::record::fleet_record::JobRecord;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use syscost::environment::Fingerprint;

@@ -4,7 +4,7 @@ use super::effect_verdict;
 use super::fleet_machine::{self, Class, Machine};
 use super::observed::Observed;
 use super::{Column, FleetAnswer};
-use crate::record::fleet::{Experiment, Figure, JobRecord};
+use crate::record::fleet_record::{Experiment, Figure, JobRecord};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The effects that were gathered so far.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::fleet::{Experiment, Figure, JobRecord, LAYOUT};
+use crate::record::fleet_record::{Experiment, Figure, JobRecord, LAYOUT};
 use std::collections::BTreeMap;
 use syscost::environment::Fingerprint;
 use syscost_statistic::Random;

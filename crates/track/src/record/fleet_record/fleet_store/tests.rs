@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::fleet::job_record::tests::record;
+use crate::record::fleet_record::job_record::tests::record;
 use std::os::unix::fs::symlink;
 
 fn experiment() -> Experiment {

@@ -146,7 +146,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A sound record of two cases.
-    pub(in crate::record::fleet) fn record(host: &str, kernel: &str, repeat: u32) -> JobRecord {
+    pub(in crate::record::fleet_record) fn record(host: &str, kernel: &str, repeat: u32) -> JobRecord {
         let figure = |id: &str, ns| Figure {
             id: id.into(),
             version: "1".into(),
