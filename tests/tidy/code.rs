@@ -105,7 +105,10 @@ fn raw_string(rest: &str) -> usize {
 /// The code without the items under `#[cfg(test)]`.
 pub fn shipped(code: &str) -> String {
     let mut out = code.to_owned();
-    while let Some(start) = ["#[cfg(test)]", "#[cfg(all(test"].iter().find_map(|mark| out.find(mark)) {
+    while let Some(start) = ["#[cfg(test)]", "#[cfg(all(test", "#[cfg(any(test, feature = "]
+        .iter()
+        .find_map(|mark| out.find(mark))
+    {
         let end = item_end(&out, start);
         let blanked: String = out[start..end].chars().map(|c| if c == '\n' { c } else { ' ' }).collect();
         out.replace_range(start..end, &blanked);

@@ -1,7 +1,7 @@
 //! `scripts/new-group` on a copy of this tree: what it stamps keeps the rules, and it breaks nothing.
 
 use crate::house::House;
-use crate::rule::{complaints, listed};
+use crate::rule::{complaints, listed, wiring_complaints};
 use std::process::{Command, Output, Stdio};
 
 /// Runs the script on a copy of this tree; what it said, and the tree afterwards.
@@ -20,12 +20,13 @@ fn stamp_on(house: &House, arguments: &[&str]) -> (Output, House) {
 
 #[test]
 fn a_stamped_group_keeps_the_rules() {
-    let before = complaints(&crate::this_crate());
+    // Names that come first, in the middle and last. All rules on one of them: they take seconds.
     for name in ["coffee_break", "a", "zebra2"] {
         let (output, house) = stamp(&[name]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(house.has(&format!("src/suite/{name}.rs")) && house.has(&format!("benches/{name}.rs")));
-        assert_eq!(complaints(&house), before);
+        let found = if name == "a" { complaints(&house) } else { wiring_complaints(&house) };
+        assert!(found.is_empty(), "{found:?}");
     }
 }
 

@@ -13,7 +13,7 @@ mod surprise;
 mod voice;
 mod word;
 
-pub use group::listed;
+pub use group::{complaints as wiring_complaints, listed};
 
 use crate::house::House;
 
