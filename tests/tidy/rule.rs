@@ -1,6 +1,5 @@
 //! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
 
-mod changelog;
 mod danger;
 mod group;
 mod id;
@@ -32,7 +31,6 @@ const RULES: &[Rule] = &[
     name::complaints,
     surprise::complaints,
     word::complaints,
-    changelog::complaints,
 ];
 
 /// What all the rules have to say about this house.
