@@ -8,7 +8,7 @@ use crate::record::quantity;
 use crate::render::table::Layout;
 pub use crate::render::tone::Tone;
 pub use crate::render::width as length;
-use crate::render::{ruled, wrapped};
+use crate::render::{padded, ruled, wrapped};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
 use serde::Serialize;
@@ -136,7 +136,7 @@ pub fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String
     let beside = before + widths[N - 1].min(NARROWEST) <= width;
     let line = |row: &[String; N]| {
         let cells = row[..N - 1].iter().zip(widths);
-        let first: String = cells.map(|(cell, width)| format!("{:<1$}", inert(cell), width + GAP)).collect();
+        let first: String = cells.map(|(cell, width)| padded(&inert(cell), width + GAP)).collect();
         let last = &row[N - 1];
         let text = if beside { wrap(&first, last, width) } else { first + "\n" + &wrap("    ", last, width) };
         text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")

@@ -1,8 +1,25 @@
-//! Texts that must not be wider than they may: cut, shortened or broken into lines.
+//! Texts that fit into columns of a terminal: cut, shortened, padded or broken into lines.
 
-/// Columns of a text. Every character that is printed is one column wide: ids are ASCII, and µ × ± ✓ · … are narrow.
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns of a text on a terminal: two for a wide character such as a Chinese one, none for a combining one.
 pub fn width(text: &str) -> usize {
-    text.chars().count()
+    text.width()
+}
+
+/// The text with blanks behind it, up to this width.
+pub fn padded(text: &str, columns: usize) -> String {
+    text.to_owned() + &" ".repeat(columns.saturating_sub(width(text)))
+}
+
+/// The longest part of these characters that fits into these columns.
+fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    };
+    characters.take_while(fits).collect()
 }
 
 /// The text on one line, without what a terminal would obey; a longer one ends in `…`.
@@ -11,7 +28,7 @@ pub fn cut(text: &str, most: usize) -> String {
     if width(&text) <= most {
         return text;
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    let kept = String::from_iter(fitting(text.chars(), most.saturating_sub(1)));
     kept.trim_end().to_owned() + "…"
 }
 
@@ -25,13 +42,13 @@ pub fn cut_before(text: &str, behind: &str, most: usize) -> String {
 
 /// Shortened in its middle: ids and names often differ in their ends only.
 pub fn shortened(text: &str, longest: usize) -> String {
-    let length = width(text);
-    if length <= longest {
+    if width(text) <= longest {
         return text.into();
     }
     let (head, tail) = (longest / 2, longest.saturating_sub(longest / 2 + 1));
-    let kept: String = text.chars().take(head).collect();
-    kept + "…" + &text.chars().skip(length - tail).collect::<String>()
+    let before = fitting(text.chars(), head).into_iter();
+    let behind = fitting(text.chars().rev(), tail).into_iter().rev();
+    before.chain(std::iter::once('…')).chain(behind).collect()
 }
 
 /// Breaks a text between words. The first line begins with `first`, the others `indent` columns to the right. A word that is
@@ -60,8 +77,8 @@ pub fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) ->
     let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(widest).collect();
     let padded = |(at, text): (usize, &String)| match (widths[at], column(at)) {
-        (wide, (true, gap)) => format!("{text:<wide$}{:gap$}", ""),
-        (wide, (false, gap)) => format!("{text:>wide$}{:gap$}", ""),
+        (wide, (true, gap)) => padded(text, wide + gap),
+        (wide, (false, gap)) => " ".repeat(wide - width(text)) + &padded(text, width(text) + gap),
     };
     let line = |row: &Vec<String>| row.iter().enumerate().map(padded).collect::<String>();
     rows.iter().map(|row| line(row).trim_end().to_owned()).collect()
@@ -96,6 +113,14 @@ mod tests {
         let line = cut_before("a sentence that is by far too long", " (do this)", 35);
         assert!(line.ends_with("… (do this)") && width(&line) <= 35, "{line}");
         assert_eq!(cut_before("short", " (do this)", 12), "short");
+    }
+
+    #[test]
+    fn a_wide_character_takes_two_columns() {
+        assert_eq!((width("測定"), width("µs ±2"), width("e\u{301}")), (4, 5, 1));
+        assert_eq!((cut("測定測定", 6).as_str(), shortened("測定測定", 6).as_str()), ("測定…", "測…定"));
+        let rows = [vec!["測定".to_owned(), "1".into()], vec!["a".into(), "22".into()]];
+        assert_eq!(aligned(&rows, |at| (at == 0, 2)), ["測定   1", "a     22"]);
     }
 
     #[test]

@@ -149,7 +149,9 @@ mod tests {
 
     #[test]
     fn one_number_is_that_of_all() {
-        let Ok(disks) = crate::enumeration::disks() else { return };
+        let Ok(disks) = crate::enumeration::disks() else {
+            return syscost_platform::skipped("the kernel lists no disks");
+        };
         for disk in disks {
             // Other processes use it meanwhile.
             let disk = Disk::open(&disk).expect("it is on the list");

@@ -44,17 +44,23 @@ pub mod syscall;
 pub mod time;
 pub mod volume;
 
+/// Prints the line by which `scripts/test` counts a test as skipped.
+#[cfg(any(test, feature = "test-support"))]
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub fn skipped(reason: &str) {
+    println!("skipped: {reason}");
+}
+
 /// The value made, or `None` after a line `skipped: …` if the machine lacks something for it.
 ///
 /// # Panics
 /// It failed for another reason.
 #[cfg(any(test, feature = "test-support"))]
-#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 pub fn made<T>(made: error::Result<T>) -> Option<T> {
     match made {
         Ok(made) => Some(made),
         Err(why) if why.is_of_the_machine() => {
-            println!("skipped: {why}");
+            skipped(&why.to_string());
             None
         }
         Err(error) => panic!("{error}"),

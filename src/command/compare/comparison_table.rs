@@ -4,7 +4,7 @@
 use crate::command::page::{Tone, heading, inert, length, paint};
 use crate::record::quantity::amount;
 use crate::record::verdict::Verdict;
-use crate::render::shortened;
+use crate::render::{padded, shortened};
 use crate::render::table::Layout;
 use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
@@ -103,7 +103,7 @@ fn block(
         for row in rows {
             let cells = row.cells[range.clone()].iter().zip(columns);
             let cells: String = cells.map(|(shown, column)| cell(shown, column, layout)).collect();
-            let line = format!("{:<first$}{cells}", shortened(&inert(operation(row)), first));
+            let line = padded(&shortened(&inert(operation(row)), first), first) + &cells;
             text.push_str(&(line.trim_end().to_owned() + "\n"));
         }
     }

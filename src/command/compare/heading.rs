@@ -22,7 +22,7 @@ pub fn text(comparison: &Comparison, layout: Layout) -> String {
 fn lines(baseline: &Baseline, column: usize, layout: Layout) -> String {
     let indent = " ".repeat(column);
     let name = match length(&baseline.name) {
-        short if short + 2 <= column => format!("{:<column$}", inert(&baseline.name)),
+        short if short + 2 <= column => padded(&inert(&baseline.name), column),
         _ => format!("{}\n{indent}", inert(&baseline.name)),
     };
     let summary = wrap(&indent, &baseline.summary(), width(layout));

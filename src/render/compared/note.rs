@@ -61,7 +61,7 @@ impl Relation {
 
 fn fact(difference: &Difference) -> String {
     let Difference { field, ours, theirs, .. } = difference;
-    match ours.chars().count().max(theirs.chars().count()) > LONGEST_FACT {
+    match width(ours).max(width(theirs)) > LONGEST_FACT {
         true => (*field).to_owned(),
         false => format!("{field} {ours} → {theirs}"),
     }

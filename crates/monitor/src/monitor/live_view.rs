@@ -39,7 +39,7 @@ fn heading(seen: &Seen, columns: usize, interval: f64) -> String {
     let left = format!("syscost monitor  {}  {up}", inert(&host.unwrap_or_default()));
     let when = if columns >= 110 { format!("{} UTC  ", page::moment(now)) } else { String::new() };
     let right = format!("{when}every {interval} s, itself {:.1} %, q ends", seen.own);
-    let gap = columns.saturating_sub(left.chars().count() + right.chars().count()).max(2);
+    let gap = columns.saturating_sub(width(&left) + width(&right)).max(2);
     let line = cut(&format!("{left}{}{right}", " ".repeat(gap)), columns);
     page::paint(page::Tone::Bold, &line, layout())
 }
@@ -70,7 +70,7 @@ fn shares(its: &Shares, columns: usize) -> String {
     let words = format!(
         "busy {busy:5.1} %  user {user:5.1}  system {system:5.1}  irq {interrupts:4.1}  steal {stolen:4.1}"
     );
-    let room = columns.saturating_sub(NAME + words.chars().count() + 2).min(WIDEST_BAR);
+    let room = columns.saturating_sub(NAME + width(&words) + 2).min(WIDEST_BAR);
     format!("{words}  {}", bar(busy, room))
 }
 
