@@ -416,7 +416,7 @@ fn a_run_of_several_groups_is_one_screen_unless_its_tables_are_asked_for() {
         screen.lines().count() <= 50 && screen.lines().all(|line| line.chars().count() <= 100),
         "{screen}"
     );
-    assert!(screen.contains("operation") && screen.contains("syscost report GROUP`"), "{screen}");
+    assert!(screen.contains("operation") && screen.contains("syscost report --group NAME`"), "{screen}");
     assert!(elsewhere.answer(&["report", &file, "--all"]).contains("── other "));
 }
 
