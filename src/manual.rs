@@ -3,14 +3,23 @@
 #[doc = include_str!("manual/method.md")]
 pub mod method {}
 
+#[doc = include_str!("manual/clock.md")]
+pub mod clock {}
+
 #[doc = include_str!("manual/claims.md")]
 pub mod claims {}
 
 #[doc = include_str!("manual/comparing.md")]
 pub mod comparing {}
 
+#[doc = include_str!("manual/reboots.md")]
+pub mod reboots {}
+
 #[doc = include_str!("manual/guests.md")]
 pub mod guests {}
+
+#[doc = include_str!("manual/instructions.md")]
+pub mod instructions {}
 
 #[doc = include_str!("manual/machines.md")]
 pub mod machines {}
@@ -21,11 +30,17 @@ pub mod ci {}
 #[doc = include_str!("manual/tracking.md")]
 pub mod tracking {}
 
+#[doc = include_str!("manual/histories.md")]
+pub mod histories {}
+
 #[doc = include_str!("manual/records.md")]
 pub mod records {}
 
 #[doc = include_str!("manual/series.md")]
 pub mod series {}
+
+#[doc = include_str!("manual/events.md")]
+pub mod events {}
 
 #[doc = include_str!("manual/html.md")]
 pub mod html {}

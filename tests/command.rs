@@ -391,11 +391,11 @@ fn a_group_and_a_pattern_choose_what_is_reported() {
     let (home, _) = &*MEASURED;
     let whole = home.answer(&["report", "--all"]);
     assert!(whole.contains("── known_work ") && whole.contains("multiply"), "{whole}");
-    assert_eq!(home.answer(&["report", "known_work"]), whole);
+    assert_eq!(home.answer(&["report", "--group", "known_work"]), whole);
     let only = home.answer(&["report", "--only", "known_work/a*"]);
     assert!(only.contains("add") && !only.contains("multiply"), "{only}");
     assert!(home.refusal(&["report", "--only", "nosuch*"]).contains("nosuch*"));
-    assert!(home.refusal(&["report", "call"]).contains("it has known_work"));
+    assert!(home.refusal(&["report", "--group", "call"]).contains("it has known_work"));
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn a_run_of_several_groups_is_one_screen_unless_its_tables_are_asked_for() {
         screen.lines().count() <= 50 && screen.lines().all(|line| line.chars().count() <= 100),
         "{screen}"
     );
-    assert!(screen.contains("operation") && screen.contains("syscost report GROUP`"), "{screen}");
+    assert!(screen.contains("operation") && screen.contains("syscost report --group NAME`"), "{screen}");
     assert!(elsewhere.answer(&["report", &file, "--all"]).contains("── other "));
 }
 

@@ -8,16 +8,21 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 17] = [
+const TOPICS: [(&str, &str); 22] = [
     ("method", include_str!("../manual/method.md")),
+    ("clock", include_str!("../manual/clock.md")),
     ("claims", include_str!("../manual/claims.md")),
     ("comparing", include_str!("../manual/comparing.md")),
+    ("reboots", include_str!("../manual/reboots.md")),
     ("guests", include_str!("../manual/guests.md")),
+    ("instructions", include_str!("../manual/instructions.md")),
     ("machines", include_str!("../manual/machines.md")),
     ("ci", include_str!("../manual/ci.md")),
     ("tracking", include_str!("../manual/tracking.md")),
+    ("histories", include_str!("../manual/histories.md")),
     ("records", include_str!("../manual/records.md")),
     ("series", include_str!("../manual/series.md")),
+    ("events", include_str!("../manual/events.md")),
     ("html", include_str!("../manual/html.md")),
     ("curves", include_str!("../manual/curves.md")),
     ("remote", include_str!("../manual/remote.md")),

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 const FIRST: [(&str, &str); 7] = [
     ("syscost run", "measure all that this machine can, some minutes, told on one screen"),
     ("syscost run FILTER", "measure the cases whose ids match, and print their table"),
-    ("syscost report", "the newest run on one screen; `report GROUP` prints one table"),
+    ("syscost report", "the newest run on one screen; `report --group NAME` prints one table"),
     ("syscost explain GROUP", "what a group times, what proves it, what fools it"),
     ("syscost record --name NAME", "keep numbers to compare with; `syscost compare OLD NEW` compares two"),
     ("syscost ab", "two kernels, builds or settings by turns; `syscost gate` is for CI"),

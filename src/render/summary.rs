@@ -63,10 +63,10 @@ fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let program = summary.program;
     let more = [
         format!(
-            "More: `{program} report GROUP` one table · `report --all` every one · `explain GROUP` what is timed"
+            "More: `{program} report --group NAME` one table · `report --all` every one · `explain NAME` what is timed"
         ),
-        format!("More: `{program} report GROUP` one table · `report --all` every one · `explain GROUP`"),
-        format!("More: `{program} report GROUP`, `report --all`, `explain GROUP`"),
+        format!("More: `{program} report --group NAME` one table · `report --all` all · `explain NAME`"),
+        format!("More: `{program} report --group NAME`, `report --all`, `explain NAME`"),
     ];
     vec![
         Line::new(Tone::Bold, fitting(&counts(summary.record), width)),

@@ -53,7 +53,7 @@
 //! correctly. `throughput` is a message and computation, measured for one sender beside the fluid. The rate that
 //! follows from this cost for a busy CPU is compared with that of six senders, each of which waits asleep for its
 //! reply while others compute. `sender` is the paper's own experiment: the sum of `nodes` and `computation`, each
-//! measured by itself, predicts the rate of one sender. `syscost report displacement` prints all predictions, the
+//! measured by itself, predicts the rate of one sender. `syscost report --paper` prints all predictions, the
 //! tables of the paper beside these numbers, and the error terms. The turns of the fluid in a window of its
 //! calibration, L(1), are fewer than in a run, L(2): the resolution allows for it, and both are printed.
 //!

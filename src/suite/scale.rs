@@ -22,7 +22,7 @@
 //! # Reading the number
 //! `efficiency` below the table is the time of one task alone over the time of all together, which is what all of
 //! them did in a second over N times what one does alone: 1 without interference, 1/N where all wait in one queue.
-//! Against N it is a curve (`syscost report --plot`). `rate` is what each CPU did in a second; times N, it is the
+//! Against N it is a curve (`syscost draw --plot DIR`). `rate` is what each CPU did in a second; times N, it is the
 //! machine's.
 //!
 //! # Source

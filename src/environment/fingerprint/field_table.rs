@@ -187,7 +187,7 @@ mod tests {
     fn the_manual_has_the_same_table() {
         let list = |series| match series {
             Another => "another series",
-            Told => "told",
+            Told => "reported",
             Same => "–",
         };
         let table: BTreeMap<_, _> = FIELDS.iter().map(|field| (field.name, list(field.series))).collect();

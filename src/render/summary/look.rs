@@ -44,7 +44,7 @@ type Told = Option<(Tone, Vec<String>, String)>;
 
 /// The command that shows the table of a case's group.
 fn table(id: &str) -> String {
-    format!("report {}", id.split('/').next().unwrap_or(id))
+    format!("report --group {}", id.split('/').next().unwrap_or(id))
 }
 
 fn first(list: &[(&str, &str)], tone: Tone, word: &str) -> Told {
@@ -63,7 +63,7 @@ fn disputed(summary: &Summary<'_>) -> Told {
         ),
         format!("the clocks contradict each other by {:.1} %", 100.0 * by.abs()),
     ];
-    Some((Tone::Red, texts.into(), format!("report {}", group.name)))
+    Some((Tone::Red, texts.into(), format!("report --group {}", group.name)))
 }
 
 fn unsettled(found: &Standouts<'_>) -> Told {

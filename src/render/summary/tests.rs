@@ -55,7 +55,7 @@ fn what_went_wrong_is_named_with_the_command_that_shows_more() {
     for words in ["Look at these:", "2 disproved or broken: ", "1 disturbed: many/disturbed"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("`target/release/syscost report many`"), "{text}");
+    assert!(text.contains("`target/release/syscost report --group many`"), "{text}");
     assert!(
         text.contains("the doctor minds 9: it rains") && text.contains("`target/release/syscost doctor`"),
         "{text}"
