@@ -4,8 +4,8 @@
 use crate::command::page::{Tone, heading, inert, length, paint};
 use crate::record::quantity::amount;
 use crate::record::verdict::Verdict;
-use crate::render::{padded, shortened};
 use crate::render::table::Layout;
+use crate::render::{padded, shortened};
 use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
 

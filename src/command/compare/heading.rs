@@ -1,5 +1,6 @@
 //! The text above the comparison table and below it.
 
+use crate::render::padded;
 use crate::command::page::{Tone, inert, length, paint, wrap};
 use crate::render::compared::LEGEND;
 use crate::render::table::Layout;

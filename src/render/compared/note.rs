@@ -61,7 +61,7 @@ impl Relation {
 
 fn fact(difference: &Difference) -> String {
     let Difference { field, ours, theirs, .. } = difference;
-    match width(ours).max(width(theirs)) > LONGEST_FACT {
+    match crate::render::width(ours).max(crate::render::width(theirs)) > LONGEST_FACT {
         true => (*field).to_owned(),
         false => format!("{field} {ours} → {theirs}"),
     }
