@@ -41,7 +41,7 @@ const SOURCES: [Source; 4] = [
 /// A clock by which another time passes than by the one that measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispute {
-    /// The clock, or who publishes the counter's frequency.
+    /// The clock, or the source of the counter's frequency.
     pub other: String,
     /// How much more time passes by it, as a share.
     pub by: f64,

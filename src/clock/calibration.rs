@@ -171,7 +171,7 @@ fn step() -> u64 {
     step_of(arch::read, 4_000).max(1)
 }
 
-/// The smallest step by which this clock moves, by so many readings; 0 if it did not move.
+/// The smallest step by which this clock moves in this number of readings; 0 if it did not move.
 fn step_of(read: fn() -> u64, readings: u64) -> u64 {
     let distance = |i| {
         let before = read();

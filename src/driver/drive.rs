@@ -107,7 +107,7 @@ pub(super) struct Drive<'a> {
     disputed: Option<Dispute>,
 }
 
-/// A line for a reader of a log, who sees one a group in the first round and would wonder afterwards.
+/// The line that ends a round in a log. The first round has a line for each group; later rounds have this line only.
 fn round_over(round: usize, elapsed: Duration) -> String {
     let then = match round {
         0 => {

@@ -26,7 +26,7 @@ pub trait Boots {
     fn next(&mut self, first: usize) -> Result<std::result::Result<BootedSides, String>>;
     /// Whether a frequency that differs between the sides means anything: an emulator's core has none.
     fn has_frequency(&self) -> bool;
-    /// Writes into the record who the sides are.
+    /// Writes the identities of the sides into the record.
     fn describe(&self, paired: &mut Paired);
 }
 

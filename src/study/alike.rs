@@ -81,7 +81,7 @@ mod tests {
         assert!(!is_alike(&earlier, &record));
     }
 
-    /// Two runs, of which the second is told about the first.
+    /// Two runs, of which the second knows the first.
     fn runs() -> [Record; 2] {
         let mut record = fixture_run::record();
         record.fingerprint.surroundings.seccomp = Some("off".into());

@@ -2,7 +2,7 @@
 //! may run uses up what the process leaves, and what the fluid loses is the process's cost, interrupts included.
 //!
 //! A command runs alone on one CPU. A service runs already when its CPUs are calibrated, so interrupts that work for
-//! it cannot be told from those that come anyway: [`Covered::least`] leaves out what came as often before.
+//! it look like those that come anyway: [`Covered::least`] leaves out what came as often before.
 
 mod process_cost;
 

@@ -89,7 +89,7 @@ pub(super) fn sweep(
         sweeper.sweep(subject, control.as_deref_mut(), clock, effort)?;
         let end = match proportional(case, &sweeper.since(0), sweep::unit_ns(clock)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
-            // It was told in the execution that proved the case.
+            // The execution that proved the case has reported it.
             Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
             // Only what every attempt contradicts is contradicted.
             Err(end) => uneven.unwrap_or(end),

@@ -40,7 +40,7 @@ pub(super) fn retrain(subject: &mut dyn Subject, batch: u64, lap: u64, clock: &C
     Ok(())
 }
 
-/// Forgets, and runs small batches of so many iterations untimed, one at least.
+/// Resets the predictors, and runs small batches of this number of iterations untimed, at least one.
 ///
 /// # Errors
 /// The subject fails.

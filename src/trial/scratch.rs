@@ -103,7 +103,7 @@ fn is_kept(locked: Option<&File>, directory: &Path) -> bool {
     locked.map_or(directory.is_dir(), |file| plain_file::is_at(file, directory))
 }
 
-/// Locks a directory of this user. `None`: it is somebody else's, no directory, or locked.
+/// Locks a directory of this user. `None`: it is another user's, no directory, or locked.
 fn lock(directory: &Path) -> Option<Flock<File>> {
     Flock::lock(plain_file::own(directory, Metadata::is_dir)?, FlockArg::LockExclusiveNonblock).ok()
 }
@@ -161,7 +161,7 @@ mod tests {
         let dead = temporary.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let alive = temporary.path().join(format!("{PREFIX}{}-abc", std::process::id()));
         let elsewhere = temporary.path().join(format!("{PREFIX}4194306-abc"));
-        let foreign = temporary.path().join("somebody-elses");
+        let foreign = temporary.path().join("foreign");
         for directory in [&dead, &alive, &elsewhere, &foreign] {
             std::fs::create_dir(directory).expect("made");
         }

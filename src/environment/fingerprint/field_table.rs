@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Only to be told: it may be what is compared.
+    /// For information only: it may be what is compared.
     Fact,
     /// The numbers may differ for this reason instead of the one that is studied.
     Warning,
@@ -23,7 +23,7 @@ pub enum Weight {
 pub enum Series {
     /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
     Another,
-    /// They are of one series, and the difference is told beside the numbers.
+    /// They are of one series, and the difference is shown beside the numbers.
     Told,
     /// They are of one series: no number depends on it.
     Same,
@@ -187,7 +187,7 @@ mod tests {
     fn the_manual_has_the_same_table() {
         let list = |series| match series {
             Another => "another series",
-            Told => "told",
+            Told => "shown",
             Same => "–",
         };
         let table: BTreeMap<_, _> = FIELDS.iter().map(|field| (field.name, list(field.series))).collect();

@@ -46,7 +46,7 @@ fn has_tasks(case: &Case, sample: &Sample) -> bool {
     case.own_tasks != OwnTasks::None || sample.delta.partners.is_some()
 }
 
-/// Judges that no more time is told than has passed.
+/// Judges that a subject reports no more time than has passed.
 ///
 /// # Errors
 /// [`CaseEnd::Failed`]: the time was made up.
@@ -79,7 +79,7 @@ const SHORT_NS: f64 = 50e3;
 /// it did those by which their length was chosen.
 ///
 /// # Errors
-/// [`CaseEnd::Disturbed`]: what was told is the step of the counter, or the clock's own bracket.
+/// [`CaseEnd::Disturbed`]: the measured time is the step of the counter, or the clock's own bracket.
 pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
     let Some((batch, quickest)) = samples.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else { return Ok(()) };
     let shortest = SHORTEST_NS.max(FEWEST_STEPS * step_ns);
