@@ -5,6 +5,7 @@ mod danger;
 mod group;
 mod id;
 mod name;
+mod prose;
 mod seam;
 mod sibling;
 mod size;
@@ -32,6 +33,7 @@ const RULES: &[Rule] = &[
     name::complaints,
     surprise::complaints,
     word::complaints,
+    prose::complaints,
     changelog::complaints,
 ];
 
