@@ -22,7 +22,7 @@ const STEPS_OF_FEW: u64 = 120_000;
 /// An operation is long if the runs of [`FEW_LONG`], with two forks, take more than this.
 const LONG: Duration = Duration::from_millis(20);
 
-/// What iterations execute.
+/// The instructions and system calls that iterations execute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WitnessReport {
     /// Iterations by which the two runs differ.

@@ -1,5 +1,5 @@
-//! What a run says of itself while it goes on: on a terminal one line that is written anew, which case, how far and how long
-//! still; elsewhere a line a group.
+//! The progress report of a run. On a terminal it is one line, written anew: the case, the progress and the time left. Elsewhere
+//! it is a line for each group.
 
 use super::terminal::print;
 #[cfg(feature = "cli")]

@@ -13,7 +13,7 @@ const FEWEST: usize = 3;
 const FEWEST_OF_LONG: usize = 2;
 /// An execution of this length is long, seconds.
 const LONG: f64 = 0.5;
-/// What a case that does not settle may take in all, in multiples of what a case has on average.
+/// Most time of a case that does not settle, in multiples of the average time of a case.
 const SHARE: f64 = 2.5;
 /// Executions of a case that does not settle.
 const MOST: usize = 12;

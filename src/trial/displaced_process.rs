@@ -27,11 +27,11 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// One run of a command, or one stretch of a service, covered by fluids.
 pub struct Covered {
-    /// Totals between two calibrations. Of a service every interrupt counts as its own.
+    /// Totals between two calibrations. For a service they include every interrupt.
     pub replicate: Replicate,
     /// CPUs that were covered.
     pub cpus: Vec<usize>,
-    /// Of a service: the same without interrupts that came as often before, a lower bound of its cost.
+    /// A lower bound of a service's cost: the totals without interrupts that came as often before.
     pub least: Option<Replicate>,
     /// One window for each interval.
     pub series: Vec<Window>,

@@ -1,6 +1,6 @@
 //! Events beside the time: batches of their own, behind the timed ones, in which perf events are counted.
 //!
-//! A counter makes what it counts dearer: a fault, or a switch, calls it. So no counter is open while anything is timed, and
+//! A counter slows the event that it counts: a fault, or a switch, calls it. So no counter is open while anything is timed, and
 //! the counted batches are not timed. A count is of the measuring thread, of the partners of the case, and of the
 //! children that either makes, over a whole batch, with what prepares and checks its operations.
 

@@ -62,7 +62,7 @@ pub(in crate::trial) fn witness(
             ));
             if attempt < OF_CALLS { continue } else { break }
         }
-        // What was too long to step through once is so again.
+        // A run that was too long to step through is so in the next attempt.
         if testimony.instructions.is_none() && how != Watch::CallsOfTen {
             how = Watch::Calls;
         }
