@@ -5,7 +5,7 @@ use syscost::{Case, Claim, Group};
 fn cases() -> Vec<Case> {
     vec![
         // A loop timed as a whole. The claims say what must be true if it really happened.
-        Case::looped("parent", "who is my parent", |n| {
+        Case::looped("parent", "the parent's process id", |n| {
             for _ in 0..n {
                 black_box(std::os::unix::process::parent_id());
             }

@@ -133,8 +133,8 @@ impl Clock {
         Self { source: Source::Kernel, calibration, unfit: Some(reason), singles: RefCell::new(None) }
     }
 
-    /// This clock for whoever counts the instructions of an operation that is timed. A read of the counter is always as
-    /// many; the kernel's clock is read again while a tick updates it, and stands still here instead.
+    /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
+    /// many. A read of the kernel's clock is repeated while a tick updates it, so this clock stands still instead.
     pub(crate) fn for_counting(&self) -> Self {
         let source = if self.source == Source::Counter { Source::Counter } else { Source::Still };
         let (calibration, unfit) = (self.calibration.clone(), self.unfit.clone());
@@ -274,9 +274,9 @@ impl Clock {
         calibration::kernel_step_ns()
     }
 
-    /// By what factor work must be longer than with a fine clock to be timed as precisely: 1 up to
-    /// steps of 10 ns (AMD's), 4 where AArch64 counts at 24 MHz, and so many that it takes 100 steps where a kernel's clock
-    /// counts in ticks of 0.1 ms.
+    /// The factor by which work must be longer than with a fine clock to be timed as precisely: 1 up to
+    /// steps of 10 ns (AMD's), and 4 where AArch64 counts at 24 MHz. Where a kernel's clock counts in ticks of 0.1 ms, work must
+    /// take 100 steps.
     fn stretch(&self) -> u64 {
         const FINE_NS: f64 = 10.0;
         (self.step_ns() / FINE_NS).round().clamp(1.0, 2_000.0) as u64

@@ -10,7 +10,7 @@
 //! Without the token a stranger cannot use the peer and learns only the version of the protocol. It is proved once, at
 //! the beginning: later lines and data are neither authenticated nor encrypted. They contain only the benchmark's
 //! filling and the two fingerprints. Authenticating each line would not make the numbers more trustworthy: an attacker
-//! who can delay packets decides how long they take. So an attacker on the path who
+//! that can delay packets decides how long they take. So an attacker on the path that
 //!
 //! * **listens** sees the fingerprints of both machines and can test tokens against the proofs offline: hence their
 //!   minimum length; a generated token has 256 bits;

@@ -1,4 +1,4 @@
-//! What records mean: comparison, verdicts, levels, fits. It reads plain data and answers plain data.
+//! Analysis of records: comparison, verdicts, levels, fits. Its functions take plain data and return plain data.
 
 pub mod alike;
 pub mod basis;

@@ -165,7 +165,7 @@ impl<'a> Trial<'a> {
     }
 
     /// In place of [`Trial::prove`] in a later execution of a case that another process has proved: the code is the same, so
-    /// no witness is called and the sweep is brief. What every sample shows is judged as ever.
+    /// no witness is called and the sweep is brief. The samples are judged as in the first process.
     ///
     /// # Errors
     /// A claim about time does not hold, or the subject fails.
@@ -277,7 +277,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The subject or its control fails.
     pub fn sweep_on(&mut self) -> Result<(), CaseEnd> {
-        // What a reset displaces stays displaced where the next sample does not begin with a lap that is not timed.
+        // A reset evicts data from the caches. It stays evicted unless the next sample begins with an untimed lap.
         let resets = self.wants_retraining();
         if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.is_quick()) {
             for _ in 0..ROUNDS_BESIDE {

@@ -1,9 +1,9 @@
-//! What must be true if an operation really happened.
+//! Claims: conditions that hold if an operation really happened.
 
 use crate::clock::Delta;
 use std::fmt::{Display, Formatter};
 
-/// What must be true if the operation of a case really happened. If a claim is disproved, no number is saved and the run
+/// A condition that holds if the operation of a case really happened. If a claim is disproved, no number is saved and the run
 /// ends with exit code 1.
 #[derive(Clone)]
 pub enum Claim {

@@ -1,4 +1,4 @@
-//! What a machine must offer so that a case can be measured there.
+//! Needs: the features of a machine without which a case cannot be measured.
 
 use crate::platform::cpu::{self, cpu_list};
 use crate::platform::process;

@@ -209,9 +209,9 @@ impl Case {
         self
     }
 
-    /// Makes every sample a whole number of laps, of so many iterations each (at least one): what goes round, a ring or a file
-    /// that is read again and again, has parts of different cost, and what lies in a cache stays there only while it is used:
-    /// the harness uses the caches between samples, too. A lap should take milliseconds.
+    /// Makes every sample a whole number of laps of this number of iterations (at least one). A ring, or a file that is read again
+    /// and again, has parts of different cost. Its cached part is evicted unless it is used, since the harness uses the caches
+    /// between samples, too. A lap should take milliseconds.
     pub fn lap(mut self, iterations: u64) -> Self {
         self.lap = iterations.max(1);
         self

@@ -23,7 +23,7 @@ pub trait Subject {
     }
 }
 
-/// What a subject knows besides the time of its runs. Everything is optional.
+/// Results of a subject besides the time of its runs. Each field is optional.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Tasks that take part in the operation. They are observed during every sample and must stay on their CPUs.

@@ -1,8 +1,8 @@
-//! Whether the machine's clocks agree on how long a while is: the kernel's clocks by the C library and by a system call, and
+//! Whether the machine's clocks agree on the length of a time: the kernel's clocks by the C library and by a system call, and
 //! the frequency that is published for the counter.
 //!
-//! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. Which of
-//! them is right cannot be known from inside, so that every time is in doubt by as much as they differ.
+//! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. The run cannot
+//! know which of them is right, so every time is in doubt by their difference.
 
 use super::calibration::{self, counter_is_fit, kernel_step_ns};
 use super::clock_edge::{Edge, Pace};
@@ -41,7 +41,7 @@ const SOURCES: [Source; 4] = [
 /// A clock by which another time passes than by the one that measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispute {
-    /// The clock, or who publishes the counter's frequency.
+    /// The clock, or the source of the counter's frequency.
     pub other: String,
     /// How much more time passes by it, as a share.
     pub by: f64,
@@ -125,7 +125,7 @@ fn dispute(measures: Option<Pace>, others: impl Iterator<Item = (String, Option<
     let against = |(other, pace): (String, Option<Pace>)| {
         let Some(pace) = pace else { return Dispute { other, by: -1.0 } };
         let by = measures.per_ns / pace.per_ns - 1.0;
-        // What the readings cannot tell is no dispute.
+        // A difference within the errors of the readings is no dispute.
         let sure = (by.abs() - measures.error - pace.error).max(0.0);
         Dispute { other, by: sure.copysign(by) }
     };

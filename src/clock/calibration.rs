@@ -48,8 +48,8 @@ pub struct Calibration {
 }
 
 impl PairedReading {
-    /// Reads both clocks many times and keeps the tightest reading. Of a kernel's clock that moves in long steps the instants
-    /// at which it moves are read.
+    /// Reads both clocks many times and keeps the tightest reading. If the kernel's clock moves in long steps, the readings
+    /// are taken at the instants at which it moves.
     pub fn take() -> Self {
         if kernel_step_ns() > COARSE_NS {
             if let Some(Edge { base, ns, width }) = Edge::tightest(time::monotonic_raw_ns, arch::start) {
@@ -133,7 +133,7 @@ pub(super) fn kernel_step_ns() -> u64 {
     static STEP: OnceLock<u64> = OnceLock::new();
     *STEP.get_or_init(|| {
         let step = step_of(time::monotonic_raw_ns, 1_000);
-        // Of a clock that hardly moved meanwhile more is seen by waiting for it.
+        // A clock that hardly moved in these readings needs a longer wait.
         if (1..LONG_STEP_NS).contains(&step) { step } else { long_step_ns().unwrap_or(u64::MAX) }
     })
 }
@@ -171,7 +171,7 @@ fn step() -> u64 {
     step_of(arch::read, 4_000).max(1)
 }
 
-/// The smallest step by which this clock moves, by so many readings; 0 if it did not move.
+/// The smallest step by which this clock moves in this number of readings; 0 if it did not move.
 fn step_of(read: fn() -> u64, readings: u64) -> u64 {
     let distance = |i| {
         let before = read();

@@ -1,4 +1,4 @@
-//! The clock's scale, its bracket, and what it says of itself.
+//! Tests of the clock's scale, its bracket, and its own description.
 
 use super::*;
 

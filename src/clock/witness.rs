@@ -17,12 +17,12 @@ const FEW: u64 = 64;
 const FEW_LONG: [u64; 2] = [1, 11];
 /// Iterations of both runs of an operation of which every instruction must be counted, and of which [`FEW_LONG`] are too many.
 const FEW_STEPPED: [u64; 2] = [1, 3];
-/// Instructions of a run of so few: half a second of single steps, and some seconds in a nested guest.
+/// Most instructions of a run of [`FEW_LONG`] or [`FEW_STEPPED`]: half a second of single steps, and some seconds in a nested guest.
 const STEPS_OF_FEW: u64 = 120_000;
-/// An operation is long of which so many iterations, see [`FEW_LONG`], take more than this, with two forks.
+/// An operation is long if the runs of [`FEW_LONG`], with two forks, take more than this.
 const LONG: Duration = Duration::from_millis(20);
 
-/// What iterations execute.
+/// The instructions and system calls that iterations execute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WitnessReport {
     /// Iterations by which the two runs differ.
@@ -43,8 +43,8 @@ pub const ITERATIONS: u64 = 2 * FEW;
 /// How closely an operation is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// Every instruction, unless a run has more than so many: then as [`Watch::Calls`]. One takes some 4 µs, and 25 in a
-    /// nested guest.
+    /// Every instruction, unless a run has more than this number: then as [`Watch::Calls`]. An instruction takes some 4 µs, and
+    /// 25 in a nested guest.
     Steps(u64),
     /// As [`Watch::Steps`], and where that is too much, every instruction of ten iterations, or of two.
     FewSteps(u64),

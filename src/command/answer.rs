@@ -4,7 +4,7 @@ use super::page::{self, Tone};
 use crate::record::verdict::Verdict;
 use crate::render::table::Layout;
 
-/// Rows that are told.
+/// Rows that are shown.
 const ROWS: usize = 5;
 
 /// A case that was compared.

@@ -72,7 +72,7 @@ impl Archive {
         }
     }
 
-    /// Where a name or a path leads. What is kept comes before a file of the current directory, which is told of then.
+    /// Resolves a name or a path. A kept run comes before a file of the current directory; the answer mentions that file.
     fn find(&self, asked: &OsStr) -> Result<Found> {
         let kept = self.kept()?;
         let found = match named(asked, &kept) {

@@ -82,8 +82,9 @@ fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
     let share = 100.0 * answer.kept() as f64 / answer.resident.max(1) as f64 - 100.0;
     let others = format!("{} of it are left to others", size(answer.bounds.reserve));
     let toll = answer.toll;
-    let stalled =
-        toll.stalled.map_or("not told by this kernel".into(), |time| format!("{:.2} s", time.as_secs_f64()));
+    let stalled = toll
+        .stalled
+        .map_or("this kernel does not report it".into(), |time| format!("{:.2} s", time.as_secs_f64()));
     vec![
         row("file cache", format!("{at_least}{kept}"), ending(answer)),
         row("from memory", format!("{memory:.2} GB/s"), format!("reads of {} in it", size(BLOCK as u64))),

@@ -75,7 +75,7 @@ pub struct Measuring {
     /// The other end of the cases that need one: where `syscost peer` listens
     #[arg(long, value_name = "HOST:PORT")]
     peer: Option<String>,
-    /// File with the token of that peer, which nobody else may be able to read
+    /// File with the token of that peer, which no other user may be able to read
     #[arg(long, value_name = "FILE")]
     peer_token_file: Option<PathBuf>,
 }

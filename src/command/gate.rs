@@ -200,7 +200,7 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
     text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), count(findings)), layout) + "\n"
 }
 
-/// What was compared, without the canaries, which nobody asked for.
+/// The findings that were compared, without the canaries, which the user did not ask for.
 fn asked(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.progress != Progress::Skipped && !finding.canary)
 }

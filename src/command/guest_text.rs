@@ -1,4 +1,4 @@
-//! Kernels that ran as guests, in words: who they are, and what they differ by.
+//! Kernels that ran as guests, in words: their identities and their differences.
 
 use crate::record::guest_side::{GuestSide, Identity};
 use crate::record::paired::PairedGuests;
@@ -6,7 +6,7 @@ use crate::record::paired::PairedGuests;
 /// A kernel by its name and by what it says it is.
 pub fn described(side: &GuestSide) -> String {
     match &side.identity {
-        None => format!("{}: no boot of it said who it is", side.name),
+        None => format!("{}: no boot of it stated its identity", side.name),
         Some(Identity { release, build, .. }) => format!("{}: Linux {release} {build}", side.name),
     }
 }
@@ -45,8 +45,8 @@ fn only_in(line: &str, other: &str) -> String {
     if own.is_empty() { "nothing more".into() } else { own.join(" ") }
 }
 
-/// What is said above the verdicts on two guests that took turns: what the times are of, who the kernels are, why one did not
-/// come, what they differ by.
+/// The text above the verdicts on two guests that took turns: the clock of the times, the identities of the kernels, why one
+/// did not boot, and their differences.
 pub fn heading(guests: &PairedGuests) -> Vec<String> {
     let mut said: Vec<String> = guests
         .clock

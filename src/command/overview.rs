@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// What is asked for most, with what it answers.
 const FIRST: [(&str, &str); 7] = [
-    ("syscost run", "measure all that this machine can, some minutes, told on one screen"),
+    ("syscost run", "measure all that this machine can, some minutes, shown on one screen"),
     ("syscost run FILTER", "measure the cases whose ids match, and print their table"),
     ("syscost report", "the newest run on one screen; `report --group NAME` prints one table"),
     ("syscost explain GROUP", "what a group times, what proves it, what fools it"),

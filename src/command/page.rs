@@ -70,7 +70,7 @@ pub fn write_json(value: &impl Serialize) -> Result<()> {
     write(&format!("{value:#}\n"))
 }
 
-/// A bar over so many steps on a terminal, nothing in a pipe.
+/// A bar over this number of steps on a terminal, nothing in a pipe.
 pub fn bar(steps: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
     // If a later indicatif refuses the template, its own style remains.

@@ -16,8 +16,8 @@ use std::time::Duration;
 ///
 /// Serves `syscost run --peer HOST:PORT` until it is interrupted. On the loopback interface everybody on this machine
 /// may use it; to listen elsewhere it demands a token, which both ends must have: that of `--token-file`, or one
-/// that it draws and prints once. Nothing is served to who has not proved that he has it. The proof stands at the
-/// beginning alone, and nothing is encrypted: on a network where packets may be changed, measure through a tunnel
+/// that it draws and prints once. A client must prove that it has the token before it is served. The proof stands
+/// at the beginning alone, and nothing is encrypted: on a network where packets may be changed, measure through a tunnel
 /// or believe no number. Data sockets are at ports that the kernel chooses: a firewall between must let them pass.
 #[derive(clap::Args)]
 pub struct Args {

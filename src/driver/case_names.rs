@@ -1,5 +1,5 @@
-//! Whether the cases of a bench target can be told apart, and their numbers be kept. It is judged before anything is measured:
-//! of two cases of one name only the first is ever found, and a record that holds both cannot be read.
+//! Checks before a run that the cases of a bench target have different names, and that their numbers can be kept. Of two cases
+//! with one name only the first is ever found, and a record that holds both cannot be read.
 
 use crate::case::{Case, Group};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! What the processes of one group have brought so far: executions of its cases, which become one outcome each.
+//! The results of the processes of one group so far: executions of its cases, which become one outcome for each case.
 
 use super::pipe_message::{CaseExecution, ExecutionEnd};
 use super::plan::Planned;
@@ -149,7 +149,7 @@ impl Executions {
             ExecutionEnd::Failed(sentence) | ExecutionEnd::CutShort(sentence) => {
                 self.ended = Some(Outcome::Failed(sentence));
             }
-            // What was there a moment ago and is gone is no reason to lose what was measured.
+            // A need that is no longer met must not discard earlier executions.
             ExecutionEnd::Skipped(sentence) if self.measured.is_empty() => {
                 self.ended = Some(Outcome::Skipped(sentence));
             }

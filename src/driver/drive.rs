@@ -41,8 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The request cannot be carried out: no case matches, a prediction has no case, the unit is unknown, the baseline to
-/// compare with is missing or has another unit, or the disk is too full for a comparison. What goes wrong later is
-/// reported and reflected in the exit code.
+/// compare with is missing or has another unit, or the disk is too full for a comparison. Later failures are
+/// reported and change the exit code.
 pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result<Exit> {
     #[cfg(feature = "cli")]
     if let Some(file) = options.predictions.as_deref().filter(|_| arguments.mode != Mode::List) {
@@ -107,7 +107,7 @@ pub(super) struct Drive<'a> {
     disputed: Option<Dispute>,
 }
 
-/// A line for a reader of a log, who sees one a group in the first round and would wonder afterwards.
+/// The line that ends a round in a log. The first round has a line for each group; later rounds have this line only.
 fn round_over(round: usize, elapsed: Duration) -> String {
     let then = match round {
         0 => {
@@ -213,7 +213,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// What was found so far, at the highest frequency that the core had in this run or an earlier one when it was left alone.
+    /// The results so far, at the highest frequency of the undisturbed core in this run or an earlier one.
     fn group_runs(&self, groups: &[Collected]) -> Vec<GroupRun> {
         let frequencies: Vec<f64> = groups.iter().flat_map(Collected::frequencies).collect();
         let own = left_alone(&frequencies).filter(|_| self.options.unit == NANOSECONDS);

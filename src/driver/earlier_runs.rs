@@ -1,4 +1,4 @@
-//! What earlier runs of this machine say about a run: how far a figure lies from run to run, which no single run can know.
+//! The use of earlier runs of this machine: they give the spread of a figure from run to run, which a single run cannot show.
 
 use crate::record::store::Store;
 use crate::record::{GroupRun, Outcome, Quiet, Record};
@@ -18,7 +18,7 @@ pub(super) struct EarlierRuns {
     pub(super) records: Vec<Record>,
     /// The highest frequency that the core had in one of them when it was left alone, Hz.
     pub(super) core_hz: Option<f64>,
-    /// What the last run differs in, or why there is none.
+    /// The differences from the last run, or why there is no last run.
     pub(super) remark: Option<String>,
     /// A sentence if the clock was set back since one of them was stored.
     pub(super) set_back: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct EarlierRuns {
 impl EarlierRuns {
     /// Those that are stored beside this run.
     pub(super) fn of(record: &Record, store: &Store) -> Self {
-        // What cannot be listed is reported by the saving of this run.
+        // The saving of this run reports a store that cannot be listed.
         let files = store.run_files().unwrap_or_default();
         let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
         let mut newest = newest.peekable();

@@ -1,4 +1,4 @@
-//! What is checked and set before a run measures anything.
+//! The checks and settings before a run measures anything.
 
 use super::arguments::Arguments;
 use super::criterion_files;
@@ -69,9 +69,9 @@ pub(super) fn check_home(planned: &[Planned], arguments: &Arguments, home: &Path
     unless_short(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))
 }
 
-/// What was found out by opening files. Where there are no descriptors nothing was, and the run says itself what it lacks.
+/// The result of a check that opens files. Without free descriptors the check has no result; the run reports the lack later.
 fn unless_short(checked: Result<()>) -> Result<()> {
-    // What another crate has wrapped keeps the number in its text alone.
+    // An error that another crate has wrapped has its number in its text only.
     let is_short = |cause: &std::io::Error| {
         let text = cause.to_string();
         [Errno::EMFILE, Errno::ENFILE]
@@ -120,7 +120,7 @@ fn end_with_cargo() {
     }
 }
 
-/// What is wrong with the baseline of a comparison, found before anything is measured. Criterion itself would
+/// The faults of the baseline of a comparison, found before anything is measured. Criterion itself would
 /// print an error in the middle and exit with 0, or compare page faults with nanoseconds.
 pub(super) fn complaints(
     planned: &[Planned],

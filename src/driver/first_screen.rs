@@ -19,7 +19,7 @@ pub(super) struct FirstScreen {
 }
 
 impl FirstScreen {
-    /// For a run over several groups that nobody has chosen; `None` where tables are asked for.
+    /// For a run over several groups without a choice by the user; `None` where the user asks for tables.
     pub(super) fn of(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
         let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
         let chosen = is_part || arguments.all || options.against.is_some();

@@ -1,4 +1,4 @@
-//! What a finished group's cases show together: its curves, and lines through series of cases.
+//! The curves of a finished group, and lines through series of its cases.
 
 use crate::case::Group;
 use crate::environment::Fingerprint;

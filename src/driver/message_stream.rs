@@ -1,4 +1,4 @@
-//! The lines that a measuring process writes to its pipe, each awaited with a time limit, and with an ear for signals.
+//! The lines that a measuring process writes to its pipe. The wait for a line ends at a time limit or at a signal.
 
 use crate::error::{Error, Result};
 use crate::platform::signal;

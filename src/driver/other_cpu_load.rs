@@ -17,7 +17,7 @@ pub(super) fn note(run: &GroupRun) -> Option<String> {
     (loaded > 0).then(|| {
         format!(
             "beside {loaded} of {} cases that wait for memory others kept other CPUs busy, {most:.1} of them beside \
-             {beside}: they share the last cache and the memory; see who it is with `top`, stop it, and run again",
+             {beside}: they share the last cache and the memory; find the process with `top`, stop it, and run again",
             known.len()
         )
     })

@@ -19,7 +19,7 @@ fn ids(group: &Group) -> Vec<String> {
 /// The groups that have a matching case, in their given order.
 ///
 /// # Errors
-/// Two cases cannot be told apart, the filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
+/// Two cases have one name, the filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
 /// or else the nearest ids.
 pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
     case_names::check(groups)?;

@@ -1,5 +1,5 @@
-//! What the driver asks of one measuring process, as JSON in a file without a name that the process inherits: the kernel
-//! takes no variable above 128 KiB, which are the ids of some 2000 cases.
+//! The task of one measuring process, as JSON in a file without a name that the process inherits. An environment variable is
+//! too short: the kernel limits it to 128 KiB, the ids of some 2000 cases.
 
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ impl Task {
     /// Writes it where a process finds it that inherits the file.
     ///
     /// # Errors
-    /// Neither memory nor the temporary directory takes it.
+    /// The file can be made neither in memory nor in the temporary directory.
     pub(super) fn hand_over(&self) -> Result<HandedOver> {
         let failed = |cause| Error::file("the task of a measuring process", "writing", cause);
         let text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;

@@ -1,12 +1,12 @@
-//! What a run says of itself while it goes on: on a terminal one line that is written anew, which case, how far and how long
-//! still; elsewhere a line a group.
+//! The progress report of a run. On a terminal it is one line, written anew: the case, the progress and the time left. Elsewhere
+//! it is a line for each group.
 
 use super::terminal::print;
 #[cfg(feature = "cli")]
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 
-/// The progress of a run, told on the standard error by the driver between cases.
+/// The progress of a run, which the driver writes to the standard error between cases.
 pub(super) struct Progress {
     /// Executions that have ended.
     #[cfg(feature = "cli")]
@@ -32,7 +32,7 @@ impl Progress {
     /// The progress of this group's first round, for a reader of a log.
     pub(super) fn group(&self, told: &str) {
         if self.lines {
-            // Nobody need listen.
+            // The standard error may be closed.
             let _ = writeln!(std::io::stderr(), "{told}");
         }
     }

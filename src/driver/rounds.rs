@@ -13,7 +13,7 @@ const FEWEST: usize = 3;
 const FEWEST_OF_LONG: usize = 2;
 /// An execution of this length is long, seconds.
 const LONG: f64 = 0.5;
-/// What a case that does not settle may take in all, in multiples of what a case has on average.
+/// Most time of a case that does not settle, in multiples of the average time of a case.
 const SHARE: f64 = 2.5;
 /// Executions of a case that does not settle.
 const MOST: usize = 12;
@@ -64,24 +64,24 @@ impl Rounds {
         Self { fewest: FEWEST, most: MOST, seconds: None, each: EACH }
     }
 
-    /// Executions that a case needs whose longest took so many seconds.
+    /// Executions that a case needs if its longest execution took `seconds`.
     pub(super) fn needed(&self, seconds: f64) -> usize {
         if seconds > LONG { self.fewest.min(FEWEST_OF_LONG) } else { self.fewest }
     }
 
-    /// Executions of a case that has no number yet, of which so many were disturbed: these do not count, up to a limit.
+    /// Executions of a case that has no number yet. Those that were `disturbed` do not count, up to a limit.
     pub(super) fn tries(&self, disturbed: usize) -> usize {
         self.fewest.max(CONDEMNING + disturbed.min(CONDEMNING))
     }
 
-    /// Whether a case may have another execution because it is not settled, after so many that took so many seconds each at
-    /// most: one dear case must not take the time of ten.
+    /// Whether an unsettled case may have another execution after these `executions` of at most `seconds` each: one dear case
+    /// must not take the time of ten.
     pub(super) fn allows(&self, executions: usize, seconds: f64) -> bool {
         let dear = (executions + 1) as f64 * seconds > SHARE * self.each;
         executions < self.most && (self.seconds.is_some() || !dear)
     }
 
-    /// Executions of so many cases that are certain.
+    /// Executions that a run of this number of cases makes at least.
     pub(super) fn certain(&self, cases: usize) -> usize {
         self.fewest * cases
     }
@@ -99,7 +99,10 @@ mod tests {
             (3, 2, 6, 10, 12)
         );
         assert!(rounds.allows(11, 0.01) && !rounds.allows(12, 0.01) && !rounds.allows(3, 0.4));
-        assert!(Rounds { seconds: Some(600.0), ..rounds }.allows(3, 0.4), "who gives time wants it used");
+        assert!(
+            Rounds { seconds: Some(600.0), ..rounds }.allows(3, 0.4),
+            "a time given by the user is used up"
+        );
         assert_eq!(rounds.time(100), Duration::from_secs(43));
         assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.tries(0)), (1, 6));
     }

@@ -262,7 +262,7 @@ impl<'a> Received<'a> {
         ProcessRun { run: self.run, cases: self.cases, cut_short: None }
     }
 
-    /// What was received, with an explanation if the process ended early. A signal to the driver is no failure.
+    /// The received messages, with an explanation if the process ended early. A signal to the driver is no failure.
     fn end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
         if self.ended && status.success() && self.first_missing().is_none() {
             return self.result();

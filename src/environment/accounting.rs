@@ -7,7 +7,7 @@ use crate::platform::kernel_files::KernelFiles;
 pub struct Accounting {
     /// Whether interrupts are charged to no task (`CONFIG_IRQ_TIME_ACCOUNTING`). `None` where that is not known.
     pub interrupts_apart: Option<bool>,
-    /// Whether user and system time are told apart by the tick, and not at every entry of the kernel
+    /// Whether the tick divides user from system time, instead of every entry of the kernel
     /// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN` works on CPUs of `nohz_full` only). `None` where that is not known.
     pub by_tick: Option<bool>,
     /// CPUs without a tick while one task runs (`nohz_full`), as the kernel lists them.
@@ -44,22 +44,22 @@ impl Accounting {
     pub fn sentences(&self) -> Vec<String> {
         let interrupts = match self.interrupts_apart {
             Some(true) => {
-                "this kernel charges interrupts to nobody (IRQ_TIME_ACCOUNTING): accounting misses all of them, the \
+                "this kernel charges interrupts to no task (IRQ_TIME_ACCOUNTING): accounting misses all of them, the \
                  daemon-free column is left out since it cannot tell them from other tasks, and the paper's and the \
                  gap column, which trust the wall clock, need a quiet machine"
             }
             Some(false) => {
-                "this kernel charges an interrupt to whoever it interrupts: accounting misses those that come while \
+                "this kernel charges an interrupt to the task that it interrupts: accounting misses those that come while \
                  the fluid runs, and counts others' that come while the operation runs"
             }
             None => {
-                "nothing tells whether this kernel charges interrupts to whoever they interrupt: it is taken for \
-                 granted; if it does not, the daemon-free column is too low"
+                "it is unknown whether this kernel charges interrupts to the task that they interrupt: it is assumed; if it \
+                 does not, the daemon-free column is too low"
             }
         };
         let tick = match self.by_tick {
             Some(true) => {
-                "user and system time are told apart by the tick and add up to the precise sum: getrusage and the \
+                "the tick divides user from system time, and they add up to the precise sum: getrusage and the \
                  process clock agree in their sum, and only their parts are sampled"
             }
             Some(false) => "user and system time are precise: getrusage can be taken apart",

@@ -13,7 +13,7 @@ use crate::platform::process::inheritance::{self, Scheduling, class_name};
 use nix::libc;
 use std::sync::OnceLock;
 
-/// The slack of a thread that nobody has set it for, ns.
+/// The default timer slack of a thread, ns.
 const USUAL_SLACK_NS: u64 = 50_000;
 /// The greatest clamp of a utilization: none.
 const WHOLE: u32 = 1024;

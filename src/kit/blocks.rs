@@ -94,7 +94,7 @@ impl Proof {
             Source::Network => "the network",
         };
         Err(Error::Disproved(format!(
-            "{bytes} bytes were read and {moved} came from {what}: the rest is somebody's cache; {}",
+            "{bytes} bytes were read and {moved} came from {what}: a cache below the file system served the rest; {}",
             volume::advice()
         )))
     }
@@ -109,7 +109,7 @@ impl Proof {
             return Ok(());
         }
         Err(Error::Disproved(format!(
-            "{bytes} bytes were written and {moved} went to the device: the rest is somebody's cache; {}",
+            "{bytes} bytes were written and {moved} went to the device: a cache below the file system kept the rest; {}",
             volume::advice()
         )))
     }

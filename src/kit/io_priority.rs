@@ -10,7 +10,7 @@ use nix::errno::Errno;
 
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`: one thread, here with the number 0 the calling one.
 const THREAD: libc::c_int = 1;
-/// `IOPRIO_CLASS_IDLE`, in the place where the class is: what has it gets the disk when nobody else wants it.
+/// `IOPRIO_CLASS_IDLE`, in the place where the class is: its tasks get the disk when no other task wants it.
 const IDLE: libc::c_int = 3 << 13;
 
 /// The calling thread has the priority *idle* at the disk while this value lives. Only some schedulers of a disk obey

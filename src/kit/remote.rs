@@ -155,7 +155,7 @@ fn connection(name: &str, title: &str, closes: bool) -> Case {
         .claim(REACHED)
         .one_by_one()
         .claim(Claim::Checked("every connection was greeted by the peer, and the peer counted as many"))
-        .predict(wire, layers, "a packet there and one back; a close waits for nobody")
+        .predict(wire, layers, "a packet there and one back; a close does not wait for the peer")
 }
 
 #[cfg(test)]

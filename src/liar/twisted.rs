@@ -16,16 +16,16 @@ pub struct Twist {
     run: Run,
 }
 
-/// Does something in place of so many iterations of the honest subject.
+/// Does something in place of this number of iterations of the honest subject.
 type Run = fn(&mut Twisted, u64, &Clock) -> Result<Ticks>;
 
 const fn twist(words: &'static str, run: Run) -> Twist {
     Twist { words, run }
 }
 
-/// Iterations of a batch that are done truly by who lies in long ones: as many as the first witness sees.
+/// Iterations of a batch that are done truly by a liar of long batches: as many as the first witness sees.
 const TRUE_ITERATIONS: u64 = crate::clock::witness::ITERATIONS;
-/// Batches that are done truly by who lies later.
+/// Batches that are done truly by a liar of later batches.
 const TRUE_BATCHES: u64 = 4;
 /// Ticks of an iteration or a batch that are made up.
 const TICKS: u64 = 1_000;

@@ -16,10 +16,10 @@ const PLACES: u64 = 512;
 /// Bytes at the beginning of the file that are given up, and reads of them, to see the disk's speed.
 const GIVEN_UP: u64 = 8 << 20;
 const FORCED: u64 = 5;
-/// A disk must be so many times slower than memory, or there is no fall.
+/// Least ratio of the disk's time to memory's: below it the search finds no boundary.
 const LEAST_RATIO: f64 = 3.0;
 
-/// What reads at places all over a file have told.
+/// The result of reads at places all over a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Boundary {
     /// The share of the file that is read from memory, 0 to 1.

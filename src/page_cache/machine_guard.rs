@@ -1,7 +1,7 @@
 //! What keeps the machine usable while its file cache is filled.
 //!
 //! * The file never becomes longer than what is available, less a reserve ([`Bounds`]).
-//! * The disk is used when nobody else wants it ([`IdleAtTheDisk`](crate::kit::io_priority::IdleAtTheDisk)).
+//! * The disk is used when no other task wants it ([`IdleAtTheDisk`](crate::kit::io_priority::IdleAtTheDisk)).
 //! * Several times a second the [`Guard`] looks whether others have taken the reserve, whether anything was swapped or
 //!   killed, and whether tasks waited for memory ([`Pressure`]); then the search ends.
 //!

@@ -34,7 +34,7 @@ pub struct Request<'a> {
     pub time: Duration,
     /// Asked several times a second.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Told how much of the longest file is made, bytes both.
+    /// Called with the bytes that are made of the longest file, and with its length in bytes.
     pub progress: &'a dyn Fn(u64, u64),
 }
 

@@ -15,10 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What overrides the user's own configuration, for whatever git is started below the tree: no hook and no monitor of files runs.
+/// Settings that override the user's configuration for every git below the tree: no hook and no monitor of files runs.
 const QUIET: &str = "[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n[submodule]\n\trecurse = false\n\
     [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
-/// The references that are copied. Those of a bisection are none of ours.
+/// The references that are copied. References of a bisection are not.
 const REFERENCES: [&str; 5] = ["refs/heads", "refs/tags", "refs/remotes", "refs/notes", "refs/replace"];
 
 /// The tree. Dropping it removes it.
@@ -124,7 +124,8 @@ fn references(repository: &Repository) -> Vec<u8> {
     repository.read(&[&words[..], &REFERENCES].concat()).unwrap_or_default()
 }
 
-/// Nothing of the user's runs; objects that a partial clone lacks come from where the user's come from.
+/// The configuration of the tree: no program of the user's configuration runs. A partial clone gets missing objects from the
+/// user's remote.
 fn configuration(repository: &Repository, filters: &[String]) -> String {
     let mut text = QUIET.to_owned();
     for filter in filters {

@@ -1,7 +1,7 @@
 //! A comparison whose sides live in guests: a pair of fresh boots serves one pair of every case that is open.
 //!
-//! The boot is the unit that verdicts are made of: times of one boot deviate less than those of two, since a kernel places
-//! its own data once. So a boot gives every case one pair, in random order, and cases that are settled drop out.
+//! The boot is the unit of a verdict: times of one boot deviate less than those of two, since a kernel places its own data
+//! once. So a boot gives every open case one pair, in random order, and settled cases drop out.
 
 use super::experiment::{CANARIES, Plan, Testbed};
 use super::running_side::Start;
@@ -26,7 +26,7 @@ pub trait Boots {
     fn next(&mut self, first: usize) -> Result<std::result::Result<BootedSides, String>>;
     /// Whether a frequency that differs between the sides means anything: an emulator's core has none.
     fn has_frequency(&self) -> bool;
-    /// Writes into the record who the sides are.
+    /// Writes the identities of the sides into the record.
     fn describe(&self, paired: &mut Paired);
 }
 

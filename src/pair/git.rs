@@ -1,8 +1,8 @@
 //! Starts git, as the only place. It reads the user's repository, and writes nothing to it.
 //!
 //! A git hook, `git -c …`, an alias and some shells leave an environment (`GIT_DIR`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY` …) that
-//! says which repository is meant. So the repository is looked for and read with it ([`Repository`]). What is started elsewhere, below a
-//! [borrowed tree](super::borrowed_tree), starts without it ([`forget_repository`]): git would write the user's index there.
+//! says which repository is meant. So the repository is looked for and read with it ([`Repository`]). A command below a
+//! [borrowed tree](super::borrowed_tree) starts without it ([`forget_repository`]): git would write the user's index there.
 
 use crate::error::{Error, Result};
 use crate::platform::process::tool;
@@ -173,7 +173,7 @@ pub(super) fn forget_repository(command: &mut Command) {
     }
 }
 
-/// What is removed from this environment, or set otherwise.
+/// The variables that are removed from this environment, or set otherwise.
 fn changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString, Option<OsString>)> {
     let begins = |name: &OsStr, beginnings: &[&str]| {
         let name = name.as_bytes().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What is started as a side: a binary, the words before it, and the check that it is still the same file.
+//! The command of a side: a binary, the words before it, and the check that it is still the same file.
 
 use super::protocol::VARIABLE;
 use super::running_side::{Seat, Side, Start};
@@ -26,7 +26,7 @@ pub struct Launch {
     pub label: &'static str,
     /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
     program: PathBuf,
-    /// What the link led to when the comparison began.
+    /// The file behind the link when the comparison began.
     identity: Identity,
     /// Shell words to put before the binary.
     wrap: Option<String>,
@@ -109,7 +109,7 @@ impl Start for Launch {
     }
 }
 
-/// A process of this machine. What it waited for its CPU it sees itself.
+/// A process of this machine. It reads by itself how long it waited for its CPU.
 struct Process(Child);
 
 impl Seat for Process {

@@ -36,8 +36,8 @@ pub fn commit(rev: &str) -> Result<String> {
     Repository::find()?.commit(rev)
 }
 
-/// Lets `git bisect` run a command between a good and a bad commit, in a tree of its own; whether it has found the first bad one. git says
-/// what it does itself. What is built is shared with [`built`].
+/// Lets `git bisect` run a command between a good and a bad commit, in a tree of its own; whether it has found the first bad one. git prints its
+/// own progress. The builds are shared with [`built`].
 ///
 /// # Errors
 /// The tree cannot be made, or git refuses to start.
@@ -72,7 +72,7 @@ fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
     let half = kept.with_extension(plain_file::random_word(12));
     let moved = std::fs::copy(binary, &half).and_then(|_| std::fs::rename(&half, kept));
     if moved.is_err() {
-        // What was copied of it is of no use.
+        // A partial copy is useless.
         let _ = std::fs::remove_file(&half);
     }
     moved.map_err(|e| Error::file(kept, "copying the binary to", e))?;

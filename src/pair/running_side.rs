@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What starts the processes of one side.
+/// Starts the processes of one side.
 pub trait Start {
     /// Starts one, with an environment that is this many bytes longer, so that each process draws its own stack position.
     ///
@@ -21,11 +21,11 @@ pub trait Start {
     }
 }
 
-/// What the process of a side runs on: this machine, or a guest.
+/// The machine on which the process of a side runs: this one, or a guest.
 pub trait Seat {
     /// How the process ended, after it has closed its output.
     fn how_it_ended(&mut self) -> String;
-    /// What others took from the side so far, as it is seen from outside; `None` where the side sees it itself.
+    /// CPU time that others took from the side so far, measured from outside; `None` if the side measures it itself.
     fn taken(&self) -> Option<Taken> {
         None
     }

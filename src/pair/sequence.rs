@@ -118,7 +118,7 @@ impl CasePairing<'_> {
         Ok(open.case)
     }
 
-    /// Runs one pair of a case that needs more. What a signal cut short is not kept.
+    /// Runs one pair of a case that needs more. A pair that a signal cuts short is not kept.
     ///
     /// # Errors
     /// A side's state cannot be entered.

@@ -37,7 +37,7 @@ impl Connection {
         Ok(Self { requests: Some(requests.into()), responses: responses.into(), held: Vec::new(), remarks })
     }
 
-    /// Sends a request, without waiting for the response. False if nobody reads any more.
+    /// Sends a request, without waiting for the response. False if the other end is closed.
     pub fn send(&mut self, request: &Request) -> bool {
         let Ok(mut line) = serde_json::to_vec(request) else { return false };
         line.push(b'\n');

@@ -45,7 +45,7 @@ pub enum Ask {
 pub enum Answer {
     /// Its first line.
     Hello(Hello),
-    /// Authentication has failed, for a reason that is not told. It is the last line.
+    /// Authentication has failed; the reason is not sent. It is the last line.
     Refused,
     /// Authentication has succeeded.
     Welcome(Box<Welcome>),

@@ -94,7 +94,7 @@ mod tests {
         let (nonces, later) = (nonces(), nonces());
         let proof = nonces.proof(End::Client, &token);
         assert!(nonces.proves(End::Client, &token, &proof));
-        assert!(!nonces.proves(End::Server, &token, &proof), "sent back to who made it");
+        assert!(!nonces.proves(End::Server, &token, &proof), "sent back to the end that made it");
         assert!(!nonces.proves(End::Client, &other, &proof), "another token");
         assert!(!nonces.proves(End::Client, &Token::none(), &proof), "no token");
         assert!(!later.proves(End::Client, &token, &proof), "a replay");

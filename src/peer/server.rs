@@ -50,7 +50,7 @@ impl Server {
     pub fn bind(at: SocketAddr, token: Option<Token>, limits: Limits) -> Result<Self> {
         let refused = |cause| Error::peer(at.to_string(), format!("it cannot listen there: {cause}"));
         if token.is_none() && !at.ip().to_canonical().is_loopback() {
-            let what = "whoever reaches it there could use it: it listens with a token only";
+            let what = "other hosts could use it there: it listens at this address with a token only";
             return Err(Error::peer(at.to_string(), what));
         }
         let listener = TcpListener::bind(at).map_err(refused)?;
@@ -64,7 +64,7 @@ impl Server {
         self.address
     }
 
-    /// Serves until `is_to_end`, and reports each new client by `tell`. Open sessions are told of the end.
+    /// Serves until `is_to_end`, and reports each new client by `tell`. Open sessions get a line that says so.
     ///
     /// # Errors
     /// [`Error::Peer`]: the socket no longer accepts connections.

@@ -56,7 +56,7 @@ impl Token {
             let found = format!("mode {mode:03o}, owner {owner}");
             let remedy =
                 format!("`chmod 600 {}`, and make a new token: others may know this one", path.display());
-            return Err(wrong("a file of yours that nobody else can read", found, remedy));
+            return Err(wrong("a file of yours that no other user can read", found, remedy));
         }
         let mut text = String::new();
         file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_token_that_others_can_read_is_refused() {
         for mode in [0o644, 0o640, 0o604, 0o620] {
-            assert!(refusal("0123456789abcdef", mode).contains("nobody else can read"), "{mode:o}");
+            assert!(refusal("0123456789abcdef", mode).contains("no other user can read"), "{mode:o}");
         }
     }
 

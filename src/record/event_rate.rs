@@ -3,7 +3,7 @@
 use super::Interval;
 use serde::{Deserialize, Serialize};
 
-/// How often an event happens in an iteration, or why nobody can tell.
+/// How often an event happens in an iteration, or why its rate is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventRate {
     /// Its name as in `perf list`.

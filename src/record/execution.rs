@@ -21,7 +21,7 @@ pub struct Execution {
     pub core_hz: Option<f64>,
 }
 
-/// What the machine charges while nobody disturbs, found from several executions. A neighbour on the same processor slows the
+/// The cost without interference, found from several executions. A neighbour on the same processor slows the
 /// core, too, so times are converted to the frequency that it has when it is left alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {

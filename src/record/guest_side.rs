@@ -1,4 +1,4 @@
-//! A kernel that ran as a guest: who it says it is, how often it was booted, and what its numbers count.
+//! A kernel that ran as a guest: the identity it states, how often it was booted, and what its numbers count.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
-    /// What its numbers mean, for whoever would take them for this machine's; `None` if they are.
+    /// A warning that its numbers are not times of this machine; `None` if they are.
     pub fn caution(self) -> Option<&'static str> {
         match self {
             Self::Host => None,
@@ -55,7 +55,7 @@ impl std::fmt::Display for ClockKind {
 pub struct GuestSide {
     /// As it was named.
     pub name: String,
-    /// Who it says it is; `None` if no boot came so far.
+    /// The identity it states; `None` if no boot came so far.
     pub identity: Option<Identity>,
     /// Number of boots.
     pub boots: usize,
@@ -63,7 +63,7 @@ pub struct GuestSide {
     pub faults: Vec<String>,
 }
 
-/// Who a kernel says it is.
+/// The identity that a kernel states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The version of the questions that its program reads.

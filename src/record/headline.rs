@@ -1,4 +1,4 @@
-//! The cases that speak for their groups where a whole run is told on one screen.
+//! The cases that stand for their groups where a whole run is shown on one screen.
 
 /// A case on the first screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Headline {
     pub words: &'static str,
     /// Its place among all rows: below 100 the rows of the two student reports in their order, then ours.
     pub place: u16,
-    /// Name of the derived figure that is told in place of the cost: `bandwidth`.
+    /// Name of the derived figure that is shown in place of the cost: `bandwidth`.
     pub figure: Option<&'static str>,
 }
 

@@ -39,7 +39,7 @@ pub struct Paired {
     pub by_turns: bool,
     /// A description of each side.
     pub sides: [String; 2],
-    /// Where the sides were guests: who they are.
+    /// The identities of the sides if they were guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guests: Option<PairedGuests>,
     /// The machine.

@@ -1,4 +1,4 @@
-//! What must be true of every run, whoever wrote its file: a run that contradicts itself is damaged, and is not shown.
+//! Checks of every run that is read from a file: a run that contradicts itself is damaged, and is not shown.
 
 use super::{CaseRecord, GroupRun, Interval, Measured, Record};
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use crate::study::basis::{predicted, predicted_figure, ratio};
 
 /// The cost, or the derived figure that stands for it.
 pub struct HeadlineFigure {
-    /// What the machine charges when nobody disturbs.
+    /// The cost without interference.
     pub value: Interval,
     /// The median of all samples; a derived figure has none.
     pub typical: Option<f64>,

@@ -111,7 +111,7 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
     let way = |name: &str| [format!("{name} acc."), "displ.".into(), "%".into(), "95 %".into()];
     let ways = ["loopback", "steered", "2 nodes", "peer"].into_iter().flat_map(way);
     Sheet {
-        title: format!("Table 2: TCP send of so many bytes, and a reply of one, µs an operation{}", wire(record)),
+        title: format!("Table 2: TCP send of a message (its bytes), and a reply of one, µs an operation{}", wire(record)),
         head: head(&["message", "1997 ioctl", "displ.", "%"]).into_iter().chain(ways).collect(),
         rows: rows.collect(),
         notes: vec![
@@ -149,7 +149,7 @@ fn loops(paper: &Paper, record: &Record) -> Sheet {
         ]
     });
     Sheet {
-        title: "Table 4: a send of 2 KB in runs of so many loops, µs an operation".into(),
+        title: "Table 4: a send of 2 KB, by the loops of a run, µs an operation".into(),
         head: head(&[
             "loops", "1997 mean", "sd", "%", "± 95 %", "mean", "sd", "%", "± 95 %", "unspoilt runs",
         ]),

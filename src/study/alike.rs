@@ -1,4 +1,4 @@
-//! Which runs may be compared without further ado.
+//! The rule for runs of one series: these are compared without a warning.
 
 use crate::environment::{Difference, Series};
 use crate::record::{Measured, Record};
@@ -14,8 +14,8 @@ fn is_of_kind(earlier: &Record, record: &Record) -> bool {
     earlier.run != record.run && (&earlier.unit, &earlier.scale) == (&record.unit, &record.scale)
 }
 
-/// What differs from the last run of the same series, as far as numbers depend on it; where there is none, why the newest of
-/// these runs is of another series. `None` where there is nothing to tell.
+/// The fields that differ from the last run of the same series, as far as numbers depend on them. Without such a run: why the
+/// newest of these runs is of another series. `None` if there is no difference.
 pub fn remark(record: &Record, alike: &[Record], newest: Option<&Record>) -> Option<String> {
     let (last, asked) = match (alike.first(), newest.filter(|newest| is_of_kind(newest, record))) {
         (Some(last), _) => (last, Series::Told),
@@ -81,7 +81,7 @@ mod tests {
         assert!(!is_alike(&earlier, &record));
     }
 
-    /// Two runs, of which the second is told about the first.
+    /// Two runs, of which the second knows the first.
     fn runs() -> [Record; 2] {
         let mut record = fixture_run::record();
         record.fingerprint.surroundings.seccomp = Some("off".into());

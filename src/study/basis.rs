@@ -41,12 +41,12 @@ pub fn predicted_figure(measured: &Measured) -> Option<Interval> {
     net.or_else(whole)
 }
 
-/// What was predicted, ns. `None` without a prediction above zero.
+/// The predicted cost, ns. `None` without a prediction above zero.
 pub fn predicted(measured: &Measured) -> Option<f64> {
     measured.predicted.as_ref().map(|p| p.hardware + p.software).filter(|predicted| *predicted > 0.0)
 }
 
-/// What was measured over what was predicted. `None` without a prediction above zero.
+/// The measured cost divided by the predicted one. `None` without a prediction above zero.
 pub fn ratio(measured: &Measured) -> Option<f64> {
     Some(predicted_figure(measured)?.estimate / predicted(measured)?)
 }
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(ratio(&measured), None);
         measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, ..Predicted::default() });
         assert_eq!(ratio(&measured), Some(2.0));
-        // Of the net figure, unless it says that it is of the whole.
+        // The ratio is of the net figure, unless the prediction is of the whole.
         (measured.median, measured.net) = (Interval::exactly(6.0), Some(Interval::exactly(-1.5)));
         assert_eq!(ratio(&measured), Some(-1.0));
         measured.predicted.as_mut().unwrap().whole = true;

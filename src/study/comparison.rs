@@ -4,16 +4,17 @@
 //!
 //! Each process gives one value of a case. Processes of one boot, or of one session, share the state of the machine. So a
 //! boot (if the sides ran in different boots, perhaps of different kernels) or a session (if all ran in one boot) is one
-//! [`Replicate`], and what counts is whether several of them agree. A value is multiplied by the core's frequency beside it
-//! where that is known: cycles are compared. Where not, between boots, the mean of the canaries, which no kernel can change,
-//! is divided by.
+//! [`Replicate`], and a change needs several that agree. A value is multiplied by the core's frequency beside it
+//! where that is known: cycles are compared. Between boots without a known frequency, values are divided by the mean of the
+//! canaries, which no kernel can change.
 //!
 //! # The rule, with five replicates a side or more
 //!
 //! The change is floor over floor ([`Floor`](crate::statistic::Floor)): the mean of the two lowest processes of each side.
-//! Its interval reaches as far to either side as the lowest values of the less sure side lie apart: from the lowest to the
+//! Half of its interval is the spread of the lowest values on the side with the larger spread: from the lowest to the
 //! last of the lowest third, which must be of three sessions or four boots. *Slower* is said if the whole interval lies above
-//! the threshold θ and half of the faster side's processes below the slower side's floor, *faster* mirrored, *same* if it lies within ± 2 % (or ± θ, if that is more). What remains is
+//! the threshold θ and half of the faster side's processes below the slower side's floor, *faster* mirrored, *same* if it
+//! lies within ± 2 % (or ± θ, if that is more). Any other change is
 //! *inconclusive*.
 //!
 //! Each row is judged by itself, and among a thousand unchanged rows up to ten may be called changed. Tried before this rule
@@ -29,20 +30,20 @@
 //! | the same at one core frequency | 0.45 % | 83 % | 2.9 % |
 //! | the same, and the half | 0.2 % | 82 % | 3.0 % |
 //!
-//! A permutation test asks whether the sides differ, and with one session in three disturbed on each side they often do not:
-//! what is known about the noise, that it only adds, it does not use. The half is for operations of several modes, of which
-//! one side may miss the fastest: without it such rows had nearly all of the false alarms. Boots deviate to either side (each draws a layout that
-//! stays), and where by 2 %, three that agree gave 3 % of false alarms, four 0.7 %.
+//! A permutation test misses changes if one session in three is disturbed on each side, because it does not use the fact that
+//! noise only adds. The condition on half of the processes is for operations of several modes: one side may miss the fastest
+//! mode. Without the condition such rows had nearly all of the false alarms. Boots deviate to either side, since each draws a
+//! layout that stays. With deviations of 2 %, three boots that agree gave 3 % of false alarms, and four gave 0.7 %.
 //!
 //! # With fewer
 //!
 //! One boot a side does not show how boots differ. Then means are compared, and the deviation is taken from other records of the machine: the variance of
 //! the replicates of each case within one fingerprint (and so one kernel), pooled over fingerprints. With at least four
 //! degrees of freedom (five records of one kernel) the verdict is given by Student's t, with p corrected by Benjamini
-//! and Hochberg (q = 0.01, both directions). Otherwise the change is shown, and the verdict is inconclusive and names
-//! what would settle it.
+//! and Hochberg (q = 0.01, both directions). Otherwise the change is shown, the verdict is inconclusive, and its reason
+//! names the missing records.
 //!
-//! Same heads, same options: same bytes.
+//! The output depends on the heads and the options only, to the byte.
 
 mod canary;
 mod contender;
@@ -250,8 +251,8 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     }
 }
 
-/// Every id that was measured at all, once: in the order of the first head, then what only others have. What none of them could
-/// measure is no row: there is nothing to compare.
+/// Every id that at least one head measured, once: in the order of the first head, then the ids of the other heads only. An id
+/// that no head could measure has no row.
 fn ids(heads: &[Head]) -> Vec<&str> {
     let mut known = BTreeSet::new();
     let series = || heads.iter().flat_map(|head| &head.series);

@@ -1,5 +1,5 @@
-//! Error rates of the comparison of records: the same sessions, dealt to two sides many times over, and against sessions
-//! that were slowed by a known amount.
+//! Error rates of the comparison of records. The same sessions are dealt to two sides many times over. They are also compared
+//! with sessions that were slowed by a known amount.
 
 use super::comparison::{Change, Options, compare};
 use crate::record::Verdict;
@@ -22,7 +22,7 @@ pub struct Judged {
     pub injected: Option<f64>,
     /// Comparisons with a verdict.
     pub comparisons: usize,
-    /// Those that called it slower, and without an injected slowdown faster, too.
+    /// Comparisons with the verdict slower. Without an injected slowdown also those with the verdict faster.
     pub found: usize,
     /// The median of the smallest changes that would have been found in 80 of 100 comparisons, percent.
     pub detectable_percent: f64,

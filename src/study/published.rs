@@ -25,7 +25,7 @@ pub struct Published {
     pub values: BTreeMap<String, PublishedValue>,
     /// All of them, in the order of the report.
     pub rows: Vec<PublishedValue>,
-    /// What has no number beside ours.
+    /// Published values without a matching case of ours.
     pub without: Vec<Without>,
 }
 

@@ -18,10 +18,10 @@ const NARROWEST: f64 = 0.025;
 const NARROWEST_OF_EXACT: f64 = 0.015;
 /// See [`NARROWEST_OF_EXACT`].
 const EXACT: f64 = 0.0025;
-/// An interval that is wider than this share of its figure foretells nothing: what is drawn anew by each process (a ring of
-/// 4 MiB) differs by a factor of two.
+/// An interval that is wider than this share of its figure is no prediction. A cost that each process draws anew, such as that
+/// of a ring of 4 MiB, differs by a factor of two.
 const WIDEST: f64 = 1.0;
-/// How much further than the lowest three, or the lower half, of the executions lie apart the next run's figure may lie.
+/// Safety factor: the interval is this many times wider than the spread of the lowest three executions, or of the lower half.
 const STRETCH: f64 = 2.0;
 /// Noise only adds: the next run's figure is not lower than this share of the figure …
 const LOWEST: f64 = 0.5;

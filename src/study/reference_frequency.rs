@@ -1,6 +1,6 @@
 //! Times converted to one frequency of the core. A neighbour on the same processor takes power, and with it speed: on a shared
-//! machine the frequency moves by several per cent within minutes, and two whole runs had medians of it 1.6 % apart. What
-//! does not wait for memory takes as many cycles as ever.
+//! machine the frequency moves by several per cent within minutes, and two whole runs had medians of it 1.6 % apart. An
+//! operation that does not wait for memory takes the same number of cycles at each frequency.
 
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Execution, Interval, Measured, Predicted, Record};

@@ -1,4 +1,4 @@
-//! Whether figures are seen again: what runs of one machine say of each other's intervals.
+//! Checks intervals against later runs of the same machine: how often the next run's figure lies in the interval.
 
 use crate::record::{Measured, Quiet, Record};
 use crate::statistic::{Interval, percentile, proportion};
@@ -6,7 +6,7 @@ use crate::study::quiet::{hold_against, widen};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What was promised, and what came true.
+/// The predictions of the intervals, and how many held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Again {
     /// Number of runs.

@@ -1,5 +1,5 @@
-//! What of a run deserves a second look: cases without a number, numbers that are not settled, and those far from what was
-//! expected.
+//! The cases of a run that need a second look: those without a number, unsettled ones, and those far from their
+//! prediction.
 
 use super::basis::{predicted, predicted_figure, ratio};
 use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record};
@@ -14,7 +14,7 @@ pub struct Standouts<'a> {
     pub failed: Vec<(&'a str, &'a str)>,
     /// Without a number because of others, with the sentence.
     pub disturbed: Vec<(&'a str, &'a str)>,
-    /// Of which a claim could not be asked, with the sentence.
+    /// Cases with a claim that could not be checked, with the sentence.
     pub unwitnessed: Vec<(&'a str, &'a str)>,
     /// Not settled: their half intervals as shares of their figures, the widest first.
     pub unsettled: Vec<(&'a str, f64)>,
@@ -24,14 +24,14 @@ pub struct Standouts<'a> {
     pub levels: Vec<(&'a CurveRecord, &'a LevelRecord)>,
 }
 
-/// What was predicted of a case, and what was measured.
+/// The prediction for a case, and its ratio to the measured cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foretold<'a> {
     /// The case.
     pub id: &'a str,
     /// The prediction, ns.
     pub predicted: f64,
-    /// What was measured over it.
+    /// The measured cost divided by the prediction.
     pub ratio: f64,
 }
 
@@ -47,7 +47,7 @@ impl Foretold<'_> {
     }
 }
 
-/// What stands out in this record.
+/// The cases of this record that need a second look.
 pub fn standouts(record: &Record) -> Standouts<'_> {
     let mut found = Standouts::default();
     record.cases().for_each(|(_, case)| found.add(case));

@@ -1,4 +1,4 @@
-//! Runs that have no number at all: that is no success, and the reason is said.
+//! Runs in which no case has a number: they are a failure, and the reason is reported.
 
 use crate::record::{Outcome, Record};
 
@@ -13,7 +13,7 @@ pub fn nothing_measured<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Optio
             Outcome::Failed(sentence) => (&mut found.failed, sentence),
         };
         *count += 1;
-        // What was tried says more than what was not.
+        // The reason of a case that ran is more useful than that of a skipped one.
         let says_more = matches!(case.outcome, Outcome::Disturbed(_)) && found.disturbed == 1;
         if found.first.is_none() || says_more {
             found.first = Some(format!("{}: {sentence}", case.id));

@@ -13,7 +13,7 @@
 //! call costs more is not claimed: a core may hide one behind the other.
 //!
 //! # What fools it
-//! A compiler that sees an empty body drops its arguments even if told not to inline, and it calls what it cannot see
+//! A compiler that sees an empty body drops its arguments even under a ban on inlining, and it calls what it cannot see
 //! through a register, even where the source names it (so did version 1 of this group). Hence the loops are in assembly,
 //! each with its callee beside it. An argument that stays in its register need not be moved: here each is loaded again, since a
 //! callee may change these registers. Beyond six integer arguments (eight on AArch64) or eight floating-point ones the stack is

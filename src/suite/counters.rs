@@ -158,7 +158,7 @@ fn calls() -> Vec<Case> {
         })
         .claim(enters(CLOCK_AND_PIDFD))
         .predict(600.0, 300.0, FIELD),
-        reading("cpu-time/clock-alone", "its clock, whoever has its number", || {
+        reading("cpu-time/clock-alone", "its clock, by its number alone", || {
             let clock = ClockId::from_raw((!starter() << 3) | 2);
             call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
         })

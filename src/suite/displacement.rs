@@ -159,7 +159,7 @@ fn throughput(bytes: usize) -> Case {
         .predict(hardware + MULTIPLICATION * computed as f64, software, "a message, and the multiplications")
 }
 
-/// Multiplications of a sender for each message of so many bytes.
+/// Multiplications of a sender for each message of this number of bytes.
 fn computed(bytes: usize) -> u64 {
     MULTIPLICATIONS * bytes.max(LEAST_COMPUTED) as u64
 }

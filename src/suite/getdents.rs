@@ -21,7 +21,7 @@
 //! The directory's blocks are in the page cache after the first listing: this is no measurement of a disk. File
 //! systems differ: ext4 goes back to the beginning by forgetting what it had sorted, and reads and hashes every
 //! name again; tmpfs keeps its names in a list or a tree in memory; a network's or a user-space file system may ask
-//! somebody else, or remember the answer. The record says on which one the scratch directory was. All names are
+//! a server, or remember the answer. The record says on which one the scratch directory was. All names are
 //! equally long (11 bytes) and were made in ascending order, by one process: a directory that has grown and shrunk
 //! for years is larger than its names. The files are empty. Making 100 000 files takes seconds, and so does
 //! removing them: full scale only.

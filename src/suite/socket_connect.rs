@@ -148,11 +148,12 @@ fn single(name: &str, row: Row) -> Case {
     let (hardware, software, why) = expected(&row);
     let case = needing(case, row.family).predict(hardware, software, why);
     match row.family {
-        Family::Tcp => case
-            .claim(Claim::Checked("who was accepted is who had connected, and both ends were established"))
-            .claim(Claim::Checked(
-                "thirty that were closed so before left as many in TIME_WAIT as they must",
-            )),
+        Family::Tcp => {
+            case.claim(Claim::Checked(
+                "the accepted end is the one that had connected, and both ends were established",
+            ))
+            .claim(Claim::Checked("thirty that were closed so before left as many in TIME_WAIT as they must"))
+        }
         Family::Unix => case.claim(Claim::Checked("both ends of each connection were this process's")),
     }
 }

@@ -96,7 +96,7 @@ fn plain() -> Vec<Case> {
         entering("gettid", "gettid", RawCall::gettid)
             .claim(enters("gettid", libc::SYS_gettid))
             .predict(100.0, 80.0, FIELD),
-        entering("sched-yield", "sched_yield with nobody to yield to", RawCall::sched_yield)
+        entering("sched-yield", "sched_yield with no task to yield to", RawCall::sched_yield)
             .claim(enters("sched_yield", libc::SYS_sched_yield))
             .predict(100.0, 500.0, "the scheduler looks for another task under its lock"),
     ]

@@ -210,7 +210,7 @@ fn burst() -> Case {
         .predict(
             BURST as f64 * LINE * (1.0 / EVENTS_IN_A_LINE + 1.0 / LAG),
             BURST as f64 * 10.0,
-            "a line of slots for every sixteen events, and who sends is asked once in eighty; the rest is the taking",
+            "a line of slots for every sixteen events, and the sender is asked once in eighty; the rest is the taking",
         )
 }
 

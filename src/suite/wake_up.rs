@@ -22,7 +22,7 @@
 //! # Reading the number
 //! Not the mean: the percentiles up to the maximum stand below the table, and the histogram is in the record. What
 //! `cyclictest` prints as Avg and Max is the mean and the maximum of `clock-nanosleep/idle-fifo-shallow`: it holds the
-//! idle states off unless told not to (`--default-system`), which then is `…/idle-fifo`.
+//! idle states off. With `--default-system` it does not, which then is `…/idle-fifo`.
 //!
 //! # Source
 //! rt-tests' `cyclictest` (T. Gleixner); clock_nanosleep(2), timerfd_create(2), prctl(2); the kernel's

@@ -14,10 +14,10 @@ const FEWEST_SINGLES: usize = 16;
 const STEPS: f64 = 500.0;
 /// Single times in all of which not every one may be equal to the others of its sample …
 const FEWEST_EQUAL: usize = 64;
-/// … of so many at least …
+/// … of at least this number …
 const FEWEST_OF_SAMPLE: usize = 4;
-/// … if they take so many steps of the clock: an operation begins anywhere within a step, so its time is one of two numbers
-/// at least.
+/// … if they take this number of steps of the clock: an operation begins anywhere within a step, so its time is one of at least
+/// two numbers.
 const FEW_STEPS: f64 = 20.0;
 /// Least share of single times equal to the one before that no machine measures.
 const ALIKE: f64 = 0.5;

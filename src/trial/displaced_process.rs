@@ -2,7 +2,7 @@
 //! may run uses up what the process leaves, and what the fluid loses is the process's cost, interrupts included.
 //!
 //! A command runs alone on one CPU. A service runs already when its CPUs are calibrated, so interrupts that work for
-//! it cannot be told from those that come anyway: [`Covered::least`] leaves out what came as often before.
+//! it look like those that come anyway: [`Covered::least`] leaves out what came as often before.
 
 mod process_cost;
 
@@ -27,11 +27,11 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// One run of a command, or one stretch of a service, covered by fluids.
 pub struct Covered {
-    /// Totals between two calibrations. Of a service every interrupt counts as its own.
+    /// Totals between two calibrations. For a service they include every interrupt.
     pub replicate: Replicate,
     /// CPUs that were covered.
     pub cpus: Vec<usize>,
-    /// Of a service: the same without interrupts that came as often before, a lower bound of its cost.
+    /// A lower bound of a service's cost: the totals without interrupts that came as often before.
     pub least: Option<Replicate>,
     /// One window for each interval.
     pub series: Vec<Window>,

@@ -1,7 +1,7 @@
 //! Events beside the time: batches of their own, behind the timed ones, in which perf events are counted.
 //!
-//! A counter makes what it counts dearer: a fault, or a switch, calls it. So no counter is open while anything is timed, and
-//! what is counted is timed by nobody. A count is of the measuring thread, of the partners of the case, and of the
+//! A counter slows the event that it counts: a fault, or a switch, calls it. So no counter is open while anything is timed, and
+//! the counted batches are not timed. A count is of the measuring thread, of the partners of the case, and of the
 //! children that either makes, over a whole batch, with what prepares and checks its operations.
 
 use super::{CaseEnd, Trial};
@@ -48,7 +48,7 @@ impl Trial<'_> {
     /// The subject fails.
     pub fn count(&mut self, events: &[Event]) -> Result<(), CaseEnd> {
         let iterations = self.samples.last().map_or(1, |sample| sample.iterations);
-        // Single times of these batches are nobody's.
+        // Single times of these batches are dropped.
         let unrecorded = Clock::with_scale(self.clock.scale());
         let partners: Vec<i32> =
             self.subject.report().partners.iter().map(|task| task.thread.as_raw()).collect();

@@ -32,14 +32,14 @@ const NO_GROWTH: f64 = 0.2;
 /// does not grow. The interval does not show that: of seven rounds it is the whole range, and one interrupt is longer than all
 /// that a liar times.
 const UNTOLD: f64 = 0.01;
-/// What helps where rounds contradict each other.
+/// The advice if rounds contradict each other.
 const AT_REST: &str = "run again when the machine, or its host, does less";
 /// Least net cost of an operation as a share of its control, at the lower end of the interval. A limit of zero would be passed
-/// by chance once in forty cases. Whatever claims to cost more enters the kernel, waits for another core, or is atomic.
+/// by chance once in forty cases. An operation with this claim enters the kernel, waits for another core, or is atomic.
 const ABOVE: f64 = 0.02;
-/// Accepted ratio of the cost in large batches to the slope over small ones. What was optimised away or remembered costs a
-/// fraction, and what grows with its number a multiple. Between small and large batches a branch predictor may learn
-/// otherwise: system calls on Zen 4 (safe returns) took 339 ns in small ones and 505 in large ones, 1.49 times as long.
+/// Accepted ratio of the cost in large batches to the slope over small ones. An operation that was optimised away or cached
+/// costs a fraction, and one that grows with the number of iterations costs a multiple. Between small and large batches a branch
+/// predictor may learn otherwise: system calls on Zen 4 (safe returns) took 339 ns in small ones and 505 in large ones, 1.49 times as long.
 const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.8;
 /// Least charged time of which a share means anything, µs: some kernels account in ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;
@@ -89,7 +89,7 @@ pub(super) fn sweep(
         sweeper.sweep(subject, control.as_deref_mut(), clock, effort)?;
         let end = match proportional(case, &sweeper.since(0), sweep::unit_ns(clock)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
-            // It was told in the execution that proved the case.
+            // The execution that proved the case has reported it.
             Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
             // Only what every attempt contradicts is contradicted.
             Err(end) => uneven.unwrap_or(end),

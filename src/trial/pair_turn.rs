@@ -29,7 +29,7 @@ impl Trial<'_> {
     /// # Errors
     /// The subject fails, or a claim does not hold.
     pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
-        // What prepares each iteration resets the branch predictor by itself.
+        // A case that prepares each iteration resets the branch predictor by itself.
         if !self.case.one_by_one {
             let lap = self.lap();
             retrain(&mut *self.subject, iterations, lap, self.clock)?;

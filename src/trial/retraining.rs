@@ -1,5 +1,5 @@
-//! What comes before anything is timed: the branch predictor forgets, and learns again from iterations that are not timed.
-//! A process can stay with what its predictor has learnt first, and the next process with something else.
+//! The reset of the branch predictor before a measurement, and its training by untimed iterations. Without a reset a process
+//! may keep the first pattern that its predictor has learnt, and the next process may keep another one.
 
 use crate::case::Subject;
 use crate::clock::Clock;
@@ -40,7 +40,7 @@ pub(super) fn retrain(subject: &mut dyn Subject, batch: u64, lap: u64, clock: &C
     Ok(())
 }
 
-/// Forgets, and runs small batches of so many iterations untimed, one at least.
+/// Resets the predictors, and runs small batches of this number of iterations untimed, at least one.
 ///
 /// # Errors
 /// The subject fails.
@@ -83,7 +83,7 @@ mod tests {
         Case::new("additions", "additions", set_up(move |_| Ok(Additions(log.clone()))))
     }
 
-    /// What is asked of the subject of this case while `act` uses its trial. Other tasks may disturb the trial, and do not change that.
+    /// The iterations requested from the subject of this case while `act` uses its trial. They do not depend on other tasks.
     fn asked_of(case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
         asked_at(Scale::Smoke, case, log, act)
     }

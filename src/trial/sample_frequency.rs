@@ -1,7 +1,7 @@
 //! The frequency of the core around each sample. It changes within milliseconds, by several per cent on a machine whose
-//! power is shared, and the time-stamp counter does not show it. What does not wait for memory takes as many cycles as ever:
-//! converted sample by sample, the executions of a case agree within tenths of a per cent where their times differ by
-//! several.
+//! power is shared, and the time-stamp counter does not show it. An operation that does not wait for memory takes the same
+//! number of cycles at each frequency. After conversion sample by sample, the executions of a case agree within tenths of
+//! a per cent where their times differ by several.
 
 use super::Sample;
 

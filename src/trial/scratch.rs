@@ -1,5 +1,5 @@
 //! Scratch directories of measuring processes. If a process is killed, the next run of the same user removes its
-//! directory, and nothing else that has such a name: the place is shared, and a name proves nothing.
+//! directory. The place is shared with other users, so a matching name alone is no reason to remove a directory.
 
 use crate::error::{Error, Result};
 use crate::platform::control_group::memory_cgroup;
@@ -94,7 +94,7 @@ pub fn make_in(place: &Path) -> Result<Scratch> {
 /// It cannot be made.
 pub fn check(place: &Path) -> Result<()> {
     let made = make_in(place)?;
-    // It is empty, and to remove an empty one takes no descriptor, of which there may be none. What stays is removed on drop.
+    // To remove an empty directory takes no descriptor, and there may be none left. If it stays, the drop removes it.
     let _ = std::fs::remove_dir(made.path());
     Ok(())
 }
@@ -103,7 +103,7 @@ fn is_kept(locked: Option<&File>, directory: &Path) -> bool {
     locked.map_or(directory.is_dir(), |file| plain_file::is_at(file, directory))
 }
 
-/// Locks a directory of this user. `None`: it is somebody else's, no directory, or locked.
+/// Locks a directory of this user. `None`: it is another user's, no directory, or locked.
 fn lock(directory: &Path) -> Option<Flock<File>> {
     Flock::lock(plain_file::own(directory, Metadata::is_dir)?, FlockArg::LockExclusiveNonblock).ok()
 }
@@ -127,7 +127,7 @@ fn empty(locked: &File) {
     let inside = PathBuf::from(format!("/proc/self/fd/{}", locked.as_raw_fd()));
     for entry in std::fs::read_dir(inside).into_iter().flatten().flatten() {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        // What cannot be removed keeps its directory.
+        // A directory stays if a file in it cannot be removed.
         let _ = match is_directory {
             true => std::fs::remove_dir_all(entry.path()),
             false => std::fs::remove_file(entry.path()),
@@ -161,7 +161,7 @@ mod tests {
         let dead = temporary.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let alive = temporary.path().join(format!("{PREFIX}{}-abc", std::process::id()));
         let elsewhere = temporary.path().join(format!("{PREFIX}4194306-abc"));
-        let foreign = temporary.path().join("somebody-elses");
+        let foreign = temporary.path().join("foreign");
         for directory in [&dead, &alive, &elsewhere, &foreign] {
             std::fs::create_dir(directory).expect("made");
         }

@@ -65,7 +65,7 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// What an iteration of the largest batch takes, with the overhead of the batch, ns.
+    /// Time of an iteration of the largest batch, with the overhead of the batch, ns.
     pub(super) fn each_of_largest(&self) -> f64 {
         let largest = SIZES[SIZES.len() - 1] * self.unit;
         self.slope.estimate + self.intercept.estimate / largest as f64
@@ -229,9 +229,9 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
     }
 }
 
-/// What twice the iterations take, in times, by the rounds: one is short, so that its batches are of one mode. Medians of
-/// each size need not be: where the core is by turns nearly twice as fast, as beside a busy hyperthread, they took a parabola for a
-/// line 3 times in 100, and a line for none one time in three.
+/// The factor in time for twice the iterations, computed per round: a round is short, so its batches are of one mode. Medians per
+/// size mix modes where the core is by turns nearly twice as fast, as beside a busy hyperthread. They accepted a parabola 3 times
+/// in 100, and rejected a line one time in three.
 fn doubling(rounds: &[Round]) -> Interval {
     median_interval(&rounds.iter().map(|round| doubled(round.subject)).collect::<Vec<_>>())
 }

@@ -4,6 +4,7 @@ mod danger;
 mod group;
 mod id;
 mod name;
+mod prose;
 mod seam;
 mod sibling;
 mod size;
@@ -29,6 +30,7 @@ const RULES: &[Rule] = &[
     surface::complaints,
     size::complaints,
     name::complaints,
+    prose::complaints,
     surprise::complaints,
     word::complaints,
 ];

@@ -123,7 +123,7 @@ fn numbers_come_again() -> Done {
     assert!(matches!(kept.resident(), Err(Fault::Gone(_))), "{:?}", kept.resident());
     assert!(matches!(kept.threads(), Err(Fault::Gone(_))), "{:?}", kept.threads());
     assert!(!kept.is_there());
-    let anew = cache.get(pid).expect("whoever has the number now");
+    let anew = cache.get(pid).expect("the process that has the number now");
     assert!(anew.is_there() && anew.cpu_time().is_ok());
     Ok(())
 }
@@ -146,7 +146,10 @@ fn what_proc_hides_is_denied_and_not_gone() {
         assert!(!pids.contains(&other) && pids.contains(&(std::process::id() as i32)), "{pids:?}");
         // Its clock needs no file.
         assert!(camp::cpu_time_total(other, Duration::from_millis(1)).is_ok());
-        assert!(matches!(camp::num_page_faults(i32::MAX), Err(Fault::Gone(_))), "and nobody is nobody");
+        assert!(
+            matches!(camp::num_page_faults(i32::MAX), Err(Fault::Gone(_))),
+            "a number without a process is gone"
+        );
         Ok(())
     });
 }
@@ -188,7 +191,7 @@ fn a_user_without_rights_reads_what_everybody_may() {
         for disk in camp::enum_physical_disks().expect("a list") {
             assert!(camp::num_reads_disk(&disk).is_ok(), "{disk}");
         }
-        // What is for root alone is refused in so many words, or is open here: it depends on the kernel's settings.
+        // What is for root alone is refused with that reason, or is open here: it depends on the kernel's settings.
         let truly = physical_memory::truly_free();
         assert!(matches!(truly, Ok(_) | Err(Fault::Denied { .. })), "{truly:?}");
         Ok(())
@@ -225,7 +228,7 @@ fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
             }
             waitpid(child, None).expect("waited for");
             if n % 8 == 0 {
-                // Those that stay are read all the same, and those of before are nobody, or somebody else.
+                // Processes that stay are read all the same. The earlier ones are gone, or another process has their number.
                 let faults = cache.get(own).and_then(Process::page_faults).expect("ourselves").value;
                 assert!(faults >= last, "{faults} after {last}");
                 last = faults;

@@ -60,8 +60,8 @@ impl Server {
     pub fn bind(at: SocketAddr, public: bool) -> Result<Self> {
         if !public && !at.ip().to_canonical().is_loopback() {
             return Err(Error::Usage(format!(
-                "{at}: others can reach it there, and whoever does can read this machine's counters: listen at \
-                 127.0.0.1, or say --public"
+                "{at}: other hosts can reach this address and read this machine's counters: listen at 127.0.0.1, or \
+                 say --public"
             )));
         }
         let refused = |cause| Error::Kernel { call: format!("listening at {at}"), cause };

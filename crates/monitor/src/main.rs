@@ -1,7 +1,7 @@
 //! `syscost monitor`, `probe` and `validate`: the system's counters live, at a fixed rate, and held against known work.
 //!
 //! `syscost` starts this program for these commands. [`view`] and [`host_view`] hold what is shown, [`exposition`] writes it
-//! for Prometheus, and [`http_server`] answers who asks for it.
+//! for Prometheus, and [`http_server`] answers the requests.
 #![deny(unsafe_code)]
 
 mod exposition;

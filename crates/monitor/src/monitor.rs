@@ -145,7 +145,7 @@ fn live(args: &Args, views: u64) -> Result<()> {
     })
 }
 
-/// Sends a text at each deadline, until there were enough or nobody reads on.
+/// Sends a text at each deadline, until there were enough or the reader has closed the pipe.
 fn send_each(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) -> Result<()> {
     let mut pace = Pace::every(args.every());
     // The first deadline is now, and there is nothing to compare yet.

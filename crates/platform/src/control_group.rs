@@ -4,7 +4,7 @@
 //! Version 1 has a hierarchy for each controller or set of controllers, version 2 one for all of them, and a hybrid
 //! system mounts both. `/proc/PID/cgroup` names the group of a process by its path from the root of the hierarchy. A
 //! mount may show a part of the hierarchy only: a container often has its own group at the mount point, and the path
-//! that it is told does not exist below it.
+//! in `/proc` does not exist below it.
 
 pub mod memory_cgroup;
 mod set_limits;

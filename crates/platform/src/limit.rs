@@ -162,8 +162,8 @@ fn available(files: &KernelFiles) -> Option<Bound> {
     Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
 }
 
-/// Of a limit, MiB: what is left, or all of it where even that would not do. What is left changes from case to case, and cases that
-/// are skipped for one reason are told of in one line.
+/// Of a limit, MiB: what is left, or all of it where even the whole limit is too small. What is left changes from case to case; one
+/// line names all cases that are skipped for one reason.
 fn at_hand(left: u64, most: u64, wanted: u64) -> String {
     if most < wanted {
         format!("{} in all", mib(most))
@@ -232,7 +232,7 @@ pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
     let (limit, (_, hard)) = (cpu_seconds()?, getrlimit(Resource::RLIMIT_CPU).ok()?);
     let is_over = match signal? {
         libc::SIGXCPU => true,
-        // The kernel looks at each tick, and a child's time is told in its own steps.
+        // The kernel looks at each tick, and a child's time is counted in ticks.
         libc::SIGKILL => hard != libc::RLIM_INFINITY && used.as_secs_f64() > hard as f64 - 0.1,
         _ => false,
     };

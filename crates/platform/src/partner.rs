@@ -1,7 +1,7 @@
 //! A partner: a second process or thread, pinned to a CPU, which repeats one step until it is stopped.
 //!
 //! A process is killed and reaped when its value is dropped, and killed by the kernel when its parent dies. A thread
-//! cannot be killed: it is told to stop, woken from its wait, and joined. A thread that does not end is left to end
+//! cannot be killed: a flag asks it to stop, it is woken from its wait, and joined. A thread that does not end is left to end
 //! with the process.
 //!
 //! # Invariants
@@ -92,7 +92,7 @@ pub struct Partner {
     task: Task,
     state: Arc<Words>,
     thread: Option<JoinHandle<()>>,
-    /// Wakes a thread that waits, so that it sees that it is told to end.
+    /// Wakes a thread that waits, so that it sees the request to end.
     nudge: Box<dyn Fn()>,
     reaped: Option<WaitStatus>,
 }

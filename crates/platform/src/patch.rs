@@ -57,7 +57,7 @@ impl<F: Fn(u64) + Sync> Patch<F> {
         let mut text = [RETURN; TARGET + 8];
         text[1..=JUMP.len()].copy_from_slice(&JUMP);
         text[TARGET..].copy_from_slice(&target.to_ne_bytes());
-        // SAFETY: PAGE: nobody knows its address yet, and the text is shorter than it.
+        // SAFETY: PAGE: no other code knows its address yet, and the text is shorter than it.
         unsafe { code.cast::<[u8; TARGET + 8]>().write(text) };
         Ok(Self { code, routine: Box::new(routine) })
     }
@@ -92,7 +92,7 @@ impl<F: Fn(u64) + Sync> Patch<F> {
 
 impl<F> Drop for Patch<F> {
     fn drop(&mut self) {
-        // SAFETY: PAGE: it is this value's own, and nobody can call into it without this value.
+        // SAFETY: PAGE: it is this value's own, and no code can call into it without this value.
         let _ = unsafe { munmap(self.code, LENGTH.get()) };
     }
 }

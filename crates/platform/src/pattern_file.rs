@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! * **OWN-STRUCTURE**: the kernel writes into one structure, or one vector, of the calling function, which is as
-//!   large as the kernel is told.
+//!   large as the size passed to the kernel.
 //! * **MAPPED**: one function makes the mapping, removes it, and never accesses its pages.
 #![allow(unsafe_code)]
 
@@ -287,7 +287,7 @@ impl PatternFile {
 
 fn fill(path: &Path, bytes: u64) -> Result<()> {
     allowed(path, bytes)?;
-    // A case before this one may not have come to its end; the directory is nobody else's.
+    // A case before this one may not have come to its end; no other process uses the directory.
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             return Err(Error::file(path, "removing what an earlier case left", e));

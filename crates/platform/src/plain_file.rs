@@ -81,7 +81,7 @@ pub fn random_bits() -> u64 {
     RandomState::new().hash_one((std::process::id(), Instant::now()))
 }
 
-/// So many random characters for a name, of 5 bits each: digits and small letters less `i`, `l`, `o` and `u`.
+/// Random characters for a name, of 5 bits each: digits and small letters less `i`, `l`, `o` and `u`.
 pub fn random_word(characters: u32) -> String {
     const SYMBOLS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let bits = random_bits();
@@ -107,7 +107,7 @@ pub fn directory(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(FLAGS | libc::O_DIRECTORY).open(path)
 }
 
-/// Opens a file or a directory that this user made at this very path: no link, nobody else's. `None` is any other.
+/// Opens a file or a directory of this user at this very path: no link, and no other user's. `None` is any other.
 pub fn own(path: &Path, is_wanted: impl Fn(&Metadata) -> bool) -> Option<File> {
     let named = path.symlink_metadata().ok().filter(|about| is_own(about) && is_wanted(about))?;
     let file = OpenOptions::new().read(true).custom_flags(FLAGS | libc::O_NOFOLLOW).open(path).ok()?;

@@ -198,7 +198,7 @@ impl Account {
         let path = source.path();
         let file = File::open(path).map_err(|cause| {
             Error::Missing(format!(
-                "{path}: {cause}; without it nobody can tell where bytes came from: mount /proc, and build the kernel \
+                "{path}: {cause}; without it the source of the bytes is unknown: mount /proc, and build the kernel \
                  with CONFIG_TASK_IO_ACCOUNTING"
             ))
         })?;
@@ -393,8 +393,8 @@ mod tests {
     #[test]
     fn what_memory_holds_is_charged_to_no_device() {
         let mut account = Account::open(Source::Device).expect("an account");
-        let before = account.read().expect("told");
+        let before = account.read().expect("counted");
         std::fs::read("/proc/self/status").expect("read");
-        assert_eq!(account.read().expect("told").read, before.read);
+        assert_eq!(account.read().expect("counted").read, before.read);
     }
 }

@@ -32,7 +32,9 @@ fn given(setting: &str) -> std::result::Result<(), String> {
         return Ok(());
     }
     let is = if setting.is_empty() { "missing" } else { setting.trim() };
-    Err(format!("huge pages are needed and given to nobody: {SETTING} is {is}; let it be madvise or always"))
+    Err(format!(
+        "huge pages are needed, and the kernel gives none: {SETTING} is {is}; let it be madvise or always"
+    ))
 }
 
 /// The largest page that the kernel may use for anonymous memory that did not ask for one, bytes, by the setting of all

@@ -153,8 +153,8 @@ pub fn reset_inherited() {
     let _ = sigprocmask(SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-/// A descriptor that can be read from when a signal has arrived, until [`hear`]: who waits with poll(2) for something else
-/// waits for it, too. `None` if the kernel refuses it.
+/// A descriptor that is readable from the arrival of a signal until [`hear`]. A poll(2) on other descriptors can include it.
+/// `None` if the kernel refuses it.
 pub fn bell() -> Option<BorrowedFd<'static>> {
     static OWNED: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let owned = OWNED.get_or_init(|| {

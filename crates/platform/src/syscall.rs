@@ -83,7 +83,7 @@ impl<'a> RawCall<'a> {
     /// Makes the call `n` times, in a loop whose place in memory does not decide its cost.
     #[inline(always)]
     pub fn repeat(&mut self, n: u64) -> Answers {
-        // SAFETY: QUIET or OWN-BUFFER, which whoever made the value has promised.
+        // SAFETY: QUIET or OWN-BUFFER, which the code that made the value has promised.
         unsafe { arch::repeat_syscall(self.number, self.arguments, n) }
     }
 

@@ -154,7 +154,7 @@ fn is_numbered(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A loop device reads through the cache of the file system below, unless it was told to bypass it.
+/// A loop device reads through the cache of the file system below, unless it was set up to bypass it.
 fn of_loop(files: &KernelFiles, name: &str, file: &str, direct: bool, depth: usize) -> Option<String> {
     if !direct {
         return Some(format!(

@@ -1,4 +1,4 @@
-//! Change points of a series that grows by a value a night: sequential, so that a step is told soon after it happened, and
+//! Change points of a series that grows by a value a night: sequential, so that a step is reported soon after it happened, and
 //! with one answer for a series however often it is asked as it grows.
 //!
 //! **The rule.** The values since the last change are the *base*. Each night its last 2, 3, 4, 6, 8, 12, … values are held

@@ -24,7 +24,7 @@ pub struct Floor {
 
 impl Floor {
     /// The floor of values with the number of the replicate that each is from; `None` without values. A third of them must
-    /// agree, four at least, and so many that they are of this number of `replicates`, as far as there are so many.
+    /// agree, four at least. Those that agree must be of this number of `replicates`, or of all if there are fewer.
     pub fn of(values: &[(usize, f64)], replicates: usize) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(|a, b| a.1.total_cmp(&b.1));

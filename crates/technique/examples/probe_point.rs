@@ -3,7 +3,7 @@
 //!     cargo run --release --example probe_point               # with `-- --moved` it fails at its end
 //!
 //! A program on a thread of its own handles requests, each with a size, and counts them itself: that is the truth. It
-//! has a probe point that nobody has asked for yet. While it runs, a probe is put in that counts requests and adds up
+//! has a probe point that is not in use yet. While it runs, a probe is put in that counts requests and adds up
 //! their sizes, and is taken out again.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 

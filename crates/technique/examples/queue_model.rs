@@ -39,11 +39,11 @@ fn main() -> Done<()> {
     let without_queue = USERS as f64 / (service.estimate + think.estimate);
     println!(
         "slide 97: model calibration is usually the biggest source of error; ours: calibrated with 1 user, {:.1} commands a second \
-         are predicted for {USERS}, {:.1} measured; a model in which nobody waits says {without_queue:.1}",
+         are predicted for {USERS}, {:.1} measured; a model without waiting says {without_queue:.1}",
         predicted.estimate, measured.estimate
     );
     if (measured.low..=measured.high).contains(&without_queue) {
-        return Err("the second measurement does not refuse a model in which nobody waits".into());
+        return Err("the second measurement does not refuse a model without waiting".into());
     }
     println!("{}", known.holds("the service time, ms", 1e3 * TRUE.service, service.map(|s| 1e3 * s))?);
     let truth = TRUE.with(USERS).throughput;

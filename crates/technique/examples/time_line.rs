@@ -5,7 +5,7 @@
 //!
 //! Three machines stand for any: threads that talk over sockets and know only clocks of their own, which are seconds
 //! apart and gain or lose. Each is asked for its time; then a token goes round, and each notes when it had it. Here all
-//! clocks are made from one, so that the truth of each event is known: its time on our line, and who was before whom.
+//! clocks are made from one, so that the truth of each event is known: its time on our line, and the order of the events.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::io::{Read, Write};
@@ -63,7 +63,7 @@ fn main() -> Done<()> {
     Ok(())
 }
 
-/// An event: where the line places it, and when it was, by the clock that nobody there can read.
+/// An event: where the line places it, and when it was, by the clock that the three machines cannot read.
 struct Event {
     placed: Placed,
     truth: i64,

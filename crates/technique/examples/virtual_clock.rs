@@ -59,7 +59,7 @@ fn share_of_work(known: Known) -> Result<String, Box<dyn Error>> {
             real[part].push(real_time);
         }
     }
-    // Medians over the turns: whoever interrupts one of them, or changes the pace for a moment, changes nothing.
+    // Medians over the turns: an interruption of one turn, or a short change of pace, changes nothing.
     let share = |[waits, computes]: &[Vec<f64>; 2]| median(waits) / (median(waits) + median(computes));
     println!(
         "\na part that does a quarter of the work and waits: {:.0} % by real time, {:.1} % by the virtual clock",

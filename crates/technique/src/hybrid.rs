@@ -337,7 +337,8 @@ mod tests {
         };
         let mut observer = Observer::<I>::start(other, turns).expect("started");
         let event = |number| event(number, (number % 4) as u8);
-        (0..events).for_each(|number| assert!(observer.interface().send(event(number)), "nobody takes it"));
+        (0..events)
+            .for_each(|number| assert!(observer.interface().send(event(number)), "no interface takes it"));
         Some(observer.after(event(events - 1)).expect("the last one arrives"))
     }
 

@@ -279,7 +279,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!(read(), stood);
         drop(child);
-        assert!(matches!(clock.read(), Err(Error::Missing(_))), "gone, and nobody else's");
+        assert!(matches!(clock.read(), Err(Error::Missing(_))), "gone, and no other process has it");
     }
 
     #[test]

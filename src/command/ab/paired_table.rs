@@ -52,10 +52,10 @@ pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Resu
 
 /// Rows that a person still reads. Of more, those without a change are counted.
 const MANY: usize = 40;
-/// Reasons for skipped cases that are told.
+/// Reasons for skipped cases that are shown.
 const REASONS: usize = 3;
 
-/// What a person is told of a comparison.
+/// The report of a comparison for a person.
 struct Told<'a> {
     paired: &'a Paired,
     /// The rows of the table.
@@ -96,7 +96,7 @@ fn skipped(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
 
 /// What the heads and marks mean.
 const LEGEND: &str = "canary: arithmetic, which neither side can change; pairs: those judged, + those disturbed and left \
-                      out; smallest seen: the smallest change that so many pairs show four times in five.";
+                      out; smallest seen: the smallest change that this number of pairs shows four times in five.";
 
 /// The heads of the columns. Times that are not this machine's have the mark of their clock.
 fn head(clock: ClockKind) -> [String; 8] {
@@ -175,7 +175,7 @@ impl Told<'_> {
                 page::counted(self.folded, "case has no row", "cases have no row")
             ));
         }
-        // Of rows that nobody asked for nothing is said; of those that there are too many of, it is.
+        // Skip rows the user did not ask for. If the list was cut, use the rows that are missing, too.
         let rows = if self.folded > 0 { &self.all } else { &self.shown };
         said.extend(grouped(rows.iter().flat_map(|row| {
             let words = row.judgement.reason.iter().chain(&row.remark);

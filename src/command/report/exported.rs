@@ -5,7 +5,7 @@ use crate::record::Record;
 use crate::render::foreign::{action_benchmark, bencher, junit, kcidb, lava, open_metrics};
 use clap::ValueEnum;
 
-/// Who reads it.
+/// The service that reads it.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum Reader {
     /// JSON for github-action-benchmark, as `customSmallerIsBetter`
@@ -25,7 +25,7 @@ pub enum Reader {
 /// The run as this reader takes it.
 ///
 /// # Errors
-/// A number is not finite, or the reader needs to be told of a build and is not.
+/// A number is not finite, or the reader needs the name of a build and there is none.
 pub fn text(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
     match reader {
         Reader::ActionBenchmark => action_benchmark(record),

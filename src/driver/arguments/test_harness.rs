@@ -1,5 +1,6 @@
 //! Flags of the harness of `cargo test` (libtest) and of cargo-nextest, which Criterion does not know. Scripts and editors hand them to every
-//! target, benches too. Those that mean nothing here are accepted and ignored: a case is never run beside another, in another order, or captured.
+//! target, benches too. Flags without a meaning here are accepted and ignored: cases never run in parallel or in another
+//! order, and output is not captured.
 
 use clap::{Arg, ArgAction};
 use std::ffi::OsString;

@@ -17,7 +17,7 @@ pub(super) fn other_work_runs(patient: &Patient) -> Option<Finding> {
         Finding::new(
             format!("the load of the last minute is {load:.2} on {cpus} CPUs"),
             "other work shares the caches and the memory, and takes the CPU away",
-            "see who it is with `top`, stop it, and wait a minute",
+            "find the process with `top`, stop it, and wait a minute",
         )
     })
 }

@@ -34,7 +34,7 @@ pub(super) fn clock_source_is_slow(patient: &Patient) -> Option<Finding> {
     known.then(|| {
         Finding::new(
             format!("the kernel's clock source is {source}"),
-            "it turned the hardware counter down, or was told to; reading the time may then be a system call",
+            "it rejected the hardware counter, by itself or by a setting; reading the time may then be a system call",
             clock_remedy(patient),
         )
     })

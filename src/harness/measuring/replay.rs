@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Criterion's resamples: its own default is ten times as many, and the whole suite waits for them.
 const RESAMPLES: usize = 10_000;
 
-/// A baseline that nobody can save: no name has a separator.
+/// A baseline that cannot be saved: no name has a separator.
 const NOTHING: &str = "no/baseline";
 
 /// Has Criterion write its files for these cases.
@@ -91,7 +91,7 @@ fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &A
     places.for_each(|place| restore_names(group.name, &case.name, place));
 }
 
-/// Writes the case's own names into a file of Criterion's that was given others, for who reads these files.
+/// Writes the case's own names into a file of Criterion's, where Criterion replaced characters, for tools that read these files.
 fn restore_names(group: &str, name: &str, place: &str) {
     if criterion_name(group) == group && criterion_name(name) == name {
         return;

@@ -36,14 +36,14 @@ impl Sampling {
         Self { samples, warm_up, measurement, resamples, is_short: scale == Scale::Default }
     }
 
-    /// What is timed of each of so many samples, ns; `seconds` is what the user gives to all of them.
+    /// The timed part of each of `samples`, ns; `seconds` is the user's time for all of them.
     fn sample_ns(&self, samples: usize, seconds: Option<f64>) -> f64 {
         let seconds = seconds.unwrap_or(self.measurement.as_secs_f64());
         TIMED * 1e9 * seconds / samples.max(1) as f64
     }
 
     /// How many samples an execution has, and of how many iterations, a multiple of `lap`: short ones where an operation, or a
-    /// lap, is short and the user asks for nothing else. `sized` finds the iterations that take so many nanoseconds.
+    /// lap, is short and the user asks for nothing else. `sized` finds the iterations that take a number of nanoseconds.
     ///
     /// # Errors
     /// Those of `sized`.

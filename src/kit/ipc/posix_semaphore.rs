@@ -1,4 +1,4 @@
-//! POSIX semaphores of the C library between threads: it enters the kernel only where somebody waits.
+//! POSIX semaphores of the C library between threads: it enters the kernel only where a thread waits.
 //!
 //! # Invariants
 //!

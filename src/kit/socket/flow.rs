@@ -1,4 +1,4 @@
-//! The far end of a stream of bytes: it is told how many bytes will be sent, receives them, and returns their count.
+//! The far end of a stream of bytes: it gets the number of bytes that will be sent, receives them, and returns their count.
 //!
 //! Announcement and count go over a second pair of sockets, the control: eight bytes each, the same for an end on
 //! another machine. A stream loses nothing. The far end cannot know how many datagrams were lost: the near end sends

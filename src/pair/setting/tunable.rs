@@ -9,8 +9,8 @@ const ROOTS: [&str; 2] = ["/proc/sys", "/sys"];
 /// The tunables that a command names, by path or by a name of sysctl(8).
 ///
 /// # Errors
-/// A word looks like a path there but is no file: a pattern, a directory, a variable. What the shell makes of it is
-/// unknown, so it could not be restored.
+/// A word looks like a path there but is no file: a pattern, a directory, a variable. Its expansion by
+/// the shell is unknown, so it could not be restored.
 pub(super) fn named(command: &str) -> Result<Vec<PathBuf>> {
     let words = command.split(|c: char| c.is_whitespace() || "<>|;&()'\"`".contains(c));
     let mut files = Vec::new();

@@ -124,7 +124,7 @@ fn only_datagrams_with_the_secret_come_back_and_none_grows() {
         let came = socket.recv(&mut back).unwrap();
         assert_eq!(&back[..came], &packet);
     }
-    // Another port of the same address is somebody else by now, with the secret and without.
+    // Another port of the same address is another client by now, with the secret and without.
     let other = UdpSocket::bind("127.0.0.1:0").unwrap();
     other.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     other.send_to(&packet, way.address).unwrap();
@@ -284,7 +284,7 @@ fn data_sockets_are_for_who_knows_the_secret() {
     let mut stream = way.stream().unwrap();
     client.ready().unwrap();
     round_trip(&mut stream, 4);
-    assert!(TcpStream::connect(way.address).is_err(), "the door is closed behind who came");
+    assert!(TcpStream::connect(way.address).is_err(), "the door is closed behind the client");
 }
 
 /// Ten of this machine, whom the address cannot tell from the client, come to a data door and say nothing.
@@ -334,9 +334,9 @@ fn who_waits_longest_of_the_fullest_address_makes_room() {
         lobby.addresses().map(|address: IpAddr| address.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(left(&["10.0.0.1:1", "10.0.0.2:1", "10.0.0.2:2"]), ["10.0.0.1", "10.0.0.2"]);
-    // Among equals it is the oldest, whatever its address: else who comes from many would put out a newer client.
+    // Among equals it is the oldest, whatever its address: else a client with many addresses would put out a newer one.
     assert_eq!(left(&["10.0.0.1:1", "10.0.0.9:1"]), ["10.0.0.9"]);
-    // Of IPv6 somebody has all addresses of a network.
+    // With IPv6 a client has all addresses of a network.
     assert_eq!(
         left(&["[fd00::9]:1", "[fd00:0:0:1::1]:1", "[fd00:0:0:1::2]:1"]),
         ["fd00::9", "fd00:0:0:1::2"]

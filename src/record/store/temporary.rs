@@ -73,7 +73,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dead = home.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
         let elsewhere = home.path().join(format!("{PREFIX}4194306-abc"));
-        let foreign = home.path().join(".somebody-elses");
+        let foreign = home.path().join(".foreign");
         for file in [&dead, &elsewhere, &foreign] {
             std::fs::write(file, "half").unwrap();
         }
@@ -83,6 +83,6 @@ mod tests {
         let ours = make(home.path()).unwrap();
         let _another = make(home.path()).unwrap();
         assert!(!dead.exists() && ours.file.path().exists() && elsewhere.exists() && foreign.exists());
-        assert!(pipe.exists(), "a pipe is nobody's to open");
+        assert!(pipe.exists(), "a pipe is never opened");
     }
 }

@@ -163,7 +163,7 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
         ),
         (
             Column::Measured,
-            if known { "quiet: what is charged when nobody disturbs" } else { "measured: the median" },
+            if known { "quiet: the cost without interference" } else { "measured: the median" },
         ),
         (Column::Typical, "typical: the median of all samples"),
         (Column::Ratio, "ratio: the figure over the expected; both net, unless the whole was predicted"),

@@ -33,8 +33,8 @@ impl Replicate {
         }
     }
 
-    /// How many replicates must agree on a floor. What differs between sessions of one boot is noise, which adds and passes;
-    /// but a boot draws a layout that stays, and two or three lucky ones are no floor.
+    /// The number of replicates that must agree on a floor. Sessions of one boot differ by noise, which only adds. Boots need
+    /// one more: each draws a layout that stays, so two or three fast ones may agree by chance.
     pub(super) fn agreeing(self) -> usize {
         match self {
             Self::Boot => 4,

@@ -1,4 +1,4 @@
-//! The rule for two sides with enough replicates: a floor against a floor, each as sure as its own lowest values agree.
+//! The rule for two sides with enough replicates: the floors are compared, and the spread of the lowest values gives the interval.
 
 use super::contrast::Contrast;
 use super::rule::Rule;

@@ -70,8 +70,8 @@ fn fitness(step: &Step, reported: u64) -> f64 {
     if step.ratio < LEAST { 0.0 } else { step.ratio.ln() - OCTAVE * octaves }
 }
 
-/// A level is the cache at whose end it ends, or a further level does before another cache has its turn; where a cache
-/// that fits into it has no end of its own, it is several. What is beyond the last cache is memory.
+/// Names a level by the cache whose end is the next matched step, at this level or a later one. If smaller caches without a step
+/// fit into the level, its name has the range of caches. A level beyond the last cache is memory.
 fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, last: u64) -> Option<String> {
     let cache = |own: usize| format!("L{}", caches[own].0);
     if let Some(own) = matched.iter().skip(at).find_map(|own| *own) {
@@ -83,7 +83,7 @@ fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, 
     match caches.get(next) {
         None => (!caches.is_empty()).then(|| MEMORY.into()),
         Some((_, bytes)) if last <= *bytes => Some(cache(next)),
-        // What goes on beyond all caches is memory, even where it begins within the last: of that, nothing is seen.
+        // A level that goes on beyond all caches is memory, even if it begins within the last one: its step is invisible.
         Some(_) => caches.iter().all(|(_, bytes)| last as f64 > SLACK * *bytes as f64).then(|| MEMORY.into()),
     }
 }

@@ -65,10 +65,15 @@ pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
             differences(paper, record),
         ),
         figure("figure-5", "Figure 5: throughput as predicted, against measured", OFF, rates(paper, record)),
-        figure("figure-6a", "Figure 6(a): the mean of 20 runs of so many loops", MEAN, means(paper, record)),
+        figure(
+            "figure-6a",
+            "Figure 6(a): the mean of 20 runs, by the loops of a run",
+            MEAN,
+            means(paper, record),
+        ),
         figure(
             "figure-6b",
-            "Figure 6(b): the standard deviation of 20 runs of so many loops",
+            "Figure 6(b): the standard deviation of 20 runs, by the loops of a run",
             DEVIATION,
             deviations(paper, record),
         ),

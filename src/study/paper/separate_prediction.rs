@@ -50,7 +50,7 @@ fn sum(one: Interval, other: Interval) -> Interval {
     Interval::around(one.estimate + other.estimate, half(one).hypot(half(other)))
 }
 
-/// Operations a second of one that takes so many nanoseconds.
+/// Operations a second of one that takes `ns` nanoseconds.
 fn rate(ns: Interval) -> Interval {
     let estimate = 1e9 / ns.estimate;
     Interval::around(estimate, estimate * half(ns) / ns.estimate)

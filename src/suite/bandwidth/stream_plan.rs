@@ -120,7 +120,9 @@ impl Plan {
         let reads = matches!(self.operation, Operation::Read);
         let by_words = self.means == Means::Scalar;
         let (bytes_a_cycle, why) = match self.level() {
-            _ if self.operation.is_non_temporal() => (8.0, "a line waits for memory, and so many may wait"),
+            _ if self.operation.is_non_temporal() => {
+                (8.0, "lines wait for memory, and their number is limited")
+            }
             Level::First if by_words => {
                 (if reads { 16.0 } else { 8.0 }, "two loads or a store of 8 bytes a cycle")
             }
@@ -128,7 +130,7 @@ impl Plan {
             Level::First => (32.0, "a store of 32 bytes a cycle"),
             Level::Second => (32.0, "half a line a cycle from the second level"),
             Level::Last => (24.0, "a line every three cycles from the last level"),
-            Level::Memory => (8.0, "a line waits for memory, and so many may wait"),
+            Level::Memory => (8.0, "lines wait for memory, and their number is limited"),
         };
         (self.moved() as f64 / bytes_a_cycle, why)
     }

@@ -33,7 +33,7 @@ impl StrideOrder {
         row * self.stride + column
     }
 
-    /// The segment that begins at this position and has at most so many lines.
+    /// The segment that begins at this position and has at most this number of lines.
     #[inline]
     pub(super) fn segment(self, position: u64, most: u64) -> Segment {
         let left = self.column() - position % self.column();

@@ -210,7 +210,7 @@ impl Strided {
     }
 }
 
-/// The sum of all words of so many lines, `stride` bytes apart, the first at the beginning.
+/// The sum of all words of this number of lines, `stride` bytes apart, the first at the beginning.
 #[inline(never)]
 fn add_up(memory: &[u8], stride: usize, lines: usize) -> u64 {
     let line = |from: &[u8]| {
@@ -221,7 +221,7 @@ fn add_up(memory: &[u8], stride: usize, lines: usize) -> u64 {
     memory.chunks(stride).take(lines).map(line).fold(0, u64::wrapping_add)
 }
 
-/// Stores this constant in all words of so many lines.
+/// Stores this constant in all words of this number of lines.
 #[inline(never)]
 fn store(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
     for from in memory.chunks_mut(stride).take(lines) {

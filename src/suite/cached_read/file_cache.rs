@@ -73,7 +73,8 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
 });
 
 fn has_room(directory: &Path, bytes: u64) -> Result<()> {
-    let unknown = || Error::Missing(format!("{}: the free space is not told (statvfs)", directory.display()));
+    let unknown =
+        || Error::Missing(format!("{}: the free space is unknown (statvfs failed)", directory.display()));
     let free = volume::free(directory).ok_or_else(unknown)?;
     if free >= bytes + bytes / 4 {
         return Ok(());

@@ -30,7 +30,7 @@ unsafe extern "C" {
     fn gnu_get_libc_version() -> *const libc::c_char;
 }
 
-/// What is called, and a loop of so many calls.
+/// A callee, and a loop of calls of it.
 #[derive(Clone, Copy)]
 pub struct Call {
     /// Calls `n` times.

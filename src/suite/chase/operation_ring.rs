@@ -226,8 +226,8 @@ const UNROLLED: u64 = 8;
 /// RING, from each of the words on.
 #[inline(never)]
 unsafe fn follow<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
-    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load, and among so
-    // many more instructions a core can look ahead to fewer loads.
+    // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load. These
+    // instructions fill the core's window, so that it can look ahead to fewer loads.
     let turn = |at: &mut [*const u8; N]| {
         for walker in at {
             // SAFETY: RING, promised by the caller.

@@ -23,7 +23,7 @@ mod word {
     pub const DONE: usize = 3;
 }
 
-/// Who works in a batch, in one word: the low bits of the batch's number, the thread that sends first and times, the one that
+/// The two threads of a batch, in one word: the low bits of the batch's number, the thread that sends first and times, the one that
 /// answers. Were these separate words, a thread that wakes late for a batch in which it has no part could read the next
 /// batch's pair before its number, do the work, and do it again when the number changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -171,7 +171,7 @@ fn work(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize
     }
 }
 
-/// Counts a thread that has done `all` round trips; the second of the two wakes who waits for both.
+/// Counts a thread that has done `all` round trips; the second of the two wakes the thread that waits for both.
 fn finish(page: &Words, all: bool) {
     let done = &page[word::DONE].value;
     if all && done.fetch_add(1, SeqCst) == 1 {

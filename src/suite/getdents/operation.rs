@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! * **QUIET**: the call reads and writes no memory of ours.
-//! * **OWN-BUFFER**: the call writes only into the slice that it is given, and is told its length.
+//! * **OWN-BUFFER**: the call writes only into the slice that it is given, and gets its length.
 #![allow(unsafe_code)]
 
 use crate::platform::arch::syscall4;

@@ -35,7 +35,7 @@ pub(super) fn cases() -> Vec<Case> {
             "a page allocated, 4 KiB copied, a translation replaced and dropped",
         ),
         forked("copy-on-write/child-gone", "a write to a page that a child, now gone, had shared", false)
-            .predict(600.0, 1_200.0, "the page is found to be nobody else's, a translation replaced"),
+            .predict(600.0, 1_200.0, "the page is found to have no other user, a translation replaced"),
     ]
 }
 
@@ -72,7 +72,7 @@ fn first_touch() -> Case {
 fn read_untouched() -> Case {
     of_base_pages(
         "anonymous/read",
-        "a read of an anonymous page that nobody has written",
+        "a read of an anonymous page before any write",
         Expected::OneEach,
         |region, pages| region.discard(0..pages),
         |region, pages| _ = std::hint::black_box(region.read(0..pages, 1)),
@@ -153,7 +153,7 @@ fn first_touch_huge() -> Case {
         .predict(300_000.0, 40_000.0, "2 MiB zeroed at memory's own speed; the fault itself hardly counts")
 }
 
-/// Base pages of so many huge ones from this one on, in two parts where they begin again.
+/// Base pages of this number of huge ones from this one on, in two parts where they begin again.
 ///
 /// The huge pages have their turns, so that between two touches of one lie as many others in a small batch as in a large
 /// one: the kernel hands out first what was freed last, and a page that is still in a cache is zeroed in half the time.

@@ -101,7 +101,7 @@ fn from_disk(case: Case) -> Case {
         "before it was touched no page was in the page cache, by mincore and cachestat",
     ))
     .claim(Claim::Checked(
-        "what was touched was charged to this thread as read from a device, where it is told",
+        "what was touched was charged to this thread as read from a device, where the kernel counts it",
     ))
     .claim(Claim::Counted(waited))
 }

@@ -154,7 +154,7 @@ impl Subject for StreamSender {
                 Ok(ticks)
             }
             MISCOUNTED => Err(Error::Disproved(format!(
-                "{}: a receiver has counted other than the {} bytes that were sent: somebody else sends to it",
+                "{}: a receiver has counted other than the {} bytes that were sent: another process sends to it",
                 self.name,
                 messages * self.bytes
             ))),

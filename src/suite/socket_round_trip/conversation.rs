@@ -58,7 +58,7 @@ impl<E: Endpoint> Subject for Conversation<E> {
         let ended = alarm.watch(patience(iterations), || dialogue.run(iterations, *timed, clock));
         ended.map_err(|answer| match answer {
             NOT_THE_MESSAGE => Error::Disproved(format!(
-                "{name}: an answer was not the message that was sent: somebody else has this address"
+                "{name}: an answer was not the message that was sent: another process has this address"
             )),
             _ => refused(name, answer, partners, iterations),
         })

@@ -9,17 +9,16 @@ use crate::statistic::student::FEWEST;
 pub type Found = Result<Interval, String>;
 
 /// Note on every service.
-const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts that work for it cannot be told from those \
+const NEVER_ALONE: &str = "the process ran before it was watched: the interrupts that work for it look like those \
                            that come anyway, such as the tick. The lower ends leave out whatever came as often before, \
                            the estimates nothing";
 /// Why a service beside other tasks has no estimate.
-const AMONG_OTHERS: &str = "beside other tasks what interrupts do for a process that ran before cannot be told from what they \
-                            do for those";
+const AMONG_OTHERS: &str = "other tasks ran beside the process: interrupts that worked for it look like interrupts that worked \
+                            for them; stop the other tasks";
 /// Why a service has no estimate if the processor's frequency moved.
-const UNEVEN: &str =
-    "the processor changed its pace meanwhile: what slowed the fluid cannot be told from what interrupted it";
+const UNEVEN: &str = "the processor changed its frequency meanwhile: a slower fluid looks like an interrupted one; fix the frequency";
 /// Why there is no daemon-free estimate on some kernels.
-const NOT_APART: &str = "the kernel charges interrupts to nobody: they cannot be told from other tasks";
+const NOT_APART: &str = "the kernel charges interrupts to no task: they look like the time of other tasks";
 /// Estimates of one run that lie further apart than this share are not of one thing.
 const SAME: f64 = 0.03;
 
@@ -77,9 +76,11 @@ impl Costs {
         let why = |column: Option<Interval>| {
             column.ok_or_else(|| match runs.len() < FEWEST {
                 true => format!("an interval takes {FEWEST} runs, and there are {}", runs.len()),
-                false => {
-                    summary.flags.first().cloned().unwrap_or_else(|| "it cannot be told from none".into())
-                }
+                false => summary
+                    .flags
+                    .first()
+                    .cloned()
+                    .unwrap_or_else(|| "the cost is below what the runs can resolve".into()),
             })
         };
         Self {
@@ -105,7 +106,7 @@ impl Costs {
             _ if window.is_uneven() => Err(UNEVEN.into()),
             _ if !quiet => Err(AMONG_OTHERS.into()),
             Some(low) => column.map(|found| Interval { low: low.min(found.estimate), ..found }),
-            None => column.and(Err("it cannot be told from none".into())),
+            None => column.and(Err("the cost is below what the runs can resolve".into())),
         };
         Self {
             paper: bounded(self.paper, Some(found.paper)),

@@ -63,7 +63,7 @@ pub(super) fn measured(
 
 fn no_number(summary: &Summary) -> String {
     match summary.flags.is_empty() {
-        true => "no cost could be told from none: too few runs, or too far apart".into(),
+        true => "the cost is below what the runs can resolve: too few runs, or too far apart".into(),
         false => summary.flags.join("; "),
     }
 }

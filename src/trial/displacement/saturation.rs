@@ -91,8 +91,8 @@ pub(super) fn no_rate(runs: &[&Run]) -> Option<String> {
     let idle = all.iter().filter(|saturated| saturated.is_idle()).count();
     (all.len() - idle < FEWEST && !all.is_empty()).then(|| {
         format!(
-            "there is no rate of a CPU that never idles: beside {idle} of {} runs others had it, or all who shared it \
-             waited at once",
+            "there is no rate of a CPU that never idles: beside {idle} of {} runs others had it, or all tasks that shared \
+             it waited at once",
             all.len()
         )
     })

@@ -1,5 +1,5 @@
-//! Judges that a subject tells what the clock told it: one batch more, by a clock of the witness's that keeps every bracket. A
-//! subject that answers 70 % of what passed, or keeps the best single time for each, has returned what no bracket says.
+//! Judges that a subject returns the times of its clock, by one batch more on a clock of the witness that keeps every bracket.
+//! A subject that returns 70 % of the time, or the best single time for each, contradicts the brackets.
 
 use crate::case::{Case, OwnTasks, Subject};
 use crate::clock::{Clock, Ticks};

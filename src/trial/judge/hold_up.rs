@@ -1,7 +1,7 @@
 //! Finds the samples in which the measuring thread was held up: stopped by a signal, or frozen with its control group.
 //!
-//! The kernel counts neither as time that it waited for a CPU, and the switch away as its own will. What is left is that
-//! it did not run for a long time, and that this is not how the case passes its time.
+//! The kernel counts neither as time of waiting for a CPU, and it counts the switch as voluntary. So the sign is a long time
+//! in which the thread did not run, in a case that does not sleep by itself.
 
 use super::super::Sample;
 use crate::statistic;

@@ -9,13 +9,13 @@ use crate::statistic;
 const STEAL: f64 = 0.25;
 /// Largest share of the quickest samples during which other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
-/// [`OTHERS`] for a case with tasks of its own on the same CPU. What a task runs after its parent was notified of its end is
-/// charged to no process, about a tenth of a short life; a busy stranger has half of the CPU.
+/// [`OTHERS`] for a case with tasks of its own on the same CPU. The time that a task runs after the notification of its end is
+/// charged to no process. It is about a tenth of a short life, and a busy foreign task takes half of the CPU.
 const OTHERS_BESIDE_OWN: f64 = 0.3;
 
-/// Time of a sample that is charged to nobody, ns: from the reading of the clock to that of the thread's CPU time and back,
-/// and what interrupts take. It is a tenth of the shortest samples, which hold one round trip, and no stranger's: who
-/// gets the CPU keeps it for a slice of some hundred µs.
+/// Time of a sample that is charged to no task, ns: from the reading of the clock to that of the thread's CPU time and back,
+/// and the time of interrupts. It is a tenth of the shortest samples, which hold one round trip. It is not another task's, since
+/// a task that gets the CPU keeps it for a slice of some hundred µs.
 const UNCHARGED_NS: f64 = 5_000.0;
 
 /// Checks over all samples that other tasks and the hypervisor left the CPU to the case. Returns the evidence.

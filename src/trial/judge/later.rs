@@ -1,7 +1,6 @@
-//! The witness who comes later. The first one sees an operation at the start, in batches of at most
-//! [`ITERATIONS`]: one that is honest so long and then does half is believed. So the
-//! operation is watched once more behind the samples, in a batch as long as theirs, of a length drawn by chance. System calls
-//! are counted by stops at calls instead of single steps.
+//! The second witness. The first one sees an operation at the start, in batches of at most [`ITERATIONS`]: it misses an
+//! operation that is honest so long and then does half. So the second one watches the operation behind the samples, in a batch
+//! up to as long as theirs, of a length drawn by chance. It counts system calls by stops at calls instead of single steps.
 
 use super::{Judgement, testimony};
 use crate::case::{Case, Claim, Subject};
@@ -12,7 +11,7 @@ use crate::platform::ptrace::{self, Sighting};
 use crate::statistic::Random;
 use crate::trial::CaseEnd;
 
-/// Least share of what is declared for so many iterations. What surrounds them only adds.
+/// Least share of the declared number for these iterations. The code around them only adds.
 const LEAST: f64 = 0.85;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
@@ -20,7 +19,7 @@ const CALLS: f64 = 2_048.0;
 const STEPS: f64 = 4_000.0;
 /// … unless this many iterations take more, since the first witness has seen a quarter of them.
 const MORE: f64 = 4.0 * ITERATIONS as f64;
-/// Instructions of a batch of so many at most.
+/// Instructions of a batch of [`MORE`] iterations at most.
 const MOST_STEPS: f64 = 60_000.0;
 /// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
 const STEPS_IN_ALL: u64 = 100_000;
@@ -41,7 +40,7 @@ pub(in crate::trial) fn later(
     iterations: u64,
     seen: &WitnessReport,
 ) -> Result<Option<Judgement>, CaseEnd> {
-    // Nobody knows it before, the subject least of all; nothing else depends on it.
+    // The subject cannot predict the length; nothing else depends on the seed.
     let mut random = Random::new(crate::platform::time::monotonic_raw_ns() ^ u64::from(std::process::id()));
     let mut judged = Ok(None);
     for _ in 0..WATCHES {
@@ -76,7 +75,7 @@ fn watched(
         let n = length(if each > 0 { CALLS / each as f64 } else { f64::MAX });
         let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
         let run = || drop(subject.run(n, clock));
-        // Whoever could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
+        // A process that could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
         match ptrace::list_entries(run, most, testimony::counts(case)) {
             Ok(Sighting { entries, .. }) => sentences.push(listed(case, &entries, n)?),
             Err(error) => return Ok(Some(Judgement::Unasked(not_watched(&error)))),

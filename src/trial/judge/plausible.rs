@@ -1,5 +1,5 @@
-//! Judges what no operation can do, whatever it claims: take longer than the clock ran, or use other threads' CPU time
-//! that it does not have.
+//! Checks that hold for every operation: it takes no longer than the clock ran, and it uses no CPU time of threads that it
+//! does not declare.
 
 use super::super::{CaseEnd, Sample};
 use super::Judgement;
@@ -10,7 +10,7 @@ use crate::statistic;
 /// Largest ratio of the time that a subject tells to the time that passed. Some subjects read a clock of the kernel's,
 /// whose rate may differ from the raw counter's by 500 ppm.
 const CLOCKS: f64 = 1.001;
-/// How much longer it may be besides, ns: two readings of the clock.
+/// Allowance in addition to the ratio, ns: two readings of the clock.
 const READINGS_NS: f64 = 1_000.0;
 /// Largest CPU time of other threads of this process, as a share of the time that passed …
 const THREADS: f64 = 0.05;
@@ -46,7 +46,7 @@ fn has_tasks(case: &Case, sample: &Sample) -> bool {
     case.own_tasks != OwnTasks::None || sample.delta.partners.is_some()
 }
 
-/// Judges that no more time is told than has passed.
+/// Judges that a subject reports no more time than has passed.
 ///
 /// # Errors
 /// [`CaseEnd::Failed`]: the time was made up.
@@ -72,14 +72,14 @@ fn all_noted(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
 const FEWEST_STEPS: f64 = 50.0;
 /// Shortest batch, ns: the bracket of the clock, some 15 ns, is 0.3 % of it.
 const SHORTEST_NS: f64 = 5e3;
-/// Wall time of a batch, ns, that no wanted length comes near. What has long untimed parts lasts longer.
+/// Wall time of a batch, ns, that no wanted length comes near. A batch with long untimed parts lasts longer.
 const SHORT_NS: f64 = 50e3;
 
 /// Judges that the batches are long enough for the clock, by the quickest: another task may have lengthened most of them, as
 /// it did those by which their length was chosen.
 ///
 /// # Errors
-/// [`CaseEnd::Disturbed`]: what was told is the step of the counter, or the clock's own bracket.
+/// [`CaseEnd::Disturbed`]: the measured time is the step of the counter, or the clock's own bracket.
 pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
     let Some((batch, quickest)) = samples.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else { return Ok(()) };
     let shortest = SHORTEST_NS.max(FEWEST_STEPS * step_ns);

@@ -1,4 +1,4 @@
-//! Judges claims by the witness, who traces some iterations in a child: which calls were made, what the kernel answered,
+//! Judges claims by the witness, which traces some iterations in a child: which calls were made, what the kernel answered,
 //! and how many instructions were executed.
 
 use super::{Judgement, Judgements};
@@ -15,7 +15,7 @@ use crate::trial::CaseEnd;
 const TESTIMONIES: u32 = 8;
 /// Instructions of a run that are stepped through if a claim is about them …
 const STEPS: u64 = 30_000;
-/// … and if their number is only told.
+/// … and if their number is only reported.
 const STEPS_UNASKED: u64 = 3_000;
 /// Testimonies before one about calls is believed. A tick does not disturb them, an operation that fails in the child does.
 const OF_CALLS: u32 = 4;
@@ -62,7 +62,7 @@ pub(in crate::trial) fn witness(
             ));
             if attempt < OF_CALLS { continue } else { break }
         }
-        // What was too long to step through once is so again.
+        // A run that was too long to step through is so in the next attempt.
         if testimony.instructions.is_none() && how != Watch::CallsOfTen {
             how = Watch::Calls;
         }

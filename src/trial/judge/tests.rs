@@ -75,7 +75,10 @@ fn time_that_may_grow_contradicts_no_case() {
     assert!(matches!(judged(-90.0, -50.0, -1.0), Err(CaseEnd::Contradicted(_))), "it shrinks");
     let small_share = judged_above(32_000.0, -10.0, 20.0, 100.0);
     assert!(matches!(small_share, Err(CaseEnd::Contradicted(_))), "most is overhead: {small_share:?}");
-    assert!(matches!(judged_above(0.0, -0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))), "nothing is told");
+    assert!(
+        matches!(judged_above(0.0, -0.1, 0.0, 0.1), Err(CaseEnd::Contradicted(_))),
+        "no time is reported"
+    );
     let interrupted = Sweep {
         slope: Interval { estimate: 0.0, low: -50.0, high: 900.0 },
         slope_quartile: 4.0,
@@ -192,7 +195,7 @@ fn a_thread_that_was_moved_is_caught() {
     let moved = delta(|d| d.counted.cpu = 1);
     let sentence = disturbance(sample(&any(), &moved, 1, Some(3)));
     assert!(sentence.contains("kept on CPU 3 and ran on CPU 1"), "{sentence}");
-    assert_eq!(sample(&any(), &moved, 1, None), Ok(Vec::new()), "who is not pinned may move");
+    assert_eq!(sample(&any(), &moved, 1, None), Ok(Vec::new()), "a case that is not pinned may move");
 }
 
 #[test]

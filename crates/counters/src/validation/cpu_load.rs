@@ -112,8 +112,8 @@ fn in_user() {
     arch::register_loop(std::hint::black_box(100_000));
 }
 
-/// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps;
-/// who wants all of it never does.
+/// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps.
+/// A load that wants all of the time never sleeps.
 fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Random) {
     let all = work.last().map_or(0.0, |last| last.0);
     if all == 0.0 {

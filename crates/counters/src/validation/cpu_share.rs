@@ -229,6 +229,6 @@ mod tests {
         assert!(matches!(verdict(48.0, 3.0), Verdict::Inconclusive(_)));
         assert_eq!(verdict(48.0, 1.0), Verdict::Failed, "they had too little");
         assert_eq!(verdict(25.0, 3.0), Verdict::Failed, "they had not so much");
-        assert_eq!(verdict(53.0, 30.0), Verdict::Failed, "nobody gets more through others");
+        assert_eq!(verdict(53.0, 30.0), Verdict::Failed, "no load gets more through others");
     }
 }

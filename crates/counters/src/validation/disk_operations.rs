@@ -142,7 +142,7 @@ impl Loop {
         let whole = whole?;
         let partition = format!("{name}p1");
         let path = PathBuf::from(format!("/dev/{partition}"));
-        // A kernel that does not read this kind of partition table is told by `partx` (util-linux).
+        // `partx` (util-linux) adds the partition if the kernel does not read this kind of partition table.
         let _ = tool::command("partx").arg("--add").arg(device).output();
         let begun = Instant::now();
         while !path.exists() && begun.elapsed() < PATIENCE {

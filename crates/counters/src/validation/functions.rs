@@ -36,7 +36,7 @@ pub struct Functions {
 /// A way in which functions can lie.
 #[derive(Clone, Copy, Debug)]
 pub struct Lie {
-    /// What it is called: the function that lies by 1 %, or what is told in the place of what.
+    /// What it is called: the function that lies by 1 %, or the value it returns and the value it should return.
     pub name: &'static str,
     /// The experiment that must fail.
     pub fails: &'static str,
@@ -138,7 +138,7 @@ impl Lie {
     }
 }
 
-/// So many percent of it.
+/// This percentage of it.
 fn part(reading: Reading<u64>, percent: u64) -> Reading<u64> {
     Reading { value: reading.value * percent / 100, ..reading }
 }

@@ -12,7 +12,7 @@ use syscost_platform::resident::Pages;
 const KB: usize = 976;
 /// Free memory changes with every process: only the median of this many differences is that of the worker.
 const TIMES: usize = 64;
-/// Pages that a kernel may not have added up yet: Linux before 6.2 keeps so many back in a thread.
+/// Memory that a kernel may not have added up yet: Linux before 6.2 holds 64 pages back in a thread.
 const BATCH_KB: f64 = 4.0 * 64.0;
 
 /// The paper was off by "just over 1 %" of the resident set, half of which is more than a page; and "within 10 %" of free

@@ -109,7 +109,7 @@ impl Seen {
             Mode::User => ("full, in user space", self.truth, 0.0),
             Mode::Kernel => ("full, in the kernel", 0.0, self.truth),
         };
-        // Nobody idles where a load wants all of the CPU.
+        // No CPU idles while a load wants all of it.
         let rows = [
             ("process", self.truth, self.total),
             ("user time", user, self.user),
@@ -161,7 +161,7 @@ mod tests {
         assert!(failing(Mode::User, |seen| (seen.truth, seen.user) = (70.0, 60.0)).is_empty(), "a crowd");
     }
 
-    /// A real load and readers that lie: each must fail, unless others have so much of this machine that nothing is told.
+    /// A real load and readers that lie: each must fail, unless others use the machine so much that there is no verdict.
     #[test]
     fn readers_that_lie_about_a_real_load_are_caught() {
         let place = tempfile::tempdir().expect("made");

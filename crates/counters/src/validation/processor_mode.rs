@@ -1,8 +1,8 @@
 //! User and kernel time apart, of a load whose split is known: rows of C1 and C2.
 //!
 //! Kernels without exact accounting divide a process's time by what the tick finds it doing, some hundred looks a
-//! second. The tolerance is meant to be wide, some ten standard deviations of the share of so many looks at 250 a
-//! second: a reader that takes one kind of time for the other, or all time for one kind, is off by more.
+//! second. The tolerance is meant to be wide, some ten standard deviations of the share of that number of looks at
+//! 250 a second: a reader that takes one kind of time for the other, or all time for one kind, is off by more.
 
 use super::finding::{Finding, mean_and_half};
 use super::{Functions, Setting};

@@ -34,7 +34,7 @@ pub struct Series<'a> {
     pub at_once: usize,
     /// Where the initramfs is written.
     pub scratch: &'a Scratch,
-    /// Told before each boot: its kernel and how many cases it is asked.
+    /// Called before each boot with its kernel and the number of cases it is asked.
     pub announce: &'a (dyn Fn(&Kernel, usize) + Sync),
 }
 

@@ -32,7 +32,7 @@ pub struct Answer {
 /// All that one boot has said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// Who it is.
+    /// The identity of the guest.
     pub hello: Option<Identity>,
     /// The answers, in order.
     pub answers: Vec<Answer>,
@@ -58,7 +58,7 @@ pub fn transcript(bytes: &[u8]) -> Transcript {
     read
 }
 
-/// Who a guest says it is, if this line says so.
+/// The identity that a guest states, if this line states it.
 pub fn hello(line: &str) -> Option<Identity> {
     match serde_json::from_str(line.trim()) {
         Ok(Message::Hello(hello)) => Some(made_inert(&hello)),

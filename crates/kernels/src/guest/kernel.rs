@@ -68,7 +68,7 @@ const INSTALLED: &str = "/boot";
 pub struct Supply {
     /// Directory of downloaded kernels, one directory each.
     pub downloads: PathBuf,
-    /// Told before a package is downloaded.
+    /// Called before a package is downloaded.
     pub announce: fn(&Package),
 }
 

@@ -21,7 +21,7 @@ use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::{proc, process};
 
-/// Time that a side in a guest has to end after it was told to.
+/// Time that a side in a guest has to end after the request to end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How guests are started that take turns.
@@ -35,7 +35,7 @@ pub struct LiveMachine {
     pub model: String,
     /// The CPU of this machine on which they run.
     pub cpu: usize,
-    /// A guest that has not said who it is by then is killed.
+    /// A guest that has not stated its identity by then is killed.
     pub patience: Duration,
     /// Shown as their initial file system.
     pub initramfs: PathBuf,
@@ -92,7 +92,7 @@ impl LiveGuest {
         Ok(Self { label, shared: Rc::new(shared) })
     }
 
-    /// Waits until it has said who it is. The inner error says why it did not.
+    /// Waits until the guest has stated its identity. The inner error says why it did not.
     ///
     /// # Errors
     /// A signal came.
@@ -106,7 +106,7 @@ impl LiveGuest {
             Received::Interrupted => return Err(Error::Disturbed("interrupted while a guest booted".into())),
             Received::Line(line) => match console::hello(&line) {
                 Some(identity) => return Ok(refusal(&identity).map_or(Ok(identity), Err)),
-                None => "it said something else than who it is".to_owned(),
+                None => "its first line is not its identity".to_owned(),
             },
             Received::Nothing => format!("it was killed after {} s (--patience)", patience.as_secs()),
             Received::End | Received::TooMuch => String::new(),

@@ -5,7 +5,7 @@ use syscost::record::guest_side::Identity;
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::process;
 
-/// Who this kernel is.
+/// The identity of this kernel.
 pub fn identity() -> Identity {
     let files = KernelFiles::live();
     let line = |file: &str| files.line(file).unwrap_or_default();

@@ -85,7 +85,7 @@ fn figure(side: &SideCount) -> String {
     format!("{mark}{:.3}", side.instructions)
 }
 
-/// Who the kernels are, and what they differ by.
+/// The identities of the kernels, and their differences.
 fn above(counts: &InstructionCounts, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut said: Vec<String> = Vec::new();

@@ -173,7 +173,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
     })
 }
 
-/// Two kernels that cannot be told apart by what a running one says of itself would be measured as one.
+/// Refuses two kernels with the same identity: they would be measured as one.
 fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
     let says = |kernel: &BootKernel| {
         let mut words: Vec<_> = kernel.words().map(str::to_owned).collect();

@@ -6,7 +6,7 @@ use crate::kernels::Bench;
 use crate::place::{Ended, Place, SYSCOST, until, waited};
 use std::process::Command;
 
-/// Plays a guest on its standard streams, as the first process of one does: says who it is, and lends the line to one side
+/// Plays a guest on its standard streams, as the first process of one does: states its identity, and lends the line to one side
 /// after the other. `IMAGE.turns` limits the sides that it lives for; without `IMAGE.hello` it says nothing.
 const EMULATOR: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo "QEMU emulator version 0 (a test's)"; exit; }

@@ -60,7 +60,7 @@ impl Bench {
     }
 }
 
-/// A console on which a guest says that it costs so many instructions.
+/// A console on which a guest says that it costs this number of instructions.
 fn console(getppid: u64) -> String {
     let identity = r#"{"version":1,"release":"6.12.1","build":"\#1 SMP","command_line":"quiet","clocksource":"tsc",
         "page_size":4096,"mitigations":[["meltdown","Not affected"]],"tool":"0.1.0"}"#;

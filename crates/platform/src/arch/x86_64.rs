@@ -172,8 +172,8 @@ pub fn register_loop(n: u64) {
     unsafe { asm!(".p2align 5", "2:", "dec {n}", "jnz 2b", n = inout(reg) n => _, options(nomem, nostack)) };
 }
 
-/// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` when told not to
-/// optimise: the counter lives in memory, one read-modify-write and one comparison a turn.
+/// `n` turns of the loop that a C compiler writes for `for (i = 0; i < n; i++);` without
+/// optimisation: the counter lives in memory, one read-modify-write and one comparison a turn.
 #[inline(never)]
 pub fn memory_loop(n: u64) {
     let mut counter = 0u64;

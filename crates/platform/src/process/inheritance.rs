@@ -25,7 +25,7 @@ pub struct Scheduling {
     pub priority: i32,
     /// The nice value, -20 to 19.
     pub nice: i32,
-    /// Least and most utilization that a frequency governor is told, 0 to 1024; `None` where the kernel has no clamp.
+    /// Least and most utilization that a frequency governor sees, 0 to 1024; `None` where the kernel has no clamp.
     pub clamp: Option<(u32, u32)>,
 }
 

@@ -157,7 +157,7 @@ impl Base {
     }
 
     /// The deviation near these newest values, which is that of the base or more: where the noise grew, a few values far off are no
-    /// step. It is told by differences of neighbours, without the one in which a step would be, if these are larger than chance.
+    /// step. It is computed from differences of neighbours, without the one in which a step would be, if these are larger than chance.
     pub(super) fn deviation_now(&self, new: usize) -> f64 {
         let (end, split) = (self.values.len(), self.values.len() - new);
         let first = end.saturating_sub((2 * new).max(NEAR_BY)).max(1);
@@ -208,8 +208,8 @@ impl Base {
     }
 }
 
-/// What one variance in ten exceeds, of the true one, with so many degrees of freedom (Wilson and Hilferty 1931, Proceedings of
-/// the National Academy of Sciences 17).
+/// The share of the true variance that one variance in ten exceeds, with this number of degrees of freedom (Wilson and Hilferty 1931,
+/// Proceedings of the National Academy of Sciences 17).
 fn usual_at_most(degrees: f64) -> f64 {
     const ONE_IN_TEN: f64 = 1.282;
     let part = 2.0 / (9.0 * degrees.max(1.0));

@@ -33,7 +33,7 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// The fewest values that can be a change at this level: so many lone outliers in a row are no chance.
+    /// The fewest values that can be a change at this level: a row of outliers this long is no chance.
     pub(super) fn shortest(&self, level: f64) -> usize {
         (2..8).find(|&values| self.strays.powi(values) <= level).unwrap_or(8) as usize
     }

@@ -40,7 +40,7 @@ impl Plan {
     }
 }
 
-/// The changes that would have been told of series of these plans, in months of [`SERIES`].
+/// The changes that would have been reported for series of these plans, in months of [`SERIES`].
 fn told(plans: &[Plan], months: usize, seed: u64) -> Vec<Vec<ChangePoint>> {
     let mut random = Random::new(seed);
     let month = |_| {
@@ -86,7 +86,7 @@ fn a_step_of_one_percent_is_told_within_two_nights() {
 /// Of 80 steps of five deviations.
 const WITHIN_TWO_AND_THREE: (usize, usize) = (67, 79);
 
-/// The share of steps of this size that is told within 15 nights, a quarter of the series having one.
+/// The share of steps of this size that is reported within 15 nights; a quarter of the series have one.
 fn recall(noise: f64, step: f64) -> f64 {
     let told = told(
         &[Plan::of(noise, step), Plan::of(noise, 0.0), Plan::of(noise, 0.0), Plan::of(noise, 0.0)],

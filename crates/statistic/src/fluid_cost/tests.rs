@@ -5,7 +5,7 @@ use super::*;
 struct World {
     /// A turn of the fluid without anything, ns.
     turn: f64,
-    /// A tick every so many ns, and what it costs.
+    /// The interval between ticks and the cost of a tick, ns.
     tick: (f64, f64),
     /// What an operation runs in its own name, and what interrupts do for it in others', ns.
     own: f64,
@@ -41,13 +41,13 @@ impl World {
         Window { elapsed, loops, own, gaps: ticks, gapped, after, afters: ticks, preempted: 0.0 }
     }
 
-    /// So many operations, each followed by a wait of so long.
+    /// This number of operations, each followed by a wait.
     fn beside(&self, operations: f64, wait: f64) -> Covered {
         let elapsed = operations * (self.own + self.interrupts + wait);
         let ticks = elapsed / self.tick.0;
         let free = elapsed - operations * self.truth() - ticks * self.tick.1;
         let (mine, theirs) = (free * (1.0 - self.intruder), free * self.intruder);
-        // Interrupts are charged to whoever has the CPU.
+        // Interrupts are charged to the task that has the CPU.
         let in_mine = (operations * self.interrupts + ticks * self.tick.1) * (1.0 - self.intruder);
         let wrongly = operations * self.overcharge;
         let loops = mine / self.turn;

@@ -7,7 +7,7 @@ use syscost_technique::{Error, Result};
 
 /// Runs both parts as the command line asks: `--quick` shortens the live one, `--known` leaves it out, `--moved` moves
 /// the truth of the other, and any other word is the directory for pictures. An error of either part is exit code 1; a
-/// machine that lacks what the live part needs is told, and no error.
+/// machine that lacks what the live part needs gets a message, and is no error.
 pub fn main(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Result<()>) -> ExitCode {
     match both(live, on_paper) {
         Ok(()) => ExitCode::SUCCESS,

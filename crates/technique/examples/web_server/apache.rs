@@ -50,7 +50,7 @@ impl Apache {
     /// Starts the server, through the command `by` if it is not empty.
     pub fn start(model: Model, by: &[&str]) -> Answer<Self> {
         let files = tempfile::tempdir()?;
-        // Its workers are another user, who must find the page.
+        // Its workers are another user, and must find the page.
         std::fs::set_permissions(files.path(), PermissionsExt::from_mode(0o755))?;
         let root = files.path().display();
         std::fs::create_dir(files.path().join("pages"))?;
@@ -69,7 +69,7 @@ impl Apache {
         let words = [by, &["apache2"]].concat();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).arg("-f").arg(&configuration).args(["-D", "FOREGROUND"]);
-        // In a group of its own: told to end, it tells its whole group.
+        // In a group of its own: on SIGTERM it signals its whole group.
         let child = command.stdin(Stdio::null()).process_group(0).spawn()?;
         let mut server = Self { child, address, _files: files };
         server.is_up()?;

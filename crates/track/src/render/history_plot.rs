@@ -36,7 +36,7 @@ pub fn history_plot(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<Stri
     drawn.chain([foot]).map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Where the `at`-th of `count` points lies among so many places.
+/// Where the `at`-th of `count` points lies among `places`.
 fn place(at: usize, count: usize, places: usize) -> usize {
     let share = at as f64 / count.saturating_sub(1).max(1) as f64;
     (share * (places - 1) as f64).round() as usize

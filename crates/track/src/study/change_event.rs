@@ -1,4 +1,4 @@
-//! What happened in a history: change points of many series that lie at one point are one event, told with what else changed
+//! What happened in a history: change points of many series that lie at one point are one event, reported with what else changed
 //! there. A new kernel moves forty rows; that is one line and not forty.
 
 use super::ratio_series::RatioSeries;
@@ -10,16 +10,16 @@ use syscost_statistic::change_point::{Family, Noise, Value, change_points, level
 
 /// A step at the first point after a new reference may be the bridge's error: it must be this many of its standard errors.
 const BEYOND_BRIDGE: f64 = 4.0;
-/// A case that moves alone is told from this share on: below it, most of what is found is chance or the layout of a binary.
+/// A case that moves alone is reported from this share on: below it, most of what is found is chance or the layout of a binary.
 const LEAST: f64 = 0.006;
 /// The same of counted instructions, which have no layout and hardly any chance.
 const LEAST_OF_COUNTS: f64 = 0.001;
-/// Counts of one kernel repeat to the last digit: a tenth of the least that is told is more than chance does to them. It is believed as if it had been
-/// learnt, for from equal values none can be.
+/// Counts of one kernel repeat to the last digit: their noise is below a tenth of the smallest reported change. This value replaces an
+/// estimate, since equal values have no deviation to learn from.
 const NOISE_OF_COUNTS: Noise = Noise { deviation: 1e-4, degrees: 60.0, strays: 1e-3 };
 /// Points by which noise may put the place of a step off.
 const NEAR: usize = 2;
-/// Where this many move together, smaller steps are told, too.
+/// Where this many move together, smaller steps are reported, too.
 const TOGETHER: usize = 3;
 
 /// What changed at one point of a history.

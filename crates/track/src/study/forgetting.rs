@@ -17,7 +17,7 @@ pub struct Forgetting<'a> {
     pub before: Option<u64>,
     /// With this label.
     pub label: Option<&'a str>,
-    /// All but the newest so many.
+    /// All but this many of the newest points.
     pub keep_last: Option<usize>,
     /// All but the first of each week.
     pub weekly: bool,

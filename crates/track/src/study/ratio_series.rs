@@ -66,7 +66,7 @@ pub fn point_of(paired: &Paired, reference: &str, label: &str, bridge_to: Option
     }
 }
 
-/// What is known of a guest, on this host: what else changed there is told by it.
+/// The fingerprint of a guest on this host. Its differences say what else changed there.
 pub(super) fn of_guest(side: &GuestSide, machine: &str, host: Fingerprint) -> Fingerprint {
     let known = side.identity.clone().unwrap_or_default();
     Fingerprint {
@@ -161,7 +161,7 @@ impl<'a> Bridges<'a> {
             for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
                 let Some((offset, variance)) = bridges.to(&point.reference, case) else { continue };
                 let reached = (offset + case.log_ratio, variance + case.error.powi(2));
-                // The first bridge to a reference stays, so that what was told is told again.
+                // The first bridge to a reference stays, so that earlier reports do not change.
                 bridges.known.entry((new, &case.id, &case.version)).or_insert(reached);
             }
         }

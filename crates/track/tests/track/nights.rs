@@ -1,4 +1,4 @@
-//! A history: what is added stays, once and whole, and what changed is told.
+//! A history: each added point stays, once and whole, and changes are reported.
 
 use crate::place::{Ended, Place, SYSCOST, alone};
 use serde_json::{Value, json};

@@ -83,7 +83,7 @@ fn a_suspicion_is_confirmed_where_the_sides_differ_and_refuted_where_they_do_not
     let short = ["confirm", "--scale", "smoke"];
     let confirmed = history(&place, &short);
     let refuted = history(&place, &[&short[..], &["--after", "same"]].concat());
-    // Other tests use this machine, too: what could not be told is no answer, and never the wrong one.
+    // Other tests use this machine, too: an undecided comparison is no answer, and never a wrong one.
     assert!(matches!(confirmed.code, Some(1 | 4 | 5 | 125)), "{confirmed:?}");
     assert!(matches!(refuted.code, Some(0 | 4 | 5 | 125)), "{refuted:?}");
     if confirmed.code == Some(1) {
@@ -124,7 +124,7 @@ fn a_bisection_is_printed_with_both_revisions() {
     assert_eq!(git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }
 
-/// Kept counts of two kernels, of which the second needs so many instructions for each case.
+/// Kept counts of two kernels, of which the second needs this many instructions for each case.
 fn counts(place: &Place, night: u64, instructions: u64) -> PathBuf {
     let boots = |n: u64| json!([{"counted": {"iterations": 10, "batches": [10 * n, 20 * n]}}, {"counted": {"iterations": 10, "batches": [10 * n, 20 * n]}}]);
     let case = json!({"id": "syscall/getppid", "canary": false, "sides": [boots(300), boots(instructions)]});

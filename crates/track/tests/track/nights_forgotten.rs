@@ -14,7 +14,7 @@ fn what_would_be_forgotten_is_said_first_and_done_when_asked() {
     let whole = std::fs::read(file(&place)).unwrap();
     for words in [&["prune", "--keep-last", "5"][..], &["prune", "--keep-last", "5", "--dry-run"]] {
         history(&place, words)
-            .says(0, &["7 points would be forgotten; --yes does it", "1 event is told before, 0 after"]);
+            .says(0, &["7 points would be forgotten; --yes does it", "1 event is reported before, 0 after"]);
     }
     assert_eq!(std::fs::read(file(&place)).unwrap(), whole);
     let copy = place.path().join("copy.jsonl");
@@ -77,7 +77,7 @@ fn two_importers_and_a_prune_at_once_lose_nothing() {
     history(&place, &["prune", "--keep-last", "1", "--yes"]).says(0, &["11 points forgotten"]);
     let _alone = alone();
     let import = || place.syscost(&["history", "import", copy.to_str().unwrap()]);
-    let forget = || place.syscost(&["history", "prune", "--label", "nobody has it", "--yes"]);
+    let forget = || place.syscost(&["history", "prune", "--label", "no point has it", "--yes"]);
     let both = (0..4).flat_map(|_| [import(), forget()]);
     let running: Vec<_> = both.map(|mut command| command.stdout(Stdio::null()).spawn().unwrap()).collect();
     assert!(running.into_iter().all(|mut child| child.wait().unwrap().success()));

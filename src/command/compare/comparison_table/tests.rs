@@ -61,7 +61,7 @@ fn marks_stand_below_each_other_whether_they_ask_or_not() {
         let change = crate::study::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
         let cell = Cell { value: None, change: Some(change) };
         assert_eq!(mark(&cell, true), text);
-        assert_eq!(mark(&cell, false), text.trim_end(), "no room is lost where nobody asks");
+        assert_eq!(mark(&cell, false), text.trim_end(), "no column is reserved for marks that are off");
     }
 }
 

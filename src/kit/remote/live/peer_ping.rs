@@ -31,8 +31,7 @@ impl Subject for PeerPing {
         let check = |_: &mut Ping, answer| match answer {
             received if received == bytes => Ok(Counts::Yes),
             interrupted if interrupted == -i64::from(libc::EINTR) => {
-                let what =
-                    "its kernel has not answered an echo: it may be told not to, or a firewall is between";
+                let what = "its kernel has not answered an echo: it may be set to ignore them, or a firewall is between";
                 Err(Error::peer(client.name(), what))
             }
             received if received >= 0 => Err(super::refused(client, -i64::from(libc::EBADMSG), iterations)),

@@ -4,7 +4,7 @@ use crate::reboot::boot_plan::LAYOUT;
 use std::path::PathBuf;
 use syscost_platform::error::Error;
 
-/// A machine that boots its own kernel unless it is asked for another, and loses its power where it is told to.
+/// A machine that boots its own kernel unless it is asked for another, and loses its power at the given steps.
 struct Simulated {
     release: String,
     boots: u32,

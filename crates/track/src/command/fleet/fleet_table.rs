@@ -12,7 +12,7 @@ const NAMED: usize = 8;
 /// Rows of a kernel without `--all`.
 const ROWS: usize = 30;
 
-/// The answer: who was measured, one table a kernel, and one sentence each.
+/// The answer: the machines, one table a kernel, and one sentence each.
 pub(super) fn of_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
     let mut text = head(answer, layout);
     for column in &answer.columns {

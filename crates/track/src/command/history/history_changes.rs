@@ -21,7 +21,7 @@ const NAMED: usize = 4;
 
 /// Tell what changed, and when
 ///
-/// Cases that moved at one point are one event, told with what else changed there: kernel, command line, mitigations,
+/// Cases that moved at one point are one event, shown with what else changed there: kernel, command line, mitigations,
 /// microcode, compiler, label. In a pipe, a line a case: when, slower or faster, the change in per cent, its standard error, the case,
 /// the label, `canary` where neither side can change it, and the reason where it is muted. `--json` has all of it. Exit code 1 if a case that is
 /// not muted became slower.

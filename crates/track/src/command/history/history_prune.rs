@@ -12,7 +12,7 @@ use syscost_platform::error::{Error, Result};
 /// Forget points
 ///
 /// Points of which all that is given holds; says what would be forgotten, and does it with --yes: the file is replaced whole. Bridges
-/// stay, so that every ratio that is left says what it said. Whoever has a copy of the file can import what was forgotten.
+/// stay, so that every ratio that is left says what it said. An import from a copy of the file brings back what was forgotten.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  syscost history prune --before 2026-01-01 --weekly --yes\n  \
     syscost history prune --keep-last 365\n  syscost history prune --case '^fork/'")]
@@ -90,7 +90,8 @@ fn said(forgotten: &Forgotten, is_done: bool) -> String {
     }
     let [before, after] = forgotten.events;
     if before != after {
-        text += &format!("{} told before, {after} after\n", page::counted(before, "event is", "events are"));
+        text +=
+            &format!("{} reported before, {after} after\n", page::counted(before, "event is", "events are"));
     }
     text
 }

@@ -30,9 +30,9 @@ pub enum Progress {
     Damaged(String),
     /// It said why it has none.
     Failed(String),
-    /// It began so many seconds ago, and its limit has not passed.
+    /// Seconds since it began; its limit has not passed.
     Running(u64),
-    /// It began so many seconds ago, and its limit has passed: it was killed, or its host was.
+    /// Seconds since it began; its limit has passed: the job or its host was killed.
     Lost(u64),
     /// It never began.
     Missing,

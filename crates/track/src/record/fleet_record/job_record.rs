@@ -79,7 +79,7 @@ impl JobRecord {
         Ok(seal::sealed(&json))
     }
 
-    /// Reads and checks a record, which nobody is trusted to have made as it should be: seal, layout, names, numbers.
+    /// Reads a record and checks its seal, layout, names and numbers: a record from another host is not trusted.
     ///
     /// # Errors
     /// Names the field that is wrong.

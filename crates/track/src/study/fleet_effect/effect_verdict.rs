@@ -41,7 +41,7 @@ pub(super) fn judged<'a>(
     for (case, p) in found.iter_mut().zip(adjusted(&p)) {
         if case.verdict.is_change() && p > DISCOVERIES {
             case.verdict = Verdict::Inconclusive;
-            case.reason = Some("among so many cases an effect as large as this one comes by chance".into());
+            case.reason = Some("an effect of this size can be chance among all these cases".into());
         }
     }
     found

@@ -124,7 +124,7 @@ function levelWords(curve) {
   return [...curve.levels.map(level), ...(fall ? [fall] : [])];
 }
 
-/** The time between every two CPUs, darker where it is longer; the colours are those of one hue, so that nobody misses them. */
+/** The time between every two CPUs, darker where it is longer; the colours are those of one hue, so that a colour-blind reader can tell them apart. */
 function coreMap({ one }) {
   const { cpus, rows } = one.matrix, values = rows.flat().filter(isNumber);
   const [least, most] = [Math.min(...values), Math.max(...values)];

@@ -5,7 +5,7 @@ const predictedOf = (one) => (one.expected ? one.expected[0] + one.expected[1] :
 /** Key, head, what orders the rows, and the class of its cells. */
 const COLUMNS = [
   { key: "case", head: "case", of: ({ one }) => one.id, kind: "id" },
-  { key: "quiet", head: data.unit === "ns" ? "quiet" : data.unit, of: ({ one }) => one.figure?.[0], kind: "number main", say: "what it costs while nobody disturbs" },
+  { key: "quiet", head: data.unit === "ns" ? "quiet" : data.unit, of: ({ one }) => one.figure?.[0], kind: "number main", say: "the cost without interference" },
   { key: "interval", head: "next run", of: ({ one }) => one.figure && (one.figure[2] - one.figure[1]) / one.figure[0], kind: "number second", say: "where the next run's figure will lie, 19 times in 20; ordered by its width" },
   { key: "typical", head: "typical", of: ({ one }) => one.typical?.[0], kind: "number second", say: "the median over all executions" },
   { key: "samples", head: "samples", of: ({ one }) => one.shape && one.shape.high / one.shape.low, kind: "picture", say: "the samples' distribution; ordered by how far they spread" },
@@ -107,7 +107,7 @@ function tools(told) {
     saver("CSV", "cases.csv", "text/csv", csvOfCases));
 }
 
-/** Skipped cases of a group in one row for each reason, until somebody asks for them. */
+/** Skipped cases of a group in one row for each reason, until the reader opens the row. */
 function foldedRows(group) {
   const reasons = new Map();
   for (const one of group.cases) {
