@@ -1,8 +1,8 @@
 //! The text above the comparison table and below it.
 
-use crate::render::padded;
 use crate::command::page::{Tone, inert, length, paint, wrap};
 use crate::render::compared::LEGEND;
+use crate::render::padded;
 use crate::render::table::Layout;
 use crate::study::comparison::{Baseline, Comparison};
 

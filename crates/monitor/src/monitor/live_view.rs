@@ -7,6 +7,7 @@ use crate::view::{Shares, Stall, View};
 use syscost::command::page::{self, inert};
 use syscost::driver::layout;
 use syscost::record::quantity::{self, count, size};
+use syscost::render::width;
 use syscost_counters::pressure::Resource;
 use syscost_platform::kernel_files::KernelFiles;
 
