@@ -41,7 +41,7 @@ pub struct Args {
     format: Format,
     /// Print the tables of Woodside, Courtois and Schramm (1997) with our columns beside the published ones: of this run, or of
     /// the newest one that has such cases
-    #[arg(long, conflicts_with_all = ["all", "against", "baseline", "export", "Selection::group"])]
+    #[arg(long, conflicts_with_all = ["all", "against", "baseline", "export", "group"])]
     paper: bool,
     /// Every table, and not one screen
     #[arg(long)]
