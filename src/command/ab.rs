@@ -116,7 +116,7 @@ impl Manner {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks: self.pairs.looks(), margin, ..Rule::of(self.threshold) }
+        Rule { looks: self.pairs.looks(), margin, ..Rule::for_threshold(self.threshold) }
     }
 }
 

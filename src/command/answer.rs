@@ -21,7 +21,7 @@ impl Compared<'_> {
         self.change.filter(|change| change.is_finite()).map_or(0.0, f64::abs)
     }
 
-    fn told(&self) -> String {
+    fn change_or_verdict(&self) -> String {
         match self.change.filter(|change| change.is_finite()) {
             Some(change) => format!("{:+.1} %", 100.0 * change),
             None => self.verdict.to_string(),
@@ -41,7 +41,7 @@ pub fn ending(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
 }
 
 fn cells(row: &Compared<'_>) -> [String; 2] {
-    [format!("  {:>9}", row.told()), row.id.to_owned()]
+    [format!("  {:>9}", row.change_or_verdict()), row.id.to_owned()]
 }
 
 /// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.

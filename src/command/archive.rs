@@ -24,7 +24,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    pub fn of(home: &Home) -> Self {
+    pub fn at(home: &Home) -> Self {
         Self { home: home.directory() }
     }
 
@@ -207,7 +207,7 @@ fn joined(name: &str, files: &[PathBuf]) -> Result<Bundle> {
     let bundles = files.iter().map(|file| read_any(file)).collect::<Result<Vec<_>>>()?;
     let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    Bundle::of(name, created, records)
+    Bundle::from_records(name, created, records)
 }
 
 /// The first of these files whose name without its suffix is this.
@@ -249,7 +249,7 @@ mod tests {
             });
             serde_json::from_value::<Record>(text).unwrap()
         };
-        let bundle = Bundle::of("main", 1, vec![run("a", "record")]).unwrap();
+        let bundle = Bundle::from_records("main", 1, vec![run("a", "record")]).unwrap();
         store.save_new(&bundle).unwrap();
         std::fs::create_dir_all(store.baseline_path("main").unwrap().parent().unwrap()).unwrap();
         for name in ["main", "older"] {
@@ -282,7 +282,7 @@ mod tests {
         std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
         let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
         record.run = "x".into();
-        archive.store().save_new(&Bundle::of("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
+        archive.store().save_new(&Bundle::from_records("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
         // The tests run in a directory that has such a file.
         assert!(Path::new("Cargo.toml").is_file());
         assert!(
@@ -301,7 +301,8 @@ mod tests {
             let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
             record.run = run.into();
             for name in ["night", "main"] {
-                let bundle = Bundle::of(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
+                let bundle =
+                    Bundle::from_records(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
                 archive.store().save_new(&bundle).unwrap();
             }
         }

@@ -91,13 +91,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let format = args.format.unwrap_or(Format::Terminal);
-    put(args.output.as_deref(), |layout| text(format, &comparison, layout)).map(|()| ExitCode::SUCCESS)
+    put(args.output.as_deref(), |layout| render_comparison(format, &comparison, layout))
+        .map(|()| ExitCode::SUCCESS)
 }
 
 /// The comparison, with the rows that are to be shown.
 fn compared(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(expression).transpose()?;
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let heads = match args.by {
         Some(By::Kernel) => kernels(&archive, &args.baselines)?,
         None => named(&archive, &args.baselines)?,
@@ -240,11 +241,17 @@ fn answered(comparison: &Comparison, layout: Layout) -> String {
     ending(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
-fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
+fn render_comparison(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
     match format {
         Format::Terminal => {
-            let parts = [heading::text(comparison, layout), comparison_table::text(comparison, layout)];
-            Ok(parts.concat() + &heading::below(comparison, layout) + "\n" + &answered(comparison, layout))
+            let parts = [
+                heading::render_heading(comparison, layout),
+                comparison_table::render_table(comparison, layout),
+            ];
+            Ok(parts.concat()
+                + &heading::render_footer(comparison, layout)
+                + "\n"
+                + &answered(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),
         Format::Json => comparison.json(),

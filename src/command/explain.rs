@@ -39,14 +39,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let manual = manual_page(&group.manual_text(), layout);
     page::write(&match alone {
         Some(case) => one(&args.subject, case, last(args), layout) + "\n" + &manual,
-        None => manual + "\n" + &table(&below(group, &cases, &args.subject)?, layout),
+        None => manual + "\n" + &table(&cases_with_prefix(group, &cases, &args.subject)?, layout),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the case cost when it was last measured, and what else the machine did. Damaged runs are skipped: `syscost runs` reports them.
 fn last(args: &Args) -> Option<[String; 2]> {
-    let files = Archive::of(&args.home).files().ok()?;
+    let files = Archive::at(&args.home).files().ok()?;
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
         let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
@@ -59,7 +59,7 @@ fn last(args: &Args) -> Option<[String; 2]> {
 }
 
 /// The cases whose ids begin so.
-fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
+fn cases_with_prefix<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
     let whole = group.name == subject;
     let found: Vec<_> = cases.iter().filter(|case| whole || group.id(case).starts_with(subject)).collect();
     if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }

@@ -25,7 +25,7 @@ pub struct Filter {
 
 impl Filter {
     /// The cases that match this regular expression; without one, all.
-    pub fn of(filter: Option<String>) -> Self {
+    pub fn new(filter: Option<String>) -> Self {
         Self { filter, exact: false }
     }
 

@@ -129,7 +129,7 @@ impl Judging {
         }
         notes.extend(mutes.apply(&mut findings, quantity::now()));
         let answer = answer(&findings);
-        page::write(&text(&findings, &notes, answer, layout()))?;
+        page::write(&render_answer(&findings, &notes, answer, layout()))?;
         if let Some(file) = &self.summary {
             // The answer holds even if the summary cannot be written.
             if let Err(error) = append(file, &summary(self.max_regress, &findings, &notes, answer)) {
@@ -166,7 +166,7 @@ fn against_build(args: &Args) -> Result<Compared> {
 
 /// Compares a stored record with today's numbers.
 fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let old = archive.head(baseline)?;
     let new = match &args.candidate {
         Some(name) => archive.head(name)?,
@@ -188,7 +188,7 @@ fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
 }
 
 /// The findings that decide, the notes, and the answer, for a terminal.
-fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
+fn render_answer(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut text = String::new();
     for alike in alike(findings) {
@@ -201,13 +201,13 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
 }
 
 /// What was compared, without the canaries, which nobody asked for.
-fn asked(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+fn compared_findings(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.progress != Progress::Skipped && !finding.canary)
 }
 
 /// The answer over all that was compared, as a person would say it.
 fn sentence_of_all(findings: &[Finding]) -> String {
-    let compared = asked(findings).map(|finding| answer::Compared {
+    let compared = compared_findings(findings).map(|finding| answer::Compared {
         id: &finding.id,
         verdict: finding.verdict,
         change: finding.change,
@@ -256,7 +256,7 @@ fn sentence(alike: &[&Finding]) -> String {
 }
 
 fn count(findings: &[Finding]) -> String {
-    let verdicts: Vec<_> = asked(findings).map(|finding| finding.verdict).collect();
+    let verdicts: Vec<_> = compared_findings(findings).map(|finding| finding.verdict).collect();
     if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 

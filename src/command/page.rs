@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::{Error, Result};
-pub use crate::platform::inert::text as inert;
+pub use crate::platform::inert::inert_text as inert;
 use crate::platform::{inert, output};
 use crate::record::quantity;
 use crate::render::table::Layout;

@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     bar.finish_and_clear();
     match args.json {
         true => page::write_json(&json(&outcomes))?,
-        false => page::write(&text(&outcomes, layout()))?,
+        false => page::write(&outcome_table(&outcomes, layout()))?,
     }
     Ok(code(&outcomes))
 }
@@ -212,7 +212,7 @@ fn found(outcome: &Outcome) -> usize {
     if outcome.asked > 0.0 { slower } else { slower + outcome.count(Verdict::Faster) }
 }
 
-fn text(outcomes: &[Outcome], layout: Layout) -> String {
+fn outcome_table(outcomes: &[Outcome], layout: Layout) -> String {
     let head = [
         "case",
         "injected",

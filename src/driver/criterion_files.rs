@@ -28,7 +28,7 @@ const CHANGE: [&str; 1] = ["estimates.json"];
 pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
     let Supervisor { arguments, options, home, .. } = *supervisor;
     let mut sentences =
-        hand_over(supervisor, run).err().into_iter().map(|e| told(run, &e)).collect::<Vec<_>>();
+        hand_over(supervisor, run).err().into_iter().map(|e| failure_line(run, &e)).collect::<Vec<_>>();
     // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
     let all = options.unit == NANOSECONDS && sentences.is_empty();
     let save = arguments.save.as_deref().unwrap_or("new");
@@ -69,7 +69,7 @@ fn may_write(path: &Path, more: AccessFlags) -> Result<()> {
     allowed.map_err(|errno| Error::file(path, "writing", errno.into()))
 }
 
-fn told(run: &GroupRun, error: &Error) -> String {
+fn failure_line(run: &GroupRun, error: &Error) -> String {
     format!("Criterion's files of {}: {error}", run.name)
 }
 

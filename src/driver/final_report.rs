@@ -70,8 +70,9 @@ impl FinalReport {
         }
         if has_table(arguments) {
             let layout = layout();
-            let screen = screen.map(|screen| screen.text(&record, &earlier, layout));
-            let tables = || table(&record, None, &self.columns(), layout) + &self.below(&record, layout);
+            let screen = screen.map(|screen| screen.render(&record, &earlier, layout));
+            let tables =
+                || table(&record, None, &self.columns(), layout) + &self.source_notes(&record, layout);
             print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
@@ -117,7 +118,7 @@ impl FinalReport {
     }
 
     /// The sources of the published values.
-    fn below(&self, record: &Record, layout: Layout) -> String {
+    fn source_notes(&self, record: &Record, layout: Layout) -> String {
         let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
         sentences(&said, layout)
     }
@@ -159,7 +160,7 @@ fn against(options: &Options) -> Result<Vec<Machine>> {
     let machine = |published: Published| Machine {
         name: published.name.clone(),
         values: published.ns(),
-        below: Box::new(move |record| published.below(record)),
+        below: Box::new(move |record| published.notes(record)),
     };
     Ok(published::find(names)?.into_iter().map(machine).collect())
 }

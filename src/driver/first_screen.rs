@@ -20,7 +20,7 @@ pub(super) struct FirstScreen {
 
 impl FirstScreen {
     /// For a run over several groups that nobody has chosen; `None` where tables are asked for.
-    pub(super) fn of(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
+    pub(super) fn for_run(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
         let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
         let chosen = is_part || arguments.all || options.against.is_some();
         let whole = planned.len() > 1 && !chosen;
@@ -31,7 +31,7 @@ impl FirstScreen {
     }
 
     /// The screen of this record.
-    pub(super) fn text(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
+    pub(super) fn render(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
         let (doctor, program) = (Some(&self.doctor[..]), program());
         screen(&Summary { record, headlines: &self.headlines, earlier, doctor, program: &program }, layout)
     }

@@ -105,7 +105,7 @@ enum Woken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::alone;
+    use crate::platform::child::in_child_process;
     use std::io::Write;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_signal_ends_a_wait_that_would_be_long() {
-        alone(|| {
+        in_child_process(|| {
             signal::watch().expect("handlers");
             let (mut lines, _write) = stream();
             signal::bell().expect("a descriptor");

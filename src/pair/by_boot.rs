@@ -57,7 +57,7 @@ impl Testbed {
         let mut course = Course { testbed: self, plan, open, random: Random::new(plan.seed) };
         let mut fruitless = 0;
         while !course.wanting().is_empty() && signal::pending().is_none() {
-            let booted = boots.next(course.random.below(2));
+            let booted = boots.next(course.random.number_below(2));
             if signal::pending().is_some() {
                 break;
             }

@@ -41,7 +41,7 @@ pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layo
     let sheet = Sheet { rows: &rows, unit: &record.unit, against };
     let shape = squeeze::shape(&sheet, layout.width);
     let mut text = body(&sheet, &shape, layout.color);
-    text.push_str(&below::text(&sheet, &shape, layout));
+    text.push_str(&below::table_notes(&sheet, &shape, layout));
     text
 }
 

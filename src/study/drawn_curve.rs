@@ -61,7 +61,7 @@ fn member<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> Option<(u64, &'
 fn values(figure: Option<&str>, members: &[(u64, &Measured)]) -> Option<(String, Vec<Point>)> {
     let Some(name) = figure else {
         let of = |basis: Basis| {
-            let point = |(at, m): &(u64, &Measured)| Some(Point { at: *at, value: basis.of(m)? });
+            let point = |(at, m): &(u64, &Measured)| Some(Point { at: *at, value: basis.figure(m)? });
             members.iter().map(point).collect::<Option<Vec<_>>>()
         };
         return Some((crate::record::quantity::NANOSECONDS.into(), Basis::ALL.into_iter().find_map(of)?));

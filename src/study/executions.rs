@@ -1,7 +1,7 @@
 //! Joins what several executions measured of one case into one outcome.
 
 use super::quiet::{faster, quiet};
-use super::reference_frequency::{self, beside, factor};
+use super::reference_frequency::{self, core_frequency, factor};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
@@ -59,7 +59,7 @@ fn core_mhz(parts: &[Measured]) -> Vec<u32> {
 
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.
 pub fn quiet_of(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
-    let wanted = core_hz.filter(|_| parts.iter().all(|part| beside(part).is_some()));
+    let wanted = core_hz.filter(|_| parts.iter().all(|part| core_frequency(part).is_some()));
     let low = |part: &Measured| Some(factor(part, wanted).unwrap_or(1.0) * part.executions.first()?.low);
     let lows: Vec<f64> = parts.iter().filter_map(low).collect();
     let adds = parts.first()?.displaced.is_none();

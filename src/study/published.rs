@@ -82,7 +82,7 @@ impl Published {
 
     /// Notes below a table with these values: their source, and which of them time another operation. None if the
     /// record has another unit, where the values are not shown.
-    pub fn below(&self, record: &Record) -> Vec<String> {
+    pub fn notes(&self, record: &Record) -> Vec<String> {
         if record.unit != NANOSECONDS {
             return Vec::new();
         }
@@ -188,12 +188,12 @@ mod tests {
     fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
         let mut record = crate::record::fixture_run::record();
         let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
-        let said = csc501.below(&record);
+        let said = csc501.notes(&record);
         assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");
         assert!(said[1..].iter().any(|line| line.starts_with("csc501 syscall/getpid/cold: ")), "{said:?}");
         assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
         record.unit = "page-faults".into();
-        assert!(csc501.below(&record).is_empty());
+        assert!(csc501.notes(&record).is_empty());
     }
 
     #[test]

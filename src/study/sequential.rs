@@ -35,13 +35,13 @@ const CONFIDENCE: f64 = 0.95;
 
 impl Default for Rule {
     fn default() -> Self {
-        Self::of(0.01)
+        Self::for_threshold(0.01)
     }
 }
 
 impl Rule {
     /// The rule for changes beyond this share.
-    pub fn of(threshold: f64) -> Self {
+    pub fn for_threshold(threshold: f64) -> Self {
         Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
     }
 
@@ -76,13 +76,13 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    fn of(verdict: Verdict, differences: &[f64], p: f64) -> Self {
+    fn new(verdict: Verdict, differences: &[f64], p: f64) -> Self {
         Self { verdict, change: hodges_lehmann(differences, CONFIDENCE).map(f64::exp_m1), p, reason: None }
     }
 
     /// Inconclusive, for want of pairs.
     pub(super) fn open(differences: &[f64], wanted: usize) -> Self {
-        let open = Self::of(Verdict::Inconclusive, differences, 1.0);
+        let open = Self::new(Verdict::Inconclusive, differences, 1.0);
         open.because(format!("ended after {} of {wanted} pairs", differences.len()))
     }
 
@@ -104,10 +104,10 @@ pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
             }
         }
         if equivalence_p(seen, rule.margin.ln_1p()) <= error {
-            return Stand::Closed(Judgement::of(Verdict::Same, seen, 1.0));
+            return Stand::Closed(Judgement::new(Verdict::Same, seen, 1.0));
         }
     }
-    let open = Judgement::of(Verdict::Inconclusive, differences, 1.0);
+    let open = Judgement::new(Verdict::Inconclusive, differences, 1.0);
     Stand::Closed(open.because("neither a change nor its absence was shown".into()))
 }
 
@@ -132,10 +132,10 @@ fn confirmed(
                 Alternative::Less => Verdict::Faster,
             };
             // Flagged with an error of ERROR, and found again independently at one of the looks.
-            return Stand::Closed(Judgement::of(verdict, differences, ERROR * looks * p));
+            return Stand::Closed(Judgement::new(verdict, differences, ERROR * looks * p));
         }
     }
-    let open = Judgement::of(Verdict::Inconclusive, differences, 1.0);
+    let open = Judgement::new(Verdict::Inconclusive, differences, 1.0);
     Stand::Closed(open.because(format!("flagged after {flagged} pairs, and not found again on fresh ones")))
 }
 
@@ -248,9 +248,9 @@ mod tests {
 
     /// Pairs around a true difference, with this deviation and now and then a wild one, as measured pairs are.
     fn pairs(random: &mut Random, truth: f64, deviation: f64, count: usize) -> Vec<f64> {
-        let uniform = |random: &mut Random| random.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
+        let uniform = |random: &mut Random| random.number_below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
         let normal = |random: &mut Random| (0..12).map(|_| uniform(random)).sum::<f64>();
-        let one = |_| match random.below(20) {
+        let one = |_| match random.number_below(20) {
             0 => truth + 10.0 * deviation * normal(random),
             _ => truth + deviation * normal(random),
         };

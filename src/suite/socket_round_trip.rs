@@ -271,10 +271,10 @@ fn local<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn 
 /// The control: all transfers of a round trip, in one process.
 fn transfers(row: Row) -> SetUp {
     set_up(move |_| match row.waiting {
-        Block => conversation::alone(row.transport, Blocking::new, row.bytes),
-        Poll => conversation::alone(row.transport, Epoll::new, row.bytes),
+        Block => conversation::single_process_control(row.transport, Blocking::new, row.bytes),
+        Poll => conversation::single_process_control(row.transport, Epoll::new, row.bytes),
         Spin => Err(crate::error::Error::Disproved("two ends that poll have no control".into())),
-        IoUring => conversation::alone(row.transport, IoRing::new, row.bytes),
+        IoUring => conversation::single_process_control(row.transport, IoRing::new, row.bytes),
     })
 }
 

@@ -78,7 +78,7 @@ impl Vice {
         let version = if self == AnotherVersion { VERSION + 1 } else { VERSION };
         talk.say(&Answer::Hello(Hello { version, nonce: drawn.clone() })).ok()?;
         let Ask::Proof(_) = talk.hear(patience).ok()? else { return None };
-        let token = if self == KnowsNoToken { Token::none() } else { Token::of(crate::serves::TOKEN) };
+        let token = if self == KnowsNoToken { Token::none() } else { Token::from_text(crate::serves::TOKEN) };
         let proof = Nonces::read(&hello.nonce, &drawn).unwrap().proof(End::Server, &token);
         let identity = if self == NamesItselfAtWill { "\u{1b}[2J".into() } else { "0".repeat(16) };
         let station = Station { identity, ..Station::default() };

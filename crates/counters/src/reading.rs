@@ -108,7 +108,7 @@ impl Percent {
     /// [`Fault::TooShort`] where the readings are not farther apart than the resolution of the counter: a result of 0.0
     /// would mean nothing.
     pub fn busy(before: &Reading<Duration>, after: &Reading<Duration>) -> Result<Self, Fault> {
-        Self::of(before, after, |busy, _| busy)
+        Self::between(before, after, |busy, _| busy)
     }
 
     /// The busy share from a counter of the idle time of `cpus` CPUs.
@@ -121,10 +121,10 @@ impl Percent {
         cpus: usize,
     ) -> Result<Self, Fault> {
         let cpus = cpus.max(1) as f64;
-        Self::of(before, after, |idle, window| window - idle / cpus)
+        Self::between(before, after, |idle, window| window - idle / cpus)
     }
 
-    fn of(
+    fn between(
         before: &Reading<Duration>,
         after: &Reading<Duration>,
         busy: impl Fn(f64, f64) -> f64,

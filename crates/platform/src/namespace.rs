@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_new_namespace_has_a_loopback_interface_and_nothing_else() {
-        crate::child::alone(|| {
+        crate::child::in_child_process(|| {
             if go_apart().is_ok() {
                 let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
                 let names: Vec<_> =

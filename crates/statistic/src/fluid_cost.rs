@@ -112,7 +112,7 @@ pub struct Calibration {
 impl Calibration {
     /// The medians over several windows; over the quiet ones alone where the wall clock is trusted and there are
     /// any. Nothing where no turn was uninterrupted.
-    pub fn of(windows: &[Window]) -> Option<Self> {
+    pub fn from_windows(windows: &[Window]) -> Option<Self> {
         let usable: Vec<_> = windows.iter().filter(|w| w.plain_turn().is_some()).copied().collect();
         let quiet: Vec<_> = usable.iter().filter(|w| w.others_share() <= QUIET).copied().collect();
         let trusted = if quiet.is_empty() { &usable } else { &quiet };
@@ -228,7 +228,7 @@ pub enum Nonsense {
 
 impl Cost {
     /// The cost of one operation, if what was computed for all can be their cost.
-    pub fn of(total: f64, covered: &Covered) -> Result<Self, Nonsense> {
+    pub fn per_operation(total: f64, covered: &Covered) -> Result<Self, Nonsense> {
         // The clocks of the window and of the two tasks are read one after the other.
         const SLACK: f64 = 1.001;
         match total {
@@ -280,7 +280,7 @@ pub struct Totals {
 
 impl Totals {
     /// The totals of a run between two calibrations.
-    pub fn of(covered: &Covered, calibration: &Calibration) -> Self {
+    pub fn from_run(covered: &Covered, calibration: &Calibration) -> Self {
         let window = &covered.window;
         let known = covered.charged + covered.deferred;
         let all = 1.0 + covered.unmet();
@@ -318,8 +318,8 @@ impl Totals {
 
 /// The estimates of a run between two calibrations, less what a run without operations shows.
 pub fn estimate(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Estimate {
-    let totals = Totals::of(covered, calibration);
-    let cost = |total: f64, empty: f64| Cost::of(total - empty, covered);
+    let totals = Totals::from_run(covered, calibration);
+    let cost = |total: f64, empty: f64| Cost::per_operation(total - empty, covered);
     let gap = totals.gap.ok_or(Nonsense::NoNumber);
     Estimate {
         paper: cost(totals.paper, empty.paper),
@@ -350,7 +350,7 @@ pub struct ErrorTerms {
 
 impl ErrorTerms {
     /// The terms of a run.
-    pub fn of(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Self {
+    pub fn from_run(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Self {
         let (window, n) = (&covered.window, covered.operations.max(1.0));
         let turn = window.plain_turn().unwrap_or_default();
         Self {

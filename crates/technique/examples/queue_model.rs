@@ -25,7 +25,7 @@ const BATCHES: u64 = 25;
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     let only_known = std::env::args().any(|argument| argument == "--known");
     if !only_known {
         live()?;

@@ -89,7 +89,7 @@ impl Sides {
             (None, None) => this(),
         };
         let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
-        Ready::of(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
+        Ready::new(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
     }
 }
 
@@ -102,7 +102,7 @@ pub fn this() -> Result<PathBuf> {
 }
 
 impl Ready {
-    pub fn of(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
+    pub fn new(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
         let links = scratch::make()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
             Launch::new(label, binary, wrap.clone(), links.path())

@@ -42,13 +42,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let head = Archive::of(&args.home).head(&args.name)?;
+    let head = Archive::at(&args.home).head(&args.name)?;
     if args.form.json {
         page::write_json(&head)?;
     } else if page::is_piped() {
         page::write(&lines(&head))?;
     } else {
-        page::write(&text(&head, layout()))?;
+        page::write(&render_head(&head, layout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -133,7 +133,7 @@ fn lines(head: &Head) -> String {
         + &page::tabbed(&without(head).into_iter().map(reason).collect::<Vec<_>>())
 }
 
-fn text(head: &Head, layout: Layout) -> String {
+fn render_head(head: &Head, layout: Layout) -> String {
     let [processes, sessions_count, cases_count] = counts(head);
     let replication = replication(processes, sessions_count);
     let title = format!(

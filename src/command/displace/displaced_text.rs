@@ -19,8 +19,8 @@ fn named(costs: &Costs) -> [(&'static str, &Found); 4] {
     ]
 }
 
-pub fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
-    let costs = Costs::of(runs);
+pub fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
+    let costs = Costs::from_runs(runs);
     let elapsed: Vec<f64> = runs.iter().map(|run| run.replicate.covered.window.elapsed).collect();
     let cpus: Vec<_> = runs[0].cpus.iter().map(ToString::to_string).collect();
     let times = if runs.len() > 1 { format!(", {} runs", runs.len()) } else { String::new() };
@@ -57,7 +57,7 @@ fn row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
 }
 
 pub fn json(runs: &[Covered], accounting: &Accounting) -> Value {
-    let costs = Costs::of(runs);
+    let costs = Costs::from_runs(runs);
     let value = |found: &Found| match found {
         Ok(interval) => json!({ "ns": interval.estimate, "low": interval.low, "high": interval.high }),
         Err(why) => json!({ "missing": why }),

@@ -14,9 +14,9 @@ use crate::study::paper::{GROUP, Paper};
 use std::process::ExitCode;
 
 pub fn report(args: &Args) -> Result<ExitCode> {
-    let record = record(&args.selection, &Archive::of(&args.selection.home))?;
+    let record = record(&args.selection, &Archive::at(&args.selection.home))?;
     let sheets = sheets(&Paper::read()?, &record);
-    put(args.output.as_deref(), |layout| text(args.format, &record, &sheets, layout))?;
+    put(args.output.as_deref(), |layout| render_tables(args.format, &record, &sheets, layout))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -59,7 +59,7 @@ fn newest(archive: &Archive) -> Result<Record> {
     Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", how())))
 }
 
-fn text(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
+fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
     let joined = |of: fn(&Sheet) -> String| sheets.iter().map(of).collect::<Vec<_>>().join("\n");
     match format {
         Format::Terminal => {

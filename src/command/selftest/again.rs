@@ -63,7 +63,7 @@ pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result
     })?;
     match json {
         true => page::write_json(&seen)?,
-        false => page::write(&text(&seen))?,
+        false => page::write(&agreement_text(&seen))?,
     }
     Ok(Exit::failed_if(seen.inside.high < PROMISED).into())
 }
@@ -78,7 +78,7 @@ fn measured(ids: &[String], runs: usize) -> Result<Vec<Record>> {
     Ok(Session::of_runs(GROUPS, &arguments, &options, runs)?.collect())
 }
 
-fn text(seen: &Again) -> String {
+fn agreement_text(seen: &Again) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let pair = |[median, tenth]: [f64; 2]| {
         format!("{} (median) and {} (90th percentile)", percent(median), percent(tenth))

@@ -69,7 +69,7 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
     let rows = rows(Bench { place: &place, clock: &clock, pinned });
     match as_json {
         true => page::write_json(&rows.iter().map(value).collect::<Vec<_>>())?,
-        false => page::write(&text(&rows, layout()))?,
+        false => page::write(&claims_table(&rows, layout()))?,
     }
     Ok(Exit::failed_if(!rows.iter().all(Row::is_well)).or_signal(signal::pending()).into())
 }
@@ -87,7 +87,7 @@ fn rows(bench: Bench<'_>) -> Vec<Row> {
     heard.take_while(|_| signal::pending().is_none()).collect()
 }
 
-fn text(rows: &[Row], layout: Layout) -> String {
+fn claims_table(rows: &[Row], layout: Layout) -> String {
     let mut text = String::new();
     for (head, is_lie) in [("lie", true), ("true operation", false)] {
         let part = rows.iter().filter(|row| row.lie.is_some() == is_lie);

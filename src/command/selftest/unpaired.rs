@@ -46,10 +46,10 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
         return Ok(Exit::Signal(signal).into());
     }
-    let trial = Trial::of(sessions?, seed);
+    let trial = Trial::from_heads(sessions?, seed);
     match as_json {
         true => page::write_json(&json!({ "unchanged": trial.unchanged, "slowed": trial.slowed }))?,
-        false => page::write(&trial.text(layout()))?,
+        false => page::write(&trial.render(layout()))?,
     }
     Ok(trial.code())
 }
@@ -87,7 +87,7 @@ fn sessions(filters: &[usize], bar: &ProgressBar) -> Result<[Head; 2]> {
             slowed.extend(recorder.records(id, *additions, &format!("slowed-{session}"), bar)?);
         }
     }
-    Ok([Head::of("plain", 0, &plain), Head::of("slowed", 0, &slowed)])
+    Ok([Head::from_records("plain", 0, &plain), Head::from_records("slowed", 0, &slowed)])
 }
 
 /// Starts this binary for a record of one case.
@@ -132,7 +132,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn of([plain, slowed]: [Head; 2], seed: u64) -> Self {
+    fn from_heads([plain, slowed]: [Head; 2], seed: u64) -> Self {
         let mut unchanged = against_itself(&plain);
         let as_slow = |judged: Judged| Judged { id: format!("{}, both slowed", judged.id), ..judged };
         unchanged.extend(against_itself(&slowed).into_iter().map(as_slow));
@@ -147,7 +147,7 @@ impl Trial {
         Exit::failed_if(nothing || alarms || overlooked).into()
     }
 
-    fn text(&self, layout: Layout) -> String {
+    fn render(&self, layout: Layout) -> String {
         let rows = self.unchanged.iter().chain(&self.slowed).map(|judged| (Tone::Plain, cells(judged)));
         let head = ["case", "injected", "found", "smallest seen"];
         page::table(head, rows, usize::MAX, layout) + "\n" + &page::sentences(self.sentences(), layout)
@@ -155,14 +155,14 @@ impl Trial {
 
     fn sentences(&self) -> [String; 3] {
         [
-            told("false alarms", &self.unchanged),
-            told("+5 % slowdowns found", &self.slowed),
+            found_line("false alarms", &self.unchanged),
+            found_line("+5 % slowdowns found", &self.slowed),
             seen(&self.unchanged),
         ]
     }
 }
 
-fn told(what: &str, all: &[Judged]) -> String {
+fn found_line(what: &str, all: &[Judged]) -> String {
     let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>();
     let (found, rows) = (sum(|judged| judged.found), sum(|judged| judged.comparisons));
     format!("{what}: {found} of {rows} rows, {}", share(comparison_trial::share(all)))

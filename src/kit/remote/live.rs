@@ -58,7 +58,7 @@ impl Session {
         Client::call(&peer().map_err(Error::Missing)?)
     }
 
-    fn of(client: Client) -> Result<Self> {
+    fn new(client: Client) -> Result<Self> {
         Ok(Self { client, counted: Counted::default(), alarm: Alarm::new()? })
     }
 

@@ -98,7 +98,7 @@ impl Session<'_> {
         }
         let said = |error: crate::error::Error| Farewell::Said(error.to_string());
         let opening = Opening::at(self.own, self.client, asked).map_err(said)?;
-        let told = opening.told().map_err(|cause| Farewell::Said(cause.to_string()))?;
+        let told = opening.port_and_secret().map_err(|cause| Farewell::Said(cause.to_string()))?;
         self.talk.say(&Answer::Opened(told))?;
         let serving =
             opening.serve(|| self.ending.load(Ordering::SeqCst) || self.talk.is_over()).map_err(said)?;

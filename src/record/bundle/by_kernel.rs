@@ -24,7 +24,7 @@ pub fn by_kernel(mut records: Vec<Record>) -> Result<Vec<Bundle>> {
     let names: Vec<_> = firsts.iter().map(|first| name(first, &common)).collect();
     let bundle = |(name, side): (String, Vec<Record>)| {
         let began = side.first().map_or(0, |first| first.started);
-        Bundle::of(&name, began, side)
+        Bundle::from_records(&name, began, side)
     };
     names.into_iter().zip(sides).map(bundle).collect()
 }

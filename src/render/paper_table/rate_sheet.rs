@@ -15,7 +15,7 @@ pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
             number(row.accounting, 1),
             signed(row.accounting_percent, 2),
         ];
-        let ours = SeparatePrediction::of(record, &row.sender, [&row.send, &row.computation]);
+        let ours = SeparatePrediction::from_record(record, &row.sender, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(published).chain(cells(record, &row.sender, ours)).collect()
     });
     Sheet {
@@ -42,7 +42,7 @@ pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
 /// Six senders, each of which waits asleep for its reply while others compute.
 pub fn six_senders(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
-        let ours = SeparatePrediction::of(record, &row.id, [&row.send, &row.computation]);
+        let ours = SeparatePrediction::from_record(record, &row.id, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(cells(record, &row.id, ours)).collect()
     });
     Sheet {

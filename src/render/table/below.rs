@@ -21,7 +21,7 @@ const ONE_PROCESS: &str = "95 %: the interval of the median of one process, whic
 type Paragraph = (Option<Tone>, String);
 
 /// Everything below the table, its sections separated by empty lines.
-pub fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
+pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
         endings(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),
@@ -29,10 +29,10 @@ pub fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         endings(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
-        plain(event_line::told(sheet.rows.iter().map(|row| row.case))),
+        plain(event_line::event_lines(sheet.rows.iter().map(|row| row.case))),
         maps(sheet).into_iter().map(|line| (None, line)).collect(),
         curve_text::drawn(&groups, layout).into_iter().map(|line| (None, line)).collect(),
-        plain(curve_text::told(&groups)),
+        plain(curve_text::curve_lines(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(about_figures(sheet)),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),

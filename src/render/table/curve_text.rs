@@ -26,7 +26,7 @@ pub fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
 }
 
 /// Remarks on the curves.
-pub fn told(groups: &[&GroupRun]) -> Vec<String> {
+pub fn curve_lines(groups: &[&GroupRun]) -> Vec<String> {
     let about = |curve: &CurveRecord| {
         let fall = curve.fall.iter().map(|fall| fallen(curve, fall));
         let remarks = curve.remarks.iter().cloned();

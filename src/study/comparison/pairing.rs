@@ -10,7 +10,7 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn of(head: &'a Head) -> Self {
+    pub(super) fn new(head: &'a Head) -> Self {
         let mut series: BTreeMap<_, Vec<_>> = BTreeMap::new();
         head.series.iter().for_each(|one| series.entry(one.id.as_str()).or_default().push(one));
         Self { head, series }
@@ -76,13 +76,13 @@ mod tests {
     use crate::study::comparison::fixture_head::head;
 
     fn reason(a: &Head, b: &Head) -> String {
-        pair("syscall/getpid", &Index::of(a), &Index::of(b)).expect_err("no pair")
+        pair("syscall/getpid", &Index::new(a), &Index::new(b)).expect_err("no pair")
     }
 
     #[test]
     fn the_same_operation_by_the_same_clock_is_a_pair() {
         let (a, b) = (head("old", 2, 1), head("new", 3, 1));
-        let (x, y) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
+        let (x, y) = pair("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
         assert_eq!((x.values.len(), y.values.len()), (2, 3));
     }
 
@@ -115,7 +115,7 @@ mod tests {
         let at = b.series.iter().position(|s| s.id == "syscall/getpid").expect("the case");
         let newer = Series { version: "newer".into(), ..b.series[at].clone() };
         b.series.insert(0, newer);
-        let (_, found) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
+        let (_, found) = pair("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
         assert_eq!(found.version, a.series[0].version);
     }
 }

@@ -64,7 +64,7 @@ impl Deviation {
 impl<'a> History<'a> {
     /// The runs of the first head's machine in these records. A run that is in several records counts once; runs of the
     /// heads do not count, because they are judged.
-    pub(super) fn of(heads: &[Head], records: &'a [Head]) -> Self {
+    pub(super) fn from_records(heads: &[Head], records: &'a [Head]) -> Self {
         let mut history = Self::default();
         let Some(first) = heads.first() else { return history };
         let mut known: BTreeSet<_> = heads.iter().flat_map(|head| head.runs.iter().map(name)).collect();
@@ -122,7 +122,7 @@ pub(super) struct Deviations<'a> {
 
 impl Deviations<'_> {
     /// The deviation between replicates of this case.
-    pub(super) fn of(&self, case: &Key) -> Option<Deviation> {
+    pub(super) fn deviation(&self, case: &Key) -> Option<Deviation> {
         let mut estimates = gathered(self.history.logs.get(case)?, self.replicate);
         if let Some(canary) = self.canary.as_ref().filter(|_| !is_canary(&case.0)) {
             estimates.retain(|place, _| canary.contains_key(place));

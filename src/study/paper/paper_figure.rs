@@ -153,7 +153,11 @@ fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.throughput;
     let ours = |of: fn(&SeparatePrediction) -> Interval| {
         let of = |row: &Rate| {
-            Some(percent(of(&SeparatePrediction::of(record, &row.sender, [&row.send, &row.computation])?)))
+            Some(percent(of(&SeparatePrediction::from_record(
+                record,
+                &row.sender,
+                [&row.send, &row.computation],
+            )?)))
         };
         line(rows, |row| &row.id, of)
     };

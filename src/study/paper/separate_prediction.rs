@@ -24,7 +24,7 @@ pub struct SeparatePrediction {
 
 impl SeparatePrediction {
     /// The prediction for the case `whole` from those of its parts. Nothing where one of the three is missing.
-    pub fn of(record: &Record, whole: &str, parts: [&str; 2]) -> Option<Self> {
+    pub fn from_record(record: &Record, whole: &str, parts: [&str; 2]) -> Option<Self> {
         let whole = columns_of(record, whole)?;
         let [send, computation] = parts.map(|part| columns_of(record, part));
         let (send, computation) = (send?, computation?);
@@ -85,7 +85,9 @@ mod tests {
             measured("computation/1", cost(84_000.0, 4_000.0)),
         ];
         let record = record(cases);
-        let of = |computation| SeparatePrediction::of(&record, "sender/1000B", ["nodes/1000B", computation]);
+        let of = |computation| {
+            SeparatePrediction::from_record(&record, "sender/1000B", ["nodes/1000B", computation])
+        };
         let found = of("computation/1").expect("all three");
         let near =
             |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 1e-3, "{value} {expected}");

@@ -143,7 +143,7 @@ fn ran_by(clock: ClockKind, counting: &Counting) -> String {
 }
 
 /// The cases that are asked: those of the default set that match, or with `--all` every one that does, canaries first.
-fn asked(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
+fn selected_cases(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
     let asked: BTreeSet<String> = counting.questions(filter)?.cases.into_iter().map(|case| case.id).collect();
     chosen(&ids(GROUPS), |id| asked.contains(id), true)
 }
@@ -160,7 +160,7 @@ pub(super) fn compared(
     threshold: Option<f64>,
     home: &Home,
 ) -> Result<Paired> {
-    let ids = asked(filter, counting)?;
+    let ids = selected_cases(filter, counting)?;
     if clock != ClockKind::Uml {
         emulator::check()?;
     }
@@ -168,7 +168,7 @@ pub(super) fn compared(
     let testbed = Testbed::enter()?;
     let place = scratch::make_in(&scratch::place())?;
     let machine = machine(clock, counting, testbed.cpu(), &place)?;
-    let rule = Rule { looks: turning.boots.looks(), ..Rule::of(threshold.unwrap_or(THRESHOLD)) };
+    let rule = Rule { looks: turning.boots.looks(), ..Rule::for_threshold(threshold.unwrap_or(THRESHOLD)) };
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
     let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
     let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));

@@ -138,7 +138,7 @@ fn start(args: &Start) -> Result<ExitCode> {
 
 /// The plan, after all has been checked that can be before the first restart.
 fn planned(args: &Start) -> Result<BootPlan> {
-    ResumeUnit::of(&args.name)?;
+    ResumeUnit::for_session(&args.name)?;
     let home = args.home.directory();
     record::Args::of_session(&args.name, &home, &args.record)?;
     if let Some((_, file)) = Store::at(&home).session_files(&args.name)?.first() {
@@ -199,14 +199,14 @@ fn default_loader(kernels: &[BootKernel]) -> BootLoader {
 
 fn status(which: &Which) -> Result<ExitCode> {
     let (plan, _) = which.plan()?;
-    let is_going_on = ResumeUnit::of(&plan.name)?.is_installed();
+    let is_going_on = ResumeUnit::for_session(&plan.name)?.is_installed();
     page::write(&session_text::standing(&plan, is_going_on, layout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn stop(which: &Which) -> Result<ExitCode> {
     let (plan, _) = which.plan()?;
-    let unit = ResumeUnit::of(&plan.name)?;
+    let unit = ResumeUnit::for_session(&plan.name)?;
     if unit.is_installed() {
         unit.stop()?;
         unit.remove()?;

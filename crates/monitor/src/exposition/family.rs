@@ -64,22 +64,22 @@ pub const FAMILIES: &[Family] = &[
         vec![Sample { labels: vec![("release", release)], value: "1".into() }]
     }),
     gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {
-        alone(s.snapshot.booted)
+        single_sample(s.snapshot.booted)
     }),
-    gauge("syscost_cpus_online", "CPUs that are online.", |s| alone(s.snapshot.cpus.len() as u64)),
+    gauge("syscost_cpus_online", "CPUs that are online.", |s| single_sample(s.snapshot.cpus.len() as u64)),
     counter("syscost_cpu_seconds", "What each CPU did, as the ticks of the timer saw it.", cpu_seconds),
-    counter("syscost_interrupts", "Interrupts served.", |s| alone(s.snapshot.interrupts)),
-    counter("syscost_context_switches", "Context switches.", |s| alone(s.snapshot.context_switches)),
-    counter("syscost_forks", "Processes and threads created.", |s| alone(s.snapshot.created)),
+    counter("syscost_interrupts", "Interrupts served.", |s| single_sample(s.snapshot.interrupts)),
+    counter("syscost_context_switches", "Context switches.", |s| single_sample(s.snapshot.context_switches)),
+    counter("syscost_forks", "Processes and threads created.", |s| single_sample(s.snapshot.created)),
     counter("syscost_page_faults", "Page faults.", |s| known(s.snapshot.page_faults)),
     counter("syscost_major_page_faults", "Page faults that waited for a device.", |s| {
         known(s.snapshot.major_faults)
     }),
     gauge("syscost_memory_size_bytes", "Physical memory that the kernel manages.", |s| {
-        alone(s.snapshot.memory.total)
+        single_sample(s.snapshot.memory.total)
     }),
     gauge("syscost_memory_free_bytes", "Memory that no list of the kernel's counts as used.", |s| {
-        alone(s.snapshot.memory.free)
+        single_sample(s.snapshot.memory.free)
     }),
     gauge("syscost_memory_truly_free_bytes", "Free memory with what lies in the lists of each CPU.", |s| {
         known(s.snapshot.memory.truly_free)
@@ -124,11 +124,15 @@ pub const FAMILIES: &[Family] = &[
         seconds(s.took.as_secs_f64())
     }),
     counter("process_cpu_seconds", "CPU time of the monitor itself.", |s| seconds(s.own_cpu.as_secs_f64())),
-    gauge("process_resident_memory_bytes", "Resident set of the monitor itself.", |s| alone(s.own_resident)),
-    gauge("process_open_fds", "Open descriptors of the monitor itself.", |s| alone(s.own_descriptors)),
+    gauge("process_resident_memory_bytes", "Resident set of the monitor itself.", |s| {
+        single_sample(s.own_resident)
+    }),
+    gauge("process_open_fds", "Open descriptors of the monitor itself.", |s| {
+        single_sample(s.own_descriptors)
+    }),
 ];
 
-fn alone(value: u64) -> Vec<Sample> {
+fn single_sample(value: u64) -> Vec<Sample> {
     known(Some(value))
 }
 

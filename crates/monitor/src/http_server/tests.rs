@@ -144,16 +144,20 @@ fn a_head_of_chance_is_answered_or_waited_for() {
 
 /// A request with something else in it.
 fn spoilt(random: &mut syscost_statistic::Random) -> Vec<u8> {
-    let mut head = match random.below(4) {
-        0 => [b"GET /metrics HTTP/1.1\r\n".to_vec(), b"A: b\r\n".repeat(random.below(200)), b"\r\n".to_vec()]
-            .concat(),
-        1 => [b"GET /".to_vec(), vec![b'a'; random.below(2 * LONGEST)]].concat(),
-        2 => (0..random.below(500)).map(|_| random.bits() as u8).collect(),
+    let mut head = match random.number_below(4) {
+        0 => [
+            b"GET /metrics HTTP/1.1\r\n".to_vec(),
+            b"A: b\r\n".repeat(random.number_below(200)),
+            b"\r\n".to_vec(),
+        ]
+        .concat(),
+        1 => [b"GET /".to_vec(), vec![b'a'; random.number_below(2 * LONGEST)]].concat(),
+        2 => (0..random.number_below(500)).map(|_| random.bits() as u8).collect(),
         _ => GET.to_vec(),
     };
-    for _ in 0..random.below(5) {
-        let at = random.below(head.len().max(1));
-        match random.below(4) {
+    for _ in 0..random.number_below(5) {
+        let at = random.number_below(head.len().max(1));
+        match random.number_below(4) {
             _ if head.is_empty() => break,
             0 => head[at] = random.bits() as u8,
             1 => drop(head.remove(at)),

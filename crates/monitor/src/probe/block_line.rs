@@ -23,7 +23,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) fn of(json: bool, probe: &Probe) -> Self {
+    pub(super) fn new(json: bool, probe: &Probe) -> Self {
         let name = |name: Option<&str>| name.unwrap_or("none").to_owned();
         match (json, page::is_piped()) {
             (true, _) => Self::Json,

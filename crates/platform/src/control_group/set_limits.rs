@@ -45,7 +45,7 @@ fn mib(bytes: u64) -> String {
 
 fn limits_of_devices(files: &KernelFiles, group: &Group) -> Vec<String> {
     let lines = |name: &str| {
-        let text = files.text(&format!("{}/{name}", group.directory())).unwrap_or_default();
+        let text = files.read_text(&format!("{}/{name}", group.directory())).unwrap_or_default();
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect::<Vec<_>>()
     };
     if group.version == Version::Two {

@@ -123,7 +123,7 @@ pub struct Summary {
 
 impl Summary {
     /// The summary of these runs. It is quiet with `wanted` undisturbed ones.
-    pub fn of(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
+    pub fn from_runs(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
         let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
         for run in runs {
             match run.spoilt() {
@@ -247,7 +247,7 @@ fn agree(one: &Interval, other: &Interval) -> bool {
 }
 
 fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
-    let each = |run: &&Replicate| ErrorTerms::of(&run.covered, &run.calibration(), empty);
+    let each = |run: &&Replicate| ErrorTerms::from_run(&run.covered, &run.calibration(), empty);
     let all: Vec<_> = used.iter().map(each).collect();
     let median = |of: fn(&ErrorTerms) -> f64| crate::median(&all.iter().map(of).collect::<Vec<_>>());
     ErrorTerms {

@@ -49,7 +49,7 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
     let has = |flag| std::env::args().any(|argument| argument == flag);
-    let (quick, known) = (has("--quick"), Known::asked(std::env::args()));
+    let (quick, known) = (has("--quick"), Known::from_arguments(std::env::args()));
     if has("--known") {
         println!("{}", known::held(known)?);
         return Ok(());

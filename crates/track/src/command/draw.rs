@@ -55,7 +55,7 @@ struct Target {
 
 /// Draws what the arguments name.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let archive = Archive::of(&args.selection.home);
+    let archive = Archive::at(&args.selection.home);
     let record = match args.paper {
         true => displacement_report::record(&args.selection, &archive)?,
         false => args.selection.record(&archive)?,

@@ -67,7 +67,7 @@ impl Place {
     fn log(&self) -> Result<HistoryLog> {
         match &self.file {
             Some(file) => Ok(HistoryLog::at(file)),
-            None => HistoryLog::named(Archive::of(&self.home).store().home(), &self.history),
+            None => HistoryLog::named(Archive::at(&self.home).store().home(), &self.history),
         }
     }
 

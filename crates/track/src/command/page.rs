@@ -41,7 +41,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let histories = histories(args, &archive)?;
     let runs = runs(&archive, args.runs)?;
     if runs.is_empty() && histories.is_empty() && args.pairs.is_empty() {

@@ -137,7 +137,7 @@ impl HistoryLog {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)
             .map_err(|e| Error::file(directory, "creating the directory", e))?;
-        let mut file = self.alone()?;
+        let mut file = self.lock_exclusively()?;
         let before = self.bytes()?;
         let there = self.content(&before)?.points;
         self.check_clock(there.first(), points)?;
@@ -208,7 +208,7 @@ impl HistoryLog {
     /// There is no file, another writer does not end, a line is of a newer version, or the file cannot be written.
     pub fn rewrite(&self, change: impl FnOnce(Vec<HistoryPoint>) -> Vec<Option<HistoryPoint>>) -> Result<()> {
         plain_file::open(&self.path)?;
-        let _alone = self.alone()?;
+        let _alone = self.lock_exclusively()?;
         let bytes = self.bytes()?;
         let points = self.content(&bytes)?.points;
         let mut changed = change(points.clone()).into_iter().zip(points);
@@ -226,7 +226,7 @@ impl HistoryLog {
     }
 
     /// The file, locked. Another writer may have put a new one in its place meanwhile: the lock is of what the path names.
-    fn alone(&self) -> Result<Flock<File>> {
+    fn lock_exclusively(&self) -> Result<Flock<File>> {
         for _ in 0..WAITS {
             match Flock::lock(plain_file::append(&self.path)?, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) if self.is_current(&lock)? => return Ok(lock),

@@ -150,8 +150,8 @@ impl Picture<'_> {
 
     fn on<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn {
         canvas.begin()?;
-        canvas.text(&self.title, (24.0, 26.0), &Letters::title())?;
-        canvas.text(&self.subtitle, (24.0, 48.0), &Letters::small())?;
+        canvas.draw_text(&self.title, (24.0, 26.0), &Letters::title())?;
+        canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small())?;
         match &self.content {
             Content::Curves(curves) => chart::draw(canvas, curves)?,
             Content::Map(matrix) => heat_map::draw(canvas, matrix)?,

@@ -42,7 +42,7 @@ pub struct Forgotten {
 impl Forgetting<'_> {
     /// What this makes of these points. Bridges stay, and so does the first point if it alone says which reference all others are held
     /// against.
-    pub fn of(&self, points: &[HistoryPoint]) -> Forgotten {
+    pub fn prune(&self, points: &[HistoryPoint]) -> Forgotten {
         let chosen = self.chosen(points);
         let stays = |case: &CaseRatio| !self.case.is_some_and(|is_meant| is_meant(&case.id));
         let left = |at: usize| -> Option<HistoryPoint> {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn left(forgetting: &Forgetting) -> (Vec<HistoryPoint>, Forgotten) {
-        let forgotten = forgetting.of(&nights());
+        let forgotten = forgetting.prune(&nights());
         (forgotten.points.iter().flatten().cloned().collect(), forgotten)
     }
 
@@ -147,7 +147,7 @@ mod tests {
     fn the_first_point_stays_where_it_alone_names_the_first_reference() {
         let mut points = nights();
         points.remove(10);
-        let forgotten = Forgetting { keep_last: Some(5), ..Forgetting::default() }.of(&points);
+        let forgotten = Forgetting { keep_last: Some(5), ..Forgetting::default() }.prune(&points);
         assert_eq!((forgotten.needed, forgotten.gone), (1, 14));
         assert_eq!(forgotten.points[0].as_ref().map(|point| point.run.as_str()), Some("run-0"));
     }

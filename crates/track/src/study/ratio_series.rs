@@ -106,7 +106,7 @@ fn fewest(clock: ClockKind) -> usize {
 /// The series of all cases, and a sentence for what belongs to none.
 pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
     let mut all: BTreeMap<&str, RatioSeries> = BTreeMap::new();
-    let (bridges, mut said) = (Bridges::of(points), Vec::new());
+    let (bridges, mut said) = (Bridges::from_points(points), Vec::new());
     let clock = points.first().map_or(ClockKind::Host, |point| point.clock);
     for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
         // Files that were joined by hand.
@@ -153,7 +153,7 @@ struct Bridges<'a> {
 }
 
 impl<'a> Bridges<'a> {
-    fn of(points: &'a [HistoryPoint]) -> Self {
+    fn from_points(points: &'a [HistoryPoint]) -> Self {
         let first = points.first().map(|point| point.reference.as_str());
         let mut bridges = Self { first, known: BTreeMap::new() };
         for point in points {

@@ -72,9 +72,9 @@ pub(super) fn resume(which: &Which) -> Result<ExitCode> {
 
 /// Goes on with this plan until the machine restarts or nothing is left to do.
 pub(super) fn go_on(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
-    let _alone = alone(path)?;
+    let _alone = lock_exclusively(path)?;
     signal::watch()?;
-    let unit = ResumeUnit::of(&plan.name)?;
+    let unit = ResumeUnit::for_session(&plan.name)?;
     if !unit.is_installed() {
         unit.install(&words(&plan.name, home)?)?;
     }
@@ -89,7 +89,7 @@ pub(super) fn go_on(mut plan: BootPlan, path: &Path, home: &Path) -> Result<Exit
 }
 
 /// Two processes of one session would disturb each other.
-fn alone(path: &Path) -> Result<Flock<File>> {
+fn lock_exclusively(path: &Path) -> Result<Flock<File>> {
     let directory = path.parent().unwrap_or(path);
     let file = plain_file::directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {

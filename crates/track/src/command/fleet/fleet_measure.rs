@@ -89,7 +89,7 @@ enum Measured {
 /// The runs stay in the store of this host, for `syscost report`; the job's record holds a figure of each case.
 fn measured(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measured> {
     let began = quantity::now();
-    let filter = Filter::of(experiment.cases.clone());
+    let filter = Filter::new(experiment.cases.clone());
     let measuring = Measuring::at(Scale::named(&experiment.scale).unwrap_or_default());
     let path = record::measured(&filter, &measuring, home, experiment.processes)?;
     if let Some(signal) = signal::pending() {

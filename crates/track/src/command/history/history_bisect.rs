@@ -38,7 +38,7 @@ pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
     let suspicion = args.chosen.suspicion()?;
     match args.chosen.origins(&suspicion).and_then(|origins| plan(args, &suspicion, &origins)) {
         Ok(plan) if args.run => plan.run(),
-        Ok(plan) => page::write(&plan.text()).map(|()| ExitCode::SUCCESS),
+        Ok(plan) => page::write(&plan.commands()).map(|()| ExitCode::SUCCESS),
         Err(error @ Error::Usage(_)) => Err(error),
         Err(error) => {
             page::warn(&error);
@@ -98,7 +98,7 @@ fn kernels(of: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
 }
 
 impl Plan {
-    fn text(&self) -> String {
+    fn commands(&self) -> String {
         match self {
             Self::Git { good, bad, gate } => format!(
                 "git bisect start {} {}\ngit bisect run syscost gate --bisect {}\ngit bisect reset\n",
@@ -174,6 +174,6 @@ mod tests {
         let plan = Plan::Git { good: "abc".into(), bad: "def".into(), gate: gate.to_vec() };
         let expected = "git bisect start def abc\ngit bisect run syscost gate --bisect --a-rev abc --b-rev HEAD --max-regress 1.5% \
                         '^(g/0)$'\ngit bisect reset\n";
-        assert_eq!(plan.text(), expected);
+        assert_eq!(plan.commands(), expected);
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let text = match page::is_piped() {
         true => page::tabbed(&rows(&events, &points, &muted)),
-        false => told(&events, &points, series.len(), &muted, layout()),
+        false => render_events(&events, &points, series.len(), &muted, layout()),
     };
     page::write(&text)?;
     Ok(Exit::failed_if(alarms).into())
@@ -112,7 +112,7 @@ fn in_json(
     json!({"points": points.len(), "cases": series, "clock": clock, "events": events})
 }
 
-fn told(
+fn render_events(
     events: &[ChangeEvent],
     points: &[HistoryPoint],
     series: usize,

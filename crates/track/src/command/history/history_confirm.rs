@@ -63,7 +63,7 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
         args.chosen.origins(&suspicion).and_then(|origins| findings(args, &suspicion, &moved, &origins));
     match found {
         Ok(findings) => {
-            page::write(&told(&moved, &findings))?;
+            page::write(&confirmation_lines(&moved, &findings))?;
             Ok(answer(&findings).exit().into())
         }
         Err(error @ Error::Usage(_)) => Err(error),
@@ -78,7 +78,7 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
 fn findings(args: &Confirm, of: &Suspicion, moved: &[&Moved], origins: &[Origin; 2]) -> Result<Vec<Finding>> {
     let smallest = moved.iter().map(|moved| moved.change.abs()).fold(1.0, f64::min);
     let threshold = (THRESHOLD * smallest).max(LEAST);
-    let filter = Filter::of(Some(pattern(moved)));
+    let filter = Filter::new(Some(pattern(moved)));
     let home = &args.chosen.place.home;
     let Some(sides) = sides(origins, args.bench.as_deref()) else {
         let [Origin::Kernel(before), Origin::Kernel(after)] = origins else {
@@ -106,7 +106,7 @@ fn mixed(clock: ClockKind) -> Error {
 }
 
 /// A line a case: what was found, the change that the history tells, and the one that was measured now.
-fn told(moved: &[&Moved], findings: &[Finding]) -> String {
+fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
     let fresh = |moved: &Moved| findings.iter().find(|finding| finding.id == moved.id);
     let percent = |share: f64| format!("{:+.2} %", 100.0 * share);
     let row = |moved: &&Moved| {

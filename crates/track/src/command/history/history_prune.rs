@@ -51,7 +51,7 @@ struct Which {
 
 pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
     let log = HistoryLog::existing(args.place.log()?.path())?;
-    let is_case = args.which.case.clone().map(|case| Filter::of(Some(case)).matcher()).transpose()?;
+    let is_case = args.which.case.clone().map(|case| Filter::new(Some(case)).matcher()).transpose()?;
     let which = Forgetting {
         before: args.which.before,
         label: args.which.label.as_deref(),
@@ -60,13 +60,13 @@ pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
         case: is_case.as_ref().map(|is_case| is_case as &dyn Fn(&str) -> bool),
     };
     if !args.yes {
-        let forgotten = which.of(&args.place.points()?);
+        let forgotten = which.prune(&args.place.points()?);
         page::write(&said(&forgotten, false))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut done = None;
     log.rewrite(|points| {
-        let mut forgotten = which.of(&points);
+        let mut forgotten = which.prune(&points);
         let left = std::mem::take(&mut forgotten.points);
         done = Some(forgotten);
         left

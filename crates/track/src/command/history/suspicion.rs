@@ -61,7 +61,7 @@ impl Chosen {
         said.iter().for_each(page::warn);
         let mut events = change_events(&points, &series);
         let is_meant = |event: &ChangeEvent| {
-            self.label.as_ref().is_none_or(|label| inert::text(&points[event.at].label) == *label)
+            self.label.as_ref().is_none_or(|label| inert::inert_text(&points[event.at].label) == *label)
         };
         let Some(at) = events.iter().rposition(is_meant) else {
             let labels: Vec<_> = events.iter().map(|event| points[event.at].label.as_str()).collect();

@@ -43,9 +43,9 @@ fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
     grid(canvas, frame)?;
     canvas.line(&[(frame.left, frame.y(1.0)), (frame.right, frame.y(1.0))], PALE, 1.2)?;
     let ink = Letters::small().color(INK);
-    canvas.text("measured over predicted", (24.0, frame.top - 20.0), &ink)?;
+    canvas.draw_text("measured over predicted", (24.0, frame.top - 20.0), &ink)?;
     let middle = 0.5 * (frame.left + frame.right);
-    canvas.text("predicted", (middle, frame.bottom + 40.0), &ink.anchor(HPos::Center))
+    canvas.draw_text("predicted", (middle, frame.bottom + 40.0), &ink.anchor(HPos::Center))
 }
 
 /// The ids of the farthest, each beside its point where neither another id nor another point is in its way.
@@ -64,7 +64,7 @@ fn names<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, cases: &[Foretold
                 && !points.iter().any(|at| side.covers(*at))
         };
         if let Some(side) = sides.into_iter().find(free) {
-            canvas.text(case.id, (side.left, y), &letters)?;
+            canvas.draw_text(case.id, (side.left, y), &letters)?;
             taken.push(side);
         }
     }

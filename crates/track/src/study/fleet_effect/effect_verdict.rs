@@ -57,7 +57,7 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
     }
     let within = |one: &Observed| pooled[&classes[one.machine as usize]];
     let variance = |one: &Observed| within(one).variance().unwrap_or_default() * one.share();
-    let effects: Vec<_> = observed.iter().map(|one| alone(one, within(one))).collect();
+    let effects: Vec<_> = observed.iter().map(|one| machine_effect(one, within(one))).collect();
     let out = outlying(observed, &variance, pooled.values().map(|p| p.degrees).sum(), tests);
     let (others, standing_out): (Vec<_>, Vec<_>) = (0..observed.len()).partition(|at| !out.contains(at));
     let kept =
@@ -97,7 +97,7 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
 }
 
 /// One machine by itself.
-fn alone(one: &Observed, pooled: Pooled) -> MachineEffect {
+fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
     let log = f64::from(one.log);
     let interval = pooled.variance().map(|variance| {
         let half = student_quantile_above(0.025, pooled.degrees) * (variance * one.share()).sqrt();

@@ -90,7 +90,7 @@ fn under(fingerprint: &Fingerprint) -> [Option<String>; 2] {
 }
 
 /// The words of each class, without those that all classes share beyond the first two.
-pub(super) fn told(classes: &[String]) -> Vec<String> {
+pub(super) fn class_labels(classes: &[String]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = classes.iter().map(|class| class.split(", ").collect()).collect();
     let is_common = |word: &str| parts.len() > 1 && parts.iter().all(|class| class.contains(&word));
     let tell = |class: &Vec<&str>| {
