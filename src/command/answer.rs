@@ -50,8 +50,8 @@ pub fn sentence(compared: &[Compared<'_>]) -> String {
     if all == 0 {
         return "Nothing was compared.".into();
     }
-    let of = |verdict| changed(compared, verdict);
-    let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(of);
+    let rows_with = |verdict| changed(compared, verdict);
+    let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(rows_with);
     let mut parts = Vec::new();
     for (rows, word) in [(&slower, "slower"), (&faster, "faster")] {
         parts.extend(rows.first().map(|largest| {

@@ -50,8 +50,9 @@ impl Archive {
         self.in_all_units(Store::baseline_files)
     }
 
-    fn in_all_units(&self, of: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
-        let files = homes(&self.home).iter().map(|home| of(&Store::at(home))).collect::<Result<Vec<_>>>()?;
+    fn in_all_units(&self, list: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+        let files =
+            homes(&self.home).iter().map(|home| list(&Store::at(home))).collect::<Result<Vec<_>>>()?;
         Ok(files.concat())
     }
 

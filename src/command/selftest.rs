@@ -192,8 +192,8 @@ fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
     let verdicts: usize = ours.iter().map(|o| o.verdicts.len()).sum();
     let found = ours.iter().map(|o| found(o)).sum();
     let seconds: Vec<f64> = ours.iter().flat_map(|o| o.seconds.iter().copied()).collect();
-    let pooled = |of: fn(&Outcome) -> (usize, usize)| {
-        let (all, hits) = ours.iter().fold((0, 0), |(all, hits), o| (all + of(o).0, hits + of(o).1));
+    let pooled = |field: fn(&Outcome) -> (usize, usize)| {
+        let (all, hits) = ours.iter().fold((0, 0), |(all, hits), o| (all + field(o).0, hits + field(o).1));
         proportion(hits as u64, all as u64)
     };
     (verdicts > 0).then(|| Sums {

@@ -53,10 +53,10 @@ pub fn program() -> String {
 
 /// Ids and headlines of these groups.
 pub fn headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
-    let of = |group: &'a Group| {
+    let named_headlines = |group: &'a Group| {
         group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
     };
-    groups.flat_map(of).collect()
+    groups.flat_map(named_headlines).collect()
 }
 
 /// What the doctor finds before the run; the load of the run itself is not among it.

@@ -337,11 +337,11 @@ mod tests {
 
     #[test]
     fn a_long_operation_takes_fewer_turns_and_never_less_than_one_iteration() {
-        let of =
+        let shape_with =
             |iteration_ns| Shape::for_sides(&[10.0, iteration_ns].map(|iteration_ns| ready(iteration_ns, 0)));
-        assert_eq!(of(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
-        assert_eq!(of(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
-        assert_eq!(of(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
+        assert_eq!(shape_with(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
+        assert_eq!(shape_with(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
+        assert_eq!(shape_with(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
     }
 
     fn ready(iteration_ns: f64, iterations: u64) -> Ready {

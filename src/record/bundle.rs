@@ -279,10 +279,11 @@ mod tests {
     fn the_percentiles_of_single_operations_are_series_of_processes_too() {
         let records = [fixture_run::record(), Record { run: "b".into(), ..fixture_run::record() }];
         let head = Head::from_records("x", 1, &records);
-        let of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
-        let values: Vec<_> = of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
+        let series_of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
+        let values: Vec<_> =
+            series_of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
         assert_eq!(values, [7_400.0, 7_400.0]);
-        assert_eq!(of("syscall/getpid/cold p50").values.len(), 2);
+        assert_eq!(series_of("syscall/getpid/cold p50").values.len(), 2);
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.compute.iter().map(|row| {
         let ours = columns_of(record, &row.id);
         let charged = ours.and_then(|ours| ours.charged);
-        let column = |of: fn(&Displaced) -> Option<Interval>| ours.and_then(of);
+        let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
         let (theirs, free) = (column(|o| o.paper), column(|o| o.daemon_free));
         vec![
             row.id.trim_start_matches("compute/").to_owned(),
@@ -100,7 +100,7 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
         let ours = ["loopback", "steered", "nodes", "tcp-peer"]
             .map(|way| columns_of(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
-            let column = |of: fn(&Displaced) -> Option<Interval>| ours.and_then(of);
+            let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
             let difference = column(|o| o.difference);
             [us(column(|o| o.charged)), us(column(|o| o.gap)), percent(difference), within(difference)]
         });

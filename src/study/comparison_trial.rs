@@ -53,7 +53,7 @@ pub fn against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
 /// The share that was found over all cases. The comparisons of a case share its sessions, so the interval is no narrower
 /// than that of the mean over cases.
 pub fn share(all: &[Judged]) -> Interval {
-    let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>() as u64;
+    let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>() as u64;
     let alone = proportion(sum(|judged| judged.found), sum(|judged| judged.comparisons));
     let shares: Vec<f64> =
         all.iter().map(|judged| judged.found as f64 / judged.comparisons.max(1) as f64).collect();
@@ -164,8 +164,9 @@ mod tests {
         let whole = recorded("plain", 3, 1);
         let part = part(&whole, "A", &sessions(&whole)[1..2]);
         assert_eq!((part.runs.len(), part.runs[0].name.as_str()), (3, "plain-3"));
-        let of = |head: &Head| head.series[2].values.iter().map(|v| v.median.estimate).collect::<Vec<_>>();
-        assert_eq!(of(&part), of(&whole)[3..6]);
+        let estimates =
+            |head: &Head| head.series[2].values.iter().map(|v| v.median.estimate).collect::<Vec<_>>();
+        assert_eq!(estimates(&part), estimates(&whole)[3..6]);
         assert_eq!(part.series[2].values[2].run, 2);
     }
 

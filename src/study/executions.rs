@@ -18,7 +18,7 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
     let wanted = quiet.and_then(|quiet| quiet.core_hz);
     let converted: Vec<Measured> = parts.iter().map(|part| reference_frequency::at(part, wanted)).collect();
     let [lowest, second] = quietest(&converted)?;
-    let two = |of: fn(&Measured) -> Interval| between(of(lowest), of(second));
+    let two = |field: fn(&Measured) -> Interval| between(field(lowest), field(second));
     let executions = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
     let values = parts.iter().flat_map(values).collect::<Vec<_>>();
     let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
@@ -279,12 +279,12 @@ mod tests {
 
     #[test]
     fn distributions_are_joined_bar_by_bar() {
-        let of = |low: f64, count: u64| Distribution {
+        let distribution = |low: f64, count: u64| Distribution {
             count: count as usize,
             percentiles: vec![(0.0, low), (50.0, low), (100.0, low + 5.0)],
             histogram: vec![Bar { low, count }, Bar { low: 900.0, count: 1 }],
         };
-        let all = joined(&[&of(100.0, 10), &of(200.0, 30)]);
+        let all = joined(&[&distribution(100.0, 10), &distribution(200.0, 30)]);
         assert_eq!(
             (all.count, all.at(0.0), all.at(50.0), all.at(100.0)),
             (40, Some(100.0), Some(200.0), Some(205.0))

@@ -264,8 +264,8 @@ fn local<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn 
     let at = (row.placement.cpu(place)?, Class::Ordinary);
     let mut partners = vec![Partner::start(Kind::Process, at, move || echo.step(), || ())?];
     partners.extend(row.placement.spinners(place)?);
-    let of = (row.bytes, row.timed);
-    Ok(Box::new(Conversation::begin(row.transport.name(), make(near)?, of, partners)?))
+    let exchange = (row.bytes, row.timed);
+    Ok(Box::new(Conversation::begin(row.transport.name(), make(near)?, exchange, partners)?))
 }
 
 /// The control: all transfers of a round trip, in one process.

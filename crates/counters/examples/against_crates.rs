@@ -301,11 +301,11 @@ fn theirs() -> procfs::process::Process {
 }
 
 /// `sysinfo` with as little as it may be asked for.
-fn refreshed(kind: ProcessRefreshKind, of: fn(&sysinfo::Process) -> u64) -> Call {
+fn refreshed(kind: ProcessRefreshKind, field: fn(&sysinfo::Process) -> u64) -> Call {
     let (mut system, pid) = (System::new().expect("a system"), sysinfo::Pid::from_u32(pid() as u32));
     call(move || {
         system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, kind);
-        system.process(pid).map_or(0, of)
+        system.process(pid).map_or(0, field)
     })
 }
 

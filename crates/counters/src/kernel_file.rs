@@ -29,9 +29,9 @@ pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
 /// # Errors
 /// The [`Fault`] that the error of open(2) means.
 pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
-    let of = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::from_error(text.as_str(), &e));
+    let open = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::from_error(text.as_str(), &e));
     Path::of_process(pid, name)
-        .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| of(&text))
+        .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| open(&text))
 }
 
 /// stat(2) of a file of a process.

@@ -26,8 +26,13 @@ impl<T> Reading<T> {
 
     /// One part of a compound value, with its resolution: `reading.part(|spent| spent.user)`.
     #[inline]
-    pub fn part<U>(&self, of: impl Fn(&T) -> U) -> Reading<U> {
-        Reading { value: of(&self.value), at: self.at, resolution: of(&self.resolution), method: self.method }
+    pub fn part<U>(&self, field: impl Fn(&T) -> U) -> Reading<U> {
+        Reading {
+            value: field(&self.value),
+            at: self.at,
+            resolution: field(&self.resolution),
+            method: self.method,
+        }
     }
 }
 

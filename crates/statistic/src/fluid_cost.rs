@@ -116,8 +116,8 @@ impl Calibration {
         let usable: Vec<_> = windows.iter().filter(|w| w.plain_turn().is_some()).copied().collect();
         let quiet: Vec<_> = usable.iter().filter(|w| w.others_share() <= QUIET).copied().collect();
         let trusted = if quiet.is_empty() { &usable } else { &quiet };
-        let each = |of: fn(&Window) -> f64| super::median(&trusted.iter().map(of).collect::<Vec<_>>());
-        let sums = |of: fn(&Window) -> f64| trusted.iter().map(of).sum::<f64>();
+        let each = |field: fn(&Window) -> f64| super::median(&trusted.iter().map(field).collect::<Vec<_>>());
+        let sums = |field: fn(&Window) -> f64| trusted.iter().map(field).sum::<f64>();
         let loops = sums(|w| w.loops);
         (!usable.is_empty()).then(|| Self {
             wall: each(|w| w.elapsed / w.loops),
@@ -132,7 +132,7 @@ impl Calibration {
 
     /// The mean of two, one before and one after.
     pub fn between(before: &Self, after: &Self) -> Self {
-        let mean = |of: fn(&Self) -> f64| 0.5 * (of(before) + of(after));
+        let mean = |field: fn(&Self) -> f64| 0.5 * (field(before) + field(after));
         Self {
             wall: mean(|c| c.wall),
             own: mean(|c| c.own),
@@ -303,7 +303,7 @@ impl Totals {
 
     /// The medians of several.
     pub fn median(all: &[Self]) -> Self {
-        let each = |of: fn(&Self) -> f64| super::median(&all.iter().map(of).collect::<Vec<_>>());
+        let each = |field: fn(&Self) -> f64| super::median(&all.iter().map(field).collect::<Vec<_>>());
         let gaps: Vec<_> = all.iter().filter_map(|totals| totals.gap).collect();
         Self {
             paper: each(|t| t.paper),

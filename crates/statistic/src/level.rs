@@ -137,10 +137,10 @@ fn loose(from: usize, to: usize) -> f64 {
 
 fn level(stretch: &Stretch, values: &[Interval]) -> Level {
     let members = &values[stretch.first..stretch.end];
-    let of = |end: fn(&Interval) -> f64| members.iter().map(end).collect::<Vec<f64>>();
-    let value = median_interval(&of(|value| value.estimate));
-    let low = value.low.min(median(&of(|value| value.low)));
-    let high = value.high.max(median(&of(|value| value.high)));
+    let ends = |end: fn(&Interval) -> f64| members.iter().map(end).collect::<Vec<f64>>();
+    let value = median_interval(&ends(|value| value.estimate));
+    let low = value.low.min(median(&ends(|value| value.low)));
+    let high = value.high.max(median(&ends(|value| value.high)));
     Level { first: stretch.first, last: stretch.end - 1, value: Interval { low, high, ..value } }
 }
 

@@ -103,11 +103,11 @@ fn case(series: &Series, unit: &str) -> [String; 4] {
 
 /// Rows: case, and why a process has no value of it.
 fn without(head: &Head) -> Vec<[String; 2]> {
-    let of = |series: &Series| {
+    let sentence_rows = |series: &Series| {
         let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);
         sentences.collect::<Vec<_>>()
     };
-    head.series.iter().flat_map(of).collect()
+    head.series.iter().flat_map(sentence_rows).collect()
 }
 
 fn lines(head: &Head) -> String {

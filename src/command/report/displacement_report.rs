@@ -60,7 +60,7 @@ fn newest(archive: &Archive) -> Result<Record> {
 }
 
 fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
-    let joined = |of: fn(&Sheet) -> String| sheets.iter().map(of).collect::<Vec<_>>().join("\n");
+    let joined = |field: fn(&Sheet) -> String| sheets.iter().map(field).collect::<Vec<_>>().join("\n");
     match format {
         Format::Terminal => {
             let head = page::paint(page::Tone::Bold, &title(record), layout);

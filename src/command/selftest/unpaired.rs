@@ -163,7 +163,7 @@ impl Trial {
 }
 
 fn found_line(what: &str, all: &[Judged]) -> String {
-    let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>();
+    let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>();
     let (found, rows) = (sum(|judged| judged.found), sum(|judged| judged.comparisons));
     format!("{what}: {found} of {rows} rows, {}", share(comparison_trial::share(all)))
 }

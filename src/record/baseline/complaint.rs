@@ -254,7 +254,7 @@ mod tests {
         for estimates in [mean, &estimates("\"x\""), "[]", &sound.replace("std_dev", "deviation")] {
             assert!(only(&home(estimates, &samples)).path.ends_with("estimates.json"), "{estimates}");
         }
-        let of = [
+        let broken = [
             ("1", "3.1"),
             ("1,1", "3.1"),
             ("1,1", "3.1,\"x\""),
@@ -262,7 +262,7 @@ mod tests {
             ("1,1", "0,0"),
             ("1,1", "1e308,-1"),
         ];
-        for (iters, times) in of {
+        for (iters, times) in broken {
             let complaint = only(&home(&sound, &sample(iters, times)));
             assert!(
                 complaint.path.ends_with("sample.json") && complaint.kind == Kind::Broken,

@@ -40,8 +40,8 @@ fn words(record: &Record) -> impl Iterator<Item = &str> {
 
 /// The words that stand on every command line.
 fn common_words(records: &[&Record]) -> BTreeSet<String> {
-    let of = |record: &&Record| words(record).map(str::to_owned).collect::<BTreeSet<_>>();
-    let all = records.iter().map(of).reduce(|common, own| common.intersection(&own).cloned().collect());
+    let word_set = |record: &&Record| words(record).map(str::to_owned).collect::<BTreeSet<_>>();
+    let all = records.iter().map(word_set).reduce(|common, own| common.intersection(&own).cloned().collect());
     all.unwrap_or_default()
 }
 

@@ -68,21 +68,21 @@ fn columns() -> Vec<String> {
 fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
     let measured = columns_of(record, whole).and_then(|ours| ours.throughput.as_ref());
     let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| number(rate.estimate, 0));
-    let of = |of: fn(&Throughput) -> Interval| measured.map(of);
-    let part = |of: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(of);
+    let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
+    let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
     let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
     let ends = us.map_or(String::new(), |us| format!("[{:.1}, {:.1}]", us.low, us.high));
     vec![
-        rate(of(|t| t.real)),
+        rate(throughput(|t| t.real)),
         rate(part(|p| p.displaced)),
         percent(part(|p| p.displaced_off)),
         within(part(|p| p.displaced_off)),
         rate(part(|p| p.charged)),
         percent(part(|p| p.charged_off)),
         within(part(|p| p.charged_off)),
-        rate(of(|t| t.displaced)),
-        percent(of(|t| t.displaced_off)),
-        within(of(|t| t.displaced_off)),
+        rate(throughput(|t| t.displaced)),
+        percent(throughput(|t| t.displaced_off)),
+        within(throughput(|t| t.displaced_off)),
         us.map_or(NOTHING.into(), |us| signed(us.estimate, 1)),
         ends,
     ]

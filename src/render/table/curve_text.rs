@@ -80,8 +80,8 @@ fn cells(level: &LevelRecord, both: bool) -> [String; 6] {
 }
 
 fn fallen(curve: &CurveRecord, fall: &FallRecord) -> String {
-    let of = |value: f64| format!("{} {}", count(value), curve.unit);
+    let with_unit = |value: f64| format!("{} {}", count(value), curve.unit);
     let (before, after) = (fall.before.estimate, fall.after.estimate);
     let (held, beyond) = (size(fall.step.0), size(fall.step.1));
-    format!("falls between {held} and {beyond}, from {} to {}", of(before), of(after))
+    format!("falls between {held} and {beyond}, from {} to {}", with_unit(before), with_unit(after))
 }

@@ -49,8 +49,8 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
     let alike = pairs.filter(|(x, y)| x.version == y.version && x.clock == y.clock && x.peer == y.peer);
     let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
-    let another = |what: &str, of: fn(&Series) -> &str| {
-        let [in_a, in_b] = [best_a, best_b].map(of);
+    let another = |what: &str, field: fn(&Series) -> &str| {
+        let [in_a, in_b] = [best_a, best_b].map(field);
         Err(format!("another {what}: {in_a} in {}, {in_b} in {}", a.head.name, b.head.name))
     };
     match fullest {

@@ -116,9 +116,9 @@ fn ours(
     rows: &[Cost],
     record: &Record,
     way: &str,
-    of: impl Fn(&Displaced) -> Option<Interval>,
+    field: impl Fn(&Displaced) -> Option<Interval>,
 ) -> Vec<Point> {
-    line(rows, |row| &row.id, |row| columns_of(record, &format!("{way}{}", row.id)).and_then(&of))
+    line(rows, |row| &row.id, |row| columns_of(record, &format!("{way}{}", row.id)).and_then(&field))
 }
 
 /// Costs by both methods: the published ones, and ours by these names.
@@ -129,7 +129,7 @@ fn costs(
     [accounting, displacement]: [&'static str; 2],
 ) -> Vec<Line> {
     let theirs =
-        |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
+        |field: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * field(row))));
     vec![
         (false, "1997: ioctl", theirs(|row| row.accounting)),
         (false, "1997: displacement", theirs(|row| row.displacement)),
@@ -151,17 +151,18 @@ fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
 
 fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.throughput;
-    let ours = |of: fn(&SeparatePrediction) -> Interval| {
-        let of = |row: &Rate| {
-            Some(percent(of(&SeparatePrediction::from_record(
+    let ours = |field: fn(&SeparatePrediction) -> Interval| {
+        let row_percent = |row: &Rate| {
+            Some(percent(field(&SeparatePrediction::from_record(
                 record,
                 &row.sender,
                 [&row.send, &row.computation],
             )?)))
         };
-        line(rows, |row| &row.id, of)
+        line(rows, |row| &row.id, row_percent)
     };
-    let theirs = |of: fn(&Rate) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(of(row))));
+    let theirs =
+        |field: fn(&Rate) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(field(row))));
     vec![
         (false, "1997: from ioctl", theirs(|row| row.accounting_percent)),
         (false, "1997: from displacement", theirs(|row| row.displacement_percent)),

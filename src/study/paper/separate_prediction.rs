@@ -29,7 +29,7 @@ impl SeparatePrediction {
         let [send, computation] = parts.map(|part| columns_of(record, part));
         let (send, computation) = (send?, computation?);
         let real = whole.throughput.as_ref()?.real;
-        let cost = |of: fn(&Displaced) -> Option<Interval>| Some(sum(of(send)?, of(computation)?));
+        let cost = |field: fn(&Displaced) -> Option<Interval>| Some(sum(field(send)?, field(computation)?));
         let (displaced, charged) = (cost(|o| o.gap)?, cost(|o| o.charged)?);
         Some(Self {
             real,
@@ -85,10 +85,10 @@ mod tests {
             measured("computation/1", cost(84_000.0, 4_000.0)),
         ];
         let record = record(cases);
-        let of = |computation| {
+        let predict = |computation| {
             SeparatePrediction::from_record(&record, "sender/1000B", ["nodes/1000B", computation])
         };
-        let found = of("computation/1").expect("all three");
+        let found = predict("computation/1").expect("all three");
         let near =
             |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 1e-3, "{value} {expected}");
         near(found.displaced.estimate, 9_615.4);
@@ -99,6 +99,6 @@ mod tests {
         let more = found.beyond_whole.expect("the whole has a cost");
         near(more.estimate, 6_000.0);
         near(more.high, 11_000.0);
-        assert_eq!(of("computation/2"), None);
+        assert_eq!(predict("computation/2"), None);
     }
 }

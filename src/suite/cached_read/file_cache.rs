@@ -34,8 +34,9 @@ const SERIES: [Series; 2] = [
 ];
 
 pub(super) fn cases() -> Vec<Case> {
-    let of = |series: Series| series.files.iter().map(move |file| case(&series, *file)).collect::<Vec<_>>();
-    SERIES.into_iter().flat_map(of).collect()
+    let series_cases =
+        |series: Series| series.files.iter().map(move |file| case(&series, *file)).collect::<Vec<_>>();
+    SERIES.into_iter().flat_map(series_cases).collect()
 }
 
 fn case(series: &Series, file: u64) -> Case {

@@ -112,10 +112,10 @@ impl Outcome {
     }
 
     fn add(&mut self, side: usize, boot: Boot) {
-        let of = &mut self.sides[side];
-        of.boots += 1;
-        of.faults.extend(boot.fault);
-        of.identity = of.identity.take().or(boot.transcript.hello);
+        let guest_side = &mut self.sides[side];
+        guest_side.boots += 1;
+        guest_side.faults.extend(boot.fault);
+        guest_side.identity = guest_side.identity.take().or(boot.transcript.hello);
         for answer in boot.transcript.answers {
             if let Some(case) = self.cases.iter_mut().find(|case| case.id == answer.id) {
                 case.sides[side].push(answer.outcome);

@@ -170,20 +170,20 @@ fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
     scene.snapshot.cpus.iter().flat_map(of_one).collect()
 }
 
-fn stalled(scene: &Scene, of: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
+fn stalled(scene: &Scene, field: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
     let one = |(resource, pressed): &(Resource, Pressed)| {
-        let value = of(pressed)?.total.as_secs_f64().to_string();
+        let value = field(pressed)?.total.as_secs_f64().to_string();
         Some(Sample { labels: vec![("resource", resource.name().into())], value })
     };
     scene.snapshot.pressure.iter().filter_map(one).collect()
 }
 
-fn links(scene: &Scene, of: fn(&Link) -> u64) -> Vec<Sample> {
-    scene.snapshot.links.iter().map(|(name, link)| of_device(name, of(link))).collect()
+fn links(scene: &Scene, field: fn(&Link) -> u64) -> Vec<Sample> {
+    scene.snapshot.links.iter().map(|(name, link)| of_device(name, field(link))).collect()
 }
 
-fn disks(scene: &Scene, of: fn(&Traffic) -> u64) -> Vec<Sample> {
-    scene.snapshot.disks.iter().map(|(name, traffic)| of_device(name, of(traffic))).collect()
+fn disks(scene: &Scene, field: fn(&Traffic) -> u64) -> Vec<Sample> {
+    scene.snapshot.disks.iter().map(|(name, traffic)| of_device(name, field(traffic))).collect()
 }
 
 fn of_device(name: &str, value: u64) -> Sample {

@@ -51,11 +51,11 @@ fn limits_of_devices(files: &KernelFiles, group: &Group) -> Vec<String> {
     if group.version == Version::Two {
         return lines("io.max");
     }
-    let of = |kind: &&str| {
+    let throttle_lines = |kind: &&str| {
         let found = lines(&format!("blkio.throttle.{kind}_device"));
         found.into_iter().map(|line| format!("{kind} {line}")).collect::<Vec<_>>()
     };
-    THROTTLES.iter().flat_map(of).collect()
+    THROTTLES.iter().flat_map(throttle_lines).collect()
 }
 
 #[cfg(test)]

@@ -179,11 +179,11 @@ fn what_was_there_while_the_fluid_was_calibrated_is_not_taken_off() {
     let world = World { tick: (4e6, 0.0), ..QUIET_WORLD };
     // A service that cannot be stopped: the calibration sees it as the run does.
     let seen = Calibration::from_windows(&[world.covered_operations(100.0, 24_000.0).window]).unwrap();
-    let of = |calibration: &Calibration| {
+    let both_estimates = |calibration: &Calibration| {
         let found = estimate(&world.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default());
         [found.gap, found.daemon_free.unwrap()]
     };
-    for (wrong, right) in of(&seen).into_iter().zip(of(&seen.bare())) {
+    for (wrong, right) in both_estimates(&seen).into_iter().zip(both_estimates(&seen.bare())) {
         assert!(off(wrong, world.own) < 0.01 && off(right, world.truth()) < 0.001, "{wrong:?} {right:?}");
     }
 }

@@ -106,7 +106,7 @@ impl Page<'_> {
 
     fn data(&self) -> Data<'_> {
         let (run, machine) = (self.record, self.machine());
-        let text = |of: fn(&Record) -> &str| run.map_or("", of);
+        let text = |field: fn(&Record) -> &str| run.map_or("", field);
         Data {
             page: LAYOUT,
             run: text(|record| &record.run),

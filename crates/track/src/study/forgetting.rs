@@ -65,12 +65,13 @@ impl Forgetting<'_> {
             kept[0] = points.first().cloned();
         }
         let whole: Vec<_> = kept.iter().flatten().cloned().collect();
-        let of = |points: &[HistoryPoint]| points.iter().map(|point| point.cases.len()).sum::<usize>();
+        let count_cases =
+            |points: &[HistoryPoint]| points.iter().map(|point| point.cases.len()).sum::<usize>();
         let gone_cases = points.iter().zip(&kept).filter(|(_, left)| left.is_none());
         let gone_cases: usize = gone_cases.map(|(point, _)| point.cases.len()).sum();
         Forgotten {
             gone: points.len() - whole.len(),
-            cases: of(points) - of(&whole) - gone_cases,
+            cases: count_cases(points) - count_cases(&whole) - gone_cases,
             needed,
             events: [points, &whole].map(|points| change_events(points, &series(points).0).len()),
             points: kept,

@@ -211,14 +211,14 @@ fn plain_runs_are_a_bundle_too() {
 
 #[test]
 fn runs_that_do_not_belong_together_are_refused() {
-    let of = |change: fn(&mut Record)| {
+    let error_after = |change: fn(&mut Record)| {
         let mut other = Record { run: "b".into(), ..fixture_run::record() };
         change(&mut other);
         Bundle::from_records("x", 1, vec![fixture_run::record(), other]).map(drop).unwrap_err().to_string()
     };
-    assert!(of(|other| other.unit = "instructions".into()).contains("agree in their unit"));
-    assert!(of(|other| other.scale = "smoke".into()).contains("agree in their scale"));
-    assert!(of(|other| other.run = fixture_run::record().run).contains("is there twice"));
+    assert!(error_after(|other| other.unit = "instructions".into()).contains("agree in their unit"));
+    assert!(error_after(|other| other.scale = "smoke".into()).contains("agree in their scale"));
+    assert!(error_after(|other| other.run = fixture_run::record().run).contains("is there twice"));
     assert!(Bundle::from_records("x", 1, Vec::new()).unwrap_err().to_string().contains("no run to record"));
 }
 

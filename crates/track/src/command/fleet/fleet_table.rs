@@ -126,8 +126,8 @@ fn title(answer: &FleetAnswer, column: &Column) -> String {
 fn sentence(column: &Column) -> String {
     let count = |verdict| column.cases.iter().filter(|case| case.verdict == verdict).count();
     let largest = |verdict, pick: fn(f64, f64) -> f64| {
-        let of = column.cases.iter().filter(|case| case.verdict == verdict);
-        let ratios = of.filter_map(|case| Some(case.ratio?.estimate));
+        let judged = column.cases.iter().filter(|case| case.verdict == verdict);
+        let ratios = judged.filter_map(|case| Some(case.ratio?.estimate));
         ratios.reduce(pick).map(|ratio| format!(", the most {}", change(ratio))).unwrap_or_default()
     };
     let out = column.cases.iter().filter(|case| !case.standing_out.is_empty()).count();

@@ -119,17 +119,17 @@ fn render_events(
     muted: &dyn Fn(&Moved) -> Option<String>,
     layout: Layout,
 ) -> String {
-    let of = format!(
+    let scope = format!(
         "{} of {}",
         page::counted(points.len(), "point", "points"),
         page::counted(series, "case", "cases")
     );
     let caution = points.first().and_then(|point| point.clock.caution());
-    let of = caution.map_or(of.clone(), |caution| format!("{of}: {caution}"));
+    let scope = caution.map_or(scope.clone(), |caution| format!("{scope}: {caution}"));
     if events.is_empty() {
-        return format!("Nothing changed in {of}.\n");
+        return format!("Nothing changed in {scope}.\n");
     }
-    let head = format!("{} in {of}:\n", page::counted(events.len(), "event", "events"));
+    let head = format!("{} in {scope}:\n", page::counted(events.len(), "event", "events"));
     let one = |event: &ChangeEvent| format!("\n{}", event_text(event, points, muted, layout));
     head + &events.iter().map(one).collect::<String>()
 }

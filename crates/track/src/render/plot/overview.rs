@@ -104,8 +104,8 @@ fn block<B: DrawingBackend>(
     if rows.is_empty() {
         return Ok(top);
     }
-    let of = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
-    let all: Vec<f64> = rows.iter().flat_map(of).flatten().filter(|value| *value > 0.0).collect();
+    let row_values = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
+    let all: Vec<f64> = rows.iter().flat_map(row_values).flatten().filter(|value| *value > 0.0).collect();
     let scale = Scale::logarithmic(&all, named);
     let bottom = top + TALL * rows.len() as f64;
     for (value, name) in &scale.marks {

@@ -176,7 +176,7 @@ fn hosts_of_one_boot_are_told_to_be_one_machine() {
 
 #[test]
 fn one_machine_answers_by_its_own_jobs_and_with_one_job_each_it_cannot() {
-    let of = |repeats: u32| {
+    let verdict_after = |repeats: u32| {
         let experiment = experiment(1, repeats);
         let mut gathering = Gathering::new(&experiment);
         let jobs = experiment.jobs_of("n0").map(|job| {
@@ -188,8 +188,8 @@ fn one_machine_answers_by_its_own_jobs_and_with_one_job_each_it_cannot() {
         let answer = gathering.answer(None);
         (case(&answer).verdict, case(&answer).reason.clone())
     };
-    assert_eq!(of(3).0, Verdict::Slower);
-    let (verdict, reason) = of(1);
+    assert_eq!(verdict_after(3).0, Verdict::Slower);
+    let (verdict, reason) = verdict_after(1);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(reason.unwrap().contains("one job a kernel"));
 }
