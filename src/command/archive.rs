@@ -75,8 +75,8 @@ impl Archive {
 
     /// Where a name or a path leads. What is kept comes before a file of the current directory, which is told of then.
     fn find(&self, asked: &OsStr) -> Result<Found> {
-        let kept = self.kept()?;
-        let found = match named(asked, &kept) {
+        let kept = self.all_files()?;
+        let found = match find_by_stem(asked, &kept) {
             Some(file) => Some(Found::File(file)),
             None => self.session(asked)?,
         };
@@ -95,7 +95,7 @@ impl Archive {
     }
 
     /// The files of all records, baselines and runs, in this order.
-    pub fn kept(&self) -> Result<Vec<PathBuf>> {
+    pub fn all_files(&self) -> Result<Vec<PathBuf>> {
         Ok([self.records()?, self.baselines()?, self.files()?].concat())
     }
 
@@ -114,12 +114,12 @@ impl Archive {
     }
 
     fn run_file(&self, asked: &OsStr) -> Result<PathBuf> {
-        if let Some(run) = named(asked, &self.files()?) {
+        if let Some(run) = find_by_stem(asked, &self.files()?) {
             tell_of_file(asked, "the run of this name");
             return Ok(run);
         }
         let file = at_path(asked).ok_or_else(|| self.unknown(asked))?;
-        if named(asked, &self.kept()?).is_some() || self.session(asked)?.is_some() {
+        if find_by_stem(asked, &self.all_files()?).is_some() || self.session(asked)?.is_some() {
             page::warn(&format!(
                 "{0}: the file of this directory is taken. A record is kept under this name, too, but one run is needed here: \
                  `syscost baseline show {0}` names its runs",
@@ -212,7 +212,7 @@ fn joined(name: &str, files: &[PathBuf]) -> Result<Bundle> {
 }
 
 /// The first of these files whose name without its suffix is this.
-fn named(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
+fn find_by_stem(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
     kept.iter().find(|file| file.file_stem() == Some(asked)).cloned()
 }
 

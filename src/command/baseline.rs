@@ -98,10 +98,10 @@ fn save(args: &Save) -> Result<ExitCode> {
         of => of.iter().map(|of| archive.bundle(of)).collect::<Result<Vec<_>>>()?,
     };
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    keep(&archive, &Bundle::from_records(&args.name, quantity::now(), records)?)
+    save_new(&archive, &Bundle::from_records(&args.name, quantity::now(), records)?)
 }
 
-fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
+fn save_new(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
     say_written(&archive.store().save_new(bundle)?, bundle)
 }
 
@@ -134,7 +134,7 @@ fn import(args: &Import) -> Result<ExitCode> {
     if let Some(name) = &args.name {
         name.clone_into(&mut bundle.head.name);
     }
-    keep(&Archive::at(&args.home), &bundle)
+    save_new(&Archive::at(&args.home), &bundle)
 }
 
 fn remove(args: &Remove) -> Result<ExitCode> {

@@ -51,7 +51,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     if let Some(dispute) = check_clocks()? {
-        crate::driver::complain(dispute);
+        crate::driver::report_error(dispute);
     }
     let clock = Clock::start_up();
     let accounting = Accounting::read(&KernelFiles::live());

@@ -21,12 +21,12 @@ const FIRST: [(&str, &str); 7] = [
 ];
 
 pub fn run() -> Result<ExitCode> {
-    page::write(&render_overview(last().as_deref(), layout()))?;
+    page::write(&render_overview(newest_run_line().as_deref(), layout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A sentence on the newest run, if there is one that can be read.
-fn last() -> Option<String> {
+fn newest_run_line() -> Option<String> {
     let record = Archive::at(&Home { given: None }).record(None).ok()?;
     Some(last_run_line(&record))
 }

@@ -73,7 +73,7 @@ pub fn measured(
         return Ok(None);
     }
     write_new(&path, &Bundle::from_records(&session, began, records)?)?;
-    page::say(&format!("kept as {}", path.display()));
+    page::write_to_stderr(&format!("kept as {}", path.display()));
     Ok(Some(path))
 }
 
@@ -133,7 +133,7 @@ impl Args {
         }
         let mut bundle = Bundle::from_records(&target.name, began, records)?;
         target.write_first(&mut bundle)?;
-        Sum::from_records(&bundle.records).tell();
+        Sum::from_records(&bundle.records).warn_of_failures();
         Ok(Some(target.name))
     }
 }
@@ -156,7 +156,7 @@ fn begin(
     session: &str,
     processes: u32,
 ) -> Result<Session<'static>> {
-    let arguments = Arguments::parse(filter.after(vec!["--bench".into()]))?;
+    let arguments = Arguments::parse(filter.append_to(vec!["--bench".into()]))?;
     let options = Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options()? };
     tell_outstanding(&home.directory());
     Session::begin(GROUPS, &arguments, &options, processes as usize)
@@ -213,7 +213,7 @@ impl Target {
                 Ok((path, size)) => {
                     let sum = Sum::from_records(&bundle.records);
                     page::write(&sum.render(&path, size))?;
-                    sum.tell();
+                    sum.warn_of_failures();
                     let without = nothing_measured(&bundle.records);
                     without.iter().for_each(|without| page::warn(&without.sentence()));
                     return Ok(Exit::failed_if(refused || !sum.failed.is_empty() || without.is_some()).into());
@@ -282,7 +282,7 @@ impl Sum {
         format!("{path}\n{cases} × {processes}, {skipped} skipped, {failed} failed, {kib} KiB\n")
     }
 
-    fn tell(&self) {
+    fn warn_of_failures(&self) {
         for (id, (times, sentence)) in self.failed.iter().take(TOLD) {
             page::warn(&format!("{id} failed in {times} of {} processes: {sentence}", self.processes));
         }

@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
 
     /// Prints it, or writes it to a file.
     fn write(&self) -> Result<()> {
-        put(self.args.output.as_deref(), |layout| match self.args.export {
+        write_rendered(self.args.output.as_deref(), |layout| match self.args.export {
             Some(reader) => exported::export(reader, &self.record, self.args.build.as_deref()),
             None => self.render(layout),
         })
@@ -235,7 +235,7 @@ fn title(record: &Record) -> String {
 ///
 /// # Errors
 /// There is no such text, or it cannot be written.
-pub fn put(file: Option<&Path>, render: impl Fn(Layout) -> Result<String>) -> Result<()> {
+pub fn write_rendered(file: Option<&Path>, render: impl Fn(Layout) -> Result<String>) -> Result<()> {
     match file {
         Some(file) => save(file, inert::output(&render(Layout::default())?, false).as_bytes()),
         None => page::write(&render(layout())?),
@@ -260,7 +260,7 @@ mod tests {
     fn a_file_commands_no_terminal_that_shows_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("report.txt");
-        put(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();
+        write_rendered(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();
         let written = std::fs::read_to_string(&file).unwrap();
         assert!(!written.contains(['\u{1b}', '\u{7}']) && written.ends_with("\nnext\n"), "{written:?}");
     }

@@ -123,7 +123,7 @@ pub fn list() -> String {
 
 /// Whether a tool has a command of this name.
 #[cfg(test)]
-pub fn has(name: &OsStr) -> bool {
+pub fn is_installed(name: &OsStr) -> bool {
     commands().any(|(command, _)| name == *command)
 }
 

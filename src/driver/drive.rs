@@ -13,7 +13,7 @@ use super::process_task::{Round, Task};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
-use super::terminal::complain;
+use super::terminal::report_error;
 use crate::case::Group;
 use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
@@ -74,7 +74,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let outcome =
         Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
     let exit = report.whole(outcome, arguments, options);
-    set_back.into_iter().chain(remark).for_each(complain);
+    set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
 }
 

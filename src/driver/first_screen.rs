@@ -26,7 +26,7 @@ impl FirstScreen {
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
             let groups = planned.iter().map(|planned| planned.group);
-            Self { headlines: headlines(groups), doctor: minded(options) }
+            Self { headlines: headlines(groups), doctor: findings(options) }
         })
     }
 
@@ -60,7 +60,7 @@ pub fn headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, He
 }
 
 /// What the doctor finds before the run; the load of the run itself is not among it.
-fn minded(options: &Options) -> Vec<String> {
+fn findings(options: &Options) -> Vec<String> {
     let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
     let found = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     found.into_iter().map(|finding| finding.fact).collect()

@@ -78,7 +78,7 @@ impl Lines {
         }
         let has_come = |at: usize| sources.get(at).is_some_and(|source| source.any() == Some(true));
         if has_come(1) {
-            signal::hear();
+            signal::silence_bell();
             return Ok(Woken::Signal);
         }
         Ok(if has_come(0) { Woken::Pipe } else { Woken::Timeout })

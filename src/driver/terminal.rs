@@ -29,7 +29,7 @@ pub fn lost() -> Option<Error> {
 }
 
 /// Prints an error or another sentence for the user to the standard error.
-pub fn complain(sentence: impl Display) {
+pub fn report_error(sentence: impl Display) {
     let _ = writeln!(std::io::stderr(), "syscost: {}", inert::inert_text(&sentence.to_string()));
 }
 

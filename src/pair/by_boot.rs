@@ -81,7 +81,8 @@ impl Testbed {
 impl Course<'_> {
     /// The places of the cases that need more pairs.
     fn wanting(&self) -> Vec<usize> {
-        let is_open = |at: &usize| self.open[*at].case.wanted(&self.plan.rule, self.open.len()).is_some();
+        let is_open =
+            |at: &usize| self.open[*at].case.pairs_needed(&self.plan.rule, self.open.len()).is_some();
         (0..self.open.len()).filter(is_open).collect()
     }
 

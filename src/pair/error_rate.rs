@@ -16,7 +16,7 @@ use crate::platform::slowdown::LONGEST;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Rule};
 use crate::statistic::{Change, Random, change_between, median};
-use crate::study::sequential::{Stand, stand};
+use crate::study::sequential::{Stand, case_state};
 use crate::suite;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ impl Outcome {
 
     fn add(&mut self, case: &CasePairs, parameters: &Parameters<'_>, seconds: f64) {
         let differences = case.differences();
-        match stand(&differences, &parameters.rule, parameters.cases) {
+        match case_state(&differences, &parameters.rule, parameters.cases) {
             Stand::Closed(judgement) if case.unfit().is_none() => {
                 self.verdicts.push(judgement.verdict);
                 self.seconds.push(seconds);

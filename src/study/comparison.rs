@@ -62,7 +62,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use past_spread::wanted as wants_history;
+pub use past_spread::needs_history as wants_history;
 pub use replicate::Replicate;
 pub use tally::Tally;
 

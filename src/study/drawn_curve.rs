@@ -101,7 +101,7 @@ fn find_levels(
         ];
         return;
     }
-    drawn.levels = cache_level::named(&levels(&octaves, &values), &drawn.points, &caches);
+    drawn.levels = cache_level::name_levels(&levels(&octaves, &values), &drawn.points, &caches);
     for level in &mut drawn.levels {
         let per_ns = level.latency.estimate / 1e9;
         level.ticks = (run.clock.hz > 0.0).then_some(per_ns * run.clock.hz);

@@ -37,8 +37,8 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
         },
         slope: two(|part| part.slope),
         intercept: two(|part| part.intercept),
-        control: both(lowest.control, second.control),
-        net: both(lowest.net, second.net),
+        control: between_known(lowest.control, second.control),
+        net: between_known(lowest.net, second.net),
         derived: lowest.derived.iter().map(|figure| derived(figure, second)).collect(),
         events: event_rates(parts),
         matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(lower),
@@ -102,7 +102,7 @@ fn between(a: Interval, b: Interval) -> Interval {
     Interval { estimate: (a.estimate + b.estimate) / 2.0, low: a.low.min(b.low), high: a.high.max(b.high) }
 }
 
-fn both(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
+fn between_known(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
     a.zip(b).map(|(a, b)| between(a, b)).or(a).or(b)
 }
 

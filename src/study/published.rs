@@ -109,10 +109,10 @@ pub fn find(names: &str) -> Result<Vec<Published>> {
             asked.push(name);
         }
     }
-    asked.into_iter().map(named).collect()
+    asked.into_iter().map(load_published).collect()
 }
 
-fn named(name: &str) -> Result<Published> {
+fn load_published(name: &str) -> Result<Published> {
     let (_, text) = FILES.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name))?;
     let sheet: Sheet = compiled_in(name, text, "published values")?;
     let values = sheet.value.iter().map(|value| (value.id.clone(), value.clone())).collect();
@@ -149,7 +149,7 @@ mod tests {
         let cases: std::collections::BTreeSet<&str> =
             include_str!("../../fixtures/ids.txt").lines().collect();
         for (name, count) in COUNTED {
-            let published = named(name).unwrap();
+            let published = load_published(name).unwrap();
             assert_eq!(published.rows.len() + published.without.len(), count, "{name}");
             assert_eq!(published.rows.len(), published.values.len(), "{name}: an id occurs twice");
             assert!(published.without.iter().all(|row| !row.row.is_empty() && row.why.len() > 10), "{name}");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn every_published_value_is_a_number_above_nothing_in_one_unit() {
         for (name, _) in FILES {
-            for value in &named(name).unwrap().rows {
+            for value in &load_published(name).unwrap().rows {
                 let numbers = [value.ns, value.value, value.sd, value.predicted_ns];
                 assert!(numbers.into_iter().flatten().all(|n| n.is_finite() && n > 0.0), "{name}: {value:?}");
                 assert_eq!(value.ns.is_some(), value.value.is_none(), "{name}: {value:?}");

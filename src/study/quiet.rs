@@ -56,7 +56,7 @@ fn floor(lows: &[f64]) -> Quiet {
     // The lowest say how far apart floors lie, the lower half how often a run meets none.
     let half = 1.0 + STRETCH * (median(lows) / lows[0] - 1.0);
     let apart = (third / lows[0]).powf(STRETCH).max(half);
-    let mut figure = around(estimate, apart);
+    let mut figure = interval_by_factor(estimate, apart);
     figure.low = figure.low.max(LOWEST * estimate);
     figure.high = figure.high.min(BEYOND * lows[lows.len() - 1]);
     Quiet { figure, settled, faster, ..Quiet::default() }
@@ -69,7 +69,7 @@ fn middle(ascending: &[f64]) -> Quiet {
         return Quiet { figure: widened_interval(estimate, first, last), settled, ..Quiet::default() };
     }
     Quiet {
-        figure: around(estimate, (last / first).powf(STRETCH)),
+        figure: interval_by_factor(estimate, (last / first).powf(STRETCH)),
         settled: agree(first, last, NEAR),
         ..Quiet::default()
     }
@@ -93,7 +93,7 @@ fn widened_interval(estimate: f64, first: f64, last: f64) -> Interval {
 }
 
 /// The interval from a positive figure by this factor down and up, which never reaches below zero.
-fn around(estimate: f64, factor: f64) -> Interval {
+fn interval_by_factor(estimate: f64, factor: f64) -> Interval {
     let is_exact = factor < 1.0 + STRETCH * EXACT;
     let factor = factor.max(1.0 + if is_exact { NARROWEST_OF_EXACT } else { NARROWEST });
     Interval { estimate, low: estimate / factor, high: estimate * factor }

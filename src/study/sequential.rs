@@ -83,10 +83,10 @@ impl Judgement {
     /// Inconclusive, for want of pairs.
     pub(super) fn open(differences: &[f64], wanted: usize) -> Self {
         let open = Self::new(Verdict::Inconclusive, differences, 1.0);
-        open.because(format!("ended after {} of {wanted} pairs", differences.len()))
+        open.with_reason(format!("ended after {} of {wanted} pairs", differences.len()))
     }
 
-    pub(super) fn because(mut self, sentence: String) -> Self {
+    pub(super) fn with_reason(mut self, sentence: String) -> Self {
         self.reason = Some(sentence);
         self.p = 1.0;
         self
@@ -94,12 +94,12 @@ impl Judgement {
 }
 
 /// The state of a case, one of `cases`, after these pairs.
-pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
+pub fn case_state(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
     let looks = &LOOKS[..rule.looks.clamp(1, LOOKS.len())];
     for &(pairs, error) in looks {
         let Some(seen) = differences.get(..pairs) else { return Stand::Open(pairs) };
         for direction in [Alternative::Greater, Alternative::Less] {
-            if beyond(seen, rule, direction) <= error {
+            if p_within_threshold(seen, rule, direction) <= error {
                 return confirmed(differences, pairs, direction, rule, cases);
             }
         }
@@ -108,7 +108,7 @@ pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
         }
     }
     let open = Judgement::new(Verdict::Inconclusive, differences, 1.0);
-    Stand::Closed(open.because("neither a change nor its absence was shown".into()))
+    Stand::Closed(open.with_reason("neither a change nor its absence was shown".into()))
 }
 
 /// Whether pairs after those that flagged a change find it again, with an error that is small enough among all cases.
@@ -125,7 +125,7 @@ fn confirmed(
         let Some(fresh) = differences.get(flagged..flagged + pairs) else {
             return Stand::Open(flagged + pairs);
         };
-        let p = beyond(fresh, rule, direction);
+        let p = p_within_threshold(fresh, rule, direction);
         if p <= error.min(among_cases) {
             let verdict = match direction {
                 Alternative::Greater => Verdict::Slower,
@@ -136,11 +136,13 @@ fn confirmed(
         }
     }
     let open = Judgement::new(Verdict::Inconclusive, differences, 1.0);
-    Stand::Closed(open.because(format!("flagged after {flagged} pairs, and not found again on fresh ones")))
+    Stand::Closed(
+        open.with_reason(format!("flagged after {flagged} pairs, and not found again on fresh ones")),
+    )
 }
 
 /// The p-value of "the change is within the threshold".
-fn beyond(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
+fn p_within_threshold(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
     let threshold = rule.threshold.ln_1p();
     let shift = if direction == Alternative::Greater { threshold } else { -threshold };
     signed_rank_p(differences, shift, direction)
@@ -170,8 +172,8 @@ pub struct Row {
 
 impl CasePairs {
     /// How many pairs its next look needs in all, where it is one of `cases`; `None` once it needs no more.
-    pub fn wanted(&self, rule: &Rule, cases: usize) -> Option<usize> {
-        match stand(&self.differences(), rule, cases) {
+    pub fn pairs_needed(&self, rule: &Rule, cases: usize) -> Option<usize> {
+        match case_state(&self.differences(), rule, cases) {
             Stand::Open(wanted) if self.unfit().is_none() && self.ended.is_none() => Some(wanted),
             _ => None,
         }
@@ -193,16 +195,16 @@ impl CasePairs {
         let differences = self.differences();
         let counted: Vec<_> = self.pairs.iter().filter(|pair| pair.rejected.is_none()).collect();
         let cost = |side: usize| median(&counted.iter().map(|pair| pair.cost_ns[side]).collect::<Vec<_>>());
-        let judged = match stand(&differences, rule, cases) {
+        let judged = match case_state(&differences, rule, cases) {
             Stand::Closed(judgement) => judgement,
             Stand::Open(wanted) => Judgement::open(&differences, wanted),
         };
         let judgement = match (&self.ended, self.unfit()) {
             (Some(Ended { sentence, .. }), _) => {
-                Judgement { verdict: Verdict::Incomparable, ..judged }.because(sentence.clone())
+                Judgement { verdict: Verdict::Incomparable, ..judged }.with_reason(sentence.clone())
             }
             (None, Some(sentence)) => {
-                Judgement { verdict: Verdict::Inconclusive, ..judged }.because(sentence)
+                Judgement { verdict: Verdict::Inconclusive, ..judged }.with_reason(sentence)
             }
             (None, None) => judged,
         };
@@ -259,7 +261,7 @@ mod tests {
 
     fn verdict(differences: &[f64]) -> (Verdict, usize) {
         for pairs in 0..=differences.len() {
-            if let Stand::Closed(judgement) = stand(&differences[..pairs], &Rule::default(), 1) {
+            if let Stand::Closed(judgement) = case_state(&differences[..pairs], &Rule::default(), 1) {
                 return (judgement.verdict, pairs);
             }
         }
@@ -307,14 +309,14 @@ mod tests {
     #[test]
     fn among_many_cases_more_is_asked_of_each() {
         let eight = vec![0.05; 16];
-        assert!(matches!(stand(&eight, &Rule::default(), 50), Stand::Closed(_)));
-        assert_eq!(stand(&eight, &Rule::default(), 10_000), Stand::Open(24));
+        assert!(matches!(case_state(&eight, &Rule::default(), 50), Stand::Closed(_)));
+        assert_eq!(case_state(&eight, &Rule::default(), 10_000), Stand::Open(24));
     }
 
     #[test]
     fn the_same_pairs_give_the_same_bytes() {
         let differences = pairs(&mut Random::new(3), 0.03, 0.01, 64);
-        let said = || format!("{:?}", stand(&differences, &Rule::default(), 3));
+        let said = || format!("{:?}", case_state(&differences, &Rule::default(), 3));
         assert_eq!(said(), said());
     }
 }

@@ -87,7 +87,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, args.summary)?;
     match form {
         _ if args.json => page::write(&format!("{}\n", cost_table::json(&cost, args.rate)))?,
-        Form::Rows if !args.summary => page::say(cost_table::render_cost(&cost, args.rate).trim_end()),
+        Form::Rows if !args.summary => {
+            page::write_to_stderr(cost_table::render_cost(&cost, args.rate).trim_end())
+        }
         _ => page::write(&cost_table::render_cost(&cost, args.rate))?,
     }
     Ok(match (ended, signal::pending()) {
@@ -127,7 +129,7 @@ fn read(
         if !silent {
             form.line(&mut text, &cost.first, before.as_ref(), &block);
             if sent.elapsed() >= PATIENCE || text.len() > 48 << 10 {
-                if !page::send(&text)? {
+                if !page::write_unless_closed(&text)? {
                     text.clear();
                     break;
                 }

@@ -153,7 +153,7 @@ pub fn reset_inherited() {
     let _ = sigprocmask(SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-/// A descriptor that can be read from when a signal has arrived, until [`hear`]: who waits with poll(2) for something else
+/// A descriptor that can be read from when a signal has arrived, until [`silence_bell`]: who waits with poll(2) for something else
 /// waits for it, too. `None` if the kernel refuses it.
 pub fn bell() -> Option<BorrowedFd<'static>> {
     static OWNED: OnceLock<Option<OwnedFd>> = OnceLock::new();
@@ -170,7 +170,7 @@ pub fn bell() -> Option<BorrowedFd<'static>> {
 }
 
 /// Lets [`bell`] be silent until the next signal.
-pub fn hear() {
+pub fn silence_bell() {
     let mut times = 0u64;
     let bell = BELL.load(Ordering::SeqCst);
     // SAFETY: OWN-BUFFER: eight bytes.

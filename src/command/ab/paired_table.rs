@@ -1,6 +1,6 @@
 //! The verdicts of a comparison by pairs, in every format.
 
-use crate::command::answer::{Compared, ending};
+use crate::command::answer::{self, Compared};
 use crate::command::flag::{Format, Only};
 use crate::command::guest_text::heading;
 use crate::command::page::{self, Tone};
@@ -147,7 +147,7 @@ impl PairedTable<'_> {
         for sentence in self.sentences().into_iter().chain([columns]) {
             text += &(page::wrap("", &sentence, width) + "\n\n");
         }
-        text + &answered(&self.all, layout)
+        text + &render_answer(&self.all, layout)
     }
 
     fn markdown(&self) -> String {
@@ -218,14 +218,14 @@ fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
 }
 
 /// The answer over all cases that a side can change.
-fn answered(all: &[&Row], layout: Layout) -> String {
+fn render_answer(all: &[&Row], layout: Layout) -> String {
     let compared = all.iter().filter(|row| !row.canary).map(|row| Compared {
         id: &row.id,
         verdict: row.judgement.verdict,
         change: Some(row.judgement.change.estimate),
     });
     let rest = "The pairs are kept: `syscost ab --judge FILE` judges them again, `--format markdown` is for a discussion.";
-    ending(&compared.collect::<Vec<_>>(), rest, layout)
+    answer::render_answer(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
 /// How many cases neither side could run, and the most frequent reasons.

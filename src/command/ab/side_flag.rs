@@ -52,7 +52,7 @@ pub struct Ready {
 
 impl Sides {
     /// For each side a binary, or a revision that is to be built.
-    pub fn with(
+    pub fn new(
         (a_bin, a_rev): (Option<PathBuf>, Option<String>),
         (b_bin, b_rev): (Option<PathBuf>, Option<String>),
         bench: Option<String>,
@@ -85,8 +85,8 @@ impl Sides {
         }
         let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
             (Some(file), _) => Ok(file.clone()),
-            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::say),
-            (None, None) => this(),
+            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::write_to_stderr),
+            (None, None) => own_executable(),
         };
         let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
         Ready::new(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
@@ -97,7 +97,7 @@ impl Sides {
 ///
 /// # Errors
 /// `/proc` is not mounted.
-pub fn this() -> Result<PathBuf> {
+pub fn own_executable() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
 }
 

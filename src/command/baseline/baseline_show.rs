@@ -102,7 +102,7 @@ fn case(series: &Series, unit: &str) -> [String; 4] {
 }
 
 /// Rows: case, and why a process has no value of it.
-fn without(head: &Head) -> Vec<[String; 2]> {
+fn missing_values(head: &Head) -> Vec<[String; 2]> {
     let sentence_rows = |series: &Series| {
         let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);
         sentences.collect::<Vec<_>>()
@@ -130,7 +130,7 @@ fn lines(head: &Head) -> String {
         + &page::tabbed(&facts(head).into_iter().map(fact).collect::<Vec<_>>())
         + &page::tabbed(&sessions(head).into_iter().map(four("session")).collect::<Vec<_>>())
         + &page::tabbed(&cases(head).into_iter().map(four("case")).collect::<Vec<_>>())
-        + &page::tabbed(&without(head).into_iter().map(reason).collect::<Vec<_>>())
+        + &page::tabbed(&missing_values(head).into_iter().map(reason).collect::<Vec<_>>())
 }
 
 fn render_head(head: &Head, layout: Layout) -> String {
@@ -149,7 +149,7 @@ fn render_head(head: &Head, layout: Layout) -> String {
         + &part("machine", &facts(head), layout)
         + &part("sessions: began, processes, boot", &sessions(head), layout)
         + &part("cases: processes, median, apart", &cases(head), layout)
-        + &part("without a value", &without(head), layout)
+        + &part("without a value", &missing_values(head), layout)
 }
 
 fn part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {

@@ -10,7 +10,7 @@ use crate::trial::displaced_process::{Costs, Covered, Found};
 use serde_json::{Value, json};
 
 /// The estimators by the names under which they are shown.
-fn named(costs: &Costs) -> [(&'static str, &Found); 4] {
+fn named_estimators(costs: &Costs) -> [(&'static str, &Found); 4] {
     [
         ("accounting", &costs.charged),
         ("gap", &costs.gap),
@@ -31,7 +31,8 @@ pub fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -
         if cpus.len() > 1 { " together" } else { "" }
     );
     let mut text = paint(Tone::Bold, &head, layout) + "\n";
-    let rows: Vec<_> = named(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
+    let rows: Vec<_> =
+        named_estimators(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
     text += &columns(&rows, prose(layout));
     if let Some(missed) = costs.missed() {
         text += &match missed >= 0.0 {
@@ -62,7 +63,7 @@ pub fn json(runs: &[Covered], accounting: &Accounting) -> Value {
         Ok(interval) => json!({ "ns": interval.estimate, "low": interval.low, "high": interval.high }),
         Err(why) => json!({ "missing": why }),
     };
-    let named = named(&costs).into_iter().map(|(name, found)| (name.to_owned(), value(found)));
+    let named = named_estimators(&costs).into_iter().map(|(name, found)| (name.to_owned(), value(found)));
     json!({
         "cpus": runs[0].cpus,
         "columns": named.collect::<serde_json::Map<_, _>>(),

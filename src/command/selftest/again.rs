@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::study::seen_again::{Again, again};
+use crate::study::seen_again::{Again, compare_successive};
 use crate::suite::GROUPS;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,7 +56,7 @@ pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result
         return Ok(Exit::Signal(signal).into());
     }
     records.sort_by_key(|record| record.started);
-    let seen = again(&records).ok_or_else(|| {
+    let seen = compare_successive(&records).ok_or_else(|| {
         Error::Usage(
             "no case has a quiet figure in two of these runs: name at least two runs of one suite at default scale".into(),
         )

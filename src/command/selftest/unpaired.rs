@@ -1,7 +1,7 @@
 //! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
 
 use super::{bar, share, sides};
-use crate::command::ab::this;
+use crate::command::ab::own_executable;
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::{Error, Result};
@@ -58,7 +58,7 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
 fn filters(seed: u64, bar: &ProgressBar) -> Result<Vec<usize>> {
     let testbed = Testbed::enter()?;
     let links = scratch::make()?;
-    let (exe, number) = (this()?, Cell::new(0));
+    let (exe, number) = (own_executable()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
         number.set(number.get() + 1);
         sides(&exe, filters, &links.path().join(number.get().to_string()))
@@ -76,7 +76,7 @@ fn filters(seed: u64, bar: &ProgressBar) -> Result<Vec<usize>> {
 /// Ten sessions under filters without additions, and in turn with them ten under those that slow.
 fn sessions(filters: &[usize], bar: &ProgressBar) -> Result<[Head; 2]> {
     let place = scratch::make()?;
-    let recorder = Recorder { exe: this()?, place: place.path(), number: Cell::new(0) };
+    let recorder = Recorder { exe: own_executable()?, place: place.path(), number: Cell::new(0) };
     let (mut plain, mut slowed) = (Vec::new(), Vec::new());
     for session in 0..2 * SESSIONS {
         bar.set_message(format!("session {} of {}", session + 1, 2 * SESSIONS));
@@ -157,7 +157,7 @@ impl Trial {
         [
             found_line("false alarms", &self.unchanged),
             found_line("+5 % slowdowns found", &self.slowed),
-            seen(&self.unchanged),
+            smallest_found_line(&self.unchanged),
         ]
     }
 }
@@ -168,7 +168,7 @@ fn found_line(what: &str, all: &[Judged]) -> String {
     format!("{what}: {found} of {rows} rows, {}", share(comparison_trial::share(all)))
 }
 
-fn seen(all: &[Judged]) -> String {
+fn smallest_found_line(all: &[Judged]) -> String {
     let mut seen: Vec<f64> = all.iter().map(|judged| judged.detectable_percent).collect();
     seen.sort_by(f64::total_cmp);
     let [best, worst] = [seen.first(), seen.last()].map(|end| end.copied().unwrap_or_default());

@@ -69,7 +69,7 @@ impl Session<'_> {
         let mut used = Used { since: now, active: now, before: 0, seen: 0 };
         let mut serving = None;
         loop {
-            match self.talk.hear(GLANCE) {
+            match self.talk.receive(GLANCE) {
                 Ok(Ask::Open(open)) => {
                     used.before += counted(&serving).bytes;
                     used.active = Instant::now();

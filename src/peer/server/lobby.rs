@@ -79,7 +79,7 @@ impl Lobby {
     }
 
     /// Handles the connections that have data, by index, and drops those that have waited too long.
-    pub(super) fn hear(&mut self, speaks: impl Fn(usize) -> bool, token: &Token) -> Vec<Proved> {
+    pub(super) fn receive_proofs(&mut self, speaks: impl Fn(usize) -> bool, token: &Token) -> Vec<Proved> {
         let (mut staying, mut proved) = (Vec::new(), Vec::new());
         for (place, mut waiting) in self.waiting.drain(..).enumerate() {
             let fate = if speaks(place) { waiting.speak(token) } else { Fate::Waits };

@@ -1,7 +1,7 @@
 //! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
 //! the same with six that wait for their replies.
 
-use super::{NOTHING, Sheet, head, number, percent, signed, wire, within};
+use super::{NOTHING, Sheet, head, number, percent, signed, wire_phrase, within};
 use crate::record::{Interval, Record, Throughput};
 use crate::study::paper::{Paper, Rate, SeparatePrediction, columns_of};
 
@@ -21,7 +21,7 @@ pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
     Sheet {
         title: format!(
             "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
-            wire(record)
+            wire_phrase(record)
         ),
         head: head(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(columns()).collect(),
         rows: rows.collect(),
@@ -48,7 +48,7 @@ pub fn six_senders(paper: &Paper, record: &Record) -> Sheet {
     Sheet {
         title: format!(
             "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
-            wire(record)
+            wire_phrase(record)
         ),
         head: head(&["message"]).into_iter().chain(columns()).collect(),
         rows: rows.collect(),

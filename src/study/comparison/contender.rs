@@ -44,7 +44,7 @@ impl<'a> Sides<'a> {
         }
         Ok(Contrast {
             estimates: [self.of_a.estimates(&logs[0]), self.of_b.estimates(&logs[1])],
-            floors: logs.map(|logs| Floor::from_values(&logs, self.replicate.agreeing())),
+            floors: logs.map(|logs| Floor::from_values(&logs, self.replicate.required_agreement())),
             key: key(x),
         })
     }

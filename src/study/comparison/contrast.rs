@@ -45,7 +45,7 @@ pub(super) fn value(head: &Head, series: &Series) -> Option<Interval> {
         return Some(only.median);
     }
     let logs = Replicates::new(head, Replicate::Session).logs(series, false);
-    let floor = Floor::from_values(&logs, Replicate::Session.agreeing())?;
+    let floor = Floor::from_values(&logs, Replicate::Session.required_agreement())?;
     Some(Interval::around(floor.estimate, floor.spread).map(f64::exp))
 }
 

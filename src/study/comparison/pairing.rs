@@ -27,7 +27,7 @@ impl<'a> Index<'a> {
     }
 
     /// Why this head has no value of the case.
-    fn absence(&self, id: &str) -> String {
+    fn missing_reason(&self, id: &str) -> String {
         let name = &self.head.name;
         match self.all(id).iter().find_map(|series| series.without.first()) {
             Some(sentence) => format!("no number in {name}: {sentence}"),
@@ -40,7 +40,7 @@ impl<'a> Index<'a> {
 pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Series, &'a Series), String> {
     let (Some(best_a), Some(best_b)) = (a.fullest(id), b.fullest(id)) else {
         let silent = if a.fullest(id).is_none() { a } else { b };
-        return Err(silent.absence(id));
+        return Err(silent.missing_reason(id));
     };
     let measured = |index: &Index<'a>| {
         index.all(id).iter().copied().filter(|s| !s.values.is_empty()).collect::<Vec<_>>()

@@ -35,7 +35,7 @@ impl Replicate {
 
     /// How many replicates must agree on a floor. What differs between sessions of one boot is noise, which adds and passes;
     /// but a boot draws a layout that stays, and two or three lucky ones are no floor.
-    pub(super) fn agreeing(self) -> usize {
+    pub(super) fn required_agreement(self) -> usize {
         match self {
             Self::Boot => 4,
             Self::Session => 3,

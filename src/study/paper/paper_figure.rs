@@ -112,7 +112,7 @@ fn percent(share: Interval) -> Interval {
 }
 
 /// Ours of these rows, whose ids stand behind `way`.
-fn ours(
+fn measured_points(
     rows: &[Cost],
     record: &Record,
     way: &str,
@@ -133,13 +133,13 @@ fn costs(
     vec![
         (false, "1997: ioctl", theirs(|row| row.accounting)),
         (false, "1997: displacement", theirs(|row| row.displacement)),
-        (true, accounting, ours(rows, record, way, |o| o.charged)),
-        (true, displacement, ours(rows, record, way, |o| o.gap)),
+        (true, accounting, measured_points(rows, record, way, |o| o.charged)),
+        (true, displacement, measured_points(rows, record, way, |o| o.gap)),
     ]
 }
 
 fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
-    let ours = |way| ours(&paper.send, record, way, |o| o.difference.map(percent));
+    let ours = |way| measured_points(&paper.send, record, way, |o| o.difference.map(percent));
     vec![
         (false, "1997", line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
         (true, "2 nodes", ours("nodes/")),

@@ -34,9 +34,9 @@ impl SeparatePrediction {
         Some(Self {
             real,
             displaced: rate(displaced),
-            displaced_off: off(displaced, real),
+            displaced_off: relative_error(displaced, real),
             charged: rate(charged),
-            charged_off: off(charged, real),
+            charged_off: relative_error(charged, real),
             beyond_whole: whole.gap.map(|whole| sum(displaced, whole.map(|ns| -ns))),
         })
     }
@@ -56,7 +56,7 @@ fn rate(ns: Interval) -> Interval {
     Interval::around(estimate, estimate * half(ns) / ns.estimate)
 }
 
-fn off(ns: Interval, real: Interval) -> Interval {
+fn relative_error(ns: Interval, real: Interval) -> Interval {
     let ratio = 1e9 / ns.estimate / real.estimate;
     Interval::around(ratio - 1.0, ratio * (half(ns) / ns.estimate).hypot(half(real) / real.estimate))
 }

@@ -97,7 +97,7 @@ fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
     Ok(match kvm_fault(kernel, counting)? {
         None => ClockKind::Kvm,
         Some(why) => {
-            page::say(&format!("KVM runs no guest here ({why}): counting instructions"));
+            page::write_to_stderr(&format!("KVM runs no guest here ({why}): counting instructions"));
             ClockKind::Icount
         }
     })
@@ -172,9 +172,9 @@ pub(super) fn compared(
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
     let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
     let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));
-    let (bar, home, mut file) = (Bar::over(ids.len()), home.directory(), OwnFile::default());
+    let (bar, home, mut file) = (Bar::new(ids.len()), home.directory(), OwnFile::default());
     let mut keep = |paired: &Paired| {
-        let is_settled = |case: &&CasePairs| case.wanted(&rule, paired.cases.len()).is_none();
+        let is_settled = |case: &&CasePairs| case.pairs_needed(&rule, paired.cases.len()).is_none();
         bar.settled(paired.cases.iter().filter(is_settled).count());
         save(&home, paired, &mut file).map(drop)
     };
@@ -183,7 +183,7 @@ pub(super) fn compared(
     bar.finish();
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::say(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
+        page::write_to_stderr(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }

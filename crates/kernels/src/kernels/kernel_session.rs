@@ -12,7 +12,7 @@ use clap::Subcommand;
 use nix::unistd::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use syscost::command::ab::this;
+use syscost::command::ab::own_executable;
 use syscost::command::flag::Home;
 use syscost::command::page;
 use syscost::command::record;
@@ -123,7 +123,7 @@ fn start(args: &Start) -> Result<ExitCode> {
     let home = args.home.directory();
     page::write(&session_text::plan(&plan, layout()))?;
     if !args.yes {
-        page::say("nothing was started: with --yes this machine restarts now");
+        page::write_to_stderr("nothing was started: with --yes this machine restarts now");
         return Ok(ExitCode::SUCCESS);
     }
     if !geteuid().is_root() {
@@ -147,7 +147,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
             file.display()
         )));
     }
-    let program = this()?;
+    let program = own_executable()?;
     for (path, remedy) in [(&program, "install the program first"), (&home, "choose another --home")] {
         if let Some(why) = why_lost(path) {
             return Err(Error::Usage(format!("{why}: {remedy}")));

@@ -108,7 +108,7 @@ struct Verify {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
-        Command::Reference(args) => history_measure::keep(args),
+        Command::Reference(args) => history_measure::keep_reference(args),
         Command::Measure(args) => history_measure::measure(args),
         Command::Bridge(args) => history_measure::bridge(args),
         Command::Add(args) => history_measure::add(args),

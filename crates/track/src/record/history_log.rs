@@ -97,10 +97,10 @@ impl HistoryLog {
             "the other lines are used; import a sound copy of the file, which adds what is missing";
         if !line.ends_with(b"\n") || !seal::holds(line) || !line.starts_with(b"{\"sealed\"") {
             let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
-            return Err(self.wrong(number, "a sealed point", found.into(), REMEDY));
+            return Err(self.line_error(number, "a sealed point", found.into(), REMEDY));
         }
         let point: HistoryPoint = serde_json::from_slice(line).map_err(|e| {
-            self.wrong(number, "a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY)
+            self.line_error(number, "a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY)
         })?;
         if point.history > LAYOUT { Err(self.newer(number)) } else { Ok(point) }
     }
@@ -108,10 +108,10 @@ impl HistoryLog {
     fn newer(&self, number: usize) -> Error {
         let expected = format!("a point of layout {LAYOUT} or older");
         let remedy = "it was written by a newer syscost: use that one";
-        self.wrong(number, &expected, "a newer one".into(), remedy)
+        self.line_error(number, &expected, "a newer one".into(), remedy)
     }
 
-    fn wrong(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
+    fn line_error(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
         Error::content(&self.path, format!("line {number}"), expected, found, remedy)
     }
 
@@ -189,11 +189,11 @@ impl HistoryLog {
             [case.log_ratio, case.error, case.cost_ns].iter().all(|number| number.is_finite())
         };
         let wrong: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
-        self.point(&self.sealed(&point.with(wrong))?, 0)?;
-        self.sealed(point)
+        self.point(&self.sealed_line(&point.with(wrong))?, 0)?;
+        self.sealed_line(point)
     }
 
-    fn sealed(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
+    fn sealed_line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(point).map_err(|e| Error::file(&self.path, "writing as JSON", e.into()))?;
         let mut line = seal::sealed(&json);

@@ -26,7 +26,7 @@ pub struct Forgetting<'a> {
 }
 
 /// What becomes of a history.
-pub struct Forgotten {
+pub struct Pruned {
     /// Each point as it stays; `None` for one that goes.
     pub points: Vec<Option<HistoryPoint>>,
     /// Points that go.
@@ -42,7 +42,7 @@ pub struct Forgotten {
 impl Forgetting<'_> {
     /// What this makes of these points. Bridges stay, and so does the first point if it alone says which reference all others are held
     /// against.
-    pub fn prune(&self, points: &[HistoryPoint]) -> Forgotten {
+    pub fn prune(&self, points: &[HistoryPoint]) -> Pruned {
         let chosen = self.chosen(points);
         let stays = |case: &CaseRatio| !self.case.is_some_and(|is_meant| is_meant(&case.id));
         let left = |at: usize| -> Option<HistoryPoint> {
@@ -69,7 +69,7 @@ impl Forgetting<'_> {
             |points: &[HistoryPoint]| points.iter().map(|point| point.cases.len()).sum::<usize>();
         let gone_cases = points.iter().zip(&kept).filter(|(_, left)| left.is_none());
         let gone_cases: usize = gone_cases.map(|(point, _)| point.cases.len()).sum();
-        Forgotten {
+        Pruned {
             gone: points.len() - whole.len(),
             cases: count_cases(points) - count_cases(&whole) - gone_cases,
             needed,
@@ -115,7 +115,7 @@ mod tests {
         points
     }
 
-    fn left(forgetting: &Forgetting) -> (Vec<HistoryPoint>, Forgotten) {
+    fn left(forgetting: &Forgetting) -> (Vec<HistoryPoint>, Pruned) {
         let forgotten = forgetting.prune(&nights());
         (forgotten.points.iter().flatten().cloned().collect(), forgotten)
     }

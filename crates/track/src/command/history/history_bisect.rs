@@ -2,7 +2,7 @@
 
 use super::suspicion::{Chosen, Origin, Suspicion, pattern};
 use std::process::{Command, ExitCode};
-use syscost::command::ab::this;
+use syscost::command::ab::own_executable;
 use syscost::command::page;
 use syscost::exit::Exit;
 use syscost::pair::revision;
@@ -111,18 +111,18 @@ impl Plan {
     }
 
     fn run(&self) -> Result<ExitCode> {
-        let program = this()?;
+        let program = own_executable()?;
         match self {
             Self::Kernels(words) => {
                 let code =
-                    ended(Command::new(&program).args(words))?.and_then(|code| u8::try_from(code).ok());
+                    exit_code(Command::new(&program).args(words))?.and_then(|code| u8::try_from(code).ok());
                 Ok(code.unwrap_or(Exit::Skipped.code()).into())
             }
             Self::Git { good, bad, gate } => {
                 let ends = ["gate", "--bisect", "--a-rev", good, "--b-rev", bad].map(str::to_owned);
-                match ended(Command::new(&program).args(ends).args(&gate[4..]))? {
+                match exit_code(Command::new(&program).args(ends).args(&gate[4..]))? {
                     Some(0) => {
-                        page::say("the two ends do not differ: there is nothing to find");
+                        page::write_to_stderr("the two ends do not differ: there is nothing to find");
                         return Ok(Exit::Disproved.into());
                     }
                     Some(1) => {}
@@ -137,7 +137,7 @@ impl Plan {
 }
 
 /// The exit code of a command that speaks for itself; `None` if a signal ended it.
-fn ended(command: &mut Command) -> Result<Option<i32>> {
+fn exit_code(command: &mut Command) -> Result<Option<i32>> {
     let status = command.status().map_err(|e| Error::file(command.get_program(), "starting", e))?;
     Ok(status.code())
 }

@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let events = change_events(&points, &series);
     let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
     let muted = |moved: &Moved| mutes.reason(&moved.id, quantity::now());
-    mutes.ended(quantity::now()).iter().for_each(page::warn);
+    mutes.expired_sentences(quantity::now()).iter().for_each(page::warn);
     let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
     if args.form.json {
         page::write_json(&in_json(&events, &points, series.len(), &muted))?;
@@ -165,14 +165,14 @@ fn event_text(
         lines.push(format!("    and {more} more; in a pipe, each has its line"));
     }
     if event.moved.iter().any(|moved| !moved.canary) {
-        lines.push(page::wrap("    again: ", &again(point), width));
+        lines.push(page::wrap("    again: ", &confirm_command(point), width));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// The command that compares both sides by themselves, which tells a change from an outlier. A label is text of a file, and the command is
 /// for a shell: only a plain one is in it.
-fn again(point: &HistoryPoint) -> String {
+fn confirm_command(point: &HistoryPoint) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
     let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
     match is_plain && !point.label.is_empty() {

@@ -122,7 +122,7 @@ pub(super) fn sides(origins: &[Origin; 2], bench: Option<&str>) -> Option<Sides>
         Origin::Revision(revision) => Some((None, Some(revision.clone()))),
         Origin::Kernel(_) => None,
     };
-    Some(Sides::with(side(&origins[0])?, side(&origins[1])?, bench.map(str::to_owned)))
+    Some(Sides::new(side(&origins[0])?, side(&origins[1])?, bench.map(str::to_owned)))
 }
 
 /// The regular expression of exactly these cases.

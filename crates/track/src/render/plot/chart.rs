@@ -34,10 +34,10 @@ impl Frame {
     fn x(&self, at: u64, curve: &CurveRecord) -> f64 {
         // Zero has its place a step before the smallest size.
         let least = curve.points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1);
-        self.across(if at == 0 { 0.5 * least as f64 } else { at as f64 })
+        self.x_of(if at == 0 { 0.5 * least as f64 } else { at as f64 })
     }
 
-    pub(super) fn across(&self, value: f64) -> f64 {
+    pub(super) fn x_of(&self, value: f64) -> f64 {
         self.left + self.across.share(value) * (self.right - self.left)
     }
 
@@ -63,7 +63,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord
         bands(canvas, &frame, curves[at], COLORS[at % COLORS.len()])?;
     }
     for (at, curve) in curves.iter().enumerate() {
-        one(canvas, &frame, curve, COLORS[at % COLORS.len()], MARKS[at % MARKS.len()])?;
+        draw_curve(canvas, &frame, curve, COLORS[at % COLORS.len()], MARKS[at % MARKS.len()])?;
     }
     first.map_or(Ok(()), |at| levels(canvas, &frame, curves[at]))?;
     legend_of(canvas, &frame, curves)
@@ -72,7 +72,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord
 /// Both axes with their marks, and a line of the grid at each.
 pub(super) fn grid<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
     for (value, name) in &frame.across.marks {
-        let x = frame.across(*value);
+        let x = frame.x_of(*value);
         canvas.line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0)?;
         canvas.draw_text(name, (x, frame.bottom + 16.0), &Letters::small().anchor(HPos::Center))?;
     }
@@ -97,7 +97,7 @@ fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRe
 }
 
 /// The line, its points, and their intervals.
-fn one<B: DrawingBackend>(
+fn draw_curve<B: DrawingBackend>(
     canvas: &Canvas<B>,
     frame: &Frame,
     curve: &CurveRecord,
@@ -163,24 +163,24 @@ fn steps<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveReco
         step(canvas, frame, level)?;
     }
     let Some(fall) = &curve.fall else { return Ok(()) };
-    ending(canvas, frame, fall.step, &format!("falls at {}", size(fall.step.0)))
+    draw_step(canvas, frame, fall.step, &format!("falls at {}", size(fall.step.0)))
 }
 
 fn step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, level: &LevelRecord) -> Drawn {
     let (Some(step), Some(reported), Some(name)) = (level.step, level.reported, &level.name) else {
         return Ok(());
     };
-    let x = frame.across(reported as f64);
+    let x = frame.x_of(reported as f64);
     if level.agrees() == Some(false) && (frame.left..=frame.right).contains(&x) {
         canvas.dashed((x, frame.top), (x, frame.bottom), PALE, 1.5)?;
         let words = format!("{name} reported {}", size(reported));
         canvas.draw_text(&words, (x, frame.top + 12.0), &Letters::small().anchor(HPos::Center).opaque())?;
     }
-    ending(canvas, frame, step, &format!("{name} {}", size(step.0)))
+    draw_step(canvas, frame, step, &format!("{name} {}", size(step.0)))
 }
 
-fn ending<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, step: (u64, u64), words: &str) -> Drawn {
-    let x = frame.across((step.0 as f64 * step.1 as f64).sqrt());
+fn draw_step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, step: (u64, u64), words: &str) -> Drawn {
+    let x = frame.x_of((step.0 as f64 * step.1 as f64).sqrt());
     canvas.dashed((x, frame.top), (x, frame.bottom), INK, 4.0)?;
     canvas.draw_text(words, (x, frame.top - 8.0), &Letters::small().color(INK).anchor(HPos::Center))
 }

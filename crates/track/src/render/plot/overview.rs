@@ -8,7 +8,7 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 use syscost::record::{CurveRecord, Headline, Interval, Record};
 use syscost::render::headline_figure::HeadlineFigure;
-use syscost::study::standout::Foretold;
+use syscost::study::standout::PredictedCase;
 
 /// Width and height in points.
 pub(super) const SIZE: (u32, u32) = (1480, 1000);
@@ -27,7 +27,7 @@ pub(super) struct Overview<'a> {
     /// A curve with levels, if the run has one.
     pub(super) curve: Option<&'a CurveRecord>,
     /// Every prediction, the farthest first.
-    pub(super) predicted: Vec<Foretold<'a>>,
+    pub(super) predicted: Vec<PredictedCase<'a>>,
 }
 
 /// An operation.
@@ -114,12 +114,12 @@ fn block<B: DrawingBackend>(
         canvas.draw_text(name, (x, bottom + 12.0), &Letters::small().anchor(HPos::Center))?;
     }
     for (at, row) in rows.iter().enumerate() {
-        one(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
+        draw_row(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
     }
     Ok(bottom)
 }
 
-fn one<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
+fn draw_row<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
     let x = |value: f64| LEFT + scale.share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
     let ink = Letters::small().color(INK);
     canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.anchor(HPos::Right))?;

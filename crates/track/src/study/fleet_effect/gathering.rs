@@ -140,7 +140,7 @@ impl<'a> Gathering<'a> {
         let kernels = self.experiment.kernels.iter().skip(1);
         let columns = kernels.zip(std::mem::take(&mut self.observed)).map(|(kernel, observed)| {
             let named = self.ids.iter().zip(observed).filter(|(_, observed)| !observed.is_empty());
-            let mut cases = effect_verdict::judged(named, &classes, &asked);
+            let mut cases = effect_verdict::judge_cases(named, &classes, &asked);
             cases.sort_by(|a, b| a.id.cmp(&b.id));
             Column { kernel: kernel.clone(), cases }
         });
