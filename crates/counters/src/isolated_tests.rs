@@ -158,7 +158,7 @@ fn ip(words: &str) -> Done {
 #[test]
 fn an_interface_that_goes_is_gone_and_its_heir_begins_anew() {
     in_child_process(|| {
-        namespace::go_apart().map_err(|error| error.to_string())?;
+        namespace::enter_new_namespace().map_err(|error| error.to_string())?;
         ip("link add here type veth peer name there")?;
         let kept = Interface::open("here").expect("it was made");
         assert_eq!(kept.bytes_sent().expect("read").value, 0);

@@ -52,7 +52,7 @@ pub(super) fn measured(
         ..Measured::default()
     };
     for judgement in judgements {
-        judgement.tell(&mut outcome.evidence, &mut outcome.unasked);
+        judgement.sort_sentence_into(&mut outcome.evidence, &mut outcome.unasked);
     }
     outcome.evidence.extend(counted.iter().cloned());
     outcome.evidence.push(covered(runs, summary));

@@ -133,7 +133,7 @@ fn made_and_removed() -> Finding {
 /// Reports how many of four checks hold: two names listed, both unlisted after removal, the open handle refused.
 fn make_and_remove(turn: &mut Turn) {
     turn.done(0);
-    let prepared = namespace::go_apart().and_then(|()| ip("link add come type veth peer name go"));
+    let prepared = namespace::enter_new_namespace().and_then(|()| ip("link add come type veth peer name go"));
     if prepared.is_err() {
         return turn.done(u64::MAX);
     }

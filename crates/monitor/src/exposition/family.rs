@@ -162,9 +162,9 @@ const MODES: [Mode; 8] = [
 fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
     let of_one = |(cpu, spent): &(usize, Spent)| {
         let (cpu, spent) = (*cpu, *spent);
-        MODES.map(move |(mode, of)| Sample {
+        MODES.map(move |(mode, field)| Sample {
             labels: vec![("cpu", cpu.to_string()), ("mode", mode.into())],
-            value: (of(&spent) as f64 / USER_HZ).to_string(),
+            value: (field(&spent) as f64 / USER_HZ).to_string(),
         })
     };
     scene.snapshot.cpus.iter().flat_map(of_one).collect()

@@ -56,21 +56,21 @@ enum Plan {
     Kernels(Vec<String>),
 }
 
-fn plan(args: &Bisect, of: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
+fn plan(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
     match origins {
         [Origin::Revision(good), Origin::Revision(bad)] => {
             let [good, bad] = [good, bad].map(|revision| revision::commit(revision));
-            git(of, [good?, bad?], args.bench.as_deref())
+            git(suspicion, [good?, bad?], args.bench.as_deref())
         }
-        [Origin::Kernel(good), Origin::Kernel(bad)] => kernels(of, [good, bad]),
+        [Origin::Kernel(good), Origin::Kernel(bad)] => kernels(suspicion, [good, bad]),
         _ => Err(Error::Missing(
             "a kept binary has no revisions between it and another: name both sides as git revisions, by --before and --after".into(),
         )),
     }
 }
 
-fn git(of: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
-    let slower: Vec<_> = of.event.slower().filter(|moved| moved.change > GATE).take(CASES).collect();
+fn git(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
+    let slower: Vec<_> = suspicion.event.slower().filter(|moved| moved.change > GATE).take(CASES).collect();
     let Some(smallest) = slower.iter().map(|moved| moved.change).reduce(f64::min) else {
         return Err(Error::Missing(
             "no case became slower by more than 1 %, which is the least that `syscost gate` tells: `syscost history confirm` compares the two \
@@ -86,11 +86,11 @@ fn git(of: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<
     Ok(Plan::Git { good, bad, gate })
 }
 
-fn kernels(of: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
-    let Some(moved) = of.moved(1).pop().filter(|_| of.after.clock == ClockKind::Icount) else {
+fn kernels(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
+    let Some(moved) = suspicion.moved(1).pop().filter(|_| suspicion.after.clock == ClockKind::Icount) else {
         return Err(Error::Missing(format!(
             "kernels are bisected by counted instructions, and this change is of {}: `syscost history confirm` compares the two ends",
-            of.after.clock
+            suspicion.after.clock
         )));
     };
     let words = ["kernels", "bisect", "--good", good, "--bad", bad, "--exact", &moved.id];

@@ -75,17 +75,22 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
     }
 }
 
-fn findings(args: &Confirm, of: &Suspicion, moved: &[&Moved], origins: &[Origin; 2]) -> Result<Vec<Finding>> {
+fn findings(
+    args: &Confirm,
+    suspicion: &Suspicion,
+    moved: &[&Moved],
+    origins: &[Origin; 2],
+) -> Result<Vec<Finding>> {
     let smallest = moved.iter().map(|moved| moved.change.abs()).fold(1.0, f64::min);
     let threshold = (THRESHOLD * smallest).max(LEAST);
     let filter = Filter::new(Some(pattern(moved)));
     let home = &args.chosen.place.home;
     let Some(sides) = sides(origins, args.bench.as_deref()) else {
         let [Origin::Kernel(before), Origin::Kernel(after)] = origins else {
-            return Err(no_common_clock(of.after.clock));
+            return Err(no_common_clock(suspicion.after.clock));
         };
         let names = [before.as_str(), after.as_str()];
-        return kernels::findings(names, of.after.clock, &filter, &args.counting, threshold, home);
+        return kernels::findings(names, suspicion.after.clock, &filter, &args.counting, threshold, home);
     };
     let manner = Manner {
         threshold,

@@ -61,8 +61,8 @@ fn insert(table: &str, name: &str, cells: &str, text: &mut String) {
     let _ = writeln!(text, "INSERT INTO {table} VALUES ('{name}', {cells}) ON CONFLICT DO NOTHING;");
 }
 
-fn name(of: &str) -> String {
-    let digest = Sha256::digest(of.as_bytes());
+fn name(id: &str) -> String {
+    let digest = Sha256::digest(id.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..DIGITS].to_owned()
 }
 

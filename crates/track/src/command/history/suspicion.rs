@@ -79,9 +79,9 @@ impl Chosen {
     ///
     /// # Errors
     /// One is gone: the sentence says what is missing.
-    pub(super) fn origins(&self, of: &Suspicion) -> Result<[Origin; 2]> {
-        let before = self.origin("before", self.before.as_deref(), &of.before)?;
-        Ok([before, self.origin("after", self.after.as_deref(), &of.after)?])
+    pub(super) fn origins(&self, suspicion: &Suspicion) -> Result<[Origin; 2]> {
+        let before = self.origin("before", self.before.as_deref(), &suspicion.before)?;
+        Ok([before, self.origin("after", self.after.as_deref(), &suspicion.after)?])
     }
 
     fn origin(&self, when: &str, given: Option<&str>, point: &HistoryPoint) -> Result<Origin> {
