@@ -25,7 +25,7 @@ fn main() {
     for at in 0..baselines {
         let name = format!("v{at:02}");
         let records = (0..boots).map(|boot| record(&name, at, boot, cases, number(4, 0.01), &mut random));
-        let bundle = Bundle::of(&name, 1_795_182_245, records.collect()).unwrap();
+        let bundle = Bundle::from_records(&name, 1_795_182_245, records.collect()).unwrap();
         Store::at(Path::new(directory)).save_new(&bundle).unwrap();
     }
 }
@@ -73,7 +73,7 @@ fn case(group: &str, at: usize, baseline: usize, deviation: f64, random: &mut Ra
     };
     let drift = if at % 10 == 3 { 0.02 * baseline as f64 } else { 0.0 };
     // Twelve uniform numbers less six are near enough to a normal one.
-    let noise = (0..12).map(|_| random.below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
+    let noise = (0..12).map(|_| random.number_below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
     let estimate = 10_f64.powf(0.3 * at as f64) * (drift + deviation * noise).exp();
     let median = Interval { estimate, low: estimate * 0.999, high: estimate * 1.001 };
     let measured = Measured { median, ..Measured::default() };

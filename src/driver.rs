@@ -50,4 +50,4 @@ pub use process_task::{Round, Samples, Task};
 pub use session_runs::Session;
 #[cfg(feature = "cli")]
 pub use terminal::layout;
-pub use terminal::{complain, lost, print};
+pub use terminal::{lost, print, report_error};

@@ -13,7 +13,7 @@ mod measuring;
 pub use measurement::{CycleTime, EventCount};
 
 use crate::case::Group;
-use crate::driver::{self, Arguments, Options, complain};
+use crate::driver::{self, Arguments, Options, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::{is_side, side};
@@ -63,7 +63,7 @@ pub fn suite() -> ExitCode {
 
 fn code(ended: Result<ExitCode>) -> ExitCode {
     ended.unwrap_or_else(|error| {
-        complain(&error);
+        report_error(&error);
         Exit::from(error.kind()).into()
     })
 }

@@ -1,7 +1,7 @@
 //! The claims on trial: cases with the claims of real ones and operations that do something else.
 //!
 //! [`liars`] returns one for each way to lie that a kind of claim must catch, [`twins`] the real cases, whose claims must
-//! hold. [`hear`] executes a case as a run does, only shorter.
+//! hold. [`judge_claims`] executes a case as a run does, only shorter.
 
 mod own_case;
 mod roster;
@@ -65,7 +65,7 @@ const SAMPLE_NS: f64 = 1e6;
 const SINGLES: u64 = 16;
 
 /// Executes a case until its claims have held or are disproved.
-pub fn hear(case: &Case, bench: Bench<'_>) -> Hearing {
+pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
     ruled(|| execute(case, bench))
 }
 

@@ -20,4 +20,4 @@ pub mod terminal_plot;
 pub mod tone;
 
 #[cfg(feature = "cli")]
-pub use cell::{enumerated, padded, ruled, shortened, width, wrapped};
+pub use cell::{enumerated, padded, rule_with_name, shortened, width, wrapped};

@@ -189,7 +189,7 @@ impl<'a> Trial<'a> {
     }
 
     fn add(&mut self, judgement: judge::Judgement) {
-        judgement.tell(&mut self.evidence, &mut self.unasked);
+        judgement.sort_sentence_into(&mut self.evidence, &mut self.unasked);
     }
 
     fn sweep(&mut self, effort: Effort) -> Result<(), CaseEnd> {

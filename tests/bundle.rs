@@ -75,7 +75,7 @@ fn run(name: &str, started: u64) -> Record {
 fn sound(home: &Path) -> Vec<Vec<u8>> {
     let bundle = |name: &str, records| {
         let path = home.join(name);
-        write_new(&path, &Bundle::of(name, 7, records).unwrap()).unwrap();
+        write_new(&path, &Bundle::from_records(name, 7, records).unwrap()).unwrap();
         std::fs::read(path).unwrap()
     };
     let line = |record: &Record| serde_json::to_string(record).unwrap() + "\n";
@@ -101,9 +101,9 @@ struct Mutation<'a> {
 
 impl Mutation<'_> {
     fn next(&mut self) -> Vec<u8> {
-        let mut bytes = self.sound[self.random.below(self.sound.len())].clone();
-        for _ in 0..1 + self.random.below(2) {
-            bytes = match self.random.below(6) {
+        let mut bytes = self.sound[self.random.number_below(self.sound.len())].clone();
+        for _ in 0..1 + self.random.number_below(2) {
+            bytes = match self.random.number_below(6) {
                 0 => self.flipped(bytes),
                 1 => self.cut(bytes),
                 2 => self.spliced(&bytes),
@@ -115,14 +115,14 @@ impl Mutation<'_> {
     }
 
     fn place(&mut self, bytes: &[u8]) -> usize {
-        self.random.below(bytes.len() + 1)
+        self.random.number_below(bytes.len() + 1)
     }
 
     fn flipped(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
-        for _ in 0..1 + self.random.below(8) {
+        for _ in 0..1 + self.random.number_below(8) {
             let at = self.place(&bytes);
             if let Some(byte) = bytes.get_mut(at) {
-                *byte ^= 1 << self.random.below(8);
+                *byte ^= 1 << self.random.number_below(8);
             }
         }
         bytes
@@ -135,7 +135,7 @@ impl Mutation<'_> {
     }
 
     fn spliced(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let other = self.sound[self.random.below(self.sound.len())].clone();
+        let other = self.sound[self.random.number_below(self.sound.len())].clone();
         let (end, begin) = (self.place(bytes), self.place(&other));
         [&bytes[..end], &other[begin..]].concat()
     }
@@ -143,7 +143,7 @@ impl Mutation<'_> {
     fn repeated(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         let (a, b) = (self.place(&bytes), self.place(&bytes));
         let part = &bytes[a.min(b)..a.max(b)];
-        let times = 1 + self.random.below(3);
+        let times = 1 + self.random.number_below(3);
         [&bytes[..a], &part.repeat(times), &bytes[a..]].concat()
     }
 
@@ -158,9 +158,9 @@ impl Mutation<'_> {
         if lines.is_empty() {
             return Vec::new();
         }
-        let at = self.random.below(lines.len());
+        let at = self.random.number_below(lines.len());
         lines[at] = match serde_json::from_slice::<Value>(&lines[at]) {
-            Ok(mut value) if self.random.below(8) > 0 => {
+            Ok(mut value) if self.random.number_below(8) > 0 => {
                 self.edit(&mut value);
                 value.to_string().into_bytes()
             }
@@ -169,7 +169,7 @@ impl Mutation<'_> {
                 self.flipped(line)
             }
         };
-        if !inflated && self.random.below(2) == 0 {
+        if !inflated && self.random.number_below(2) == 0 {
             return lines.join(&b'\n');
         }
         let (head, runs) = lines.split_at(1);
@@ -178,18 +178,18 @@ impl Mutation<'_> {
 
     /// Puts something else in the place of a random part.
     fn edit(&mut self, value: &mut Value) {
-        let deeper = self.random.below(5) > 0;
+        let deeper = self.random.number_below(5) > 0;
         match value {
             Value::Object(map) if deeper && !map.is_empty() => {
-                let key = map.keys().nth(self.random.below(map.len())).unwrap().clone();
-                match self.random.below(12) {
+                let key = map.keys().nth(self.random.number_below(map.len())).unwrap().clone();
+                match self.random.number_below(12) {
                     0 => drop(map.remove(&key)),
                     _ => self.edit(map.get_mut(&key).unwrap()),
                 }
             }
             Value::Array(items) if deeper && !items.is_empty() => {
-                let at = self.random.below(items.len());
-                match self.random.below(8) {
+                let at = self.random.number_below(items.len());
+                match self.random.number_below(8) {
                     0 => drop(items.remove(at)),
                     1 => items.push(items[at].clone()),
                     _ => self.edit(&mut items[at]),
@@ -224,7 +224,7 @@ impl Mutation<'_> {
             json!(99),
             json!("2.0"),
         ];
-        all[self.random.below(all.len())].clone()
+        all[self.random.number_below(all.len())].clone()
     }
 }
 
@@ -310,7 +310,7 @@ fn bomb(part: &str, bytes: usize) -> Vec<u8> {
 fn a_bomb_is_refused_within_its_bounds() {
     let _alone = alone();
     let home = tempfile::tempdir().unwrap();
-    let head = gzip(&serde_json::to_vec(&Head::of("x", 1, &[run("one", 1)])).unwrap());
+    let head = gzip(&serde_json::to_vec(&Head::from_records("x", 1, &[run("one", 1)])).unwrap());
     let (path, _) = input(home.path());
     for part in [" ", "{", "\n"] {
         let bomb = bomb(part, 80 << 20);

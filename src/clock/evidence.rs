@@ -89,8 +89,8 @@ impl Counters {
         let charged = |usage: &Usage| micros(usage.user_time()) + micros(usage.system_time());
         let cpu = self.cpu;
         let buffer = &mut self.buffer;
-        let (stolen_ticks, created) =
-            text(&self.stat, buffer).map_or((None, None), |t| (proc::stolen_ticks(t, cpu), proc::created(t)));
+        let (stolen_ticks, created) = read_text(&self.stat, buffer)
+            .map_or((None, None), |t| (proc::stolen_ticks(t, cpu), proc::created(t)));
         let moved = self.account.as_mut().and_then(|account| account.read().ok());
         Ok(Reading {
             minor_faults: usage.minor_page_faults() as u64,
@@ -99,9 +99,9 @@ impl Counters {
             involuntary_switches: usage.involuntary_context_switches() as u64,
             user_us: micros(usage.user_time()),
             system_us: micros(usage.system_time()),
-            waited_ns: text(&self.schedstat, buffer).and_then(proc::schedstat).map(|s| s.waited_ns),
+            waited_ns: read_text(&self.schedstat, buffer).and_then(proc::schedstat).map(|s| s.waited_ns),
             stolen_ticks,
-            throttled: text(&self.cgroup, buffer).and_then(proc::throttled),
+            throttled: read_text(&self.cgroup, buffer).and_then(proc::throttled),
             created,
             other_threads_ns: time::other_threads_cpu_ns(),
             process_us: process::process_usage()?.iter().map(charged).sum(),
@@ -121,7 +121,7 @@ fn counts(file: &File) -> bool {
 }
 
 /// The present text of an open file; `None` if it cannot be read.
-pub(super) fn text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
+pub(super) fn read_text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option<&'a str> {
     let length = file.as_ref()?.read_at(buffer, 0).ok()?;
     // A long /proc/stat may be cut off. It is ASCII, so that no character is cut.
     std::str::from_utf8(&buffer[..length]).ok()

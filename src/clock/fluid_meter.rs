@@ -2,7 +2,7 @@
 //!
 //! [`crate::statistic::displacement`] computes displacement from its windows.
 
-use super::evidence::text;
+use super::evidence::read_text;
 use super::{Clock, Ticks};
 use crate::error::Result;
 use crate::platform::fluid::{Flow, Fluid};
@@ -91,7 +91,7 @@ impl FluidMeter {
             windows.push(self.fluid.ended()?);
         }
         let windows: Vec<_> = windows.iter().map(|flow| self.window(flow)).collect();
-        Calibration::of(&windows).ok_or_else(|| {
+        Calibration::from_windows(&windows).ok_or_else(|| {
             crate::error::Error::Disturbed(format!(
                 "the fluid on CPU {} was interrupted in every turn: other tasks have that CPU",
                 self.cpu
@@ -150,13 +150,13 @@ impl FluidMeter {
 
     /// Time that the hypervisor has taken from this CPU so far, in clock ticks ([`super::USER_HZ`]).
     pub fn stolen_ticks(&mut self) -> u64 {
-        let text = text(&self.stat, &mut self.buffer);
+        let text = read_text(&self.stat, &mut self.buffer);
         text.and_then(|text| proc::stolen_ticks(text, self.cpu)).unwrap_or(0)
     }
 
     /// CPU time of the thread that runs deferred interrupt work so far, ns.
     pub fn deferred_ns(&mut self) -> Option<f64> {
-        let text = text(&self.deferred, &mut self.buffer);
+        let text = read_text(&self.deferred, &mut self.buffer);
         text.and_then(proc::schedstat).map(|read| read.ran_ns as f64)
     }
 

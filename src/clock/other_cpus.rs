@@ -2,7 +2,7 @@
 //! the memory and the frequency budget that all of them share.
 
 use super::USER_HZ;
-use super::evidence::text;
+use super::evidence::read_text;
 use crate::platform::proc;
 use std::fs::File;
 use std::time::Instant;
@@ -36,7 +36,7 @@ impl OtherCpus {
     }
 
     fn ticks(&mut self) -> Option<u64> {
-        text(&self.stat, &mut self.buffer).and_then(|text| proc::busy_ticks(text, &self.own))
+        read_text(&self.stat, &mut self.buffer).and_then(|text| proc::busy_ticks(text, &self.own))
     }
 }
 

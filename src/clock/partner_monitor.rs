@@ -1,7 +1,7 @@
 //! The partners of a case by the kernel's accounts: how often each gave up its CPU, where it ran, and for how
 //! long. Read before and after a sample, like the counters of the measuring thread.
 
-use super::evidence::text;
+use super::evidence::read_text;
 use crate::error::{Error, Result};
 use crate::platform::partner::{Role, Task};
 use crate::platform::proc;
@@ -98,13 +98,13 @@ impl PartnerMonitor {
 impl WatchedPartner {
     fn count(&self, buffer: &mut [u8]) -> Counts {
         let (voluntary, involuntary) =
-            text(&self.status, buffer).and_then(proc::switches).unwrap_or_default();
-        let cpu = text(&self.stat, buffer).and_then(proc::processor);
-        let times = text(&self.schedstat, buffer).and_then(proc::schedstat);
+            read_text(&self.status, buffer).and_then(proc::switches).unwrap_or_default();
+        let cpu = read_text(&self.stat, buffer).and_then(proc::processor);
+        let times = read_text(&self.schedstat, buffer).and_then(proc::schedstat);
         Counts {
             voluntary,
             involuntary,
-            transfers: text(&self.io, buffer).and_then(proc::transfers),
+            transfers: read_text(&self.io, buffer).and_then(proc::transfers),
             ran_ns: times.map(|times| times.ran_ns),
             waited_ns: times.map(|times| times.waited_ns),
             cpu: cpu.unwrap_or(self.task.cpu),

@@ -6,7 +6,7 @@ mod side_flag;
 
 pub use pair_bar::Bar;
 pub use paired_table::{Form, write};
-pub use side_flag::{Sides, this};
+pub use side_flag::{Sides, own_executable};
 
 use super::flag::{Filter, Home, scale};
 use super::page;
@@ -116,7 +116,7 @@ impl Manner {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks: self.pairs.looks(), margin, ..Rule::of(self.threshold) }
+        Rule { looks: self.pairs.looks(), margin, ..Rule::for_threshold(self.threshold) }
     }
 }
 
@@ -168,9 +168,9 @@ pub fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) ->
     };
     let contest = Experiment { starts, plan };
     if let Some(setting) = &setting {
-        page::say(&format!("restored at the end, also after a signal: {}", setting.promise()));
+        page::write_to_stderr(&format!("restored at the end, also after a signal: {}", setting.promise()));
     }
-    let (bar, mut file) = (Bar::over(ids.len()), OwnFile::default());
+    let (bar, mut file) = (Bar::new(ids.len()), OwnFile::default());
     let compared = {
         let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter(side));
         let mut turns = ByTurns;
@@ -183,7 +183,7 @@ pub fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) ->
     setting.map(Setting::end).transpose()?;
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::say(&format!("kept in {}", save(home, &paired, &mut file)?.display()));
+        page::write_to_stderr(&format!("kept in {}", save(home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }

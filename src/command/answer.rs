@@ -21,7 +21,7 @@ impl Compared<'_> {
         self.change.filter(|change| change.is_finite()).map_or(0.0, f64::abs)
     }
 
-    fn told(&self) -> String {
+    fn change_or_verdict(&self) -> String {
         match self.change.filter(|change| change.is_finite()) {
             Some(change) => format!("{:+.1} %", 100.0 * change),
             None => self.verdict.to_string(),
@@ -30,18 +30,18 @@ impl Compared<'_> {
 }
 
 /// The whole end, its lines ended. `rest` says how to see more.
-pub fn ending(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
+pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
     let width = page::prose(layout);
     let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
     let tone = if slower { Tone::Red } else { Tone::Bold };
     let mut text = page::paint(tone, &page::wrap("", &sentence(compared), width), layout) + "\n";
-    let rows: Vec<[String; 2]> = telling(compared).iter().take(ROWS).map(|row| cells(row)).collect();
+    let rows: Vec<[String; 2]> = changed_rows(compared).iter().take(ROWS).map(|row| cells(row)).collect();
     text += &page::columns(&rows, width);
     text + &page::wrap("", rest, width) + "\n"
 }
 
 fn cells(row: &Compared<'_>) -> [String; 2] {
-    [format!("  {:>9}", row.told()), row.id.to_owned()]
+    [format!("  {:>9}", row.change_or_verdict()), row.id.to_owned()]
 }
 
 /// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
@@ -50,12 +50,17 @@ pub fn sentence(compared: &[Compared<'_>]) -> String {
     if all == 0 {
         return "Nothing was compared.".into();
     }
-    let of = |verdict| changed(compared, verdict);
-    let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(of);
+    let rows_with = |verdict| changed(compared, verdict);
+    let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(rows_with);
     let mut parts = Vec::new();
     for (rows, word) in [(&slower, "slower"), (&faster, "faster")] {
         parts.extend(rows.first().map(|largest| {
-            format!("{} {word}, the largest by {}: {}", are(rows.len(), all), by(largest), largest.id)
+            format!(
+                "{} {word}, the largest by {}: {}",
+                count_phrase(rows.len(), all),
+                percent(largest),
+                largest.id
+            )
         }));
     }
     if parts.is_empty() && same.is_empty() {
@@ -65,7 +70,7 @@ pub fn sentence(compared: &[Compared<'_>]) -> String {
         parts.push("No change was found".into());
     }
     if !same.is_empty() {
-        parts.push(format!("{} the same", are(same.len(), all)));
+        parts.push(format!("{} the same", count_phrase(same.len(), all)));
     }
     let open = all - slower.len() - faster.len() - same.len();
     if open > 0 {
@@ -74,11 +79,11 @@ pub fn sentence(compared: &[Compared<'_>]) -> String {
     parts.join("; ") + "."
 }
 
-fn are(count: usize, all: usize) -> String {
+fn count_phrase(count: usize, all: usize) -> String {
     format!("{count} of {all} {}", if count == 1 { "is" } else { "are" })
 }
 
-fn by(row: &Compared<'_>) -> String {
+fn percent(row: &Compared<'_>) -> String {
     format!("{:.1} %", 100.0 * row.size())
 }
 
@@ -90,7 +95,7 @@ fn changed<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Compared<'a>>
 }
 
 /// What is slower, then what is faster.
-fn telling<'a>(compared: &[Compared<'a>]) -> Vec<Compared<'a>> {
+fn changed_rows<'a>(compared: &[Compared<'a>]) -> Vec<Compared<'a>> {
     [changed(compared, Verdict::Slower), changed(compared, Verdict::Faster)].concat()
 }
 
@@ -131,7 +136,7 @@ mod tests {
             row("c", Verdict::Slower, Some(0.12)),
             row("a", Verdict::Same, Some(0.0)),
         ];
-        let text = ending(&rows, "The rest: elsewhere.", Layout::default());
+        let text = render_answer(&rows, "The rest: elsewhere.", Layout::default());
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         let at = |words: &str| lines.iter().position(|line| line.starts_with(words)).expect(words);
         assert!(at("+12.0 %") < at("+2.0 %") && at("+2.0 %") < at("-30.0 %"), "{text}");

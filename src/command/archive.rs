@@ -24,7 +24,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    pub fn of(home: &Home) -> Self {
+    pub fn at(home: &Home) -> Self {
         Self { home: home.directory() }
     }
 
@@ -50,8 +50,9 @@ impl Archive {
         self.in_all_units(Store::baseline_files)
     }
 
-    fn in_all_units(&self, of: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
-        let files = homes(&self.home).iter().map(|home| of(&Store::at(home))).collect::<Result<Vec<_>>>()?;
+    fn in_all_units(&self, list: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+        let files =
+            homes(&self.home).iter().map(|home| list(&Store::at(home))).collect::<Result<Vec<_>>>()?;
         Ok(files.concat())
     }
 
@@ -74,8 +75,8 @@ impl Archive {
 
     /// Resolves a name or a path. A kept run comes before a file of the current directory; the answer mentions that file.
     fn find(&self, asked: &OsStr) -> Result<Found> {
-        let kept = self.kept()?;
-        let found = match named(asked, &kept) {
+        let kept = self.all_files()?;
+        let found = match find_by_stem(asked, &kept) {
             Some(file) => Some(Found::File(file)),
             None => self.session(asked)?,
         };
@@ -94,7 +95,7 @@ impl Archive {
     }
 
     /// The files of all records, baselines and runs, in this order.
-    pub fn kept(&self) -> Result<Vec<PathBuf>> {
+    pub fn all_files(&self) -> Result<Vec<PathBuf>> {
         Ok([self.records()?, self.baselines()?, self.files()?].concat())
     }
 
@@ -113,12 +114,12 @@ impl Archive {
     }
 
     fn run_file(&self, asked: &OsStr) -> Result<PathBuf> {
-        if let Some(run) = named(asked, &self.files()?) {
+        if let Some(run) = find_by_stem(asked, &self.files()?) {
             tell_of_file(asked, "the run of this name");
             return Ok(run);
         }
         let file = at_path(asked).ok_or_else(|| self.unknown(asked))?;
-        if named(asked, &self.kept()?).is_some() || self.session(asked)?.is_some() {
+        if find_by_stem(asked, &self.all_files()?).is_some() || self.session(asked)?.is_some() {
             page::warn(&format!(
                 "{0}: the file of this directory is taken. A record is kept under this name, too, but one run is needed here: \
                  `syscost baseline show {0}` names its runs",
@@ -207,11 +208,11 @@ fn joined(name: &str, files: &[PathBuf]) -> Result<Bundle> {
     let bundles = files.iter().map(|file| read_any(file)).collect::<Result<Vec<_>>>()?;
     let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    Bundle::of(name, created, records)
+    Bundle::from_records(name, created, records)
 }
 
 /// The first of these files whose name without its suffix is this.
-fn named(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
+fn find_by_stem(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
     kept.iter().find(|file| file.file_stem() == Some(asked)).cloned()
 }
 
@@ -249,7 +250,7 @@ mod tests {
             });
             serde_json::from_value::<Record>(text).unwrap()
         };
-        let bundle = Bundle::of("main", 1, vec![run("a", "record")]).unwrap();
+        let bundle = Bundle::from_records("main", 1, vec![run("a", "record")]).unwrap();
         store.save_new(&bundle).unwrap();
         std::fs::create_dir_all(store.baseline_path("main").unwrap().parent().unwrap()).unwrap();
         for name in ["main", "older"] {
@@ -282,7 +283,7 @@ mod tests {
         std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
         let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
         record.run = "x".into();
-        archive.store().save_new(&Bundle::of("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
+        archive.store().save_new(&Bundle::from_records("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
         // The tests run in a directory that has such a file.
         assert!(Path::new("Cargo.toml").is_file());
         assert!(
@@ -301,7 +302,8 @@ mod tests {
             let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
             record.run = run.into();
             for name in ["night", "main"] {
-                let bundle = Bundle::of(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
+                let bundle =
+                    Bundle::from_records(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
                 archive.store().save_new(&bundle).unwrap();
             }
         }

@@ -92,16 +92,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn save(args: &Save) -> Result<ExitCode> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let bundles = match args.of.as_slice() {
         [] => vec![archive.newest()?],
         of => of.iter().map(|of| archive.bundle(of)).collect::<Result<Vec<_>>>()?,
     };
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    keep(&archive, &Bundle::of(&args.name, quantity::now(), records)?)
+    save_new(&archive, &Bundle::from_records(&args.name, quantity::now(), records)?)
 }
 
-fn keep(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
+fn save_new(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
     say_written(&archive.store().save_new(bundle)?, bundle)
 }
 
@@ -124,7 +124,7 @@ fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
 }
 
 fn export(args: &Export) -> Result<ExitCode> {
-    let bundle = Archive::of(&args.home).bundle(&args.name)?;
+    let bundle = Archive::at(&args.home).bundle(&args.name)?;
     write_new(&args.file, &bundle)?;
     say_written(&args.file, &bundle)
 }
@@ -134,11 +134,11 @@ fn import(args: &Import) -> Result<ExitCode> {
     if let Some(name) = &args.name {
         name.clone_into(&mut bundle.head.name);
     }
-    keep(&Archive::of(&args.home), &bundle)
+    save_new(&Archive::at(&args.home), &bundle)
 }
 
 fn remove(args: &Remove) -> Result<ExitCode> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let store = archive.store();
     if store.record_path(&args.name)?.exists() {
         store.remove_record(&args.name)?;

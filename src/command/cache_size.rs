@@ -86,7 +86,7 @@ fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
         .stalled
         .map_or("this kernel does not report it".into(), |time| format!("{:.2} s", time.as_secs_f64()));
     vec![
-        row("file cache", format!("{at_least}{kept}"), ending(answer)),
+        row("file cache", format!("{at_least}{kept}"), end_reason(answer)),
         row("from memory", format!("{memory:.2} GB/s"), format!("reads of {} in it", size(BLOCK as u64))),
         row("from the disk", format!("{disk:.2} GB/s"), "the same, of what was given up".into()),
         row(
@@ -114,7 +114,7 @@ fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
 }
 
 /// Why the file did not become longer.
-fn ending(answer: &Answer) -> String {
+fn end_reason(answer: &Answer) -> String {
     let file = size(answer.file);
     match (answer.boundary.is_whole(), answer.out_of_time) {
         (false, _) => format!("so much of a file of {file} is read at memory's speed"),

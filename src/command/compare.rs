@@ -3,11 +3,11 @@
 mod comparison_table;
 mod heading;
 
-use super::answer::{Compared, ending};
+use super::answer::{self, Compared};
 use super::archive::Archive;
 use super::flag::{Format, Home, Only};
 use super::page;
-use super::report::put;
+use super::report::write_rendered;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::record::bundle::{Head, by_kernel, read_any_head};
@@ -91,16 +91,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let format = args.format.unwrap_or(Format::Terminal);
-    put(args.output.as_deref(), |layout| text(format, &comparison, layout)).map(|()| ExitCode::SUCCESS)
+    write_rendered(args.output.as_deref(), |layout| render_comparison(format, &comparison, layout))
+        .map(|()| ExitCode::SUCCESS)
 }
 
 /// The comparison, with the rows that are to be shown.
 fn compared(args: &Args) -> Result<Comparison> {
     let filter = args.filter.as_deref().map(expression).transpose()?;
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let heads = match args.by {
         Some(By::Kernel) => kernels(&archive, &args.baselines)?,
-        None => named(&archive, &args.baselines)?,
+        None => baseline_heads(&archive, &args.baselines)?,
     };
     let mut comparison = all_rows(&archive, &heads, args.threshold)?;
     if let Some(filter) = filter {
@@ -120,7 +121,7 @@ fn compared(args: &Args) -> Result<Comparison> {
 }
 
 /// The baselines of these names, two at least.
-fn named(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
+fn baseline_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
     if baselines.len() < 2 {
         return Err(Error::Usage(
             "one baseline alone cannot be compared; name two or more, the oldest first, or the kernels of one `--by kernel`"
@@ -157,7 +158,7 @@ fn all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Compari
 /// # Errors
 /// A baseline is nowhere or cannot be read, or nothing of them can be compared.
 pub fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
-    let mut comparison = all_rows(archive, &named(archive, baselines)?, LEAST_THRESHOLD)?;
+    let mut comparison = all_rows(archive, &baseline_heads(archive, baselines)?, LEAST_THRESHOLD)?;
     comparison.sort_by_weight();
     Ok(comparison)
 }
@@ -175,7 +176,7 @@ fn expression(filter: &str) -> Result<Regex> {
 /// # Errors
 /// A directory of the store cannot be listed.
 pub fn history(archive: &Archive) -> Result<Vec<Head>> {
-    let files = archive.kept()?;
+    let files = archive.all_files()?;
     let count = files.len();
     let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();
     if heads.len() < count {
@@ -229,7 +230,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// The answer, over all changes of the comparison that are shown.
-fn answered(comparison: &Comparison, layout: Layout) -> String {
+fn render_answer(comparison: &Comparison, layout: Layout) -> String {
     let of_row = |row| Row::changes(row).map(move |change| (&row.id, change));
     let compared = comparison.rows.iter().flat_map(of_row).map(|(id, change)| Compared {
         id,
@@ -237,14 +238,20 @@ fn answered(comparison: &Comparison, layout: Layout) -> String {
         change: change.ratio.map(|ratio| ratio - 1.0),
     });
     let rest = "Only what changed: `--only changed`; one group: `--filter '^GROUP/'`; as a table for a discussion: `--format markdown`.";
-    ending(&compared.collect::<Vec<_>>(), rest, layout)
+    answer::render_answer(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
-fn text(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
+fn render_comparison(format: Format, comparison: &Comparison, layout: Layout) -> Result<String> {
     match format {
         Format::Terminal => {
-            let parts = [heading::text(comparison, layout), comparison_table::text(comparison, layout)];
-            Ok(parts.concat() + &heading::below(comparison, layout) + "\n" + &answered(comparison, layout))
+            let parts = [
+                heading::render_heading(comparison, layout),
+                comparison_table::render_table(comparison, layout),
+            ];
+            Ok(parts.concat()
+                + &heading::render_footer(comparison, layout)
+                + "\n"
+                + &render_answer(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),
         Format::Json => comparison.json(),

@@ -51,10 +51,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     signal::watch()?;
     if let Some(dispute) = check_clocks()? {
-        crate::driver::complain(dispute);
+        crate::driver::report_error(dispute);
     }
     let clock = Clock::start_up();
-    let accounting = Accounting::of(&KernelFiles::live());
+    let accounting = Accounting::read(&KernelFiles::live());
     let interval = Duration::from_secs_f64(args.interval);
     let runs = match args.pid {
         Some(pid) => vec![service(args, pid, &clock, &accounting)?],
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     match args.json {
         true => page::write_json(&displaced_text::json(&runs, &accounting))?,
-        false => page::write(&displaced_text::text(&runs, &accounting, crate::driver::layout()))?,
+        false => page::write(&displaced_text::render_costs(&runs, &accounting, crate::driver::layout()))?,
     }
     Ok(runs.iter().find_map(|run| run.code).map_or(ExitCode::SUCCESS, ExitCode::from))
 }

@@ -26,12 +26,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     match args.form.json {
         true => page::write_json(&findings)?,
-        false => page::write(&text(&findings, layout()))?,
+        false => page::write(&render_findings(&findings, layout()))?,
     }
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn text(findings: &[Finding], layout: Layout) -> String {
+fn render_findings(findings: &[Finding], layout: Layout) -> String {
     let texts: Vec<_> = findings.iter().map(|finding| paragraph(finding, layout)).collect();
     texts.join("\n")
 }
@@ -50,13 +50,13 @@ mod tests {
     #[test]
     fn a_finding_reads_as_fact_reason_and_remedy() {
         let finding = Finding { fact: "it rains".into(), why: "one gets wet".into(), remedy: "go in".into() };
-        let read = text(&[finding.clone(), finding], Layout::default());
+        let read = render_findings(&[finding.clone(), finding], Layout::default());
         let once = "• it rains\n  one gets wet\n  → go in\n";
         assert_eq!(read, format!("{once}\n{once}"));
     }
 
     #[test]
     fn nothing_found_is_nothing_said() {
-        assert_eq!(text(&[], Layout::default()), "");
+        assert_eq!(render_findings(&[], Layout::default()), "");
     }
 }

@@ -38,15 +38,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let alone = cases.iter().find(|case| group.id(case) == args.subject);
     let manual = manual_page(&group.manual_text(), layout);
     page::write(&match alone {
-        Some(case) => one(&args.subject, case, last(args), layout) + "\n" + &manual,
-        None => manual + "\n" + &table(&below(group, &cases, &args.subject)?, layout),
+        Some(case) => case_text(&args.subject, case, last_measured(args), layout) + "\n" + &manual,
+        None => manual + "\n" + &table(&cases_with_prefix(group, &cases, &args.subject)?, layout),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the case cost when it was last measured, and what else the machine did. Damaged runs are skipped: `syscost runs` reports them.
-fn last(args: &Args) -> Option<[String; 2]> {
-    let files = Archive::of(&args.home).files().ok()?;
+fn last_measured(args: &Args) -> Option<[String; 2]> {
+    let files = Archive::at(&args.home).files().ok()?;
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
         let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
@@ -59,7 +59,7 @@ fn last(args: &Args) -> Option<[String; 2]> {
 }
 
 /// The cases whose ids begin so.
-fn below<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
+fn cases_with_prefix<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
     let whole = group.name == subject;
     let found: Vec<_> = cases.iter().filter(|case| whole || group.id(case).starts_with(subject)).collect();
     if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }
@@ -105,7 +105,7 @@ fn cycles(prediction: &Prediction) -> String {
 }
 
 /// One case by itself.
-fn one(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -> String {
+fn case_text(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -> String {
     let heading = page::heading(id, page::prose(layout), layout);
     let rows = [
         ["title".into(), case.title.clone()],
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_case_that_was_measured_says_what_else_happened() {
         let case = &(GROUPS[0].cases)()[0];
-        let text = one(
+        let text = case_text(
             "call/it",
             case,
             Some(["1.000 ns".into(), "in 2.00 s others used 0.50 CPUs".into()]),
@@ -155,7 +155,7 @@ mod tests {
     fn every_case_can_be_explained() {
         for group in GROUPS {
             for case in (group.cases)() {
-                let text = one(&group.id(&case), &case, None, Layout::default());
+                let text = case_text(&group.id(&case), &case, None, Layout::default());
                 // A long title is broken into lines.
                 let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 assert!(words.contains(&case.title) && words.contains("core cycles"), "{text}");

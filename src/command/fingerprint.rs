@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.against {
         None => facts(&ours, args.form.json)?,
         Some(run) => {
-            let theirs = Archive::of(&args.home).record(Some(run))?.fingerprint;
+            let theirs = Archive::at(&args.home).record(Some(run))?.fingerprint;
             differences(&ours.differences(&theirs), args.form.json)?;
         }
     }
@@ -50,7 +50,7 @@ fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
     }
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
     let rows: Vec<_> = ours.facts().map(|(field, value)| [field.into(), known(value)]).collect();
-    page::write(&text(&rows))
+    page::write(&render_rows(&rows))
 }
 
 fn differences(found: &[Difference], json: bool) -> Result<()> {
@@ -64,11 +64,11 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
     };
     match found {
         [] if !page::is_piped() => page::write("nothing differs\n"),
-        _ => page::write(&text(&found.iter().map(row).collect::<Vec<_>>())),
+        _ => page::write(&render_rows(&found.iter().map(row).collect::<Vec<_>>())),
     }
 }
 
-fn text<const N: usize>(rows: &[[String; N]]) -> String {
+fn render_rows<const N: usize>(rows: &[[String; N]]) -> String {
     match page::is_piped() {
         true => page::tabbed(rows),
         false => page::columns(rows, page::width(layout())),

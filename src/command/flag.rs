@@ -25,13 +25,13 @@ pub struct Filter {
 
 impl Filter {
     /// The cases that match this regular expression; without one, all.
-    pub fn of(filter: Option<String>) -> Self {
+    pub fn new(filter: Option<String>) -> Self {
         Self { filter, exact: false }
     }
 
     /// Appends the filter to a command line of Criterion's. Only a filter that looks like a flag goes behind `--`, since
     /// the harness may append a flag of its own.
-    pub fn after(&self, mut line: Vec<OsString>) -> Vec<OsString> {
+    pub fn append_to(&self, mut line: Vec<OsString>) -> Vec<OsString> {
         let looks_like_a_flag = self.filter.as_ref().is_some_and(|filter| filter.starts_with('-'));
         line.extend(self.exact.then(|| "--exact".into()));
         line.extend(looks_like_a_flag.then(|| "--".into()));
@@ -49,7 +49,7 @@ impl Filter {
     /// # Errors
     /// The filter is no regular expression.
     pub fn matcher(&self) -> Result<impl Fn(&str) -> bool + use<>> {
-        Arguments::parse(self.after(vec!["--bench".into()]))?.matcher()
+        Arguments::parse(self.append_to(vec!["--bench".into()]))?.matcher()
     }
 
     /// The error of a filter that no case matches; nothing without a filter.

@@ -6,7 +6,7 @@ use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
-use super::remark_group::{grouped, named, shape};
+use super::remark_group::{grouped, id_list, shape};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, output, plain_file, signal};
@@ -129,7 +129,7 @@ impl Judging {
         }
         notes.extend(mutes.apply(&mut findings, quantity::now()));
         let answer = answer(&findings);
-        page::write(&text(&findings, &notes, answer, layout()))?;
+        page::write(&render_answer(&findings, &notes, answer, layout()))?;
         if let Some(file) = &self.summary {
             // The answer holds even if the summary cannot be written.
             if let Err(error) = append(file, &summary(self.max_regress, &findings, &notes, answer)) {
@@ -166,7 +166,7 @@ fn against_build(args: &Args) -> Result<Compared> {
 
 /// Compares a stored record with today's numbers.
 fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let old = archive.head(baseline)?;
     let new = match &args.candidate {
         Some(name) => archive.head(name)?,
@@ -188,10 +188,10 @@ fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
 }
 
 /// The findings that decide, the notes, and the answer, for a terminal.
-fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
+fn render_answer(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
     let width = page::prose(layout);
     let mut text = String::new();
-    for alike in alike(findings) {
+    for alike in group_findings(findings) {
         text += &(page::wrap("• ", &sentence(&alike), width) + "\n");
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
@@ -201,13 +201,13 @@ fn text(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -
 }
 
 /// The findings that were compared, without the canaries, which the user did not ask for.
-fn asked(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+fn compared_findings(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.progress != Progress::Skipped && !finding.canary)
 }
 
 /// The answer over all that was compared, as a person would say it.
 fn sentence_of_all(findings: &[Finding]) -> String {
-    let compared = asked(findings).map(|finding| answer::Compared {
+    let compared = compared_findings(findings).map(|finding| answer::Compared {
         id: &finding.id,
         verdict: finding.verdict,
         change: finding.change,
@@ -216,14 +216,14 @@ fn sentence_of_all(findings: &[Finding]) -> String {
 }
 
 /// Whether a finding is more than "nothing changed".
-fn tells(finding: &Finding) -> bool {
+fn is_notable(finding: &Finding) -> bool {
     finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
 }
 
 /// The findings to show, in order. Cases without a verdict for the same reason share a line.
-fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+fn group_findings(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
-    for finding in findings.iter().filter(|finding| tells(finding)) {
+    for finding in findings.iter().filter(|finding| is_notable(finding)) {
         let same = |group: &&mut Vec<&Finding>| {
             let first = group[0];
             let why = |finding: &Finding| finding.reason.as_deref().map(shape);
@@ -242,7 +242,7 @@ fn alike(findings: &[Finding]) -> Vec<Vec<&Finding>> {
 fn sentence(alike: &[&Finding]) -> String {
     let finding = alike[0];
     let ids: Vec<_> = alike.iter().map(|finding| finding.id.as_str()).collect();
-    let mut words = format!("{}: {}", named(&ids), finding.verdict);
+    let mut words = format!("{}: {}", id_list(&ids), finding.verdict);
     if let Some(change) = finding.change.filter(|change| change.is_finite() && alike.len() == 1) {
         words += &format!(" by {:+.2} %", 100.0 * change);
     }
@@ -256,7 +256,7 @@ fn sentence(alike: &[&Finding]) -> String {
 }
 
 fn count(findings: &[Finding]) -> String {
-    let verdicts: Vec<_> = asked(findings).map(|finding| finding.verdict).collect();
+    let verdicts: Vec<_> = compared_findings(findings).map(|finding| finding.verdict).collect();
     if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
 }
 
@@ -267,7 +267,7 @@ fn summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answ
         count(findings),
         100.0 * max_regress
     );
-    let rows: Vec<_> = findings.iter().filter(|finding| tells(finding)).collect();
+    let rows: Vec<_> = findings.iter().filter(|finding| is_notable(finding)).collect();
     if !rows.is_empty() {
         text += "| case | verdict | change | why |\n|---|---|---:|---|\n";
     }

@@ -103,7 +103,7 @@ mod tests {
     fn no_topic_hides_a_command() {
         let line = super::super::Line::command();
         for (name, _) in TOPICS {
-            assert!(line.find_subcommand(name).is_none() && !tool::has(name.as_ref()), "{name}");
+            assert!(line.find_subcommand(name).is_none() && !tool::is_installed(name.as_ref()), "{name}");
         }
     }
 }

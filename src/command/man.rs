@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for tool in tool::present() {
         pages += written_by(&tool, directory)?;
     }
-    page::say(&format!("{pages} pages in {}", directory.display()));
+    page::write_to_stderr(&format!("{pages} pages in {}", directory.display()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -21,23 +21,23 @@ const FIRST: [(&str, &str); 7] = [
 ];
 
 pub fn run() -> Result<ExitCode> {
-    page::write(&text(last().as_deref(), layout()))?;
+    page::write(&render_overview(newest_run_line().as_deref(), layout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A sentence on the newest run, if there is one that can be read.
-fn last() -> Option<String> {
-    let record = Archive::of(&Home { given: None }).record(None).ok()?;
-    Some(told(&record))
+fn newest_run_line() -> Option<String> {
+    let record = Archive::at(&Home { given: None }).record(None).ok()?;
+    Some(last_run_line(&record))
 }
 
-fn told(record: &Record) -> String {
+fn last_run_line(record: &Record) -> String {
     let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
     let (when, tally) = (page::moment(record.started), record.tally());
     format!("Measured last, {when} UTC, Linux {kernel}, scale {}: {tally}.", record.scale)
 }
 
-fn text(last: Option<&str>, layout: Layout) -> String {
+fn render_overview(last: Option<&str>, layout: Layout) -> String {
     let rows: Vec<[String; 2]> = FIRST.map(|(line, what)| [line.to_owned(), what.to_owned()]).into();
     let last = last.unwrap_or("Nothing was measured here yet.");
     let head = page::paint(page::Tone::Bold, "What does this kernel charge, and how sure are we?", layout);
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn ten_lines_say_what_one_can_do_and_what_was_measured_last() {
         let wide = Layout { width: Some(100), ..Layout::default() };
-        for last in [None, Some(told(&fixture_run::record()))] {
-            let text = text(last.as_deref(), wide);
+        for last in [None, Some(last_run_line(&fixture_run::record()))] {
+            let text = render_overview(last.as_deref(), wide);
             assert!((10..=12).contains(&text.lines().count()), "{text}");
             assert!(text.contains("easured") && text.contains("syscost doctor"), "{text}");
         }

@@ -2,13 +2,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::{Error, Result};
-pub use crate::platform::inert::text as inert;
+pub use crate::platform::inert::inert_text as inert;
 use crate::platform::{inert, output};
 use crate::record::quantity;
 use crate::render::table::Layout;
 pub use crate::render::tone::Tone;
 pub use crate::render::width as length;
-use crate::render::{padded, ruled, wrapped};
+use crate::render::{padded, rule_with_name, wrapped};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
 use serde::Serialize;
@@ -29,15 +29,15 @@ const GAP: usize = 2;
 /// # Errors
 /// The output cannot be written: a full disk, or it was closed from the start.
 pub fn write(text: &str) -> Result<()> {
-    send(text).map(|_| ())
+    write_unless_closed(text).map(|_| ())
 }
 
 /// Like [`write`], but answers false once the reader has closed the pipe.
 ///
 /// # Errors
 /// As those of [`write`].
-pub fn send(text: &str) -> Result<bool> {
-    put(&inert::output(text, std::io::stdout().is_terminal()))
+pub fn write_unless_closed(text: &str) -> Result<bool> {
+    write_bytes(&inert::output(text, std::io::stdout().is_terminal()))
 }
 
 /// Writes what a terminal is to obey: no text from elsewhere may be in it that has not passed [`inert::output`].
@@ -45,10 +45,10 @@ pub fn send(text: &str) -> Result<bool> {
 /// # Errors
 /// As those of [`write`].
 pub fn command_terminal(text: &str) -> Result<()> {
-    put(text).map(drop)
+    write_bytes(text).map(drop)
 }
 
-fn put(text: &str) -> Result<bool> {
+fn write_bytes(text: &str) -> Result<bool> {
     if output::is_closed() {
         return Err(Error::file("the standard output", "writing", Errno::EBADF.into()));
     }
@@ -81,7 +81,7 @@ pub fn bar(steps: usize, template: &str) -> ProgressBar {
 }
 
 /// Writes a line to the standard error.
-pub fn say(text: &str) {
+pub fn write_to_stderr(text: &str) {
     let mut error = std::io::stderr().lock();
     let text = inert::output(text, error.is_terminal());
     let _ = writeln!(error, "{text}");
@@ -89,7 +89,7 @@ pub fn say(text: &str) {
 
 /// Writes a warning or an error to the standard error, after `syscost: `.
 pub fn warn(sentence: &impl Display) {
-    say(&format!("syscost: {}", inert(&sentence.to_string())));
+    write_to_stderr(&format!("syscost: {}", inert(&sentence.to_string())));
 }
 
 /// Whether the standard output is no terminal. Then commands print one row a line for a program.
@@ -114,7 +114,7 @@ pub fn paint(tone: Tone, text: &str, layout: Layout) -> String {
 
 /// A heading: the name in a horizontal rule.
 pub fn heading(name: &str, width: usize, layout: Layout) -> String {
-    paint(Tone::Bold, &ruled(name, width), layout)
+    paint(Tone::Bold, &rule_with_name(name, width), layout)
 }
 
 /// Breaks text between words. The first line begins with `first`, the others as far to the right.

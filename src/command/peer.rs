@@ -48,9 +48,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let server = Server::bind(at, token, args.limits())?;
     let token = generated.map(|text| format!("token\t{text}\n")).unwrap_or_default();
     page::write(&format!("{token}listening\t{}\n", server.address()))?;
-    server.serve(|| signal::pending().is_some(), page::say)?;
+    server.serve(|| signal::pending().is_some(), page::write_to_stderr)?;
     if let Some(signal) = signal::pending() {
-        page::say(&format!("ended by {signal}"));
+        page::write_to_stderr(&format!("ended by {signal}"));
     }
     Ok(ExitCode::SUCCESS)
 }

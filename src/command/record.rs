@@ -72,14 +72,14 @@ pub fn measured(
     if records.is_empty() {
         return Ok(None);
     }
-    write_new(&path, &Bundle::of(&session, began, records)?)?;
-    page::say(&format!("kept as {}", path.display()));
+    write_new(&path, &Bundle::from_records(&session, began, records)?)?;
+    page::write_to_stderr(&format!("kept as {}", path.display()));
     Ok(Some(path))
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let (began, session) = named_now();
-    let target = Target::of(args, &session)?;
+    let target = Target::from_args(args, &session)?;
     let processes = begin(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
     check_new(&target.path)?;
     let records: Vec<_> = processes.collect();
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let code = match finished {
         0 => ExitCode::SUCCESS,
         _ => {
-            let bundle = Bundle::of(&target.name, began, records)?;
+            let bundle = Bundle::from_records(&target.name, began, records)?;
             target.write(bundle)?
         }
     };
@@ -124,16 +124,16 @@ impl Args {
     /// Nothing can be measured, or the record cannot be written.
     pub fn next_process(&self) -> Result<Option<String>> {
         let (began, session) = named_now();
-        let mut target = Target::of(self, &session)?;
+        let mut target = Target::from_args(self, &session)?;
         check_new(&target.path)?;
         let records: Vec<_> =
             begin(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
         if records.is_empty() {
             return Ok(None);
         }
-        let mut bundle = Bundle::of(&target.name, began, records)?;
+        let mut bundle = Bundle::from_records(&target.name, began, records)?;
         target.write_first(&mut bundle)?;
-        Sum::of(&bundle.records).tell();
+        Sum::from_records(&bundle.records).warn_of_failures();
         Ok(Some(target.name))
     }
 }
@@ -156,7 +156,7 @@ fn begin(
     session: &str,
     processes: u32,
 ) -> Result<Session<'static>> {
-    let arguments = Arguments::parse(filter.after(vec!["--bench".into()]))?;
+    let arguments = Arguments::parse(filter.append_to(vec!["--bench".into()]))?;
     let options = Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options()? };
     tell_outstanding(&home.directory());
     Session::begin(GROUPS, &arguments, &options, processes as usize)
@@ -183,7 +183,7 @@ struct Target {
 }
 
 impl Target {
-    fn of(args: &Args, session: &str) -> Result<Self> {
+    fn from_args(args: &Args, session: &str) -> Result<Self> {
         let store = Store::at(&args.home.directory());
         let stem = args.output.as_ref().and_then(|file| file.file_stem()?.to_str());
         let stem = stem.filter(|stem| check_name(stem, "record").is_ok());
@@ -211,9 +211,9 @@ impl Target {
                     refused = true;
                 }
                 Ok((path, size)) => {
-                    let sum = Sum::of(&bundle.records);
-                    page::write(&sum.text(&path, size))?;
-                    sum.tell();
+                    let sum = Sum::from_records(&bundle.records);
+                    page::write(&sum.render(&path, size))?;
+                    sum.warn_of_failures();
                     let without = nothing_measured(&bundle.records);
                     without.iter().for_each(|without| page::warn(&without.sentence()));
                     return Ok(Exit::failed_if(refused || !sum.failed.is_empty() || without.is_some()).into());
@@ -253,7 +253,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(records: &[Record]) -> Self {
+    fn from_records(records: &[Record]) -> Self {
         let mut failed = BTreeMap::new();
         let mut measured: BTreeMap<&str, bool> = BTreeMap::new();
         for (_, case) in records.iter().flat_map(Record::cases) {
@@ -268,7 +268,7 @@ impl Sum {
         Self { measured, skipped, processes: records.len(), failed }
     }
 
-    fn text(&self, path: &Path, size: u64) -> String {
+    fn render(&self, path: &Path, size: u64) -> String {
         let Self { measured, skipped, processes, failed } = self;
         let (path, failed) = (path.display(), failed.len());
         if page::is_piped() {
@@ -282,7 +282,7 @@ impl Sum {
         format!("{path}\n{cases} × {processes}, {skipped} skipped, {failed} failed, {kib} KiB\n")
     }
 
-    fn tell(&self) {
+    fn warn_of_failures(&self) {
         for (id, (times, sentence)) in self.failed.iter().take(TOLD) {
             page::warn(&format!("{id} failed in {times} of {} processes: {sentence}", self.processes));
         }

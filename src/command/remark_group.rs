@@ -12,7 +12,7 @@ pub fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<Str
             None => groups.push((shape, words, vec![id])),
         }
     }
-    groups.into_iter().map(|(_, words, ids)| format!("{}: {words}", named(&ids))).collect()
+    groups.into_iter().map(|(_, words, ids)| format!("{}: {words}", id_list(&ids))).collect()
 }
 
 /// The words without figures, and without which side it was.
@@ -24,7 +24,7 @@ pub fn shape(words: &str) -> String {
 }
 
 /// The ids of a group, or the first two and how many more.
-pub fn named(ids: &[&str]) -> String {
+pub fn id_list(ids: &[&str]) -> String {
     enumerated(ids, "more")
 }
 
@@ -45,6 +45,6 @@ mod tests {
         ];
         let told = grouped(said);
         assert_eq!(told, [format!("a, c and 2 more: {}", unfit("+3.1")), "b: not shown".into()]);
-        assert_eq!(named(&["a", "b", "c"]), "a, b, c", "to name the third is as short as to count it");
+        assert_eq!(id_list(&["a", "b", "c"]), "a, b, c", "to name the third is as short as to count it");
     }
 }

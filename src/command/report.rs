@@ -83,7 +83,7 @@ impl<'a> Report<'a> {
     /// # Errors
     /// Something that the command line names does not exist or cannot be read.
     fn new(args: &'a Args) -> Result<Self> {
-        let archive = Archive::of(&args.selection.home);
+        let archive = Archive::at(&args.selection.home);
         let overrides = args.beside.overrides()?;
         let mut record = args.selection.record(&archive)?;
         for id in apply(&overrides, &mut record) {
@@ -101,21 +101,21 @@ impl<'a> Report<'a> {
 
     /// Prints it, or writes it to a file.
     fn write(&self) -> Result<()> {
-        put(self.args.output.as_deref(), |layout| match self.args.export {
-            Some(reader) => exported::text(reader, &self.record, self.args.build.as_deref()),
-            None => self.text(layout),
+        write_rendered(self.args.output.as_deref(), |layout| match self.args.export {
+            Some(reader) => exported::export(reader, &self.record, self.args.build.as_deref()),
+            None => self.render(layout),
         })
     }
 
-    fn text(&self, layout: Layout) -> Result<String> {
+    fn render(&self, layout: Layout) -> Result<String> {
         if self.is_beside() {
-            return Ok(beside(&self.machines, &self.record, layout));
+            return Ok(paper_tables(&self.machines, &self.record, layout));
         }
         if self.is_one_screen() {
             return Ok(screen_of(&self.record, &self.archive, layout));
         }
-        let below: Vec<_> = self.machines.iter().flat_map(|machine| machine.below(&self.record)).collect();
-        let table = text(self.args.format, &self.record, &self.columns, layout)?;
+        let below: Vec<_> = self.machines.iter().flat_map(|machine| machine.notes(&self.record)).collect();
+        let table = render_record(self.args.format, &self.record, &self.columns, layout)?;
         Ok(table + &sources(self.args.format, &below, layout))
     }
 
@@ -134,7 +134,7 @@ impl<'a> Report<'a> {
 }
 
 /// The Observation Tables of these reports.
-fn beside(machines: &[Published], record: &Record, layout: Layout) -> String {
+fn paper_tables(machines: &[Published], record: &Record, layout: Layout) -> String {
     let tables: Vec<_> = sheets(machines, record).iter().map(|sheet| sheet.within(layout)).collect();
     format!("{}\n\n{}", title(record), tables.join("\n"))
 }
@@ -213,7 +213,7 @@ fn check(format: Format, columns: &[Column], record: &Record) -> Result<()> {
     Err(Error::Usage(format!("{why}: there is no column for {name}; leave out --against and --baseline")))
 }
 
-fn text(format: Format, record: &Record, columns: &[Column], layout: Layout) -> Result<String> {
+fn render_record(format: Format, record: &Record, columns: &[Column], layout: Layout) -> Result<String> {
     let against: Vec<_> = columns.iter().map(|(name, values)| Against { name, values }).collect();
     match format {
         Format::Terminal => Ok(page::paint(Tone::Bold, &title(record), layout)
@@ -235,10 +235,10 @@ fn title(record: &Record) -> String {
 ///
 /// # Errors
 /// There is no such text, or it cannot be written.
-pub fn put(file: Option<&Path>, text: impl Fn(Layout) -> Result<String>) -> Result<()> {
+pub fn write_rendered(file: Option<&Path>, render: impl Fn(Layout) -> Result<String>) -> Result<()> {
     match file {
-        Some(file) => save(file, inert::output(&text(Layout::default())?, false).as_bytes()),
-        None => page::write(&text(layout())?),
+        Some(file) => save(file, inert::output(&render(Layout::default())?, false).as_bytes()),
+        None => page::write(&render(layout())?),
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
     fn a_file_commands_no_terminal_that_shows_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("report.txt");
-        put(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();
+        write_rendered(Some(&file), |_| Ok("name\u{1b}[2J\u{7}\nnext\n".into())).unwrap();
         let written = std::fs::read_to_string(&file).unwrap();
         assert!(!written.contains(['\u{1b}', '\u{7}']) && written.ends_with("\nnext\n"), "{written:?}");
     }

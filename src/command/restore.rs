@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     if outstanding.is_empty() {
-        page::say("nothing is left to be put back");
+        page::write_to_stderr("nothing is left to be put back");
     }
     failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }

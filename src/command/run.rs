@@ -83,7 +83,7 @@ impl Args {
         let given = values.into_iter().filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
         let given = given.map(|(flag, value)| OsString::from(format!("{flag}={value}")));
         let all = self.all.then(|| OsString::from("--all"));
-        self.filter.after(std::iter::once("--bench".into()).chain(all).chain(given).collect())
+        self.filter.append_to(std::iter::once("--bench".into()).chain(all).chain(given).collect())
     }
 
     /// The options that Criterion has no flag for.

@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let files = archive.files()?;
     if files.is_empty() {
         page::warn(&archive.empty());

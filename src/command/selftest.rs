@@ -4,7 +4,7 @@ mod again;
 mod claims;
 mod unpaired;
 
-use super::ab::this;
+use super::ab::own_executable;
 use super::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let cases = args.cases();
     let ring = Testbed::enter()?;
     let links = scratch::make()?;
-    let (exe, number) = (this()?, Cell::new(0));
+    let (exe, number) = (own_executable()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
         number.set(number.get() + 1);
         let directory = links.path().join(number.get().to_string());
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
     let mut outcomes = Vec::new();
     for (id, slowdown, count) in plan {
-        let mut watch = |so_far: &Outcome| tick(&bar, so_far);
+        let mut watch = |so_far: &Outcome| advance_bar(&bar, so_far);
         outcomes.push(verdicts(&ring, &question, &id, slowdown, count, &mut watch)?);
         if signal::pending().is_some() {
             break;
@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     bar.finish_and_clear();
     match args.json {
         true => page::write_json(&json(&outcomes))?,
-        false => page::write(&text(&outcomes, layout()))?,
+        false => page::write(&outcome_table(&outcomes, layout()))?,
     }
     Ok(code(&outcomes))
 }
@@ -152,7 +152,7 @@ fn bar(verdicts: usize) -> ProgressBar {
     page::bar(verdicts, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left")
 }
 
-fn tick(bar: &ProgressBar, so_far: &Outcome) {
+fn advance_bar(bar: &ProgressBar, so_far: &Outcome) {
     bar.inc(1);
     let changes = so_far.verdicts.iter().filter(|verdict| verdict.is_change()).count();
     bar.set_message(format!(
@@ -190,10 +190,10 @@ struct Sums {
 fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
     let ours: Vec<_> = outcomes.iter().filter(|o| (o.asked - asked).abs() < 1e-9).collect();
     let verdicts: usize = ours.iter().map(|o| o.verdicts.len()).sum();
-    let found = ours.iter().map(|o| found(o)).sum();
+    let found = ours.iter().map(|o| count_found(o)).sum();
     let seconds: Vec<f64> = ours.iter().flat_map(|o| o.seconds.iter().copied()).collect();
-    let pooled = |of: fn(&Outcome) -> (usize, usize)| {
-        let (all, hits) = ours.iter().fold((0, 0), |(all, hits), o| (all + of(o).0, hits + of(o).1));
+    let pooled = |field: fn(&Outcome) -> (usize, usize)| {
+        let (all, hits) = ours.iter().fold((0, 0), |(all, hits), o| (all + field(o).0, hits + field(o).1));
         proportion(hits as u64, all as u64)
     };
     (verdicts > 0).then(|| Sums {
@@ -207,12 +207,12 @@ fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
 }
 
 /// Verdicts that count as found: `slower`, and without an injected slowdown any alarm.
-fn found(outcome: &Outcome) -> usize {
+fn count_found(outcome: &Outcome) -> usize {
     let slower = outcome.count(Verdict::Slower);
     if outcome.asked > 0.0 { slower } else { slower + outcome.count(Verdict::Faster) }
 }
 
-fn text(outcomes: &[Outcome], layout: Layout) -> String {
+fn outcome_table(outcomes: &[Outcome], layout: Layout) -> String {
     let head = [
         "case",
         "injected",
@@ -263,7 +263,7 @@ fn cells(o: &Outcome) -> [String; 11] {
         injected(o.asked),
         o.means.clone(),
         format!("{:+.2} %", 100.0 * o.injected),
-        format!("{}/{}", found(o), o.verdicts.len()),
+        format!("{}/{}", count_found(o), o.verdicts.len()),
         o.count(Verdict::Same).to_string(),
         o.count(Verdict::Inconclusive).to_string(),
         o.unfit.to_string(),

@@ -61,7 +61,7 @@ pub fn reply(answer: &clap::Error) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            page::say(text.trim_end());
+            page::write_to_stderr(text.trim_end());
             Ok(Exit::Usage.into())
         }
         _ => Err(Error::Usage(text.trim_start_matches("error: ").trim_end().to_owned())),

@@ -54,7 +54,7 @@ const TOOLS: [Tool; 3] = [
 /// # Errors
 /// A tool of this workspace that is not installed.
 pub fn find(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result<Option<PathBuf>> {
-    let Some(name) = asked(words) else { return Ok(None) };
+    let Some(name) = command_name(words) else { return Ok(None) };
     if is_own(name) {
         return Ok(None);
     }
@@ -71,7 +71,7 @@ pub fn find(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result<Option<
 }
 
 /// The command of this line: the first word, or the one behind `help`.
-fn asked(words: &[OsString]) -> Option<&str> {
+fn command_name(words: &[OsString]) -> Option<&str> {
     let word = |at: usize| words.get(at).and_then(|word| word.to_str());
     let name = if word(1) == Some("help") { word(2) } else { word(1) }?;
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !name.starts_with('-');
@@ -123,7 +123,7 @@ pub fn list() -> String {
 
 /// Whether a tool has a command of this name.
 #[cfg(test)]
-pub fn has(name: &OsStr) -> bool {
+pub fn is_installed(name: &OsStr) -> bool {
     commands().any(|(command, _)| name == *command)
 }
 
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn the_first_word_or_the_one_behind_help_names_the_tool() {
         for line in ["syscost kernels ab", "syscost help kernels", "syscost kernels"] {
-            assert_eq!(asked(&words(line)), Some("kernels"), "{line}");
+            assert_eq!(command_name(&words(line)), Some("kernels"), "{line}");
         }
         for line in ["syscost", "syscost --version", "syscost ../kernels", "syscost help", "syscost Kernels"]
         {
-            assert_eq!(asked(&words(line)), None, "{line}");
+            assert_eq!(command_name(&words(line)), None, "{line}");
         }
     }
 

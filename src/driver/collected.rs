@@ -9,7 +9,7 @@ use super::{fitting, frequency_drift, other_cpu_load, prefetch, unquiet};
 use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Tally};
 use crate::study::executions::{pooled, quiet_of};
-use crate::study::reference_frequency::beside;
+use crate::study::reference_frequency::core_frequency;
 
 /// The executions of one group.
 pub(super) struct Collected<'a> {
@@ -86,7 +86,7 @@ impl<'a> Collected<'a> {
 
     /// The core's frequencies beside all executions, Hz.
     pub(super) fn frequencies(&self) -> impl Iterator<Item = f64> {
-        self.cases.iter().flat_map(|case| &case.measured).filter_map(beside)
+        self.cases.iter().flat_map(|case| &case.measured).filter_map(core_frequency)
     }
 
     /// The number of cases that this machine can run, as far as is known.
@@ -95,7 +95,7 @@ impl<'a> Collected<'a> {
     }
 
     /// A line on the first round: `call: 45 measured, 2 skipped, 0 failed, in 3.1 s`.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn summary_line(&self) -> String {
         let mut tally = Tally::default();
         for case in self.cases.iter().filter_map(|case| case.outcome(None)) {
             tally.add(&case);
@@ -182,7 +182,7 @@ impl Executions {
 
     fn is_settled(&self, needed: usize) -> bool {
         // Whether they agree does not depend on the frequency at which they are compared.
-        let core_hz = self.measured.first().and_then(beside);
+        let core_hz = self.measured.first().and_then(core_frequency);
         let quiet = || quiet_of(&self.measured, core_hz);
         self.measured.len() >= needed && quiet().is_some_and(|quiet| quiet.settled)
     }

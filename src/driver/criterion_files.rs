@@ -28,7 +28,7 @@ const CHANGE: [&str; 1] = ["estimates.json"];
 pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
     let Supervisor { arguments, options, home, .. } = *supervisor;
     let mut sentences =
-        hand_over(supervisor, run).err().into_iter().map(|e| told(run, &e)).collect::<Vec<_>>();
+        hand_over(supervisor, run).err().into_iter().map(|e| failure_line(run, &e)).collect::<Vec<_>>();
     // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
     let all = options.unit == NANOSECONDS && sentences.is_empty();
     let save = arguments.save.as_deref().unwrap_or("new");
@@ -69,7 +69,7 @@ fn may_write(path: &Path, more: AccessFlags) -> Result<()> {
     allowed.map_err(|errno| Error::file(path, "writing", errno.into()))
 }
 
-fn told(run: &GroupRun, error: &Error) -> String {
+fn failure_line(run: &GroupRun, error: &Error) -> String {
     format!("Criterion's files of {}: {error}", run.name)
 }
 
@@ -88,7 +88,7 @@ fn hand_over(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
 /// The samples of the measured cases.
 fn samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
     let per_count = if options.is_time() { 1e9 / run.clock.hz } else { 1.0 };
-    let of = |case: &CaseRecord| {
+    let criterion_case = |case: &CaseRecord| {
         let measured = case.measured()?;
         let pairs = measured.counted.iter().zip(&measured.iterations);
         // A gap between two calibrations may be none, and Criterion takes no zero for a time.
@@ -98,7 +98,7 @@ fn samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
         let name = case.id.split_once('/').map_or("", |(_, name)| name).to_owned();
         Some(Samples { name, values })
     };
-    run.cases.iter().filter_map(of).collect()
+    run.cases.iter().filter_map(criterion_case).collect()
 }
 
 /// Checks the files of these cases, removes directories with an incomplete one, and returns a sentence for each. `all`:

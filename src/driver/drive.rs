@@ -13,7 +13,7 @@ use super::process_task::{Round, Task};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
-use super::terminal::complain;
+use super::terminal::report_error;
 use crate::case::Group;
 use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
@@ -61,8 +61,8 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
         check_home(&planned, arguments, &home)?;
     }
     let cases = planned.iter().map(|p| p.ids.len()).sum();
-    let rounds = Rounds::of(arguments, options);
-    let screen = FirstScreen::of(&planned, arguments, options);
+    let rounds = Rounds::new(arguments, options);
+    let screen = FirstScreen::for_run(&planned, arguments, options);
     let progress = Progress::over(rounds.certain(cases), telling(arguments, planned.len()));
     let mut drive = Drive::new(arguments, options, home, &progress).doubting(disputed);
     drive.measure(&planned, rounds);
@@ -74,7 +74,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let outcome =
         Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
     let exit = report.whole(outcome, arguments, options);
-    set_back.into_iter().chain(remark).for_each(complain);
+    set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
 }
 
@@ -142,7 +142,7 @@ impl<'a> Drive<'a> {
             disputed: None,
         };
         if drive.saves() {
-            drive.earlier = EarlierRuns::of(&drive.record, &Store::at(&drive.home));
+            drive.earlier = EarlierRuns::load(&drive.record, &Store::at(&drive.home));
         }
         drive
     }
@@ -165,7 +165,7 @@ impl<'a> Drive<'a> {
                 let time = self.began.elapsed() < time;
                 executed |= self.execute(&mut groups[at], &rounds, round, time);
                 if round == 0 {
-                    self.progress.group(&groups[at].told());
+                    self.progress.group(&groups[at].summary_line());
                 }
                 self.keep(&groups, round == 0);
                 if signal::pending().is_some() {

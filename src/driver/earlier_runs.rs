@@ -26,7 +26,7 @@ pub(super) struct EarlierRuns {
 
 impl EarlierRuns {
     /// Those that are stored beside this run.
-    pub(super) fn of(record: &Record, store: &Store) -> Self {
+    pub(super) fn load(record: &Record, store: &Store) -> Self {
         // The saving of this run reports a store that cannot be listed.
         let files = store.run_files().unwrap_or_default();
         let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());

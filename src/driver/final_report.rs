@@ -5,7 +5,7 @@ use super::bencher;
 use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::Planned;
-use super::terminal::{complain, layout, lost, print};
+use super::terminal::{layout, lost, print, report_error};
 #[cfg(not(feature = "cli"))]
 use crate::error::Error;
 use crate::error::Result;
@@ -70,15 +70,16 @@ impl FinalReport {
         }
         if has_table(arguments) {
             let layout = layout();
-            let screen = screen.map(|screen| screen.text(&record, &earlier, layout));
-            let tables = || table(&record, None, &self.columns(), layout) + &self.below(&record, layout);
+            let screen = screen.map(|screen| screen.render(&record, &earlier, layout));
+            let tables =
+                || table(&record, None, &self.columns(), layout) + &self.source_notes(&record, layout);
             print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
             complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
         complain_of_first(&wrong);
         if let Some(name) = &arguments.compare {
-            complain(format_args!(
+            report_error(format_args!(
                 "the verdicts on {name} above are Criterion's, by samples, and say that unchanged operations changed; `syscost compare` and \
                  `syscost ab` tell whether something did"
             ));
@@ -86,20 +87,20 @@ impl FinalReport {
         let Tally { measured, unwitnessed, failed, disturbed, .. } = record.tally();
         if let Some(signal) = signal::pending() {
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
-            complain(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));
+            report_error(format_args!("interrupted by {signal}: {measured} cases were measured{kept}"));
         }
         if let Err(error) = &saved {
-            complain(error);
-            complain("the run was not saved to its end; the table above is complete");
+            report_error(error);
+            report_error("the run was not saved to its end; the table above is complete");
         }
         let lost = lost();
         if let Some(error) = &lost {
-            complain(error);
+            report_error(error);
         }
         let without = nothing_measured([&record]).filter(|_| arguments.mode == Mode::Measure);
         let without = without.filter(|without| options.wants_a_number || !without.is_all_skipped());
         if let Some(without) = without.as_ref().filter(|_| signal::pending().is_none()) {
-            complain(without.sentence());
+            report_error(without.sentence());
         }
         let open =
             options.strict && (disturbed > 0 || unwitnessed > 0 || record.unsettled().next().is_some());
@@ -117,7 +118,7 @@ impl FinalReport {
     }
 
     /// The sources of the published values.
-    fn below(&self, record: &Record, layout: Layout) -> String {
+    fn source_notes(&self, record: &Record, layout: Layout) -> String {
         let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
         sentences(&said, layout)
     }
@@ -126,9 +127,9 @@ impl FinalReport {
 /// Prints the first three of these sentences and the number of the others.
 fn complain_of_first(sentences: &[String]) {
     const FEW: usize = 3;
-    sentences.iter().take(FEW).for_each(complain);
+    sentences.iter().take(FEW).for_each(report_error);
     if let Some(more) = sentences.len().checked_sub(FEW).filter(|&more| more > 0) {
-        complain(format_args!("and {more} more of that kind"));
+        report_error(format_args!("and {more} more of that kind"));
     }
 }
 
@@ -159,7 +160,7 @@ fn against(options: &Options) -> Result<Vec<Machine>> {
     let machine = |published: Published| Machine {
         name: published.name.clone(),
         values: published.ns(),
-        below: Box::new(move |record| published.below(record)),
+        below: Box::new(move |record| published.notes(record)),
     };
     Ok(published::find(names)?.into_iter().map(machine).collect())
 }

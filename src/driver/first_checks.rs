@@ -5,7 +5,7 @@ use super::criterion_files;
 use super::options::{Options, open_counter};
 use super::output_directory::{criterion_home, home_for};
 use super::plan::Planned;
-use super::terminal::complain;
+use super::terminal::report_error;
 use crate::environment::Inherited;
 use crate::error::{Error, Result};
 use crate::platform::process::{self, inheritance};
@@ -36,7 +36,7 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
         ))
     })?;
     if let Some(sentence) = scratch::moved().filter(|_| options.directory.is_none()) {
-        complain(sentence);
+        report_error(sentence);
     }
     let home = options.home.clone().unwrap_or_else(criterion_home);
     let home = std::path::absolute(&home).map_err(|cause| {

@@ -20,18 +20,18 @@ pub(super) struct FirstScreen {
 
 impl FirstScreen {
     /// For a run over several groups without a choice by the user; `None` where the user asks for tables.
-    pub(super) fn of(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
+    pub(super) fn for_run(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
         let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
         let chosen = is_part || arguments.all || options.against.is_some();
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
             let groups = planned.iter().map(|planned| planned.group);
-            Self { headlines: headlines(groups), doctor: minded(options) }
+            Self { headlines: headlines(groups), doctor: findings(options) }
         })
     }
 
     /// The screen of this record.
-    pub(super) fn text(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
+    pub(super) fn render(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
         let (doctor, program) = (Some(&self.doctor[..]), program());
         screen(&Summary { record, headlines: &self.headlines, earlier, doctor, program: &program }, layout)
     }
@@ -53,14 +53,14 @@ pub fn program() -> String {
 
 /// Ids and headlines of these groups.
 pub fn headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
-    let of = |group: &'a Group| {
+    let named_headlines = |group: &'a Group| {
         group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
     };
-    groups.flat_map(of).collect()
+    groups.flat_map(named_headlines).collect()
 }
 
 /// What the doctor finds before the run; the load of the run itself is not among it.
-fn minded(options: &Options) -> Vec<String> {
+fn findings(options: &Options) -> Vec<String> {
     let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
     let found = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     found.into_iter().map(|finding| finding.fact).collect()

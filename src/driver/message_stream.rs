@@ -78,7 +78,7 @@ impl Lines {
         }
         let has_come = |at: usize| sources.get(at).is_some_and(|source| source.any() == Some(true));
         if has_come(1) {
-            signal::hear();
+            signal::silence_bell();
             return Ok(Woken::Signal);
         }
         Ok(if has_come(0) { Woken::Pipe } else { Woken::Timeout })
@@ -105,7 +105,7 @@ enum Woken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::alone;
+    use crate::platform::child::in_child_process;
     use std::io::Write;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_signal_ends_a_wait_that_would_be_long() {
-        alone(|| {
+        in_child_process(|| {
             signal::watch().expect("handlers");
             let (mut lines, _write) = stream();
             signal::bell().expect("a descriptor");

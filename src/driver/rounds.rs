@@ -42,7 +42,7 @@ impl Rounds {
     pub(super) const ONE: Self = Self { fewest: 1, most: 1, seconds: None, each: EACH };
 
     /// The rounds of a run.
-    pub(super) fn of(arguments: &Arguments, options: &Options) -> Self {
+    pub(super) fn new(arguments: &Arguments, options: &Options) -> Self {
         let once =
             arguments.mode != Mode::Measure || options.scale == Scale::Smoke || options.unit == DISPLACED;
         if once {

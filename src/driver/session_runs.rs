@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
         options: &Options,
         runs: usize,
     ) -> Result<Self> {
-        Self::with(groups, arguments, options, runs, Rounds::of(arguments, options))
+        Self::with(groups, arguments, options, runs, Rounds::new(arguments, options))
     }
 
     fn with(

@@ -136,7 +136,7 @@ const MORE_MEMORY: &str = "free some, or raise the limit of the control group (m
 
 /// Processes that the kernel has killed for want of memory since it booted, in any control group (proc_vmstat(5)).
 fn oom_kills() -> Option<u64> {
-    let text = KernelFiles::live().text("/proc/vmstat")?;
+    let text = KernelFiles::live().read_text("/proc/vmstat")?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
 }
 

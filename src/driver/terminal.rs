@@ -29,8 +29,8 @@ pub fn lost() -> Option<Error> {
 }
 
 /// Prints an error or another sentence for the user to the standard error.
-pub fn complain(sentence: impl Display) {
-    let _ = writeln!(std::io::stderr(), "syscost: {}", inert::text(&sentence.to_string()));
+pub fn report_error(sentence: impl Display) {
+    let _ = writeln!(std::io::stderr(), "syscost: {}", inert::inert_text(&sentence.to_string()));
 }
 
 /// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and

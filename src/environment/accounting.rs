@@ -18,9 +18,9 @@ pub struct Accounting {
 
 impl Accounting {
     /// Reads the kernel's configuration where it is available, otherwise files that exist under one setting only.
-    pub fn of(files: &KernelFiles) -> Self {
+    pub fn read(files: &KernelFiles) -> Self {
         let release = files.line("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let shown = files.text(&format!("/boot/config-{release}")).or_else(|| config(files));
+        let shown = files.read_text(&format!("/boot/config-{release}")).or_else(|| config(files));
         let set =
             |name: &str| shown.as_ref().map(|text| text.lines().any(|line| line == format!("{name}=y")));
         let tickless = files.line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
@@ -107,7 +107,7 @@ mod tests {
             ("proc/sys/kernel/osrelease", "6.12.0\n"),
             ("boot/config-6.12.0", "CONFIG_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\n# CONFIG_X is not set\n"),
         ]);
-        let found = Accounting::of(&machine.files);
+        let found = Accounting::read(&machine.files);
         assert_eq!((found.interrupts_apart, found.by_tick, found.hz), (Some(true), Some(true), Some(250)));
         assert!(found.sentences()[0].contains("daemon-free column is left out"));
     }
@@ -115,20 +115,20 @@ mod tests {
     #[test]
     fn interrupt_pressure_tells_where_there_is_pressure() {
         let mut machine = Machine::with(&[("proc/pressure/cpu", "")]);
-        assert_eq!(Accounting::of(&machine.files).interrupts_apart, Some(false));
+        assert_eq!(Accounting::read(&machine.files).interrupts_apart, Some(false));
         machine.write("proc/pressure/irq", "");
-        assert_eq!(Accounting::of(&machine.files).interrupts_apart, Some(true));
+        assert_eq!(Accounting::read(&machine.files).interrupts_apart, Some(true));
         machine = Machine::with(&[]);
-        assert_eq!(Accounting::of(&machine.files), Accounting::default());
-        assert!(!Accounting::of(&machine.files).hides_interrupts());
+        assert_eq!(Accounting::read(&machine.files), Accounting::default());
+        assert!(!Accounting::read(&machine.files).hides_interrupts());
     }
 
     #[test]
     fn cpus_without_a_tick_are_named() {
         let machine = Machine::with(&[("sys/devices/system/cpu/nohz_full", "2-3\n")]);
-        let found = Accounting::of(&machine.files);
+        let found = Accounting::read(&machine.files);
         assert!(found.sentences().iter().any(|sentence| sentence.contains("CPUs 2-3")), "{found:?}");
         let machine = Machine::with(&[("sys/devices/system/cpu/nohz_full", "(null)\n")]);
-        assert_eq!(Accounting::of(&machine.files).tickless, None);
+        assert_eq!(Accounting::read(&machine.files).tickless, None);
     }
 }

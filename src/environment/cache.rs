@@ -131,8 +131,11 @@ mod tests {
         let machine = machine(&[(0, &[("1", "Data", "32K", "0")]), (4, &[("1", "Data", "64K", "4")])]);
         let found = caches(&machine.files);
         assert_eq!(found.len(), 2);
-        let of = |cpu| found.iter().find(|cache| cache.serves(Some(cpu))).map(|cache| cache.bytes);
-        assert_eq!((of(0), of(4), of(9)), (Some(32 << 10), Some(64 << 10), None));
+        let bytes_of_cpu = |cpu| found.iter().find(|cache| cache.serves(Some(cpu))).map(|cache| cache.bytes);
+        assert_eq!(
+            (bytes_of_cpu(0), bytes_of_cpu(4), bytes_of_cpu(9)),
+            (Some(32 << 10), Some(64 << 10), None)
+        );
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Patient<'_> {
     }
 
     fn status(&self) -> String {
-        self.files.text("proc/self/status").unwrap_or_default()
+        self.files.read_text("proc/self/status").unwrap_or_default()
     }
 }
 

@@ -160,11 +160,11 @@ impl Fingerprint {
     }
 
     fn read_processor(&mut self, files: &KernelFiles) {
-        let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
+        let cpuinfo = files.read_text("proc/cpuinfo").unwrap_or_default();
         cpuinfo::identify(self, &cpuinfo);
         self.cpus_online = files.line("sys/devices/system/cpu/online");
         self.cpu_count = self.cpus_online.as_deref().map(|list| cpu_list::parse(list).len());
-        let status = files.text("proc/self/status").unwrap_or_default();
+        let status = files.read_text("proc/self/status").unwrap_or_default();
         self.cpus_allowed = field(&status, "Cpus_allowed_list").map(String::from);
         self.smt = smt(files, &cpuinfo);
         self.caches = cache::caches(files);
@@ -190,14 +190,14 @@ impl Fingerprint {
         self.huge_pages = choice("enabled");
         self.huge_page_defrag = choice("defrag");
         self.huge_pages_reserved = reserved_huge_pages(files);
-        self.memory_bytes = files.text("proc/meminfo").and_then(|t| meminfo_bytes(&t, "MemTotal"));
+        self.memory_bytes = files.read_text("proc/meminfo").and_then(|t| meminfo_bytes(&t, "MemTotal"));
         self.numa_nodes = files.line("sys/devices/system/node/online").map(|l| cpu_list::parse(&l).len());
         self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| proc::page_size(&b));
     }
 
     fn read_surroundings(&mut self, files: &KernelFiles, scratch: &Path) {
         self.cpu_quota = control_group::cpu_quota(files);
-        let mounts = files.text("proc/self/mountinfo").unwrap_or_default();
+        let mounts = files.read_text("proc/self/mountinfo").unwrap_or_default();
         self.scratch_filesystem = mount::filesystem_of(&mounts, &mount::resolve(scratch)).map(String::from);
         self.surroundings = Surroundings::read(files, scratch);
     }

@@ -28,11 +28,11 @@ impl Interface {
     /// stay in the loopback interface.
     pub fn between(here: IpAddr, there: IpAddr) -> Option<Self> {
         let known = addresses();
-        let of = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
-        let is_own = there.is_loopback() || of(there).is_some();
+        let find_interface = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
+        let is_own = there.is_loopback() || find_interface(there).is_some();
         let name = match is_own {
             true => known.iter().find(|(_, address)| address.is_loopback()).map_or("lo", |(name, _)| name),
-            false => &of(here)?.0,
+            false => &find_interface(here)?.0,
         };
         Some(Self::named(name, is_own))
     }

@@ -110,7 +110,7 @@ fn about_the_run(options: &Options) -> Vec<String> {
         );
     }
     if options.unit == DISPLACED {
-        notes.extend(Accounting::of(&KernelFiles::live()).sentences());
+        notes.extend(Accounting::read(&KernelFiles::live()).sentences());
     } else if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
         notes.push(format!(
             "{} are counted in user space only: perf_event_paranoid keeps the kernel's",
@@ -229,7 +229,7 @@ impl Process<'_> {
             let Some(proven) = self.round.wants(&id) else { continue };
             self.sender.send(&Message::Begin(id.clone()))?;
             if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
-                for note in Accounting::of(&KernelFiles::live()).sentences() {
+                for note in Accounting::read(&KernelFiles::live()).sentences() {
                     self.sender.send(&Message::Note(note))?;
                 }
             }

@@ -36,7 +36,7 @@ pub struct Order {
 }
 
 impl Order {
-    pub fn of(pattern: Pattern, bytes: u64, block: usize) -> Self {
+    pub fn new(pattern: Pattern, bytes: u64, block: usize) -> Self {
         let mut offsets: Vec<_> = (0..bytes / block as u64).map(|i| i * block as u64).collect();
         if pattern == Pattern::Random {
             Random::new(bytes ^ block as u64).shuffle(&mut offsets);
@@ -130,9 +130,9 @@ const EXAMINED: u64 = 1 << 20;
 impl Blocks {
     /// # Errors
     /// The device does not support blocks of this length, or the kernel does not account for its bytes.
-    pub fn of(file: PatternFile, pattern: Pattern, block: usize, source: Source) -> Result<Self> {
+    pub fn new(file: PatternFile, pattern: Pattern, block: usize, source: Source) -> Result<Self> {
         file.supports(block)?;
-        let order = Order::of(pattern, file.bytes(), block);
+        let order = Order::new(pattern, file.bytes(), block);
         Ok(Self { file, order, proof: Proof::by(source)?, block })
     }
 
@@ -203,11 +203,11 @@ pub fn reads(
     block: usize,
     source: Source,
 ) -> SetUp {
-    set_up(move |place| one_at_a_time(Blocks::of(open(place)?, pattern, block, source)?))
+    set_up(move |place| one_at_a_time(Blocks::new(open(place)?, pattern, block, source)?))
 }
 
 /// The scratch directory is on a device that can be read past the page cache.
-pub const DISK: Need = Need::new(|place| match volume::of(&place.scratch) {
+pub const DISK: Need = Need::new(|place| match volume::filesystem_and_medium(&place.scratch) {
     (filesystem, Medium::Memory) => Err(format!(
         "{} is on {filesystem}, which is memory: there is no device to be read; {}",
         place.scratch.display(),
@@ -220,7 +220,7 @@ pub const DISK: Need = Need::new(|place| match volume::of(&place.scratch) {
 fn reaches_a_device(place: &Place) -> Result<()> {
     const LENGTH: u64 = 64 << 10;
     let file = PatternFile::make(&place.scratch, LENGTH, Way::Direct)?;
-    let blocks = Blocks::of(file, Pattern::Sequential, 4096, Source::Device)?;
+    let blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device)?;
     one_at_a_time(blocks).map(drop)
 }
 

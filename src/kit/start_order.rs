@@ -128,7 +128,7 @@ pub fn created(delta: &Delta, iterations: u64) -> std::result::Result<String, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::alone;
+    use crate::platform::child::in_child_process;
 
     #[test]
     fn a_child_that_starts_early_is_repeated_until_the_limit() {
@@ -150,7 +150,7 @@ mod tests {
             if had_returned {
                 order.returned();
             }
-            alone(|| order.arrive());
+            in_child_process(|| order.arrive());
             assert_eq!(order.was_early(), !had_returned);
         }
     }

@@ -192,7 +192,7 @@ const BLOCK: usize = 4 << 10;
 
 fn blocks(place: &Place, way: Way) -> Result<Blocks> {
     let file = PatternFile::make(&place.scratch, FILE, way)?;
-    Blocks::of(file, Pattern::Random, BLOCK, Source::Device)
+    Blocks::new(file, Pattern::Random, BLOCK, Source::Device)
 }
 
 /// Reads through the page cache.

@@ -45,11 +45,11 @@ impl Boundary {
         let forced = (0..FORCED).map(|nth| probe.read(nth * (GIVEN_UP / FORCED)));
         let forced = forced.collect::<Result<Vec<_>>>()?;
         file.advise(0..0, PosixFadviseAdvice::POSIX_FADV_NORMAL)?;
-        Self::of(&reads, &forced)
+        Self::from_reads(&reads, &forced)
     }
 
     /// What reads at equal distances say, and others that came from the disk for certain.
-    fn of(reads: &[Read], forced: &[Read]) -> Result<Self> {
+    fn from_reads(reads: &[Read], forced: &[Read]) -> Result<Self> {
         let times = |of: &[Read], from_disk| {
             of.iter().filter(|read| read.from_disk == from_disk).map(|read| read.ns).collect::<Vec<_>>()
         };
@@ -131,11 +131,13 @@ mod tests {
     #[test]
     fn the_share_is_that_of_the_places_that_no_device_was_read_for() {
         let all = [reads(&[90.0, 900.0], true), reads(&[1.0, 2.0, 300.0], false)].concat();
-        let found = Boundary::of(&all, &reads(&[100.0], true)).expect("a fall");
+        let found = Boundary::from_reads(&all, &reads(&[100.0], true)).expect("a fall");
         assert_eq!(found, Boundary { share: 0.6, from_memory: 2.0, from_disk: 100.0 });
         assert!(!found.is_whole());
-        assert!(Boundary::of(&reads(&[1.0], false), &reads(&[9.0], true)).expect("a fall").is_whole());
-        assert!(Boundary::of(&reads(&[1.0], true), &reads(&[9.0], true)).is_err());
+        assert!(
+            Boundary::from_reads(&reads(&[1.0], false), &reads(&[9.0], true)).expect("a fall").is_whole()
+        );
+        assert!(Boundary::from_reads(&reads(&[1.0], true), &reads(&[9.0], true)).is_err());
     }
 
     #[test]

@@ -39,8 +39,8 @@ impl Bounds {
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel does not tell, or too little is left.
-    pub fn of(files: &KernelFiles, reserve: Option<u64>) -> Result<Self> {
-        let meminfo = files.text("proc/meminfo").unwrap_or_default();
+    pub fn read(files: &KernelFiles, reserve: Option<u64>) -> Result<Self> {
+        let meminfo = files.read_text("proc/meminfo").unwrap_or_default();
         let number = |key: &str| {
             let silent = || Error::Missing(format!("/proc/meminfo does not tell {key}: mount /proc"));
             meminfo_bytes(&meminfo, key).ok_or_else(silent)
@@ -121,7 +121,7 @@ impl<'a> Guard<'a> {
         let grown = stalled.zip(self.last.1).map(|(now, before)| now.saturating_sub(before));
         let share = grown.map_or(0.0, |grown| grown.as_secs_f64() / self.last.0.elapsed().as_secs_f64());
         self.last = (Instant::now(), stalled);
-        let meminfo = self.files.text("proc/meminfo").unwrap_or_default();
+        let meminfo = self.files.read_text("proc/meminfo").unwrap_or_default();
         refusal(meminfo_bytes(&meminfo, "MemAvailable"), self.reserve, share, self.toll())
             .map_or(Ok(()), |why| Err(Error::Disturbed(why)))
     }
@@ -157,7 +157,7 @@ fn refusal(available: Option<u64>, reserve: u64, stalled: f64, toll: Toll) -> Op
 }
 
 fn toll(files: &KernelFiles, pressure: Option<&Pressure>) -> Toll {
-    let text = files.text("proc/vmstat").unwrap_or_default();
+    let text = files.read_text("proc/vmstat").unwrap_or_default();
     let count = |key: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(name, _)| *name == key).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_file_leaves_the_reserve_and_the_limit_of_a_group_alone() {
         let meminfo = ("proc/meminfo", "MemTotal: 20971520 kB\nMemAvailable: 10485760 kB\n");
-        let bounds = Bounds::of(&Machine::with(&[meminfo]).files, None).expect("room");
+        let bounds = Bounds::read(&Machine::with(&[meminfo]).files, None).expect("room");
         assert_eq!(bounds, Bounds { available: 10 << 30, reserve: 2 << 30 });
         assert_eq!(bounds.most(), 8 << 30);
         let group = Machine::with(&[
@@ -188,8 +188,8 @@ mod tests {
             ("sys/fs/cgroup/memory.max", "2147483648\n"),
             ("sys/fs/cgroup/memory.current", "1073741824\n"),
         ]);
-        assert_eq!(Bounds::of(&group.files, Some(512 * MIB)).expect("room").most(), 512 * MIB);
-        let sentence = Bounds::of(&group.files, None).expect_err("too little").to_string();
+        assert_eq!(Bounds::read(&group.files, Some(512 * MIB)).expect("room").most(), 512 * MIB);
+        let sentence = Bounds::read(&group.files, None).expect_err("too little").to_string();
         assert!(sentence.contains("1024 MiB of memory are available and 2048 MiB"), "{sentence}");
     }
 

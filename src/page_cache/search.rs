@@ -81,7 +81,7 @@ pub fn search(request: &Request<'_>) -> Result<Answer> {
     let bounds = match request.group {
         // The group is the machine; half as much again can be read without harm to anybody outside.
         Some(bytes) => Bounds { available: bytes + bytes / 2, reserve: 0 },
-        None => Bounds::of(&KernelFiles::live(), request.reserve)?,
+        None => Bounds::read(&KernelFiles::live(), request.reserve)?,
     };
     has_room(request.directory, bounds.most())?;
     let before = cached();
@@ -138,7 +138,7 @@ fn resident(file: &PatternFile) -> Result<u64> {
 }
 
 fn cached() -> u64 {
-    let meminfo = KernelFiles::live().text("proc/meminfo").unwrap_or_default();
+    let meminfo = KernelFiles::live().read_text("proc/meminfo").unwrap_or_default();
     meminfo_bytes(&meminfo, "Cached").unwrap_or(0)
 }
 

@@ -1,7 +1,7 @@
 //! Pairs of sides that exclude each other: each runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
 
 use super::sequence::Schedule;
-use super::turns::{Pair, PairEnd, PairSpec, alone, both};
+use super::turns::{Pair, PairEnd, PairSpec, both, run_half};
 use crate::error::Result;
 use crate::statistic::{Random, percentile};
 
@@ -26,7 +26,7 @@ impl<'a> ByBlocks<'a> {
     /// The side that begins: random in the first pair of a block, the other one in the second.
     fn first(&mut self, random: &mut Random) -> usize {
         self.mirrored.take().unwrap_or_else(|| {
-            let first = random.below(2);
+            let first = random.number_below(2);
             self.mirrored = Some(1 - first);
             first
         })
@@ -47,7 +47,7 @@ impl Schedule for ByBlocks<'_> {
                 (self.enter)(side)?;
                 self.state = Some(side);
             }
-            let half = alone(spec, side, shape, random);
+            let half = run_half(spec, side, shape, random);
             // Both sides do the same: the second one takes the first one's shape.
             shape = shape.or(half.as_ref().ok().map(|(_, shape, _)| *shape));
             let goes_on = matches!(half, Ok(_) | Err(PairEnd::Skipped(_)));

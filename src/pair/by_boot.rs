@@ -57,7 +57,7 @@ impl Testbed {
         let mut course = Course { testbed: self, plan, open, random: Random::new(plan.seed) };
         let mut fruitless = 0;
         while !course.wanting().is_empty() && signal::pending().is_none() {
-            let booted = boots.next(course.random.below(2));
+            let booted = boots.next(course.random.number_below(2));
             if signal::pending().is_some() {
                 break;
             }
@@ -81,7 +81,8 @@ impl Testbed {
 impl Course<'_> {
     /// The places of the cases that need more pairs.
     fn wanting(&self) -> Vec<usize> {
-        let is_open = |at: &usize| self.open[*at].case.wanted(&self.plan.rule, self.open.len()).is_some();
+        let is_open =
+            |at: &usize| self.open[*at].case.pairs_needed(&self.plan.rule, self.open.len()).is_some();
         (0..self.open.len()).filter(is_open).collect()
     }
 

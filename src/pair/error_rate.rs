@@ -16,7 +16,7 @@ use crate::platform::slowdown::LONGEST;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Rule};
 use crate::statistic::{Change, Random, change_between, median};
-use crate::study::sequential::{Stand, stand};
+use crate::study::sequential::{Stand, case_state};
 use crate::suite;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ impl Outcome {
 
     fn add(&mut self, case: &CasePairs, parameters: &Parameters<'_>, seconds: f64) {
         let differences = case.differences();
-        match stand(&differences, &parameters.rule, parameters.cases) {
+        match case_state(&differences, &parameters.rule, parameters.cases) {
             Stand::Closed(judgement) if case.unfit().is_none() => {
                 self.verdicts.push(judgement.verdict);
                 self.seconds.push(seconds);
@@ -243,8 +243,8 @@ impl Injection<'_> {
         // Its threshold ends the case after sixteen pairs, whatever they show.
         let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
         self.case(slowdown, soon, 1, random, &mut record)?;
-        let of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
-        Ok((of(|pair| pair.0), self.testbed.nanoseconds(of(|pair| pair.1))))
+        let median_of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
+        Ok((median_of(|pair| pair.0), self.testbed.nanoseconds(median_of(|pair| pair.1))))
     }
 
     /// Finds the slowdown of this share: a guess, corrected by pilot runs. The cost of a filter is not proportional to its

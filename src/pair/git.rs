@@ -127,14 +127,15 @@ impl Repository {
         let mut git = self.command();
         let output = run(git.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]))?;
         if output.status.success() {
-            return Ok(text(&output.stdout));
+            return Ok(trimmed_output(&output.stdout));
         }
-        let why = match text(&output.stderr) {
+        let why = match trimmed_output(&output.stderr) {
             said if said.is_empty() => String::new(),
             said => format!(": {said}"),
         };
-        let is_shallow =
-            self.read(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|said| text(&said) == "true");
+        let is_shallow = self
+            .read(&["rev-parse", "--is-shallow-repository"])
+            .is_ok_and(|said| trimmed_output(&said) == "true");
         let cut = match is_shallow {
             true => "; its history was cut off when it was cloned: `git fetch --unshallow` gets the rest",
             false => "",
@@ -208,7 +209,7 @@ pub(super) fn answer(git: &mut Command) -> Result<Vec<u8>> {
         return Ok(output.stdout);
     }
     let words: Vec<_> = git.get_args().map(|word| word.to_string_lossy()).collect();
-    let said = match text(&output.stderr) {
+    let said = match trimmed_output(&output.stderr) {
         said if said.is_empty() => tool::failure(&output),
         said => format!("({}): {said}", output.status),
     };
@@ -220,7 +221,7 @@ fn run(git: &mut Command) -> Result<Output> {
 }
 
 /// What git said, without the end of its last line.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub(super) fn trimmed_output(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
@@ -238,8 +239,8 @@ mod tests {
 
     fn changed(variables: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
         let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let text = |word: OsString| word.into_string().unwrap();
-        changes(environment).into_iter().map(|(name, value)| (text(name), value.map(text))).collect()
+        let utf8 = |word: OsString| word.into_string().unwrap();
+        changes(environment).into_iter().map(|(name, value)| (utf8(name), value.map(utf8))).collect()
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Launch {
     /// The binary does not exist, or the link cannot be made.
     pub fn new(label: &'static str, binary: &Path, wrap: Option<String>, directory: &Path) -> Result<Self> {
         let there = std::fs::canonicalize(binary).map_err(|e| Error::file(binary, "looking for", e))?;
-        let identity = Identity::of(&there)?;
+        let identity = Identity::read(&there)?;
         let home = directory.join(label);
         let program = home.join("syscost-side");
         let linked =
@@ -68,7 +68,7 @@ impl Launch {
     fn is_as_before(&self) -> Result<()> {
         let there =
             std::fs::read_link(&self.program).map_err(|e| Error::file(&self.program, "reading", e))?;
-        if Identity::of(&there)? == self.identity {
+        if Identity::read(&there)? == self.identity {
             return Ok(());
         }
         Err(Error::Disturbed(format!(
@@ -138,7 +138,7 @@ impl Seat for Process {
 struct Identity([u64; 5]);
 
 impl Identity {
-    fn of(path: &Path) -> Result<Self> {
+    fn read(path: &Path) -> Result<Self> {
         let found = path.metadata().map_err(|e| Error::file(path, "looking for", e))?;
         let [seconds, nanoseconds] = [found.mtime(), found.mtime_nsec()].map(|part| part as u64);
         Ok(Self([found.dev(), found.ino(), found.size(), seconds, nanoseconds]))

@@ -240,19 +240,23 @@ mod tests {
         ];
         const PIECES: [&str; 8] =
             ["1e999", "-1", "18446744073709551616", "null", "[[[[", "\u{202e}", "\"\"", "{"];
-        let mut line = SOUND[random.below(SOUND.len())].to_owned();
-        for _ in 0..random.below(4) {
+        let mut line = SOUND[random.number_below(SOUND.len())].to_owned();
+        for _ in 0..random.number_below(4) {
             // All of them are ASCII but one piece, of which no part is taken.
-            let at = random.below(line.len() + 1);
+            let at = random.number_below(line.len() + 1);
             if !line.is_char_boundary(at) {
                 continue;
             }
-            match random.below(4) {
-                0 => line.insert_str(at, PIECES[random.below(PIECES.len())]),
+            match random.number_below(4) {
+                0 => line.insert_str(at, PIECES[random.number_below(PIECES.len())]),
                 1 => line.truncate(at),
-                2 => line.insert_str(at, &"[".repeat(random.below(5_000))),
+                2 => line.insert_str(at, &"[".repeat(random.number_below(5_000))),
                 _ => {
-                    line = line.replacen(|c: char| c.is_ascii_digit(), PIECES[random.below(PIECES.len())], 1)
+                    line = line.replacen(
+                        |c: char| c.is_ascii_digit(),
+                        PIECES[random.number_below(PIECES.len())],
+                        1,
+                    )
                 }
             }
         }

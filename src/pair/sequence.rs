@@ -112,7 +112,7 @@ impl CasePairing<'_> {
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
         let mut open = OpenCase::new(id);
-        while open.case.wanted(&self.rule, self.cases).is_some() && signal::pending().is_none() {
+        while open.case.pairs_needed(&self.rule, self.cases).is_some() && signal::pending().is_none() {
             self.step(&mut open, spin, schedule, random, watch)?;
         }
         Ok(open.case)
@@ -130,7 +130,7 @@ impl CasePairing<'_> {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<()> {
-        let Some(wanted) = open.case.wanted(&self.rule, self.cases) else { return Ok(()) };
+        let Some(wanted) = open.case.pairs_needed(&self.rule, self.cases) else { return Ok(()) };
         watch(&Progress { case: &open.case, wanted }, None);
         let pair = schedule.pair(&self.spec(&open.case.id, open.shape, spin), random)?;
         if signal::pending().is_some() {

@@ -46,7 +46,7 @@ impl Setting {
                 left.words()
             )));
         }
-        let journal = Journal::of(commands, restore)?;
+        let journal = Journal::new(commands, restore)?;
         let held = alone.duplicate()?;
         let file = journal.write(home)?;
         let guard = match Guard::start(&file, held) {

@@ -71,8 +71,8 @@ fn serve(groups: &[Group]) -> Result<()> {
 
 /// The ids of all cases of these groups, in table order.
 pub fn ids(groups: &[Group]) -> Vec<String> {
-    let of = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
-    groups.iter().flat_map(of).collect()
+    let group_ids = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
+    groups.iter().flat_map(group_ids).collect()
 }
 
 /// The case of this id, with its group.

@@ -33,7 +33,7 @@ impl Connection {
     /// # Errors
     /// The kernel refuses to read the last without waiting.
     pub fn new(requests: OwnedFd, responses: OwnedFd, remarks: OwnedFd) -> Result<Self> {
-        let remarks = Remarks::of(remarks.into())?;
+        let remarks = Remarks::from_pipe(remarks.into())?;
         Ok(Self { requests: Some(requests.into()), responses: responses.into(), held: Vec::new(), remarks })
     }
 
@@ -142,7 +142,7 @@ struct Remarks {
 }
 
 impl Remarks {
-    fn of(pipe: File) -> Result<Self> {
+    fn from_pipe(pipe: File) -> Result<Self> {
         let refused = |errno| Error::refused("fcntl O_NONBLOCK of a side's standard error", errno);
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(refused)?;
         Ok(Self { pipe: Some(pipe), end: Vec::new() })

@@ -44,7 +44,7 @@ impl Shape {
     const FEWEST_ROUNDS: f64 = 6.0;
 
     /// The shape for the sides that are ready, which is that of the slower one.
-    pub fn of(sides: &[Ready]) -> Self {
+    pub fn for_sides(sides: &[Ready]) -> Self {
         let batch = |side: &Ready| match side.iterations {
             0 => (Self::BATCH_NS / side.iteration_ns).round().max(1.0),
             iterations => iterations as f64,
@@ -112,8 +112,8 @@ pub enum PairEnd {
 pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, PairEnd> {
     let failed = |error: Error| PairEnd::Lost(error.to_string());
     // The order of starting decides which pages a side gets, so it is random too.
-    let first = random.below(2);
-    let padding = [random.below(PADDING), random.below(PADDING)];
+    let first = random.number_below(2);
+    let padding = [random.number_below(PADDING), random.number_below(PADDING)];
     let start = |side: usize| spec.starts[side].start(padding[side], spec.aside).map_err(failed);
     let one = start(first)?;
     let other = start(1 - first)?;
@@ -124,7 +124,7 @@ pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pai
         prepared[at] = Some(prepare(&mut sides[at], at, spec));
     }
     let ready = both(prepared)?;
-    let shape = spec.shape.unwrap_or_else(|| Shape::of(&ready));
+    let shape = spec.shape.unwrap_or_else(|| Shape::for_sides(&ready));
     let mut turns = [Vec::new(), Vec::new()];
     for side in order(shape.rounds, random) {
         turns[side].push(turn(&mut sides[side], shape)?);
@@ -179,16 +179,16 @@ pub(super) fn both<T>(
 }
 
 /// Half of a pair: side `at` alone, with its turns one after the other. `shape` is that of the other half, if it has run.
-pub(super) fn alone(
+pub(super) fn run_half(
     spec: &PairSpec<'_>,
     at: usize,
     shape: Option<Shape>,
     random: &mut Random,
 ) -> std::result::Result<(Ready, Shape, Vec<Turn>), PairEnd> {
-    let started = spec.starts[at].start(random.below(PADDING), spec.aside);
+    let started = spec.starts[at].start(random.number_below(PADDING), spec.aside);
     let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
     let ready = prepare(&mut side, at, spec)?;
-    let shape = shape.unwrap_or_else(|| Shape::of(std::slice::from_ref(&ready)));
+    let shape = shape.unwrap_or_else(|| Shape::for_sides(std::slice::from_ref(&ready)));
     let turns = (0..shape.rounds).map(|_| turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
     Ok((ready, shape, turns))
 }
@@ -247,7 +247,7 @@ fn unexpected(side: &Side, answer: Response) -> PairEnd {
 
 /// The order of turns: random blocks of ABBA or BAAB, within which a linear drift affects both sides alike.
 fn order(rounds: usize, random: &mut Random) -> Vec<usize> {
-    let blocks = (0..rounds.div_ceil(2)).flat_map(|_| match random.below(2) {
+    let blocks = (0..rounds.div_ceil(2)).flat_map(|_| match random.number_below(2) {
         0 => [0, 1, 1, 0],
         _ => [1, 0, 0, 1],
     });
@@ -327,7 +327,7 @@ mod tests {
         let mut random = Random::new(5);
         let shape = Shape { rounds: 48, batches: 1, iterations: 1 };
         let mut turns = |by: f64| -> Vec<Turn> {
-            let mut turn = || 10_000.0 * by + if random.below(2) == 0 { 0.0 } else { 2_500.0 };
+            let mut turn = || 10_000.0 * by + if random.number_below(2) == 0 { 0.0 } else { 2_500.0 };
             (0..48).map(|_| Turn { ticks: vec![turn() as u64], ..Turn::default() }).collect()
         };
         let turns = [turns(1.0), turns(1.07)];
@@ -337,10 +337,11 @@ mod tests {
 
     #[test]
     fn a_long_operation_takes_fewer_turns_and_never_less_than_one_iteration() {
-        let of = |iteration_ns| Shape::of(&[10.0, iteration_ns].map(|iteration_ns| ready(iteration_ns, 0)));
-        assert_eq!(of(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
-        assert_eq!(of(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
-        assert_eq!(of(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
+        let shape_with =
+            |iteration_ns| Shape::for_sides(&[10.0, iteration_ns].map(|iteration_ns| ready(iteration_ns, 0)));
+        assert_eq!(shape_with(100.0), Shape { rounds: 48, batches: 8, iterations: 1000 });
+        assert_eq!(shape_with(400e3), Shape { rounds: 48, batches: 2, iterations: 1 });
+        assert_eq!(shape_with(50e6), Shape { rounds: 6, batches: 1, iterations: 1 });
     }
 
     fn ready(iteration_ns: f64, iterations: u64) -> Ready {
@@ -349,8 +350,11 @@ mod tests {
 
     #[test]
     fn a_batch_with_a_long_untimed_part_is_a_turn() {
-        let shape = Shape::of(&[ready(90.0, 8_900), ready(80.0, 10_000)]);
+        let shape = Shape::for_sides(&[ready(90.0, 8_900), ready(80.0, 10_000)]);
         assert_eq!(shape, Shape { rounds: 48, batches: 1, iterations: 8_900 });
-        assert_eq!(Shape::of(&[ready(100.0, 1_000)]), Shape { rounds: 48, batches: 8, iterations: 1_000 });
+        assert_eq!(
+            Shape::for_sides(&[ready(100.0, 1_000)]),
+            Shape { rounds: 48, batches: 8, iterations: 1_000 }
+        );
     }
 }

@@ -107,7 +107,7 @@ impl Client {
     /// As of [`count`](Self::count).
     pub fn open(&mut self, asked: Open) -> Result<Way> {
         self.say(&Ask::Open(asked))?;
-        let Answer::Opened(opened) = self.hear()? else { return Err(self.confused()) };
+        let Answer::Opened(opened) = self.receive()? else { return Err(self.confused()) };
         let secret = bytes(&opened.secret).ok_or_else(|| self.confused())?;
         let mut address = self.address;
         address.set_port(opened.port);
@@ -147,7 +147,7 @@ impl Client {
     /// # Errors
     /// As of [`count`](Self::count).
     pub fn ready(&mut self) -> Result<()> {
-        match self.hear()? {
+        match self.receive()? {
             Answer::Ready => Ok(()),
             _ => Err(self.confused()),
         }
@@ -159,7 +159,7 @@ impl Client {
     /// [`Error::Peer`]: the peer does not answer, ends the connection, or sends another answer.
     pub fn count(&mut self) -> Result<Counted> {
         self.say(&Ask::Count)?;
-        match self.hear()? {
+        match self.receive()? {
             Answer::Counted(counted) => Ok(counted),
             _ => Err(self.confused()),
         }
@@ -167,7 +167,7 @@ impl Client {
 
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
     pub fn trouble(&mut self, happened: &str) -> Error {
-        let last = self.talk.hear(DATA_PATIENCE / 10);
+        let last = self.talk.receive(DATA_PATIENCE / 10);
         let why = match last {
             Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
             Err(Silence::Closed) => format!("{happened}: it has died, or was stopped"),
@@ -183,8 +183,8 @@ impl Client {
         }
     }
 
-    fn hear(&mut self) -> Result<Answer> {
-        hear(&self.name, &mut self.talk)
+    fn receive(&mut self) -> Result<Answer> {
+        receive_answer(&self.name, &mut self.talk)
     }
 
     fn confused(&self) -> Error {
@@ -222,8 +222,8 @@ fn connect(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
     Err(Error::peer(name, format!("it cannot be reached: {cause}; start `syscost peer` there")))
 }
 
-fn hear(name: &str, talk: &mut Talk) -> Result<Answer> {
-    let why = match talk.hear(READ_PATIENCE) {
+fn receive_answer(name: &str, talk: &mut Talk) -> Result<Answer> {
+    let why = match talk.receive(READ_PATIENCE) {
         Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
         Ok(answer) => return Ok(answer),
         Err(Silence::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
@@ -254,7 +254,7 @@ fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, Soc
     let garbled = || wrong(&Silence::Garbled.to_string());
     let own = nonce()?;
     said(talk.say(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
-    let hello = match hear(name, talk)? {
+    let hello = match receive_answer(name, talk)? {
         Answer::Hello(hello) => hello,
         Answer::Refused => return Err(refused(name)),
         _ => return Err(garbled()),
@@ -267,7 +267,7 @@ fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, Soc
     }
     let nonces = Nonces::read(&own, &hello.nonce).ok_or_else(garbled)?;
     said(talk.say(&Ask::Proof(nonces.proof(End::Client, token))))?;
-    match hear(name, talk)? {
+    match receive_answer(name, talk)? {
         Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => {
             let strange = || wrong("what it says of its machine is nothing that syscost says");
             Ok((believed(&welcome.station).ok_or_else(strange)?, welcome.reached))

@@ -151,7 +151,7 @@ impl Talk {
     ///
     /// # Errors
     /// No valid line arrives within `patience`.
-    pub fn hear<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, Silence> {
+    pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, Silence> {
         let deadline = Instant::now() + patience;
         loop {
             if let Some(value) = self.lines.take()? {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    fn heard(bytes: &[u8], longest: usize) -> Result<Option<u32>, Silence> {
+    fn received(bytes: &[u8], longest: usize) -> Result<Option<u32>, Silence> {
         let mut lines = Lines::new(longest);
         let mut from = bytes;
         while !from.is_empty() {
@@ -189,12 +189,12 @@ mod tests {
 
     #[test]
     fn a_line_of_the_longest_length_is_heard_and_a_longer_one_is_not_kept() {
-        assert!(matches!(heard(b"123\n", 3), Ok(Some(123))));
-        assert!(matches!(heard(b"1234\n", 3), Err(Silence::Long)));
-        assert!(matches!(heard(&vec![b'1'; 100_000], 3_000), Err(Silence::Long)));
-        assert!(matches!(heard(b"12", 3), Ok(None)));
-        assert!(matches!(heard(b"{\n", 3), Err(Silence::Garbled)));
-        assert!(matches!(heard(b"\xff\n", 3), Err(Silence::Garbled)));
+        assert!(matches!(received(b"123\n", 3), Ok(Some(123))));
+        assert!(matches!(received(b"1234\n", 3), Err(Silence::Long)));
+        assert!(matches!(received(&vec![b'1'; 100_000], 3_000), Err(Silence::Long)));
+        assert!(matches!(received(b"12", 3), Ok(None)));
+        assert!(matches!(received(b"{\n", 3), Err(Silence::Garbled)));
+        assert!(matches!(received(b"\xff\n", 3), Err(Silence::Garbled)));
     }
 
     #[test]
@@ -214,12 +214,12 @@ mod tests {
         let short = Duration::from_millis(30);
         let mut talk = Talk::over(listener.accept().unwrap().0, 10, short).unwrap();
         far.write_all(b"4").unwrap();
-        assert!(matches!(talk.hear::<u32>(short), Err(Silence::Late)));
+        assert!(matches!(talk.receive::<u32>(short), Err(Silence::Late)));
         far.write_all(b"2\n").unwrap();
-        assert_eq!(talk.hear::<u32>(Duration::from_secs(5)).unwrap(), 42);
+        assert_eq!(talk.receive::<u32>(Duration::from_secs(5)).unwrap(), 42);
         assert!(!talk.is_over());
         drop(far);
-        assert!(matches!(talk.hear::<u32>(short), Err(Silence::Closed)) && talk.is_over());
-        assert!(matches!(talk.hear::<u32>(short), Err(Silence::Closed)));
+        assert!(matches!(talk.receive::<u32>(short), Err(Silence::Closed)) && talk.is_over());
+        assert!(matches!(talk.receive::<u32>(short), Err(Silence::Closed)));
     }
 }

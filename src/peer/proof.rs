@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_proof_is_of_its_end_its_token_and_its_conversation() {
-        let (token, other) = (Token::of("a token of some length"), Token::of("another token of it"));
+        let (token, other) =
+            (Token::from_text("a token of some length"), Token::from_text("another token of it"));
         let (nonces, later) = (nonces(), nonces());
         let proof = nonces.proof(End::Client, &token);
         assert!(nonces.proves(End::Client, &token, &proof));
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_is_no_proof_proves_nothing() {
-        let (token, nonces) = (Token::of("a token of some length"), nonces());
+        let (token, nonces) = (Token::from_text("a token of some length"), nonces());
         let proof = nonces.proof(End::Client, &token);
         let zeros = "0".repeat(64);
         for wrong in ["", "zz", &proof[..62], &(proof.clone() + "00"), &zeros, "é"] {

@@ -92,7 +92,7 @@ impl Server {
     /// Waits for a short time and handles what has arrived; the connections that have authenticated.
     fn turn(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
         let spoke = is_ready(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
-        let proved = lobby.hear(|place| spoke[place + 1], &self.token);
+        let proved = lobby.receive_proofs(|place| spoke[place + 1], &self.token);
         if spoke[0] {
             self.accept(lobby)?;
         }

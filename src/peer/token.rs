@@ -23,7 +23,7 @@ impl Token {
     }
 
     /// A token from its text.
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self(text.trim().as_bytes().to_vec())
     }
 
@@ -33,7 +33,7 @@ impl Token {
     /// The kernel gives no random bytes.
     pub fn generated() -> Result<(Self, String)> {
         let text = hex(&drawn::<32>()?);
-        Ok((Self::of(&text), text))
+        Ok((Self::from_text(&text), text))
     }
 
     /// Reads a token from a file that only its owner may read.
@@ -65,7 +65,7 @@ impl Token {
             let remedy = "`head -c 32 /dev/urandom | base64` makes one".into();
             return Err(wrong(&format!("{SHORTEST} to {LONGEST} characters"), format!("{length}"), remedy));
         }
-        Ok(Self::of(&text))
+        Ok(Self::from_text(&text))
     }
 
     /// Its bytes, as a key.

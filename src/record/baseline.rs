@@ -148,8 +148,9 @@ mod tests {
 
     /// The cases of a baseline by run.
     fn ids(records: &[Record]) -> Vec<(&str, &str)> {
-        let of = |record| Record::cases(record).map(|(_, case)| (record.run.as_str(), case.id.as_str()));
-        records.iter().flat_map(of).collect()
+        let record_ids =
+            |record| Record::cases(record).map(|(_, case)| (record.run.as_str(), case.id.as_str()));
+        records.iter().flat_map(record_ids).collect()
     }
 
     /// A later run of a part, on another kernel.

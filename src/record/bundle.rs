@@ -99,7 +99,7 @@ pub struct Value {
 
 impl Head {
     /// The head of these runs, which the caller has checked to have one unit.
-    pub fn of(name: &str, created: u64, records: &[Record]) -> Self {
+    pub fn from_records(name: &str, created: u64, records: &[Record]) -> Self {
         let first = records.first();
         let text = |f: fn(&Record) -> &String| first.map(f).cloned().unwrap_or_default();
         let mut head = Self {
@@ -143,7 +143,7 @@ impl Head {
             let Some(measured) = case.measured() else { continue };
             let (median, core_hz) = floor(measured);
             self.series[at].values.push(Value { run, median, core_hz });
-            let core_hz = beside(measured);
+            let core_hz = core_frequency(measured);
             for (percentile, value) in percentiles(measured) {
                 let at = self.series_of((&case.id, Some(percentile), peer), group, index);
                 self.series[at].values.push(Value { run, median: Interval::exactly(value), core_hz });
@@ -206,7 +206,7 @@ impl Head {
 }
 
 /// The core's frequency beside a case, the higher of before and after, Hz.
-fn beside(measured: &Measured) -> Option<f64> {
+fn core_frequency(measured: &Measured) -> Option<f64> {
     measured.core_hz.map(|(before, after)| before.max(after))
 }
 
@@ -218,7 +218,7 @@ fn floor(measured: &Measured) -> (Interval, Option<f64>) {
     let known: Vec<f64> = executions.iter().filter_map(|execution| execution.core_hz).collect();
     let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
     // A quiet figure holds at a frequency of its own.
-    let core_hz = measured.quiet.and_then(|quiet| quiet.core_hz).or(mean).or(beside(measured));
+    let core_hz = measured.quiet.and_then(|quiet| quiet.core_hz).or(mean).or(core_frequency(measured));
     let figure = match (measured.quiet, executions.first()) {
         (Some(quiet), _) => quiet.figure,
         (None, Some(only)) => {
@@ -267,7 +267,7 @@ mod tests {
         let run = |name: &str| Record { run: name.into(), ..fixture_run::record() };
         let other = crate::environment::Fingerprint { governor: Some("x".into()), ..Default::default() };
         let records = [run("a"), run("b"), Record { fingerprint: other, ..run("c") }];
-        let head = Head::of("main", 1, &records);
+        let head = Head::from_records("main", 1, &records);
         assert_eq!(head.runs.iter().map(|run| run.fingerprint).collect::<Vec<_>>(), [0, 0, 1]);
         let series = head.series.iter().find(|series| series.id == "call/u64/3").unwrap();
         assert_eq!(series.values.iter().map(|value| value.run).collect::<Vec<_>>(), [0, 1, 2]);
@@ -278,11 +278,12 @@ mod tests {
     #[test]
     fn the_percentiles_of_single_operations_are_series_of_processes_too() {
         let records = [fixture_run::record(), Record { run: "b".into(), ..fixture_run::record() }];
-        let head = Head::of("x", 1, &records);
-        let of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
-        let values: Vec<_> = of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
+        let head = Head::from_records("x", 1, &records);
+        let series_of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
+        let values: Vec<_> =
+            series_of("syscall/getpid/cold p99").values.iter().map(|v| v.median.estimate).collect();
         assert_eq!(values, [7_400.0, 7_400.0]);
-        assert_eq!(of("syscall/getpid/cold p50").values.len(), 2);
+        assert_eq!(series_of("syscall/getpid/cold p50").values.len(), 2);
     }
 
     #[test]
@@ -290,9 +291,9 @@ mod tests {
         let mut other = fixture_run::record();
         other.groups[0].version = "another".into();
         other.groups[1].clock.source = "monotonic-raw".into();
-        let one = Head::of("x", 1, &[fixture_run::record()]).series.len();
+        let one = Head::from_records("x", 1, &[fixture_run::record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
-        assert_eq!(Head::of("x", 1, &[fixture_run::record(), other]).series.len(), one + cases);
+        assert_eq!(Head::from_records("x", 1, &[fixture_run::record(), other]).series.len(), one + cases);
     }
 
     #[test]
@@ -305,10 +306,10 @@ mod tests {
                 _ => None,
             });
             measured.for_each(|measured| measured.peer = Some(peer.into()));
-            Head::of("x", 1, &[record])
+            Head::from_records("x", 1, &[record])
         };
         let (one, other) = (against("a by veth"), against("b by veth"));
-        assert_eq!(one.series.len(), Head::of("x", 1, &[fixture_run::record()]).series.len());
+        assert_eq!(one.series.len(), Head::from_records("x", 1, &[fixture_run::record()]).series.len());
         assert_eq!(
             one.series.iter().filter(|series| series.peer.is_some()).count(),
             one.series.iter().filter(|series| !series.values.is_empty()).count()
@@ -323,21 +324,21 @@ mod tests {
         dead.groups[0].clock = Default::default();
         dead.groups[0].cases.truncate(1);
         dead.groups[0].cases[0].outcome = Outcome::Failed("It died.".into());
-        let whole = Head::of("x", 1, &[fixture_run::record()]);
+        let whole = Head::from_records("x", 1, &[fixture_run::record()]);
         for records in [[dead.clone(), fixture_run::record()], [fixture_run::record(), dead.clone()]] {
-            let head = Head::of("x", 1, &records);
+            let head = Head::from_records("x", 1, &records);
             assert_eq!(head.series.len(), whole.series.len());
             let series = head.series.iter().find(|series| series.id == "call/u64/0").unwrap();
             assert_eq!((series.values.len(), series.without.as_slice()), (1, &["It died.".to_owned()][..]));
         }
-        assert_eq!(Head::of("x", 1, &[dead]).series.len(), 1);
+        assert_eq!(Head::from_records("x", 1, &[dead]).series.len(), 1);
     }
 
     #[test]
     fn scales_that_differ_are_all_named() {
         let smoke = Record { scale: "smoke".into(), ..fixture_run::record() };
         assert_eq!(
-            Head::of("x", 1, &[fixture_run::record(), smoke, fixture_run::record()]).scale,
+            Head::from_records("x", 1, &[fixture_run::record(), smoke, fixture_run::record()]).scale,
             "default, smoke"
         );
     }

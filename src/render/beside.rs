@@ -34,7 +34,7 @@ fn row(value: &PublishedValue, record: &Record) -> Vec<String> {
         (None, Some(number), Some(unit)) => format!("{} {unit}", count(number)),
         _ => String::new(),
     };
-    let [ours, predicted] = ours(value, record);
+    let [ours, predicted] = measured_cells(value, record);
     let mark = if value.differs { " *" } else { "" };
     vec![cut(&value.what) + mark, expected.unwrap_or_default(), measured, ours, predicted, value.id.clone()]
 }
@@ -47,12 +47,12 @@ fn cut(what: &str) -> String {
 }
 
 /// What was measured here and what was expected, or why there is nothing.
-fn ours(value: &PublishedValue, record: &Record) -> [String; 2] {
+fn measured_cells(value: &PublishedValue, record: &Record) -> [String; 2] {
     if let Some(name) = value.id.strip_prefix("level/") {
         return [level(name, record).unwrap_or_else(|| "no such level was seen".into()), String::new()];
     }
     if let Some(prefix) = value.id.strip_prefix("fall/") {
-        return [fall(prefix, record).unwrap_or_else(|| "no fall was seen".into()), String::new()];
+        return [fall_range(prefix, record).unwrap_or_else(|| "no fall was seen".into()), String::new()];
     }
     match record.cases().find(|(_, case)| case.id == value.id) {
         None => ["not in this run".into(), String::new()],
@@ -85,7 +85,7 @@ fn level(name: &str, record: &Record) -> Option<String> {
 }
 
 /// The size at which the curve of this prefix falls.
-fn fall(prefix: &str, record: &Record) -> Option<String> {
+fn fall_range(prefix: &str, record: &Record) -> Option<String> {
     let curves = record.groups.iter().flat_map(|group| &group.curves);
     let (held, beyond) = curves.into_iter().find(|curve| curve.prefix == prefix)?.fall.as_ref()?.step;
     Some(format!("{} to {}", size(held), size(beyond)))

@@ -85,7 +85,7 @@ pub fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) ->
 }
 
 /// A name in a horizontal rule.
-pub fn ruled(name: &str, most: usize) -> String {
+pub fn rule_with_name(name: &str, most: usize) -> String {
     let head = format!("── {name} ");
     let rule = most.saturating_sub(width(&head));
     head + &"─".repeat(rule)

@@ -37,7 +37,7 @@ fn shape(bars: &[Bar]) -> String {
 }
 
 /// A figure that follows from others: `switch 812.0 ns [803.1, 820.4]`, `efficiency 0.9712 [0.9650, 0.9760]`.
-pub fn follows(derived: &Derived) -> String {
+pub fn derived_line(derived: &Derived) -> String {
     let Derived { name, unit, value } = derived;
     let counted = if unit == NANOSECONDS { "" } else { unit };
     format!("{name} {}{counted} {}", amount(value.estimate, unit), ends(value, unit))
@@ -50,13 +50,13 @@ mod tests {
 
     #[test]
     fn what_follows_has_its_unit() {
-        let follows = |unit: &str, estimate: f64| {
+        let line = |unit: &str, estimate: f64| {
             let value = Interval { estimate, low: 0.5 * estimate, high: 2.0 * estimate };
-            super::follows(&Derived { name: "it".into(), unit: unit.into(), value })
+            super::derived_line(&Derived { name: "it".into(), unit: unit.into(), value })
         };
-        assert_eq!(follows("ns", 812.0), "it 812.0 ns [406.0, 1624.0]");
-        assert_eq!(follows("", 0.5), "it 0.5000 [0.2500, 1.0000]");
-        assert_eq!(follows("/s", 4e6), "it 4.000 M/s [2.000, 8.000]");
+        assert_eq!(line("ns", 812.0), "it 812.0 ns [406.0, 1624.0]");
+        assert_eq!(line("", 0.5), "it 0.5000 [0.2500, 1.0000]");
+        assert_eq!(line("/s", 4e6), "it 4.000 M/s [2.000, 8.000]");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct HeadlineFigure {
 
 impl HeadlineFigure {
     /// Of a measured case, in a record of this unit.
-    pub fn of(headline: &Headline, measured: &Measured, unit: &str) -> Self {
+    pub fn new(headline: &Headline, measured: &Measured, unit: &str) -> Self {
         let named = |name| measured.derived.iter().find(|figure| figure.name == name);
         match headline.figure.and_then(named) {
             Some(figure) => {

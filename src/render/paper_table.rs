@@ -15,7 +15,7 @@ const NOTHING: &str = "–";
 pub fn sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
     vec![
         computation(paper, record),
-        send(paper, record),
+        send_sheet(paper, record),
         rate_sheet::one_sender(paper, record),
         rate_sheet::six_senders(paper, record),
         loops(paper, record),
@@ -56,20 +56,20 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.compute.iter().map(|row| {
         let ours = columns_of(record, &row.id);
         let charged = ours.and_then(|ours| ours.charged);
-        let column = |of: fn(&Displaced) -> Option<Interval>| ours.and_then(of);
+        let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
         let (theirs, free) = (column(|o| o.paper), column(|o| o.daemon_free));
         vec![
             row.id.trim_start_matches("compute/").to_owned(),
             number(row.accounting, 0),
             number(row.displacement, 0),
             signed(row.percent, 2),
-            us(charged),
-            us(theirs),
-            more(theirs, charged),
-            us(column(|o| o.gap)),
-            more(column(|o| o.gap), charged),
-            us(free),
-            more(free, charged),
+            microseconds(charged),
+            microseconds(theirs),
+            percent_more(theirs, charged),
+            microseconds(column(|o| o.gap)),
+            percent_more(column(|o| o.gap), charged),
+            microseconds(free),
+            percent_more(free, charged),
         ]
     });
     Sheet {
@@ -95,14 +95,19 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
     }
 }
 
-fn send(paper: &Paper, record: &Record) -> Sheet {
+fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.send.iter().map(|row| {
         let ours = ["loopback", "steered", "nodes", "tcp-peer"]
             .map(|way| columns_of(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
-            let column = |of: fn(&Displaced) -> Option<Interval>| ours.and_then(of);
+            let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
             let difference = column(|o| o.difference);
-            [us(column(|o| o.charged)), us(column(|o| o.gap)), percent(difference), within(difference)]
+            [
+                microseconds(column(|o| o.charged)),
+                microseconds(column(|o| o.gap)),
+                percent(difference),
+                within(difference),
+            ]
         });
         let published =
             [row.id.clone(), number(row.accounting, 0), number(row.displacement, 0), signed(row.percent, 2)];
@@ -111,7 +116,7 @@ fn send(paper: &Paper, record: &Record) -> Sheet {
     let way = |name: &str| [format!("{name} acc."), "displ.".into(), "%".into(), "95 %".into()];
     let ways = ["loopback", "steered", "2 nodes", "peer"].into_iter().flat_map(way);
     Sheet {
-        title: format!("Table 2: TCP send of a message (its bytes), and a reply of one, µs an operation{}", wire(record)),
+        title: format!("Table 2: TCP send of a message (its bytes), and a reply of one, µs an operation{}", wire_phrase(record)),
         head: head(&["message", "1997 ioctl", "displ.", "%"]).into_iter().chain(ways).collect(),
         rows: rows.collect(),
         notes: vec![
@@ -141,7 +146,7 @@ fn loops(paper: &Paper, record: &Record) -> Sheet {
             number(row.deviation, 2),
             number(row.percent, 2),
             number(row.half, 2),
-            us(gap),
+            microseconds(gap),
             plain(deviation),
             plain(share),
             plain(gap.map(|gap| (gap.high - gap.estimate) / 1e3)),
@@ -186,7 +191,7 @@ fn errors(record: &Record) -> Sheet {
 }
 
 /// The wire between the two nodes, for a title.
-fn wire(record: &Record) -> String {
+fn wire_phrase(record: &Record) -> String {
     // A peer's station tells of its kernel; a node is this machine.
     let wire = record.groups.iter().find(|run| run.name == GROUP).and_then(|run| run.wire.as_deref());
     match wire.filter(|wire| wire.far.fingerprint.kernel_release.is_none()).map(|wire| wire.rate.as_deref()) {
@@ -221,14 +226,14 @@ fn signed(value: f64, places: usize) -> String {
 }
 
 /// Microseconds with four digits.
-fn us(interval: Option<Interval>) -> String {
+fn microseconds(interval: Option<Interval>) -> String {
     interval.map_or(NOTHING.into(), |interval| {
         let us = interval.estimate / 1e3;
         number(us, if us < 100.0 { 2 } else { 1 })
     })
 }
 
-fn more(one: Option<Interval>, than: Option<Interval>) -> String {
+fn percent_more(one: Option<Interval>, than: Option<Interval>) -> String {
     let ratio = one.zip(than).map(|(one, than)| 100.0 * (one.estimate / than.estimate - 1.0));
     ratio.map_or(NOTHING.into(), |percent| signed(percent, 2))
 }
@@ -304,7 +309,7 @@ mod tests {
             let mut record = record(Vec::new());
             record.groups[0].wire = wire.map(Box::new);
             let paper = Paper::read().expect("four tables");
-            send(&paper, &record).title
+            send_sheet(&paper, &record).title
         };
         assert!(over(None).ends_with("µs an operation"));
         assert!(

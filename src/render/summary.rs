@@ -41,7 +41,7 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
     let prose = width.min(COLUMNS);
     let above = machine::lines(summary, prose);
     let look = look::lines(summary, prose);
-    let whole = whole(summary, prose);
+    let whole = case_count_lines(summary, prose);
     // The head of the table takes a line.
     let room = LINES.saturating_sub(above.len() + look.len() + whole.len() + 1);
     let rows = observation::rows(summary);
@@ -59,7 +59,7 @@ pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
 }
 
 /// How many cases there are, and how to see them.
-fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
+fn case_count_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let program = summary.program;
     let more = [
         format!(
@@ -69,8 +69,8 @@ fn whole(summary: &Summary<'_>, width: usize) -> Vec<Line> {
         format!("More: `{program} report --group NAME`, `report --all`, `explain NAME`"),
     ];
     vec![
-        Line::new(Tone::Bold, fitting(&counts(summary.record), width)),
-        Line::new(Tone::Plain, fitting(&more, width)),
+        Line::new(Tone::Bold, fit_text(&counts(summary.record), width)),
+        Line::new(Tone::Plain, fit_text(&more, width)),
     ]
 }
 
@@ -87,7 +87,7 @@ fn counts(record: &Record) -> [String; 3] {
 }
 
 /// The first text that has room, or the last one cut.
-fn fitting(texts: &[String], width: usize) -> String {
+fn fit_text(texts: &[String], width: usize) -> String {
     let text = texts.iter().find(|text| cell::width(text) <= width).or(texts.last());
     text.map_or_else(String::new, |text| cell::cut(text, width))
 }

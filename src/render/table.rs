@@ -10,7 +10,7 @@ mod squeeze;
 
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::cell::{aligned, ruled, width, wrapped};
+use crate::render::cell::{aligned, rule_with_name, width, wrapped};
 use crate::render::tone::Tone;
 use column::Column;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layo
     let sheet = Sheet { rows: &rows, unit: &record.unit, against };
     let shape = squeeze::shape(&sheet, layout.width);
     let mut text = body(&sheet, &shape, layout.color);
-    text.push_str(&below::text(&sheet, &shape, layout));
+    text.push_str(&below::table_notes(&sheet, &shape, layout));
     text
 }
 
@@ -154,7 +154,7 @@ fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
     for (row, line) in sheet.listed().zip(lines) {
         if row.group.name != group {
             group = &row.group.name;
-            add(Tone::Bold, &ruled(group, shape.width));
+            add(Tone::Bold, &rule_with_name(group, shape.width));
         }
         add(row.tone(), &line);
     }

@@ -98,7 +98,7 @@ fn dots(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
         // A steep part is a line and no row of dots.
         let reach = if before < y { before + 1..=y } else { y..=before.max(y + 1) - 1 };
         for y in reach.chain([y]) {
-            cells[y / ink.down][x / ink.across] |= bit(x % ink.across, y % ink.down);
+            cells[y / ink.down][x / ink.across] |= braille_bit(x % ink.across, y % ink.down);
         }
         before = y;
     }
@@ -114,7 +114,7 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
 }
 
 /// The bit of a dot in a Braille character (Unicode block U+2800).
-pub fn bit(x: usize, y: usize) -> u8 {
+pub fn braille_bit(x: usize, y: usize) -> u8 {
     [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]][y][x]
 }
 

@@ -14,7 +14,7 @@ pub enum Tone {
 
 impl Tone {
     /// That of a row with this verdict; what is the same needs none.
-    pub fn of(verdict: Verdict) -> Self {
+    pub fn from_verdict(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Slower => Self::Red,
             Verdict::Faster => Self::Bold,

@@ -19,7 +19,7 @@ impl Basis {
 
     /// The figure on this basis, if the case has one. A case timed one operation at a time has no slope,
     /// and its record says 0.
-    pub fn of(self, measured: &Measured) -> Option<Interval> {
+    pub fn figure(self, measured: &Measured) -> Option<Interval> {
         let figure = match self {
             Self::Net => measured.net,
             Self::Slope => Some(measured.slope).filter(|s| s.estimate != 0.0),
@@ -31,13 +31,13 @@ impl Basis {
 
 /// The cost of one operation, on the best basis that the case has.
 pub fn cost(measured: &Measured) -> Option<(Basis, Interval)> {
-    Basis::ALL.into_iter().find_map(|basis| basis.of(measured).map(|figure| (basis, figure)))
+    Basis::ALL.into_iter().find_map(|basis| basis.figure(measured).map(|figure| (basis, figure)))
 }
 
 /// The figure that the prediction is of: the net one where there is a control, unless it says that it is of all that is timed.
 pub fn predicted_figure(measured: &Measured) -> Option<Interval> {
-    let whole = || Basis::Median.of(measured);
-    let net = Basis::Net.of(measured).filter(|_| measured.predicted.as_ref().is_some_and(|p| !p.whole));
+    let whole = || Basis::Median.figure(measured);
+    let net = Basis::Net.figure(measured).filter(|_| measured.predicted.as_ref().is_some_and(|p| !p.whole));
     net.or_else(whole)
 }
 

@@ -63,7 +63,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use past_spread::wanted as wants_history;
+pub use past_spread::needs_history as wants_history;
 pub use replicate::Replicate;
 pub use tally::Tally;
 
@@ -220,9 +220,9 @@ pub enum Basis {
 /// Compares every head with the first. `history` are other records; those of other machines and runs of the heads
 /// are ignored.
 pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison {
-    let indexes: Vec<Index<'_>> = heads.iter().map(Index::of).collect();
+    let indexes: Vec<Index<'_>> = heads.iter().map(Index::new).collect();
     let ids = ids(heads);
-    let history = History::of(heads, history);
+    let history = History::from_records(heads, history);
     let threshold = if options.threshold > LEAST_THRESHOLD { options.threshold } else { LEAST_THRESHOLD };
     let rule = Rule { threshold, margin: MARGIN.max(threshold) };
     let names = identity::names(heads);
@@ -242,7 +242,7 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     }
     Comparison {
         comparison: LAYOUT,
-        tally: Tally::of(&rows),
+        tally: Tally::from_rows(&rows),
         threshold,
         margin: rule.margin,
         baselines,

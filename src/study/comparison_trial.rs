@@ -31,8 +31,8 @@ pub struct Judged {
 /// Deals the sessions of a head to two sides of five in every way, and judges each case.
 pub fn against_itself(head: &Head) -> Vec<Judged> {
     let sessions = sessions(head);
-    let deals: Vec<_> = halves(sessions.len()).map(|half| dealt(&sessions, half)).collect();
-    judged(head, head, &deals, Verdict::is_change)
+    let deals: Vec<_> = halves(sessions.len()).map(|half| split_sessions(&sessions, half)).collect();
+    judge_deals(head, head, &deals, Verdict::is_change)
 }
 
 /// Judges five of the plain sessions against five of the slowed ones, drawn by this seed.
@@ -41,7 +41,7 @@ pub fn against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
     let mut random = Random::new(seed);
     let deals: Vec<_> =
         (0..DRAWN).map(|_| [drawn(&of_plain, &mut random), drawn(&of_slowed, &mut random)]).collect();
-    let mut all = judged(plain, slowed, &deals, |verdict| verdict == Verdict::Slower);
+    let mut all = judge_deals(plain, slowed, &deals, |verdict| verdict == Verdict::Slower);
     let whole = compare(&[plain.clone(), slowed.clone()], &[], Options::default());
     for judged in &mut all {
         let row = whole.rows.iter().find(|row| row.id == judged.id);
@@ -53,7 +53,7 @@ pub fn against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
 /// The share that was found over all cases. The comparisons of a case share its sessions, so the interval is no narrower
 /// than that of the mean over cases.
 pub fn share(all: &[Judged]) -> Interval {
-    let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>() as u64;
+    let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>() as u64;
     let alone = proportion(sum(|judged| judged.found), sum(|judged| judged.comparisons));
     let shares: Vec<f64> =
         all.iter().map(|judged| judged.found as f64 / judged.comparisons.max(1) as f64).collect();
@@ -83,7 +83,7 @@ fn halves(count: usize) -> impl Iterator<Item = u32> {
         .filter(move |half| enough && half & 1 == 1 && half.count_ones() == SESSIONS as u32)
 }
 
-fn dealt(sessions: &[String], half: u32) -> Deal {
+fn split_sessions(sessions: &[String], half: u32) -> Deal {
     let (a, b) = (0..2 * SESSIONS).partition::<Vec<_>, _>(|at| half >> at & 1 == 1);
     [a, b].map(|side| side.into_iter().map(|at| sessions[at].clone()).collect())
 }
@@ -95,7 +95,7 @@ fn drawn(sessions: &[String], random: &mut Random) -> Vec<String> {
     sessions
 }
 
-fn judged(a: &Head, b: &Head, deals: &[Deal], is_found: fn(Verdict) -> bool) -> Vec<Judged> {
+fn judge_deals(a: &Head, b: &Head, deals: &[Deal], is_found: fn(Verdict) -> bool) -> Vec<Judged> {
     let ids: Vec<String> = a.series.iter().map(|series| series.id.clone()).collect();
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); ids.len()];
     for [of_a, of_b] in deals {
@@ -164,8 +164,9 @@ mod tests {
         let whole = recorded("plain", 3, 1);
         let part = part(&whole, "A", &sessions(&whole)[1..2]);
         assert_eq!((part.runs.len(), part.runs[0].name.as_str()), (3, "plain-3"));
-        let of = |head: &Head| head.series[2].values.iter().map(|v| v.median.estimate).collect::<Vec<_>>();
-        assert_eq!(of(&part), of(&whole)[3..6]);
+        let estimates =
+            |head: &Head| head.series[2].values.iter().map(|v| v.median.estimate).collect::<Vec<_>>();
+        assert_eq!(estimates(&part), estimates(&whole)[3..6]);
         assert_eq!(part.series[2].values[2].run, 2);
     }
 

@@ -51,14 +51,14 @@ pub fn summary(meanwhile: &Meanwhile) -> String {
 /// One sentence about these cases, if other work on the machine was above a limit in one of them.
 pub fn sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
     let told = cases.filter_map(|case| Some((case.id.as_str(), case.measured()?.meanwhile.as_ref()?)));
-    of(&told.collect::<Vec<_>>())
+    disturbance_line(&told.collect::<Vec<_>>())
 }
 
-fn of(told: &[(&str, &Meanwhile)]) -> Option<String> {
+fn disturbance_line(told: &[(&str, &Meanwhile)]) -> Option<String> {
     let long = told.iter().filter(|(_, meanwhile)| meanwhile.seconds >= SHORTEST_SECONDS);
-    let parts = KINDS.iter().filter_map(|(words, of, much)| {
+    let parts = KINDS.iter().filter_map(|(words, figure, much)| {
         let found: Vec<_> =
-            long.clone().map(|(id, m)| (*id, of(m))).filter(|(_, value)| value > much).collect();
+            long.clone().map(|(id, m)| (*id, figure(m))).filter(|(_, value)| value > much).collect();
         let (id, most) = found.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let most = if *much == MOVED { most / MIB } else { *most };
         let among =
@@ -83,8 +83,8 @@ mod tests {
             others_seconds: 0.3,
             ..Meanwhile::default()
         };
-        assert_eq!(of(&[("a", &quiet)]), None);
-        let told = of(&[("a", &quiet), ("b", &busy), ("c", &moved)]).expect("notable");
+        assert_eq!(disturbance_line(&[("a", &quiet)]), None);
+        let told = disturbance_line(&[("a", &quiet), ("b", &busy), ("c", &moved)]).expect("notable");
         assert_eq!(
             told,
             "meanwhile on the machine: others used up to 0.75 CPUs (b, and much in 2 cases); disks moved up to 5.00 \
@@ -115,6 +115,6 @@ mod tests {
     #[test]
     fn of_a_moment_nothing_is_known() {
         let short = Meanwhile { seconds: 0.05, others_seconds: 0.05, ..Meanwhile::default() };
-        assert_eq!(of(&[("a", &short)]), None);
+        assert_eq!(disturbance_line(&[("a", &short)]), None);
     }
 }

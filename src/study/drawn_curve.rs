@@ -60,11 +60,14 @@ fn member<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> Option<(u64, &'
 /// The points and their unit. Costs stand all on the same basis, the best that every one of them has.
 fn values(figure: Option<&str>, members: &[(u64, &Measured)]) -> Option<(String, Vec<Point>)> {
     let Some(name) = figure else {
-        let of = |basis: Basis| {
-            let point = |(at, m): &(u64, &Measured)| Some(Point { at: *at, value: basis.of(m)? });
+        let points_on = |basis: Basis| {
+            let point = |(at, m): &(u64, &Measured)| Some(Point { at: *at, value: basis.figure(m)? });
             members.iter().map(point).collect::<Option<Vec<_>>>()
         };
-        return Some((crate::record::quantity::NANOSECONDS.into(), Basis::ALL.into_iter().find_map(of)?));
+        return Some((
+            crate::record::quantity::NANOSECONDS.into(),
+            Basis::ALL.into_iter().find_map(points_on)?,
+        ));
     };
     let figures = members.iter().filter_map(|(at, measured)| {
         let figure = measured.derived.iter().find(|derived| derived.name == name)?;
@@ -98,7 +101,7 @@ fn find_levels(
         ];
         return;
     }
-    drawn.levels = cache_level::named(&levels(&octaves, &values), &drawn.points, &caches);
+    drawn.levels = cache_level::name_levels(&levels(&octaves, &values), &drawn.points, &caches);
     for level in &mut drawn.levels {
         let per_ns = level.latency.estimate / 1e9;
         level.ticks = (run.clock.hz > 0.0).then_some(per_ns * run.clock.hz);

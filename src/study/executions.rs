@@ -1,7 +1,7 @@
 //! Joins what several executions measured of one case into one outcome.
 
 use super::quiet::{faster, quiet};
-use super::reference_frequency::{self, beside, factor};
+use super::reference_frequency::{self, core_frequency, factor};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
@@ -18,7 +18,7 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
     let wanted = quiet.and_then(|quiet| quiet.core_hz);
     let converted: Vec<Measured> = parts.iter().map(|part| reference_frequency::at(part, wanted)).collect();
     let [lowest, second] = quietest(&converted)?;
-    let two = |of: fn(&Measured) -> Interval| between(of(lowest), of(second));
+    let two = |field: fn(&Measured) -> Interval| between(field(lowest), field(second));
     let executions = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
     let values = parts.iter().flat_map(values).collect::<Vec<_>>();
     let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
@@ -37,8 +37,8 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
         },
         slope: two(|part| part.slope),
         intercept: two(|part| part.intercept),
-        control: both(lowest.control, second.control),
-        net: both(lowest.net, second.net),
+        control: between_known(lowest.control, second.control),
+        net: between_known(lowest.net, second.net),
         derived: lowest.derived.iter().map(|figure| derived(figure, second)).collect(),
         events: event_rates(parts),
         matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(lower),
@@ -59,7 +59,7 @@ fn core_mhz(parts: &[Measured]) -> Vec<u32> {
 
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.
 pub fn quiet_of(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
-    let wanted = core_hz.filter(|_| parts.iter().all(|part| beside(part).is_some()));
+    let wanted = core_hz.filter(|_| parts.iter().all(|part| core_frequency(part).is_some()));
     let low = |part: &Measured| Some(factor(part, wanted).unwrap_or(1.0) * part.executions.first()?.low);
     let lows: Vec<f64> = parts.iter().filter_map(low).collect();
     let adds = parts.first()?.displaced.is_none();
@@ -102,7 +102,7 @@ fn between(a: Interval, b: Interval) -> Interval {
     Interval { estimate: (a.estimate + b.estimate) / 2.0, low: a.low.min(b.low), high: a.high.max(b.high) }
 }
 
-fn both(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
+fn between_known(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
     a.zip(b).map(|(a, b)| between(a, b)).or(a).or(b)
 }
 
@@ -279,12 +279,12 @@ mod tests {
 
     #[test]
     fn distributions_are_joined_bar_by_bar() {
-        let of = |low: f64, count: u64| Distribution {
+        let distribution = |low: f64, count: u64| Distribution {
             count: count as usize,
             percentiles: vec![(0.0, low), (50.0, low), (100.0, low + 5.0)],
             histogram: vec![Bar { low, count }, Bar { low: 900.0, count: 1 }],
         };
-        let all = joined(&[&of(100.0, 10), &of(200.0, 30)]);
+        let all = joined(&[&distribution(100.0, 10), &distribution(200.0, 30)]);
         assert_eq!(
             (all.count, all.at(0.0), all.at(50.0), all.at(100.0)),
             (40, Some(100.0), Some(200.0), Some(205.0))

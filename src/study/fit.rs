@@ -21,7 +21,7 @@ fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)>
 }
 
 fn points(basis: Basis, members: &[(f64, &Measured)]) -> Option<Vec<(f64, f64)>> {
-    members.iter().map(|(x, measured)| Some((*x, basis.of(measured)?.estimate))).collect()
+    members.iter().map(|(x, measured)| Some((*x, basis.figure(measured)?.estimate))).collect()
 }
 
 #[cfg(test)]

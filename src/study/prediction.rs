@@ -22,7 +22,7 @@ pub struct Override {
 }
 
 impl Override {
-    fn over(&self, predicted: &mut Predicted) {
+    fn apply_to(&self, predicted: &mut Predicted) {
         predicted.hardware = self.hardware_ns.unwrap_or(predicted.hardware);
         predicted.software = self.software_ns.unwrap_or(predicted.software);
         predicted.why = self.why.clone().unwrap_or_else(|| std::mem::take(&mut predicted.why));
@@ -33,7 +33,7 @@ impl Override {
 pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
     for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
         if let (Some(given), Outcome::Measured(measured)) = (overrides.0.get(&case.id), &mut case.outcome) {
-            given.over(measured.predicted.get_or_insert_default());
+            given.apply_to(measured.predicted.get_or_insert_default());
         }
     }
     let known = |id: &&String| !record.cases().any(|(_, case)| case.id == **id);

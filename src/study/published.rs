@@ -82,7 +82,7 @@ impl Published {
 
     /// Notes below a table with these values: their source, and which of them time another operation. None if the
     /// record has another unit, where the values are not shown.
-    pub fn below(&self, record: &Record) -> Vec<String> {
+    pub fn notes(&self, record: &Record) -> Vec<String> {
         if record.unit != NANOSECONDS {
             return Vec::new();
         }
@@ -109,10 +109,10 @@ pub fn find(names: &str) -> Result<Vec<Published>> {
             asked.push(name);
         }
     }
-    asked.into_iter().map(named).collect()
+    asked.into_iter().map(load_published).collect()
 }
 
-fn named(name: &str) -> Result<Published> {
+fn load_published(name: &str) -> Result<Published> {
     let (_, text) = FILES.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name))?;
     let sheet: Sheet = compiled_in(name, text, "published values")?;
     let values = sheet.value.iter().map(|value| (value.id.clone(), value.clone())).collect();
@@ -149,7 +149,7 @@ mod tests {
         let cases: std::collections::BTreeSet<&str> =
             include_str!("../../fixtures/ids.txt").lines().collect();
         for (name, count) in COUNTED {
-            let published = named(name).unwrap();
+            let published = load_published(name).unwrap();
             assert_eq!(published.rows.len() + published.without.len(), count, "{name}");
             assert_eq!(published.rows.len(), published.values.len(), "{name}: an id occurs twice");
             assert!(published.without.iter().all(|row| !row.row.is_empty() && row.why.len() > 10), "{name}");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn every_published_value_is_a_number_above_nothing_in_one_unit() {
         for (name, _) in FILES {
-            for value in &named(name).unwrap().rows {
+            for value in &load_published(name).unwrap().rows {
                 let numbers = [value.ns, value.value, value.sd, value.predicted_ns];
                 assert!(numbers.into_iter().flatten().all(|n| n.is_finite() && n > 0.0), "{name}: {value:?}");
                 assert_eq!(value.ns.is_some(), value.value.is_none(), "{name}: {value:?}");
@@ -188,12 +188,12 @@ mod tests {
     fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
         let mut record = crate::record::fixture_run::record();
         let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
-        let said = csc501.below(&record);
+        let said = csc501.notes(&record);
         assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");
         assert!(said[1..].iter().any(|line| line.starts_with("csc501 syscall/getpid/cold: ")), "{said:?}");
         assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
         record.unit = "page-faults".into();
-        assert!(csc501.below(&record).is_empty());
+        assert!(csc501.notes(&record).is_empty());
     }
 
     #[test]

@@ -51,12 +51,12 @@ fn floor(lows: &[f64]) -> Quiet {
     let estimate = (lows[0] + lows[1]) / 2.0;
     let settled = agree(lows[0], lows[1], AGREEMENT) && agree(lows[0], third, NEAR);
     if lows[0] <= 0.0 {
-        return Quiet { figure: beside(estimate, lows[0], third), settled, ..Quiet::default() };
+        return Quiet { figure: widened_interval(estimate, lows[0], third), settled, ..Quiet::default() };
     }
     // The lowest say how far apart floors lie, the lower half how often a run meets none.
     let half = 1.0 + STRETCH * (median(lows) / lows[0] - 1.0);
     let apart = (third / lows[0]).powf(STRETCH).max(half);
-    let mut figure = around(estimate, apart);
+    let mut figure = interval_by_factor(estimate, apart);
     figure.low = figure.low.max(LOWEST * estimate);
     figure.high = figure.high.min(BEYOND * lows[lows.len() - 1]);
     Quiet { figure, settled, faster, ..Quiet::default() }
@@ -66,10 +66,10 @@ fn middle(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
     let (estimate, settled) = (median(ascending), agree(first, last, NEAR));
     if first <= 0.0 {
-        return Quiet { figure: beside(estimate, first, last), settled, ..Quiet::default() };
+        return Quiet { figure: widened_interval(estimate, first, last), settled, ..Quiet::default() };
     }
     Quiet {
-        figure: around(estimate, (last / first).powf(STRETCH)),
+        figure: interval_by_factor(estimate, (last / first).powf(STRETCH)),
         settled: agree(first, last, NEAR),
         ..Quiet::default()
     }
@@ -87,13 +87,13 @@ fn agree(low: f64, high: f64, share: f64) -> bool {
 }
 
 /// The interval of a count or a difference, which may be zero or negative: by as much as it spans beyond both ends.
-fn beside(estimate: f64, first: f64, last: f64) -> Interval {
+fn widened_interval(estimate: f64, first: f64, last: f64) -> Interval {
     let span = last - first;
     Interval { estimate, low: first - span, high: last + span }
 }
 
 /// The interval from a positive figure by this factor down and up, which never reaches below zero.
-fn around(estimate: f64, factor: f64) -> Interval {
+fn interval_by_factor(estimate: f64, factor: f64) -> Interval {
     let is_exact = factor < 1.0 + STRETCH * EXACT;
     let factor = factor.max(1.0 + if is_exact { NARROWEST_OF_EXACT } else { NARROWEST });
     Interval { estimate, low: estimate / factor, high: estimate * factor }
@@ -121,16 +121,16 @@ pub fn widen(quiet: &mut Quiet, earlier: &[Quiet]) {
 mod tests {
     use super::*;
 
-    fn of(lows: &[f64]) -> Option<Quiet> {
+    fn quiet_times(lows: &[f64]) -> Option<Quiet> {
         quiet(lows, true)
     }
 
     #[test]
     fn a_slow_spell_moves_nothing() {
-        let calm = of(&[100.2, 100.0, 100.4]).expect("three");
-        let spell = of(&[130.0, 100.2, 100.0, 125.0, 100.4]).expect("five");
+        let calm = quiet_times(&[100.2, 100.0, 100.4]).expect("three");
+        let spell = quiet_times(&[130.0, 100.2, 100.0, 125.0, 100.4]).expect("five");
         assert_eq!((calm.figure, calm.settled), (spell.figure, spell.settled));
-        let slower = of(&[130.0, 100.2, 100.0, 125.0, 140.0]).expect("five").figure;
+        let slower = quiet_times(&[130.0, 100.2, 100.0, 125.0, 140.0]).expect("five").figure;
         assert!(
             slower.estimate == calm.figure.estimate && slower.high > 140.0,
             "few met the floor: {slower:?}"
@@ -140,31 +140,31 @@ mod tests {
 
     #[test]
     fn one_lucky_execution_is_a_mode_and_no_floor() {
-        let lucky = of(&[339.0, 250.9, 340.0, 339.5]).expect("four");
+        let lucky = quiet_times(&[339.0, 250.9, 340.0, 339.5]).expect("four");
         assert_eq!((lucky.faster, lucky.settled), (Some(250.9), true));
         assert!(lucky.figure.estimate > 338.0);
-        let twice = of(&[339.0, 250.9, 340.0, 339.5, 251.0]).expect("five");
+        let twice = quiet_times(&[339.0, 250.9, 340.0, 339.5, 251.0]).expect("five");
         assert_eq!((twice.faster, twice.settled), (None, false), "two are no accident");
     }
 
     #[test]
     fn what_never_repeats_is_not_settled_and_says_so_by_its_width() {
-        let drawn = of(&[68.0, 131.0, 97.0, 80.0]).expect("four");
+        let drawn = quiet_times(&[68.0, 131.0, 97.0, 80.0]).expect("four");
         assert!(!drawn.settled && drawn.figure.high - drawn.figure.low > 50.0 && drawn.figure.low > 0.0);
-        assert!(of(&[5.0]).is_none(), "one execution knows nothing of others");
+        assert!(quiet_times(&[5.0]).is_none(), "one execution knows nothing of others");
     }
 
     #[test]
     fn one_execution_that_met_a_stalled_disk_makes_no_absurd_interval() {
-        let stalled = of(&[10.0, 10.0, 400.0]).expect("three").figure;
+        let stalled = quiet_times(&[10.0, 10.0, 400.0]).expect("three").figure;
         assert_eq!((stalled.estimate, stalled.low, stalled.high), (10.0, 5.0, 600.0));
     }
 
     #[test]
     fn a_count_of_nothing_has_a_finite_interval() {
-        let faults = of(&[0.0, 0.5, 0.5]).expect("three").figure;
+        let faults = quiet_times(&[0.0, 0.5, 0.5]).expect("three").figure;
         assert_eq!((faults.estimate, faults.low, faults.high), (0.25, -0.5, 1.0));
-        assert_eq!(of(&[0.0, 0.0, 0.0]).expect("three").figure, Interval::exactly(0.0));
+        assert_eq!(quiet_times(&[0.0, 0.0, 0.0]).expect("three").figure, Interval::exactly(0.0));
         let gap = quiet(&[-10.0, 0.4, 0.5], false).expect("three").figure;
         assert_eq!((gap.estimate, gap.low, gap.high), (0.4, -20.5, 11.0));
     }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn earlier_runs_widen_and_never_narrow() {
-        let mut found = of(&[100.0, 100.0, 100.0]).expect("three");
+        let mut found = quiet_times(&[100.0, 100.0, 100.0]).expect("three");
         let earlier = [100.1, 140.0].map(|ns| Quiet { figure: Interval::exactly(ns), ..Quiet::default() });
         widen(&mut found, &earlier);
         assert_eq!((found.figure.high, found.earlier), (140.0, 2));
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_figure_that_the_last_run_foretold_is_settled() {
         let said = |ns: f64, half| Quiet { figure: Interval::around(ns, half), ..Quiet::default() };
-        let mut found = of(&[100.0, 105.0, 110.0]).expect("three");
+        let mut found = quiet_times(&[100.0, 105.0, 110.0]).expect("three");
         assert!(!found.is_settled() && found.foretold.is_none());
         for (last, is) in [(said(104.0, 5.0), true), (said(150.0, 5.0), false), (said(100.0, 60.0), false)] {
             hold_against(&mut found, &last);

@@ -36,14 +36,14 @@ pub fn range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) -> Option<[f
 
 /// The frequency beside an execution, Hz. `None` where it says nothing about the cost: of a case that waits for memory, whose
 /// clock is another, and of one measured by displacement, which is compared with its own calibration.
-pub fn beside(part: &Measured) -> Option<f64> {
+pub fn core_frequency(part: &Measured) -> Option<f64> {
     let is_core_bound = part.contamination.busy_beside.is_none() && part.displaced.is_none();
     part.executions.first()?.core_hz.filter(|hz| is_core_bound && *hz > 0.0)
 }
 
 /// The factor that converts the costs of an execution to a core that runs at `wanted` Hz; `None` where they stay as they are.
 pub fn factor(part: &Measured, wanted: Option<f64>) -> Option<f64> {
-    wanted.zip(beside(part)).map(|(wanted, own)| own / wanted)
+    wanted.zip(core_frequency(part)).map(|(wanted, own)| own / wanted)
 }
 
 /// The same execution on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
@@ -116,7 +116,7 @@ mod tests {
     fn what_waits_for_memory_stays_as_it_was_timed() {
         let contamination = Contamination { busy_beside: Some(0.0), ..Contamination::default() };
         let memory = Measured { contamination, ..part(3e9, 100.0) };
-        assert_eq!((beside(&memory), at(&memory, Some(4e9)).slope.estimate), (None, 100.0));
+        assert_eq!((core_frequency(&memory), at(&memory, Some(4e9)).slope.estimate), (None, 100.0));
         assert_eq!(at(&part(3e9, 100.0), None).slope.estimate, 100.0);
     }
 

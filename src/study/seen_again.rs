@@ -32,7 +32,7 @@ const NAMED: usize = 5;
 
 /// Holds every run against the one before it. The intervals of unsaved runs know no earlier ones, so they are widened here
 /// as those of saved runs were. `None` of runs without a figure in common.
-pub fn again(runs: &[Record]) -> Option<Again> {
+pub fn compare_successive(runs: &[Record]) -> Option<Again> {
     let mut known: BTreeMap<&str, Vec<Quiet>> = BTreeMap::new();
     let (mut pairs, mut settled) = (Vec::new(), Vec::new());
     for (at, run) in runs.iter().enumerate() {
@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_figure_outside_the_interval_is_counted_once_and_known_from_then_on() {
-        let seen = again(&[run(100.0), run(100.5), run(110.0), run(100.0), run(109.0)]).expect("figures");
+        let seen = compare_successive(&[run(100.0), run(100.5), run(110.0), run(100.0), run(109.0)])
+            .expect("figures");
         // 100 → 100.5 inside; 100.5 → 110 outside; 110 → 100 and 100 → 109 inside, since 100 and 110 were seen.
         assert_eq!((seen.runs, seen.figures, seen.inside.estimate), (5, 4, 0.75));
         assert!(seen.distance[1] > 0.09 && seen.furthest[0].1 == [110.0, 100.0], "{seen:?}");
@@ -122,15 +123,15 @@ mod tests {
                 measured.quiet.iter_mut().for_each(|quiet| quiet.settled = false);
             }
         }
-        let seen = again(&runs).expect("figures");
+        let seen = compare_successive(&runs).expect("figures");
         assert_eq!((seen.agreeing, seen.settled), (0.0, 0.5));
     }
 
     #[test]
     fn runs_without_a_common_figure_say_nothing() {
-        assert_eq!(again(&[run(100.0)]), None);
+        assert_eq!(compare_successive(&[run(100.0)]), None);
         assert_eq!(
-            again(&[fixture_run::record(), fixture_run::record()]),
+            compare_successive(&[fixture_run::record(), fixture_run::record()]),
             None,
             "single executions promise nothing"
         );

@@ -35,13 +35,13 @@ const CONFIDENCE: f64 = 0.95;
 
 impl Default for Rule {
     fn default() -> Self {
-        Self::of(0.01)
+        Self::for_threshold(0.01)
     }
 }
 
 impl Rule {
     /// The rule for changes beyond this share.
-    pub fn of(threshold: f64) -> Self {
+    pub fn for_threshold(threshold: f64) -> Self {
         Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
     }
 
@@ -76,17 +76,17 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    fn of(verdict: Verdict, differences: &[f64], p: f64) -> Self {
+    fn new(verdict: Verdict, differences: &[f64], p: f64) -> Self {
         Self { verdict, change: hodges_lehmann(differences, CONFIDENCE).map(f64::exp_m1), p, reason: None }
     }
 
     /// Inconclusive, for want of pairs.
     pub(super) fn open(differences: &[f64], wanted: usize) -> Self {
-        let open = Self::of(Verdict::Inconclusive, differences, 1.0);
-        open.because(format!("ended after {} of {wanted} pairs", differences.len()))
+        let open = Self::new(Verdict::Inconclusive, differences, 1.0);
+        open.with_reason(format!("ended after {} of {wanted} pairs", differences.len()))
     }
 
-    pub(super) fn because(mut self, sentence: String) -> Self {
+    pub(super) fn with_reason(mut self, sentence: String) -> Self {
         self.reason = Some(sentence);
         self.p = 1.0;
         self
@@ -94,21 +94,21 @@ impl Judgement {
 }
 
 /// The state of a case, one of `cases`, after these pairs.
-pub fn stand(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
+pub fn case_state(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
     let looks = &LOOKS[..rule.looks.clamp(1, LOOKS.len())];
     for &(pairs, error) in looks {
         let Some(seen) = differences.get(..pairs) else { return Stand::Open(pairs) };
         for direction in [Alternative::Greater, Alternative::Less] {
-            if beyond(seen, rule, direction) <= error {
+            if p_within_threshold(seen, rule, direction) <= error {
                 return confirmed(differences, pairs, direction, rule, cases);
             }
         }
         if equivalence_p(seen, rule.margin.ln_1p()) <= error {
-            return Stand::Closed(Judgement::of(Verdict::Same, seen, 1.0));
+            return Stand::Closed(Judgement::new(Verdict::Same, seen, 1.0));
         }
     }
-    let open = Judgement::of(Verdict::Inconclusive, differences, 1.0);
-    Stand::Closed(open.because("neither a change nor its absence was shown".into()))
+    let open = Judgement::new(Verdict::Inconclusive, differences, 1.0);
+    Stand::Closed(open.with_reason("neither a change nor its absence was shown".into()))
 }
 
 /// Whether pairs after those that flagged a change find it again, with an error that is small enough among all cases.
@@ -125,22 +125,24 @@ fn confirmed(
         let Some(fresh) = differences.get(flagged..flagged + pairs) else {
             return Stand::Open(flagged + pairs);
         };
-        let p = beyond(fresh, rule, direction);
+        let p = p_within_threshold(fresh, rule, direction);
         if p <= error.min(among_cases) {
             let verdict = match direction {
                 Alternative::Greater => Verdict::Slower,
                 Alternative::Less => Verdict::Faster,
             };
             // Flagged with an error of ERROR, and found again independently at one of the looks.
-            return Stand::Closed(Judgement::of(verdict, differences, ERROR * looks * p));
+            return Stand::Closed(Judgement::new(verdict, differences, ERROR * looks * p));
         }
     }
-    let open = Judgement::of(Verdict::Inconclusive, differences, 1.0);
-    Stand::Closed(open.because(format!("flagged after {flagged} pairs, and not found again on fresh ones")))
+    let open = Judgement::new(Verdict::Inconclusive, differences, 1.0);
+    Stand::Closed(
+        open.with_reason(format!("flagged after {flagged} pairs, and not found again on fresh ones")),
+    )
 }
 
 /// The p-value of "the change is within the threshold".
-fn beyond(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
+fn p_within_threshold(differences: &[f64], rule: &Rule, direction: Alternative) -> f64 {
     let threshold = rule.threshold.ln_1p();
     let shift = if direction == Alternative::Greater { threshold } else { -threshold };
     signed_rank_p(differences, shift, direction)
@@ -170,8 +172,8 @@ pub struct Row {
 
 impl CasePairs {
     /// How many pairs its next look needs in all, where it is one of `cases`; `None` once it needs no more.
-    pub fn wanted(&self, rule: &Rule, cases: usize) -> Option<usize> {
-        match stand(&self.differences(), rule, cases) {
+    pub fn pairs_needed(&self, rule: &Rule, cases: usize) -> Option<usize> {
+        match case_state(&self.differences(), rule, cases) {
             Stand::Open(wanted) if self.unfit().is_none() && self.ended.is_none() => Some(wanted),
             _ => None,
         }
@@ -193,16 +195,16 @@ impl CasePairs {
         let differences = self.differences();
         let counted: Vec<_> = self.pairs.iter().filter(|pair| pair.rejected.is_none()).collect();
         let cost = |side: usize| median(&counted.iter().map(|pair| pair.cost_ns[side]).collect::<Vec<_>>());
-        let judged = match stand(&differences, rule, cases) {
+        let judged = match case_state(&differences, rule, cases) {
             Stand::Closed(judgement) => judgement,
             Stand::Open(wanted) => Judgement::open(&differences, wanted),
         };
         let judgement = match (&self.ended, self.unfit()) {
             (Some(Ended { sentence, .. }), _) => {
-                Judgement { verdict: Verdict::Incomparable, ..judged }.because(sentence.clone())
+                Judgement { verdict: Verdict::Incomparable, ..judged }.with_reason(sentence.clone())
             }
             (None, Some(sentence)) => {
-                Judgement { verdict: Verdict::Inconclusive, ..judged }.because(sentence)
+                Judgement { verdict: Verdict::Inconclusive, ..judged }.with_reason(sentence)
             }
             (None, None) => judged,
         };
@@ -248,9 +250,9 @@ mod tests {
 
     /// Pairs around a true difference, with this deviation and now and then a wild one, as measured pairs are.
     fn pairs(random: &mut Random, truth: f64, deviation: f64, count: usize) -> Vec<f64> {
-        let uniform = |random: &mut Random| random.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
+        let uniform = |random: &mut Random| random.number_below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
         let normal = |random: &mut Random| (0..12).map(|_| uniform(random)).sum::<f64>();
-        let one = |_| match random.below(20) {
+        let one = |_| match random.number_below(20) {
             0 => truth + 10.0 * deviation * normal(random),
             _ => truth + deviation * normal(random),
         };
@@ -259,7 +261,7 @@ mod tests {
 
     fn verdict(differences: &[f64]) -> (Verdict, usize) {
         for pairs in 0..=differences.len() {
-            if let Stand::Closed(judgement) = stand(&differences[..pairs], &Rule::default(), 1) {
+            if let Stand::Closed(judgement) = case_state(&differences[..pairs], &Rule::default(), 1) {
                 return (judgement.verdict, pairs);
             }
         }
@@ -307,14 +309,14 @@ mod tests {
     #[test]
     fn among_many_cases_more_is_asked_of_each() {
         let eight = vec![0.05; 16];
-        assert!(matches!(stand(&eight, &Rule::default(), 50), Stand::Closed(_)));
-        assert_eq!(stand(&eight, &Rule::default(), 10_000), Stand::Open(24));
+        assert!(matches!(case_state(&eight, &Rule::default(), 50), Stand::Closed(_)));
+        assert_eq!(case_state(&eight, &Rule::default(), 10_000), Stand::Open(24));
     }
 
     #[test]
     fn the_same_pairs_give_the_same_bytes() {
         let differences = pairs(&mut Random::new(3), 0.03, 0.01, 64);
-        let said = || format!("{:?}", stand(&differences, &Rule::default(), 3));
+        let said = || format!("{:?}", case_state(&differences, &Rule::default(), 3));
         assert_eq!(said(), said());
     }
 }

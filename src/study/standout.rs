@@ -19,14 +19,14 @@ pub struct Standouts<'a> {
     /// Not settled: their half intervals as shares of their figures, the widest first.
     pub unsettled: Vec<(&'a str, f64)>,
     /// Cases with a prediction and a figure that is surely above zero.
-    pub predicted: Vec<Foretold<'a>>,
+    pub predicted: Vec<PredictedCase<'a>>,
     /// Levels that end where the kernel reports no end, with their curves.
     pub levels: Vec<(&'a CurveRecord, &'a LevelRecord)>,
 }
 
 /// The prediction for a case, and its ratio to the measured cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Foretold<'a> {
+pub struct PredictedCase<'a> {
     /// The case.
     pub id: &'a str,
     /// The prediction, ns.
@@ -35,7 +35,7 @@ pub struct Foretold<'a> {
     pub ratio: f64,
 }
 
-impl Foretold<'_> {
+impl PredictedCase<'_> {
     /// The factor between the two, either way.
     fn distance(&self) -> f64 {
         self.ratio.max(self.ratio.recip())
@@ -79,11 +79,11 @@ impl<'a> Standouts<'a> {
         if predicted_figure(measured).is_none_or(|figure| figure.low <= 0.0) {
             return;
         }
-        self.predicted.push(Foretold { id, predicted, ratio });
+        self.predicted.push(PredictedCase { id, predicted, ratio });
     }
 
     /// The cases that lie far from what was predicted, the farthest first.
-    pub fn far(&self) -> impl Iterator<Item = &Foretold<'a>> {
+    pub fn far(&self) -> impl Iterator<Item = &PredictedCase<'a>> {
         self.predicted.iter().take_while(|case| case.is_far())
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_farthest_is_first_whichever_way() {
-        let at = |ratio| Foretold { id: "", predicted: 1.0, ratio };
+        let at = |ratio| PredictedCase { id: "", predicted: 1.0, ratio };
         assert!(at(0.1).distance() > at(9.0).distance() && at(0.1).is_far() && !at(1.0).is_far());
     }
 

@@ -73,15 +73,15 @@ mod tests {
     fn a_run_without_a_number_says_why_and_one_with_a_number_nothing() {
         let skipped = Outcome::Skipped("no disk".into());
         let disturbed = Outcome::Disturbed("others had the CPU".into());
-        let of = |outcomes: &[Outcome]| nothing_measured([&run(outcomes)]);
-        let all = of(&[skipped.clone(), skipped.clone()]).expect("nothing");
+        let judge = |outcomes: &[Outcome]| nothing_measured([&run(outcomes)]);
+        let all = judge(&[skipped.clone(), skipped.clone()]).expect("nothing");
         assert!(all.is_all_skipped());
         assert!(all.sentence().contains("(2 skipped)") && all.sentence().ends_with("case/0: no disk"));
-        let tried = of(&[skipped, disturbed]).expect("nothing");
+        let tried = judge(&[skipped, disturbed]).expect("nothing");
         assert!(!tried.is_all_skipped());
         assert!(tried.sentence().contains("1 skipped, 1 disturbed"), "{}", tried.sentence());
         assert!(tried.sentence().ends_with("case/1: others had the CPU"), "{}", tried.sentence());
         assert_eq!(nothing_measured([&fixture_run::record()]), None);
-        assert_eq!(of(&[]), None, "no case was asked for");
+        assert_eq!(judge(&[]), None, "no case was asked for");
     }
 }

@@ -124,7 +124,7 @@ fn case(variant: Variant) -> Case {
     let plan = variant.plan();
     let (bytes, crowd) = (plan.moved(), variant.crowd);
     let set_up = match crowd {
-        None => set_up(move |place| alone(fitting(plan, place)?)),
+        None => set_up(move |place| single_workload(fitting(plan, place)?)),
         Some(crowd) => set_up(move |place| crowded(crowd, fitting(plan, place)?, place)),
     };
     let (cycles, why) = plan.predicted();
@@ -200,7 +200,7 @@ impl<S: Subject> Subject for Described<S> {
 }
 
 /// A workload on the measuring CPU.
-fn alone(plan: Plan) -> Result<impl Subject> {
+fn single_workload(plan: Plan) -> Result<impl Subject> {
     limit::for_half(plan.bytes as u64).map_err(Error::Missing)?;
     let mut workload = Workload::new(plan)?;
     let description = workload.description();

@@ -183,7 +183,7 @@ fn reading(way: ReadBlock, bytes: impl Fn(&Place) -> Result<u64> + 'static, bloc
     set_up(move |place| {
         let file = PatternFile::make(&place.scratch, bytes(place)?, Way::Cached)?;
         // This reads every page into the cache.
-        let mapped = Mapped::of(&file)?;
+        let mapped = Mapped::new(&file)?;
         let other = PatternFile::make(&place.scratch, block as u64, Way::Cached)?;
         let (buffer, proof) = (pattern_file::buffer(block)?, Proof::by(Source::Device)?);
         let mut reader = Reader { file, mapped, other, buffer, block, at: 0, is_in_other: false };

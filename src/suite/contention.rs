@@ -54,10 +54,10 @@ const FILE: u64 = 64 << 10;
 const WINDOW: Duration = Duration::from_millis(50);
 
 fn cases() -> Vec<Case> {
-    (0..10).map(beside).collect()
+    (0..10).map(case_with_others).collect()
 }
 
-fn beside(others: usize) -> Case {
+fn case_with_others(others: usize) -> Case {
     let title = match others {
         0 => "4 KiB past the page cache, alone".to_owned(),
         1 => "4 KiB past the page cache, beside another reader".to_owned(),
@@ -95,7 +95,7 @@ struct Contention {
 impl Contention {
     fn new(place: &Place, count: usize) -> Result<Self> {
         let file = PatternFile::make(&place.scratch, FILE, Way::Direct)?;
-        let own = Blocks::of(file, Pattern::Sequential, BLOCK, Source::Device)?;
+        let own = Blocks::new(file, Pattern::Sequential, BLOCK, Source::Device)?;
         let counts = Arc::new(Words::new()?);
         let others = (0..count).map(|index| other(place, index, &counts)).collect::<Result<_>>()?;
         let buffer = pattern_file::buffer(BLOCK)?;

@@ -79,7 +79,7 @@ fn case(kind: Kind, ring: usize, kib: usize) -> Case {
     let title = format!("a token round {ring} {kinds} with {kib} KiB each, on one CPU");
     let control = set_up(move |_| {
         let (pipe, set) = (Bytes::pipe()?, written(kib));
-        Ok(move |n: u64, clock: &Clock| alone(&pipe, &set, n * ring as u64, clock))
+        Ok(move |n: u64, clock: &Clock| time_one_process(&pipe, &set, n * ring as u64, clock))
     });
     let case = Case::new(format!("{kinds}-{ring}/{kib}KiB"), title, round(kind, ring, kib));
     let case = Placement::Same.needed(case).control_set_up(control);
@@ -107,7 +107,7 @@ fn sum(set: &[u64]) -> u64 {
 }
 
 /// The control: as many hops, by one process.
-fn alone(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Result<Ticks> {
+fn time_one_process(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Result<Ticks> {
     let mut lowest = 0;
     let ticks = clock.time(|| {
         for _ in 0..hops {

@@ -184,7 +184,7 @@ fn file(place: &Place, way: Way) -> Result<PatternFile> {
 }
 
 fn large(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {
-    Blocks::of(file(place, Way::Direct)?, pattern, block, Source::Device)
+    Blocks::new(file(place, Way::Direct)?, pattern, block, Source::Device)
 }
 
 /// Adds the claims of all cases that read.

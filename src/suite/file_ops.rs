@@ -72,8 +72,8 @@ const OPERATIONS: [(&str, &str, Operate, f64); 7] = [
 ];
 
 fn cases() -> Vec<Case> {
-    let of = |operation| ENTRIES.map(|entries| case(operation, entries));
-    OPERATIONS.into_iter().flat_map(of).collect()
+    let operation_cases = |operation| ENTRIES.map(|entries| case(operation, entries));
+    OPERATIONS.into_iter().flat_map(operation_cases).collect()
 }
 
 fn case((name, words, operate, software): (&'static str, &str, Operate, f64), entries: usize) -> Case {

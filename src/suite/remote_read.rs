@@ -119,7 +119,7 @@ impl Subject for Remote {
 }
 
 /// The scratch directory is on another machine.
-const REMOTE: Need = Need::new(|place| match volume::of(&place.scratch) {
+const REMOTE: Need = Need::new(|place| match volume::filesystem_and_medium(&place.scratch) {
     (_, Medium::Remote) => Ok(()),
     (filesystem, _) => Err(format!(
         "the files would lie in {}, which is on {filesystem} and on this machine: mount one from another and name a \
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_directory_of_this_machine_is_not_remote() {
         let directory = tempfile::tempdir().expect("a directory");
-        if volume::of(directory.path()).1 == Medium::Remote {
+        if volume::filesystem_and_medium(directory.path()).1 == Medium::Remote {
             return println!("skipped: temporary files are on another machine");
         }
         let sentence = REMOTE.ask(&place(directory.path(), Scale::Smoke)).expect_err("local");

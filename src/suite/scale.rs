@@ -117,7 +117,7 @@ fn another(place: &Place) -> std::result::Result<(), String> {
     }
 }
 
-fn alone(make: Make) -> SetUp {
+fn single_task_set_up(make: Make) -> SetUp {
     set_up(move |place| {
         // An index that no task of several has.
         let mut work = make(place, usize::MAX)?;
@@ -130,7 +130,7 @@ fn alone(make: Make) -> SetUp {
 }
 
 fn one(name: &str, title: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
-    Case::new(format!("{name}/one"), format!("{title}, by one alone"), alone(make))
+    Case::new(format!("{name}/one"), format!("{title}, by one alone"), single_task_set_up(make))
         .derive("rate", Rule::Rate)
         .claim(Claim::Linear)
         .predict(hardware, software, "as in the group that measures it by itself")
@@ -141,7 +141,7 @@ fn several(kind: Kind, (tasks, need): (Parallelism, Need), (name, title, make, e
     let set_up = set_up(move |place| parallel(kind, tasks, place, |index| make(place, index), |_| Ok(())));
     let count = tasks.name();
     Case::new(format!("{name}-{kinds}/{count}"), format!("{title}, by {count} {kinds} at once"), set_up)
-        .control_set_up(alone(make))
+        .control_set_up(single_task_set_up(make))
         .need(PINNED)
         .need(TWO_CPUS)
         .need(need)

@@ -264,17 +264,17 @@ fn local<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn 
     let at = (row.placement.cpu(place)?, Class::Ordinary);
     let mut partners = vec![Partner::start(Kind::Process, at, move || echo.step(), || ())?];
     partners.extend(row.placement.spinners(place)?);
-    let of = (row.bytes, row.timed);
-    Ok(Box::new(Conversation::begin(row.transport.name(), make(near)?, of, partners)?))
+    let exchange = (row.bytes, row.timed);
+    Ok(Box::new(Conversation::begin(row.transport.name(), make(near)?, exchange, partners)?))
 }
 
 /// The control: all transfers of a round trip, in one process.
 fn transfers(row: Row) -> SetUp {
     set_up(move |_| match row.waiting {
-        Block => conversation::alone(row.transport, Blocking::new, row.bytes),
-        Poll => conversation::alone(row.transport, Epoll::new, row.bytes),
+        Block => conversation::single_process_control(row.transport, Blocking::new, row.bytes),
+        Poll => conversation::single_process_control(row.transport, Epoll::new, row.bytes),
         Spin => Err(crate::error::Error::Disproved("two ends that poll have no control".into())),
-        IoUring => conversation::alone(row.transport, IoRing::new, row.bytes),
+        IoUring => conversation::single_process_control(row.transport, IoRing::new, row.bytes),
     })
 }
 

@@ -248,7 +248,7 @@ impl Trial<'_> {
             unasked: self.unasked,
             contamination: contamination(self.case.own_tasks, kept),
             meanwhile: None, // the caller adds it, since it spans set-up and drop
-            distribution: if self.case.one_by_one { distribution::of(&singles) } else { None },
+            distribution: if self.case.one_by_one { distribution::summarize(&singles) } else { None },
             matrix: report.matrix.map(derived::matrix),
             derived,
             events: self.rates,

@@ -42,7 +42,7 @@ struct Effort {
 }
 
 impl Effort {
-    fn of(scale: Scale, repetition: Option<&Repetition>) -> Self {
+    fn for_scale(scale: Scale, repetition: Option<&Repetition>) -> Self {
         let (wanted, run, windows, each) = match scale {
             Scale::Smoke => (10, 4, 3, 1),
             Scale::Default => (10, 30, 4, 3),
@@ -102,7 +102,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     if case.claims.iter().any(crate::case::Claim::wants_witness) {
         judgements = judge::witness(case, &mut *subject, clock)?.1;
     }
-    let accounting = Accounting::of(&KernelFiles::live());
+    let accounting = Accounting::read(&KernelFiles::live());
     let saturation = Saturation::set_up(case, place)?;
     let mut partners = subject.report().partners;
     partners.extend(saturation.iter().flat_map(|saturation| saturation.subject.report().partners));
@@ -110,7 +110,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
         case,
         clock,
         pinned,
-        effort: Effort::of(place.scale, case.displaced.as_ref()),
+        effort: Effort::for_scale(place.scale, case.displaced.as_ref()),
         meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0)
             .map_err(CaseEnd::of_set_up)?,
         account: Account::open(&partners, pinned),
@@ -126,7 +126,7 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     let empty = displacement.empty()?;
     let runs = displacement.runs()?;
     let replicates: Vec<_> = runs.iter().map(|run| run.replicate).collect();
-    let summary = Summary::of(&replicates, &empty, displacement.effort.wanted);
+    let summary = Summary::from_runs(&replicates, &empty, displacement.effort.wanted);
     outcome::measured(&displacement, &runs, &summary, &empty, judgements)
 }
 
@@ -154,7 +154,7 @@ impl Displacement<'_> {
         let mut all = Vec::with_capacity(EMPTY);
         for _ in 0..EMPTY {
             let (_, covered) = self.covered(0)?;
-            all.push(Totals::of(&covered, &before));
+            all.push(Totals::from_run(&covered, &before));
         }
         Ok(Totals::median(&all))
     }

@@ -12,7 +12,7 @@ const DIGITS: u8 = 3;
 const UNITS_A_NS: f64 = 10.0;
 
 /// The distribution of these durations, ns; `None` if there are none.
-pub(super) fn of(values: &[f64]) -> Option<Distribution> {
+pub(super) fn summarize(values: &[f64]) -> Option<Distribution> {
     let is_known = |p: &f64| *p >= 100.0 || values.len() as f64 * (100.0 - p) >= 100.0;
     let percentiles = PERCENTILES.into_iter().filter(is_known).map(|p| (p, percentile(values, p))).collect();
     let histogram = bars(values);
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_between_the_bars() {
         let values: Vec<f64> = (1..=5000).map(|i| f64::from(i) * 1.7).chain([1e9]).collect();
-        let distribution = of(&values).expect("values");
+        let distribution = summarize(&values).expect("values");
         let counted: u64 = distribution.histogram.iter().map(|bar| bar.count).sum();
         assert_eq!(counted, 5001);
         assert!(distribution.histogram.is_sorted_by(|a, b| a.low < b.low));
@@ -56,6 +56,6 @@ mod tests {
         assert!(distribution.histogram.len() < 4000, "{}", distribution.histogram.len());
         assert_eq!(distribution.percentiles.last(), Some(&(100.0, 1e9)));
         assert_eq!((distribution.at(99.9).is_some(), distribution.at(99.99)), (true, None), "of 5001");
-        assert_eq!(of(&[]), None);
+        assert_eq!(summarize(&[]), None);
     }
 }

@@ -57,7 +57,7 @@ pub(super) enum Judgement {
 
 impl Judgement {
     /// Puts its sentence where it belongs.
-    pub(super) fn tell(self, evidence: &mut Vec<String>, unasked: &mut Vec<String>) {
+    pub(super) fn sort_sentence_into(self, evidence: &mut Vec<String>, unasked: &mut Vec<String>) {
         match self {
             Self::Held(sentence) => evidence.push(sentence),
             Self::Unasked(sentence) => unasked.push(sentence),

@@ -11,7 +11,7 @@ const MOST: usize = 200_000;
 
 /// Whether a filter of system calls is in force on this process (proc_pid_status(5)).
 fn is_filtered() -> bool {
-    let status = KernelFiles::live().text("/proc/self/status").unwrap_or_default();
+    let status = KernelFiles::live().read_text("/proc/self/status").unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"))
 }
 

@@ -42,7 +42,7 @@ pub fn usual() -> PathBuf {
 }
 
 fn instead_of(temporary: PathBuf) -> PathBuf {
-    match volume::of(&temporary).1 {
+    match volume::filesystem_and_medium(&temporary).1 {
         Medium::Memory => volume::disk_with(0).unwrap_or(temporary),
         _ => temporary,
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_temporary_directory_in_memory_gives_way_to_a_disk_where_there_is_one() {
         let shared = PathBuf::from("/dev/shm");
-        if volume::of(&shared).1 != Medium::Memory {
+        if volume::filesystem_and_medium(&shared).1 != Medium::Memory {
             println!("skipped: /dev/shm is no file system in memory here");
             return;
         }

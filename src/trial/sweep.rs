@@ -208,22 +208,23 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
         fit_line(&points).unwrap_or_default()
     };
     let lines: Vec<_> = rounds.iter().map(|r| (line(&r.subject), r.control.as_ref().map(line))).collect();
-    let of = |values: Vec<f64>| (!values.is_empty()).then(|| median_interval(&values));
+    let median_of = |values: Vec<f64>| (!values.is_empty()).then(|| median_interval(&values));
     let slopes: Vec<f64> = lines.iter().map(|(s, _)| s.slope.estimate).collect();
     Sweep {
         slope_quartile: percentile(&slopes, 75.0),
-        slope: of(slopes).unwrap_or_default(),
-        intercept: of(lines.iter().map(|(s, _)| s.intercept.estimate).collect()).unwrap_or_default(),
-        control: of(lines.iter().filter_map(|(_, c)| Some(c.as_ref()?.slope.estimate)).collect()),
-        net: of(lines
-            .iter()
-            .filter_map(|(s, c)| Some(s.slope.estimate - c.as_ref()?.slope.estimate))
-            .collect()),
-        ratio: of(lines
-            .iter()
-            .filter_map(|(s, c)| Some(c.as_ref()?.slope.estimate / s.slope.estimate))
-            .filter(|ratio| ratio.is_finite())
-            .collect()),
+        slope: median_of(slopes).unwrap_or_default(),
+        intercept: median_of(lines.iter().map(|(s, _)| s.intercept.estimate).collect()).unwrap_or_default(),
+        control: median_of(lines.iter().filter_map(|(_, c)| Some(c.as_ref()?.slope.estimate)).collect()),
+        net: median_of(
+            lines.iter().filter_map(|(s, c)| Some(s.slope.estimate - c.as_ref()?.slope.estimate)).collect(),
+        ),
+        ratio: median_of(
+            lines
+                .iter()
+                .filter_map(|(s, c)| Some(c.as_ref()?.slope.estimate / s.slope.estimate))
+                .filter(|ratio| ratio.is_finite())
+                .collect(),
+        ),
         doubling: doubling(rounds),
         unit,
     }
@@ -280,13 +281,13 @@ mod tests {
         let fast = [1.0; 4];
         let speeds =
             [vec![fast; 7], vec![fast.map(|one| 1.78 * one); 7], vec![[1.0, 1.78, 1.0, 1.0]]].concat();
-        let of = |law: fn(f64) -> f64| {
+        let doubling_of = |law: fn(f64) -> f64| {
             let times = |speed: &[f64; 4]| [0, 1, 2, 3].map(|at| speed[at] * law(SIZES[at] as f64));
             let rounds: Vec<_> =
                 speeds.iter().map(|speed| Round { subject: times(speed), control: None }).collect();
             summary(&rounds, 10).doubling
         };
-        let (line, parabola) = (of(|n| n), of(|n| n * n));
+        let (line, parabola) = (doubling_of(|n| n), doubling_of(|n| n * n));
         assert!((line.estimate - 2.0).abs() < 1e-9, "{line:?}");
         assert!(parabola.low > 2.5, "{parabola:?}");
     }

@@ -70,20 +70,20 @@ impl Vice {
         }
         let own = stream.local_addr().ok()?;
         let mut talk = Talk::over(stream, LONGEST, patience).ok()?;
-        let Ask::Hello(hello) = talk.hear(patience).ok()? else { return None };
+        let Ask::Hello(hello) = talk.receive(patience).ok()? else { return None };
         if self == SaysNothing {
-            return talk.hear::<Ask>(patience).ok().map(drop);
+            return talk.receive::<Ask>(patience).ok().map(drop);
         }
         let drawn = nonce().unwrap();
         let version = if self == AnotherVersion { VERSION + 1 } else { VERSION };
         talk.say(&Answer::Hello(Hello { version, nonce: drawn.clone() })).ok()?;
-        let Ask::Proof(_) = talk.hear(patience).ok()? else { return None };
-        let token = if self == KnowsNoToken { Token::none() } else { Token::of(crate::serves::TOKEN) };
+        let Ask::Proof(_) = talk.receive(patience).ok()? else { return None };
+        let token = if self == KnowsNoToken { Token::none() } else { Token::from_text(crate::serves::TOKEN) };
         let proof = Nonces::read(&hello.nonce, &drawn).unwrap().proof(End::Server, &token);
         let identity = if self == NamesItselfAtWill { "\u{1b}[2J".into() } else { "0".repeat(16) };
         let station = Station { identity, ..Station::default() };
         talk.say(&Answer::Welcome(Box::new(Welcome { proof, station, reached: own }))).ok()?;
-        let Ask::Open(open) = talk.hear(patience).ok()? else { return None };
+        let Ask::Open(open) = talk.receive(patience).ok()? else { return None };
         let door = TcpListener::bind((own.ip(), 0)).unwrap();
         let port = door.local_addr().unwrap().port();
         talk.say(&Answer::Opened(Opened { port, secret: hex(&[7; SECRET_BYTES]) })).ok()?;
@@ -100,7 +100,7 @@ impl Vice {
             }
         });
         loop {
-            let Ask::Count = talk.hear(patience).ok()? else { return None };
+            let Ask::Count = talk.receive(patience).ok()? else { return None };
             let messages = served.load(SeqCst) + u64::from(self == Miscounts);
             let bytes = messages * u64::from(open.bytes);
             talk.say(&Answer::Counted(Counted { messages, bytes })).ok()?;

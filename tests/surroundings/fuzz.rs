@@ -35,7 +35,7 @@ fn each(kind: &str, mut tried: impl FnMut(&mut Random)) {
 
 /// What a place may hold instead.
 fn other(random: &mut Random) -> Value {
-    match random.below(12) {
+    match random.number_below(12) {
         0 => Value::Null,
         1 => json!(-1),
         2 => json!(1e308),
@@ -53,11 +53,11 @@ fn other(random: &mut Random) -> Value {
 
 /// Puts something else into a place that is drawn on the way down.
 fn spoil(value: &mut Value, random: &mut Random) {
-    let here = random.below(4) == 0;
+    let here = random.number_below(4) == 0;
     match value {
         Value::Array(values) if !here && !values.is_empty() => {
-            let at = random.below(values.len());
-            if random.below(8) == 0 {
+            let at = random.number_below(values.len());
+            if random.number_below(8) == 0 {
                 let again = values[at].clone();
                 values.push(again);
             } else {
@@ -65,9 +65,9 @@ fn spoil(value: &mut Value, random: &mut Random) {
             }
         }
         Value::Object(fields) if !here && !fields.is_empty() => {
-            let at = random.below(fields.len());
+            let at = random.number_below(fields.len());
             let name = fields.keys().nth(at).cloned().unwrap();
-            if random.below(8) == 0 {
+            if random.number_below(8) == 0 {
                 fields.remove(&name);
             } else {
                 spoil(&mut fields[&name], random);
@@ -97,7 +97,7 @@ fn a_run_with_something_else_in_it_is_read_or_refused() {
     let path = place.path().join("run.json");
     each("runs", |random| {
         let mut run = sound.clone();
-        (0..=random.below(3)).for_each(|_| spoil(&mut run, random));
+        (0..=random.number_below(3)).for_each(|_| spoil(&mut run, random));
         std::fs::write(&path, run.to_string()).unwrap();
         is_read(&path);
     });
@@ -108,18 +108,19 @@ fn bytes_of_chance_in_a_run_or_a_record_are_read_or_refused() {
     let place = Place::new();
     let [run, record] = ["run.json", "main.syscost"].map(|name| place.path().join(name));
     std::fs::write(&run, serde_json::to_vec(&stored::run(stored::NAME)).unwrap()).unwrap();
-    write_new(&record, &Bundle::of("main", 1, vec![stored::run("a"), stored::run("b")]).unwrap()).unwrap();
+    write_new(&record, &Bundle::from_records("main", 1, vec![stored::run("a"), stored::run("b")]).unwrap())
+        .unwrap();
     for path in [&run, &record] {
         let sound = std::fs::read(path).unwrap();
         each("runs and records of bytes", |random| {
             let mut bytes = sound.clone();
-            for _ in 0..=random.below(4) {
-                let at = random.below(bytes.len());
-                match random.below(4) {
+            for _ in 0..=random.number_below(4) {
+                let at = random.number_below(bytes.len());
+                match random.number_below(4) {
                     0 => bytes.truncate(at + 1),
                     1 => bytes.splice(at..at, sound[at / 2..at / 2 + 9].iter().copied()).for_each(drop),
-                    2 => drop(bytes.drain(at..(at + random.below(40)).min(bytes.len()))),
-                    _ => bytes[at] = random.below(256) as u8,
+                    2 => drop(bytes.drain(at..(at + random.number_below(40)).min(bytes.len()))),
+                    _ => bytes[at] = random.number_below(256) as u8,
                 }
                 if bytes.is_empty() {
                     break;
@@ -148,12 +149,12 @@ fn files_of_criterions_with_something_else_in_them_are_compared_with_or_named() 
     let (mut sound, mut named) = (0, 0);
     each("files of Criterion's", |random| {
         let mut files = [("estimates.json", estimates.clone()), ("sample.json", sample.clone())];
-        let at = random.below(2);
-        (0..=random.below(2)).for_each(|_| spoil(&mut files[at].1, random));
+        let at = random.number_below(2);
+        (0..=random.number_below(2)).for_each(|_| spoil(&mut files[at].1, random));
         for (name, value) in &files {
             let mut bytes = value.to_string().into_bytes();
-            if random.below(4) == 0 {
-                bytes.truncate(random.below(bytes.len() + 1));
+            if random.number_below(4) == 0 {
+                bytes.truncate(random.number_below(bytes.len() + 1));
             }
             std::fs::write(saved.join(name), bytes).unwrap();
         }

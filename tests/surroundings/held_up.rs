@@ -23,7 +23,7 @@ const STOP: Duration = Duration::from_millis(150);
 fn stopping(running: &mut Running<'_>, which: impl Fn() -> Option<i32>) {
     let mut random = syscost_statistic::Random::new(3);
     while running.child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_millis(100 + random.below(300) as u64));
+        std::thread::sleep(Duration::from_millis(100 + random.number_below(300) as u64));
         let Some(pid) = which().map(Pid::from_raw) else { continue };
         // It may have ended in between.
         if kill(pid, Signal::SIGSTOP).is_ok() {

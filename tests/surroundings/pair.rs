@@ -275,7 +275,7 @@ fn whenever_it_is_killed_the_settings_are_put_back_and_the_store_is_whole() {
     for _ in 0..times {
         let place = Place::new();
         let running = place.begin(of_settings(&place));
-        std::thread::sleep(Duration::from_millis(random.below(1_500) as u64));
+        std::thread::sleep(Duration::from_millis(random.number_below(1_500) as u64));
         process::send(running.pid(), Signal::SIGKILL);
         let code = running.end().code;
         assert!(code.is_none() || code == Some(0), "{code:?}");

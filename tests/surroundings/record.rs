@@ -102,7 +102,7 @@ fn a_record_that_is_killed_at_any_moment_leaves_nothing_half() {
     let mut random = Random::new(10);
     for moment in 0..10 {
         let running = place.begin(record(&place, &["--processes", "2", "--name", &format!("kill-{moment}")]));
-        std::thread::sleep(Duration::from_millis(random.below(2_000) as u64));
+        std::thread::sleep(Duration::from_millis(random.number_below(2_000) as u64));
         running.kill();
         assert!(process::all_end(&place), "its child lives on");
         records(&place).iter().for_each(|file| drop(read(file).unwrap()));

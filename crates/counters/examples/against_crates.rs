@@ -190,12 +190,12 @@ fn counters() -> BTreeMap<&'static str, Contenders> {
             ("stateless", call(stateless)),
             ("procfs", call(|| procfs::CpuPressure::current().expect("read").some.total)),
         ];
-        counters.insert("pressure", beside(contenders, by_hand("/proc/pressure/cpu")));
+        counters.insert("pressure", merge(contenders, by_hand("/proc/pressure/cpu")));
     }
     counters
 }
 
-fn beside(mut contenders: Contenders, more: Contenders) -> Contenders {
+fn merge(mut contenders: Contenders, more: Contenders) -> Contenders {
     contenders.extend(more);
     contenders
 }
@@ -229,7 +229,7 @@ fn cpu_times() -> Contenders {
         ("procfs", call(|| procfs::KernelStats::current().expect("read").total.idle)),
         ("sysinfo", call(first_look_of_sysinfo)),
     ];
-    beside(contenders, vec![("floor", look_at("/proc/stat"))])
+    merge(contenders, vec![("floor", look_at("/proc/stat"))])
 }
 
 fn idle_time() -> Contenders {
@@ -248,7 +248,7 @@ fn idle_time() -> Contenders {
         // The share that the CPUs are busy, which is what idle time is read for.
         ("sysinfo", call(first_look_of_sysinfo)),
     ];
-    beside(contenders, vec![("floor", look_at("/proc/uptime")), ("reopened", twice_of_uptime())])
+    merge(contenders, vec![("floor", look_at("/proc/uptime")), ("reopened", twice_of_uptime())])
 }
 
 fn first_look_of_sysinfo() -> u64 {
@@ -283,7 +283,7 @@ fn free_memory() -> Contenders {
             }),
         ),
     ];
-    beside(contenders, vec![("floor", call(free_by_hand)), ("reopened", call(free_by_hand))])
+    merge(contenders, vec![("floor", call(free_by_hand)), ("reopened", call(free_by_hand))])
 }
 
 fn available() -> Contenders {
@@ -293,7 +293,7 @@ fn available() -> Contenders {
         ("stateless", call(|| physical_memory::available().expect("read").value)),
         ("procfs", call(|| procfs::Meminfo::current().expect("read").mem_available.unwrap_or(0))),
     ];
-    beside(contenders, by_hand("/proc/meminfo"))
+    merge(contenders, by_hand("/proc/meminfo"))
 }
 
 fn theirs() -> procfs::process::Process {
@@ -301,11 +301,11 @@ fn theirs() -> procfs::process::Process {
 }
 
 /// `sysinfo` with as little as it may be asked for.
-fn refreshed(kind: ProcessRefreshKind, of: fn(&sysinfo::Process) -> u64) -> Call {
+fn refreshed(kind: ProcessRefreshKind, field: fn(&sysinfo::Process) -> u64) -> Call {
     let (mut system, pid) = (System::new().expect("a system"), sysinfo::Pid::from_u32(pid() as u32));
     call(move || {
         system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, kind);
-        system.process(pid).map_or(0, of)
+        system.process(pid).map_or(0, field)
     })
 }
 
@@ -329,7 +329,7 @@ fn cpu_time() -> Contenders {
             ),
         ),
     ];
-    beside(contenders, cpu_time_by_hand())
+    merge(contenders, cpu_time_by_hand())
 }
 
 /// Its clock, and whether the process is still the same.
@@ -361,7 +361,7 @@ fn resident() -> Contenders {
             refreshed(ProcessRefreshKind::nothing().without_tasks().with_memory(), sysinfo::Process::memory),
         ),
     ];
-    beside(contenders, by_hand(of_parent("statm")))
+    merge(contenders, by_hand(of_parent("statm")))
 }
 
 fn page_faults() -> Contenders {
@@ -372,7 +372,7 @@ fn page_faults() -> Contenders {
         ("stateless", call(move || camp::num_page_faults(parent).expect("read").value)),
         ("procfs", call(move || their.stat().map(|stat| stat.minflt + stat.majflt).expect("read"))),
     ];
-    beside(contenders, by_hand(of_parent("stat")))
+    merge(contenders, by_hand(of_parent("stat")))
 }
 
 fn threads() -> Contenders {
@@ -383,7 +383,7 @@ fn threads() -> Contenders {
         ("stateless", call(move || camp::thread_count(parent).expect("read").value)),
         ("procfs", call(move || their.stat().expect("read").num_threads as u64)),
     ];
-    beside(contenders, links_by_hand())
+    merge(contenders, links_by_hand())
 }
 
 /// The directory of the threads, which has a link for each.
@@ -416,7 +416,7 @@ fn net_bytes() -> Contenders {
             }),
         ),
     ];
-    beside(contenders, by_hand("/sys/class/net/lo/statistics/tx_bytes"))
+    merge(contenders, by_hand("/sys/class/net/lo/statistics/tx_bytes"))
 }
 
 /// `sysinfo` knows disks by what is mounted of them.
@@ -443,7 +443,7 @@ fn disk_reads(disk: &str) -> Contenders {
             }),
         ),
     ];
-    beside(contenders, by_hand(path))
+    merge(contenders, by_hand(path))
 }
 
 fn is_there() -> Contenders {

@@ -67,8 +67,8 @@ impl ControlGroup {
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
-    pub fn of(pid: i32) -> Result<Self, Fault> {
-        let place = Place::of(pid)?;
+    pub fn from_pid(pid: i32) -> Result<Self, Fault> {
+        let place = Place::from_pid(pid)?;
         Self::at(format!("of {}", super::process_handle::named(pid)), place)
     }
 
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn our_own_group_uses_cpu_time() {
-        let own = match ControlGroup::of(std::process::id() as i32) {
+        let own = match ControlGroup::from_pid(std::process::id() as i32) {
             Ok(own) => own,
             Err(Fault::Unsupported(why)) => return println!("skipped: {why}"),
             Err(fault) => panic!("{fault}"),

@@ -240,7 +240,7 @@ pub fn busy(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Percent, 
 /// # Errors
 /// [`Fault::TooShort`] for readings within one tick.
 pub fn shares(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Shares, Fault> {
-    let share = |of: fn(&Spent) -> u64| Percent::busy(&ticks(before, of), &ticks(after, of));
+    let share = |field: fn(&Spent) -> u64| Percent::busy(&ticks(before, field), &ticks(after, field));
     Ok(Shares {
         user: share(|spent| spent.user + spent.nice)?,
         system: share(|spent| spent.system)?,
@@ -256,8 +256,8 @@ fn idle_ticks(spent: &Spent) -> u64 {
 }
 
 /// One part as a time, averaged over the CPUs.
-fn ticks(reading: &Reading<Spent>, of: fn(&Spent) -> u64) -> Reading<Duration> {
-    let each = |spent: &Spent| TICK.mul_f64(of(spent) as f64 / spent.cpus.max(1) as f64);
+fn ticks(reading: &Reading<Spent>, field: fn(&Spent) -> u64) -> Reading<Duration> {
+    let each = |spent: &Spent| TICK.mul_f64(field(spent) as f64 / spent.cpus.max(1) as f64);
     Reading { resolution: TICK, ..reading.part(each) }
 }
 

@@ -48,7 +48,7 @@ pub fn interfaces() -> Result<Vec<String>, Fault> {
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
 pub fn cpus() -> Result<usize, Fault> {
-    syscost_platform::process::cpus_allowed().map_err(|e| Fault::of("the set of CPUs", &e))
+    syscost_platform::process::cpus_allowed().map_err(|e| Fault::from_error("the set of CPUs", &e))
 }
 
 /// Numbers of the CPUs that are online, which may have gaps.

@@ -46,7 +46,7 @@ pub enum Fault {
 
 impl Fault {
     /// The fault that an error of the kernel means for a reading of `what`.
-    pub(super) fn of(what: impl Into<String>, error: &io::Error) -> Self {
+    pub(super) fn from_error(what: impl Into<String>, error: &io::Error) -> Self {
         let what = what.into();
         let errno = error.raw_os_error().map(Errno::from_raw);
         match errno {
@@ -77,10 +77,10 @@ mod tests {
 
     #[test]
     fn the_kernels_answers_are_told_apart() {
-        let of = |errno: Errno| Fault::of("it", &errno.into());
-        assert!(matches!(of(Errno::ESRCH), Fault::Gone(_)));
-        assert!(matches!(of(Errno::ENODEV), Fault::Gone(_)));
-        assert!(matches!(of(Errno::EACCES), Fault::Denied { .. }));
-        assert!(matches!(of(Errno::ENOSYS), Fault::Unsupported(_)));
+        let fault_of = |errno: Errno| Fault::from_error("it", &errno.into());
+        assert!(matches!(fault_of(Errno::ESRCH), Fault::Gone(_)));
+        assert!(matches!(fault_of(Errno::ENODEV), Fault::Gone(_)));
+        assert!(matches!(fault_of(Errno::EACCES), Fault::Denied { .. }));
+        assert!(matches!(fault_of(Errno::ENOSYS), Fault::Unsupported(_)));
     }
 }

@@ -24,7 +24,7 @@ const NOTHING: Option<&str> = None;
 type Done = Result<(), String>;
 
 /// Runs a test in a process of its own.
-fn alone(body: impl FnOnce() -> Done) {
+fn in_child_process(body: impl FnOnce() -> Done) {
     if let Err(why) = in_child(body) {
         println!("skipped: {why}");
     }
@@ -94,7 +94,7 @@ fn end(child: Child) {
 
 #[test]
 fn who_gets_the_number_of_another_is_not_taken_for_it() {
-    alone(|| {
+    in_child_process(|| {
         own_mounts(CloneFlags::CLONE_NEWPID)?;
         // The first child is the first process of the namespace, where numbers can be chosen.
         in_child(numbers_come_again)
@@ -131,7 +131,7 @@ fn numbers_come_again() -> Done {
 #[test]
 fn what_proc_hides_is_denied_and_not_gone() {
     let other = std::process::id() as i32;
-    alone(move || {
+    in_child_process(move || {
         own_mounts(CloneFlags::empty())?;
         let hidden = mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), Some("hidepid=2"));
         may("a /proc that hides", hidden)?;
@@ -160,8 +160,8 @@ fn ip(words: &str) -> Done {
 
 #[test]
 fn an_interface_that_goes_is_gone_and_its_heir_begins_anew() {
-    alone(|| {
-        namespace::go_apart().map_err(|error| error.to_string())?;
+    in_child_process(|| {
+        namespace::enter_new_namespace().map_err(|error| error.to_string())?;
         ip("link add here type veth peer name there")?;
         let kept = Interface::open("here").expect("it was made");
         assert_eq!(kept.bytes_sent().expect("read").value, 0);
@@ -177,7 +177,7 @@ fn an_interface_that_goes_is_gone_and_its_heir_begins_anew() {
 #[test]
 fn a_user_without_rights_reads_what_everybody_may() {
     let other = std::process::id() as i32;
-    alone(move || {
+    in_child_process(move || {
         nobody()?;
         let own = std::process::id() as i32;
         for pid in [own, other] {
@@ -202,7 +202,7 @@ fn a_user_without_rights_reads_what_everybody_may() {
 fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
     const PROCESSES: usize = 10_000;
     const KEPT: usize = 16;
-    alone(|| {
+    in_child_process(|| {
         let mut cache = Processes::at_most(KEPT);
         let open = || fs::read_dir("/proc/self/fd").expect("our own").count();
         let limit = (open() + cache.descriptors() + 2) as u64;

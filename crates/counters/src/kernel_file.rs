@@ -20,7 +20,7 @@ pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
     let mut text = Path::default();
     // No process, disk or interface has a path that long.
     text.write_fmt(path).map_err(|_| Fault::Gone(path.to_string()))?;
-    File::open(text.as_str()).map_err(|e| Fault::of(path.to_string(), &e))
+    File::open(text.as_str()).map_err(|e| Fault::from_error(path.to_string(), &e))
 }
 
 /// Opens a file of a process. The path is put together without `format_args!`, which would be a tenth of the cost of
@@ -29,9 +29,9 @@ pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
 /// # Errors
 /// The [`Fault`] that the error of open(2) means.
 pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
-    let of = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::of(text.as_str(), &e));
+    let open = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::from_error(text.as_str(), &e));
     Path::of_process(pid, name)
-        .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| of(&text))
+        .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| open(&text))
 }
 
 /// stat(2) of a file of a process.
@@ -106,7 +106,7 @@ pub(super) fn read<'a>(
         // Files of a process that has ended give ESRCH or are empty.
         Ok(0) => Err(Fault::Gone(what())),
         Ok(length) => Ok(&buffer[..length]),
-        Err(error) => Err(Fault::of(what(), &error)),
+        Err(error) => Err(Fault::from_error(what(), &error)),
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> 
     let mut buffer = [0; 8 << 10];
     let (mut kept, mut offset) = (0, 0);
     loop {
-        let length = file.read_at(&mut buffer[kept..], offset).map_err(|e| Fault::of(what, &e))?;
+        let length = file.read_at(&mut buffer[kept..], offset).map_err(|e| Fault::from_error(what, &e))?;
         offset += length as u64;
         let end = kept + length;
         let mut start = 0;

@@ -56,7 +56,7 @@ pub fn free() -> Result<Reading<u64>, Fault> {
 /// Free memory without a time stamp.
 #[inline]
 pub(super) fn free_bytes() -> Result<u64, Fault> {
-    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("free memory", &e.into()))?;
+    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::from_error("free memory", &e.into()))?;
     Ok(info.ram_unused())
 }
 
@@ -65,7 +65,7 @@ pub(super) fn free_bytes() -> Result<u64, Fault> {
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sysinfo(2).
 pub fn total() -> Result<Reading<u64>, Fault> {
-    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::of("physical memory", &e.into()))?;
+    let info = nix::sys::sysinfo::sysinfo().map_err(|e| Fault::from_error("physical memory", &e.into()))?;
     Ok(Reading::now(info.ram_total(), page_size(), Method::Sysinfo))
 }
 

@@ -154,8 +154,8 @@ fn absent(resource: Resource, fault: Fault) -> Fault {
 }
 
 fn parse(text: &[u8]) -> Option<Pressed> {
-    let of = |start: &[u8]| line(text, start).map(stalled);
-    let (some, full) = (of(b"some"), of(b"full"));
+    let stalled_after = |start: &[u8]| line(text, start).map(stalled);
+    let (some, full) = (stalled_after(b"some"), stalled_after(b"full"));
     // A line may be missing, but not malformed.
     let known = |part: Option<Option<Stalled>>| part.is_none_or(|stalled| stalled.is_some());
     (known(some) && known(full) && some.or(full).is_some())

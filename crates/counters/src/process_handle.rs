@@ -61,7 +61,7 @@ impl Process {
     /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
-        let pidfd = Pidfd::open(pid).map_err(|e| Fault::of(named(pid), &e))?;
+        let pidfd = Pidfd::open(pid).map_err(|e| Fault::from_error(named(pid), &e))?;
         let open = |name: &str| kernel_file::open_of_process(pid, name);
         let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
@@ -175,7 +175,8 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`].
     pub fn threads(&self) -> Result<Reading<u64>, Fault> {
-        let status = nix::sys::stat::fstat(&self.tasks).map_err(|e| Fault::of(named(self.pid), &e.into()))?;
+        let status =
+            nix::sys::stat::fstat(&self.tasks).map_err(|e| Fault::from_error(named(self.pid), &e.into()))?;
         counted(self.pid, &status)
     }
 }
@@ -231,7 +232,7 @@ fn hidden(pid: i32, fault: Fault) -> Fault {
 /// Threads of a process, by the links of its task directory.
 pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
     let status = kernel_file::status_of_process(pid, "task");
-    counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::of(named(pid), &e.into())))?)
+    counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::from_error(named(pid), &e.into())))?)
 }
 
 #[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]

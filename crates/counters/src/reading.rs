@@ -26,8 +26,13 @@ impl<T> Reading<T> {
 
     /// One part of a compound value, with its resolution: `reading.part(|spent| spent.user)`.
     #[inline]
-    pub fn part<U>(&self, of: impl Fn(&T) -> U) -> Reading<U> {
-        Reading { value: of(&self.value), at: self.at, resolution: of(&self.resolution), method: self.method }
+    pub fn part<U>(&self, field: impl Fn(&T) -> U) -> Reading<U> {
+        Reading {
+            value: field(&self.value),
+            at: self.at,
+            resolution: field(&self.resolution),
+            method: self.method,
+        }
     }
 }
 
@@ -108,7 +113,7 @@ impl Percent {
     /// [`Fault::TooShort`] where the readings are not farther apart than the resolution of the counter: a result of 0.0
     /// would mean nothing.
     pub fn busy(before: &Reading<Duration>, after: &Reading<Duration>) -> Result<Self, Fault> {
-        Self::of(before, after, |busy, _| busy)
+        Self::between(before, after, |busy, _| busy)
     }
 
     /// The busy share from a counter of the idle time of `cpus` CPUs.
@@ -121,10 +126,10 @@ impl Percent {
         cpus: usize,
     ) -> Result<Self, Fault> {
         let cpus = cpus.max(1) as f64;
-        Self::of(before, after, |idle, window| window - idle / cpus)
+        Self::between(before, after, |idle, window| window - idle / cpus)
     }
 
-    fn of(
+    fn between(
         before: &Reading<Duration>,
         after: &Reading<Duration>,
         busy: impl Fn(f64, f64) -> f64,

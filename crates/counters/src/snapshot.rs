@@ -73,8 +73,8 @@ impl Snapshot {
     pub fn take() -> Result<Self, Fault> {
         let at = Instant::now();
         let (text, mut missing) = (whole("/proc/stat")?, Vec::new());
-        let stat =
-            Stat::of(&text).ok_or_else(|| Fault::parse("/proc/stat", "the lines of proc_stat(5)", &text))?;
+        let stat = Stat::parse(&text)
+            .ok_or_else(|| Fault::parse("/proc/stat", "the lines of proc_stat(5)", &text))?;
         let faults = kept("page faults", faults(), &mut missing);
         let memory = Memory {
             total: physical_memory::total()?.value,
@@ -133,7 +133,7 @@ struct Stat {
 }
 
 impl Stat {
-    fn of(text: &[u8]) -> Option<Self> {
+    fn parse(text: &[u8]) -> Option<Self> {
         let count = |name: &[u8]| Some(number(line(text, name)?)?.0);
         let of_each = |line: &[u8]| {
             let rest =
@@ -161,7 +161,7 @@ fn faults() -> Result<(u64, u64), Fault> {
 }
 
 fn whole(path: &str) -> Result<Vec<u8>, Fault> {
-    std::fs::read(path).map_err(|e| Fault::of(path, &e))
+    std::fs::read(path).map_err(|e| Fault::from_error(path, &e))
 }
 
 #[cfg(test)]
@@ -171,14 +171,14 @@ mod tests {
     #[test]
     fn lines_are_those_of_the_cpus_and_of_the_counts() {
         let text = b"cpu  3 0 0 9 0 0 0 1\ncpu0 1 0 0 4 0 0 0 1\ncpu3 2 0 0 5 0 0 0 0\nintr 77 1 2\nctxt 8\nbtime 9\nprocesses 10\n";
-        let stat = Stat::of(text).expect("a file");
+        let stat = Stat::parse(text).expect("a file");
         assert_eq!((stat.all.user, stat.all.stolen), (3, 1));
         assert_eq!(
             stat.cpus.iter().map(|(cpu, spent)| (*cpu, spent.idle)).collect::<Vec<_>>(),
             [(0, 4), (3, 5)]
         );
         assert_eq!((stat.interrupts, stat.context_switches, stat.booted, stat.created), (77, 8, 9, 10));
-        assert_eq!(Stat::of(b"cpu  3 0 0 9\n"), None);
+        assert_eq!(Stat::parse(b"cpu  3 0 0 9\n"), None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl HostPage {
     /// It does not answer within `patience`, or not with a page of samples.
     pub fn fetch(from: SocketAddr, patience: Duration) -> Result<Self, String> {
         let at = Instant::now();
-        let answer = asked(from, patience).map_err(|e| match e.kind() {
+        let answer = fetch_metrics(from, patience).map_err(|e| match e.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "it does not answer".to_owned(),
             _ => e.to_string(),
         })?;
@@ -65,7 +65,7 @@ fn label(sample: &Sample, key: &str) -> String {
     sample.labels.iter().find(|(its, _)| its == key).map_or(String::new(), |(_, text)| text.clone())
 }
 
-fn asked(from: SocketAddr, patience: Duration) -> std::io::Result<String> {
+fn fetch_metrics(from: SocketAddr, patience: Duration) -> std::io::Result<String> {
     let begun = Instant::now();
     let mut stream = TcpStream::connect_timeout(&from, patience)?;
     stream.set_write_timeout(Some(patience))?;

@@ -34,11 +34,11 @@ impl HostView {
     pub fn between(before: &HostPage, after: &HostPage) -> Self {
         let seconds = after.at.saturating_duration_since(before.at).as_secs_f64();
         // A counter that went back is that of a machine that has started again.
-        let grown = |of: &dyn Fn(&HostPage) -> Option<f64>| {
-            Some(of(after)? - of(before)?).filter(|grown| *grown >= 0.0)
+        let grown = |field: &dyn Fn(&HostPage) -> Option<f64>| {
+            Some(field(after)? - field(before)?).filter(|grown| *grown >= 0.0)
         };
-        let rate = |of: &dyn Fn(&HostPage) -> Option<f64>| {
-            grown(of).filter(|_| seconds > 0.0).map(|grown| grown / seconds)
+        let rate = |field: &dyn Fn(&HostPage) -> Option<f64>| {
+            grown(field).filter(|_| seconds > 0.0).map(|grown| grown / seconds)
         };
         let all = grown(&|page| page.value(CPU)).filter(|all| *all > 0.0);
         let idle = grown(&|page| page.sum(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")));

@@ -140,16 +140,16 @@ impl Client {
 
     fn step(&mut self, page: &mut impl FnMut(&str) -> std::result::Result<Page, String>) -> Fate {
         if self.answer.is_empty() {
-            match self.hear() {
+            match self.read_request() {
                 Fate::Goes => return Fate::Goes,
                 Fate::Stays => self.answer = answer(&self.request, page).unwrap_or_default(),
             }
         }
-        if self.sent < self.answer.len() { self.say() } else { self.see_off() }
+        if self.sent < self.answer.len() { self.write_answer() } else { self.see_off() }
     }
 
     /// Reads a part of the request.
-    fn hear(&mut self) -> Fate {
+    fn read_request(&mut self) -> Fate {
         let mut some = [0; 2048];
         match self.stream.read(&mut some) {
             Ok(0) => Fate::Goes,
@@ -162,7 +162,7 @@ impl Client {
         }
     }
 
-    fn say(&mut self) -> Fate {
+    fn write_answer(&mut self) -> Fate {
         match self.stream.write(&self.answer[self.sent..]) {
             Ok(length) => self.sent += length,
             Err(error) if is_for_now(&error) => {}

@@ -152,7 +152,7 @@ fn send_each(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) 
     let mut goes_on = pace.wait();
     for _ in 0..views {
         goes_on = goes_on && pace.wait() && signal::pending().is_none();
-        if !goes_on || !page::send(&text()?)? {
+        if !goes_on || !page::write_unless_closed(&text()?)? {
             break;
         }
     }

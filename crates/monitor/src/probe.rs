@@ -80,15 +80,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         (None, Some(seconds)) => (seconds * f64::from(args.rate)).round().max(1.0) as u64,
         (None, None) => u64::MAX,
     };
-    let form = Form::of(args.json, &probe);
+    let form = Form::new(args.json, &probe);
     if !args.summary {
         page::write(&form.head())?;
     }
     let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, args.summary)?;
     match form {
         _ if args.json => page::write(&format!("{}\n", cost_table::json(&cost, args.rate)))?,
-        Form::Rows if !args.summary => page::say(cost_table::text(&cost, args.rate).trim_end()),
-        _ => page::write(&cost_table::text(&cost, args.rate))?,
+        Form::Rows if !args.summary => {
+            page::write_to_stderr(cost_table::render_cost(&cost, args.rate).trim_end())
+        }
+        _ => page::write(&cost_table::render_cost(&cost, args.rate))?,
     }
     Ok(match (ended, signal::pending()) {
         (Some(fault), _) => {
@@ -127,7 +129,7 @@ fn read(
         if !silent {
             form.line(&mut text, &cost.first, before.as_ref(), &block);
             if sent.elapsed() >= PATIENCE || text.len() > 48 << 10 {
-                if !page::send(&text)? {
+                if !page::write_unless_closed(&text)? {
                     text.clear();
                     break;
                 }
@@ -165,7 +167,7 @@ mod tests {
     #[test]
     fn blocks_come_at_their_rate_and_leave_nothing_open() {
         let probe = Probe::open(std::process::id() as i32).expect("ourselves");
-        let form = Form::of(true, &probe);
+        let form = Form::new(true, &probe);
         let begun = Instant::now();
         let pace = Pace::every(Duration::from_millis(5));
         let (cost, ended) = read(&probe, &form, pace, 20, true).expect("read");

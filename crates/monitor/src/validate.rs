@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match (args.json, page::is_piped()) {
         (true, _) => page::write_json(&done.iter().flat_map(json).collect::<Vec<_>>())?,
         (false, true) => page::write(&page::tabbed(&done.iter().flat_map(rows).collect::<Vec<_>>()))?,
-        (false, false) => page::write(&text(&done, layout()))?,
+        (false, false) => page::write(&render_experiments(&done, layout()))?,
     }
     Ok(exit(&done).or_signal(signal::pending()).into())
 }
@@ -124,7 +124,7 @@ fn rows(done: &Done) -> Vec<[String; 7]> {
     done.findings.iter().map(row).collect()
 }
 
-fn text(done: &[Done], layout: Layout) -> String {
+fn render_experiments(done: &[Done], layout: Layout) -> String {
     const HEAD: [&str; 7] = ["", "what", "paper", "expected", "found", "tolerance", "verdict"];
     let head = [HEAD.map(str::to_owned)];
     let all: Vec<_> = head.into_iter().chain(done.iter().flat_map(rows)).collect();
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_row_says_the_papers_value_ours_and_why_not() {
-        let text = text(&[done(Verdict::NotJudged("it takes root".into()))], Layout::default());
+        let text = render_experiments(&[done(Verdict::NotJudged("it takes root".into()))], Layout::default());
         for words in ["C1", "Figure 5a", "9", "not judged: it takes root"] {
             assert!(text.contains(words), "{words} in {text}");
         }

@@ -133,7 +133,7 @@ impl View {
 
 impl Shares {
     fn between(before: &Spent, after: &Spent) -> Option<Self> {
-        let grown = |of: fn(&Spent) -> u64| of(after).saturating_sub(of(before)) as f64;
+        let grown = |field: fn(&Spent) -> u64| field(after).saturating_sub(field(before)) as f64;
         let (user, nice, system) = (grown(|s| s.user), grown(|s| s.nice), grown(|s| s.system));
         let (idle, waiting, stolen) = (grown(|s| s.idle), grown(|s| s.waiting), grown(|s| s.stolen));
         let interrupts = grown(|s| s.interrupts) + grown(|s| s.soft_interrupts);
@@ -168,7 +168,7 @@ impl Stall {
 
 impl LinkRate {
     fn between(before: &Link, after: &Link, window: Duration) -> Option<Self> {
-        let rate = |of: fn(&Link) -> u64| per_second(of(before), of(after), window);
+        let rate = |field: fn(&Link) -> u64| per_second(field(before), field(after), window);
         Some(Self {
             sent_bytes_per_second: rate(|l| l.bytes_sent)?,
             received_bytes_per_second: rate(|l| l.bytes_received)?,
@@ -180,7 +180,7 @@ impl LinkRate {
 
 impl DiskRate {
     fn between(before: &Traffic, after: &Traffic, window: Duration) -> Option<Self> {
-        let rate = |of: fn(&Traffic) -> u64| per_second(of(before), of(after), window);
+        let rate = |field: fn(&Traffic) -> u64| per_second(field(before), field(after), window);
         Some(Self {
             reads_per_second: rate(|t| t.reads)?,
             read_bytes_per_second: rate(|t| t.bytes_read)?,

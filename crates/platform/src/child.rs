@@ -157,7 +157,7 @@ pub fn unreaped() -> Option<Unreaped> {
 
 /// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
 #[cfg(any(test, feature = "test-support"))]
-pub fn alone(body: impl FnOnce()) {
+pub fn in_child_process(body: impl FnOnce()) {
     use std::io::{Read, Seek, Write};
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     let mut told = tempfile::tempfile().expect("a file for what the child has to say");
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_test_in_a_process_of_its_own_says_why_it_failed() {
-        let failed = std::panic::catch_unwind(|| alone(|| assert_eq!(1 + 1, 3, "in the child")));
+        let failed = std::panic::catch_unwind(|| in_child_process(|| assert_eq!(1 + 1, 3, "in the child")));
         let text = failed.expect_err("it should fail").downcast::<String>().expect("a sentence");
         assert!(text.contains("it panicked") && text.contains("in the child\n  left: 2"), "{text}");
     }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_child_that_was_not_reaped_is_seen_and_left_alone() {
         // The other tests have children too.
-        alone(|| {
+        in_child_process(|| {
             assert_eq!(unreaped(), None);
             let hanging = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
             assert_eq!(unreaped(), Some(Unreaped { dead: false }));

@@ -42,7 +42,7 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    fn of(mount: &Mount<'_>) -> Option<Self> {
+    fn from_mount(mount: &Mount<'_>) -> Option<Self> {
         let version = match mount.kind {
             "cgroup" => Version::One,
             "cgroup2" => Version::Two,
@@ -62,11 +62,11 @@ impl Hierarchy {
 
     /// The directory of a group, unless it lies outside of what is mounted.
     pub fn directory(&self, group: &str) -> Option<String> {
-        Some(format!("{}{}", self.point, self.below(group)?))
+        Some(format!("{}{}", self.point, self.relative_path(group)?))
     }
 
     /// The path from the mount point to a group: empty, or beginning with a slash.
-    fn below<'a>(&self, group: &'a str) -> Option<&'a str> {
+    fn relative_path<'a>(&self, group: &'a str) -> Option<&'a str> {
         let below = match self.root.as_str() {
             "/" => group,
             root => group.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'))?,
@@ -78,10 +78,10 @@ impl Hierarchy {
 /// All hierarchies that are mounted and not hidden by a later mount on the same point.
 pub fn hierarchies(files: &KernelFiles) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
-    let text = files.text("proc/self/mountinfo").unwrap_or_default();
+    let text = files.read_text("proc/self/mountinfo").unwrap_or_default();
     for mount in mounts(&text) {
         found.retain(|hidden| hidden.point != mount.point);
-        found.extend(Hierarchy::of(&mount));
+        found.extend(Hierarchy::from_mount(&mount));
     }
     found
 }
@@ -125,7 +125,7 @@ impl Group {
         let shown = |hierarchy: &&Hierarchy| hierarchy.directory(path).is_some_and(|group| files.has(&group));
         let first = mounted.clone().next()?;
         let (hierarchy, below) = match mounted.find(shown) {
-            Some(hierarchy) => (hierarchy, hierarchy.below(path).unwrap_or_default()),
+            Some(hierarchy) => (hierarchy, hierarchy.relative_path(path).unwrap_or_default()),
             // No directory of this path: the mount point is the nearest above the group that can be seen.
             None => (first, ""),
         };
@@ -162,7 +162,7 @@ impl Group {
 
 /// The groups of this process that may have a controller: in version 1, and in the unified hierarchy.
 pub fn own(files: &KernelFiles, controller: &str) -> Vec<Group> {
-    let membership = files.text("proc/self/cgroup").unwrap_or_default();
+    let membership = files.read_text("proc/self/cgroup").unwrap_or_default();
     let mounted = hierarchies(files);
     let find = |meant| Group::find(files, &mounted, &membership, meant);
     [Some(controller), None].into_iter().filter_map(find).collect()
@@ -188,7 +188,7 @@ pub fn cpu_quota(files: &KernelFiles) -> Option<f64> {
 pub fn throttling_file(files: &KernelFiles) -> Option<PathBuf> {
     let file = |group: &Group| format!("{}/cpu.stat", group.directory());
     let counts =
-        |group: &Group| files.text(&file(group)).is_some_and(|text| proc::throttled(&text).is_some());
+        |group: &Group| files.read_text(&file(group)).is_some_and(|text| proc::throttled(&text).is_some());
     let mut groups: Vec<_> = own_upwards(files, "cpu").filter(counts).collect();
     groups.sort_by_key(|group| group.version == Version::One);
     let quota = |group: &Group| group.cpu_quota(files).unwrap_or(f64::INFINITY);

@@ -208,12 +208,12 @@ mod tests {
     #[test]
     fn a_cpu_that_has_gone_is_a_disturbance_and_one_that_never_was_is_refused() {
         let cpu = lent()[0];
-        let of = |cpu, errno| refusal(cpu, errno, || "scheduling".into());
+        let refusal_of = |cpu, errno| refusal(cpu, errno, || "scheduling".into());
         assert!(
-            matches!(of(cpu, Errno::EINVAL), Error::Disturbed(sentence) if sentence.contains("was taken away"))
+            matches!(refusal_of(cpu, Errno::EINVAL), Error::Disturbed(sentence) if sentence.contains("was taken away"))
         );
-        assert!(matches!(of(cpu, Errno::EPERM), Error::Kernel { .. }));
-        assert!(matches!(of(1023, Errno::EINVAL), Error::Kernel { .. }));
+        assert!(matches!(refusal_of(cpu, Errno::EPERM), Error::Kernel { .. }));
+        assert!(matches!(refusal_of(1023, Errno::EINVAL), Error::Kernel { .. }));
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    fn of(numbers: [u64; 9]) -> Self {
+    fn from_numbers(numbers: [u64; 9]) -> Self {
         let [ticks, loops, own_ns, gaps, gapped, longest, after, afters, preempted] = numbers;
         Self { ticks, loops, own_ns, gaps, gapped, longest, after, afters, preempted }
     }
@@ -187,7 +187,7 @@ impl Fluid {
     }
 
     fn flow(&self) -> Flow {
-        Flow::of(std::array::from_fn(|at| get(&self.page, COUNTS + 2 * at)))
+        Flow::from_numbers(std::array::from_fn(|at| get(&self.page, COUNTS + 2 * at)))
     }
 }
 

@@ -16,7 +16,7 @@ pub fn is_hostile(c: char) -> bool {
 }
 
 /// The text without them, its lines and tabs as they are.
-pub fn text(text: &str) -> String {
+pub fn inert_text(text: &str) -> String {
     text.replace(|c| is_hostile(c) && c != '\n' && c != '\t', "\u{fffd}")
 }
 
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_text_commands_nobody() {
-        assert_eq!(text(HOSTILE).chars().filter(|&c| c == TAKEN).count(), 8);
-        assert_eq!(text("two\nlines\tµ ─ …"), "two\nlines\tµ ─ …");
+        assert_eq!(inert_text(HOSTILE).chars().filter(|&c| c == TAKEN).count(), 8);
+        assert_eq!(inert_text("two\nlines\tµ ─ …"), "two\nlines\tµ ─ …");
         assert_eq!(line("two\nlines\u{1b}", 20), "two lines\u{fffd}");
         assert_eq!(line("12345", 4), "123…");
         assert_eq!(line("1234", 4), "1234");

@@ -28,7 +28,7 @@ impl KernelFiles {
     }
 
     /// A whole file. Bytes that are no UTF-8 are replaced: DMI strings of firmware may hold any.
-    pub fn text(&self, file: &str) -> Option<String> {
+    pub fn read_text(&self, file: &str) -> Option<String> {
         self.bytes(file).map(|b| String::from_utf8_lossy(&b).into_owned())
     }
 
@@ -39,7 +39,7 @@ impl KernelFiles {
 
     /// The first line, trimmed; `None` when it is empty, because an empty line tells nothing.
     pub fn line(&self, file: &str) -> Option<String> {
-        let text = self.text(file)?;
+        let text = self.read_text(file)?;
         text.lines().next().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty())
     }
 

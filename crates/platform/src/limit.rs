@@ -75,14 +75,14 @@ pub fn limits_of_tasks() -> String {
 
 /// Whether the kernel lets this user have more tasks than the limit: root, unless of a user namespace.
 fn is_exempt() -> bool {
-    let map = KernelFiles::live().text("proc/self/uid_map").unwrap_or_default();
+    let map = KernelFiles::live().read_text("proc/self/uid_map").unwrap_or_default();
     geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// A thread of the deadline class may start no other (sched(7)), and is refused as if there were too many.
 fn deadline_class() -> Option<String> {
     const DEADLINE: &str = "6";
-    let stat = KernelFiles::live().text("proc/thread-self/stat")?;
+    let stat = KernelFiles::live().read_text("proc/thread-self/stat")?;
     // The 41st field, and so the 39th behind the name, is the class (proc_pid_stat(5)).
     let class = stat.rsplit_once(')')?.1.split_whitespace().nth(38)?;
     (class == DEADLINE).then(|| {
@@ -158,7 +158,7 @@ fn mib(bytes: u64) -> u64 {
 }
 
 fn available(files: &KernelFiles) -> Option<Bound> {
-    let left = meminfo_bytes(&files.text("proc/meminfo")?, "MemAvailable")?;
+    let left = meminfo_bytes(&files.read_text("proc/meminfo")?, "MemAvailable")?;
     Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
 }
 
@@ -183,7 +183,7 @@ fn granted(files: &KernelFiles, wanted: u64) -> Option<Bound> {
 fn addressable(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     let (limit, _) =
         getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
-    let pages: u64 = files.text("proc/self/statm")?.split(' ').next()?.parse().ok()?;
+    let pages: u64 = files.read_text("proc/self/statm")?.split(' ').next()?.parse().ok()?;
     let left = limit.saturating_sub(pages * super::process::page_size());
     let sentence = format!("RLIMIT_AS has {}: raise it (`ulimit -v`)", at_hand(left, limit, wanted));
     Some(Bound { left, sentence })
@@ -261,7 +261,7 @@ fn limited(files: &KernelFiles, controller: &Controller, group: &Group) -> Optio
 /// Bytes that are charged to a group and that the kernel frees when the group wants more: a file that was just read is
 /// charged to it, and takes nothing from it.
 fn reclaimable(files: &KernelFiles, group: &Group) -> u64 {
-    let text = files.text(&format!("{}/memory.stat", group.directory())).unwrap_or_default();
+    let text = files.read_text(&format!("{}/memory.stat", group.directory())).unwrap_or_default();
     let (prefix, unwritten) = match group.version {
         Version::One => ("total_", UNWRITTEN[0]),
         Version::Two => ("", UNWRITTEN[1]),

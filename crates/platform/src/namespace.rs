@@ -30,14 +30,14 @@ pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T
     made
 }
 
-/// Runs `make` in a new network namespace ([`go_apart`]), by a thread of its own. Handles that it opens keep referring
+/// Runs `make` in a new network namespace ([`enter_new_namespace`]), by a thread of its own. Handles that it opens keep referring
 /// to that namespace. The namespace exists as long as the file that is returned.
 ///
 /// # Errors
 /// No namespace may be made (root may), or an error of `make`.
-pub fn apart<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, File)> {
+pub fn run_in_new_namespace<T: Send>(make: impl FnOnce() -> Result<T> + Send) -> Result<(T, File)> {
     let there = || {
-        go_apart()?;
+        enter_new_namespace()?;
         let path = "/proc/thread-self/ns/net";
         let own = File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e))?;
         Ok((make()?, own))
@@ -89,7 +89,7 @@ pub fn end_of_pair(pair: usize) -> String {
 ///
 /// # Errors
 /// It may not be made (root may).
-pub fn go_apart() -> Result<()> {
+pub fn enter_new_namespace() -> Result<()> {
     let refused = |call: &str| {
         let call = call.to_owned();
         move |e| Error::refused_to_case(call, e)
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_new_namespace_has_a_loopback_interface_and_nothing_else() {
-        crate::child::alone(|| {
-            if go_apart().is_ok() {
+        crate::child::in_child_process(|| {
+            if enter_new_namespace().is_ok() {
                 let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
                 let names: Vec<_> =
                     names.map(|entry| entry.file_name()).filter(|name| name != "bonding_masters").collect();
@@ -133,7 +133,7 @@ mod tests {
             let path = format!("/sys/class/net/{}/statistics/tx_bytes", end_of_pair(2));
             File::open(&path).map_err(|e| Error::file(&path, "opening", e))
         };
-        match apart(read) {
+        match run_in_new_namespace(read) {
             Ok((file, living)) => {
                 assert_eq!(std::io::read_to_string(&file).expect("a number").trim(), "0");
                 assert!(!Path::new("/sys/class/net").join(end_of_pair(2)).exists(), "it is not here");

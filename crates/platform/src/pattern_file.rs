@@ -322,7 +322,7 @@ fn allowed(path: &Path, bytes: u64) -> Result<()> {
 
 fn no_direct(path: &Path, cause: &io::Error) -> Error {
     let directory = path.parent().unwrap_or(path);
-    let (filesystem, _) = volume::of(directory);
+    let (filesystem, _) = volume::filesystem_and_medium(directory);
     Error::Missing(format!(
         "{}: {filesystem} does not take O_DIRECT ({cause}); {}",
         directory.display(),

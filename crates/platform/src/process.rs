@@ -294,8 +294,9 @@ pub fn preemptions() -> u64 {
 /// # Errors
 /// The kernel refuses `getrusage`.
 pub fn process_usage() -> Result<[Usage; 2]> {
-    let of = |whose, name: &str| getrusage(whose).map_err(|e| Error::refused(format!("getrusage {name}"), e));
-    Ok([of(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, of(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
+    let usage =
+        |whose, name: &str| getrusage(whose).map_err(|e| Error::refused(format!("getrusage {name}"), e));
+    Ok([usage(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, usage(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
 }
 
 /// CPU time of all children that were waited for; 0 where the kernel does not tell.

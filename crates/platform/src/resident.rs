@@ -225,11 +225,14 @@ mod tests {
     #[test]
     fn the_largest_page_that_comes_unasked_follows_the_settings() {
         let sizes = |small: &str, huge: &str| [(64, small.to_owned()), (2048, huge.to_owned())];
-        let of = |all, small, huge| largest_unasked(all, &sizes(small, huge));
+        let largest_with = |all, small, huge| largest_unasked(all, &sizes(small, huge));
         let (never, inherit) = ("always inherit madvise [never]", "always [inherit] madvise never");
-        assert_eq!(of("always [madvise] never", never, inherit), SMALLEST_PAGE);
-        assert_eq!(of("[always] madvise never", never, inherit), HUGE_PAGE);
-        assert_eq!(of("always [madvise] never", "[always] inherit madvise never", inherit), 64 << 10);
+        assert_eq!(largest_with("always [madvise] never", never, inherit), SMALLEST_PAGE);
+        assert_eq!(largest_with("[always] madvise never", never, inherit), HUGE_PAGE);
+        assert_eq!(
+            largest_with("always [madvise] never", "[always] inherit madvise never", inherit),
+            64 << 10
+        );
         assert_eq!(largest_unasked("[always] madvise never", &[]), HUGE_PAGE);
         assert_eq!(largest_unasked("", &[]), SMALLEST_PAGE, "a kernel without huge pages");
     }

@@ -153,7 +153,7 @@ pub fn reset_inherited() {
     let _ = sigprocmask(SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
-/// A descriptor that is readable from the arrival of a signal until [`hear`]. A poll(2) on other descriptors can include it.
+/// A descriptor that is readable from the arrival of a signal until [`silence_bell`]. A poll(2) on other descriptors can include it.
 /// `None` if the kernel refuses it.
 pub fn bell() -> Option<BorrowedFd<'static>> {
     static OWNED: OnceLock<Option<OwnedFd>> = OnceLock::new();
@@ -170,7 +170,7 @@ pub fn bell() -> Option<BorrowedFd<'static>> {
 }
 
 /// Lets [`bell`] be silent until the next signal.
-pub fn hear() {
+pub fn silence_bell() {
     let mut times = 0u64;
     let bell = BELL.load(Ordering::SeqCst);
     // SAFETY: OWN-BUFFER: eight bytes.

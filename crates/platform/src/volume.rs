@@ -41,8 +41,8 @@ const REMOTE: [&str; 17] = [
 ];
 
 /// The file system that holds a path: its type as the kernel names it, and where its bytes are.
-pub fn of(path: &Path) -> (String, Medium) {
-    let mounts = KernelFiles::live().text("proc/self/mountinfo").unwrap_or_default();
+pub fn filesystem_and_medium(path: &Path) -> (String, Medium) {
+    let mounts = KernelFiles::live().read_text("proc/self/mountinfo").unwrap_or_default();
     let name = mount::filesystem_of(&mounts, &mount::resolve(path)).unwrap_or("unknown").to_owned();
     let medium = medium(&name);
     (name, medium)
@@ -51,7 +51,7 @@ pub fn of(path: &Path) -> (String, Medium) {
 /// What reads a path on another machine: the file system's type, and of its options those on which the cost depends.
 /// The server's name is not among them.
 pub fn protocol(path: &Path) -> String {
-    let mounts = KernelFiles::live().text("proc/self/mountinfo").unwrap_or_default();
+    let mounts = KernelFiles::live().read_text("proc/self/mountinfo").unwrap_or_default();
     protocol_in(&mounts, &mount::resolve(path))
 }
 
@@ -85,7 +85,7 @@ fn no_disk_below(files: &KernelFiles, directory: &Path, depth: usize) -> Option<
         return of_block_device(files, &number(device), depth);
     }
     // A file system without a device of its own says in its options, or by its source, what it lies on.
-    match foundation(&files.text("proc/self/mountinfo")?, &number(device))? {
+    match foundation(&files.read_text("proc/self/mountinfo")?, &number(device))? {
         Foundation::Directory(upper) => no_disk_below(files, &upper, depth.checked_sub(1)?),
         Foundation::Device(path) => {
             of_block_device(files, &number(std::fs::metadata(path).ok()?.rdev()), depth)
@@ -202,7 +202,7 @@ pub fn disk_with(bytes: u64) -> Option<PathBuf> {
 /// A file system is known to have a disk by its device, or by its type.
 fn is_known_disk(directory: &Path) -> bool {
     let has_device = std::fs::metadata(directory).is_ok_and(|metadata| libc::major(metadata.dev()) > 0);
-    has_device || of(directory).1 == Medium::Disk
+    has_device || filesystem_and_medium(directory).1 == Medium::Disk
 }
 
 /// Bytes that an ordinary user may still write there.
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_kernels_own_files_are_on_no_disk() {
-        assert_eq!(of(Path::new("/proc/self")), ("proc".into(), Medium::Unknown));
+        assert_eq!(filesystem_and_medium(Path::new("/proc/self")), ("proc".into(), Medium::Unknown));
     }
 
     /// A device: its number, where its directory is, and the files in it with their text.

@@ -39,10 +39,10 @@ mod tests {
 
     /// A state that is on for a third of the time, and is drawn anew after a sample with the chance 1/`lasts`.
     fn series(random: &mut Random, lasts: usize, samples: usize) -> Vec<bool> {
-        let draw = |random: &mut Random| random.below(3) == 0;
+        let draw = |random: &mut Random| random.number_below(3) == 0;
         let mut state = draw(random);
         let mut next = || {
-            if random.below(lasts) == 0 {
+            if random.number_below(lasts) == 0 {
                 state = draw(random);
             }
             state

@@ -78,7 +78,7 @@ fn relative_changes(old: &[f64], new: &[f64], resamples: usize, random: &mut Ran
 
 /// Fills `resample` from `sample`, with replacement.
 fn draw(sample: &[f64], resample: &mut [f64], random: &mut Random) {
-    resample.iter_mut().for_each(|value| *value = sample[random.below(sample.len())]);
+    resample.iter_mut().for_each(|value| *value = sample[random.number_below(sample.len())]);
 }
 
 /// The difference of the means in units of its standard error (Welch 1947).
@@ -101,7 +101,9 @@ mod tests {
 
     /// Times of `n` batches around `centre`, ± 2 %.
     fn times(centre: f64, n: usize, random: &mut Random) -> Vec<f64> {
-        (0..n).map(|_| centre * (0.98 + 0.04 * random.below(1 << 20) as f64 / f64::from(1 << 20))).collect()
+        (0..n)
+            .map(|_| centre * (0.98 + 0.04 * random.number_below(1 << 20) as f64 / f64::from(1 << 20)))
+            .collect()
     }
 
     #[test]

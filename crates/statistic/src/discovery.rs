@@ -55,8 +55,9 @@ mod tests {
     fn it_is_the_definition_in_any_order() {
         let mut random = Random::new(31);
         for _ in 0..300 {
-            let mut p: Vec<f64> =
-                (0..1 + random.below(30)).map(|_| (random.below(1000) as f64 / 1000.0).powi(3)).collect();
+            let mut p: Vec<f64> = (0..1 + random.number_below(30))
+                .map(|_| (random.number_below(1000) as f64 / 1000.0).powi(3))
+                .collect();
             let mut rejected = benjamini_hochberg(&p, 0.05);
             assert_eq!(rejected, by_definition(&p, 0.05), "{p:?}");
             p.reverse();
@@ -69,7 +70,7 @@ mod tests {
     fn a_smaller_p_is_adjusted_to_no_more_and_never_below_itself() {
         let mut random = Random::new(32);
         for _ in 0..100 {
-            let mut p: Vec<f64> = (0..20).map(|_| random.below(50) as f64 / 50.0).collect();
+            let mut p: Vec<f64> = (0..20).map(|_| random.number_below(50) as f64 / 50.0).collect();
             p.sort_by(f64::total_cmp);
             let adjusted = adjusted(&p);
             assert!(adjusted.is_sorted() && adjusted.iter().zip(&p).all(|(a, p)| p <= a && *a <= 1.0));

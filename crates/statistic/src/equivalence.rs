@@ -18,7 +18,9 @@ mod tests {
     use crate::{Interval, Random, hodges_lehmann};
 
     fn around(centre: f64, spread: f64, n: usize, random: &mut Random) -> Vec<f64> {
-        (0..n).map(|_| centre + spread * (random.below(1 << 30) as f64 / (1 << 29) as f64 - 1.0)).collect()
+        (0..n)
+            .map(|_| centre + spread * (random.number_below(1 << 30) as f64 / (1 << 29) as f64 - 1.0))
+            .collect()
     }
 
     #[test]
@@ -41,7 +43,7 @@ mod tests {
         let mut random = Random::new(11);
         let mut held = 0;
         for _ in 0..200 {
-            let centre = 0.03 * (random.below(1000) as f64 / 1000.0);
+            let centre = 0.03 * (random.number_below(1000) as f64 / 1000.0);
             let d = around(centre, 0.015, 16, &mut random);
             let Interval { low, high, .. } = hodges_lehmann(&d, 0.98);
             let is_held = equivalence_p(&d, 0.02) <= 0.01;

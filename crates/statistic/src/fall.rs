@@ -54,7 +54,7 @@ mod tests {
 
     fn noisy(values: &[f64], seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
-        values.iter().map(|v| v * (0.9 + 0.2 * random.below(1001) as f64 / 1000.0)).collect()
+        values.iter().map(|v| v * (0.9 + 0.2 * random.number_below(1001) as f64 / 1000.0)).collect()
     }
 
     #[test]

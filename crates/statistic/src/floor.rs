@@ -25,7 +25,7 @@ pub struct Floor {
 impl Floor {
     /// The floor of values with the number of the replicate that each is from; `None` without values. A third of them must
     /// agree, four at least. Those that agree must be of this number of `replicates`, or of all if there are fewer.
-    pub fn of(values: &[(usize, f64)], replicates: usize) -> Option<Self> {
+    pub fn from_values(values: &[(usize, f64)], replicates: usize) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
         let lowest = sorted.first()?.1;
@@ -74,18 +74,19 @@ mod tests {
         for (at, low) in [(0, 1.0), (4, 1.2), (7, 1.3), (9, 1.4), (12, 1.5)] {
             values[at] = low;
         }
-        let floor = Floor::of(&threes(&values), 3).expect("values");
+        let floor = Floor::from_values(&threes(&values), 3).expect("values");
         assert!((floor.estimate - 1.1).abs() < 1e-12 && (floor.spread - 0.5).abs() < 1e-12, "{floor:?}");
         values[1] = 90.0;
-        assert_eq!(Floor::of(&threes(&values), 3), Some(floor));
+        assert_eq!(Floor::from_values(&threes(&values), 3), Some(floor));
     }
 
     #[test]
     fn too_few_replicates_are_no_floor() {
         let mut values = [9.0; 15];
         values[..6].fill(1.0);
-        let spread =
-            |values: &[f64], replicates| Floor::of(&threes(values), replicates).expect("values").spread;
+        let spread = |values: &[f64], replicates| {
+            Floor::from_values(&threes(values), replicates).expect("values").spread
+        };
         assert_eq!((spread(&values, 2), spread(&values, 3)), (0.0, 8.0));
         values[14] = 1.0;
         assert_eq!((spread(&values, 3), spread(&values, 4)), (0.0, 8.0));
@@ -93,8 +94,9 @@ mod tests {
 
     #[test]
     fn few_values_must_all_agree() {
-        let floor =
-            |values: &[f64]| Floor::of(&threes(values), 3).map(|floor| (floor.estimate, floor.spread));
+        let floor = |values: &[f64]| {
+            Floor::from_values(&threes(values), 3).map(|floor| (floor.estimate, floor.spread))
+        };
         assert_eq!(floor(&[]), None);
         assert_eq!(floor(&[2.0]), Some((2.0, 0.0)));
         assert_eq!(floor(&[4.0, 2.0, 9.0]), Some((3.0, 7.0)));
@@ -103,13 +105,13 @@ mod tests {
     #[test]
     fn a_mode_that_few_values_have_is_not_mostly_below() {
         let mut values = [5.0; 15];
-        let slow = Floor::of(&threes(&values), 3).expect("values");
+        let slow = Floor::from_values(&threes(&values), 3).expect("values");
         for at in [0, 3, 4, 7, 9, 12, 13] {
             values[at] = 1.0;
         }
-        assert!(!Floor::of(&threes(&values), 3).expect("values").is_mostly_below(slow));
+        assert!(!Floor::from_values(&threes(&values), 3).expect("values").is_mostly_below(slow));
         values[14] = 1.0;
-        assert!(Floor::of(&threes(&values), 3).expect("values").is_mostly_below(slow));
+        assert!(Floor::from_values(&threes(&values), 3).expect("values").is_mostly_below(slow));
     }
 
     #[test]

@@ -112,12 +112,12 @@ pub struct Calibration {
 impl Calibration {
     /// The medians over several windows; over the quiet ones alone where the wall clock is trusted and there are
     /// any. Nothing where no turn was uninterrupted.
-    pub fn of(windows: &[Window]) -> Option<Self> {
+    pub fn from_windows(windows: &[Window]) -> Option<Self> {
         let usable: Vec<_> = windows.iter().filter(|w| w.plain_turn().is_some()).copied().collect();
         let quiet: Vec<_> = usable.iter().filter(|w| w.others_share() <= QUIET).copied().collect();
         let trusted = if quiet.is_empty() { &usable } else { &quiet };
-        let each = |of: fn(&Window) -> f64| super::median(&trusted.iter().map(of).collect::<Vec<_>>());
-        let sums = |of: fn(&Window) -> f64| trusted.iter().map(of).sum::<f64>();
+        let each = |field: fn(&Window) -> f64| super::median(&trusted.iter().map(field).collect::<Vec<_>>());
+        let sums = |field: fn(&Window) -> f64| trusted.iter().map(field).sum::<f64>();
         let loops = sums(|w| w.loops);
         (!usable.is_empty()).then(|| Self {
             wall: each(|w| w.elapsed / w.loops),
@@ -132,7 +132,7 @@ impl Calibration {
 
     /// The mean of two, one before and one after.
     pub fn between(before: &Self, after: &Self) -> Self {
-        let mean = |of: fn(&Self) -> f64| 0.5 * (of(before) + of(after));
+        let mean = |field: fn(&Self) -> f64| 0.5 * (field(before) + field(after));
         Self {
             wall: mean(|c| c.wall),
             own: mean(|c| c.own),
@@ -228,7 +228,7 @@ pub enum Nonsense {
 
 impl Cost {
     /// The cost of one operation, if what was computed for all can be their cost.
-    pub fn of(total: f64, covered: &Covered) -> Result<Self, Nonsense> {
+    pub fn per_operation(total: f64, covered: &Covered) -> Result<Self, Nonsense> {
         // The clocks of the window and of the two tasks are read one after the other.
         const SLACK: f64 = 1.001;
         match total {
@@ -280,7 +280,7 @@ pub struct Totals {
 
 impl Totals {
     /// The totals of a run between two calibrations.
-    pub fn of(covered: &Covered, calibration: &Calibration) -> Self {
+    pub fn from_run(covered: &Covered, calibration: &Calibration) -> Self {
         let window = &covered.window;
         let known = covered.charged + covered.deferred;
         let all = 1.0 + covered.unmet();
@@ -303,7 +303,7 @@ impl Totals {
 
     /// The medians of several.
     pub fn median(all: &[Self]) -> Self {
-        let each = |of: fn(&Self) -> f64| super::median(&all.iter().map(of).collect::<Vec<_>>());
+        let each = |field: fn(&Self) -> f64| super::median(&all.iter().map(field).collect::<Vec<_>>());
         let gaps: Vec<_> = all.iter().filter_map(|totals| totals.gap).collect();
         Self {
             paper: each(|t| t.paper),
@@ -318,8 +318,8 @@ impl Totals {
 
 /// The estimates of a run between two calibrations, less what a run without operations shows.
 pub fn estimate(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Estimate {
-    let totals = Totals::of(covered, calibration);
-    let cost = |total: f64, empty: f64| Cost::of(total - empty, covered);
+    let totals = Totals::from_run(covered, calibration);
+    let cost = |total: f64, empty: f64| Cost::per_operation(total - empty, covered);
     let gap = totals.gap.ok_or(Nonsense::NoNumber);
     Estimate {
         paper: cost(totals.paper, empty.paper),
@@ -350,7 +350,7 @@ pub struct ErrorTerms {
 
 impl ErrorTerms {
     /// The terms of a run.
-    pub fn of(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Self {
+    pub fn from_run(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Self {
         let (window, n) = (&covered.window, covered.operations.max(1.0));
         let turn = window.plain_turn().unwrap_or_default();
         Self {

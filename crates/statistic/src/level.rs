@@ -45,7 +45,7 @@ pub fn levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
         return Vec::new();
     }
     let tolerance = TOLERANCE * (apart / SPACING).max(1.0).sqrt();
-    let points: Vec<Point> = values.iter().map(|value| Point::of(value, tolerance)).collect();
+    let points: Vec<Point> = values.iter().map(|value| Point::from_interval(value, tolerance)).collect();
     // Among sizes close to each other two equal values can be chance.
     let stretches = match apart > 0.6 * WIDEST {
         true => stretches(&points, 2, LEVEL[1]),
@@ -75,7 +75,7 @@ struct Point {
 }
 
 impl Point {
-    fn of(value: &Interval, tolerance: f64) -> Self {
+    fn from_interval(value: &Interval, tolerance: f64) -> Self {
         let least = f64::MIN_POSITIVE;
         let half = 0.25 * (value.high.max(least).ln() - value.low.max(least).ln());
         Self { log: value.estimate.max(least).ln(), tolerance: tolerance.hypot(half) }
@@ -137,10 +137,10 @@ fn loose(from: usize, to: usize) -> f64 {
 
 fn level(stretch: &Stretch, values: &[Interval]) -> Level {
     let members = &values[stretch.first..stretch.end];
-    let of = |end: fn(&Interval) -> f64| members.iter().map(end).collect::<Vec<f64>>();
-    let value = median_interval(&of(|value| value.estimate));
-    let low = value.low.min(median(&of(|value| value.low)));
-    let high = value.high.max(median(&of(|value| value.high)));
+    let ends = |end: fn(&Interval) -> f64| members.iter().map(end).collect::<Vec<f64>>();
+    let value = median_interval(&ends(|value| value.estimate));
+    let low = value.low.min(median(&ends(|value| value.low)));
+    let high = value.high.max(median(&ends(|value| value.high)));
     Level { first: stretch.first, last: stretch.end - 1, value: Interval { low, high, ..value } }
 }
 

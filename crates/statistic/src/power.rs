@@ -40,7 +40,7 @@ pub fn minimum_detectable(differences: &[f64], pairs: usize) -> f64 {
 }
 
 fn draw(values: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
-    (0..count).map(|_| values[random.below(values.len())]).collect()
+    (0..count).map(|_| values[random.number_below(values.len())]).collect()
 }
 
 fn lower_bound(differences: &[f64], rank: usize) -> f64 {
@@ -54,7 +54,7 @@ mod tests {
 
     /// A sum of twelve uniform numbers less six: near enough to a normal one with deviation 1.
     fn normals(n: usize, random: &mut Random) -> Vec<f64> {
-        let uniform = |random: &mut Random| random.below(1 << 30) as f64 / f64::from(1 << 30);
+        let uniform = |random: &mut Random| random.number_below(1 << 30) as f64 / f64::from(1 << 30);
         (0..n).map(|_| (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0).collect()
     }
 

@@ -20,14 +20,14 @@ impl Random {
 
     /// A number below `bound`, which must not be 0. Lemire's multiplication; the bias is below 2⁻³² for
     /// bounds below 2³².
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub fn number_below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
     /// Puts the items in random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
+            items.swap(i, self.number_below(i + 1));
         }
     }
 }

@@ -103,7 +103,7 @@ fn paule_mandel(effects: &[Effect]) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(values: &[(f64, f64)]) -> RandomEffects {
+    fn combine(values: &[(f64, f64)]) -> RandomEffects {
         let effects: Vec<_> =
             values.iter().map(|&(estimate, variance)| Effect { estimate, variance }).collect();
         random_effects(&effects).expect("two machines or more")
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn without_a_variance_within_it_is_the_mean_with_students_interval() {
-        let found = of(&[(1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (6.0, 0.0)]);
+        let found = combine(&[(1.0, 0.0), (2.0, 0.0), (3.0, 0.0), (6.0, 0.0)]);
         assert!((found.mean.estimate - 3.0).abs() < 1e-9, "{found:?}");
         let deviation = (14.0_f64 / 3.0).sqrt();
         assert!((found.between - deviation).abs() < 1e-6 && (found.error - deviation / 2.0).abs() < 1e-6);
@@ -120,22 +120,22 @@ mod tests {
 
     #[test]
     fn what_chance_explains_is_no_spread_between_machines() {
-        let found = of(&[(1.0, 1.0), (1.5, 1.0), (0.8, 1.0)]);
+        let found = combine(&[(1.0, 1.0), (1.5, 1.0), (0.8, 1.0)]);
         assert_eq!(found.between, 0.0);
         assert!((found.error - (1.0_f64 / 3.0).sqrt()).abs() < 1e-12, "no narrower than chance: {found:?}");
     }
 
     #[test]
     fn the_surer_machine_weighs_more_until_the_spread_between_them_levels_it() {
-        let near = of(&[(0.0, 0.01), (1.0, 1.0), (0.2, 0.01)]);
+        let near = combine(&[(0.0, 0.01), (1.0, 1.0), (0.2, 0.01)]);
         assert!(near.mean.estimate < 0.3, "{near:?}");
-        let far = of(&[(0.0, 0.01), (10.0, 1.0), (-9.0, 0.01)]);
+        let far = combine(&[(0.0, 0.01), (10.0, 1.0), (-9.0, 0.01)]);
         assert!((far.mean.estimate - 1.0 / 3.0).abs() < 0.1, "{far:?}");
     }
 
     #[test]
     fn machines_that_agree_exactly_have_an_exact_mean() {
-        let found = of(&[(0.5, 0.0), (0.5, 0.0)]);
+        let found = combine(&[(0.5, 0.0), (0.5, 0.0)]);
         assert_eq!((found.mean, found.between), (Interval::exactly(0.5), 0.0));
         assert_eq!(random_effects(&[Effect { estimate: 1.0, variance: 0.0 }]), None);
     }

@@ -142,8 +142,8 @@ mod tests {
     /// Small whole numbers, so that ties and zeros abound, or fractions, so that there are none.
     fn sample(random: &mut Random, n: usize, ties: bool) -> Vec<f64> {
         let draw = |random: &mut Random| match ties {
-            true => random.below(9) as f64 - 4.0,
-            false => random.below(1 << 40) as f64 / (1_u64 << 38) as f64 - 2.0,
+            true => random.number_below(9) as f64 - 4.0,
+            false => random.number_below(1 << 40) as f64 / (1_u64 << 38) as f64 - 2.0,
         };
         (0..n).map(|_| draw(random)).collect()
     }
@@ -152,7 +152,7 @@ mod tests {
     fn p_is_that_of_all_assignments_of_signs() {
         let mut random = Random::new(1);
         for round in 0..200 {
-            let n = 1 + random.below(10);
+            let n = 1 + random.number_below(10);
             let d = sample(&mut random, n, round % 2 == 0);
             for shift in [0.0, 1.0, -0.5] {
                 for alternative in [Greater, Less] {
@@ -200,7 +200,7 @@ mod tests {
     fn mirroring_the_sample_mirrors_the_answer() {
         let mut random = Random::new(2);
         for round in 0..50 {
-            let n = 6 + random.below(30);
+            let n = 6 + random.number_below(30);
             let d = sample(&mut random, n, round % 2 == 0);
             let mirrored: Vec<f64> = d.iter().map(|d| -d).collect();
             assert_eq!(signed_rank_p(&d, 0.5, Greater), signed_rank_p(&mirrored, -0.5, Less));

@@ -66,7 +66,7 @@ impl Flown {
     fn transient(&self) -> Transient {
         let values: Vec<f64> = self.index.iter().map(|place| place.1).collect();
         // The band contains both neighbours of the goal, 4 and 5, with their scatter.
-        Transient::of(&values, GOAL, 1.5)
+        Transient::from_series(&values, GOAL, 1.5)
     }
 
     fn settled(&self) -> String {
@@ -111,7 +111,7 @@ fn print_index() {
             let mut plant = Plant::new(0.0, 0.0, 1.0, 11);
             let policy = Proportional { gain: 0.0 };
             let series = plant.control(block, damping, 0.0, policy, 1.0, 0.0, 20_000);
-            let found = Transient::of(&series, 0.0, f64::MAX).jitter;
+            let found = Transient::from_series(&series, 0.0, f64::MAX).jitter;
             let settled = block * blocks_to_settle(damping, 0.05);
             let exact = jitter(1.0, block, damping);
             println!("{block:>4} {damping:>4} {settled:>30} {exact:>29.4} {found:>11.4}");
@@ -125,7 +125,7 @@ fn on_paper(known: Known) -> Result<()> {
         let simulated = |seed| {
             let mut plant = Plant::new(0.0, 0.0, 1.0, seed);
             let series = plant.control(block, damping, 0.0, Proportional { gain: 0.0 }, 1.0, 0.0, 1000);
-            Transient::of(&series, 0.0, f64::MAX).jitter
+            Transient::from_series(&series, 0.0, f64::MAX).jitter
         };
         let found = median_interval(&(0..20).map(simulated).collect::<Vec<_>>());
         let what = format!("jitter with n {block}, λ {damping}");
@@ -145,7 +145,7 @@ fn print_loop() {
         let mut plant = Plant::new(1000.0, 1.0, 0.0, 1);
         let policy = Proportional { gain: share * limit };
         let series = plant.control(1, 0.3, 1050.0, policy, 1e9, 100.0, 1000);
-        let transient = Transient::of(&series, 1050.0, 0.5);
+        let transient = Transient::from_series(&series, 1050.0, 0.5);
         let settled = transient.settled.map_or("never".into(), |blocks| blocks.to_string());
         let radius = stability::radius(0.3, 1.0, share * limit);
         println!("{share:>20.3} {radius:>8.3} {settled:>29} {:>9.0} %", 100.0 * transient.overshoot);

@@ -60,7 +60,11 @@ fn main() -> syscost_technique::Result<()> {
         let what = format!("events captured through {name}");
         println!(
             "{}",
-            Known::asked(std::env::args()).holds(&what, sent, Interval::exactly(captured.round()))?
+            Known::from_arguments(std::env::args()).holds(
+                &what,
+                sent,
+                Interval::exactly(captured.round())
+            )?
         );
     }
     Ok(())

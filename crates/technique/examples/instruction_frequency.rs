@@ -37,7 +37,7 @@ fn main() -> Done<()> {
         slower
             .map_or("ptrace is refused here".into(), |times| format!("{times:.0} times slower than without"))
     );
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     for (name, (counted, truth)) in NAMES.iter().zip(counted.into_iter().zip(truth)) {
         println!("{}", known.holds(name, truth as f64, Interval::exactly(counted as f64))?);
     }
@@ -99,13 +99,13 @@ fn program(groups: usize) -> Vec<Instruction> {
     let mut random = Random::new(9);
     let mut code = vec![Instruction::Push(1), Instruction::Store(0)];
     for _ in 0..groups {
-        let operand = |random: &mut Random| match random.below(3) {
-            0 => Instruction::Push(random.below(100) as i64),
+        let operand = |random: &mut Random| match random.number_below(3) {
+            0 => Instruction::Push(random.number_below(100) as i64),
             _ => Instruction::Load(0),
         };
         code.extend([operand(&mut random), operand(&mut random)]);
-        code.push([Instruction::Add, Instruction::Subtract, Instruction::Multiply][random.below(3)]);
-        code.push(if random.below(50) == 0 { Instruction::Print } else { Instruction::Store(0) });
+        code.push([Instruction::Add, Instruction::Subtract, Instruction::Multiply][random.number_below(3)]);
+        code.push(if random.number_below(50) == 0 { Instruction::Print } else { Instruction::Store(0) });
     }
     code
 }

@@ -41,8 +41,8 @@ fn on_paper(known: Known) -> Result<()> {
     let mut drawn = |busy: usize, idle: usize| {
         let (mut trace, mut at) = (Vec::new(), 0);
         while at < END {
-            let from = at + random.below(2 * idle) as u64;
-            at = from + 1 + random.below(2 * busy) as u64;
+            let from = at + random.number_below(2 * idle) as u64;
+            at = from + 1 + random.number_below(2 * busy) as u64;
             trace.push((from, at));
         }
         trace
@@ -56,7 +56,7 @@ fn on_paper(known: Known) -> Result<()> {
     for k in 0..=CHANNELS {
         let mut counter = PulseCounter::<12>::default();
         let found = loop {
-            let at = random.below(END as usize) as u64;
+            let at = random.number_below(END as usize) as u64;
             let busy = channels.iter().filter(|trace| is_busy(trace, at)).count();
             if let Some(fraction) = counter.pulse(is_busy(&cpu, at) && busy >= k) {
                 break proportion(fraction.counter(), 1 << 12);
@@ -128,7 +128,7 @@ fn main() -> ExitCode {
         println!("skipped: {error}");
         Ok(())
     });
-    match live.and_then(|()| on_paper(Known::asked(std::env::args()))) {
+    match live.and_then(|()| on_paper(Known::from_arguments(std::env::args()))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -29,7 +29,7 @@ const LAG: u32 = 8;
 /// A job computes a third of the time and waits for the rest, so that one alone leaves the CPU idle.
 const JOB: Job = Job { bytes: FILE, touches: 400, turns: 8_000, wait: Duration::from_millis(5) };
 
-fn told(time: Option<Duration>) -> String {
+fn microseconds(time: Option<Duration>) -> String {
     time.map_or("–".into(), |time| format!("{:.0} µs", time.as_secs_f64() * 1e6))
 }
 
@@ -38,8 +38,8 @@ fn row(degree: usize, paging: &Paging) {
         "  {degree:>3} {:>16.0} {:>14.0} {:>9} {:>9} {:>8.2}",
         paging.throughput(),
         paging.page_ins as f64 / paging.window.as_secs_f64(),
-        told(paging.between_faults()),
-        told(paging.swap_in()),
+        microseconds(paging.between_faults()),
+        microseconds(paging.swap_in()),
         paging.queue()
     );
 }

@@ -21,7 +21,7 @@ const STRETCHES: [u64; 3] = [1000, 5000, 2000];
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     let (count, sum) = (AtomicU64::new(0), AtomicU64::new(0));
     let probe = |size| {
         count.fetch_add(1, SeqCst);

@@ -25,14 +25,15 @@ const BATCHES: u64 = 25;
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     let only_known = std::env::args().any(|argument| argument == "--known");
     if !only_known {
         live()?;
     }
     let alone: Vec<Batch> = (0..BATCHES).map(|seed| simulate(1, seed)).collect();
-    let of = |figure: fn(&Batch) -> f64| median_interval(&alone.iter().map(figure).collect::<Vec<_>>());
-    let (service, think) = (of(|batch| batch.response), of(|batch| batch.think));
+    let median_of =
+        |figure: fn(&Batch) -> f64| median_interval(&alone.iter().map(figure).collect::<Vec<_>>());
+    let (service, think) = (median_of(|batch| batch.response), median_of(|batch| batch.think));
     let predicted = QueueModel::throughput_within(service, think, USERS);
     let measured = (0..BATCHES).map(|seed| simulate(USERS, 100 + seed).throughput);
     let measured = median_interval(&measured.collect::<Vec<_>>());

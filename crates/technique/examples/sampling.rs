@@ -37,7 +37,7 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 fn main() -> Done<()> {
     let step = Duration::from_nanos(STEP_NS);
     let has = |flag| std::env::args().any(|argument| argument == flag);
-    let (quick, known) = (has("--quick"), Known::asked(std::env::args()));
+    let (quick, known) = (has("--quick"), Known::from_arguments(std::env::args()));
     if has("--known") {
         println!("{}", on_paper(known)?);
         return Ok(());
@@ -77,13 +77,18 @@ fn on_paper(known: Known) -> Done<String> {
     let (mut random, mut looks, mut moment) = (Random::new(26), Vec::new(), 0);
     while moment < 300 * PERIODS {
         looks.push(moment);
-        moment += 1 + random.below(200) as u64;
+        moment += 1 + random.number_below(200) as u64;
     }
-    let in_step = Coverage::of(&visits, &(0..300 * PERIODS).step_by(100).collect::<Vec<_>>()).fraction();
+    let in_step =
+        Coverage::from_visits(&visits, &(0..300 * PERIODS).step_by(100).collect::<Vec<_>>()).fraction();
     if in_step.low <= 0.48 {
         return Err("looks in step with the load find the truth".into());
     }
-    Ok(known.holds("a load seen at random moments", 0.48, Coverage::of(&visits, &looks).fraction())?)
+    Ok(known.holds(
+        "a load seen at random moments",
+        0.48,
+        Coverage::from_visits(&visits, &looks).fraction(),
+    )?)
 }
 
 fn now() -> u64 {
@@ -122,7 +127,7 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let within: Vec<_> = moments.iter().copied().filter(|moment| (zero..end).contains(moment)).collect();
     let shifted: Vec<_> = visits.iter().map(|(entered, left)| (entered - zero, left - zero)).collect();
     let truth = fraction_of(&shifted, end - zero);
-    let coverage = Coverage::of(&visits, &within);
+    let coverage = Coverage::from_visits(&visits, &within);
     let found = monitor.fraction(1);
     println!(
         "{name:<28} {:>5.1}% {:>6.1}%   [{:>5.1}, {:>5.1}]   {:>5} {:>5} {:>5} of {periods}",

@@ -50,7 +50,7 @@ fn main() -> Done<()> {
     if sum(&slow) == sum(&traced) || fast.len() == traced.len() {
         return Err("sampling finds what only a trace can".into());
     }
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     println!("{}", known.holds("the sum of all seeks", 140.0, sum(&traced))?);
     Ok(())
 }
@@ -133,7 +133,7 @@ fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
     let mut positions = OnEntry::with_room(READS);
     let mut reading = FractionOfTime::new(Duration::ZERO);
     for _ in 0..READS {
-        let block = random.below(BLOCKS as usize) as u64;
+        let block = random.number_below(BLOCKS as usize) as u64;
         cyl.store(block, Relaxed);
         initiations.visit();
         positions.entered(block);

@@ -26,7 +26,7 @@ const ROUNDS: usize = 10;
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     let begun = Instant::now();
     let events = std::thread::scope(|scope| {
         let mut lines = Vec::new();

@@ -27,7 +27,7 @@ const PHASE: Duration = Duration::from_millis(200);
 const INTERVAL: Duration = Duration::from_millis(10);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let known = Known::asked(std::env::args());
+    let known = Known::from_arguments(std::env::args());
     if !std::env::args().any(|argument| argument == "--known") {
         live()?;
     }
@@ -132,7 +132,7 @@ fn other_process() -> Result<f64, Box<dyn Error>> {
 }
 
 fn watch(pid: u32) -> Result<f64, Box<dyn Error>> {
-    let clock = VirtualClock::of(pid as i32)?;
+    let clock = VirtualClock::from_pid(pid as i32)?;
     let before = clock.read()?;
     std::thread::sleep(PHASE);
     println!("\nanother process, {PHASE:?} while it computes: {:?}", clock.read()? - before);

@@ -117,21 +117,25 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn opcodes_are_found_behind_their_prefixes() {
-        let of = |code: &[u8]| {
+        let opcode_of = |code: &[u8]| {
             let mut bytes = [0; 8];
             bytes[..code.len()].copy_from_slice(code);
             opcode(bytes).to_string()
         };
-        assert_eq!(of(&[0x48, 0xff, 0xc8]), "ff /1", "dec rax");
-        assert_eq!(of(&[0x48, 0x01, 0xd8]), "01", "add rax, rbx");
-        assert_eq!(of(&[0x75, 0xfb]), "75", "jnz");
-        assert_eq!(of(&[0x48, 0x0f, 0xaf, 0xc3]), "0f af", "imul rax, rbx");
-        assert_eq!(of(&[0xf3, 0x48, 0x0f, 0xb8, 0xc3]), "0f b8", "popcnt");
-        assert_eq!(of(&[0x66, 0x0f, 0x38, 0x00, 0xc1]), "0f 38 00", "pshufb");
-        assert_eq!(of(&[0xc5, 0xf8, 0x77]), "0f 77", "vzeroupper");
-        assert_eq!(of(&[0xc4, 0xe2, 0x71, 0x00, 0xc2]), "0f 38 00", "vpshufb");
-        assert_eq!(of(&[0x48, 0x83, 0x00, 0x01]), "83 /0", "add qword ptr [rax], 1");
-        assert_eq!(of(&[0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x90]).len(), 2, "nothing but prefixes");
+        assert_eq!(opcode_of(&[0x48, 0xff, 0xc8]), "ff /1", "dec rax");
+        assert_eq!(opcode_of(&[0x48, 0x01, 0xd8]), "01", "add rax, rbx");
+        assert_eq!(opcode_of(&[0x75, 0xfb]), "75", "jnz");
+        assert_eq!(opcode_of(&[0x48, 0x0f, 0xaf, 0xc3]), "0f af", "imul rax, rbx");
+        assert_eq!(opcode_of(&[0xf3, 0x48, 0x0f, 0xb8, 0xc3]), "0f b8", "popcnt");
+        assert_eq!(opcode_of(&[0x66, 0x0f, 0x38, 0x00, 0xc1]), "0f 38 00", "pshufb");
+        assert_eq!(opcode_of(&[0xc5, 0xf8, 0x77]), "0f 77", "vzeroupper");
+        assert_eq!(opcode_of(&[0xc4, 0xe2, 0x71, 0x00, 0xc2]), "0f 38 00", "vpshufb");
+        assert_eq!(opcode_of(&[0x48, 0x83, 0x00, 0x01]), "83 /0", "add qword ptr [rax], 1");
+        assert_eq!(
+            opcode_of(&[0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x90]).len(),
+            2,
+            "nothing but prefixes"
+        );
     }
 
     /// What the assembly says: two a turn, one of each.

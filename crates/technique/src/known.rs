@@ -33,7 +33,7 @@ impl Known {
     }
 
     /// Moved if one of these words is `--moved`, else as they are.
-    pub fn asked(mut arguments: impl Iterator<Item = String>) -> Self {
+    pub fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Self {
         Self { is_moved: arguments.any(|argument| argument == "--moved") }
     }
 

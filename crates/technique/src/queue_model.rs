@@ -65,11 +65,11 @@ impl QueueModel {
 
     /// Throughput for `users` users, over the intervals in which the two times lie.
     pub fn throughput_within(service: Interval, think: Interval, users: usize) -> Interval {
-        let of = |service, think| Self { service, think }.with(users).throughput;
+        let throughput = |service, think| Self { service, think }.with(users).throughput;
         Interval {
-            estimate: of(service.estimate, think.estimate),
-            low: of(service.high, think.high),
-            high: of(service.low, think.low),
+            estimate: throughput(service.estimate, think.estimate),
+            low: throughput(service.high, think.high),
+            high: throughput(service.low, think.low),
         }
     }
 }

@@ -63,7 +63,9 @@ impl Period {
             Self::Random { mean, seed } => {
                 let twice = u32::try_from(2 * mean.as_nanos()).unwrap_or(u32::MAX);
                 let mut random = Random::new(seed);
-                Gaps::Drawn((0..DRAWN).map(|_| 1 + random.below(twice.max(1) as usize) as u32).collect())
+                Gaps::Drawn(
+                    (0..DRAWN).map(|_| 1 + random.number_below(twice.max(1) as usize) as u32).collect(),
+                )
             }
         }
     }

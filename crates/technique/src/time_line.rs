@@ -156,7 +156,7 @@ mod tests {
 
     fn exchanges(ahead: i64, drift: f64, count: i64) -> Vec<Exchange> {
         let mut random = Random::new(ahead as u64);
-        let mut way = || 20_000 + random.below(400_000) as i64;
+        let mut way = || 20_000 + random.number_below(400_000) as i64;
         let one = |n: i64| {
             let sent = n * 100_000_000;
             let (there, back) = (sent + way(), 5_000);

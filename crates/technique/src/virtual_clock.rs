@@ -2,7 +2,7 @@
 //!
 //! In the slides, the time of one physical clock is stored in the control block of each process at every context
 //! switch. Linux does that with a resolution of nanoseconds: `CLOCK_PROCESS_CPUTIME_ID` is the process's own clock, and
-//! the clock of any other process can be read by its number. [`VirtualClock::of`] holds the process by a descriptor, so
+//! the clock of any other process can be read by its number. [`VirtualClock::from_pid`] holds the process by a descriptor, so
 //! that it never reads the clock of a later process with the same number.
 //!
 //! [`VirtualTimer`] expires after an interval on such a clock and calls a routine: not in a signal handler but on a
@@ -46,7 +46,7 @@ impl VirtualClock {
     ///
     /// # Errors
     /// As of [`Process::open`].
-    pub fn of(pid: i32) -> Result<Self> {
+    pub fn from_pid(pid: i32) -> Result<Self> {
         Ok(Self::Of(Process::open(pid)?))
     }
 
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn it_runs_while_the_process_executes_and_stands_while_it_is_suspended() {
         let child = endless();
-        let clock = VirtualClock::of(child.pid().as_raw()).expect("a process");
+        let clock = VirtualClock::from_pid(child.pid().as_raw()).expect("a process");
         let read = || clock.read().expect("it is there");
         let before = read();
         while read() == before {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_timer_on_another_process_waits_for_that_one() {
         let child = endless();
-        let clock = VirtualClock::of(child.pid().as_raw()).expect("a process");
+        let clock = VirtualClock::from_pid(child.pid().as_raw()).expect("a process");
         let (told, expiries) = channel();
         let routine = move |expiry| told.send(expiry).unwrap_or_default();
         let timer = VirtualTimer::every(Duration::from_millis(5), &clock, routine).expect("a timer");

@@ -28,7 +28,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Compares visits with the times of samples. Both must be in order of time, and visits must not overlap.
-    pub fn of(visits: &[Visit], looks: &[u64]) -> Self {
+    pub fn from_visits(visits: &[Visit], looks: &[u64]) -> Self {
         let mut coverage = Self { looks: looks.len() as u64, ..Self::default() };
         for &(entered, left) in visits {
             let before = |moment: u64| looks.partition_point(|look| *look < moment);
@@ -72,18 +72,18 @@ mod tests {
     #[test]
     fn looks_too_far_apart_miss_visits_and_too_near_ones_repeat_them() {
         let (visits, end) = (visits(100), 2500);
-        let found = |period| Coverage::of(&visits, &every(period, end));
+        let found = |period| Coverage::from_visits(&visits, &every(period, end));
         assert_eq!(found(25), Coverage { once: 100, hits: 100, looks: 100, ..Coverage::default() });
         assert_eq!(found(50), Coverage { missed: 50, once: 50, hits: 50, looks: 50, ..Coverage::default() });
         assert_eq!((found(3).repeatedly, found(3).missed), (100, 0));
-        assert_eq!(Coverage::of(&visits, &[]).missed, 100);
+        assert_eq!(Coverage::from_visits(&visits, &[]).missed, 100);
     }
 
     #[test]
     fn a_visit_holds_the_moment_of_its_entry_and_not_that_of_its_end() {
         let one = [(10, 20)];
-        assert_eq!(Coverage::of(&one, &[10]).hits, 1);
-        assert_eq!(Coverage::of(&one, &[9, 20]).hits, 0);
+        assert_eq!(Coverage::from_visits(&one, &[10]).hits, 1);
+        assert_eq!(Coverage::from_visits(&one, &[9, 20]).hits, 0);
     }
 
     /// A load of three ticks that is on for 1.44 of them: 48 %. The tick finds it on twice of three times.
@@ -92,7 +92,7 @@ mod tests {
         let visits: Vec<_> = (0..1000).map(|at| (300 * at, 300 * at + 144)).collect();
         let end = 300_000;
         assert_eq!(fraction_of(&visits, end), 0.48);
-        let in_step = Coverage::of(&visits, &every(100, end)).fraction();
+        let in_step = Coverage::from_visits(&visits, &every(100, end)).fraction();
         assert!((in_step.estimate - 2.0 / 3.0).abs() < 1e-12 && in_step.low > 0.48, "{in_step:?}");
     }
 
@@ -102,12 +102,12 @@ mod tests {
         let mut inside = 0;
         for seed in 0..40 {
             let mut random = Random::new(seed);
-            let mut looks = vec![random.below(200) as u64];
+            let mut looks = vec![random.number_below(200) as u64];
             while looks[looks.len() - 1] < 300_000 {
-                looks.push(looks[looks.len() - 1] + 1 + random.below(200) as u64);
+                looks.push(looks[looks.len() - 1] + 1 + random.number_below(200) as u64);
             }
             looks.pop();
-            let found = Coverage::of(&visits, &looks).fraction();
+            let found = Coverage::from_visits(&visits, &looks).fraction();
             inside += u32::from(found.low <= 0.48 && 0.48 <= found.high);
         }
         // Of 40 intervals of 95 %, fewer than 33 hold the truth once in ten thousand times.

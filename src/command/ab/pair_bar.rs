@@ -21,7 +21,7 @@ struct State {
 }
 
 impl Bar {
-    pub fn over(cases: usize) -> Self {
+    pub fn new(cases: usize) -> Self {
         let bar = page::bar(cases, "{pos}/{len} {wide_msg}");
         let state = State { begun: Instant::now(), case: String::new(), done: 0 };
         Self { bar, cases, state: RefCell::new(state) }
@@ -45,7 +45,7 @@ impl Bar {
             at.case.id,
             (differences.len() + 1).min(at.wanted),
             at.wanted,
-            left(&state, self.cases)
+            time_left(&state, self.cases)
         ));
     }
 
@@ -66,7 +66,7 @@ impl Bar {
 }
 
 /// The time left by the mean time of the finished cases; empty before the first has finished.
-fn left(state: &State, cases: usize) -> String {
+fn time_left(state: &State, cases: usize) -> String {
     if state.done == 0 {
         return String::new();
     }

@@ -1,6 +1,6 @@
 //! The verdicts of a comparison by pairs, in every format.
 
-use crate::command::answer::{Compared, ending};
+use crate::command::answer::{self, Compared};
 use crate::command::flag::{Format, Only};
 use crate::command::guest_text::heading;
 use crate::command::page::{self, Tone};
@@ -39,12 +39,12 @@ impl Form {
 /// # Errors
 /// The output cannot be written.
 pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
-    let told = || Told::of(paired, rows, form.only);
+    let table = || PairedTable::new(paired, rows, form.only);
     let is_asked = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
     let asked = || rows.iter().filter(is_asked).collect::<Vec<_>>();
     page::write(&match form.format {
-        Format::Terminal => told().terminal(layout),
-        Format::Markdown => told().markdown(),
+        Format::Terminal => table().terminal(layout),
+        Format::Markdown => table().markdown(),
         Format::Json => return page::write_json(&in_json(paired, &asked())),
         Format::Csv => csv(paired.clock(), &asked()),
     })
@@ -56,7 +56,7 @@ const MANY: usize = 40;
 const REASONS: usize = 3;
 
 /// The report of a comparison for a person.
-struct Told<'a> {
+struct PairedTable<'a> {
     paired: &'a Paired,
     /// The rows of the table.
     shown: Vec<&'a Row>,
@@ -66,8 +66,8 @@ struct Told<'a> {
     folded: usize,
 }
 
-impl<'a> Told<'a> {
-    fn of(paired: &'a Paired, rows: &'a [Row], only: Option<Only>) -> Self {
+impl<'a> PairedTable<'a> {
+    fn new(paired: &'a Paired, rows: &'a [Row], only: Option<Only>) -> Self {
         let skipped: BTreeSet<&str> = skipped(paired).map(|(id, _)| id).collect();
         let all: Vec<_> = rows.iter().filter(|row| !skipped.contains(row.id.as_str())).collect();
         let folds = only.is_none() && all.len() > MANY;
@@ -133,7 +133,7 @@ fn percent(share: f64) -> String {
     format!("{percent:+.2} %")
 }
 
-impl Told<'_> {
+impl PairedTable<'_> {
     fn terminal(&self, layout: Layout) -> String {
         let width = page::prose(layout);
         let mut text = String::new();
@@ -147,7 +147,7 @@ impl Told<'_> {
         for sentence in self.sentences().into_iter().chain([columns]) {
             text += &(page::wrap("", &sentence, width) + "\n\n");
         }
-        text + &answered(&self.all, layout)
+        text + &render_answer(&self.all, layout)
     }
 
     fn markdown(&self) -> String {
@@ -204,7 +204,7 @@ impl Told<'_> {
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
 fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
-    let rows = || shown.iter().map(|row| (Tone::of(row.judgement.verdict), cells(row)));
+    let rows = || shown.iter().map(|row| (Tone::from_verdict(row.judgement.verdict), cells(row)));
     let whole = |layout| page::table(head(clock), rows(), usize::MAX, layout);
     let is_too_wide =
         |width: &u16| whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width));
@@ -218,14 +218,14 @@ fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
 }
 
 /// The answer over all cases that a side can change.
-fn answered(all: &[&Row], layout: Layout) -> String {
+fn render_answer(all: &[&Row], layout: Layout) -> String {
     let compared = all.iter().filter(|row| !row.canary).map(|row| Compared {
         id: &row.id,
         verdict: row.judgement.verdict,
         change: Some(row.judgement.change.estimate),
     });
     let rest = "The pairs are kept: `syscost ab --judge FILE` judges them again, `--format markdown` is for a discussion.";
-    ending(&compared.collect::<Vec<_>>(), rest, layout)
+    answer::render_answer(&compared.collect::<Vec<_>>(), rest, layout)
 }
 
 /// How many cases neither side could run, and the most frequent reasons.
@@ -301,15 +301,15 @@ mod tests {
         Paired { by_turns: true, sides, cases, ..Paired::default() }
     }
 
-    fn told(same: usize, only: Option<Only>) -> String {
+    fn terminal_text(same: usize, only: Option<Only>) -> String {
         let paired = paired(same);
         let rows = paired.judge();
-        Told::of(&paired, &rows, only).terminal(Layout::default())
+        PairedTable::new(&paired, &rows, only).terminal(Layout::default())
     }
 
     #[test]
     fn a_comparison_of_everything_shows_what_changed_and_counts_the_rest() {
-        let text = told(100, None);
+        let text = terminal_text(100, None);
         assert!(
             text.contains("call/slow") && text.contains("new/one") && !text.contains("same/1 "),
             "{text}"
@@ -327,9 +327,12 @@ mod tests {
 
     #[test]
     fn few_rows_and_all_that_are_asked_for_are_shown() {
-        assert!(told(20, None).contains("same/19") && told(100, Some(Only::All)).contains("same/99"));
-        let changed = told(20, Some(Only::Changed));
+        assert!(
+            terminal_text(20, None).contains("same/19")
+                && terminal_text(100, Some(Only::All)).contains("same/99")
+        );
+        let changed = terminal_text(20, Some(Only::Changed));
         assert!(changed.contains("call/slow") && !changed.contains("same/19"), "{changed}");
-        assert!(!told(100, Some(Only::All)).contains("full/a"), "neither side could run it");
+        assert!(!terminal_text(100, Some(Only::All)).contains("full/a"), "neither side could run it");
     }
 }

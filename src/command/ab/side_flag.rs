@@ -52,7 +52,7 @@ pub struct Ready {
 
 impl Sides {
     /// For each side a binary, or a revision that is to be built.
-    pub fn with(
+    pub fn new(
         (a_bin, a_rev): (Option<PathBuf>, Option<String>),
         (b_bin, b_rev): (Option<PathBuf>, Option<String>),
         bench: Option<String>,
@@ -85,11 +85,11 @@ impl Sides {
         }
         let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
             (Some(file), _) => Ok(file.clone()),
-            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::say),
-            (None, None) => this(),
+            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::write_to_stderr),
+            (None, None) => own_executable(),
         };
         let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
-        Ready::of(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
+        Ready::new(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
     }
 }
 
@@ -97,12 +97,12 @@ impl Sides {
 ///
 /// # Errors
 /// `/proc` is not mounted.
-pub fn this() -> Result<PathBuf> {
+pub fn own_executable() -> Result<PathBuf> {
     std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
 }
 
 impl Ready {
-    pub fn of(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
+    pub fn new(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
         let links = scratch::make()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
             Launch::new(label, binary, wrap.clone(), links.path())

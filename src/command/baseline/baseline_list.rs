@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let records = archive.records()?.into_iter().map(|path| Kept::read(path, "record"));
     let baselines = archive.baselines()?.into_iter().map(|path| Kept::read(path, "save-baseline"));
     let kept: Vec<_> = records.chain(baselines).collect();

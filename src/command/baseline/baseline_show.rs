@@ -42,13 +42,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let head = Archive::of(&args.home).head(&args.name)?;
+    let head = Archive::at(&args.home).head(&args.name)?;
     if args.form.json {
         page::write_json(&head)?;
     } else if page::is_piped() {
         page::write(&lines(&head))?;
     } else {
-        page::write(&text(&head, layout()))?;
+        page::write(&render_head(&head, layout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -102,12 +102,12 @@ fn case(series: &Series, unit: &str) -> [String; 4] {
 }
 
 /// Rows: case, and why a process has no value of it.
-fn without(head: &Head) -> Vec<[String; 2]> {
-    let of = |series: &Series| {
+fn missing_values(head: &Head) -> Vec<[String; 2]> {
+    let sentence_rows = |series: &Series| {
         let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);
         sentences.collect::<Vec<_>>()
     };
-    head.series.iter().flat_map(of).collect()
+    head.series.iter().flat_map(sentence_rows).collect()
 }
 
 fn lines(head: &Head) -> String {
@@ -130,10 +130,10 @@ fn lines(head: &Head) -> String {
         + &page::tabbed(&facts(head).into_iter().map(fact).collect::<Vec<_>>())
         + &page::tabbed(&sessions(head).into_iter().map(four("session")).collect::<Vec<_>>())
         + &page::tabbed(&cases(head).into_iter().map(four("case")).collect::<Vec<_>>())
-        + &page::tabbed(&without(head).into_iter().map(reason).collect::<Vec<_>>())
+        + &page::tabbed(&missing_values(head).into_iter().map(reason).collect::<Vec<_>>())
 }
 
-fn text(head: &Head, layout: Layout) -> String {
+fn render_head(head: &Head, layout: Layout) -> String {
     let [processes, sessions_count, cases_count] = counts(head);
     let replication = replication(processes, sessions_count);
     let title = format!(
@@ -149,7 +149,7 @@ fn text(head: &Head, layout: Layout) -> String {
         + &part("machine", &facts(head), layout)
         + &part("sessions: began, processes, boot", &sessions(head), layout)
         + &part("cases: processes, median, apart", &cases(head), layout)
-        + &part("without a value", &without(head), layout)
+        + &part("without a value", &missing_values(head), layout)
 }
 
 fn part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {

@@ -29,7 +29,7 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn of(comparison: &'a Comparison, at: usize) -> Self {
+    fn new(comparison: &'a Comparison, at: usize) -> Self {
         let cells = || comparison.rows.iter().map(|row| &row.cells[at]);
         let unit = &comparison.baselines[at].unit;
         let mut column = Self {
@@ -54,13 +54,13 @@ impl<'a> Column<'a> {
 }
 
 /// All blocks of the table.
-pub fn text(comparison: &Comparison, layout: Layout) -> String {
+pub fn render_table(comparison: &Comparison, layout: Layout) -> String {
     if comparison.rows.is_empty() {
         return String::new();
     }
     let limit = layout.width.map_or(usize::MAX, usize::from);
     let columns: Vec<Column<'_>> =
-        (0..comparison.baselines.len()).map(|at| Column::of(comparison, at)).collect();
+        (0..comparison.baselines.len()).map(|at| Column::new(comparison, at)).collect();
     let widest = columns.iter().map(|column| column.width).max().unwrap_or(0);
     let longest = comparison.rows.iter().map(|row| length(operation(row))).max().unwrap_or(0);
     let room = limit.saturating_sub(GAP + widest).max(SHORTEST_OPERATION);

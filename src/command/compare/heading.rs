@@ -10,7 +10,7 @@ use crate::study::comparison::{Baseline, Comparison};
 const LONGEST: usize = 24;
 
 /// What is compared, how the machines differ, and the legend.
-pub fn text(comparison: &Comparison, layout: Layout) -> String {
+pub fn render_heading(comparison: &Comparison, layout: Layout) -> String {
     let names: Vec<_> = comparison.baselines.iter().map(|baseline| baseline.name.as_str()).collect();
     let (first, others) = names.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
     let title = wrap("", &format!("{} against {first}", others.join(", ")), width(layout));
@@ -42,7 +42,7 @@ fn is_weighty(note: &str) -> bool {
 }
 
 /// Why there are no verdicts, how many rows were left out, and the tally.
-pub fn below(comparison: &Comparison, layout: Layout) -> String {
+pub fn render_footer(comparison: &Comparison, layout: Layout) -> String {
     let remarks = comparison.remarks().into_iter().map(|remark| wrap("* ", &remark, width(layout)) + "\n");
     let mut text = format!("\n{}", remarks.collect::<String>());
     if comparison.left_out > 0 {

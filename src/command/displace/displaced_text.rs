@@ -10,7 +10,7 @@ use crate::trial::displaced_process::{Costs, Covered, Found};
 use serde_json::{Value, json};
 
 /// The estimators by the names under which they are shown.
-fn named(costs: &Costs) -> [(&'static str, &Found); 4] {
+fn named_estimators(costs: &Costs) -> [(&'static str, &Found); 4] {
     [
         ("accounting", &costs.charged),
         ("gap", &costs.gap),
@@ -19,8 +19,8 @@ fn named(costs: &Costs) -> [(&'static str, &Found); 4] {
     ]
 }
 
-pub fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
-    let costs = Costs::of(runs);
+pub fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String {
+    let costs = Costs::from_runs(runs);
     let elapsed: Vec<f64> = runs.iter().map(|run| run.replicate.covered.window.elapsed).collect();
     let cpus: Vec<_> = runs[0].cpus.iter().map(ToString::to_string).collect();
     let times = if runs.len() > 1 { format!(", {} runs", runs.len()) } else { String::new() };
@@ -31,7 +31,8 @@ pub fn text(runs: &[Covered], accounting: &Accounting, layout: Layout) -> String
         if cpus.len() > 1 { " together" } else { "" }
     );
     let mut text = paint(Tone::Bold, &head, layout) + "\n";
-    let rows: Vec<_> = named(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
+    let rows: Vec<_> =
+        named_estimators(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
     text += &columns(&rows, prose(layout));
     if let Some(missed) = costs.missed() {
         text += &match missed >= 0.0 {
@@ -57,12 +58,12 @@ fn row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
 }
 
 pub fn json(runs: &[Covered], accounting: &Accounting) -> Value {
-    let costs = Costs::of(runs);
+    let costs = Costs::from_runs(runs);
     let value = |found: &Found| match found {
         Ok(interval) => json!({ "ns": interval.estimate, "low": interval.low, "high": interval.high }),
         Err(why) => json!({ "missing": why }),
     };
-    let named = named(&costs).into_iter().map(|(name, found)| (name.to_owned(), value(found)));
+    let named = named_estimators(&costs).into_iter().map(|(name, found)| (name.to_owned(), value(found)));
     json!({
         "cpus": runs[0].cpus,
         "columns": named.collect::<serde_json::Map<_, _>>(),

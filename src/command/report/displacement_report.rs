@@ -4,7 +4,7 @@
 use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
-use super::{Args, Selection, put, title};
+use super::{Args, Selection, title, write_rendered};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
@@ -14,9 +14,9 @@ use crate::study::paper::{GROUP, Paper};
 use std::process::ExitCode;
 
 pub fn report(args: &Args) -> Result<ExitCode> {
-    let record = record(&args.selection, &Archive::of(&args.selection.home))?;
+    let record = record(&args.selection, &Archive::at(&args.selection.home))?;
     let sheets = sheets(&Paper::read()?, &record);
-    put(args.output.as_deref(), |layout| text(args.format, &record, &sheets, layout))?;
+    write_rendered(args.output.as_deref(), |layout| render_tables(args.format, &record, &sheets, layout))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -31,13 +31,15 @@ pub fn record(selection: &Selection, archive: &Archive) -> Result<Record> {
     };
     match has_tables(&record) {
         true => Ok(record),
-        false => {
-            Err(Error::Usage(format!("{} has no case of {GROUP} that was measured; {}", record.run, how())))
-        }
+        false => Err(Error::Usage(format!(
+            "{} has no case of {GROUP} that was measured; {}",
+            record.run,
+            measuring_hint()
+        ))),
     }
 }
 
-fn how() -> &'static str {
+fn measuring_hint() -> &'static str {
     "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root"
 }
 
@@ -56,11 +58,11 @@ fn newest(archive: &Archive) -> Result<Record> {
             return Ok(record);
         }
     }
-    Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", how())))
+    Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", measuring_hint())))
 }
 
-fn text(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
-    let joined = |of: fn(&Sheet) -> String| sheets.iter().map(of).collect::<Vec<_>>().join("\n");
+fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
+    let joined = |field: fn(&Sheet) -> String| sheets.iter().map(field).collect::<Vec<_>>().join("\n");
     match format {
         Format::Terminal => {
             let head = page::paint(page::Tone::Bold, &title(record), layout);

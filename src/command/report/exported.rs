@@ -26,7 +26,7 @@ pub enum Reader {
 ///
 /// # Errors
 /// A number is not finite, or the reader needs the name of a build and there is none.
-pub fn text(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
+pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
     match reader {
         Reader::ActionBenchmark => action_benchmark(record),
         Reader::Bencher => bencher(record),

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::study::seen_again::{Again, again};
+use crate::study::seen_again::{Again, compare_successive};
 use crate::suite::GROUPS;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,14 +56,14 @@ pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result
         return Ok(Exit::Signal(signal).into());
     }
     records.sort_by_key(|record| record.started);
-    let seen = again(&records).ok_or_else(|| {
+    let seen = compare_successive(&records).ok_or_else(|| {
         Error::Usage(
             "no case has a quiet figure in two of these runs: name at least two runs of one suite at default scale".into(),
         )
     })?;
     match json {
         true => page::write_json(&seen)?,
-        false => page::write(&text(&seen))?,
+        false => page::write(&agreement_text(&seen))?,
     }
     Ok(Exit::failed_if(seen.inside.high < PROMISED).into())
 }
@@ -78,7 +78,7 @@ fn measured(ids: &[String], runs: usize) -> Result<Vec<Record>> {
     Ok(Session::of_runs(GROUPS, &arguments, &options, runs)?.collect())
 }
 
-fn text(seen: &Again) -> String {
+fn agreement_text(seen: &Again) -> String {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let pair = |[median, tenth]: [f64; 2]| {
         format!("{} (median) and {} (90th percentile)", percent(median), percent(tenth))

@@ -6,7 +6,7 @@ use crate::clock::{Clock, check_clocks};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::liar::{Hearing, Liar, Ruling, hear, liars, twins};
+use crate::liar::{Hearing, Liar, Ruling, judge_claims, liars, twins};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
 use crate::render::table::Layout;
@@ -26,7 +26,7 @@ struct Row {
 
 impl Row {
     /// What the claims did, in a word. Capitals are for what must not be.
-    fn word(&self) -> &'static str {
+    fn ruling_word(&self) -> &'static str {
         let is_lie = self.lie.is_some();
         match self.hearing.ruling {
             Ruling::Skipped => "skipped",
@@ -45,7 +45,7 @@ impl Row {
 
     /// Whether it is as it should be: a liar must be caught, a real case must not be condemned.
     fn is_well(&self) -> bool {
-        !matches!(self.word(), "BELIEVED" | "DISTURBED" | "CONDEMNED")
+        !matches!(self.ruling_word(), "BELIEVED" | "DISTURBED" | "CONDEMNED")
     }
 }
 
@@ -69,7 +69,7 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
     let rows = rows(Bench { place: &place, clock: &clock, pinned });
     match as_json {
         true => page::write_json(&rows.iter().map(value).collect::<Vec<_>>())?,
-        false => page::write(&text(&rows, layout()))?,
+        false => page::write(&claims_table(&rows, layout()))?,
     }
     Ok(Exit::failed_if(!rows.iter().all(Row::is_well)).or_signal(signal::pending()).into())
 }
@@ -81,13 +81,13 @@ fn rows(bench: Bench<'_>) -> Vec<Row> {
     let all = liars().into_iter().map(lie).chain(twins().into_iter().map(real));
     let heard = all.map(|(id, lie, case)| {
         let begun = Instant::now();
-        let hearing = hear(&case, bench);
+        let hearing = judge_claims(&case, bench);
         Row { id, lie, hearing, seconds: begun.elapsed().as_secs_f64() }
     });
     heard.take_while(|_| signal::pending().is_none()).collect()
 }
 
-fn text(rows: &[Row], layout: Layout) -> String {
+fn claims_table(rows: &[Row], layout: Layout) -> String {
     let mut text = String::new();
     for (head, is_lie) in [("lie", true), ("true operation", false)] {
         let part = rows.iter().filter(|row| row.lie.is_some() == is_lie);
@@ -104,21 +104,21 @@ fn cells(row: &Row) -> [String; 6] {
         row.id.clone(),
         lie.into(),
         claim.into(),
-        row.word().into(),
+        row.ruling_word().into(),
         row.hearing.executions.to_string(),
         row.hearing.sentence.clone(),
     ]
 }
 
 fn summary(rows: &[Row]) -> String {
-    let count = |word: &str| rows.iter().filter(|row| row.word() == word).count();
+    let count = |word: &str| rows.iter().filter(|row| row.ruling_word() == word).count();
     let [lies, real] = [true, false].map(|is| rows.iter().filter(|row| row.lie.is_some() == is).count());
     format!(
         "{} of {lies} lies caught, {} believed, {} saved as unwitnessed; {} of {real} true cases held, {} condemned, {} contradicted; {} skipped, \
          {} disturbed",
         count("caught"),
         count("BELIEVED"),
-        rows.iter().filter(|row| row.lie.is_some() && row.word() == "unwitnessed").count(),
+        rows.iter().filter(|row| row.lie.is_some() && row.ruling_word() == "unwitnessed").count(),
         count("held"),
         count("CONDEMNED"),
         count("contradicted"),
@@ -131,7 +131,7 @@ fn value(row: &Row) -> Value {
     let Hearing { executions, sentence, .. } = &row.hearing;
     json!({
         "id": row.id, "lie": row.lie.map(|(lie, _)| lie), "claim": row.lie.map(|(_, claim)| claim),
-        "ruling": row.word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_well(),
+        "ruling": row.ruling_word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_well(),
         "seconds": row.seconds,
     })
 }
@@ -156,7 +156,7 @@ mod tests {
             [false, true, true, true, true, true],
             "claims about time need executions far apart"
         );
-        assert_eq!(row(true, Held).word(), "BELIEVED");
-        assert_eq!(row(false, Disproved).word(), "CONDEMNED");
+        assert_eq!(row(true, Held).ruling_word(), "BELIEVED");
+        assert_eq!(row(false, Disproved).ruling_word(), "CONDEMNED");
     }
 }

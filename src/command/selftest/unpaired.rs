@@ -1,7 +1,7 @@
 //! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
 
 use super::{bar, share, sides};
-use crate::command::ab::this;
+use crate::command::ab::own_executable;
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::{Error, Result};
@@ -46,10 +46,10 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
         return Ok(Exit::Signal(signal).into());
     }
-    let trial = Trial::of(sessions?, seed);
+    let trial = Trial::from_heads(sessions?, seed);
     match as_json {
         true => page::write_json(&json!({ "unchanged": trial.unchanged, "slowed": trial.slowed }))?,
-        false => page::write(&trial.text(layout()))?,
+        false => page::write(&trial.render(layout()))?,
     }
     Ok(trial.code())
 }
@@ -58,7 +58,7 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
 fn filters(seed: u64, bar: &ProgressBar) -> Result<Vec<usize>> {
     let testbed = Testbed::enter()?;
     let links = scratch::make()?;
-    let (exe, number) = (this()?, Cell::new(0));
+    let (exe, number) = (own_executable()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
         number.set(number.get() + 1);
         sides(&exe, filters, &links.path().join(number.get().to_string()))
@@ -76,7 +76,7 @@ fn filters(seed: u64, bar: &ProgressBar) -> Result<Vec<usize>> {
 /// Ten sessions under filters without additions, and in turn with them ten under those that slow.
 fn sessions(filters: &[usize], bar: &ProgressBar) -> Result<[Head; 2]> {
     let place = scratch::make()?;
-    let recorder = Recorder { exe: this()?, place: place.path(), number: Cell::new(0) };
+    let recorder = Recorder { exe: own_executable()?, place: place.path(), number: Cell::new(0) };
     let (mut plain, mut slowed) = (Vec::new(), Vec::new());
     for session in 0..2 * SESSIONS {
         bar.set_message(format!("session {} of {}", session + 1, 2 * SESSIONS));
@@ -87,7 +87,7 @@ fn sessions(filters: &[usize], bar: &ProgressBar) -> Result<[Head; 2]> {
             slowed.extend(recorder.records(id, *additions, &format!("slowed-{session}"), bar)?);
         }
     }
-    Ok([Head::of("plain", 0, &plain), Head::of("slowed", 0, &slowed)])
+    Ok([Head::from_records("plain", 0, &plain), Head::from_records("slowed", 0, &slowed)])
 }
 
 /// Starts this binary for a record of one case.
@@ -132,7 +132,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn of([plain, slowed]: [Head; 2], seed: u64) -> Self {
+    fn from_heads([plain, slowed]: [Head; 2], seed: u64) -> Self {
         let mut unchanged = against_itself(&plain);
         let as_slow = |judged: Judged| Judged { id: format!("{}, both slowed", judged.id), ..judged };
         unchanged.extend(against_itself(&slowed).into_iter().map(as_slow));
@@ -147,7 +147,7 @@ impl Trial {
         Exit::failed_if(nothing || alarms || overlooked).into()
     }
 
-    fn text(&self, layout: Layout) -> String {
+    fn render(&self, layout: Layout) -> String {
         let rows = self.unchanged.iter().chain(&self.slowed).map(|judged| (Tone::Plain, cells(judged)));
         let head = ["case", "injected", "found", "smallest seen"];
         page::table(head, rows, usize::MAX, layout) + "\n" + &page::sentences(self.sentences(), layout)
@@ -155,20 +155,20 @@ impl Trial {
 
     fn sentences(&self) -> [String; 3] {
         [
-            told("false alarms", &self.unchanged),
-            told("+5 % slowdowns found", &self.slowed),
-            seen(&self.unchanged),
+            found_line("false alarms", &self.unchanged),
+            found_line("+5 % slowdowns found", &self.slowed),
+            smallest_found_line(&self.unchanged),
         ]
     }
 }
 
-fn told(what: &str, all: &[Judged]) -> String {
-    let sum = |of: fn(&Judged) -> usize| all.iter().map(of).sum::<usize>();
+fn found_line(what: &str, all: &[Judged]) -> String {
+    let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>();
     let (found, rows) = (sum(|judged| judged.found), sum(|judged| judged.comparisons));
     format!("{what}: {found} of {rows} rows, {}", share(comparison_trial::share(all)))
 }
 
-fn seen(all: &[Judged]) -> String {
+fn smallest_found_line(all: &[Judged]) -> String {
     let mut seen: Vec<f64> = all.iter().map(|judged| judged.detectable_percent).collect();
     seen.sort_by(f64::total_cmp);
     let [best, worst] = [seen.first(), seen.last()].map(|end| end.copied().unwrap_or_default());

@@ -50,7 +50,7 @@ pub(super) fn swap_is_in_use(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn locking_is_limited(patient: &Patient) -> Option<Finding> {
-    let limit = locked_memory_limit(&patient.files.text("proc/self/limits")?)?;
+    let limit = locked_memory_limit(&patient.files.read_text("proc/self/limits")?)?;
     let exempt = is_capable(&patient.status(), CAP_IPC_LOCK);
     (limit < LOCKED_WANTED && !exempt).then(|| {
         Finding::new(
@@ -62,5 +62,5 @@ pub(super) fn locking_is_limited(patient: &Patient) -> Option<Finding> {
 }
 
 fn meminfo(patient: &Patient, key: &str) -> Option<u64> {
-    meminfo_bytes(&patient.files.text("proc/meminfo")?, key)
+    meminfo_bytes(&patient.files.read_text("proc/meminfo")?, key)
 }

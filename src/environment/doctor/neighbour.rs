@@ -33,7 +33,7 @@ pub(super) fn hypervisor_is_present(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn time_was_stolen(patient: &Patient) -> Option<Finding> {
-    let share = stolen_share(&patient.files.text("proc/stat")?)?;
+    let share = stolen_share(&patient.files.read_text("proc/stat")?)?;
     (share > STOLEN_SHARE).then(|| {
         Finding::new(
             format!("{:.1} % of the time since boot was stolen by the hypervisor", share * 100.0),

@@ -50,7 +50,7 @@ fn clock_remedy(patient: &Patient) -> &'static str {
 }
 
 pub(super) fn counter_is_not_constant(patient: &Patient) -> Option<Finding> {
-    let cpuinfo = patient.files.text("proc/cpuinfo").filter(|_| patient.is_x86())?;
+    let cpuinfo = patient.files.read_text("proc/cpuinfo").filter(|_| patient.is_x86())?;
     let lacks = |flag: &&str| cpuinfo::has_flag(&cpuinfo, flag) == Some(false);
     let missing: Vec<_> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(lacks).collect();
     (!missing.is_empty()).then(|| {

@@ -55,8 +55,8 @@ pub struct Surroundings {
 impl Surroundings {
     /// Reads them, for files that are made below `scratch`.
     pub(super) fn read(files: &KernelFiles, scratch: &Path) -> Self {
-        let status = files.text("proc/self/status").unwrap_or_default();
-        let scheduled = files.text("proc/self/stat").and_then(|text| process_state::scheduling(&text));
+        let status = files.read_text("proc/self/status").unwrap_or_default();
+        let scheduled = files.read_text("proc/self/stat").and_then(|text| process_state::scheduling(&text));
         let (scheduling, nice) = scheduled.unzip();
         Self {
             scratch_options: scratch_place::options(files, scratch),
@@ -70,7 +70,7 @@ impl Surroundings {
             io_limit: control_group::io_limits(files),
             memory_nodes: process_state::value(&status, "Mems_allowed_list"),
             user_namespace: files
-                .text("proc/self/uid_map")
+                .read_text("proc/self/uid_map")
                 .map(|map| process_state::user_namespace(&map).into()),
             tracer: process_state::tracer(files, &status),
             environment: files.bytes("proc/self/environ").map(|bytes| process_state::environment(&bytes)),

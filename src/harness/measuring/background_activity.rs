@@ -41,7 +41,7 @@ impl Before {
 impl Own {
     fn now() -> Option<Self> {
         let all = process_usage().ok()?;
-        let sum = |of: fn(&Usage) -> i64| all.iter().map(of).sum::<i64>().max(0) as u64;
+        let sum = |field: fn(&Usage) -> i64| all.iter().map(field).sum::<i64>().max(0) as u64;
         let micros = sum(|usage| {
             let (user, system) = (usage.user_time(), usage.system_time());
             1_000_000 * (user.tv_sec() + system.tv_sec()) + user.tv_usec() + system.tv_usec()
@@ -57,13 +57,13 @@ impl Own {
 
 fn between(before: &Before, after: &Before) -> Meanwhile {
     let (was, is) = (&before.machine, &after.machine);
-    let ticks = |of: fn(&Spent) -> u64| of(&is.all).saturating_sub(of(&was.all)) as f64 / USER_HZ;
+    let ticks = |field: fn(&Spent) -> u64| field(&is.all).saturating_sub(field(&was.all)) as f64 / USER_HZ;
     let busy = ticks(|s| s.user + s.nice + s.system + s.interrupts + s.soft_interrupts);
     let others = |all: u64, own: u64, own_before: u64| all.saturating_sub(own.saturating_sub(own_before));
     let faults = is.page_faults.zip(was.page_faults).map(|(now, then)| now.saturating_sub(then));
     let free = |snapshot: &Snapshot| snapshot.memory.truly_free.unwrap_or(snapshot.memory.free);
-    let disks = |of: fn(&crate::counters::Traffic) -> u64| {
-        let sum = |snapshot: &Snapshot| snapshot.disks.iter().map(|(_, traffic)| of(traffic)).sum::<u64>();
+    let disks = |field: fn(&crate::counters::Traffic) -> u64| {
+        let sum = |snapshot: &Snapshot| snapshot.disks.iter().map(|(_, traffic)| field(traffic)).sum::<u64>();
         sum(is).saturating_sub(sum(was))
     };
     let network = |snapshot: &Snapshot| {

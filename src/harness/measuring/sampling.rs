@@ -75,13 +75,13 @@ mod tests {
             let sized = |ns: f64| Ok::<_, ()>((ns / each_ns).round().max(1.0) as u64);
             Sampling::at(scale).batches(asked, 1, sized).expect("sized")
         };
-        let of = |asked, each_ns| at(Scale::Default, asked, each_ns);
+        let at_default = |asked, each_ns| at(Scale::Default, asked, each_ns);
         assert_eq!(at(Scale::Full, (None, None), 100.0), (20, 200_000));
-        assert_eq!(of((None, None), 100.0), (20, 2_000));
-        assert_eq!(of((None, None), 100e3), (10, 8));
-        assert_eq!(of((None, None), 5e6), (10, 1));
-        assert_eq!(of((Some(50), None), 100.0), (50, 1_600));
-        assert_eq!(of((None, Some(0.3)), 100.0), (10, 200_000));
+        assert_eq!(at_default((None, None), 100.0), (20, 2_000));
+        assert_eq!(at_default((None, None), 100e3), (10, 8));
+        assert_eq!(at_default((None, None), 5e6), (10, 1));
+        assert_eq!(at_default((Some(50), None), 100.0), (50, 1_600));
+        assert_eq!(at_default((None, Some(0.3)), 100.0), (10, 200_000));
     }
 
     #[test]
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn a_sample_is_a_whole_number_of_laps() {
-        let of = |lap| {
+        let batches_of_laps = |lap| {
             let sized = |ns: f64| Ok::<_, ()>((ns / 100.0) as u64);
             Sampling::at(Scale::Default).batches((None, None), lap, sized).expect("sized")
         };
-        assert_eq!(of(1), (20, 2_000));
-        assert_eq!(of(300), (20, 2_100));
-        assert_eq!(of(3_000), (10, 9_000));
-        assert_eq!(of(100_000), (10, 100_000));
+        assert_eq!(batches_of_laps(1), (20, 2_000));
+        assert_eq!(batches_of_laps(300), (20, 2_100));
+        assert_eq!(batches_of_laps(3_000), (10, 9_000));
+        assert_eq!(batches_of_laps(100_000), (10, 100_000));
     }
 }

@@ -19,7 +19,7 @@ fn on_a_disk() -> Option<tempfile::TempDir> {
 fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
     let shared = Path::new("/dev/shm");
     let directory = match tempfile::tempdir_in(shared) {
-        Ok(directory) if volume::of(shared).1 == Medium::Memory => directory,
+        Ok(directory) if volume::filesystem_and_medium(shared).1 == Medium::Memory => directory,
         _ => return println!("skipped: /dev/shm is no file system in memory that can be written"),
     };
     let sentence = DISK.ask(&place(directory.path(), Scale::Smoke)).expect_err("no device");
@@ -32,7 +32,7 @@ fn a_read_that_a_cache_has_answered_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let cached = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
     std::os::unix::fs::FileExt::read_exact_at(cached.file(), &mut vec![0; 1 << 20], 0).expect("read");
-    let blocks = Blocks::of(cached, Pattern::Sequential, 4096, Source::Device);
+    let blocks = Blocks::new(cached, Pattern::Sequential, 4096, Source::Device);
     let error = blocks.and_then(one_at_a_time).err().expect("refused").to_string();
     assert!(error.contains("4096 bytes were read and 0 came from the device"), "{error}");
 }
@@ -41,7 +41,7 @@ fn a_read_that_a_cache_has_answered_is_an_error() {
 fn a_page_cache_that_grew_is_an_error() {
     let Some(directory) = on_a_disk() else { return };
     let file = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
-    let mut blocks = Blocks::of(file, Pattern::Sequential, 4096, Source::Device).expect("blocks");
+    let mut blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device).expect("blocks");
     let mut block = [0; 4096];
     std::os::unix::fs::FileExt::read_exact_at(blocks.file.file(), &mut block, 0).expect("read");
     blocks.proof.begin().expect("an account");
@@ -53,7 +53,7 @@ fn a_page_cache_that_grew_is_an_error() {
 fn another_block_than_the_one_that_was_asked_for_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
-    let blocks = Blocks::of(file, Pattern::Random, 4096, Source::Device).expect("blocks");
+    let blocks = Blocks::new(file, Pattern::Random, 4096, Source::Device).expect("blocks");
     let mut block = vec![0; 4096];
     pattern_file::number_sectors(&mut block, 8192);
     assert!(blocks.file.check(Ok(4096), &block, 8192).is_ok());
@@ -68,7 +68,7 @@ fn another_block_than_the_one_that_was_asked_for_is_an_error() {
 
 #[test]
 fn random_order_visits_every_block_once() {
-    let mut order = Order::of(Pattern::Random, 1 << 20, 4096);
+    let mut order = Order::new(Pattern::Random, 1 << 20, 4096);
     let mut offsets: Vec<_> = (0..256).map(|_| order.next_offset()).collect();
     assert!(!offsets.is_sorted());
     offsets.sort_unstable();

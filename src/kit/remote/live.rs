@@ -58,15 +58,15 @@ impl Session {
         Client::call(&peer().map_err(Error::Missing)?)
     }
 
-    fn of(client: Client) -> Result<Self> {
+    fn new(client: Client) -> Result<Self> {
         Ok(Self { client, counted: Counted::default(), alarm: Alarm::new()? })
     }
 
     /// Compares messages and bytes sent since the last call with the peer's count.
     fn verify_count(&mut self, messages: u64, bytes: u64) -> Result<()> {
         let now = self.client.count()?;
-        let of = |now: u64, before: u64| now.checked_sub(before);
-        let more = (of(now.messages, self.counted.messages), of(now.bytes, self.counted.bytes));
+        let grown = |now: u64, before: u64| now.checked_sub(before);
+        let more = (grown(now.messages, self.counted.messages), grown(now.bytes, self.counted.bytes));
         self.counted = now;
         match more {
             (Some(m), Some(b)) if (m, b) == (messages, bytes) => Ok(()),

@@ -32,11 +32,11 @@ impl Address {
 
     /// An IPv4 address and a port. With port 0 the kernel chooses one.
     pub fn ipv4(ip: Ipv4Addr, port: u16) -> Self {
-        Self::of((ip, port).into())
+        Self::from_socket_addr((ip, port).into())
     }
 
     /// An address of IPv4 or IPv6, with its port.
-    pub fn of(at: SocketAddr) -> Self {
+    pub fn from_socket_addr(at: SocketAddr) -> Self {
         let mut address = Self::empty();
         let to = &raw mut address.storage;
         // SAFETY: OWN-BUFFER: the storage is as large as any address, and aligned for each.

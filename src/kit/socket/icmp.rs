@@ -47,7 +47,7 @@ impl Ping {
         to.set_port(0);
         let words = if to.is_ipv4() { IPV4 } else { IPV6 };
         let (end, is_raw) = open(words)?;
-        super::connection::direct(&end, &Address::of(to))?;
+        super::connection::direct(&end, &Address::from_socket_addr(to))?;
         // The kernel gives a ping socket its identifier; a raw socket receives the replies to all processes.
         let identifier = random_bits() as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];

@@ -40,8 +40,8 @@ pub(super) fn run(
 /// counts as 0.
 fn each(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u64) {
     for at in part.clone().step_by(8).take(part.len() / 8) {
-        let of = |array: &[u8]| array.get(at..at + 8).map_or(0, word);
-        let new = f(of(arrays.to), of(arrays.x), of(arrays.y));
+        let word_at = |array: &[u8]| array.get(at..at + 8).map_or(0, word);
+        let new = f(word_at(arrays.to), word_at(arrays.x), word_at(arrays.y));
         arrays.to[at..at + 8].copy_from_slice(&new.to_le_bytes());
     }
 }

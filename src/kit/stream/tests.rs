@@ -74,7 +74,7 @@ fn sum(
     passes: u64,
 ) -> u64 {
     let mut random = Random::new(bytes as u64 + 1);
-    let reals: Vec<_> = (0..=bytes / 8).map(|_| random.below(1 << 20) as f64 / 8.0).collect();
+    let reals: Vec<_> = (0..=bytes / 8).map(|_| random.number_below(1 << 20) as f64 / 8.0).collect();
     let word = |array: usize| {
         let reals = &reals;
         move |at: usize| (reals[at] + array as f64).to_bits()

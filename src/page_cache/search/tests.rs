@@ -1,5 +1,5 @@
 use super::*;
-use crate::platform::child::alone;
+use crate::platform::child::in_child_process;
 use crate::platform::made;
 
 const MIB: u64 = 1 << 20;
@@ -7,7 +7,7 @@ const MIB: u64 = 1 << 20;
 /// Runs it in a process of its own: a group takes in a whole process, and an idle priority is a thread's.
 fn in_a_child(test: impl FnOnce(&Path)) {
     let directory = tempfile::tempdir().expect("a directory");
-    alone(|| test(directory.path()));
+    in_child_process(|| test(directory.path()));
     assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0, "the file is gone");
 }
 

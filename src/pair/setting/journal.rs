@@ -35,7 +35,7 @@ impl Journal {
     ///
     /// # Errors
     /// Without a `restore` command: they name no tunable, or something that cannot be restored.
-    pub(super) fn of(commands: [&str; 2], restore: Option<&str>) -> Result<Self> {
+    pub(super) fn new(commands: [&str; 2], restore: Option<&str>) -> Result<Self> {
         let files = if restore.is_none() { held(commands)? } else { Vec::new() };
         let pid = std::process::id();
         Ok(Self {
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn a_setting_that_cannot_be_undone_is_refused() {
-        let error = Journal::of(["swapoff -a", "swapon -a"], None).unwrap_err().to_string();
+        let error = Journal::new(["swapoff -a", "swapon -a"], None).unwrap_err().to_string();
         assert!(error.contains("--restore"), "{error}");
-        assert!(Journal::of(["swapoff -a", "swapon -a"], Some("swapon -a")).is_ok());
+        assert!(Journal::new(["swapoff -a", "swapon -a"], Some("swapon -a")).is_ok());
     }
 
     #[test]
     fn a_journal_is_outstanding_once_its_owner_is_dead() {
-        let journal = Journal::of(["a", "b"], Some("true")).unwrap();
+        let journal = Journal::new(["a", "b"], Some("true")).unwrap();
         assert!(!journal.is_outstanding());
         assert!(
             Journal { began: Some(0), ..journal.clone() }.is_outstanding(),
@@ -172,7 +172,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [first, gone, last] = ["first", "gone/x", "last"].map(|name| directory.path().join(name));
         let files = [&first, &gone, &last].map(|file| (file.clone(), "before".to_owned()));
-        let mut journal = Journal::of(["a", "b"], Some("echo ran > command")).unwrap();
+        let mut journal = Journal::new(["a", "b"], Some("echo ran > command")).unwrap();
         journal.directory = Some(directory.path().to_owned());
         journal.files = files.to_vec();
         let error = journal.restore(None).unwrap_err().to_string();
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn two_journals_of_one_process_are_two_files() {
         let home = tempfile::tempdir().unwrap();
-        let journal = Journal::of(["a", "b"], Some("true")).unwrap();
+        let journal = Journal::new(["a", "b"], Some("true")).unwrap();
         assert_ne!(journal.write(home.path()).unwrap(), journal.write(home.path()).unwrap());
         assert_eq!(all(home.path()).len(), 2);
     }

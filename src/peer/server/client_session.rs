@@ -69,7 +69,7 @@ impl Session<'_> {
         let mut used = Used { since: now, active: now, before: 0, seen: 0 };
         let mut serving = None;
         loop {
-            match self.talk.hear(GLANCE) {
+            match self.talk.receive(GLANCE) {
                 Ok(Ask::Open(open)) => {
                     used.before += counted(&serving).bytes;
                     used.active = Instant::now();
@@ -98,7 +98,7 @@ impl Session<'_> {
         }
         let said = |error: crate::error::Error| Farewell::Said(error.to_string());
         let opening = Opening::at(self.own, self.client, asked).map_err(said)?;
-        let told = opening.told().map_err(|cause| Farewell::Said(cause.to_string()))?;
+        let told = opening.port_and_secret().map_err(|cause| Farewell::Said(cause.to_string()))?;
         self.talk.say(&Answer::Opened(told))?;
         let serving =
             opening.serve(|| self.ending.load(Ordering::SeqCst) || self.talk.is_over()).map_err(said)?;

@@ -28,7 +28,7 @@ impl Tally {
     }
 
     /// Messages and bytes.
-    pub(super) fn told(&self) -> (u64, u64) {
+    pub(super) fn totals(&self) -> (u64, u64) {
         (self.messages.load(Ordering::Acquire), self.bytes.load(Ordering::Acquire))
     }
 }
@@ -174,6 +174,6 @@ mod tests {
             }
             near.shutdown(std::net::Shutdown::Both).unwrap();
         });
-        assert_eq!(tally.told(), (257, 257 * 3000));
+        assert_eq!(tally.totals(), (257, 257 * 3000));
     }
 }

@@ -79,10 +79,10 @@ impl Lobby {
     }
 
     /// Handles the connections that have data, by index, and drops those that have waited too long.
-    pub(super) fn hear(&mut self, speaks: impl Fn(usize) -> bool, token: &Token) -> Vec<Proved> {
+    pub(super) fn receive_proofs(&mut self, speaks: impl Fn(usize) -> bool, token: &Token) -> Vec<Proved> {
         let (mut staying, mut proved) = (Vec::new(), Vec::new());
         for (place, mut waiting) in self.waiting.drain(..).enumerate() {
-            let fate = if speaks(place) { waiting.speak(token) } else { Fate::Waits };
+            let fate = if speaks(place) { waiting.answer_lines(token) } else { Fate::Waits };
             match fate {
                 Fate::Waits if waiting.since.elapsed() < PROOF_PATIENCE => staying.push(waiting),
                 Fate::Proves(proof) => {
@@ -108,7 +108,7 @@ impl Waiting {
     }
 
     /// Reads once and answers each complete line. Every failure gets the same answer.
-    fn speak(&mut self, token: &Token) -> Fate {
+    fn answer_lines(&mut self, token: &Token) -> Fate {
         match self.lines.fill(&self.stream) {
             Err(Silence::Late) => return Fate::Waits,
             Err(_) => return Fate::Goes,

@@ -53,7 +53,7 @@ impl Opening {
     ///
     /// # Errors
     /// The address of the socket is unknown.
-    pub(super) fn told(&self) -> std::io::Result<Opened> {
+    pub(super) fn port_and_secret(&self) -> std::io::Result<Opened> {
         let address = match &self.door {
             Door::Streams(listener) => listener.local_addr()?,
             Door::Datagrams(socket) => socket.local_addr()?,
@@ -72,7 +72,7 @@ impl Opening {
         match (self.asked.service, self.door) {
             (Service::Greeter, Door::Streams(listener)) => {
                 serving.ends.push(ending(listener.try_clone())?);
-                let threshold = Threshold::of(listener, way);
+                let threshold = Threshold::new(listener, way);
                 serving.start(move |tally, ended| data::greet(threshold, tally, ended))?;
             }
             (_, Door::Datagrams(socket)) => {
@@ -80,7 +80,7 @@ impl Opening {
                 serving.start(move |tally, ended| data::datagrams(&socket, way, tally, ended))?;
             }
             (service, Door::Streams(listener)) => {
-                for stream in streams(Threshold::of(listener, way), self.asked.streams, has_ended)? {
+                for stream in streams(Threshold::new(listener, way), self.asked.streams, has_ended)? {
                     serving.ends.push(ending(stream.try_clone())?);
                     let size = self.asked.bytes as usize;
                     serving.start(move |tally, _| match service {
@@ -146,7 +146,7 @@ impl Serving {
 
     /// Counts so far.
     pub(super) fn counted(&self) -> Counted {
-        self.tallies.iter().map(|tally| tally.told()).fold(Counted::default(), |sum, (messages, bytes)| {
+        self.tallies.iter().map(|tally| tally.totals()).fold(Counted::default(), |sum, (messages, bytes)| {
             Counted { messages: sum.messages + messages, bytes: sum.bytes + bytes }
         })
     }

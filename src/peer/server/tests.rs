@@ -21,7 +21,7 @@ struct Serves {
 impl Serves {
     fn with(token: Option<&str>, limits: Limits) -> Self {
         let at = "127.0.0.1:0".parse().unwrap();
-        let server = Server::bind(at, token.map(Token::of), limits).unwrap();
+        let server = Server::bind(at, token.map(Token::from_text), limits).unwrap();
         let (address, end) = (server.address(), Arc::new(AtomicBool::new(false)));
         let ends = Arc::clone(&end);
         let thread = std::thread::spawn(move || server.serve(|| ends.load(Ordering::SeqCst), |_| ()));
@@ -206,7 +206,9 @@ fn nothing_listens_beyond_the_loop_without_a_token() {
         let error = Server::bind(at.parse().unwrap(), None, Limits::default()).err().expect("refused");
         assert!(error.to_string().contains("with a token only"), "{error}");
     }
-    assert!(Server::bind("0.0.0.0:0".parse().unwrap(), Some(Token::of(TOKEN)), Limits::default()).is_ok());
+    assert!(
+        Server::bind("0.0.0.0:0".parse().unwrap(), Some(Token::from_text(TOKEN)), Limits::default()).is_ok()
+    );
 }
 
 #[test]

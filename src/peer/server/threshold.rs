@@ -26,7 +26,7 @@ struct Guest {
 
 impl Threshold {
     /// Admits streams from one address that begin with a secret. The listener must be non-blocking.
-    pub(super) fn of(listener: TcpListener, (client, secret): (IpAddr, Secret)) -> Self {
+    pub(super) fn new(listener: TcpListener, (client, secret): (IpAddr, Secret)) -> Self {
         Self { listener, client, secret, guests: Vec::new() }
     }
 

@@ -145,7 +145,7 @@ pub fn check(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> 
 impl Look<'_> {
     fn at_criterions_files(&self, directory: &Path) -> Option<Complaint> {
         let Fault { path, kind, expected, found } = fault(directory)?;
-        Some(self.complain(&path, kind, expected, &found))
+        Some(self.new_complaint(&path, kind, expected, &found))
     }
 
     /// No record of ours, or none with this case, is no complaint: a run that was killed has saved Criterion's files
@@ -158,15 +158,15 @@ impl Look<'_> {
     ) -> Option<Complaint> {
         let records = match records {
             Ok(records) => records,
-            Err(error) => return Some(self.complain(path, Kind::Broken, "a record of syscost", error)),
+            Err(error) => return Some(self.new_complaint(path, Kind::Broken, "a record of syscost", error)),
         };
         let is_known = |record: &&Record| record.cases().any(|(_, case)| case.id == self.id);
         let foreign = records.iter().filter(|record| record.unit != unit).find(is_known)?;
         let found = format!("values in {}", foreign.unit);
-        Some(self.complain(path, Kind::OtherUnit, &format!("values in {unit}"), &found))
+        Some(self.new_complaint(path, Kind::OtherUnit, &format!("values in {unit}"), &found))
     }
 
-    fn complain(&self, path: &Path, kind: Kind, expected: &str, found: &str) -> Complaint {
+    fn new_complaint(&self, path: &Path, kind: Kind, expected: &str, found: &str) -> Complaint {
         let Self { name, id } = self;
         let sentence = format!(
             "{id} cannot be compared with the baseline `{name}`: {}: expected {expected}, found {found}; \
@@ -254,7 +254,7 @@ mod tests {
         for estimates in [mean, &estimates("\"x\""), "[]", &sound.replace("std_dev", "deviation")] {
             assert!(only(&home(estimates, &samples)).path.ends_with("estimates.json"), "{estimates}");
         }
-        let of = [
+        let broken = [
             ("1", "3.1"),
             ("1,1", "3.1"),
             ("1,1", "3.1,\"x\""),
@@ -262,7 +262,7 @@ mod tests {
             ("1,1", "0,0"),
             ("1,1", "1e308,-1"),
         ];
-        for (iters, times) in of {
+        for (iters, times) in broken {
             let complaint = only(&home(&sound, &sample(iters, times)));
             assert!(
                 complaint.path.ends_with("sample.json") && complaint.kind == Kind::Broken,

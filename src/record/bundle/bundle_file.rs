@@ -31,10 +31,10 @@ impl Bundle {
     ///
     /// # Errors
     /// There is none; two count in different units, or were made at different scales; one is there twice.
-    pub fn of(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
+    pub fn from_records(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
         records.sort_by_key(|record| record.started);
         agree(name, &records)?;
-        Ok(Self { head: Head::of(name, created, &records), records })
+        Ok(Self { head: Head::from_records(name, created, &records), records })
     }
 }
 
@@ -171,7 +171,7 @@ fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
         }
         Ok(())
     })?;
-    let said = Head::of(&head.name, head.created, &records);
+    let said = Head::from_records(&head.name, head.created, &records);
     match difference(&head, &said, &records) {
         Some(part) => Err(content(path, part, "what the runs say", "something else")),
         // A head of an older layout gets what the runs know beyond it.
@@ -197,12 +197,12 @@ fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static s
 
 /// A bundle of runs that were saved as plain JSON, with the name of the file if that is a valid name.
 fn plain<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
-    let records = parse::records(path, &source.text()?)?;
+    let records = parse::records(path, &source.read_uncompressed()?)?;
     let created = records.iter().map(|record| record.started).max().unwrap_or_default();
     let stem =
         path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| check_name(stem, "record").is_ok());
     let name = stem.or_else(|| records.first().map(|record| record.run.as_str())).unwrap_or_default();
-    let head = Head::of(name, created, &records);
+    let head = Head::from_records(name, created, &records);
     check(path, &head)?;
     if let Some(other) = records.iter().find(|record| record.unit != head.unit) {
         return Err(content(path, "unit", &format!("{} as in the first run", head.unit), &other.unit));

@@ -83,7 +83,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.record_files().unwrap().is_empty());
-        let bundle = Bundle::of("v1.2", 7, vec![fixture_run::record()]).unwrap();
+        let bundle = Bundle::from_records("v1.2", 7, vec![fixture_run::record()]).unwrap();
         let path = store.save_new(&bundle).unwrap();
         assert!(path.ends_with("syscost/records/v1.2.syscost"));
         assert_eq!(store.record_files().unwrap(), std::slice::from_ref(&path));
@@ -100,7 +100,7 @@ mod tests {
         let store = Store::at(home.path());
         assert_eq!(store.next_of_session("before").unwrap(), "before.1");
         for name in ["before.2", "before.10", "before.x", "beforehand.3", "before"] {
-            store.save_new(&Bundle::of(name, 7, vec![fixture_run::record()]).unwrap()).unwrap();
+            store.save_new(&Bundle::from_records(name, 7, vec![fixture_run::record()]).unwrap()).unwrap();
         }
         let numbers: Vec<u32> =
             store.session_files("before").unwrap().iter().map(|(number, _)| *number).collect();

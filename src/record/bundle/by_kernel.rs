@@ -24,7 +24,7 @@ pub fn by_kernel(mut records: Vec<Record>) -> Result<Vec<Bundle>> {
     let names: Vec<_> = firsts.iter().map(|first| name(first, &common)).collect();
     let bundle = |(name, side): (String, Vec<Record>)| {
         let began = side.first().map_or(0, |first| first.started);
-        Bundle::of(&name, began, side)
+        Bundle::from_records(&name, began, side)
     };
     names.into_iter().zip(sides).map(bundle).collect()
 }
@@ -40,8 +40,8 @@ fn words(record: &Record) -> impl Iterator<Item = &str> {
 
 /// The words that stand on every command line.
 fn common_words(records: &[&Record]) -> BTreeSet<String> {
-    let of = |record: &&Record| words(record).map(str::to_owned).collect::<BTreeSet<_>>();
-    let all = records.iter().map(of).reduce(|common, own| common.intersection(&own).cloned().collect());
+    let word_set = |record: &&Record| words(record).map(str::to_owned).collect::<BTreeSet<_>>();
+    let all = records.iter().map(word_set).reduce(|common, own| common.intersection(&own).cloned().collect());
     all.unwrap_or_default()
 }
 

@@ -116,7 +116,7 @@ mod tests {
 
     /// The message for a head with one fault.
     fn said(change: impl FnOnce(&mut Head)) -> String {
-        let mut head = Head::of("main", 1, &[fixture_run::record()]);
+        let mut head = Head::from_records("main", 1, &[fixture_run::record()]);
         check(Path::new("x.syscost"), &head).expect("the fixture is sound");
         change(&mut head);
         check(Path::new("x.syscost"), &head).expect_err("one thing is wrong").to_string()

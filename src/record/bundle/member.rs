@@ -47,7 +47,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// It cannot be read, or is above the limit.
-    pub fn text(mut self) -> Result<Vec<u8>> {
+    pub fn read_uncompressed(mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.reader.read_to_end(&mut bytes);
         read.map_err(|e| Error::file(self.path, "reading", e))?;

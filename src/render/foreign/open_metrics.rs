@@ -14,7 +14,7 @@ type Gauge = (&'static str, &'static str, fn(Interval) -> f64);
 pub fn open_metrics(record: &Record) -> String {
     let is_time = [NANOSECONDS, DISPLACED].contains(&&*record.unit);
     let (unit, scale) = if is_time { ("seconds", SECOND) } else { ("events", 1.0) };
-    let of = if is_time { String::new() } else { format!(",event=\"{}\"", escaped(&record.unit)) };
+    let event_label = if is_time { String::new() } else { format!(",event=\"{}\"", escaped(&record.unit)) };
     let figures: [Gauge; 3] = [
         ("operation", "What one operation costs.", |figure| figure.estimate),
         ("operation_low", "Lower end of where the next run's figure lies.", |figure| figure.low),
@@ -29,7 +29,7 @@ pub fn open_metrics(record: &Record) -> String {
             let (group, id) = (escaped(&group.name), escaped(&case.id));
             let _ = writeln!(
                 text,
-                "{name}{{group=\"{group}\",id=\"{id}\"{of}}} {}",
+                "{name}{{group=\"{group}\",id=\"{id}\"{event_label}}} {}",
                 end(measured.figure()) / scale
             );
         }

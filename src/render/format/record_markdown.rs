@@ -2,7 +2,7 @@
 
 use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, times};
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::figure_line::{follows, spread};
+use crate::render::figure_line::{derived_line, spread};
 use crate::render::table::Against;
 use crate::render::terminal_heat_map::heat_map;
 use crate::study::basis::{cost, ratio};
@@ -51,7 +51,7 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
     let mut cells = vec![format!("`{}`", case.id)];
     cells.extend(match case.measured() {
         Some(measured) => figures(measured, unit),
-        None => outcome_cells(word(&case.outcome)),
+        None => outcome_cells(outcome_word(&case.outcome)),
     });
     let value =
         |a: &Against<'_>| a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| duration(*ns));
@@ -60,7 +60,7 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> String {
 }
 
 /// How a case without a number ended.
-fn word(outcome: &Outcome) -> &'static str {
+fn outcome_word(outcome: &Outcome) -> &'static str {
     if matches!(outcome, Outcome::Failed(_)) { "**FAILED**" } else { outcome.word() }
 }
 
@@ -97,7 +97,7 @@ fn evidence(m: &Measured) -> String {
 
 fn list(group: &GroupRun, unit: &str) -> String {
     let reasons = group.cases.iter().filter_map(|case| {
-        Some(format!("{} `{}`: {}", word(&case.outcome), case.id, case.outcome.sentence()?))
+        Some(format!("{} `{}`: {}", outcome_word(&case.outcome), case.id, case.outcome.sentence()?))
     });
     let fits = group.fits.iter().map(|fit| {
         let (cost, ends) = (amount(fit.slope.estimate, unit), ends(&fit.slope, unit));
@@ -109,7 +109,7 @@ fn list(group: &GroupRun, unit: &str) -> String {
     });
     let derived = group.cases.iter().flat_map(|case| {
         let figures = case.measured().map_or(&[][..], |m| &m.derived);
-        figures.iter().map(|figure| format!("`{}`: {}", case.id, follows(figure)))
+        figures.iter().map(|figure| format!("`{}`: {}", case.id, derived_line(figure)))
     });
     let items: String = reasons
         .chain(spreads)

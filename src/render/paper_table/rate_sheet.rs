@@ -1,7 +1,7 @@
 //! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
 //! the same with six that wait for their replies.
 
-use super::{NOTHING, Sheet, head, number, percent, signed, wire, within};
+use super::{NOTHING, Sheet, head, number, percent, signed, wire_phrase, within};
 use crate::record::{Interval, Record, Throughput};
 use crate::study::paper::{Paper, Rate, SeparatePrediction, columns_of};
 
@@ -15,13 +15,13 @@ pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
             number(row.accounting, 1),
             signed(row.accounting_percent, 2),
         ];
-        let ours = SeparatePrediction::of(record, &row.sender, [&row.send, &row.computation]);
+        let ours = SeparatePrediction::from_record(record, &row.sender, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(published).chain(cells(record, &row.sender, ours)).collect()
     });
     Sheet {
         title: format!(
             "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
-            wire(record)
+            wire_phrase(record)
         ),
         head: head(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(columns()).collect(),
         rows: rows.collect(),
@@ -42,13 +42,13 @@ pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
 /// Six senders, each of which waits asleep for its reply while others compute.
 pub fn six_senders(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
-        let ours = SeparatePrediction::of(record, &row.id, [&row.send, &row.computation]);
+        let ours = SeparatePrediction::from_record(record, &row.id, [&row.send, &row.computation]);
         [size(row)].into_iter().chain(cells(record, &row.id, ours)).collect()
     });
     Sheet {
         title: format!(
             "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
-            wire(record)
+            wire_phrase(record)
         ),
         head: head(&["message"]).into_iter().chain(columns()).collect(),
         rows: rows.collect(),
@@ -68,21 +68,21 @@ fn columns() -> Vec<String> {
 fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
     let measured = columns_of(record, whole).and_then(|ours| ours.throughput.as_ref());
     let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| number(rate.estimate, 0));
-    let of = |of: fn(&Throughput) -> Interval| measured.map(of);
-    let part = |of: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(of);
+    let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
+    let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
     let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
     let ends = us.map_or(String::new(), |us| format!("[{:.1}, {:.1}]", us.low, us.high));
     vec![
-        rate(of(|t| t.real)),
+        rate(throughput(|t| t.real)),
         rate(part(|p| p.displaced)),
         percent(part(|p| p.displaced_off)),
         within(part(|p| p.displaced_off)),
         rate(part(|p| p.charged)),
         percent(part(|p| p.charged_off)),
         within(part(|p| p.charged_off)),
-        rate(of(|t| t.displaced)),
-        percent(of(|t| t.displaced_off)),
-        within(of(|t| t.displaced_off)),
+        rate(throughput(|t| t.displaced)),
+        percent(throughput(|t| t.displaced_off)),
+        within(throughput(|t| t.displaced_off)),
         us.map_or(NOTHING.into(), |us| signed(us.estimate, 1)),
         ends,
     ]

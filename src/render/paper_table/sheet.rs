@@ -30,7 +30,7 @@ impl Sheet {
     /// For a terminal of this width: the first column is cut, or else the last left out, and notes are broken
     /// between words. A pipe gets the whole.
     pub fn within(&self, layout: Layout) -> String {
-        let Some(width) = layout.width.map(usize::from) else { return self.text() };
+        let Some(width) = layout.width.map(usize::from) else { return self.to_text() };
         let mut sheet = Self { notes: Vec::new(), ..self.clone() };
         if sheet.room(width) < SHORT {
             let rows = std::iter::once(&mut sheet.head).chain(&mut sheet.rows);
@@ -44,7 +44,7 @@ impl Sheet {
             };
         }
         sheet.title = cell::cut(&sheet.title, width);
-        sheet.text() + &sentences(&self.notes, layout)
+        sheet.to_text() + &sentences(&self.notes, layout)
     }
 
     /// The columns of a line of this width that the cells beyond the first leave to it.
@@ -61,7 +61,7 @@ impl Sheet {
     }
 
     /// Aligned columns, numbers to the right.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).cloned().collect();
         let lines = cell::aligned(&all, |at| (at == 0, 2));
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn numbers_stand_to_the_right() {
-        assert_eq!(sheet().text(), "Table 9\n\nsize      µs\n1000B    7.5\n20B    1,000\n\nA note.\n");
+        assert_eq!(sheet().to_text(), "Table 9\n\nsize      µs\n1000B    7.5\n20B    1,000\n\nA note.\n");
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let fits = |width: u16| within(width).lines().all(|line| line.chars().count() <= width.into());
         assert!(fits(60) && within(60).contains("… *") && within(60).contains("group/case/1000"));
         assert!(fits(40) && within(40).contains("7.5") && !within(40).contains("group/case/1000"));
-        assert_eq!(sheet.within(Layout::default()), sheet.text());
+        assert_eq!(sheet.within(Layout::default()), sheet.to_text());
     }
 
     #[test]

@@ -19,9 +19,9 @@ pub fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
         first(&found.disturbed, Tone::Yellow, "disturbed"),
         first(&found.unwitnessed, Tone::Yellow, "unwitnessed (a claim could not be asked)"),
         unsettled(&found),
-        far(&found),
+        far_from_expected(&found),
     ];
-    let names = farthest(&found, width).map(|names| Line::new(Tone::Plain, names));
+    let names = farthest_line(&found, width).map(|names| Line::new(Tone::Plain, names));
     let lines = before.into_iter().flatten().map(line).chain(names);
     let lines: Vec<Line> = lines.chain(levels(&found.levels).map(line)).collect();
     let heading = match lines.is_empty() {
@@ -36,7 +36,7 @@ pub fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
 fn line((tone, texts, command): (Tone, Vec<String>, String), program: &str, width: usize) -> Line {
     let behind = format!("  `{program} {command}`");
     let room = width.saturating_sub(2 + cell::width(&behind));
-    Line::new(tone, cell::cut(&format!("  {}{behind}", super::fitting(&texts, room)), width))
+    Line::new(tone, cell::cut(&format!("  {}{behind}", super::fit_text(&texts, room)), width))
 }
 
 /// A line in words, the longest first of which one is taken that has room; and the command that shows more.
@@ -79,7 +79,7 @@ fn unsettled(found: &Standouts<'_>) -> Told {
     Some((Tone::Plain, texts.into(), table(id)))
 }
 
-fn far(found: &Standouts<'_>) -> Told {
+fn far_from_expected(found: &Standouts<'_>) -> Told {
     let farthest = found.far().next()?;
     let (far, all) = (found.far().count(), found.predicted.len());
     let texts = [
@@ -91,7 +91,7 @@ fn far(found: &Standouts<'_>) -> Told {
 }
 
 /// The farthest from what was expected, as many as fit whole on a line of their own: an id that is cut names nothing.
-fn farthest(found: &Standouts<'_>, width: usize) -> Option<String> {
+fn farthest_line(found: &Standouts<'_>, width: usize) -> Option<String> {
     let named = found.far().take(NAMED).map(|case| format!("{} {}", times(case.ratio), case.id));
     let line = named.fold(String::new(), |line, name| {
         let longer = if line.is_empty() { format!("    {name}") } else { format!("{line}, {name}") };

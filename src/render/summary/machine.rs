@@ -51,8 +51,8 @@ fn kernel(known: &Fingerprint) -> String {
 /// What the kernel does about the hardware, and what it does not: on a line of its own where there is no room.
 fn mitigations(known: &Fingerprint, width: usize) -> Vec<String> {
     let that = |beginning: &str| -> Vec<&str> {
-        let of = known.mitigations.iter().filter(|(_, state)| state.starts_with(beginning));
-        of.map(|(name, _)| name.as_str()).collect()
+        let found = known.mitigations.iter().filter(|(_, state)| state.starts_with(beginning));
+        found.map(|(name, _)| name.as_str()).collect()
     };
     let (at_work, open) = (that("Mitigation"), that("Vulnerable"));
     let at_work = match at_work.len() {

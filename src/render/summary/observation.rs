@@ -121,7 +121,7 @@ impl Row<'_> {
     }
 
     fn figure(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
-        let told = HeadlineFigure::of(self.headline, measured, unit);
+        let told = HeadlineFigure::new(self.headline, measured, unit);
         Some(match column {
             Quiet => told.amount(told.value.estimate),
             Ends => told.ends(),

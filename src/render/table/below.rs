@@ -4,7 +4,7 @@ use super::column::{Column, DOUBTED, is_bandwidth, label};
 use super::{Layout, Row, Shape, Sheet, curve_text, event_line, paragraph};
 use crate::record::quantity::{NANOSECONDS, amount, ends};
 use crate::record::{Derived, FitRecord, GroupRun, Outcome, Tally};
-use crate::render::figure_line::{follows, spread};
+use crate::render::figure_line::{derived_line, spread};
 use crate::render::terminal_heat_map::heat_map;
 use crate::render::tone::Tone;
 use crate::study::disturbance::sentence;
@@ -21,7 +21,7 @@ const ONE_PROCESS: &str = "95 %: the interval of the median of one process, whic
 type Paragraph = (Option<Tone>, String);
 
 /// Everything below the table, its sections separated by empty lines.
-pub fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
+pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     let groups = groups(sheet);
     let sections = [
         endings(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),
@@ -29,16 +29,16 @@ pub fn text(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         endings(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
         plain(distributions(sheet)),
         plain(derived(sheet, shape)),
-        plain(event_line::told(sheet.rows.iter().map(|row| row.case))),
+        plain(event_line::event_lines(sheet.rows.iter().map(|row| row.case))),
         maps(sheet).into_iter().map(|line| (None, line)).collect(),
         curve_text::drawn(&groups, layout).into_iter().map(|line| (None, line)).collect(),
-        plain(curve_text::told(&groups)),
+        plain(curve_text::curve_lines(&groups)),
         plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
         plain(about_figures(sheet)),
         plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
         plain(notes(&groups)),
         plain(legend(shape, layout, sheet.knows_the_next_run())),
-        plain(doubt(sheet)),
+        plain(doubt_legend(sheet)),
         vec![(Some(Tone::Bold), tally(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);
@@ -79,10 +79,10 @@ fn endings(sheet: &Sheet<'_>, is_asked: fn(&Outcome) -> bool) -> Vec<Paragraph> 
             None => endings.push((row, sentence, vec![row.operation()])),
         }
     }
-    endings.iter().map(|(row, sentence, of)| (Some(row.tone()), ending(row, sentence, of))).collect()
+    endings.iter().map(|(row, sentence, of)| (Some(row.tone()), ending_line(row, sentence, of))).collect()
 }
 
-fn ending(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
+fn ending_line(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
     let word = label(&row.case.outcome);
     match operations {
         [_] => format!("{word} {}: {sentence}", row.case.id),
@@ -114,7 +114,7 @@ fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
     let has_column = shape.columns.contains(&Column::Bandwidth);
     let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
     let of_case = |row: &Row<'_>| {
-        let figures: Vec<_> = row.measured()?.derived.iter().filter(below).map(follows).collect();
+        let figures: Vec<_> = row.measured()?.derived.iter().filter(below).map(derived_line).collect();
         (!figures.is_empty()).then(|| format!("{}: {}", row.case.id, figures.join(", ")))
     };
     sheet.rows.iter().filter_map(of_case).collect()
@@ -194,7 +194,7 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
 }
 
 /// The meaning of the mark.
-fn doubt(sheet: &Sheet<'_>) -> Vec<String> {
+fn doubt_legend(sheet: &Sheet<'_>) -> Vec<String> {
     let is_marked = sheet.rows.iter().any(|row| row.is_in_doubt(sheet.unit));
     let meaning = || {
         format!("{DOUBTED}: the clocks contradict each other by more than 1 %, and so may this time be off")

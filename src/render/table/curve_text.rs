@@ -26,9 +26,9 @@ pub fn drawn(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
 }
 
 /// Remarks on the curves.
-pub fn told(groups: &[&GroupRun]) -> Vec<String> {
+pub fn curve_lines(groups: &[&GroupRun]) -> Vec<String> {
     let about = |curve: &CurveRecord| {
-        let fall = curve.fall.iter().map(|fall| fallen(curve, fall));
+        let fall = curve.fall.iter().map(|fall| fall_line(curve, fall));
         let remarks = curve.remarks.iter().cloned();
         fall.chain(remarks).map(|said| format!("{}: {said}", curve.title)).collect::<Vec<_>>()
     };
@@ -79,9 +79,9 @@ fn cells(level: &LevelRecord, both: bool) -> [String; 6] {
     ]
 }
 
-fn fallen(curve: &CurveRecord, fall: &FallRecord) -> String {
-    let of = |value: f64| format!("{} {}", count(value), curve.unit);
+fn fall_line(curve: &CurveRecord, fall: &FallRecord) -> String {
+    let with_unit = |value: f64| format!("{} {}", count(value), curve.unit);
     let (before, after) = (fall.before.estimate, fall.after.estimate);
     let (held, beyond) = (size(fall.step.0), size(fall.step.1));
-    format!("falls between {held} and {beyond}, from {} to {}", of(before), of(after))
+    format!("falls between {held} and {beyond}, from {} to {}", with_unit(before), with_unit(after))
 }

@@ -7,7 +7,7 @@ use crate::record::{CaseRecord, EventRate, Interval};
 const NOTHING: f64 = 0.0005;
 
 /// The lines; none where no events were asked for.
-pub fn told<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<String> {
+pub fn event_lines<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<String> {
     let (mut lines, mut remarks) = (Vec::new(), Vec::new());
     for case in cases {
         let events = case.measured().map_or(&[][..], |measured| &measured.events);
@@ -61,9 +61,9 @@ mod tests {
             counted("context-switches", Interval { estimate: 0.0001, low: 0.0, high: 0.001 }),
             missing,
         ];
-        let lines = told([case(events.clone()), case(events)].iter());
+        let lines = event_lines([case(events.clone()), case(events)].iter());
         let line = "a/b, an iteration: page-faults 1.000, context-switches 0";
         assert_eq!(lines, [line, line, "not counted: no PMU"]);
-        assert!(told([case(Vec::new())].iter()).is_empty());
+        assert!(event_lines([case(Vec::new())].iter()).is_empty());
     }
 }

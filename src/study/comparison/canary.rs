@@ -14,7 +14,12 @@ pub(super) struct Canary([Vec<f64>; 2]);
 impl Canary {
     /// The canaries that every replicate of both sides has measured; `None` if there are none, or if the unit is not
     /// time.
-    pub(super) fn of(a: &Index<'_>, b: &Index<'_>, of_a: &Replicates, of_b: &Replicates) -> Option<Self> {
+    pub(super) fn from_sides(
+        a: &Index<'_>,
+        b: &Index<'_>,
+        of_a: &Replicates,
+        of_b: &Replicates,
+    ) -> Option<Self> {
         if a.head.unit != NANOSECONDS {
             return None;
         }

@@ -22,12 +22,12 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    fn of(a: &'a Index<'a>, b: &'a Index<'a>) -> Self {
+    fn new(a: &'a Index<'a>, b: &'a Index<'a>) -> Self {
         let replicate = Replicate::between(a.head, b.head);
-        let of_a = Replicates::of(a.head, replicate);
-        let of_b = Replicates::of(b.head, replicate);
+        let of_a = Replicates::new(a.head, replicate);
+        let of_b = Replicates::new(b.head, replicate);
         let canary = match replicate {
-            Replicate::Boot => Canary::of(a, b, &of_a, &of_b),
+            Replicate::Boot => Canary::from_sides(a, b, &of_a, &of_b),
             Replicate::Session => None,
         };
         Self { a, b, replicate, of_a, of_b, canary }
@@ -44,7 +44,7 @@ impl<'a> Sides<'a> {
         }
         Ok(Contrast {
             estimates: [self.of_a.estimates(&logs[0]), self.of_b.estimates(&logs[1])],
-            floors: logs.map(|logs| Floor::of(&logs, self.replicate.agreeing())),
+            floors: logs.map(|logs| Floor::from_values(&logs, self.replicate.required_agreement())),
             key: key(x),
         })
     }
@@ -72,7 +72,7 @@ pub(super) fn compare(
     history: &History<'_>,
     rule: Rule,
 ) -> (Relation, Vec<Change>) {
-    let sides = Sides::of(a, b);
+    let sides = Sides::new(a, b);
     let relation = sides.relation();
     if let Some(obstacle) = &relation.incomparable {
         let changes = ids.iter().map(|_| incomparable(obstacle.clone())).collect();

@@ -44,8 +44,8 @@ pub(super) fn value(head: &Head, series: &Series) -> Option<Interval> {
     if let [only] = series.values.as_slice() {
         return Some(only.median);
     }
-    let logs = Replicates::of(head, Replicate::Session).logs(series, false);
-    let floor = Floor::of(&logs, Replicate::Session.agreeing())?;
+    let logs = Replicates::new(head, Replicate::Session).logs(series, false);
+    let floor = Floor::from_values(&logs, Replicate::Session.required_agreement())?;
     Some(Interval::around(floor.estimate, floor.spread).map(f64::exp))
 }
 

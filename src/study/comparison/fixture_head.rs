@@ -72,8 +72,8 @@ pub fn disturb(head: &mut Head, between: f64, within: f64, seed: u64) {
 pub fn lengthen(head: &mut Head, seed: u64) {
     let mut random = Random::new(seed);
     for value in head.series.iter_mut().flat_map(|series| &mut series.values) {
-        if random.below(10) < 3 {
-            multiply(value, 1.05 + 0.25 * random.below(1000) as f64 / 1000.0);
+        if random.number_below(10) < 3 {
+            multiply(value, 1.05 + 0.25 * random.number_below(1000) as f64 / 1000.0);
         }
     }
 }
@@ -84,7 +84,7 @@ fn multiply(value: &mut Value, factor: f64) {
 
 /// By the method of Box and Muller.
 fn normal(random: &mut Random) -> f64 {
-    let mut share = || (random.below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
+    let mut share = || (random.number_below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
     (-2.0 * share().ln()).sqrt() * (std::f64::consts::TAU * share()).cos()
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn of(head: &'a Head) -> Self {
+    pub(super) fn new(head: &'a Head) -> Self {
         let mut series: BTreeMap<_, Vec<_>> = BTreeMap::new();
         head.series.iter().for_each(|one| series.entry(one.id.as_str()).or_default().push(one));
         Self { head, series }
@@ -27,7 +27,7 @@ impl<'a> Index<'a> {
     }
 
     /// Why this head has no value of the case.
-    fn absence(&self, id: &str) -> String {
+    fn missing_reason(&self, id: &str) -> String {
         let name = &self.head.name;
         match self.all(id).iter().find_map(|series| series.without.first()) {
             Some(sentence) => format!("no number in {name}: {sentence}"),
@@ -40,7 +40,7 @@ impl<'a> Index<'a> {
 pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Series, &'a Series), String> {
     let (Some(best_a), Some(best_b)) = (a.fullest(id), b.fullest(id)) else {
         let silent = if a.fullest(id).is_none() { a } else { b };
-        return Err(silent.absence(id));
+        return Err(silent.missing_reason(id));
     };
     let measured = |index: &Index<'a>| {
         index.all(id).iter().copied().filter(|s| !s.values.is_empty()).collect::<Vec<_>>()
@@ -49,8 +49,8 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
     let alike = pairs.filter(|(x, y)| x.version == y.version && x.clock == y.clock && x.peer == y.peer);
     let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
-    let another = |what: &str, of: fn(&Series) -> &str| {
-        let [in_a, in_b] = [best_a, best_b].map(of);
+    let another = |what: &str, field: fn(&Series) -> &str| {
+        let [in_a, in_b] = [best_a, best_b].map(field);
         Err(format!("another {what}: {in_a} in {}, {in_b} in {}", a.head.name, b.head.name))
     };
     match fullest {
@@ -76,13 +76,13 @@ mod tests {
     use crate::study::comparison::fixture_head::head;
 
     fn reason(a: &Head, b: &Head) -> String {
-        pair("syscall/getpid", &Index::of(a), &Index::of(b)).expect_err("no pair")
+        pair("syscall/getpid", &Index::new(a), &Index::new(b)).expect_err("no pair")
     }
 
     #[test]
     fn the_same_operation_by_the_same_clock_is_a_pair() {
         let (a, b) = (head("old", 2, 1), head("new", 3, 1));
-        let (x, y) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
+        let (x, y) = pair("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
         assert_eq!((x.values.len(), y.values.len()), (2, 3));
     }
 
@@ -115,7 +115,7 @@ mod tests {
         let at = b.series.iter().position(|s| s.id == "syscall/getpid").expect("the case");
         let newer = Series { version: "newer".into(), ..b.series[at].clone() };
         b.series.insert(0, newer);
-        let (_, found) = pair("syscall/getpid", &Index::of(&a), &Index::of(&b)).expect("a pair");
+        let (_, found) = pair("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
         assert_eq!(found.version, a.series[0].version);
     }
 }

@@ -14,7 +14,7 @@ const LEAST_DEGREES: usize = 4;
 
 /// Whether other records are needed, because some head has too few replicates. Reading a whole store takes longer
 /// than a comparison.
-pub fn wanted(heads: &[Head]) -> bool {
+pub fn needs_history(heads: &[Head]) -> bool {
     let few = |head: &Head, replicate: Replicate| {
         let keys: BTreeSet<_> = head.runs.iter().map(|run| replicate.key(run)).collect();
         keys.len() < ENOUGH
@@ -64,7 +64,7 @@ impl Deviation {
 impl<'a> History<'a> {
     /// The runs of the first head's machine in these records. A run that is in several records counts once; runs of the
     /// heads do not count, because they are judged.
-    pub(super) fn of(heads: &[Head], records: &'a [Head]) -> Self {
+    pub(super) fn from_records(heads: &[Head], records: &'a [Head]) -> Self {
         let mut history = Self::default();
         let Some(first) = heads.first() else { return history };
         let mut known: BTreeSet<_> = heads.iter().flat_map(|head| head.runs.iter().map(name)).collect();
@@ -104,7 +104,7 @@ impl<'a> History<'a> {
         let mut sums: BTreeMap<Place<'a>, (f64, usize)> = BTreeMap::new();
         let canaries = self.logs.iter().filter(|(case, _)| is_canary(&case.0));
         for (_, places) in canaries {
-            for (place, logs) in gathered(places, replicate) {
+            for (place, logs) in join_sessions(places, replicate) {
                 let sum = sums.entry(place).or_default();
                 *sum = (sum.0 + mean(&logs), sum.1 + 1);
             }
@@ -122,8 +122,8 @@ pub(super) struct Deviations<'a> {
 
 impl Deviations<'_> {
     /// The deviation between replicates of this case.
-    pub(super) fn of(&self, case: &Key) -> Option<Deviation> {
-        let mut estimates = gathered(self.history.logs.get(case)?, self.replicate);
+    pub(super) fn deviation(&self, case: &Key) -> Option<Deviation> {
+        let mut estimates = join_sessions(self.history.logs.get(case)?, self.replicate);
         if let Some(canary) = self.canary.as_ref().filter(|_| !is_canary(&case.0)) {
             estimates.retain(|place, _| canary.contains_key(place));
             estimates
@@ -152,7 +152,7 @@ fn number<'a>(fingerprint: &'a Fingerprint, known: &mut Vec<&'a Fingerprint>) ->
 }
 
 /// Values by replicate: for boots their sessions are joined.
-fn gathered<'a>(
+fn join_sessions<'a>(
     places: &BTreeMap<Place<'a>, Vec<f64>>,
     replicate: Replicate,
 ) -> BTreeMap<Place<'a>, Vec<f64>> {

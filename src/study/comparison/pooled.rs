@@ -16,9 +16,12 @@ pub(super) fn judge(
     deviations: &Deviations<'_>,
     rule: Rule,
 ) -> Vec<Change> {
-    let known: Vec<Option<Deviation>> = rows.iter().map(|row| deviations.of(&row.key)).collect();
-    let pooled: Vec<_> =
-        rows.iter().zip(&known).map(|(row, deviation)| Pooled::of(row, *deviation, rule)).collect();
+    let known: Vec<Option<Deviation>> = rows.iter().map(|row| deviations.deviation(&row.key)).collect();
+    let pooled: Vec<_> = rows
+        .iter()
+        .zip(&known)
+        .map(|(row, deviation)| Pooled::from_contrast(row, *deviation, rule))
+        .collect();
     let p: Vec<f64> = pooled.iter().flatten().map(Pooled::p_of_either).collect();
     let family = p.len();
     let mut adjusted = adjusted(&p).into_iter();
@@ -39,7 +42,7 @@ struct Pooled {
 }
 
 impl Pooled {
-    fn of(row: &Contrast, deviation: Option<Deviation>, rule: Rule) -> Option<Self> {
+    fn from_contrast(row: &Contrast, deviation: Option<Deviation>, rule: Rule) -> Option<Self> {
         let deviation = deviation.filter(Deviation::is_enough)?;
         let variance = |side: &Vec<Option<Estimate>>| {
             let of_each = side.iter().flatten().map(|estimate| deviation.variance_of(estimate.processes));

@@ -35,7 +35,7 @@ impl Replicate {
 
     /// The number of replicates that must agree on a floor. Sessions of one boot differ by noise, which only adds. Boots need
     /// one more: each draws a layout that stays, so two or three fast ones may agree by chance.
-    pub(super) fn agreeing(self) -> usize {
+    pub(super) fn required_agreement(self) -> usize {
         match self {
             Self::Boot => 4,
             Self::Session => 3,
@@ -70,7 +70,7 @@ pub(super) struct Replicates {
 }
 
 impl Replicates {
-    pub(super) fn of(head: &Head, replicate: Replicate) -> Self {
+    pub(super) fn new(head: &Head, replicate: Replicate) -> Self {
         let mut known = BTreeMap::new();
         let number = |run| {
             let next = known.len();
@@ -126,7 +126,7 @@ mod tests {
     fn processes_of_one_boot_are_one_replicate() {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
-        let replicates = Replicates::of(&two, Replicate::Boot);
+        let replicates = Replicates::new(&two, Replicate::Boot);
         let estimates = replicates.estimates(&replicates.logs(&two.series[0], false));
         let processes: Vec<_> = estimates.iter().flatten().map(|word| word.processes).collect();
         assert_eq!((replicates.count, processes), (2, vec![3, 2]));
@@ -136,6 +136,6 @@ mod tests {
     fn unknown_boots_are_one() {
         let mut unknown = head("x", 4, 1);
         unknown.runs.iter_mut().for_each(|run| run.boot.clear());
-        assert_eq!(Replicates::of(&unknown, Replicate::Boot).count, 1);
+        assert_eq!(Replicates::new(&unknown, Replicate::Boot).count, 1);
     }
 }

@@ -12,7 +12,7 @@ impl Comparison {
     /// Keeps some rows and their tally. Verdicts stay, because each was given among all rows.
     pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
         self.rows.retain(|row| wanted(&row.id));
-        self.tally = Tally::of(&self.rows);
+        self.tally = Tally::from_rows(&self.rows);
     }
 
     /// Keeps the rows with a change and counts the others.

@@ -18,7 +18,7 @@ pub struct Tally {
 
 impl Tally {
     /// The sum of these rows.
-    pub(super) fn of(rows: &[Row]) -> Self {
+    pub(super) fn from_rows(rows: &[Row]) -> Self {
         let changes = || rows.iter().flat_map(Row::changes);
         let count = |verdict| changes().filter(|change| change.verdict == verdict).count();
         let detectable: Vec<f64> = changes().filter_map(|change| change.detectable_percent).collect();

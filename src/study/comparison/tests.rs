@@ -8,7 +8,7 @@ fn against(first: &Head, other: &Head, history: &[Head]) -> Comparison {
     compare(&[first.clone(), other.clone()], history, Options::default())
 }
 
-fn of<'a>(comparison: &'a Comparison, id: &str) -> &'a Change {
+fn change_of<'a>(comparison: &'a Comparison, id: &str) -> &'a Change {
     let row = comparison.rows.iter().find(|row| row.id == id).expect("the case");
     row.changes().next().expect("a change")
 }
@@ -34,13 +34,13 @@ fn a_change_between_five_boots_a_side_is_found_and_no_other() {
     let (old, mut new) = (noisy("old", 5, 0.004, 1), noisy("new", 5, 0.004, 2));
     scale(&mut new, "syscall/getpid", 1.05);
     let comparison = against(&old, &new, &[]);
-    let getpid = of(&comparison, "syscall/getpid");
+    let getpid = change_of(&comparison, "syscall/getpid");
     assert_eq!((getpid.verdict, getpid.basis), (Verdict::Slower, Some(Basis::Replicates)));
     let [low, high] = getpid.interval.expect("an interval");
     assert!(low > 1.02 && high < 1.08, "{getpid:?}");
-    assert!(of(&comparison, "syscall/openat-close").verdict != Verdict::Slower);
+    assert!(change_of(&comparison, "syscall/openat-close").verdict != Verdict::Slower);
     let back = against(&new, &old, &[]);
-    assert_eq!(of(&back, "syscall/getpid").verdict, Verdict::Faster);
+    assert_eq!(change_of(&back, "syscall/getpid").verdict, Verdict::Faster);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_change_below_the_threshold_is_none() {
     let options = Options { threshold: 0.1 };
     let comparison = compare(&[old, new], &[], options);
     assert_eq!((comparison.threshold, comparison.margin), (0.1, 0.1));
-    assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Same);
+    assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Same);
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn a_drift_of_the_core_is_divided_out() {
     let (old, mut new) = (noisy("old", 5, 0.002, 1), noisy("new", 5, 0.002, 2));
     scale(&mut new, "", 1.1);
     let comparison = against(&old, &new, &[]);
-    assert!(!of(&comparison, "syscall/getpid").verdict.is_change());
-    assert_eq!(of(&comparison, "known_work/add").verdict, Verdict::Slower, "the canary itself is not");
+    assert!(!change_of(&comparison, "syscall/getpid").verdict.is_change());
+    assert_eq!(change_of(&comparison, "known_work/add").verdict, Verdict::Slower, "the canary itself is not");
     let relation = comparison.baselines[1].relation.as_ref().expect("a relation");
     assert!((relation.canary.expect("canaries") - 1.1).abs() < 0.01);
     assert!(relation.warnings.iter().any(|sentence| sentence.contains("canaries")), "{relation:?}");
@@ -94,7 +94,7 @@ fn without_canaries_a_drift_is_a_change_and_that_is_said() {
     scale(&mut new, "", 1.1);
     old.series.retain(|series| !series.id.starts_with("known_work"));
     let comparison = against(&old, &new, &[]);
-    assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Slower);
+    assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Slower);
     let relation = comparison.baselines[1].relation.as_ref().expect("a relation");
     assert!(relation.warnings[0].contains("known_work is not on both sides"), "{relation:?}");
 }
@@ -103,7 +103,7 @@ fn without_canaries_a_drift_is_a_change_and_that_is_said() {
 fn one_boot_a_side_is_unreplicated() {
     let (old, mut new) = (noisy("old", 1, 0.002, 1), noisy("new", 1, 0.002, 2));
     scale(&mut new, "syscall/getpid", 2.0);
-    let change = of(&against(&old, &new, &[]), "syscall/getpid").clone();
+    let change = change_of(&against(&old, &new, &[]), "syscall/getpid").clone();
     assert_eq!((change.verdict, change.basis), (Verdict::Inconclusive, None));
     assert!((change.ratio.expect("the change is still shown") - 2.0).abs() < 0.05);
     let reason = change.reason.expect("a reason");
@@ -122,7 +122,7 @@ fn many_processes_of_one_session_are_no_replicates() {
     let (old, mut new) = (side("old", 1), side("new", 2));
     scale(&mut new, "syscall/getpid", 1.05);
     let comparison = against(&old, &new, &[]);
-    let change = of(&comparison, "syscall/getpid");
+    let change = change_of(&comparison, "syscall/getpid");
     assert_eq!(change.verdict, Verdict::Inconclusive);
     let reason = change.reason.clone().expect("a reason");
     assert!(reason.contains("one session a side") && reason.contains("`syscost ab`"), "{reason}");
@@ -136,12 +136,12 @@ fn stored_records_teach_how_boots_deviate() {
     scale(&mut new, "syscall/getpid", 1.2);
     let history = stored(12, 0.004);
     let comparison = against(&old, &new, &history);
-    let getpid = of(&comparison, "syscall/getpid");
+    let getpid = change_of(&comparison, "syscall/getpid");
     assert_eq!((getpid.verdict, getpid.basis), (Verdict::Slower, Some(Basis::History)));
-    assert!(!of(&comparison, "syscall/openat-close").verdict.is_change());
+    assert!(!change_of(&comparison, "syscall/openat-close").verdict.is_change());
     assert!(comparison.remarks()[0].ends_with("judged by how those in other records deviate"));
     let few = against(&old, &new, &history[..4]);
-    let reason = of(&few, "syscall/getpid").reason.clone().expect("a reason");
+    let reason = change_of(&few, "syscall/getpid").reason.clone().expect("a reason");
     assert!(reason.contains("other records have 4 boots, too few"), "{reason}");
 }
 
@@ -154,12 +154,12 @@ fn other_machines_and_the_judged_runs_teach_nothing() {
     old.fingerprints[0].cpu_model = Some("this".into());
     let mut new = new;
     new.fingerprints[0].cpu_model = Some("this".into());
-    assert_eq!(of(&against(&old, &new, &others), "syscall/getpid").basis, None);
+    assert_eq!(change_of(&against(&old, &new, &others), "syscall/getpid").basis, None);
     let itself = vec![old.clone(); 12];
-    assert_eq!(of(&against(&old, &new, &itself), "syscall/getpid").basis, None);
+    assert_eq!(change_of(&against(&old, &new, &itself), "syscall/getpid").basis, None);
     let mut smoke = stored(12, 0.004);
     smoke.iter_mut().for_each(|head| head.scale = "smoke".into());
-    assert_eq!(of(&against(&old, &new, &smoke), "syscall/getpid").basis, None);
+    assert_eq!(change_of(&against(&old, &new, &smoke), "syscall/getpid").basis, None);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn one_process_deviates_more_than_the_mean_of_many() {
     }
     let detectable = |processes| {
         let (old, new) = (head("old", 1, processes), head("new", 1, processes));
-        of(&against(&old, &new, &history), "syscall/getpid").detectable_percent.expect("pooled")
+        change_of(&against(&old, &new, &history), "syscall/getpid").detectable_percent.expect("pooled")
     };
     assert!(detectable(1) > 1.3 * detectable(3), "{} {}", detectable(1), detectable(3));
 }
@@ -182,7 +182,7 @@ fn what_cannot_be_compared_says_why() {
         let mut other = head("new", 5, 1);
         change(&mut other);
         let comparison = against(&first, &other, &[]);
-        let change = of(&comparison, "syscall/getpid").clone();
+        let change = change_of(&comparison, "syscall/getpid").clone();
         assert_eq!(change.verdict, Verdict::Incomparable);
         change.reason.expect("a reason")
     };
@@ -209,16 +209,16 @@ fn hashed(run: &str, hash: &str) -> Head {
     let text = text.replace("\"version\":\"1\"", &format!("\"body\":\"{hash}\""));
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), text).expect("written");
-    Head::of(run, 1, &[Store::load(file.path()).expect("read")])
+    Head::from_records(run, 1, &[Store::load(file.path()).expect("read")])
 }
 
 #[test]
 fn the_last_hash_of_a_group_is_compared_with_version_1_and_any_other_is_named() {
-    let new = Head::of("new", 1, &[Record { run: "new".into(), ..fixture_run::record() }]);
+    let new = Head::from_records("new", 1, &[Record { run: "new".into(), ..fixture_run::record() }]);
     let comparison = against(&hashed("old", "b0432391e6d77828"), &new, &[]);
-    assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Inconclusive, "comparable");
+    assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Inconclusive, "comparable");
     let comparison = against(&hashed("older", "0123456789abcdef"), &new, &[]);
-    let change = of(&comparison, "syscall/getpid");
+    let change = change_of(&comparison, "syscall/getpid");
     assert_eq!(change.verdict, Verdict::Incomparable);
     let reason = change.reason.as_deref().expect("a reason");
     assert!(reason.ends_with("0123456789abcdef in older, 1 in new"), "{reason}");
@@ -229,7 +229,7 @@ fn a_case_that_only_the_other_has_is_a_row() {
     let (mut first, other) = (head("old", 5, 1), head("new", 5, 1));
     first.series.remove(2);
     let comparison = against(&first, &other, &[]);
-    let change = of(&comparison, "syscall/getpid");
+    let change = change_of(&comparison, "syscall/getpid");
     assert_eq!(change.reason.as_deref(), Some("the case is not in old"));
     let row = comparison.rows.iter().find(|row| row.id == "syscall/getpid").expect("the case");
     assert!(row.cells[0].value.is_none() && row.cells[1].value.is_some());
@@ -272,7 +272,10 @@ fn what_is_left_out_changes_no_verdict() {
     part.keep_changed();
     assert_eq!((part.rows.len(), part.left_out), (1, 1));
     assert_eq!(part.tally.verdicts.values().sum::<usize>(), 2, "what was left out is counted");
-    assert_eq!(of(&part, "syscall/getpid").p_among_all, of(&whole, "syscall/getpid").p_among_all);
+    assert_eq!(
+        change_of(&part, "syscall/getpid").p_among_all,
+        change_of(&whole, "syscall/getpid").p_among_all
+    );
 }
 
 #[test]
@@ -298,9 +301,9 @@ fn rows_stand_in_the_order_of_their_weight() {
 fn the_core_s_frequency_is_taken_off_where_it_is_known() {
     let clocked = |name: &str, hz: f64| of_frequency(name, 5, hz);
     let comparison = against(&clocked("old", 4e9), &clocked("new", 3.8e9), &[]);
-    assert_eq!(of(&comparison, "syscall/getpid").verdict, Verdict::Same);
+    assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Same);
     assert_eq!(
-        of(&comparison, "known_work/add").verdict,
+        change_of(&comparison, "known_work/add").verdict,
         Verdict::Slower,
         "the canary itself is not divided"
     );
@@ -325,7 +328,7 @@ fn of_frequency(name: &str, processes: usize, hz: f64) -> Head {
 #[test]
 fn it_is_taken_off_of_a_single_process_too() {
     let comparison = against(&of_frequency("old", 5, 4e9), &of_frequency("new", 1, 3.6e9), &[]);
-    let ratio = of(&comparison, "syscall/getpid").ratio.expect("a ratio");
+    let ratio = change_of(&comparison, "syscall/getpid").ratio.expect("a ratio");
     assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
 }
 

@@ -23,7 +23,7 @@ struct Step {
 }
 
 /// The levels with their names and the sizes where they end.
-pub(super) fn named(levels: &[Level], points: &[Point], caches: &[(u8, u64)]) -> Vec<LevelRecord> {
+pub(super) fn name_levels(levels: &[Level], points: &[Point], caches: &[(u8, u64)]) -> Vec<LevelRecord> {
     let values: Vec<_> = points.iter().map(|point| point.value).collect();
     let step = |pair: &[Level]| {
         let last = half_way(&values, &pair[0], &pair[1]);
@@ -46,13 +46,13 @@ pub(super) fn named(levels: &[Level], points: &[Point], caches: &[(u8, u64)]) ->
 
 /// For each step the cache that ends there, in order, so that all of them fit best.
 fn matched(steps: &[Step], caches: &[(u8, u64)]) -> Vec<Option<usize>> {
-    best(steps, caches, 0).1
+    best_match(steps, caches, 0).1
 }
 
-fn best(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Option<usize>>) {
+fn best_match(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Option<usize>>) {
     let Some((step, rest)) = steps.split_first() else { return (0.0, Vec::new()) };
     let with = |own: Option<usize>| {
-        let (score, mut matched) = best(rest, caches, own.map_or(from, |own| own + 1));
+        let (score, mut matched) = best_match(rest, caches, own.map_or(from, |own| own + 1));
         matched.insert(0, own);
         (score + own.map_or(0.0, |own| fitness(step, caches[own].1)), matched)
     };
@@ -129,12 +129,12 @@ pub(super) fn remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bo
     let several = several.map(|name| {
         format!("{name} end in one step: the sizes lie too far apart to tell them, or neighbours use the last of them")
     });
-    let otherwise = levels.iter().filter_map(|level| otherwise(level, is_guest));
-    otherwise.chain(unseen(levels, caches, is_guest)).chain(several).chain(others).collect()
+    let otherwise = levels.iter().filter_map(|level| mismatch_remark(level, is_guest));
+    otherwise.chain(hidden_cache_remark(levels, caches, is_guest)).chain(several).chain(others).collect()
 }
 
 /// The last cache, if the curve does not show it: sizes that fit into it are as slow as memory.
-fn unseen(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Option<String> {
+fn hidden_cache_remark(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Option<String> {
     let (cache, bytes) = caches.last()?;
     let memory =
         levels.last().filter(|level| level.name.as_deref() == Some(MEMORY) && level.first <= *bytes)?;
@@ -145,7 +145,7 @@ fn unseen(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Optio
     ))
 }
 
-fn otherwise(level: &LevelRecord, is_guest: bool) -> Option<String> {
+fn mismatch_remark(level: &LevelRecord, is_guest: bool) -> Option<String> {
     let ((held, beyond), name) = (level.step?, level.name.as_deref()?);
     let name = name.rsplit(TO).next().unwrap_or(name);
     let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
@@ -241,10 +241,10 @@ mod tests {
         {
             let level = level(held, held * 119 / 100);
             assert_eq!(level.agrees(), Some(agrees), "{held}");
-            assert_eq!(otherwise(&level, true).is_none(), agrees);
+            assert_eq!(mismatch_remark(&level, true).is_none(), agrees);
         }
-        assert!(otherwise(&level(4 << 20, 5 << 20), true).expect("a sentence").contains("hypervisor"));
-        assert!(otherwise(&level(4 << 20, 5 << 20), false).expect("a sentence").contains("others"));
+        assert!(mismatch_remark(&level(4 << 20, 5 << 20), true).expect("a sentence").contains("hypervisor"));
+        assert!(mismatch_remark(&level(4 << 20, 5 << 20), false).expect("a sentence").contains("others"));
         assert_eq!(LevelRecord::default().agrees(), None);
     }
 }

@@ -39,17 +39,17 @@ fn guest() -> Fingerprint {
 #[test]
 fn a_guest_is_told_which_of_its_caches_it_gets() {
     let drawn = draw(&LATENCY, &chase(), &guest()).expect("a curve");
-    let of = |name: &str| {
+    let level = |name: &str| {
         let ends = |level: &&LevelRecord| level.name.as_deref() == Some(name) && level.reported.is_some();
         drawn.levels.iter().find(ends).unwrap_or_else(|| panic!("no {name} in {:?}", drawn.levels))
     };
     assert_eq!(
-        (of("L1").agrees(), of("L2").agrees(), of("L3").agrees()),
+        (level("L1").agrees(), level("L2").agrees(), level("L3").agrees()),
         (Some(true), Some(true), Some(false))
     );
-    assert_eq!(of("L1").step.map(|step| step.0), Some(32 << 10));
-    let cycles = of("L1").cycles.expect("known");
-    assert!((3.9..4.3).contains(&cycles) && of("L1").ticks.is_some_and(|ticks| ticks < cycles));
+    assert_eq!(level("L1").step.map(|step| step.0), Some(32 << 10));
+    let cycles = level("L1").cycles.expect("known");
+    assert!((3.9..4.3).contains(&cycles) && level("L1").ticks.is_some_and(|ticks| ticks < cycles));
     assert_eq!(drawn.levels.last().and_then(|level| level.name.as_deref()), Some("memory"));
     assert!(
         drawn.remarks.iter().any(|r| r.contains("32 MiB of L3") && r.contains("hypervisor")),

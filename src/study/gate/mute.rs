@@ -46,7 +46,7 @@ impl Mutes {
 
     fn parse(path: &Path, text: &str) -> Result<Self> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            wrong(path, "the whole file", "TOML", &error.message().replace('\n', ", "))
+            content_error(path, "the whole file", "TOML", &error.message().replace('\n', ", "))
         })?;
         let mutes = table.into_iter().map(|(id, value)| mute(path, id, &value));
         mutes.collect::<Result<_>>().map(Self)
@@ -59,7 +59,7 @@ impl Mutes {
     }
 
     /// A sentence for each mute that has ended at `now`, Unix seconds.
-    pub fn ended(&self, now: u64) -> Vec<String> {
+    pub fn expired_sentences(&self, now: u64) -> Vec<String> {
         let over = self.0.iter().filter(|mute| now / SECONDS_A_DAY > mute.last_day);
         over.map(|Mute { id, reason, until, .. }| format!("the mute of {id} ended on {until}: {reason}"))
             .collect()
@@ -87,9 +87,10 @@ impl Mutes {
 fn mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
     let found = |value: Option<&Value>| value.map_or("nothing".into(), |v| format!("{} {v}", v.type_str()));
     let table = value.as_table();
-    let table = table.ok_or_else(|| wrong(path, &format!("`{id}`"), "a table", &found(Some(value))))?;
+    let table =
+        table.ok_or_else(|| content_error(path, &format!("`{id}`"), "a table", &found(Some(value))))?;
     if let Some(key) = table.keys().find(|key| !["reason", "until"].contains(&key.as_str())) {
-        return Err(wrong(
+        return Err(content_error(
             path,
             &format!("`{id}`, key `{key}`"),
             "one of the keys reason, until",
@@ -98,16 +99,19 @@ fn mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
     }
     let text = |key: &str, expected: &str| {
         let text = table.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-        text.ok_or_else(|| wrong(path, &format!("`{id}`, key `{key}`"), expected, &found(table.get(key))))
+        text.ok_or_else(|| {
+            content_error(path, &format!("`{id}`, key `{key}`"), expected, &found(table.get(key)))
+        })
     };
     let reason = text("reason", "why it is overlooked, in quotes")?.to_owned();
     let until = text("until", "a day in quotes, such as \"2027-01-31\"")?.to_owned();
-    let last_day = day(&until)
-        .ok_or_else(|| wrong(path, &format!("`{id}`, key `until`"), "a day such as 2027-01-31", &until))?;
+    let last_day = day(&until).ok_or_else(|| {
+        content_error(path, &format!("`{id}`, key `until`"), "a day such as 2027-01-31", &until)
+    })?;
     Ok(Mute { id, reason, until, last_day })
 }
 
-fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
     Error::Content {
         path: path.into(),
         field: field.into(),

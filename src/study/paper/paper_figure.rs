@@ -117,13 +117,13 @@ fn percent(share: Interval) -> Interval {
 }
 
 /// Ours of these rows, whose ids stand behind `way`.
-fn ours(
+fn measured_points(
     rows: &[Cost],
     record: &Record,
     way: &str,
-    of: impl Fn(&Displaced) -> Option<Interval>,
+    field: impl Fn(&Displaced) -> Option<Interval>,
 ) -> Vec<Point> {
-    line(rows, |row| &row.id, |row| columns_of(record, &format!("{way}{}", row.id)).and_then(&of))
+    line(rows, |row| &row.id, |row| columns_of(record, &format!("{way}{}", row.id)).and_then(&field))
 }
 
 /// Costs by both methods: the published ones, and ours by these names.
@@ -134,17 +134,17 @@ fn costs(
     [accounting, displacement]: [&'static str; 2],
 ) -> Vec<Line> {
     let theirs =
-        |of: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * of(row))));
+        |field: fn(&Cost) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(1e3 * field(row))));
     vec![
         (false, "1997: ioctl", theirs(|row| row.accounting)),
         (false, "1997: displacement", theirs(|row| row.displacement)),
-        (true, accounting, ours(rows, record, way, |o| o.charged)),
-        (true, displacement, ours(rows, record, way, |o| o.gap)),
+        (true, accounting, measured_points(rows, record, way, |o| o.charged)),
+        (true, displacement, measured_points(rows, record, way, |o| o.gap)),
     ]
 }
 
 fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
-    let ours = |way| ours(&paper.send, record, way, |o| o.difference.map(percent));
+    let ours = |way| measured_points(&paper.send, record, way, |o| o.difference.map(percent));
     vec![
         (false, "1997", line(&paper.send, |row| &row.id, |row| Some(Interval::exactly(row.percent)))),
         (true, "2 nodes", ours("nodes/")),
@@ -156,13 +156,18 @@ fn differences(paper: &Paper, record: &Record) -> Vec<Line> {
 
 fn rates(paper: &Paper, record: &Record) -> Vec<Line> {
     let rows = &paper.throughput;
-    let ours = |of: fn(&SeparatePrediction) -> Interval| {
-        let of = |row: &Rate| {
-            Some(percent(of(&SeparatePrediction::of(record, &row.sender, [&row.send, &row.computation])?)))
+    let ours = |field: fn(&SeparatePrediction) -> Interval| {
+        let row_percent = |row: &Rate| {
+            Some(percent(field(&SeparatePrediction::from_record(
+                record,
+                &row.sender,
+                [&row.send, &row.computation],
+            )?)))
         };
-        line(rows, |row| &row.id, of)
+        line(rows, |row| &row.id, row_percent)
     };
-    let theirs = |of: fn(&Rate) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(of(row))));
+    let theirs =
+        |field: fn(&Rate) -> f64| line(rows, |row| &row.id, |row| Some(Interval::exactly(field(row))));
     vec![
         (false, "1997: from ioctl", theirs(|row| row.accounting_percent)),
         (false, "1997: from displacement", theirs(|row| row.displacement_percent)),

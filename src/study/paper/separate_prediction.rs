@@ -24,19 +24,19 @@ pub struct SeparatePrediction {
 
 impl SeparatePrediction {
     /// The prediction for the case `whole` from those of its parts. Nothing where one of the three is missing.
-    pub fn of(record: &Record, whole: &str, parts: [&str; 2]) -> Option<Self> {
+    pub fn from_record(record: &Record, whole: &str, parts: [&str; 2]) -> Option<Self> {
         let whole = columns_of(record, whole)?;
         let [send, computation] = parts.map(|part| columns_of(record, part));
         let (send, computation) = (send?, computation?);
         let real = whole.throughput.as_ref()?.real;
-        let cost = |of: fn(&Displaced) -> Option<Interval>| Some(sum(of(send)?, of(computation)?));
+        let cost = |field: fn(&Displaced) -> Option<Interval>| Some(sum(field(send)?, field(computation)?));
         let (displaced, charged) = (cost(|o| o.gap)?, cost(|o| o.charged)?);
         Some(Self {
             real,
             displaced: rate(displaced),
-            displaced_off: off(displaced, real),
+            displaced_off: relative_error(displaced, real),
             charged: rate(charged),
-            charged_off: off(charged, real),
+            charged_off: relative_error(charged, real),
             beyond_whole: whole.gap.map(|whole| sum(displaced, whole.map(|ns| -ns))),
         })
     }
@@ -56,7 +56,7 @@ fn rate(ns: Interval) -> Interval {
     Interval::around(estimate, estimate * half(ns) / ns.estimate)
 }
 
-fn off(ns: Interval, real: Interval) -> Interval {
+fn relative_error(ns: Interval, real: Interval) -> Interval {
     let ratio = 1e9 / ns.estimate / real.estimate;
     Interval::around(ratio - 1.0, ratio * (half(ns) / ns.estimate).hypot(half(real) / real.estimate))
 }
@@ -85,8 +85,10 @@ mod tests {
             measured("computation/1", cost(84_000.0, 4_000.0)),
         ];
         let record = record(cases);
-        let of = |computation| SeparatePrediction::of(&record, "sender/1000B", ["nodes/1000B", computation]);
-        let found = of("computation/1").expect("all three");
+        let predict = |computation| {
+            SeparatePrediction::from_record(&record, "sender/1000B", ["nodes/1000B", computation])
+        };
+        let found = predict("computation/1").expect("all three");
         let near =
             |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 1e-3, "{value} {expected}");
         near(found.displaced.estimate, 9_615.4);
@@ -97,6 +99,6 @@ mod tests {
         let more = found.beyond_whole.expect("the whole has a cost");
         near(more.estimate, 6_000.0);
         near(more.high, 11_000.0);
-        assert_eq!(of("computation/2"), None);
+        assert_eq!(predict("computation/2"), None);
     }
 }

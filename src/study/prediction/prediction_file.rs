@@ -43,7 +43,7 @@ impl Overrides {
 
 fn case(path: &Path, id: &str, value: &Value) -> Result<Override> {
     let mut given = Override::default();
-    let table = value.as_table().ok_or_else(|| wrong(path, format!("`{id}`"), "a table", value))?;
+    let table = value.as_table().ok_or_else(|| content_error(path, format!("`{id}`"), "a table", value))?;
     for (key, value) in table {
         let number = || nanoseconds(value).ok_or(("a number of nanoseconds, 0 or more", value));
         let text = || value.as_str().ok_or(("a sentence in quotes", value));
@@ -53,7 +53,9 @@ fn case(path: &Path, id: &str, value: &Value) -> Result<Override> {
             "why" => text().map(|why| given.why = Some(why.to_owned())),
             _ => Err(("one of the keys hardware_ns, software_ns, why", value)),
         };
-        taken.map_err(|(expected, found)| wrong(path, format!("`{id}`, key `{key}`"), expected, found))?;
+        taken.map_err(|(expected, found)| {
+            content_error(path, format!("`{id}`, key `{key}`"), expected, found)
+        })?;
     }
     Ok(given)
 }
@@ -64,7 +66,7 @@ fn nanoseconds(value: &Value) -> Option<f64> {
     (ns.is_finite() && ns >= 0.0).then_some(ns)
 }
 
-fn wrong(path: &Path, field: String, expected: &str, found: &Value) -> Error {
+fn content_error(path: &Path, field: String, expected: &str, found: &Value) -> Error {
     Error::Content {
         path: path.into(),
         field,

@@ -40,6 +40,8 @@ fn an_iteration_moves_as_much_at_every_size() {
 #[test]
 fn more_than_half_of_the_memory_is_not_taken() {
     let plan = variant::variants()[0].plan();
-    let Err(error) = alone(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else { panic!("taken") };
+    let Err(error) = single_workload(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else {
+        panic!("taken")
+    };
     assert!(error.is_of_the_machine(), "{error}");
 }

@@ -108,8 +108,8 @@ impl Workload {
         while let Some(stretch) = self.cursor.next(&mut left) {
             let from = stretch.from as usize * chunk;
             let part = from..from + stretch.chunks as usize * chunk;
-            let of = |array: &'_ [u8]| if array.is_empty() { 0..0 } else { part.clone() };
-            let (at_to, at_x, at_y) = (of(to), of(x), of(y));
+            let range_of = |array: &'_ [u8]| if array.is_empty() { 0..0 } else { part.clone() };
+            let (at_to, at_x, at_y) = (range_of(to), range_of(x), range_of(y));
             let mut arrays = Arrays { to: &mut to[at_to], x: &x[at_x], y: &y[at_y] };
             sum = sum.wrapping_add(self.stream.run(&mut arrays, stretch.passes, constant));
         }

@@ -34,8 +34,9 @@ const SERIES: [Series; 2] = [
 ];
 
 pub(super) fn cases() -> Vec<Case> {
-    let of = |series: Series| series.files.iter().map(move |file| case(&series, *file)).collect::<Vec<_>>();
-    SERIES.into_iter().flat_map(of).collect()
+    let series_cases =
+        |series: Series| series.files.iter().map(move |file| case(&series, *file)).collect::<Vec<_>>();
+    SERIES.into_iter().flat_map(series_cases).collect()
 }
 
 fn case(series: &Series, file: u64) -> Case {
@@ -183,7 +184,7 @@ fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
 mod tests {
     use super::*;
     use crate::kit::runnable::clock;
-    use crate::platform::child::alone;
+    use crate::platform::child::in_child_process;
     use crate::platform::made;
     use crate::platform::process::page_size;
 
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn a_file_above_the_limit_is_not_kept() {
         let directory = tempfile::tempdir().expect("a directory");
-        alone(|| {
+        in_child_process(|| {
             for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
                 let file = PatternFile::make(directory.path(), bytes, Way::Cached).expect("a file");
                 let Some(mut round) = made(Round::new(file, 32 * MIB)) else { return };

@@ -18,7 +18,7 @@ impl Mapped {
     ///
     /// # Errors
     /// The file cannot be mapped.
-    pub fn of(file: &PatternFile) -> Result<Self> {
+    pub fn new(file: &PatternFile) -> Result<Self> {
         // SAFETY: UNNAMED.
         let mapped = unsafe { memmap2::MmapOptions::new().populate().map(file.file()) };
         mapped.map(Self).map_err(|cause| file.refused("mapping", cause))
@@ -40,7 +40,7 @@ mod tests {
     fn the_mapping_holds_the_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
-        let mapped = Mapped::of(&file).expect("mapped");
+        let mapped = Mapped::new(&file).expect("mapped");
         assert_eq!(mapped.bytes().len(), 1 << 20);
         assert!(is_of(&mapped.bytes()[8192..], 8192));
     }

@@ -42,7 +42,7 @@ fn a_file_that_left_the_cache_is_an_error() {
         return println!("skipped: a file system in memory evicts nothing");
     }
     let other = PatternFile::make(directory.path(), 4096, Way::Cached).expect("a file");
-    let mapped = Mapped::of(&other).expect("mapped");
+    let mapped = Mapped::new(&other).expect("mapped");
     let buffer = pattern_file::buffer(4096).expect("memory");
     let reader = Reader { file, mapped, other, buffer, block: 4096, at: 0, is_in_other: false };
     let error = reader.is_cached().expect_err("evicted").to_string();

@@ -5,7 +5,7 @@ use super::operation_ring::{LINE, PAGE, Spread};
 use super::other_node;
 use super::ring_size::{Range, Size, Sizes};
 use super::visit_order::Order;
-use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, alone, many};
+use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, many, single_walker};
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Rule, SetUp};
 use crate::error::Error;
@@ -156,8 +156,8 @@ impl Series {
         let name = format!("{}/{}", self.name, size.name);
         let (plan, sizes) = (self.plan(size.bytes), self.sizes);
         let (hardware, why) = self.expected(size.bytes);
-        let case =
-            Case::new(name, title, at_scale(sizes, size.clone(), alone(plan))).predict(hardware, 0.0, why);
+        let case = Case::new(name, title, at_scale(sizes, size.clone(), single_walker(plan)))
+            .predict(hardware, 0.0, why);
         let case = case.lap(plan.lap());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
@@ -167,7 +167,7 @@ impl Series {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
                 let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(at_scale(sizes, size, alone(dense)))
+                case.control_set_up(at_scale(sizes, size, single_walker(dense)))
                     .predicted_whole()
                     .derive("walk", Rule::OfNet(1.0))
                     .need(FOUR_KIB)

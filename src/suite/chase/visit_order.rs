@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn every_order_visits_every_slot_once_at_every_size() {
-        let drawn = { Random::new(17) }.below(1 << 16) + 2;
+        let drawn = { Random::new(17) }.number_below(1 << 16) + 2;
         for slots in (2..300).chain([1 << 10, (1 << 12) + 1, drawn, 1 << 16]) {
             for order in ALL {
                 let mut visits = visits(order, slots);

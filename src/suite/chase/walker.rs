@@ -81,7 +81,7 @@ impl Plan {
 }
 
 /// The set-up of one walker in this ring.
-pub(super) fn alone(plan: Plan) -> SetUp {
+pub(super) fn single_walker(plan: Plan) -> SetUp {
     many::<1>(plan)
 }
 

@@ -82,7 +82,7 @@ fn of_interfaces() -> Result<Call> {
         namespace::pairs(INTERFACES / 2)?;
         Ok(Interface::open(&namespace::end_of_pair(INTERFACES / 4))?)
     };
-    let (interface, namespace) = namespace::apart(make)?;
+    let (interface, namespace) = namespace::run_in_new_namespace(make)?;
     call(move || {
         let _alive = &namespace;
         interface.bytes_sent().map(|reading| reading.value)

@@ -30,7 +30,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn case(name: String, title: String, way: Way, pattern: Pattern, block: usize) -> Case {
     let set_up =
-        set_up(move |place| Writes::new(Blocks::of(file(place, way)?, pattern, block, Source::Device)?));
+        set_up(move |place| Writes::new(Blocks::new(file(place, way)?, pattern, block, Source::Device)?));
     let case = moved(Case::new(name, title, set_up), block);
     // With `O_DSYNC` threads of the kernel do a part of the work.
     let case = if way == Way::DirectSync { case.own_tasks(OwnTasks::Elsewhere) } else { case };
@@ -110,7 +110,7 @@ mod tests {
     fn every_block_that_was_timed_is_new() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
-        let blocks = Blocks::of(file, Pattern::Sequential, BLOCK, Source::Device).expect("blocks");
+        let blocks = Blocks::new(file, Pattern::Sequential, BLOCK, Source::Device).expect("blocks");
         let mut writes = Writes::new(blocks).expect("memory");
         // On a file system in memory nothing is charged as written.
         if let Err(why) = writes.run(3, &clock()) {

@@ -29,7 +29,7 @@ pub(super) fn cases() -> Vec<Case> {
             .predict(16.0 * 700.0, 256.0 * 60.0, why),
         whole("cached-random/1MiB", "1 MiB of a cached file touched, in random order", Order::Random)
             .predict(16.0 * 700.0, 256.0 * 80.0, why),
-        alone(),
+        single_page_case(),
     ]
 }
 
@@ -81,7 +81,7 @@ fn whole(name: &str, title: &str, order: Order) -> Case {
 }
 
 /// Of each window only one page is in the cache, so a fault can map no neighbour.
-fn alone() -> Case {
+fn single_page_case() -> Case {
     let set_up = set_up(|place| {
         let mut file = Evictable::new(&place.scratch, LARGE)?;
         let windows = file.region().pages() / WINDOW;

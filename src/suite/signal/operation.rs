@@ -69,7 +69,7 @@ impl Action {
     /// # Errors
     /// The refusal of `rt_sigaction`.
     pub fn caught() -> Result<Self> {
-        Self::of(SIGNAL, count as *const () as usize, 0)
+        Self::new(SIGNAL, count as *const () as usize, 0)
     }
 
     /// Ignores [`SIGNAL`].
@@ -77,10 +77,10 @@ impl Action {
     /// # Errors
     /// The refusal of `rt_sigaction`.
     pub fn ignored() -> Result<Self> {
-        Self::of(SIGNAL, libc::SIG_IGN, 0)
+        Self::new(SIGNAL, libc::SIG_IGN, 0)
     }
 
-    fn of(signal: i32, handler: usize, flags: i32) -> Result<Self> {
+    fn new(signal: i32, handler: usize, flags: i32) -> Result<Self> {
         // SAFETY: OWN-BUFFER: `sigaction` is plain integers and an empty set, for which zero is valid.
         let mut chosen: libc::sigaction = unsafe { std::mem::zeroed() };
         chosen.sa_sigaction = handler;
@@ -157,7 +157,7 @@ impl Page {
         let mut page = Self::plain()?;
         PAGE[0].store(page.memory.as_mut_ptr() as usize, Ordering::SeqCst);
         PAGE[1].store(page.memory.len(), Ordering::SeqCst);
-        page.action = Some(Action::of(libc::SIGSEGV, repair as *const () as usize, libc::SA_SIGINFO)?);
+        page.action = Some(Action::new(libc::SIGSEGV, repair as *const () as usize, libc::SA_SIGINFO)?);
         Ok(page)
     }
 
@@ -306,7 +306,7 @@ impl TimerDescriptor {
 mod tests {
     use super::*;
     // Signal actions belong to the process.
-    use crate::platform::child::{Child, alone};
+    use crate::platform::child::{Child, in_child_process};
     use std::time::Duration;
 
     fn me() -> i32 {
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_signal_is_caught_ignored_and_as_it_was() {
-        alone(|| {
+        in_child_process(|| {
             let before = caught();
             let action = Action::caught().expect("installed");
             assert_eq!((action.install(), send(me(), SIGNAL), caught() - before), (0, 0, 1));
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_fault_is_repaired_and_another_is_not() {
-        alone(|| {
+        in_child_process(|| {
             let before = caught();
             let mut page = Page::repaired().expect("a page");
             for _ in 0..3 {
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn a_witness_sees_a_fault_repaired() {
         use crate::platform::ptrace::{list_entries, step_through};
-        alone(|| {
+        in_child_process(|| {
             let mut page = Page::repaired().expect("a page");
             let mut body = || {
                 assert_eq!(page.protect(false), 0);
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_blocked_signal_is_read_from_its_descriptor() {
-        alone(|| {
+        in_child_process(|| {
             let mut descriptor = Descriptor::new().expect("a descriptor");
             assert_eq!(descriptor.read(), -i64::from(libc::EAGAIN));
             assert_eq!((send(me(), SIGNAL), descriptor.read()), (0, i64::from(SIGNAL)));
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn timers_expire_at_once() {
-        alone(|| {
+        in_child_process(|| {
             let _action = Action::caught().expect("installed");
             let before = caught();
             let timer = Timer::new().expect("a timer");

@@ -3,7 +3,7 @@ use crate::case::{Place, Scale, Subject};
 use crate::clock::Clock;
 use crate::kit::runnable::{self, runnable};
 use crate::kit::socket::connection;
-use crate::platform::child::{Child, alone};
+use crate::platform::child::{Child, in_child_process};
 use crate::platform::made;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
@@ -37,7 +37,7 @@ fn in_own_network(is_up: bool, body: impl FnOnce()) {
     if tried.end_within(Duration::from_secs(60)).is_err() {
         return println!("skipped: no network namespace can be made here (it needs root, and `ip`)");
     }
-    alone(|| {
+    in_child_process(|| {
         assert!(own_network(is_up));
         body();
     });
@@ -81,7 +81,7 @@ fn without_loopback_the_cases_of_tcp_are_skipped() {
 
 #[test]
 fn a_limit_of_descriptors_is_missing_and_no_failure() {
-    alone(|| {
+    in_child_process(|| {
         let mut parts = SinglePart::begin(tcp(Part::Accept(WAITING), Reset)).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, 50, 50).unwrap();
         let error = parts.run(1, &Clock::start_up()).map(drop).unwrap_err();

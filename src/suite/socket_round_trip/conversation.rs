@@ -70,7 +70,7 @@ impl<E: Endpoint> Subject for Conversation<E> {
 }
 
 /// The control: all four transfers of a round trip in one process, without a switch.
-pub(super) fn alone<E: Endpoint>(
+pub(super) fn single_process_control<E: Endpoint>(
     transport: Transport,
     make: Make<E>,
     bytes: usize,

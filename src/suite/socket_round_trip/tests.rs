@@ -20,7 +20,7 @@ fn every_case_makes_round_trips() {
 }
 
 /// The error of a conversation whose partner does `step` instead of answering.
-fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
+fn partner_error(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path(), Scale::Full);
     let [near, far] = transport.pair().unwrap();
@@ -41,7 +41,7 @@ fn beside(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'stati
 
 /// The same with a partner that greets first.
 fn after_greeting(transport: Transport, then: fn(&mut Blocking) -> i64) -> String {
-    beside(transport, move |end| {
+    partner_error(transport, move |end| {
         let mut far = Blocking::new(end).unwrap();
         far.send(&std::process::id().to_ne_bytes());
         then(&mut far)
@@ -93,7 +93,7 @@ fn an_answer_that_is_not_the_message_is_no_round_trip() {
 
 #[test]
 fn a_stranger_is_not_the_partner() {
-    let said = beside(Udp, |end| {
+    let said = partner_error(Udp, |end| {
         let mut far = Blocking::new(end).unwrap();
         far.send(&1u32.to_ne_bytes());
         far.receive(&mut [0; PING])

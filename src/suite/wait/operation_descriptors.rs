@@ -138,13 +138,13 @@ impl Drop for FileLimit {
 mod tests {
     use super::super::operation_poll::{Polled, Question, SELECT_LIMIT};
     use super::*;
-    use crate::platform::child::alone; // the limit belongs to the process
+    use crate::platform::child::in_child_process; // the limit belongs to the process
     use std::os::fd::AsRawFd;
 
     #[test]
     fn none_is_ready_and_then_the_last() {
         let directory = tempfile::tempdir().expect("a directory");
-        alone(|| {
+        in_child_process(|| {
             for kind in [Kind::Pipe, Kind::Tcp] {
                 let all = Descriptors::new(kind, 500, directory.path()).expect("opened");
                 assert_eq!(Polled::new(&all.asked).ask(1).lowest, 0);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_raised_for_a_while_or_the_case_is_missing_something() {
-        alone(|| {
+        in_child_process(|| {
             let limit = || getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
             let (_, hard) = limit();
             setrlimit(Resource::RLIMIT_NOFILE, 100, hard).expect("lowered");

@@ -38,7 +38,7 @@ pub struct Costs {
 
 impl Costs {
     /// Of one or several runs of the same command, or of one stretch of a service.
-    pub fn of(runs: &[Covered]) -> Self {
+    pub fn from_runs(runs: &[Covered]) -> Self {
         match runs {
             [Covered { replicate, least: Some(least), .. }] => Self::of_one(replicate).down_to(least),
             [one] => Self::of_one(&one.replicate),
@@ -72,7 +72,7 @@ impl Costs {
     }
 
     fn of_several(runs: &[Replicate]) -> Self {
-        let summary = Summary::of(runs, &Totals::default(), runs.len() - runs.len() / 3);
+        let summary = Summary::from_runs(runs, &Totals::default(), runs.len() - runs.len() / 3);
         let why = |column: Option<Interval>| {
             column.ok_or_else(|| match runs.len() < FEWEST {
                 true => format!("an interval takes {FEWEST} runs, and there are {}", runs.len()),

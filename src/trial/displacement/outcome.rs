@@ -52,7 +52,7 @@ pub(super) fn measured(
         ..Measured::default()
     };
     for judgement in judgements {
-        judgement.tell(&mut outcome.evidence, &mut outcome.unasked);
+        judgement.sort_sentence_into(&mut outcome.evidence, &mut outcome.unasked);
     }
     outcome.evidence.extend(counted.iter().cloned());
     outcome.evidence.push(covered(runs, summary));
@@ -141,7 +141,7 @@ fn partly_timed(used: &[&Run]) -> Option<String> {
 }
 
 fn contamination(used: &[&Run]) -> Contamination {
-    let each = |of: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| of(run)).collect();
+    let each = |field: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| field(run)).collect();
     Contamination {
         // A wait for the CPU beside the fluid is no disturbance: the accounts show other tasks.
         waited_ns: each(|run| Some(run.replicate.covered.others().max(0.0) as u64)),

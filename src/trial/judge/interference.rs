@@ -147,7 +147,7 @@ mod tests {
     }
 
     /// A sample of 1 ms: times that the thread and its partners on its CPU ran and waited, ns.
-    fn beside(ran: u64, waited: u64, partner_ran: u64, partner_waited: u64) -> Sample {
+    fn shared_sample(ran: u64, waited: u64, partner_ran: u64, partner_waited: u64) -> Sample {
         let partners = PartnerReport {
             here: true,
             ran_here_ns: Some(partner_ran),
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn a_partner_on_the_same_cpu_is_no_disturbance() {
-        assert!(of_partners(&[beside(500_000, 300_000, 490_000, 300_000)]).is_ok());
+        assert!(of_partners(&[shared_sample(500_000, 300_000, 490_000, 300_000)]).is_ok());
     }
 
     #[test]
     fn what_disturbs_most_samples_and_not_the_quickest_is_no_disturbance() {
-        let slow = |counted| Sample { counted, ..beside(300_000, 400_000, 300_000, 400_000) };
-        let clean = Sample { counted: 1, ..beside(900_000, 0, 0, 0) };
+        let slow = |counted| Sample { counted, ..shared_sample(300_000, 400_000, 300_000, 400_000) };
+        let clean = Sample { counted: 1, ..shared_sample(900_000, 0, 0, 0) };
         let disturbed: Vec<_> = (0..8).map(|i| slow(2 + i)).collect();
         assert!(of_partners(&[disturbed.clone(), vec![clean.clone(), clean]].concat()).is_ok());
         assert!(of_partners(&disturbed).is_err());
@@ -175,26 +175,27 @@ mod tests {
 
     #[test]
     fn what_is_charged_to_nobody_in_a_short_sample_is_no_disturbance() {
-        let short = |elapsed_ns, own, partner| Sample { elapsed_ns, ..beside(own, 4_000, partner, 4_000) };
+        let short =
+            |elapsed_ns, own, partner| Sample { elapsed_ns, ..shared_sample(own, 4_000, partner, 4_000) };
         assert!(of_partners(&[short(20e3, 9_500, 8_500)]).is_ok());
         assert!(of_partners(&[short(20e3, 4_000, 4_000)]).is_err());
     }
 
     #[test]
     fn another_task_is_a_disturbance() {
-        let disturbed = of_partners(&[beside(300_000, 400_000, 300_000, 400_000)]);
+        let disturbed = of_partners(&[shared_sample(300_000, 400_000, 300_000, 400_000)]);
         let Err(CaseEnd::Disturbed(sentence)) = disturbed else { panic!("believed") };
         assert!(sentence.contains("40 %"), "{sentence}");
     }
 
     #[test]
     fn an_idle_cpu_is_no_disturbance() {
-        assert!(of_partners(&[beside(100_000, 10_000, 100_000, 10_000)]).is_ok());
+        assert!(of_partners(&[shared_sample(100_000, 10_000, 100_000, 10_000)]).is_ok());
     }
 
     #[test]
     fn a_partner_that_waits_elsewhere_is_noticed() {
-        let mut sample = beside(500_000, 0, 0, 0);
+        let mut sample = shared_sample(500_000, 0, 0, 0);
         let partners = PartnerReport { waited_elsewhere_ns: Some(300_000), ..PartnerReport::default() };
         sample.delta.partners = Some(partners);
         assert!(of_partners(&[sample]).is_err());

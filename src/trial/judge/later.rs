@@ -59,7 +59,7 @@ fn not_watched(error: &Error) -> String {
 /// A length between half of the longest and the longest.
 fn drawn(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     let longest = (longest as u64).clamp(1, iterations.max(1));
-    longest - random.below((longest / 2 + 1) as usize) as u64
+    longest - random.number_below((longest / 2 + 1) as usize) as u64
 }
 
 /// Watches one batch. No judgement if no claim can be judged so.

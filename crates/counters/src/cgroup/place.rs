@@ -40,10 +40,10 @@ impl Place {
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
-    pub(super) fn of(pid: i32) -> Result<Self, Fault> {
+    pub(super) fn from_pid(pid: i32) -> Result<Self, Fault> {
         let path = format!("/proc/{pid}/cgroup");
-        let membership =
-            fs::read_to_string(&path).map_err(|e| Fault::of(crate::process_handle::named(pid), &e))?;
+        let membership = fs::read_to_string(&path)
+            .map_err(|e| Fault::from_error(crate::process_handle::named(pid), &e))?;
         let (files, mounted) = (KernelFiles::live(), hierarchies()?);
         Ok(Self::by(|meant| Some(Group::find(&files, &mounted, &membership, meant)?.directory())))
     }
@@ -110,7 +110,7 @@ pub(super) fn value(directory: &str, name: &str) -> Result<u64, Fault> {
 
 fn line(directory: &str, name: &str) -> Result<String, Fault> {
     let path = format!("{directory}/{name}");
-    let text = fs::read_to_string(&path).map_err(|e| Fault::of(path, &e))?;
+    let text = fs::read_to_string(&path).map_err(|e| Fault::from_error(path, &e))?;
     Ok(text.trim_end().to_owned())
 }
 

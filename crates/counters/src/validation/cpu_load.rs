@@ -44,7 +44,7 @@ impl Load {
     ///
     /// # Errors
     /// The kernel refuses the process.
-    pub(super) fn of(share: f64, cpu: usize, seed: u64) -> Result<Self> {
+    pub(super) fn with_share(share: f64, cpu: usize, seed: u64) -> Result<Self> {
         Self::start(cpu, share >= 1.0, || turns([(share, &mut || ())], Random::new(seed)))
     }
 
@@ -130,7 +130,7 @@ fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Ran
             std::thread::sleep(Duration::from_nanos(left));
         }
         let range = (LONGEST_NS - SHORTEST_NS) as usize;
-        turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.below(range) as u64;
+        turn_ends = time::monotonic_raw_ns() + SHORTEST_NS + random.number_below(range) as u64;
         let used = || (time::thread_cpu_ns() - used) as f64;
         // What this turn owes of all work, divided by the shares.
         let owed = (all * (turn_ends - began) as f64 - done).max(0.0);
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn a_load_uses_its_share_and_no_more() {
         let cpu = cpu::allowed().into_iter().max().expect("a CPU");
-        let load = Load::of(0.3, cpu, 1).expect("started");
+        let load = Load::with_share(0.3, cpu, 1).expect("started");
         let used = || cpu_ns_of(load.pid().as_raw() as u32) as f64;
         let (begun, before) = (Instant::now(), used());
         std::thread::sleep(Duration::from_millis(200));

@@ -143,7 +143,7 @@ fn watch(shares: &[f64], setting: &Setting) -> Result<Option<Watched>> {
     let claimed = cpu::claim();
     let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
     let _aside = cpu::Aside::from(cpu)?;
-    let start = |(at, share): (usize, &f64)| Load::of(*share, cpu, 0x5eed + at as u64);
+    let start = |(at, share): (usize, &f64)| Load::with_share(*share, cpu, 0x5eed + at as u64);
     let loads = shares.iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
     let open = |load: &Load| Process::open(load.pid().as_raw());
     let processes = loads.iter().map(open).collect::<std::result::Result<Vec<_>, _>>()?;

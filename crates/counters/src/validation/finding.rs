@@ -33,7 +33,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn of(passed: bool) -> Self {
+    fn from_passed(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
     }
 
@@ -58,7 +58,7 @@ impl Verdict {
 
 impl Finding {
     fn row(what: &str, published: &str, values: [String; 3], passed: bool) -> Self {
-        let ([expected, found, tolerance], verdict) = (values, Verdict::of(passed));
+        let ([expected, found, tolerance], verdict) = (values, Verdict::from_passed(passed));
         Self { what: what.into(), published: published.into(), expected, found, tolerance, verdict }
     }
 

@@ -22,12 +22,12 @@ pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-fn text(path: &str) -> Result<String> {
+fn read_text(path: &str) -> Result<String> {
     fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))
 }
 
 fn interfaces() -> Result<Finding> {
-    let text = text("/proc/net/dev")?;
+    let text = read_text("/proc/net/dev")?;
     let names = text.lines().filter_map(|line| Some(line.rsplit_once(':')?.0.trim().to_owned()));
     Ok(Finding::same(
         "interfaces: /proc/net/dev",
@@ -39,7 +39,7 @@ fn interfaces() -> Result<Finding> {
 
 /// Disks and partitions, without block devices that are not backed by one: loop devices, RAM disks, device maps.
 fn blocks() -> Result<Finding> {
-    let text = text("/proc/partitions")?;
+    let text = read_text("/proc/partitions")?;
     let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().last());
     let is_device = |name: &&str| {
         let class = Path::new("/sys/class/block").join(name);
@@ -58,9 +58,9 @@ fn blocks() -> Result<Finding> {
 
 /// CPUs that may be used, and those of the system.
 fn cpus(by: &Functions) -> Result<[Finding; 2]> {
-    let text = text("/proc/self/status")?;
+    let text = read_text("/proc/self/status")?;
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
-    let stat = self::text("/proc/stat")?;
+    let stat = self::read_text("/proc/stat")?;
     let is_cpu = |line: &&str| {
         line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
@@ -77,7 +77,7 @@ fn cpus(by: &Functions) -> Result<[Finding; 2]> {
 }
 
 fn online() -> Result<Finding> {
-    let list = text("/sys/devices/system/cpu/online")?;
+    let list = read_text("/sys/devices/system/cpu/online")?;
     Ok(Finding::same("CPUs online: /sys/devices", "", cpu_list::parse(&list), enumeration::processors()?))
 }
 
@@ -133,7 +133,7 @@ fn made_and_removed() -> Finding {
 /// Reports how many of four checks hold: two names listed, both unlisted after removal, the open handle refused.
 fn make_and_remove(turn: &mut Turn) {
     turn.done(0);
-    let prepared = namespace::go_apart().and_then(|()| ip("link add come type veth peer name go"));
+    let prepared = namespace::enter_new_namespace().and_then(|()| ip("link add come type veth peer name go"));
     if prepared.is_err() {
         return turn.done(u64::MAX);
     }

@@ -59,7 +59,7 @@ fn against_meminfo(by: &Functions) -> Result<Finding> {
 
 /// `MemFree` of `/proc/meminfo`, KB.
 fn meminfo() -> Result<u64> {
-    let text = KernelFiles::live().text("proc/meminfo").unwrap_or_default();
+    let text = KernelFiles::live().read_text("proc/meminfo").unwrap_or_default();
     let kb = field(&text, "MemFree").and_then(|words| words.split_whitespace().next()?.parse().ok());
     kb.ok_or_else(|| Error::Missing("/proc/meminfo has no line MemFree".into()))
 }

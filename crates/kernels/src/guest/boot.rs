@@ -55,12 +55,12 @@ pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
     let refused = transcript.hello.as_ref().and_then(refusal);
     let unfinished = (!transcript.ended).then(|| {
         let how = fault.unwrap_or_else(|| meaning(&transcript.last_words));
-        told(kernel, &how, &transcript, &guest.error_text())
+        boot_failure(kernel, &how, &transcript, &guest.error_text())
     });
     Ok(Boot { fault: refused.or(unfinished), transcript })
 }
 
-fn told(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
+fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
     let mut words = format!("the guest of {} did not reach its end: {how}", kernel.name);
     if !error.is_empty() {
         words += &format!("; {EMULATOR} says: {error}");
@@ -202,7 +202,7 @@ mod tests {
     fn a_fault_names_the_kernel_and_quotes_both_logs() {
         let kernel = Kernel { name: "6.1".into(), ..Kernel::default() };
         let transcript = Transcript { last_words: vec!["Kernel panic".into()], ..Transcript::default() };
-        let said = told(&kernel, "it panicked", &transcript, "no space");
+        let said = boot_failure(&kernel, "it panicked", &transcript, "no space");
         for words in ["6.1", "it panicked", "says: no space", "last lines: Kernel panic"] {
             assert!(said.contains(words), "{said}");
         }

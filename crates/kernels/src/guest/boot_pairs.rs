@@ -39,11 +39,11 @@ impl<'a> BootPairs<'a> {
     /// Waits for a guest that was started; the inner error says why it did not come.
     fn awaited(&mut self, side: usize, guest: &LiveGuest) -> Result<std::result::Result<(), String>> {
         let said = guest.hello(&self.kernels[side], self.machine.patience)?;
-        let of = &mut self.guests.sides[side];
-        of.boots += 1;
-        Ok(said.map(|identity| of.identity = Some(identity)).inspect_err(|why| {
-            if of.faults.len() < FAULTS {
-                of.faults.push(why.clone());
+        let guest_side = &mut self.guests.sides[side];
+        guest_side.boots += 1;
+        Ok(said.map(|identity| guest_side.identity = Some(identity)).inspect_err(|why| {
+            if guest_side.faults.len() < FAULTS {
+                guest_side.faults.push(why.clone());
             }
         }))
     }

@@ -53,7 +53,7 @@ impl Series<'_> {
     /// # Errors
     /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
     pub fn run(&self, questions: &Questions) -> Result<Outcome> {
-        let mut outcome = Outcome::asked(self.kernels, questions);
+        let mut outcome = Outcome::new(self.kernels, questions);
         self.boots(questions, 0..BOOTS, &mut outcome)?;
         let again = outcome.noisy(questions);
         if !again.cases.is_empty() {
@@ -101,7 +101,7 @@ impl Series<'_> {
 }
 
 impl Outcome {
-    fn asked(kernels: &[Kernel; 2], questions: &Questions) -> Self {
+    fn new(kernels: &[Kernel; 2], questions: &Questions) -> Self {
         let side = |kernel: &Kernel| GuestSide { name: kernel.name.clone(), ..GuestSide::default() };
         let case = |Question { id, .. }: &Question| CaseCounts {
             canary: is_canary(id),
@@ -112,10 +112,10 @@ impl Outcome {
     }
 
     fn add(&mut self, side: usize, boot: Boot) {
-        let of = &mut self.sides[side];
-        of.boots += 1;
-        of.faults.extend(boot.fault);
-        of.identity = of.identity.take().or(boot.transcript.hello);
+        let guest_side = &mut self.sides[side];
+        guest_side.boots += 1;
+        guest_side.faults.extend(boot.fault);
+        guest_side.identity = guest_side.identity.take().or(boot.transcript.hello);
         for answer in boot.transcript.answers {
             if let Some(case) = self.cases.iter_mut().find(|case| case.id == answer.id) {
                 case.sides[side].push(answer.outcome);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn only_cases_whose_boots_disagree_are_asked_again() {
-        let mut outcome = Outcome::asked(&Default::default(), &questions());
+        let mut outcome = Outcome::new(&Default::default(), &questions());
         for (side, b) in [(0, 7), (0, 7), (1, 7), (1, 9)] {
             outcome.add(side, said(&[("a", 5), ("b", b), ("unasked", 1)]));
         }
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_kernel_that_never_answers_is_not_booted_for_its_silence() {
-        let mut outcome = Outcome::asked(&Default::default(), &questions());
+        let mut outcome = Outcome::new(&Default::default(), &questions());
         outcome.add(0, said(&[("a", 5)]));
         outcome.add(1, Boot { transcript: Transcript::default(), fault: Some("it panicked".into()) });
         assert!(outcome.noisy(&questions()).cases.is_empty());

@@ -54,7 +54,7 @@ pub fn transcript(bytes: &[u8]) -> Transcript {
             Some(Err(_)) | None => {}
         }
     }
-    read.last_words = last_words::of(&text, MARK);
+    read.last_words = last_words::last_lines(&text, MARK);
     read
 }
 

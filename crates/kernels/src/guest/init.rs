@@ -66,7 +66,7 @@ fn answer_all(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
     say(&Message::Hello(Box::new(running_kernel::identity())))?;
     for question in read_questions()?.cases {
-        let outcome = asked(program, &question);
+        let outcome = count_in_process(program, &question);
         say(&Message::Answer(Answer { id: question.id, outcome }))?;
     }
     say(&Message::End)
@@ -100,7 +100,7 @@ fn say(message: &Message) -> Result<()> {
 }
 
 /// Counts a case in a process of its own, which may die.
-fn asked(program: &str, question: &Question) -> CountOutcome {
+fn count_in_process(program: &str, question: &Question) -> CountOutcome {
     let own = std::env::current_exe().unwrap_or_else(|_| "/init".into());
     let iterations = question.iterations.to_string();
     let mut command = Command::new(own);

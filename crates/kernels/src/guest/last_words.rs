@@ -18,7 +18,7 @@ const MEANINGS: [(&str, &str); 6] = [
 ];
 
 /// The last lines that do not hold `mark`, without control characters.
-pub fn of(text: &str, mark: &str) -> Vec<String> {
+pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
     let lines: Vec<_> = text
         .lines()
         .rev()
@@ -54,19 +54,24 @@ mod tests {
     #[test]
     fn only_the_last_lines_are_kept_and_they_are_inert() {
         let text: String = (0..20).map(|n| format!("line {n}\u{1b}[2J\r\n\r\n")).collect();
-        let words = of(&text, "@");
+        let words = last_lines(&text, "@");
         assert_eq!(words.len(), LINES);
         assert_eq!(words[7], "line 19\u{fffd}[2J");
     }
 
     #[test]
     fn what_kernels_say_is_understood() {
-        let of = |line: &str| meaning(&[line.to_owned()]);
-        assert!(of("[ 1.2] Initramfs unpacking failed: write error").contains("more memory"));
-        assert!(of("Kernel panic - not syncing: No working init found.").contains("start the program"));
-        assert!(of("Kernel panic - not syncing: VFS: Unable to mount root fs").contains("INITRD"));
-        assert!(of("Kernel panic - not syncing: Fatal exception").contains("panicked"));
+        let meaning_of_line = |line: &str| meaning(&[line.to_owned()]);
+        assert!(meaning_of_line("[ 1.2] Initramfs unpacking failed: write error").contains("more memory"));
+        assert!(
+            meaning_of_line("Kernel panic - not syncing: No working init found.")
+                .contains("start the program")
+        );
+        assert!(
+            meaning_of_line("Kernel panic - not syncing: VFS: Unable to mount root fs").contains("INITRD")
+        );
+        assert!(meaning_of_line("Kernel panic - not syncing: Fatal exception").contains("panicked"));
         assert!(meaning(&[]).contains("console"));
-        assert!(of("hello").contains("without a word"));
+        assert!(meaning_of_line("hello").contains("without a word"));
     }
 }

@@ -116,7 +116,7 @@ impl LiveGuest {
 
     fn last_words(&self, kernel: &Kernel, how: String) -> String {
         let text = String::from_utf8_lossy(self.shared.connection.borrow_mut().last_bytes()).into_owned();
-        let words = last_words::of(&text, MARK);
+        let words = last_words::last_lines(&text, MARK);
         let how = if how.is_empty() { meaning(&words) } else { how };
         let quoted =
             if words.is_empty() { String::new() } else { format!("; its last lines: {}", words.join(" | ")) };
@@ -153,7 +153,7 @@ impl Seat for InGuest {
 
     fn taken(&self) -> Option<Taken> {
         let Shared { process, clock, cpu, .. } = &*self.0;
-        let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().text("proc/stat")?, *cpu)?;
+        let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().read_text("proc/stat")?, *cpu)?;
         let waited_ns = match clock {
             // Its kernel and its processes are processes of ours, which wait for each other and not for others.
             ClockKind::Uml => 0,
@@ -195,7 +195,7 @@ fn processor(pid: u32) -> Option<proc::Schedstat> {
     let mut tasks = tasks.iter().map(|task| format!("proc/{pid}/task/{task}"));
     let is_processor =
         |task: &String| files.line(&format!("{task}/comm")).is_some_and(|name| name.starts_with("CPU 0/"));
-    proc::schedstat(&files.text(&format!("{}/schedstat", tasks.find(is_processor)?))?)
+    proc::schedstat(&files.read_text(&format!("{}/schedstat", tasks.find(is_processor)?))?)
 }
 
 fn twice(stream: UnixStream) -> std::io::Result<[OwnedFd; 2]> {

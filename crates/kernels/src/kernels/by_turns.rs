@@ -97,7 +97,7 @@ fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
     Ok(match kvm_fault(kernel, counting)? {
         None => ClockKind::Kvm,
         Some(why) => {
-            page::say(&format!("KVM runs no guest here ({why}): counting instructions"));
+            page::write_to_stderr(&format!("KVM runs no guest here ({why}): counting instructions"));
             ClockKind::Icount
         }
     })
@@ -143,7 +143,7 @@ fn ran_by(clock: ClockKind, counting: &Counting) -> String {
 }
 
 /// The cases that are asked: those of the default set that match, or with `--all` every one that does, canaries first.
-fn asked(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
+fn selected_cases(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
     let asked: BTreeSet<String> = counting.questions(filter)?.cases.into_iter().map(|case| case.id).collect();
     chosen(&ids(GROUPS), |id| asked.contains(id), true)
 }
@@ -160,7 +160,7 @@ pub(super) fn compared(
     threshold: Option<f64>,
     home: &Home,
 ) -> Result<Paired> {
-    let ids = asked(filter, counting)?;
+    let ids = selected_cases(filter, counting)?;
     if clock != ClockKind::Uml {
         emulator::check()?;
     }
@@ -168,13 +168,13 @@ pub(super) fn compared(
     let testbed = Testbed::enter()?;
     let place = scratch::make_in(&scratch::place())?;
     let machine = machine(clock, counting, testbed.cpu(), &place)?;
-    let rule = Rule { looks: turning.boots.looks(), ..Rule::of(threshold.unwrap_or(THRESHOLD)) };
+    let rule = Rule { looks: turning.boots.looks(), ..Rule::for_threshold(threshold.unwrap_or(THRESHOLD)) };
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
     let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
     let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));
-    let (bar, home, mut file) = (Bar::over(ids.len()), home.directory(), OwnFile::default());
+    let (bar, home, mut file) = (Bar::new(ids.len()), home.directory(), OwnFile::default());
     let mut keep = |paired: &Paired| {
-        let is_settled = |case: &&CasePairs| case.wanted(&rule, paired.cases.len()).is_none();
+        let is_settled = |case: &&CasePairs| case.pairs_needed(&rule, paired.cases.len()).is_none();
         bar.settled(paired.cases.iter().filter(is_settled).count());
         save(&home, paired, &mut file).map(drop)
     };
@@ -183,7 +183,7 @@ pub(super) fn compared(
     bar.finish();
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::say(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
+        page::write_to_stderr(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }

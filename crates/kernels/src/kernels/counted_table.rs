@@ -61,9 +61,9 @@ pub(super) fn written(
         }
         return Ok(page::tabbed(&cells));
     }
-    let tones = shown.iter().map(|row| Tone::of(row.verdict));
+    let tones = shown.iter().map(|row| Tone::from_verdict(row.verdict));
     let table = page::table(HEAD, tones.zip(cells), usize::MAX, layout);
-    Ok(format!("{}\n{table}\n{}", above(counts, layout), below(rows, &shown, layout)))
+    Ok(format!("{}\n{table}\n{}", above(counts, layout), table_notes(rows, &shown, layout)))
 }
 
 fn cells(row: &CountedRow) -> [String; 6] {
@@ -107,7 +107,7 @@ fn above(counts: &InstructionCounts, layout: Layout) -> String {
 }
 
 /// Reasons, moved canaries and the count of verdicts.
-fn below(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
+fn table_notes(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> String {
     let reasons = shown.iter().filter_map(|row| Some(format!("{}: {}", row.id, row.reason.as_ref()?)));
     let moved = rows.iter().filter(|row| row.canary && row.verdict.is_change()).map(|row| {
         format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)

@@ -45,7 +45,9 @@ pub struct Counting {
 pub fn supply(home: &Path) -> Supply {
     Supply {
         downloads: Store::at(home).home().join("kernels"),
-        announce: |package| page::say(&format!("downloading {} ({})", package.name, package.version)),
+        announce: |package| {
+            page::write_to_stderr(&format!("downloading {} ({})", package.name, package.version))
+        },
     }
 }
 
@@ -64,7 +66,7 @@ pub fn compared(
     let home = home.directory();
     Store::at(&home).check_usable("counts")?;
     let counts = ready.counted(kernels, threshold)?;
-    page::say(&format!("kept in {}", save(&home, &counts)?.display()));
+    page::write_to_stderr(&format!("kept in {}", save(&home, &counts)?.display()));
     Ok(counts)
 }
 
@@ -144,7 +146,11 @@ impl Ready<'_> {
             at_once: cpu::allowed().len().clamp(1, MOST_AT_ONCE),
             scratch,
             announce: &|kernel, cases| {
-                page::say(&format!("booting {} for {}", kernel.name, page::counted(cases, "case", "cases")));
+                page::write_to_stderr(&format!(
+                    "booting {} for {}",
+                    kernel.name,
+                    page::counted(cases, "case", "cases")
+                ));
             },
         }
     }

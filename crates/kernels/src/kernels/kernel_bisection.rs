@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
 fn step(args: &BisectArgs, name: &str) -> Result<ExitCode> {
     let bench = Bench::new(args)?;
     let row = bench.row(&bench.supply.find(&args.good)?, &bench.supply.find(name)?)?;
-    page::write(&format!("{name}: {}\n", told(&row)))?;
+    page::write(&format!("{name}: {}\n", verdict_line(&row)))?;
     Ok(match row.verdict {
         Verdict::Same => Exit::Success,
         Verdict::Slower | Verdict::Faster => Exit::Disproved,
@@ -102,7 +102,7 @@ fn step(args: &BisectArgs, name: &str) -> Result<ExitCode> {
 }
 
 /// The count, what it was on the good kernel, and the verdict.
-fn told(row: &CountedRow) -> String {
+fn verdict_line(row: &CountedRow) -> String {
     let [Some(good), Some(other)] = &row.sides else {
         return row.reason.clone().unwrap_or_default();
     };
@@ -134,7 +134,7 @@ fn over_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
         page::write(&format!(
             "{}: {} ({:.0} s)\n",
             package.release,
-            told(&row),
+            verdict_line(&row),
             begun.elapsed().as_secs_f64()
         ))?;
         Ok::<_, Error>(row)

@@ -48,7 +48,7 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
         page::warn(&error);
     }
     if rows.is_empty() {
-        page::say(
+        page::write_to_stderr(
             "there is none: `apt-get update` fetches Debian's lists of packages; an image can be given by its path",
         );
     }

@@ -12,7 +12,7 @@ use clap::Subcommand;
 use nix::unistd::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use syscost::command::ab::this;
+use syscost::command::ab::own_executable;
 use syscost::command::flag::Home;
 use syscost::command::page;
 use syscost::command::record;
@@ -123,7 +123,7 @@ fn start(args: &Start) -> Result<ExitCode> {
     let home = args.home.directory();
     page::write(&session_text::plan(&plan, layout()))?;
     if !args.yes {
-        page::say("nothing was started: with --yes this machine restarts now");
+        page::write_to_stderr("nothing was started: with --yes this machine restarts now");
         return Ok(ExitCode::SUCCESS);
     }
     if !geteuid().is_root() {
@@ -138,7 +138,7 @@ fn start(args: &Start) -> Result<ExitCode> {
 
 /// The plan, after all has been checked that can be before the first restart.
 fn planned(args: &Start) -> Result<BootPlan> {
-    ResumeUnit::of(&args.name)?;
+    ResumeUnit::for_session(&args.name)?;
     let home = args.home.directory();
     record::Args::of_session(&args.name, &home, &args.record)?;
     if let Some((_, file)) = Store::at(&home).session_files(&args.name)?.first() {
@@ -147,7 +147,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
             file.display()
         )));
     }
-    let program = this()?;
+    let program = own_executable()?;
     for (path, remedy) in [(&program, "install the program first"), (&home, "choose another --home")] {
         if let Some(why) = why_lost(path) {
             return Err(Error::Usage(format!("{why}: {remedy}")));
@@ -199,14 +199,14 @@ fn default_loader(kernels: &[BootKernel]) -> BootLoader {
 
 fn status(which: &Which) -> Result<ExitCode> {
     let (plan, _) = which.plan()?;
-    let is_going_on = ResumeUnit::of(&plan.name)?.is_installed();
+    let is_going_on = ResumeUnit::for_session(&plan.name)?.is_installed();
     page::write(&session_text::standing(&plan, is_going_on, layout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn stop(which: &Which) -> Result<ExitCode> {
     let (plan, _) = which.plan()?;
-    let unit = ResumeUnit::of(&plan.name)?;
+    let unit = ResumeUnit::for_session(&plan.name)?;
     if unit.is_installed() {
         unit.stop()?;
         unit.remove()?;

@@ -55,7 +55,7 @@ impl BootLoader {
             }
             Self::Kexec => {
                 run(Command::new("kexec").args(loaded(kernel, base)))?;
-                asked("kexec")
+                request_restart("kexec")
             }
         }
     }
@@ -66,11 +66,11 @@ impl BootLoader {
 /// # Errors
 /// It is refused.
 pub fn restart() -> Result<()> {
-    asked("reboot")
+    request_restart("reboot")
 }
 
 /// Asks systemd for a restart, and does not wait for it: the restart ends this process, and `systemctl` with it, before it would answer.
-fn asked(verb: &str) -> Result<()> {
+fn request_restart(verb: &str) -> Result<()> {
     run(Command::new("systemctl").args(["--no-block", verb]))
 }
 

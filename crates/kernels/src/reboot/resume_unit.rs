@@ -21,7 +21,7 @@ impl ResumeUnit {
     ///
     /// # Errors
     /// The name cannot be part of a unit's.
-    pub fn of(session: &str) -> Result<Self> {
+    pub fn for_session(session: &str) -> Result<Self> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !session.starts_with(|c: char| c.is_ascii_alphanumeric()) || !session.chars().all(is_plain) {
             return Err(Error::Usage(format!(
@@ -45,7 +45,7 @@ impl ResumeUnit {
     /// # Errors
     /// The unit cannot be written or enabled.
     pub fn install(&self, words: &[String]) -> Result<()> {
-        store::replace(&self.path(), text(&self.name, words).as_bytes())?;
+        store::replace(&self.path(), unit_text(&self.name, words).as_bytes())?;
         run(Command::new("systemctl").args(["enable", &self.name]))
     }
 
@@ -70,7 +70,7 @@ impl ResumeUnit {
 }
 
 /// The unit: `idle` starts it once what else the boot starts has been started.
-fn text(name: &str, words: &[String]) -> String {
+fn unit_text(name: &str, words: &[String]) -> String {
     let command: Vec<_> = words.iter().map(|word| quoted(word)).collect();
     format!(
         "# Written by syscost, which removes it when the session has ended.\n\
@@ -112,15 +112,19 @@ mod tests {
     fn a_word_reaches_the_program_as_it_is() {
         let words = ["/opt/a b/syscost", "100%", "$HOME", "say \"x\\y\""].map(str::to_owned);
         let expected = r#"ExecStart="/opt/a b/syscost" "100%%" "$$HOME" "say \"x\\y\"""#;
-        assert!(text("x.service", &words).lines().any(|line| line == expected), "{}", text("x", &words));
+        assert!(
+            unit_text("x.service", &words).lines().any(|line| line == expected),
+            "{}",
+            unit_text("x", &words)
+        );
     }
 
     #[test]
     fn a_name_that_no_unit_can_have_is_refused() {
         for wrong in ["", "../x", "a b", "-x", "a/b", "é"] {
-            assert!(ResumeUnit::of(wrong).is_err(), "{wrong}");
+            assert!(ResumeUnit::for_session(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(ResumeUnit::of("fork.6-1").unwrap().name, "syscost-session-fork.6-1.service");
+        assert_eq!(ResumeUnit::for_session("fork.6-1").unwrap().name, "syscost-session-fork.6-1.service");
     }
 
     #[test]

@@ -64,22 +64,22 @@ pub const FAMILIES: &[Family] = &[
         vec![Sample { labels: vec![("release", release)], value: "1".into() }]
     }),
     gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {
-        alone(s.snapshot.booted)
+        single_sample(s.snapshot.booted)
     }),
-    gauge("syscost_cpus_online", "CPUs that are online.", |s| alone(s.snapshot.cpus.len() as u64)),
+    gauge("syscost_cpus_online", "CPUs that are online.", |s| single_sample(s.snapshot.cpus.len() as u64)),
     counter("syscost_cpu_seconds", "What each CPU did, as the ticks of the timer saw it.", cpu_seconds),
-    counter("syscost_interrupts", "Interrupts served.", |s| alone(s.snapshot.interrupts)),
-    counter("syscost_context_switches", "Context switches.", |s| alone(s.snapshot.context_switches)),
-    counter("syscost_forks", "Processes and threads created.", |s| alone(s.snapshot.created)),
+    counter("syscost_interrupts", "Interrupts served.", |s| single_sample(s.snapshot.interrupts)),
+    counter("syscost_context_switches", "Context switches.", |s| single_sample(s.snapshot.context_switches)),
+    counter("syscost_forks", "Processes and threads created.", |s| single_sample(s.snapshot.created)),
     counter("syscost_page_faults", "Page faults.", |s| known(s.snapshot.page_faults)),
     counter("syscost_major_page_faults", "Page faults that waited for a device.", |s| {
         known(s.snapshot.major_faults)
     }),
     gauge("syscost_memory_size_bytes", "Physical memory that the kernel manages.", |s| {
-        alone(s.snapshot.memory.total)
+        single_sample(s.snapshot.memory.total)
     }),
     gauge("syscost_memory_free_bytes", "Memory that no list of the kernel's counts as used.", |s| {
-        alone(s.snapshot.memory.free)
+        single_sample(s.snapshot.memory.free)
     }),
     gauge("syscost_memory_truly_free_bytes", "Free memory with what lies in the lists of each CPU.", |s| {
         known(s.snapshot.memory.truly_free)
@@ -124,11 +124,15 @@ pub const FAMILIES: &[Family] = &[
         seconds(s.took.as_secs_f64())
     }),
     counter("process_cpu_seconds", "CPU time of the monitor itself.", |s| seconds(s.own_cpu.as_secs_f64())),
-    gauge("process_resident_memory_bytes", "Resident set of the monitor itself.", |s| alone(s.own_resident)),
-    gauge("process_open_fds", "Open descriptors of the monitor itself.", |s| alone(s.own_descriptors)),
+    gauge("process_resident_memory_bytes", "Resident set of the monitor itself.", |s| {
+        single_sample(s.own_resident)
+    }),
+    gauge("process_open_fds", "Open descriptors of the monitor itself.", |s| {
+        single_sample(s.own_descriptors)
+    }),
 ];
 
-fn alone(value: u64) -> Vec<Sample> {
+fn single_sample(value: u64) -> Vec<Sample> {
     known(Some(value))
 }
 
@@ -158,28 +162,28 @@ const MODES: [Mode; 8] = [
 fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
     let of_one = |(cpu, spent): &(usize, Spent)| {
         let (cpu, spent) = (*cpu, *spent);
-        MODES.map(move |(mode, of)| Sample {
+        MODES.map(move |(mode, field)| Sample {
             labels: vec![("cpu", cpu.to_string()), ("mode", mode.into())],
-            value: (of(&spent) as f64 / USER_HZ).to_string(),
+            value: (field(&spent) as f64 / USER_HZ).to_string(),
         })
     };
     scene.snapshot.cpus.iter().flat_map(of_one).collect()
 }
 
-fn stalled(scene: &Scene, of: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
+fn stalled(scene: &Scene, field: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
     let one = |(resource, pressed): &(Resource, Pressed)| {
-        let value = of(pressed)?.total.as_secs_f64().to_string();
+        let value = field(pressed)?.total.as_secs_f64().to_string();
         Some(Sample { labels: vec![("resource", resource.name().into())], value })
     };
     scene.snapshot.pressure.iter().filter_map(one).collect()
 }
 
-fn links(scene: &Scene, of: fn(&Link) -> u64) -> Vec<Sample> {
-    scene.snapshot.links.iter().map(|(name, link)| of_device(name, of(link))).collect()
+fn links(scene: &Scene, field: fn(&Link) -> u64) -> Vec<Sample> {
+    scene.snapshot.links.iter().map(|(name, link)| of_device(name, field(link))).collect()
 }
 
-fn disks(scene: &Scene, of: fn(&Traffic) -> u64) -> Vec<Sample> {
-    scene.snapshot.disks.iter().map(|(name, traffic)| of_device(name, of(traffic))).collect()
+fn disks(scene: &Scene, field: fn(&Traffic) -> u64) -> Vec<Sample> {
+    scene.snapshot.disks.iter().map(|(name, traffic)| of_device(name, field(traffic))).collect()
 }
 
 fn of_device(name: &str, value: u64) -> Sample {

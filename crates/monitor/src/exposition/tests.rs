@@ -76,15 +76,15 @@ fn promtool_has_nothing_to_say_about_the_page() {
 }
 
 /// Every text below a key of this name.
-fn below<'a>(value: &'a serde_json::Value, key: &str, found: &mut Vec<&'a str>) {
+fn collect_texts<'a>(value: &'a serde_json::Value, key: &str, found: &mut Vec<&'a str>) {
     match value {
         serde_json::Value::Object(fields) => {
             for (name, value) in fields {
                 found.extend(value.as_str().filter(|_| name == key));
-                below(value, key, found);
+                collect_texts(value, key, found);
             }
         }
-        serde_json::Value::Array(values) => values.iter().for_each(|value| below(value, key, found)),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect_texts(value, key, found)),
         _ => {}
     }
 }
@@ -117,8 +117,8 @@ fn the_dashboard_asks_for_what_there_is() {
     let dashboard: serde_json::Value =
         serde_json::from_str(include_str!("../../grafana.json")).expect("JSON");
     let (mut queries, mut own) = (Vec::new(), Vec::new());
-    below(&dashboard, "expr", &mut queries);
-    below(&dashboard, "definition", &mut own);
+    collect_texts(&dashboard, "expr", &mut queries);
+    collect_texts(&dashboard, "definition", &mut own);
     assert!(queries.len() >= 10 && !own.is_empty());
     let mut known: Vec<_> = FAMILIES.iter().map(Family::sample_name).collect();
     // Of `syscost fleet status --metrics`, for the annotations.

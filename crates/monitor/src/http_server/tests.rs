@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use syscost_platform::time::tried_by_chance;
 
 /// What a client hears while the server serves a page of this length.
-fn heard<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + Send) -> T {
+fn serve_client<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + Send) -> T {
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), false).expect("a loop");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -37,7 +37,7 @@ const GET: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\
 #[test]
 fn the_page_comes_whole_and_with_its_length() {
     let length = 3 << 20;
-    let answer = heard(length, |to| ask(to, GET));
+    let answer = serve_client(length, |to| ask(to, GET));
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body.starts_with("text/plainx"), "{head}");
     assert!(head.contains(&format!("Content-Length: {}\r\n", length + 10)), "{head}");
@@ -46,7 +46,7 @@ fn the_page_comes_whole_and_with_its_length() {
 
 #[test]
 fn a_request_may_come_in_pieces() {
-    let answer = heard(1, |to| {
+    let answer = serve_client(1, |to| {
         let mut stream = connect(to);
         for piece in GET.chunks(7) {
             stream.write_all(piece).expect("sent");
@@ -73,19 +73,19 @@ fn what_is_no_request_is_answered_and_forgotten() {
         (&long, "431"),
         (&many, "431"),
     ];
-    heard(1, |to| {
+    serve_client(1, |to| {
         for (request, status) in cases {
             let answer = ask(to, request);
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {answer}");
         }
     });
-    let head = heard(5, |to| ask(to, b"HEAD /metrics HTTP/1.1\r\n\r\n"));
+    let head = serve_client(5, |to| ask(to, b"HEAD /metrics HTTP/1.1\r\n\r\n"));
     assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
 #[test]
 fn who_says_nothing_keeps_nobody_out_and_is_sent_away() {
-    heard(1, |to| {
+    serve_client(1, |to| {
         let mut silent: Vec<_> = (0..3 * MOST).map(|_| connect(to)).collect();
         assert!(ask(to, GET).starts_with("HTTP/1.1 200 OK"));
         let begun = Instant::now();
@@ -100,7 +100,7 @@ fn who_says_nothing_keeps_nobody_out_and_is_sent_away() {
 #[test]
 fn noise_of_any_kind_is_survived() {
     let mut random = syscost_statistic::Random::new(7);
-    heard(1, |to| {
+    serve_client(1, |to| {
         for length in 0..60usize {
             let noise: Vec<u8> = (0..length * 7).map(|_| random.bits() as u8).collect();
             let mut stream = connect(to);
@@ -144,16 +144,20 @@ fn a_head_of_chance_is_answered_or_waited_for() {
 
 /// A request with something else in it.
 fn spoilt(random: &mut syscost_statistic::Random) -> Vec<u8> {
-    let mut head = match random.below(4) {
-        0 => [b"GET /metrics HTTP/1.1\r\n".to_vec(), b"A: b\r\n".repeat(random.below(200)), b"\r\n".to_vec()]
-            .concat(),
-        1 => [b"GET /".to_vec(), vec![b'a'; random.below(2 * LONGEST)]].concat(),
-        2 => (0..random.below(500)).map(|_| random.bits() as u8).collect(),
+    let mut head = match random.number_below(4) {
+        0 => [
+            b"GET /metrics HTTP/1.1\r\n".to_vec(),
+            b"A: b\r\n".repeat(random.number_below(200)),
+            b"\r\n".to_vec(),
+        ]
+        .concat(),
+        1 => [b"GET /".to_vec(), vec![b'a'; random.number_below(2 * LONGEST)]].concat(),
+        2 => (0..random.number_below(500)).map(|_| random.bits() as u8).collect(),
         _ => GET.to_vec(),
     };
-    for _ in 0..random.below(5) {
-        let at = random.below(head.len().max(1));
-        match random.below(4) {
+    for _ in 0..random.number_below(5) {
+        let at = random.number_below(head.len().max(1));
+        match random.number_below(4) {
             _ if head.is_empty() => break,
             0 => head[at] = random.bits() as u8,
             1 => drop(head.remove(at)),

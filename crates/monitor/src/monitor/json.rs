@@ -13,21 +13,21 @@ pub(super) fn line(seen: &Seen) -> Value {
         "time": now.as_secs_f64(),
         "seconds": view.window.as_secs_f64(),
         "all_cpus": view.all,
-        "cpus": beside("cpu", &view.cpus),
+        "cpus": named_objects("cpu", &view.cpus),
         "interrupts_per_second": view.interrupts,
         "context_switches_per_second": view.context_switches,
         "tasks_created_per_second": view.created,
         "page_faults_per_second": view.page_faults,
         "major_page_faults_per_second": view.major_faults,
-        "pressure": beside("resource", &pressure),
+        "pressure": named_objects("resource", &pressure),
         "memory": {
             "total_bytes": view.memory.total,
             "free_bytes": view.memory.free,
             "truly_free_bytes": view.memory.truly_free,
             "available_bytes": view.memory.available,
         },
-        "interfaces": beside("name", &view.links),
-        "disks": beside("name", &view.disks),
+        "interfaces": named_objects("name", &view.links),
+        "disks": named_objects("name", &view.disks),
         "processes": seen.processes,
         "missing": view.missing.iter().map(|missing| json!({"what": missing.what, "why": missing.why})).collect::<Vec<_>>(),
         "own_cpu_percent": seen.own,
@@ -35,7 +35,7 @@ pub(super) fn line(seen: &Seen) -> Value {
 }
 
 /// Each thing as an object that has its name, too.
-fn beside<N: Serialize, T: Serialize>(key: &str, named: &[(N, T)]) -> Vec<Value> {
+fn named_objects<N: Serialize, T: Serialize>(key: &str, named: &[(N, T)]) -> Vec<Value> {
     let one = |(name, thing): &(N, T)| {
         let mut object = json!(thing);
         object[key] = json!(name);

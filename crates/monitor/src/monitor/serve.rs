@@ -22,7 +22,7 @@ pub(super) fn serve(at: SocketAddr, public: bool, seconds: Option<f64>) -> Resul
         Ok(Page { content_type: format.content_type(), body: exposition::page(&scene, format) })
     });
     if let Some(signal) = signal::pending() {
-        page::say(&format!("ended by {signal}"));
+        page::write_to_stderr(&format!("ended by {signal}"));
     }
     Ok(())
 }

@@ -109,7 +109,7 @@ fn objects(hosts: &[Host], seen: &[Seen]) -> String {
 fn rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
     let row = |(host, seen): (&Host, &Seen)| {
         let view = seen.as_ref().ok().cloned().unwrap_or_default();
-        let of = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), text);
+        let cell = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), text);
         let bytes = |value: f64| size(value.round() as u64);
         let last = match (seen, with_bar) {
             (Err(why), _) => inert(why),
@@ -119,13 +119,13 @@ fn rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
         [
             inert(&host.name),
             view.kernel.as_deref().map_or_else(|| "–".to_owned(), inert),
-            of(view.cpus, |cpus| format!("{cpus:.0}")),
-            of(view.busy_percent, |share| format!("{share:.1} %")),
-            of(view.free_bytes, bytes),
-            of(view.received_bytes_per_second, bytes),
-            of(view.sent_bytes_per_second, bytes),
-            of(view.page_faults_per_second, |rate| format!("{rate:.0}")),
-            of(view.monitor_percent, |share| format!("{share:.2} %")),
+            cell(view.cpus, |cpus| format!("{cpus:.0}")),
+            cell(view.busy_percent, |share| format!("{share:.1} %")),
+            cell(view.free_bytes, bytes),
+            cell(view.received_bytes_per_second, bytes),
+            cell(view.sent_bytes_per_second, bytes),
+            cell(view.page_faults_per_second, |rate| format!("{rate:.0}")),
+            cell(view.monitor_percent, |share| format!("{share:.2} %")),
             last,
         ]
     };

@@ -23,7 +23,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    pub(super) fn of(json: bool, probe: &Probe) -> Self {
+    pub(super) fn new(json: bool, probe: &Probe) -> Self {
         let name = |name: Option<&str>| name.unwrap_or("none").to_owned();
         match (json, page::is_piped()) {
             (true, _) => Self::Json,
@@ -61,14 +61,15 @@ fn cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
         let idle = block.idle.saturating_sub(before.idle).as_secs_f64() / cpus_online() as f64;
         format!("{:.0} %", (100.0 * (1.0 - idle / passed.as_secs_f64())).clamp(0.0, 100.0))
     });
-    let per_second = |of: &dyn Fn(&Block) -> Option<u64>| {
-        let grown = of(block)?.checked_sub(of(before?)?)?;
+    let per_second = |field: &dyn Fn(&Block) -> Option<u64>| {
+        let grown = field(block)?.checked_sub(field(before?)?)?;
         Some(grown as f64 / passed?.as_secs_f64())
     };
     let bytes =
-        |of: &dyn Fn(&Block) -> Option<u64>| per_second(of).map_or_else(none, |rate| size(rate as u64));
-    let events =
-        |of: &dyn Fn(&Block) -> Option<u64>| per_second(of).map_or_else(none, |rate| format!("{rate:.0}"));
+        |field: &dyn Fn(&Block) -> Option<u64>| per_second(field).map_or_else(none, |rate| size(rate as u64));
+    let events = |field: &dyn Fn(&Block) -> Option<u64>| {
+        per_second(field).map_or_else(none, |rate| format!("{rate:.0}"))
+    };
     let cpu = per_second(&|block| Some(block.cpu_time.as_nanos() as u64));
     [
         format!("{seconds:.3}"),

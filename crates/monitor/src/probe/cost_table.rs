@@ -24,7 +24,7 @@ pub(super) fn json(cost: &ProbeCost, rate: u32) -> serde_json::Value {
     }})
 }
 
-pub(super) fn text(cost: &ProbeCost, rate: u32) -> String {
+pub(super) fn render_cost(cost: &ProbeCost, rate: u32) -> String {
     let ns = |value: u64| duration(value as f64);
     let (blocks, missed, percent) = (cost.blocks.len(), cost.missed, cost.cpu_percent());
     let (cpu, seconds) = (ns(cost.cpu().as_nanos() as u64), cost.elapsed.as_secs_f64());

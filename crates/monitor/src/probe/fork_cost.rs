@@ -62,8 +62,9 @@ fn network(_: &Devices) -> bool {
 }
 
 fn disk(devices: &Devices) -> bool {
-    let of = |name: &String| camp::num_reads_disk(name).is_ok() && camp::num_writes_disk(name).is_ok();
-    devices.disk.as_ref().is_some_and(of)
+    let is_readable =
+        |name: &String| camp::num_reads_disk(name).is_ok() && camp::num_writes_disk(name).is_ok();
+    devices.disk.as_ref().is_some_and(is_readable)
 }
 
 fn process_cpu(devices: &Devices) -> bool {
@@ -132,7 +133,7 @@ fn table(found: &[Cost]) -> String {
     let head = ["functions", "a call", "a second"].map(str::to_owned).into_iter();
     let head = head.chain(programs.iter().map(name_of)).chain(["log scale".to_owned()]);
     let row = |cost: &Cost| {
-        let told = |of: &dyn Fn(f64) -> String| cost.ns.map_or_else(|| "–".to_owned(), of);
+        let told = |render: &dyn Fn(f64) -> String| cost.ns.map_or_else(|| "–".to_owned(), render);
         let share = |program: &&Cost| match (cost.ns, program.ns) {
             (Some(ns), Some(whole)) => format!("{:.3} %", 100.0 * ns / whole),
             _ => "–".into(),

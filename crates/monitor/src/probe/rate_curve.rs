@@ -126,8 +126,8 @@ impl At {
 
     /// Growth of the probe's resident set, KiB, and of its descriptors.
     fn grown(&self) -> Option<[i64; 2]> {
-        let of = |key: &str| Some(self.own[key]["last"].as_i64()? - self.own[key]["first"].as_i64()?);
-        Some([of("resident_bytes")? >> 10, of("descriptors")?])
+        let growth = |key: &str| Some(self.own[key]["last"].as_i64()? - self.own[key]["first"].as_i64()?);
+        Some([growth("resident_bytes")? >> 10, growth("descriptors")?])
     }
 }
 

@@ -27,11 +27,11 @@ fn validate_holds_counters_against_what_happened_and_says_of_each_how_it_went() 
     let place = Place::new();
     let found: Value = serde_json::from_str(&answer(&place, &["validate", "--json", "c7", "C5"])).unwrap();
     let rows = found.as_array().unwrap();
-    let of = |name: &str| rows.iter().filter(|row| row["experiment"] == name).collect::<Vec<_>>();
-    assert_eq!(of("C5").len(), 3, "{found}");
-    assert!(of("C5").iter().all(|row| row["verdict"] == "passed"), "{found}");
-    assert_eq!((&of("C5")[1]["expected"], &of("C5")[1]["found"]), (&"10".into(), &"10".into()));
-    let faults = of("C7");
+    let rows_of = |name: &str| rows.iter().filter(|row| row["experiment"] == name).collect::<Vec<_>>();
+    assert_eq!(rows_of("C5").len(), 3, "{found}");
+    assert!(rows_of("C5").iter().all(|row| row["verdict"] == "passed"), "{found}");
+    assert_eq!((&rows_of("C5")[1]["expected"], &rows_of("C5")[1]["found"]), (&"10".into(), &"10".into()));
+    let faults = rows_of("C7");
     assert!(faults.iter().any(|row| row["found"] == "1000" && row["verdict"] == "passed"), "{found}");
     // Without a disk, or without `ps`, a row says so: it does not count as passed.
     for row in faults.iter().filter(|row| row["verdict"] != "passed") {

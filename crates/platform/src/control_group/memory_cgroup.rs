@@ -55,7 +55,7 @@ impl MemoryCgroup {
     ) -> std::result::Result<T, String> {
         let mut refused = "no hierarchy with the memory controller is mounted here".to_owned();
         for (version, parent) in parents(&KernelFiles::live()) {
-            let made = Self::below(&parent, version, bytes).map_err(|error| error.to_string());
+            let made = Self::create_in(&parent, version, bytes).map_err(|error| error.to_string());
             match made.and_then(&use_it) {
                 Ok(usable) => return Ok(usable),
                 Err(why) => refused = why,
@@ -64,7 +64,7 @@ impl MemoryCgroup {
         Err(refused)
     }
 
-    fn below(parent: &Path, version: Version, bytes: u64) -> Result<Self> {
+    fn create_in(parent: &Path, version: Version, bytes: u64) -> Result<Self> {
         let name = format!("{PREFIX}{}-{}", std::process::id(), random_word(8));
         let directory = parent.join(name);
         fs::create_dir(&directory).map_err(|e| Error::file(&directory, "making a group", e))?;
@@ -215,7 +215,7 @@ fn maker(name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::alone;
+    use crate::child::in_child_process;
     use crate::kernel_files::fixture::Machine;
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
     fn each_version_has_its_files() {
         for version in [Version::One, Version::Two] {
             let parent = tempfile::tempdir().expect("a directory");
-            let group = MemoryCgroup::below(parent.path(), version, 1 << 20).expect("made");
+            let group = MemoryCgroup::create_in(parent.path(), version, 1 << 20).expect("made");
             group.take_in(17).expect("written");
             let read = |name: &str| fs::read_to_string(group.directory().join(name)).expect("written");
             assert_eq!((read(version.limit()), read("cgroup.procs")), ("1048576".into(), "17".into()));
@@ -268,7 +268,7 @@ mod tests {
     /// Children that other tests fork meanwhile would stay in the group.
     #[test]
     fn a_process_that_enters_comes_back_and_nothing_is_left() {
-        alone(|| {
+        in_child_process(|| {
             let Ok(limited) = LimitedMemory::enter(256 << 20) else { return };
             let is_inside =
                 || fs::read_to_string("/proc/self/cgroup").expect("a membership").contains(PREFIX);

@@ -45,17 +45,17 @@ fn mib(bytes: u64) -> String {
 
 fn limits_of_devices(files: &KernelFiles, group: &Group) -> Vec<String> {
     let lines = |name: &str| {
-        let text = files.text(&format!("{}/{name}", group.directory())).unwrap_or_default();
+        let text = files.read_text(&format!("{}/{name}", group.directory())).unwrap_or_default();
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect::<Vec<_>>()
     };
     if group.version == Version::Two {
         return lines("io.max");
     }
-    let of = |kind: &&str| {
+    let throttle_lines = |kind: &&str| {
         let found = lines(&format!("blkio.throttle.{kind}_device"));
         found.into_iter().map(|line| format!("{kind} {line}")).collect::<Vec<_>>()
     };
-    THROTTLES.iter().flat_map(of).collect()
+    THROTTLES.iter().flat_map(throttle_lines).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// second look is left out where the first CPU is not in use: a daemon's few milliseconds are no reason to avoid it.
 pub fn cpus_in_use(cpus: &[usize]) -> Vec<usize> {
     let files = KernelFiles::live();
-    if files.text("/proc/loadavg").and_then(|text| running_tasks(&text)).is_some_and(|tasks| tasks <= 1) {
+    if files.read_text("/proc/loadavg").and_then(|text| running_tasks(&text)).is_some_and(|tasks| tasks <= 1)
+    {
         return Vec::new();
     }
     let first = look(&files, cpus);
@@ -28,9 +29,9 @@ fn running_tasks(text: &str) -> Option<usize> {
 }
 
 fn look(files: &KernelFiles, cpus: &[usize]) -> Vec<usize> {
-    let Some(before) = files.text("/proc/stat") else { return Vec::new() };
+    let Some(before) = files.read_text("/proc/stat") else { return Vec::new() };
     std::thread::sleep(LOOK);
-    let after = files.text("/proc/stat").unwrap_or_default();
+    let after = files.read_text("/proc/stat").unwrap_or_default();
     cpus.iter().copied().filter(|&cpu| is_in_use(&before, &after, cpu)).collect()
 }
 

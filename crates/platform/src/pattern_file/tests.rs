@@ -25,7 +25,7 @@ fn pages_read_through_the_cache_stay_until_they_are_evicted() {
     let page = page_size();
     assert_eq!(file.resident(0..1 << 20).expect("mincore") as u64, (1 << 20) / page);
     assert_eq!(file.resident(page..2 * page).expect("mincore"), 1);
-    if volume::of(_directory.path()).1 == volume::Medium::Disk {
+    if volume::filesystem_and_medium(_directory.path()).1 == volume::Medium::Disk {
         file.evict().expect("evicted");
         assert_eq!(file.resident(0..1 << 20).expect("mincore"), 0);
     }

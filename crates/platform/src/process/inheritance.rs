@@ -219,7 +219,7 @@ fn close_at_exec(first: u32, last: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::alone;
+    use crate::child::in_child_process;
 
     #[test]
     fn what_is_kept_is_in_no_gap() {
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_class_that_was_inherited_is_left_and_its_children_are_ordinary() {
-        alone(|| {
+        in_child_process(|| {
             let parameter = libc::sched_param { sched_priority: 5 };
             // SAFETY: OWN-TASK.
             if unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameter) } != 0 {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_task_that_starves_no_other_keeps_its_class() {
-        alone(|| {
+        in_child_process(|| {
             scheduling_class::set(libc::SCHED_BATCH, 0).expect("allowed to all");
             leave_real_time().expect("nothing to do");
             assert_eq!(scheduling().policy, libc::SCHED_BATCH);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_slack_that_was_set_is_read() {
-        alone(|| {
+        in_child_process(|| {
             // SAFETY: OWN-TASK.
             unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 7_000, 0, 0, 0) };
             assert_eq!(timer_slack_ns(), Some(7_000));
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_owner_may_read_and_write_whatever_the_mask_was() {
-        alone(|| {
+        in_child_process(|| {
             umask(Mode::from_bits_truncate(0o777));
             prepare();
             assert_eq!(umask(Mode::empty()), Mode::from_bits_truncate(0o077));

@@ -86,7 +86,7 @@ impl Base {
         self.learnt = self.values.len();
         let known = self.values.len().saturating_sub(self.noise.shortest(self.level)).max(1);
         let known = &self.values[..known];
-        let spread = Spread::of(known);
+        let spread = Spread::from_values(known);
         let own = EFFICIENCY * (known.len() - 1) as f64;
         self.centre = spread.centre;
         self.degrees = own + self.noise.degrees;
@@ -234,7 +234,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[(f64, f64)]) -> Self {
+    fn from_values(values: &[(f64, f64)]) -> Self {
         let plain: Vec<f64> = values.iter().map(|value| value.0).collect();
         let centre = median(&plain);
         let away: Vec<f64> = plain.iter().map(|value| (value - centre).abs()).collect();

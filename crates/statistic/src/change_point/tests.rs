@@ -20,17 +20,20 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(noise: f64, step: f64) -> Self {
+    fn new(noise: f64, step: f64) -> Self {
         Self { noise, step, outliers: 0.0, drift: 0.0, louder: 1.0 }
     }
 
     fn series(&self, random: &mut Random, length: usize) -> Vec<Value> {
-        let unit = |random: &mut Random| random.below(1 << 30) as f64 / f64::from(1 << 30);
+        let unit = |random: &mut Random| random.number_below(1 << 30) as f64 / f64::from(1 << 30);
         let normal = |random: &mut Random| (0..12).map(|_| unit(random) - 0.5).sum::<f64>();
         let one = |night: usize| {
             let noise = self.noise * if night < length / 2 { 1.0 } else { self.louder };
-            let stray =
-                if unit(random) < self.outliers { [-10.0, 10.0][random.below(2)] * noise } else { 0.0 };
+            let stray = if unit(random) < self.outliers {
+                [-10.0, 10.0][random.number_below(2)] * noise
+            } else {
+                0.0
+            };
             let step = if night >= AT { self.step } else { 0.0 };
             let drift = self.drift * night as f64 / length as f64;
             let value = step + drift + stray + noise * normal(random);
@@ -41,7 +44,7 @@ impl Plan {
 }
 
 /// The changes that would have been reported for series of these plans, in months of [`SERIES`].
-fn told(plans: &[Plan], months: usize, seed: u64) -> Vec<Vec<ChangePoint>> {
+fn reported_changes(plans: &[Plan], months: usize, seed: u64) -> Vec<Vec<ChangePoint>> {
     let mut random = Random::new(seed);
     let month = |_| {
         let plans = plans.iter().cycle().take(SERIES);
@@ -54,7 +57,7 @@ fn told(plans: &[Plan], months: usize, seed: u64) -> Vec<Vec<ChangePoint>> {
 }
 
 fn alarms(plans: &[Plan], months: usize) -> usize {
-    told(plans, months, 7).iter().map(Vec::len).sum()
+    reported_changes(plans, months, 7).iter().map(Vec::len).sum()
 }
 
 const QUIET: Plan = Plan { noise: 0.002, step: 0.0, outliers: 0.0, drift: 0.0, louder: 1.0 };
@@ -62,14 +65,14 @@ const MIXED: [f64; 4] = [0.002, 0.005, 0.01, 0.02];
 
 #[test]
 fn nothing_is_told_of_forty_series_in_ten_months_without_a_change() {
-    assert_eq!(alarms(&MIXED.map(|noise| Plan::of(noise, 0.0)), 10), 0, "of 12 000 points");
+    assert_eq!(alarms(&MIXED.map(|noise| Plan::new(noise, 0.0)), 10), 0, "of 12 000 points");
 }
 
 #[test]
 fn a_step_of_one_percent_is_told_within_two_nights() {
     let mut plans = vec![QUIET; 8];
-    plans.extend([Plan::of(0.002, 0.01); 2]);
-    let told = told(&plans, 10, 8);
+    plans.extend([Plan::new(0.002, 0.01); 2]);
+    let told = reported_changes(&plans, 10, 8);
     let stepped: Vec<_> = told.chunks(10).flat_map(|ten| &ten[8..]).collect();
     let within = |nights: usize| {
         stepped
@@ -88,8 +91,8 @@ const WITHIN_TWO_AND_THREE: (usize, usize) = (67, 79);
 
 /// The share of steps of this size that is reported within 15 nights; a quarter of the series have one.
 fn recall(noise: f64, step: f64) -> f64 {
-    let told = told(
-        &[Plan::of(noise, step), Plan::of(noise, 0.0), Plan::of(noise, 0.0), Plan::of(noise, 0.0)],
+    let told = reported_changes(
+        &[Plan::new(noise, step), Plan::new(noise, 0.0), Plan::new(noise, 0.0), Plan::new(noise, 0.0)],
         4,
         9,
     );
@@ -167,7 +170,7 @@ fn a_large_step_is_told_soon_though_its_nights_are_less_sure_and_few_were_before
 #[test]
 fn what_was_told_stays_told_as_the_series_grows() {
     let mut random = Random::new(5);
-    let values = Plan::of(0.002, 0.02).series(&mut random, 60);
+    let values = Plan::new(0.002, 0.02).series(&mut random, 60);
     let noise = Noise::default();
     for end in 20..60 {
         let found = change_points(&values[..end], &noise, 1e-5);

@@ -123,7 +123,7 @@ pub struct Summary {
 
 impl Summary {
     /// The summary of these runs. It is quiet with `wanted` undisturbed ones.
-    pub fn of(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
+    pub fn from_runs(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
         let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
         for run in runs {
             match run.spoilt() {
@@ -152,8 +152,8 @@ impl Summary {
 
     fn columns(&mut self, used: &[&Replicate], empty: &Totals) {
         let estimates: Vec<_> = used.iter().map(|run| run.estimate(empty)).collect();
-        let mut column = |name: &str, of: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
-            let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| of(e).map(Cost::ns)).collect();
+        let mut column = |name: &str, field: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
+            let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| field(e).map(Cost::ns)).collect();
             match costs {
                 Ok(costs) => (possible(mean_interval(&costs)), costs),
                 Err(nonsense) => {
@@ -247,9 +247,9 @@ fn agree(one: &Interval, other: &Interval) -> bool {
 }
 
 fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
-    let each = |run: &&Replicate| ErrorTerms::of(&run.covered, &run.calibration(), empty);
+    let each = |run: &&Replicate| ErrorTerms::from_run(&run.covered, &run.calibration(), empty);
     let all: Vec<_> = used.iter().map(each).collect();
-    let median = |of: fn(&ErrorTerms) -> f64| crate::median(&all.iter().map(of).collect::<Vec<_>>());
+    let median = |field: fn(&ErrorTerms) -> f64| crate::median(&all.iter().map(field).collect::<Vec<_>>());
     ErrorTerms {
         daemons: median(|t| t.daemons),
         start: median(|t| t.start),

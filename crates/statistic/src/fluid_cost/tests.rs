@@ -31,7 +31,7 @@ impl World {
     }
 
     /// The fluid alone for so long.
-    fn alone(&self, elapsed: f64) -> Window {
+    fn idle_window(&self, elapsed: f64) -> Window {
         let ticks = elapsed / self.tick.0;
         let mine = (elapsed - ticks * self.tick.1) * (1.0 - self.intruder);
         let own = mine + ticks * self.tick.1 * (1.0 - self.intruder);
@@ -42,7 +42,7 @@ impl World {
     }
 
     /// This number of operations, each followed by a wait.
-    fn beside(&self, operations: f64, wait: f64) -> Covered {
+    fn covered_operations(&self, operations: f64, wait: f64) -> Covered {
         let elapsed = operations * (self.own + self.interrupts + wait);
         let ticks = elapsed / self.tick.0;
         let free = elapsed - operations * self.truth() - ticks * self.tick.1;
@@ -76,12 +76,13 @@ impl World {
     }
 
     fn estimate_with(&self, calibration: &Calibration) -> Estimate {
-        estimate(&self.beside(2_000.0, 24_000.0), calibration, &Totals::default())
+        estimate(&self.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default())
     }
 }
 
 fn calibrated(world: &World) -> Calibration {
-    Calibration::of(&[world.alone(5e6), world.alone(5e6), world.alone(5e6)]).unwrap()
+    Calibration::from_windows(&[world.idle_window(5e6), world.idle_window(5e6), world.idle_window(5e6)])
+        .unwrap()
 }
 
 fn off(found: Result<Cost, Nonsense>, truth: f64) -> f64 {
@@ -120,12 +121,12 @@ fn a_half_time_intruder_is_taken_out_of_two_and_stays_in_the_papers() {
     }
     let paper = world.estimate_with(&calibrated(&QUIET_WORLD)).paper;
     assert!(off(paper, world.truth()) > 0.3, "{paper:?}");
-    assert!(world.beside(2_000.0, 24_000.0).others_share() > 0.2);
+    assert!(world.covered_operations(2_000.0, 24_000.0).others_share() > 0.2);
 }
 
 #[test]
 fn an_intruder_that_met_none_of_the_interrupts_adds_none() {
-    let covered = QUIET_WORLD.beside(2_000.0, 24_000.0);
+    let covered = QUIET_WORLD.covered_operations(2_000.0, 24_000.0);
     // While it had the CPU, as long as all else together, the operation waited for it and not for an interrupt.
     let window = Window { elapsed: 2.0 * covered.window.elapsed, ..covered.window };
     let window = Window { gapped: window.gapped + covered.window.elapsed, ..window };
@@ -151,18 +152,24 @@ fn a_contaminated_calibration_gives_no_cost_and_never_a_negative_one() {
 
 #[test]
 fn a_calibration_much_too_fast_gives_no_cost_above_the_time_that_there_was() {
-    let covered = QUIET_WORLD.beside(10.0, 1_000.0);
-    assert!(matches!(Cost::of(1.1 * covered.window.elapsed, &covered), Err(Nonsense::MoreThanTime)));
-    assert!(Cost::of(f64::NAN, &covered) == Err(Nonsense::NoNumber));
-    assert!(Cost::of(0.0, &covered) == Err(Nonsense::NotPositive));
-    assert!(Cost::of(1.0, &Covered::default()) == Err(Nonsense::NoNumber), "no operation");
+    let covered = QUIET_WORLD.covered_operations(10.0, 1_000.0);
+    assert!(matches!(
+        Cost::per_operation(1.1 * covered.window.elapsed, &covered),
+        Err(Nonsense::MoreThanTime)
+    ));
+    assert!(Cost::per_operation(f64::NAN, &covered) == Err(Nonsense::NoNumber));
+    assert!(Cost::per_operation(0.0, &covered) == Err(Nonsense::NotPositive));
+    assert!(Cost::per_operation(1.0, &Covered::default()) == Err(Nonsense::NoNumber), "no operation");
 }
 
 #[test]
 fn nothing_is_made_of_windows_without_a_turn() {
-    assert_eq!(Calibration::of(&[]), None);
+    assert_eq!(Calibration::from_windows(&[]), None);
     assert_eq!(
-        Calibration::of(&[Window::default(), Window { gaps: 3.0, loops: 3.0, ..QUIET_WORLD.alone(1e6) }]),
+        Calibration::from_windows(&[
+            Window::default(),
+            Window { gaps: 3.0, loops: 3.0, ..QUIET_WORLD.idle_window(1e6) }
+        ]),
         None
     );
 }
@@ -171,27 +178,29 @@ fn nothing_is_made_of_windows_without_a_turn() {
 fn what_was_there_while_the_fluid_was_calibrated_is_not_taken_off() {
     let world = World { tick: (4e6, 0.0), ..QUIET_WORLD };
     // A service that cannot be stopped: the calibration sees it as the run does.
-    let seen = Calibration::of(&[world.beside(100.0, 24_000.0).window]).unwrap();
-    let of = |calibration: &Calibration| {
-        let found = estimate(&world.beside(2_000.0, 24_000.0), calibration, &Totals::default());
+    let seen = Calibration::from_windows(&[world.covered_operations(100.0, 24_000.0).window]).unwrap();
+    let both_estimates = |calibration: &Calibration| {
+        let found = estimate(&world.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default());
         [found.gap, found.daemon_free.unwrap()]
     };
-    for (wrong, right) in of(&seen).into_iter().zip(of(&seen.bare())) {
+    for (wrong, right) in both_estimates(&seen).into_iter().zip(both_estimates(&seen.bare())) {
         assert!(off(wrong, world.own) < 0.01 && off(right, world.truth()) < 0.001, "{wrong:?} {right:?}");
     }
 }
 
 #[test]
 fn a_window_in_which_others_ran_is_left_out_of_a_calibration() {
-    let disturbed = World { intruder: 0.5, ..QUIET_WORLD }.alone(5e6);
-    let found = Calibration::of(&[QUIET_WORLD.alone(5e6), disturbed, QUIET_WORLD.alone(5e6)]).unwrap();
-    assert_eq!(Some(found), Calibration::of(&[QUIET_WORLD.alone(5e6); 2]));
+    let disturbed = World { intruder: 0.5, ..QUIET_WORLD }.idle_window(5e6);
+    let found =
+        Calibration::from_windows(&[QUIET_WORLD.idle_window(5e6), disturbed, QUIET_WORLD.idle_window(5e6)])
+            .unwrap();
+    assert_eq!(Some(found), Calibration::from_windows(&[QUIET_WORLD.idle_window(5e6); 2]));
 }
 
 #[test]
 fn where_interrupts_are_charged_to_nobody_the_wall_clock_alone_tells() {
     let calibration = calibrated(&QUIET_WORLD);
-    let mut covered = QUIET_WORLD.beside(2_000.0, 24_000.0);
+    let mut covered = QUIET_WORLD.covered_operations(2_000.0, 24_000.0);
     covered.window.own -= 2_000.0 * QUIET_WORLD.interrupts;
     covered.interrupts_apart = true;
     let found = estimate(&covered, &calibration, &Totals::default());
@@ -203,7 +212,7 @@ fn where_interrupts_are_charged_to_nobody_the_wall_clock_alone_tells() {
 
 #[test]
 fn what_it_takes_to_begin_and_to_end_is_taken_off() {
-    let (calibration, covered) = (calibrated(&QUIET_WORLD), QUIET_WORLD.beside(100.0, 24_000.0));
+    let (calibration, covered) = (calibrated(&QUIET_WORLD), QUIET_WORLD.covered_operations(100.0, 24_000.0));
     let empty = Totals {
         paper: 260_000.0,
         gap: Some(260_000.0),
@@ -215,17 +224,17 @@ fn what_it_takes_to_begin_and_to_end_is_taken_off() {
     let found = estimate(&covered, &calibration, &empty);
     assert!(off(found.gap, 0.9 * QUIET_WORLD.truth()) < 0.002, "{found:?}");
     assert!(off(found.charged, 0.9 * QUIET_WORLD.own) < 1e-9);
-    let terms = ErrorTerms::of(&covered, &calibration, &empty);
+    let terms = ErrorTerms::from_run(&covered, &calibration, &empty);
     assert_eq!(terms.start, 2_600.0);
     assert!(terms.resolution > 0.0 && terms.resolution < 5.0 && terms.daemons.abs() < 1.0, "{terms:?}");
 }
 
 #[test]
 fn a_calibration_of_fewer_turns_than_the_run_is_less_resolved() {
-    let covered = QUIET_WORLD.beside(100.0, 24_000.0);
+    let covered = QUIET_WORLD.covered_operations(100.0, 24_000.0);
     let terms = |elapsed: f64| {
-        let calibration = Calibration::of(&[QUIET_WORLD.alone(elapsed)]).unwrap();
-        ErrorTerms::of(&covered, &calibration, &Totals::default())
+        let calibration = Calibration::from_windows(&[QUIET_WORLD.idle_window(elapsed)]).unwrap();
+        ErrorTerms::from_run(&covered, &calibration, &Totals::default())
     };
     let long = terms(1e12);
     // The run's own edges: half a turn of 120 ns each, over 100 operations.
@@ -249,6 +258,6 @@ fn caches_that_an_interruption_left_cold_make_no_turn_longer_and_are_in_the_cost
     };
     assert_eq!(window.plain_turn(), Some(120.0));
     let covered = Covered { window, operations: 5.0, ..Covered::default() };
-    let terms = ErrorTerms::of(&covered, &Calibration::default(), &Totals::default());
+    let terms = ErrorTerms::from_run(&covered, &Calibration::default(), &Totals::default());
     assert_eq!(terms.cache, 100.0);
 }

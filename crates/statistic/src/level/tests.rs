@@ -13,7 +13,7 @@ fn plateaus(parts: &[(usize, f64)]) -> Vec<f64> {
 /// Each value off by up to this share, up or down.
 fn noisy(values: &[f64], share: f64, seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed);
-    values.iter().map(|v| v * (1.0 + share * (random.below(2001) as f64 / 1000.0 - 1.0))).collect()
+    values.iter().map(|v| v * (1.0 + share * (random.number_below(2001) as f64 / 1000.0 - 1.0))).collect()
 }
 
 /// Levels of points a quarter of an octave apart.
@@ -104,12 +104,14 @@ fn least_cost(points: &[Point], from: usize, above: f64) -> f64 {
 fn nothing_costs_less_than_what_is_found() {
     let mut random = Random::new(5);
     for round in 0..200 {
-        let values: Vec<f64> = (0..6 + random.below(8))
+        let values: Vec<f64> = (0..6 + random.number_below(8))
             .map(|i| {
-                (1.0 + (i / 4) as f64 * random.below(3) as f64) * (1.0 + random.below(30) as f64 / 100.0)
+                (1.0 + (i / 4) as f64 * random.number_below(3) as f64)
+                    * (1.0 + random.number_below(30) as f64 / 100.0)
             })
             .collect();
-        let points: Vec<Point> = exactly(&values).iter().map(|v| Point::of(v, TOLERANCE)).collect();
+        let points: Vec<Point> =
+            exactly(&values).iter().map(|v| Point::from_interval(v, TOLERANCE)).collect();
         let stretches = stretches(&points, 3, LEVEL[0]);
         let chosen = cheapest(&stretches, points.len());
         let covered: usize = chosen.iter().map(|&at| stretches[at].end - stretches[at].first).sum();

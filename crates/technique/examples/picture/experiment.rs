@@ -25,7 +25,7 @@ fn both(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Resul
     if !given("--known") {
         live(given("--quick"), directory.map(String::as_str)).or_else(skipped)?;
     }
-    on_paper(Known::asked(arguments.into_iter()))
+    on_paper(Known::from_arguments(arguments.into_iter()))
 }
 
 fn skipped(error: Error) -> Result<()> {

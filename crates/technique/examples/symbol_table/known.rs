@@ -30,7 +30,7 @@ type Call = (u64, u64);
 fn calls(seed: u64) -> Vec<Call> {
     let mut random = Random::new(seed);
     let words = program::random(seed, 100).text.split_whitespace().count();
-    (0..words).map(|_| (random.below(120) as u64, random.below(40) as u64)).collect()
+    (0..words).map(|_| (random.number_below(120) as u64, random.number_below(40) as u64)).collect()
 }
 
 /// Runs it: the steps of the whole, without the last reading of the clock.

@@ -49,7 +49,7 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
     let has = |flag| std::env::args().any(|argument| argument == flag);
-    let (quick, known) = (has("--quick"), Known::asked(std::env::args()));
+    let (quick, known) = (has("--quick"), Known::from_arguments(std::env::args()));
     if has("--known") {
         println!("{}", known::held(known)?);
         return Ok(());
@@ -165,18 +165,20 @@ fn cost_of_a_call(now: Now) -> f64 {
 
 /// Prints a table, and answers what there is to say of the naive estimate.
 fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
-    let of = |figure: &dyn Fn(&Fractions) -> f64| {
+    let median_of = |figure: &dyn Fn(&Fractions) -> f64| {
         let values: Vec<_> = results.iter().map(figure).collect();
         median_interval(&values)
     };
     let steps_ns = if now as usize == arch::read as Now as usize { 1e9 / counter_hz() } else { 1.0 };
     println!(
         "the {name}: {:.0} calls a program, which their probes make {:.2} times slower",
-        of(&|f| f.calls).estimate,
-        of(&|f| f.slower).estimate,
+        median_of(&|f| f.calls).estimate,
+        median_of(&|f| f.slower).estimate,
     );
-    let probe =
-        ProbeCost { inside: of(&|f| f.probe.inside).estimate, outside: of(&|f| f.probe.outside).estimate };
+    let probe = ProbeCost {
+        inside: median_of(&|f| f.probe.inside).estimate,
+        outside: median_of(&|f| f.probe.outside).estimate,
+    };
     for (place, ProbeCost { inside, outside }) in
         [("around nothing", Watch::new(now).table.probe_cost()), ("in its place", probe)]
     {
@@ -187,8 +189,8 @@ fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
         );
     }
     let row = |name: &str, figure: &dyn Fn(&Fractions) -> f64| {
-        let Interval { estimate, low, high } = of(figure);
-        let error = of(&|f| figure(f) / f.truth - 1.0);
+        let Interval { estimate, low, high } = median_of(figure);
+        let error = median_of(&|f| figure(f) / f.truth - 1.0);
         println!(
             "  {name:<34} {:5.1} %  [{:.1}, {:.1}]  {:+6.1} %  [{:+.1}, {:+.1}]",
             100.0 * estimate,
@@ -207,7 +209,7 @@ fn tell(name: &str, now: Now, results: &[Fractions]) -> String {
     row("corrected, probes in their place", &|f| f.in_place.corrected);
     row("… over the uninstrumented whole", &|f| f.in_place.of_uninstrumented);
     println!();
-    let percent = |figure: &dyn Fn(&Fractions) -> f64| 100.0 * of(figure).estimate;
+    let percent = |figure: &dyn Fn(&Fractions) -> f64| 100.0 * median_of(figure).estimate;
     format!(
         "by the {name} {:.1} % for a true {:.1} %, pulled towards the {:.0} % that its probes see of their own cost; \
          corrected {:.1} %",

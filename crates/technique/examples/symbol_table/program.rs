@@ -29,9 +29,9 @@ impl Writer {
         let mut left = count;
         while left > 0 {
             left -= 1;
-            match self.random.below(10) {
+            match self.random.number_below(10) {
                 0 if depth < 4 && left > 4 => {
-                    let inside = self.random.below(left.min(30)) + 1;
+                    let inside = self.random.number_below(left.min(30)) + 1;
                     let outside = self.visible.len();
                     self.text.push_str("{\n");
                     self.statements(inside, depth + 1);
@@ -48,7 +48,7 @@ impl Writer {
     }
 
     fn declare(&mut self) {
-        let name = format!("value_{}", self.random.below(500));
+        let name = format!("value_{}", self.random.number_below(500));
         let _ = write!(self.text, "let {name} = ");
         let value = self.expression(3);
         self.text.push_str(";\n");
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     fn assign(&mut self) {
-        let name = self.visible[self.random.below(self.visible.len())].0.clone();
+        let name = self.visible[self.random.number_below(self.visible.len())].0.clone();
         let _ = write!(self.text, "{name} = ");
         let value = self.expression(3);
         self.text.push_str(";\n");
@@ -74,19 +74,19 @@ impl Writer {
 
     /// Writes an expression in brackets and returns its value.
     fn expression(&mut self, depth: usize) -> i64 {
-        let kind = if depth == 0 { 2 + self.random.below(3) } else { self.random.below(6) };
+        let kind = if depth == 0 { 2 + self.random.number_below(3) } else { self.random.number_below(6) };
         match kind {
             0 | 1 | 5 => {
                 self.text.push('(');
                 let left = self.expression(depth - 1);
-                let sign = self.random.below(3);
+                let sign = self.random.number_below(3);
                 self.text.push_str([" + ", " - ", " * "][sign]);
                 let right = self.expression(depth - 1);
                 self.text.push(')');
                 [left.wrapping_add(right), left.wrapping_sub(right), left.wrapping_mul(right)][sign]
             }
             2 => {
-                let number = self.random.below(1000) as i64;
+                let number = self.random.number_below(1000) as i64;
                 let _ = write!(self.text, "{number}");
                 number
             }
@@ -95,7 +95,7 @@ impl Writer {
                 7
             }
             _ => {
-                let name = self.visible[self.random.below(self.visible.len())].0.clone();
+                let name = self.visible[self.random.number_below(self.visible.len())].0.clone();
                 self.text.push_str(&name);
                 // The innermost of this name.
                 self.visible.iter().rfind(|(visible, _)| *visible == name).map_or(0, |(_, value)| *value)

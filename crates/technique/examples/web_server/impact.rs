@@ -44,7 +44,7 @@ pub fn run(rounds: usize) -> Answer {
     }
     println!("\nchange against no probe, with its 95 % interval over {} rounds:", runs.len());
     for (at, rate) in RATES.iter().enumerate().skip(1) {
-        let of = |value: fn(&Run) -> f64| {
+        let change = |value: fn(&Run) -> f64| {
             let logs: Vec<f64> = runs.iter().map(|run| (value(&run[at]) / value(&run[0])).ln()).collect();
             let interval = hodges_lehmann(&logs, 0.95);
             let percent = |log: f64| 100.0 * log.exp_m1();
@@ -54,8 +54,8 @@ pub fn run(rounds: usize) -> Answer {
         let cpu: Vec<f64> = runs.iter().map(|run| run[at].probe_cpu).collect();
         println!(
             "{rate:>5} blocks/s: requests {}, median latency {}; the probe took {:.3} % of a CPU",
-            of(|run| run.requests),
-            of(|run| run.latency_us),
+            change(|run| run.requests),
+            change(|run| run.latency_us),
             median(&cpu)
         );
     }

@@ -60,7 +60,7 @@ pub fn run(directory: &Path, rates: &[&str]) -> Answer {
     for connections in rates {
         arrive(server.address, connections, connections as usize, CLIENT_CPU)?; // warm
         let at = AtRate { connections, turns: turns(&server, connections)? };
-        print!("{}", at.text()?);
+        print!("{}", at.render()?);
         all.push(at);
     }
     std::fs::write(directory.join("rates.csv"), table(&all)?)?;
@@ -77,14 +77,14 @@ fn turns(server: &Apache, connections: u32) -> Answer<Vec<[Turn; PROBES.len()]>>
         random.shuffle(&mut order);
         let mut turn = [Turn::default(); PROBES.len()];
         for at in order {
-            turn[at] = beside(server, connections, PROBES[at])?;
+            turn[at] = measure_with_probe(server, connections, PROBES[at])?;
         }
         turns.push(turn);
     }
     Ok(turns)
 }
 
-fn beside(server: &Apache, connections: u32, rate: u32) -> Answer<Turn> {
+fn measure_with_probe(server: &Apache, connections: u32, rate: u32) -> Answer<Turn> {
     let running = (rate > 0).then(|| probe(server, rate)).transpose()?;
     // A probe's start is not what is measured.
     std::thread::sleep(Duration::from_millis(60));
@@ -123,7 +123,7 @@ impl AtRate {
         Within { estimate: percent(found.estimate), low: percent(found.low), high: percent(found.high) }
     }
 
-    fn text(&self) -> Result<String, std::fmt::Error> {
+    fn render(&self) -> Result<String, std::fmt::Error> {
         let count = self.turns.len() as f64 * f64::from(self.connections) * TURN.as_secs_f64();
         let load = median(&self.over(0, |turn| turn.load));
         let late: Vec<f64> = (0..PROBES.len()).flat_map(|at| self.over(at, |turn| turn.late)).collect();

@@ -29,11 +29,11 @@ impl Background {
                 }
             })
         };
-        Ok(Self::of((0..count).map(start).collect::<Result<_>>()?))
+        Ok(Self::new((0..count).map(start).collect::<Result<_>>()?))
     }
 
     /// Processes that all run.
-    pub(crate) fn of(processes: Vec<Child>) -> Self {
+    pub(crate) fn new(processes: Vec<Child>) -> Self {
         let running = processes.len();
         Self { processes, running }
     }

@@ -79,7 +79,7 @@ mod tests {
     fn up_to_the_highest_calm_gain_it_does_not_overshoot() {
         for damping in DAMPINGS {
             let calm = highest_calm_gain(damping, SLOPE);
-            let overshoot = |gain| Transient::of(&run(damping, gain, 600), 105.0, 1.0).overshoot;
+            let overshoot = |gain| Transient::from_series(&run(damping, gain, 600), 105.0, 1.0).overshoot;
             assert!(overshoot(0.999 * calm) < 1e-9, "λ {damping}: {}", overshoot(calm));
             assert!(overshoot(1.3 * calm) > 1e-4, "λ {damping}: {}", overshoot(1.3 * calm));
         }

@@ -19,7 +19,7 @@ pub struct Transient {
 impl Transient {
     /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value gives
     /// the direction.
-    pub fn of(series: &[f64], goal: f64, band: f64) -> Self {
+    pub fn from_series(series: &[f64], goal: f64, band: f64) -> Self {
         let way = series.first().map_or(0.0, |first| first - goal);
         let beyond = series.iter().map(|index| -(index - goal) / way).fold(0.0, f64::max);
         let inside = series.iter().rev().take_while(|index| (*index - goal).abs() <= band).count();
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn what_it_was_like_is_read_off() {
-        let transient = Transient::of(&[20.0, 12.0, 8.0, 9.5, 10.5, 9.5, 10.5], 10.0, 1.0);
+        let transient = Transient::from_series(&[20.0, 12.0, 8.0, 9.5, 10.5, 9.5, 10.5], 10.0, 1.0);
         assert_eq!(transient.settled, Some(3));
         assert!((transient.overshoot - 0.2).abs() < 1e-12, "{transient:?}");
         assert!((transient.jitter - standard_deviation(&[9.5, 10.5, 9.5, 10.5])).abs() < 1e-12);
@@ -45,16 +45,16 @@ mod tests {
 
     #[test]
     fn what_never_stays_has_not_settled() {
-        let transient = Transient::of(&[20.0, 10.0, 20.0, 10.0, 20.0], 10.0, 1.0);
+        let transient = Transient::from_series(&[20.0, 10.0, 20.0, 10.0, 20.0], 10.0, 1.0);
         assert_eq!((transient.settled, transient.overshoot), (None, 0.0));
         assert!(transient.jitter > 4.0);
-        let by_chance = Transient::of(&[20.0, 10.0, 20.0, 10.0], 10.0, 1.0);
+        let by_chance = Transient::from_series(&[20.0, 10.0, 20.0, 10.0], 10.0, 1.0);
         assert_eq!(by_chance.settled, None);
     }
 
     #[test]
     fn nothing_is_nothing() {
         let empty = Transient { settled: None, overshoot: 0.0, jitter: 0.0 };
-        assert_eq!(Transient::of(&[], 1.0, 1.0), empty);
+        assert_eq!(Transient::from_series(&[], 1.0, 1.0), empty);
     }
 }

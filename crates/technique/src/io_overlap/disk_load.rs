@@ -97,7 +97,7 @@ impl Drop for Load {
 
 /// A random time, uniform between zero and twice the mean.
 fn about(mean: Duration, random: &mut Random) -> Duration {
-    mean.mul_f64(random.below(2001) as f64 / 1000.0)
+    mean.mul_f64(random.number_below(2001) as f64 / 1000.0)
 }
 
 fn compute(signals: &Signals, stop: &AtomicBool, on: usize) -> Result<Trace> {
@@ -120,7 +120,7 @@ fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &Pattern
     let (mut busy, mut random) = (Busy::on(signals, channel + 1), Random::new(2 + channel as u64));
     let mut block = pattern_file::buffer(BLOCK)?;
     while !stop.load(Ordering::Relaxed) {
-        let offset = random.below((FILE / BLOCK as u64) as usize) as u64 * BLOCK as u64;
+        let offset = random.number_below((FILE / BLOCK as u64) as usize) as u64 * BLOCK as u64;
         busy.during(|| file.file().read_exact_at(&mut block, offset))
             .map_err(|cause| file.refused("reading past the page cache", cause))?;
         if !pattern_file::is_of(&block, offset) {

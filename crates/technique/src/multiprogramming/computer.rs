@@ -76,13 +76,13 @@ impl Computer {
             let file = job::file(directory, &job)?;
             let theirs = Arc::clone(&words);
             let child = Child::start(move || {
-                job::live(&job, &file, Account::of(&theirs, number), on, number as u64);
+                job::live(&job, &file, Account::new(&theirs, number), on, number as u64);
             })?;
             group.take_in(child.pid().as_raw())?;
-            Account::of(&words, number).may_begin.store(1, Relaxed);
+            Account::new(&words, number).may_begin.store(1, Relaxed);
             Ok(child)
         };
-        let mut jobs = Background::of((0..count).map(start).collect::<Result<_>>()?);
+        let mut jobs = Background::new((0..count).map(start).collect::<Result<_>>()?);
         jobs.run(0)?;
         Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), _group: group })
     }
@@ -110,7 +110,7 @@ impl Computer {
         std::thread::sleep(window);
         let mut paging = Paging::default();
         for (number, seen) in self.seen.iter_mut().enumerate() {
-            let account = Account::of(&self.words, number);
+            let account = Account::new(&self.words, number);
             let now = [account.touches, account.page_ins, account.nanoseconds].map(|word| word.load(Relaxed));
             let [touches, page_ins, waited] = [0, 1, 2].map(|at| u64::from(now[at].wrapping_sub(seen[at])));
             *seen = now;

@@ -44,7 +44,7 @@ impl<'a> Account<'a> {
     /// The most jobs, by the size of the shared page.
     pub(super) const MOST: usize = syscost_platform::shared::COUNT / 4;
 
-    pub(super) fn of(words: &'a Words, job: usize) -> Self {
+    pub(super) fn new(words: &'a Words, job: usize) -> Self {
         let word = |at: usize| &words[4 * job + at].value;
         Self { may_begin: word(0), touches: word(1), page_ins: word(2), nanoseconds: word(3) }
     }
@@ -75,7 +75,7 @@ pub(super) fn live(job: &Job, file: &Evictable, account: Account<'_>, on: usize,
     let mut faults = major_faults();
     loop {
         for _ in 0..job.touches {
-            let page = random.below(region.pages());
+            let page = random.number_below(region.pages());
             let begun = time::clock_gettime_ns(libc::CLOCK_MONOTONIC);
             std::hint::black_box(region.byte(page));
             let took = time::clock_gettime_ns(libc::CLOCK_MONOTONIC) - begun;
@@ -91,7 +91,7 @@ pub(super) fn live(job: &Job, file: &Evictable, account: Account<'_>, on: usize,
         }
         account.touches.fetch_add(job.touches, Relaxed);
         if !job.wait.is_zero() {
-            std::thread::sleep(job.wait.mul_f64(2.0 * random.below(1000) as f64 / 1000.0));
+            std::thread::sleep(job.wait.mul_f64(2.0 * random.number_below(1000) as f64 / 1000.0));
         }
     }
 }

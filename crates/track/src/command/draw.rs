@@ -1,7 +1,7 @@
 //! `syscost draw`: a run as pictures, or as one page that a browser shows from a file.
 
 use crate::render::html_page::Page;
-use crate::render::plot::{Picture, picture, pictures, whole};
+use crate::render::plot::{Picture, picture, pictures, run_pictures};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ struct Target {
 
 /// Draws what the arguments name.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let archive = Archive::of(&args.selection.home);
+    let archive = Archive::at(&args.selection.home);
     let record = match args.paper {
         true => displacement_report::record(&args.selection, &archive)?,
         false => args.selection.record(&archive)?,
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// The run as a whole, if all of it was chosen, and each of its curves and maps.
 fn chosen_pictures<'a>(args: &Args, record: &'a Record) -> Vec<Picture<'a>> {
     let mut all = match args.selection.is_whole() {
-        true => whole(record, &headlines(GROUPS.iter())),
+        true => run_pictures(record, &headlines(GROUPS.iter())),
         false => Vec::new(),
     };
     all.extend(pictures(record));
@@ -96,7 +96,7 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
         let file = |kind| directory.join(format!("{}-{}.{kind}", record.run, picture.name));
         save(&file("svg"), picture.svg()?.as_bytes())?;
         save(&file("png"), &picture.png()?)?;
-        terminal::say(&format!("{} and .png", file("svg").display()));
+        terminal::write_to_stderr(&format!("{} and .png", file("svg").display()));
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> R
         ..Page::default()
     };
     save(file, page.html()?.as_bytes())?;
-    terminal::say(&file.display().to_string());
+    terminal::write_to_stderr(&file.display().to_string());
     Ok(())
 }
 

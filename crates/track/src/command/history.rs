@@ -67,7 +67,7 @@ impl Place {
     fn log(&self) -> Result<HistoryLog> {
         match &self.file {
             Some(file) => Ok(HistoryLog::at(file)),
-            None => HistoryLog::named(Archive::of(&self.home).store().home(), &self.history),
+            None => HistoryLog::named(Archive::at(&self.home).store().home(), &self.history),
         }
     }
 
@@ -108,7 +108,7 @@ struct Verify {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
-        Command::Reference(args) => history_measure::keep(args),
+        Command::Reference(args) => history_measure::keep_reference(args),
         Command::Measure(args) => history_measure::measure(args),
         Command::Bridge(args) => history_measure::bridge(args),
         Command::Add(args) => history_measure::add(args),

@@ -41,7 +41,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let archive = Archive::of(&args.home);
+    let archive = Archive::at(&args.home);
     let histories = histories(args, &archive)?;
     let runs = runs(&archive, args.runs)?;
     if runs.is_empty() && histories.is_empty() && args.pairs.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let of_run = Page { record: Some(run), manuals: manuals(run), others: &back, ..Page::default() };
         write(&args.directory.join("runs").join(file_name(run)), &of_run)?;
     }
-    page::say(&args.directory.join("index.html").display().to_string());
+    page::write_to_stderr(&args.directory.join("index.html").display().to_string());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -97,10 +97,10 @@ impl HistoryLog {
             "the other lines are used; import a sound copy of the file, which adds what is missing";
         if !line.ends_with(b"\n") || !seal::holds(line) || !line.starts_with(b"{\"sealed\"") {
             let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
-            return Err(self.wrong(number, "a sealed point", found.into(), REMEDY));
+            return Err(self.line_error(number, "a sealed point", found.into(), REMEDY));
         }
         let point: HistoryPoint = serde_json::from_slice(line).map_err(|e| {
-            self.wrong(number, "a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY)
+            self.line_error(number, "a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY)
         })?;
         if point.history > LAYOUT { Err(self.newer(number)) } else { Ok(point) }
     }
@@ -108,10 +108,10 @@ impl HistoryLog {
     fn newer(&self, number: usize) -> Error {
         let expected = format!("a point of layout {LAYOUT} or older");
         let remedy = "it was written by a newer syscost: use that one";
-        self.wrong(number, &expected, "a newer one".into(), remedy)
+        self.line_error(number, &expected, "a newer one".into(), remedy)
     }
 
-    fn wrong(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
+    fn line_error(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
         Error::content(&self.path, format!("line {number}"), expected, found, remedy)
     }
 
@@ -137,7 +137,7 @@ impl HistoryLog {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)
             .map_err(|e| Error::file(directory, "creating the directory", e))?;
-        let mut file = self.alone()?;
+        let mut file = self.lock_exclusively()?;
         let before = self.bytes()?;
         let there = self.content(&before)?.points;
         self.check_clock(there.first(), points)?;
@@ -189,11 +189,11 @@ impl HistoryLog {
             [case.log_ratio, case.error, case.cost_ns].iter().all(|number| number.is_finite())
         };
         let wrong: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
-        self.point(&self.sealed(&point.with(wrong))?, 0)?;
-        self.sealed(point)
+        self.point(&self.sealed_line(&point.with(wrong))?, 0)?;
+        self.sealed_line(point)
     }
 
-    fn sealed(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
+    fn sealed_line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(point).map_err(|e| Error::file(&self.path, "writing as JSON", e.into()))?;
         let mut line = seal::sealed(&json);
@@ -208,7 +208,7 @@ impl HistoryLog {
     /// There is no file, another writer does not end, a line is of a newer version, or the file cannot be written.
     pub fn rewrite(&self, change: impl FnOnce(Vec<HistoryPoint>) -> Vec<Option<HistoryPoint>>) -> Result<()> {
         plain_file::open(&self.path)?;
-        let _alone = self.alone()?;
+        let _alone = self.lock_exclusively()?;
         let bytes = self.bytes()?;
         let points = self.content(&bytes)?.points;
         let mut changed = change(points.clone()).into_iter().zip(points);
@@ -226,7 +226,7 @@ impl HistoryLog {
     }
 
     /// The file, locked. Another writer may have put a new one in its place meanwhile: the lock is of what the path names.
-    fn alone(&self) -> Result<Flock<File>> {
+    fn lock_exclusively(&self) -> Result<Flock<File>> {
         for _ in 0..WAITS {
             match Flock::lock(plain_file::append(&self.path)?, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) if self.is_current(&lock)? => return Ok(lock),

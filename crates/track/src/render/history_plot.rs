@@ -1,7 +1,7 @@
 //! One case over the points of a history in a terminal: a dot a point, and a line where it changed.
 
 use syscost::render::table::Layout;
-use syscost::render::terminal_plot::{BRAILLE, Ink, ROWS, STARS, WIDEST, bit, character, range};
+use syscost::render::terminal_plot::{BRAILLE, Ink, ROWS, STARS, WIDEST, braille_bit, character, range};
 
 /// Columns of a plot where the terminal does not say its width.
 const USUAL: usize = 80;
@@ -49,7 +49,7 @@ fn dots(ratios: &[f64], (low, high): (f64, f64), columns: usize, ink: &Ink) -> V
         let x = place(at, ratios.len(), columns * ink.across);
         let lowest = (ROWS * ink.down - 1) as f64;
         let y = ((high - ratio) / (high - low) * lowest).round().clamp(0.0, lowest) as usize;
-        cells[y / ink.down][x / ink.across] |= bit(x % ink.across, y % ink.down);
+        cells[y / ink.down][x / ink.across] |= braille_bit(x % ink.across, y % ink.down);
     }
     cells.iter().map(|row| row.iter().map(|cell| character(*cell, ink)).collect()).collect()
 }

@@ -106,7 +106,7 @@ impl Page<'_> {
 
     fn data(&self) -> Data<'_> {
         let (run, machine) = (self.record, self.machine());
-        let text = |of: fn(&Record) -> &str| run.map_or("", of);
+        let text = |field: fn(&Record) -> &str| run.map_or("", field);
         Data {
             page: LAYOUT,
             run: text(|record| &record.run),
@@ -122,8 +122,8 @@ impl Page<'_> {
             findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
             groups: run.map(|record| self.groups(record)).unwrap_or_default(),
             comparison: self.comparison,
-            pairs: self.pairs.iter().map(PairsData::of).collect(),
-            histories: self.histories.iter().map(HistoryData::of).collect(),
+            pairs: self.pairs.iter().map(PairsData::new).collect(),
+            histories: self.histories.iter().map(HistoryData::new).collect(),
             others: self.others,
         }
     }
@@ -148,8 +148,8 @@ impl Page<'_> {
             notes: sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned()).collect(),
             fits: &group.fits,
             curves: &group.curves,
-            paper: (group.name == GROUP).then(|| PaperData::of(record)).flatten(),
-            cases: group.cases.iter().map(|case| CaseData::of(case, group, &record.unit)).collect(),
+            paper: (group.name == GROUP).then(|| PaperData::from_record(record)).flatten(),
+            cases: group.cases.iter().map(|case| CaseData::new(case, group, &record.unit)).collect(),
         }
     }
 }

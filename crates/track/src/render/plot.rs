@@ -17,7 +17,7 @@ use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use syscost::record::{CurveRecord, Headline, Matrix, Record};
 use syscost::study::paper::Figure;
-use syscost::study::standout::{Foretold, standouts};
+use syscost::study::standout::{PredictedCase, standouts};
 use syscost_platform::error::{Error, Result};
 
 /// Width and height in the points of an SVG, but for the overview.
@@ -39,7 +39,7 @@ pub struct Picture<'a> {
 enum Content<'a> {
     Curves(Vec<&'a CurveRecord>),
     Map(&'a Matrix),
-    Predictions(Vec<Foretold<'a>>),
+    Predictions(Vec<PredictedCase<'a>>),
     Overview(Box<Overview<'a>>),
 }
 
@@ -47,7 +47,7 @@ enum Content<'a> {
 const FEWEST: usize = 6;
 
 /// The pictures of a run as a whole: its overview, and its predictions; of parts of a run there is neither.
-pub fn whole<'a>(record: &'a Record, headlines: &[(String, Headline)]) -> Vec<Picture<'a>> {
+pub fn run_pictures<'a>(record: &'a Record, headlines: &[(String, Headline)]) -> Vec<Picture<'a>> {
     let rows = overview::rows(record, headlines);
     if rows.iter().map(Vec::len).sum::<usize>() < FEWEST {
         return Vec::new();
@@ -145,13 +145,13 @@ impl Picture<'_> {
 
     fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, times: u32) -> Result<()> {
         let size = (f64::from(self.size().0), f64::from(self.size().1));
-        self.on(&Canvas::new(area, size, f64::from(times))).map_err(|why| self.refused(&why))
+        self.draw_on(&Canvas::new(area, size, f64::from(times))).map_err(|why| self.refused(&why))
     }
 
-    fn on<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn {
+    fn draw_on<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn {
         canvas.begin()?;
-        canvas.text(&self.title, (24.0, 26.0), &Letters::title())?;
-        canvas.text(&self.subtitle, (24.0, 48.0), &Letters::small())?;
+        canvas.draw_text(&self.title, (24.0, 26.0), &Letters::title())?;
+        canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small())?;
         match &self.content {
             Content::Curves(curves) => chart::draw(canvas, curves)?,
             Content::Map(matrix) => heat_map::draw(canvas, matrix)?,

@@ -161,7 +161,7 @@ mod tests {
     /// Nights of 40 cases with a deviation of 0.2 %; from the twentieth on every fourth case is this much slower.
     fn nights(seed: u64, count: usize, step: f64) -> Vec<HistoryPoint> {
         let mut random = Random::new(seed);
-        let uniform = |random: &mut Random| random.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
+        let uniform = |random: &mut Random| random.number_below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
         let mut normal = move || (0..12).map(|_| uniform(&mut random)).sum::<f64>();
         let mut night = |night: usize| {
             let moved = |case: usize| if night >= 20 && case % 4 == 0 { 1.0 + step } else { 1.0 };

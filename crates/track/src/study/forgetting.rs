@@ -26,7 +26,7 @@ pub struct Forgetting<'a> {
 }
 
 /// What becomes of a history.
-pub struct Forgotten {
+pub struct Pruned {
     /// Each point as it stays; `None` for one that goes.
     pub points: Vec<Option<HistoryPoint>>,
     /// Points that go.
@@ -42,7 +42,7 @@ pub struct Forgotten {
 impl Forgetting<'_> {
     /// What this makes of these points. Bridges stay, and so does the first point if it alone says which reference all others are held
     /// against.
-    pub fn of(&self, points: &[HistoryPoint]) -> Forgotten {
+    pub fn prune(&self, points: &[HistoryPoint]) -> Pruned {
         let chosen = self.chosen(points);
         let stays = |case: &CaseRatio| !self.case.is_some_and(|is_meant| is_meant(&case.id));
         let left = |at: usize| -> Option<HistoryPoint> {
@@ -65,12 +65,13 @@ impl Forgetting<'_> {
             kept[0] = points.first().cloned();
         }
         let whole: Vec<_> = kept.iter().flatten().cloned().collect();
-        let of = |points: &[HistoryPoint]| points.iter().map(|point| point.cases.len()).sum::<usize>();
+        let count_cases =
+            |points: &[HistoryPoint]| points.iter().map(|point| point.cases.len()).sum::<usize>();
         let gone_cases = points.iter().zip(&kept).filter(|(_, left)| left.is_none());
         let gone_cases: usize = gone_cases.map(|(point, _)| point.cases.len()).sum();
-        Forgotten {
+        Pruned {
             gone: points.len() - whole.len(),
-            cases: of(points) - of(&whole) - gone_cases,
+            cases: count_cases(points) - count_cases(&whole) - gone_cases,
             needed,
             events: [points, &whole].map(|points| change_events(points, &series(points).0).len()),
             points: kept,
@@ -114,8 +115,8 @@ mod tests {
         points
     }
 
-    fn left(forgetting: &Forgetting) -> (Vec<HistoryPoint>, Forgotten) {
-        let forgotten = forgetting.of(&nights());
+    fn left(forgetting: &Forgetting) -> (Vec<HistoryPoint>, Pruned) {
+        let forgotten = forgetting.prune(&nights());
         (forgotten.points.iter().flatten().cloned().collect(), forgotten)
     }
 
@@ -147,7 +148,7 @@ mod tests {
     fn the_first_point_stays_where_it_alone_names_the_first_reference() {
         let mut points = nights();
         points.remove(10);
-        let forgotten = Forgetting { keep_last: Some(5), ..Forgetting::default() }.of(&points);
+        let forgotten = Forgetting { keep_last: Some(5), ..Forgetting::default() }.prune(&points);
         assert_eq!((forgotten.needed, forgotten.gone), (1, 14));
         assert_eq!(forgotten.points[0].as_ref().map(|point| point.run.as_str()), Some("run-0"));
     }

@@ -48,7 +48,7 @@ fn figure(series: &Series) -> Option<Figure> {
         (place, value.median.estimate * by)
     };
     let values: Vec<_> = series.values.iter().enumerate().map(at).collect();
-    let ns = Floor::of(&values, values.len())?.estimate;
+    let ns = Floor::from_values(&values, values.len())?.estimate;
     let (id, version, clock) = (series.id.clone(), series.version.clone(), series.clock.clone());
     (ns > 0.0 && ns.is_finite()).then_some(Figure { id, version, clock, ns, core_hz })
 }

@@ -99,14 +99,14 @@ fn ratio(row: &Row, version: &str) -> Option<CaseRatio> {
 }
 
 /// Pairs without which a case is no ratio. Counted instructions repeat to the last digit, so that a boot tells as much as many.
-fn fewest(clock: ClockKind) -> usize {
+fn fewest_pairs(clock: ClockKind) -> usize {
     if clock == ClockKind::Icount { 1 } else { FEWEST_PAIRS }
 }
 
 /// The series of all cases, and a sentence for what belongs to none.
 pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
     let mut all: BTreeMap<&str, RatioSeries> = BTreeMap::new();
-    let (bridges, mut said) = (Bridges::of(points), Vec::new());
+    let (bridges, mut said) = (Bridges::from_points(points), Vec::new());
     let clock = points.first().map_or(ClockKind::Host, |point| point.clock);
     for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {
         // Files that were joined by hand.
@@ -119,8 +119,8 @@ pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
         }
         let mut lacking = 0;
         // Points that were kept before cases without pairs were left out may hold some.
-        for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
-            let Some((offset, variance)) = bridges.to(&point.reference, case) else {
+        for case in point.cases.iter().filter(|case| case.pairs >= fewest_pairs(point.clock)) {
+            let Some((offset, variance)) = bridges.offset_to(&point.reference, case) else {
                 lacking += 1;
                 continue;
             };
@@ -153,13 +153,13 @@ struct Bridges<'a> {
 }
 
 impl<'a> Bridges<'a> {
-    fn of(points: &'a [HistoryPoint]) -> Self {
+    fn from_points(points: &'a [HistoryPoint]) -> Self {
         let first = points.first().map(|point| point.reference.as_str());
         let mut bridges = Self { first, known: BTreeMap::new() };
         for point in points {
             let Some(new) = point.bridge_to.as_deref() else { continue };
-            for case in point.cases.iter().filter(|case| case.pairs >= fewest(point.clock)) {
-                let Some((offset, variance)) = bridges.to(&point.reference, case) else { continue };
+            for case in point.cases.iter().filter(|case| case.pairs >= fewest_pairs(point.clock)) {
+                let Some((offset, variance)) = bridges.offset_to(&point.reference, case) else { continue };
                 let reached = (offset + case.log_ratio, variance + case.error.powi(2));
                 // The first bridge to a reference stays, so that earlier reports do not change.
                 bridges.known.entry((new, &case.id, &case.version)).or_insert(reached);
@@ -168,7 +168,7 @@ impl<'a> Bridges<'a> {
         bridges
     }
 
-    fn to(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
+    fn offset_to(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
         if Some(reference) == self.first {
             return Some((0.0, 0.0));
         }

@@ -152,11 +152,14 @@ fn counted_instructions_are_a_history_of_their_own() {
     for night in 0..8 {
         add(night, if night < 5 { 300 } else { 303 }, "counted").says(0, &["1 case against 6.1 added"]);
     }
-    let of = ["--history", "counted"];
-    history(&place, &[&["changes"][..], &of].concat()).says(1, &["slower\t+1.00\t", "syscall/getppid\t6.12"]);
-    history(&place, &[&["changes", "--json"][..], &of].concat()).says(1, &["\"clock\": \"icount\""]);
-    history(&place, &[&["show", "syscall/getppid"][..], &of].concat()).says(0, &["303.0 instr\t6.1\t6.12"]);
-    history(&place, &[&["export"][..], &of].concat()).says(0, &[",icount\n"]);
-    history(&place, &[&["bisect", "--before", "6.1.0-20"][..], &of].concat())
+    let history_flags = ["--history", "counted"];
+    history(&place, &[&["changes"][..], &history_flags].concat())
+        .says(1, &["slower\t+1.00\t", "syscall/getppid\t6.12"]);
+    history(&place, &[&["changes", "--json"][..], &history_flags].concat())
+        .says(1, &["\"clock\": \"icount\""]);
+    history(&place, &[&["show", "syscall/getppid"][..], &history_flags].concat())
+        .says(0, &["303.0 instr\t6.1\t6.12"]);
+    history(&place, &[&["export"][..], &history_flags].concat()).says(0, &[",icount\n"]);
+    history(&place, &[&["bisect", "--before", "6.1.0-20"][..], &history_flags].concat())
         .says(0, &["syscost kernels bisect --good 6.1.0-20 --bad 6.12 --exact syscall/getppid\n"]);
 }

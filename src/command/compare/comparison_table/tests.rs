@@ -19,7 +19,7 @@ fn comparison(count: usize) -> Comparison {
 }
 
 fn at(count: usize, width: u16) -> String {
-    text(&comparison(count), Layout { width: Some(width), ..Layout::default() })
+    render_table(&comparison(count), Layout { width: Some(width), ..Layout::default() })
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_baseline_has_a_column_with_its_value_and_its_change() {
 fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
     let counts = crate::record::bundle::Head { unit: "instructions".into(), ..head("counts", 1, 1) };
     let heads = [head("old", 1, 1), counts, head("new", 1, 1)];
-    let text = text(&compare(&heads, &[], Options::default()), Layout::default());
+    let text = render_table(&compare(&heads, &[], Options::default()), Layout::default());
     let line = text.lines().find(|line| line.starts_with("getpid")).expect("the line");
     let cells: Vec<_> = line.split_whitespace().collect();
     assert_eq!(cells, ["getpid", "100.0", "ns", "100.0", "!", "100.0", "ns", "(0.0%)?"]);
@@ -87,7 +87,7 @@ fn the_group_of_the_weightiest_change_stands_first() {
 #[test]
 fn color_moves_no_column() {
     let color = Layout { width: Some(80), color: true, ..Layout::default() };
-    let painted = text(&comparison(3), color);
+    let painted = render_table(&comparison(3), color);
     assert!(painted.contains("\u{1b}[31m*+5."), "{painted}");
     let codes = ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m"];
     let bare = codes.iter().fold(painted, |text, code| text.replace(code, ""));
@@ -101,12 +101,12 @@ fn what_somebody_sent_does_not_command_the_terminal() {
     sent.baselines[0].name = "\u{1b}[2J".into();
     sent.rows[0].group = "\u{1b}c".into();
     sent.rows[1].id = "\u{7}/x".into();
-    assert!(!text(&sent, Layout::default()).contains(['\u{1b}', '\u{7}']));
+    assert!(!render_table(&sent, Layout::default()).contains(['\u{1b}', '\u{7}']));
 }
 
 #[test]
 fn no_rows_are_no_table() {
     let mut nothing = comparison(2);
     nothing.keep(|_| false);
-    assert_eq!(text(&nothing, Layout::default()), "");
+    assert_eq!(render_table(&nothing, Layout::default()), "");
 }

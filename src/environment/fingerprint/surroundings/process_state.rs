@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn filters_are_counted_where_the_kernel_tells() {
-        let of = |text: &str| seccomp(text).unwrap_or_default();
-        assert_eq!(of("Seccomp:\t0\nSeccomp_filters:\t0\n"), "off");
-        assert_eq!(of("Seccomp:\t2\nSeccomp_filters:\t1\n"), "1 filter");
-        assert_eq!(of("Seccomp:\t2\nSeccomp_filters:\t3\n"), "3 filters");
-        assert_eq!((of("Seccomp:\t2\n"), seccomp("")), ("filtered".into(), None));
+        let filters = |text: &str| seccomp(text).unwrap_or_default();
+        assert_eq!(filters("Seccomp:\t0\nSeccomp_filters:\t0\n"), "off");
+        assert_eq!(filters("Seccomp:\t2\nSeccomp_filters:\t1\n"), "1 filter");
+        assert_eq!(filters("Seccomp:\t2\nSeccomp_filters:\t3\n"), "3 filters");
+        assert_eq!((filters("Seccomp:\t2\n"), seccomp("")), ("filtered".into(), None));
     }
 
     #[test]
@@ -117,19 +117,22 @@ mod tests {
 
     #[test]
     fn a_preloaded_library_is_named_without_its_directory() {
-        let of = |text: &str| environment(text.as_bytes());
-        assert_eq!(of("HOME=/home/me\0LD_PRELOAD=\0"), "none");
+        let preloaded = |text: &str| environment(text.as_bytes());
+        assert_eq!(preloaded("HOME=/home/me\0LD_PRELOAD=\0"), "none");
         let text = "MALLOC_ARENA_MAX=1\0PATH=/bin\0LD_PRELOAD=/home/me/libx.so:/y/z.so\0";
-        assert_eq!(of(text), "LD_PRELOAD=libx.so:z.so | MALLOC_ARENA_MAX=1");
-        assert_eq!(of("GLIBC_TUNABLES=glibc.malloc.hugetlb=1\0"), "GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
+        assert_eq!(preloaded(text), "LD_PRELOAD=libx.so:z.so | MALLOC_ARENA_MAX=1");
+        assert_eq!(
+            preloaded("GLIBC_TUNABLES=glibc.malloc.hugetlb=1\0"),
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+        );
     }
 
     #[test]
     fn a_tracer_is_named() {
         let machine = Machine::with(&[("proc/77/comm", "strace\n")]);
-        let of = |status| tracer(&machine.files, status);
-        assert_eq!(of("TracerPid:\t77\n").as_deref(), Some("strace"));
-        assert_eq!((of("TracerPid:\t0\n").as_deref(), of("")), (Some("none"), None));
+        let tracer_name = |status| tracer(&machine.files, status);
+        assert_eq!(tracer_name("TracerPid:\t77\n").as_deref(), Some("strace"));
+        assert_eq!((tracer_name("TracerPid:\t0\n").as_deref(), tracer_name("")), (Some("none"), None));
     }
 
     #[test]

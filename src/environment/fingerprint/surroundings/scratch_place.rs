@@ -14,7 +14,7 @@ const NAMING: [&str; 19] = [
 
 /// Options of the mount and of its file system, each once, sorted.
 pub(super) fn options(files: &KernelFiles, scratch: &Path) -> Option<String> {
-    let text = files.text("proc/self/mountinfo")?;
+    let text = files.read_text("proc/self/mountinfo")?;
     let mount = mount::holding(&text, &mount::resolve(scratch))?;
     let mut known: Vec<String> =
         mount.point_options().chain(mount.options()).filter(|option| is_no_name(option)).collect();
@@ -30,7 +30,7 @@ fn is_no_name(option: &str) -> bool {
 
 /// The block device, with the model of its disk; the type of the file system where there is none.
 pub(super) fn device(files: &KernelFiles, scratch: &Path) -> Option<String> {
-    let text = files.text("proc/self/mountinfo")?;
+    let text = files.read_text("proc/self/mountinfo")?;
     let mount = mount::holding(&text, &mount::resolve(scratch))?;
     match volume::block_device(&text, &mount) {
         Some(number) => named(files, &number),
@@ -60,23 +60,23 @@ mod tests {
         Machine::with(&[("proc/self/mountinfo", &format!("{mount}\n"))])
     }
 
-    fn told(mount: &str) -> String {
+    fn mount_options(mount: &str) -> String {
         options(&machine(mount).files, Path::new("/")).expect("mounted")
     }
 
     #[test]
     fn options_of_the_mount_and_of_the_file_system_are_told_together() {
         let line = "27 1 254:0 / / rw,noatime shared:1 - ext4 /dev/vda rw,discard,data=journal";
-        assert_eq!(told(line), "data=journal,discard,noatime,rw");
+        assert_eq!(mount_options(line), "data=journal,discard,noatime,rw");
     }
 
     #[test]
     fn servers_users_and_directories_are_left_out() {
         let nfs =
             "40 25 0:50 / / rw - nfs4 198.18.47.2:/ rw,vers=4.2,addr=198.18.47.2,clientaddr=198.18.47.3";
-        assert_eq!(told(nfs), "rw,vers=4.2");
+        assert_eq!(mount_options(nfs), "rw,vers=4.2");
         let overlay = "36 28 0:50 / / rw - overlay none rw,lowerdir=/home/me/l,upperdir=/u,index=off";
-        assert_eq!(told(overlay), "index=off,rw");
+        assert_eq!(mount_options(overlay), "index=off,rw");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(in super::super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let stream = client.streams(Open { service: Service::Reply, bytes, streams: 1 })?.remove(0);
     let message = vec![0x55; bytes as usize];
-    Ok(Box::new(PeerAnswer { session: Session::of(client)?, stream, message, number: 0 }))
+    Ok(Box::new(PeerAnswer { session: Session::new(client)?, stream, message, number: 0 }))
 }
 
 /// One message and its answer. Returns 0 or a negative error number. Allocates nothing.

@@ -25,8 +25,8 @@ pub(in super::super) fn connection(closes: bool) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let way = client.open(Open { service: Service::Greeter, bytes: 0, streams: 1 })?;
     client.ready()?;
-    let address = Address::of(way.address);
-    Ok(Box::new(PeerConnection { session: Session::of(client)?, way, address, closes }))
+    let address = Address::from_socket_addr(way.address);
+    Ok(Box::new(PeerConnection { session: Session::new(client)?, way, address, closes }))
 }
 
 /// Sends the secret and waits for the greeting. Returns 0 or a negative error number.

@@ -21,7 +21,7 @@ struct PeerPing {
 pub(in super::super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
     let client = Session::call()?;
     let ping = Ping::new(client.address(), bytes)?;
-    Ok(Box::new(PeerPing { session: Session::of(client)?, ping, bytes: bytes as i64 }))
+    Ok(Box::new(PeerPing { session: Session::new(client)?, ping, bytes: bytes as i64 }))
 }
 
 impl Subject for PeerPing {

@@ -26,7 +26,7 @@ pub(super) fn streamed(bytes: u32, timed: Timed) -> Result<Box<dyn Subject>> {
     let mut client = Session::call()?;
     let stream = client.streams(Open { service: Service::Echo, bytes, streams: 1 })?.remove(0);
     let dialogue = Dialogue::new(Blocking::new(OwnedFd::from(stream))?, bytes as usize, &[]);
-    Ok(Box::new(PeerRoundTrip { session: Session::of(client)?, dialogue, bytes, timed, may_lose: false }))
+    Ok(Box::new(PeerRoundTrip { session: Session::new(client)?, dialogue, bytes, timed, may_lose: false }))
 }
 
 /// Round trips by datagrams, each of which begins with the secret.
@@ -35,7 +35,7 @@ pub(super) fn datagrams(bytes: u32, timed: Timed) -> Result<Box<dyn Subject>> {
     let (socket, way) = client.datagrams(Open { service: Service::DatagramEcho, bytes, streams: 1 })?;
     let endpoint = Blocking::new(OwnedFd::from(socket))?;
     let dialogue = Dialogue::<_, SECRET_BYTES>::new(endpoint, bytes as usize, &way.secret);
-    Ok(Box::new(PeerRoundTrip { session: Session::of(client)?, dialogue, bytes, timed, may_lose: true }))
+    Ok(Box::new(PeerRoundTrip { session: Session::new(client)?, dialogue, bytes, timed, may_lose: true }))
 }
 
 impl<E: Endpoint, const AT: usize> Subject for PeerRoundTrip<E, AT> {

@@ -28,7 +28,7 @@ pub(in super::super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Re
     let streams = client.streams(Open { service: Service::Sink, bytes: 0, streams })?;
     let ends = streams.iter().map(AsRawFd::as_raw_fd).collect();
     let message = (0..bytes).map(|at| at as u8).collect();
-    Ok(Box::new(PeerStream { session: Session::of(client)?, streams, ends, each: each as u64, message }))
+    Ok(Box::new(PeerStream { session: Session::new(client)?, streams, ends, each: each as u64, message }))
 }
 
 /// Sends `n` messages by each end in turn, then waits for the peer's counts. Returns the bytes that it received by all

@@ -15,7 +15,7 @@ fn bundle() -> Bundle {
         ..fixture_run::record()
     };
     let records = vec![run("a-2", "a", 2), run("b-1", "b", 9), run("a-1", "a", 1)];
-    Bundle::of("main", 10, records).unwrap()
+    Bundle::from_records("main", 10, records).unwrap()
 }
 
 fn written() -> (TempDir, std::path::PathBuf, Vec<u8>) {
@@ -67,7 +67,7 @@ fn a_bundle_is_read_as_it_was_written() {
 #[test]
 fn a_head_that_is_read_alone_is_that_of_its_runs() {
     let (_home, path, bytes) = written();
-    let others = encoded(&path, &Bundle::of("x", 1, vec![fixture_run::record()]).unwrap()).unwrap();
+    let others = encoded(&path, &Bundle::from_records("x", 1, vec![fixture_run::record()]).unwrap()).unwrap();
     let (head, runs) = bytes.split_at(second_member(&bytes));
     let other_runs = &others[second_member(&others)..];
     let (last, all_but_last) = runs.split_last().unwrap();
@@ -120,7 +120,7 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
     // An unoptimised build takes long: there a sample is drawn, elsewhere every bit is flipped.
     let mut random = Random::new(0x5eed);
     let bits: Vec<usize> = match cfg!(debug_assertions) {
-        true => (0..100).map(|_| random.below(8 * bytes.len())).collect(),
+        true => (0..100).map(|_| random.number_below(8 * bytes.len())).collect(),
         false => (0..8 * bytes.len()).collect(),
     };
     let mut noticed = 0;
@@ -218,15 +218,15 @@ fn plain_runs_are_a_bundle_too() {
 
 #[test]
 fn runs_that_do_not_belong_together_are_refused() {
-    let of = |change: fn(&mut Record)| {
+    let error_after = |change: fn(&mut Record)| {
         let mut other = Record { run: "b".into(), ..fixture_run::record() };
         change(&mut other);
-        Bundle::of("x", 1, vec![fixture_run::record(), other]).map(drop).unwrap_err().to_string()
+        Bundle::from_records("x", 1, vec![fixture_run::record(), other]).map(drop).unwrap_err().to_string()
     };
-    assert!(of(|other| other.unit = "instructions".into()).contains("agree in their unit"));
-    assert!(of(|other| other.scale = "smoke".into()).contains("agree in their scale"));
-    assert!(of(|other| other.run = fixture_run::record().run).contains("is there twice"));
-    assert!(Bundle::of("x", 1, Vec::new()).unwrap_err().to_string().contains("no run to record"));
+    assert!(error_after(|other| other.unit = "instructions".into()).contains("agree in their unit"));
+    assert!(error_after(|other| other.scale = "smoke".into()).contains("agree in their scale"));
+    assert!(error_after(|other| other.run = fixture_run::record().run).contains("is there twice"));
+    assert!(Bundle::from_records("x", 1, Vec::new()).unwrap_err().to_string().contains("no run to record"));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn what_could_not_be_read_again_is_not_written() {
     if let Outcome::Measured(measured) = &mut record.groups[0].cases[0].outcome {
         measured.median.low = f64::NAN;
     }
-    let bundle = Bundle::of("x", 1, vec![record]).unwrap();
+    let bundle = Bundle::from_records("x", 1, vec![record]).unwrap();
     assert!(write_new(&path, &bundle).is_err());
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
 }

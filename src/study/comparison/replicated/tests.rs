@@ -7,7 +7,7 @@ fn against(first: &Head, other: &Head) -> Comparison {
     compare(&[first.clone(), other.clone()], &[], Options::default())
 }
 
-fn of<'a>(comparison: &'a Comparison, id: &str) -> &'a Change {
+fn change_of<'a>(comparison: &'a Comparison, id: &str) -> &'a Change {
     let row = comparison.rows.iter().find(|row| row.id == id).expect("the case");
     row.changes().next().expect("a change")
 }
@@ -19,12 +19,12 @@ fn floor(estimate: f64, spread: f64, middle: f64) -> Floor {
 #[test]
 fn the_whole_interval_decides() {
     let rule = Rule { threshold: 0.01, margin: 0.02 };
-    let of = |change, spread| verdict([floor(0.0, spread, 0.001), floor(change, 0.0, change)], rule);
-    assert_eq!(of(0.05, 0.03), Verdict::Slower);
-    assert_eq!(of(-0.05, 0.03), Verdict::Faster);
-    assert_eq!(of(0.05, 0.045), Verdict::Inconclusive);
-    assert_eq!(of(0.0, 0.019), Verdict::Same);
-    assert_eq!(of(0.001, 0.019), Verdict::Inconclusive);
+    let verdict_at = |change, spread| verdict([floor(0.0, spread, 0.001), floor(change, 0.0, change)], rule);
+    assert_eq!(verdict_at(0.05, 0.03), Verdict::Slower);
+    assert_eq!(verdict_at(-0.05, 0.03), Verdict::Faster);
+    assert_eq!(verdict_at(0.05, 0.045), Verdict::Inconclusive);
+    assert_eq!(verdict_at(0.0, 0.019), Verdict::Same);
+    assert_eq!(verdict_at(0.001, 0.019), Verdict::Inconclusive);
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn the_smallest_change_that_is_promised_is_found() {
         let before = against(&old, &new);
         for id in &ids {
             let mut slower = new.clone();
-            let percent = of(&before, id).detectable_percent.expect("known");
+            let percent = change_of(&before, id).detectable_percent.expect("known");
             slower.series.retain(|series| series.id == *id);
             scale(&mut slower, "", 1.0 + percent / 100.0);
-            let verdict = of(&against(&old, &slower), id).verdict;
+            let verdict = change_of(&against(&old, &slower), id).verdict;
             found[usize::from(verdict == Verdict::Slower)] += 1;
         }
     }

@@ -98,7 +98,7 @@ fn receive(turn: &mut Turn, by: &Functions) {
 
 /// Enters a namespace of its own, without the router and neighbour discovery of IPv6.
 fn enter_namespace() -> Result<()> {
-    namespace::go_apart()?;
+    namespace::enter_new_namespace()?;
     for which in ["all", "default"] {
         // A kernel without IPv6 has no such file.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::command::ab::this;
+use syscost::command::ab::own_executable;
 use syscost::command::page;
 use syscost::command::record;
 use syscost::driver::layout;
@@ -72,24 +72,26 @@ pub(super) fn resume(which: &Which) -> Result<ExitCode> {
 
 /// Goes on with this plan until the machine restarts or nothing is left to do.
 pub(super) fn go_on(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
-    let _alone = alone(path)?;
+    let _alone = lock_exclusively(path)?;
     signal::watch()?;
-    let unit = ResumeUnit::of(&plan.name)?;
+    let unit = ResumeUnit::for_session(&plan.name)?;
     if !unit.is_installed() {
         unit.install(&words(&plan.name, home)?)?;
     }
     let record = record::Args::of_session(&plan.name, home, &plan.record)?;
     let standing = walk(&mut plan, &mut ThisMachine { path, record })?;
     match standing {
-        Standing::Restarting(kernel) => page::say(&format!("restarting into {}", plan.kernels[kernel].name)),
-        Standing::Interrupted => page::say("interrupted: the unit goes on at the next boot"),
+        Standing::Restarting(kernel) => {
+            page::write_to_stderr(&format!("restarting into {}", plan.kernels[kernel].name))
+        }
+        Standing::Interrupted => page::write_to_stderr("interrupted: the unit goes on at the next boot"),
         Standing::Done => return done(&plan, &unit),
     }
     Ok(Exit::Success.or_signal(signal::pending()).into())
 }
 
 /// Two processes of one session would disturb each other.
-fn alone(path: &Path) -> Result<Flock<File>> {
+fn lock_exclusively(path: &Path) -> Result<Flock<File>> {
     let directory = path.parent().unwrap_or(path);
     let file = plain_file::directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
@@ -106,7 +108,7 @@ fn words(name: &str, home: &Path) -> Result<Vec<String>> {
         })
     };
     let own = ["kernels", "session", "resume", name, "--home"].map(str::to_owned);
-    Ok([vec![text(&this()?)?], own.to_vec(), vec![text(home)?]].concat())
+    Ok([vec![text(&own_executable()?)?], own.to_vec(), vec![text(home)?]].concat())
 }
 
 /// Removes the unit, and gives the machine its own kernel back.
@@ -115,7 +117,7 @@ fn done(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
     page::write(&session_text::standing(plan, false, layout()))?;
     let (own, now) = (&plan.planned_in, Running::now(&KernelFiles::live())?);
     if (&own.release, &own.command_line) != (&now.release, &now.command_line) {
-        page::say(&format!("restarting into {}, as before the session", own.release));
+        page::write_to_stderr(&format!("restarting into {}, as before the session", own.release));
         boot_loader::restart()?;
     }
     Ok(Exit::failed_if(plan.kernels.iter().any(|kernel| kernel.given_up.is_some())).into())

@@ -6,7 +6,7 @@ const TURN: f64 = 120.0;
 fn calibration(turn: f64) -> Calibration {
     let loops = 5e6 / turn;
     let window = Window { elapsed: 5e6, loops, own: 5e6, gaps: 1.0, gapped: turn, ..Window::default() };
-    Calibration::of(&[window]).expect("turns")
+    Calibration::from_windows(&[window]).expect("turns")
 }
 
 /// A run of 1000 operations of this cost, half of it in interrupts; others have this much time.
@@ -36,7 +36,7 @@ fn run(cost: f64, others: f64) -> Replicate {
 }
 
 fn summary(runs: &[Replicate]) -> Summary {
-    Summary::of(runs, &Totals::default(), 5)
+    Summary::from_runs(runs, &Totals::default(), 5)
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let from = FleetStore::at(directory);
         let bar = super::bar(&experiment);
         for job in bar.wrap_iter(experiment.hosts.iter()).flat_map(|host| experiment.jobs_of(host)) {
-            match store.bring(&experiment, job, &from) {
+            match store.copy_from(&experiment, job, &from) {
                 Ok(None) => (),
                 Ok(Some(Added::New)) => new += 1,
                 Ok(Some(Added::Known)) => known += 1,
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             }
         }
         bar.finish_and_clear();
-        strays.extend(from.strays(&experiment, TOLD));
+        strays.extend(from.stray_records(&experiment, TOLD));
     }
     refused.iter().take(TOLD).for_each(page::warn);
     if refused.len() > TOLD {

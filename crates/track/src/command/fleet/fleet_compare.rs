@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Host by host, so that only one host's records are in memory at a time.
 fn answer(experiment: &Experiment, store: &FleetStore, host: Option<&str>) -> (FleetAnswer, Vec<Error>) {
-    let mut gathering = Gathering::of(experiment);
+    let mut gathering = Gathering::new(experiment);
     let mut damaged = Vec::new();
     let bar = super::bar(experiment);
     for name in bar.wrap_iter(experiment.hosts.iter()) {

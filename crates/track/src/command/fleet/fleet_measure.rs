@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (experiment, store) = args.place.open()?;
     let job = experiment.job(&args.host, &args.kernel, args.repeat)?;
     if store.load(&experiment, job).is_ok_and(|known| known.is_some()) {
-        page::say(&format!("{} is there already", store.record_path(job).display()));
+        page::write_to_stderr(&format!("{} is there already", store.record_path(job).display()));
         return Ok(ExitCode::SUCCESS);
     }
     store.begin(job, quantity::now())?;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Ok(Measured::Whole(record)) => {
             let path = store.record_path(job);
             store.add(&experiment, job, &record.bytes(&path)?)?;
-            page::say(&format!(
+            page::write_to_stderr(&format!(
                 "{} of {}: kept as {}",
                 record.cases.len(),
                 page::counted(record.cases.len() + record.without.len(), "case", "cases"),
@@ -89,7 +89,7 @@ enum Measured {
 /// The runs stay in the store of this host, for `syscost report`; the job's record holds a figure of each case.
 fn measured(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measured> {
     let began = quantity::now();
-    let filter = Filter::of(experiment.cases.clone());
+    let filter = Filter::new(experiment.cases.clone());
     let measuring = Measuring::at(Scale::named(&experiment.scale).unwrap_or_default());
     let path = record::measured(&filter, &measuring, home, experiment.processes)?;
     if let Some(signal) = signal::pending() {

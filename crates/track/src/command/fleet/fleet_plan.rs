@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let cases = matching(&experiment)?;
     let text = match page::is_piped() {
         true => experiment.jobs().map(|job| page::tabbed(&[line(&experiment, job)])).collect(),
-        false => told(&experiment, &store, cases),
+        false => render_plan(&experiment, &store, cases),
     };
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// # Errors
 /// The filter is no regular expression, or nothing matches.
 fn matching(experiment: &Experiment) -> Result<usize> {
-    let filter = Filter::of(experiment.cases.clone());
+    let filter = Filter::new(experiment.cases.clone());
     let matches = filter.matcher()?;
     let scale = Scale::named(&experiment.scale).unwrap_or_default();
     let place = Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::expected() };
@@ -65,7 +65,7 @@ fn line(experiment: &Experiment, job: Job<'_>) -> [String; 5] {
     ]
 }
 
-fn told(experiment: &Experiment, store: &FleetStore, cases: usize) -> String {
+fn render_plan(experiment: &Experiment, store: &FleetStore, cases: usize) -> String {
     let [hosts, kernels] = [experiment.hosts.len(), experiment.kernels.len()];
     let of_host = kernels * experiment.repeats as usize;
     let minutes = of_host as u64 * u64::from(experiment.minutes);

@@ -79,7 +79,7 @@ impl Line<'_> {
         }
     }
 
-    fn why(&self) -> String {
+    fn reason(&self) -> String {
         match &self.progress {
             Progress::Damaged(why) | Progress::Failed(why) => why.clone(),
             Progress::Running(seconds) => format!("for {}", time(*seconds)),
@@ -95,19 +95,19 @@ impl Line<'_> {
 
     fn cells(&self) -> [String; 5] {
         let Job { host, kernel, repeat } = self.job;
-        [host.into(), kernel.into(), repeat.to_string(), self.state().0.into(), self.why()]
+        [host.into(), kernel.into(), repeat.to_string(), self.state().0.into(), self.reason()]
     }
 
     fn json(&self) -> serde_json::Value {
         let Job { host, kernel, repeat } = self.job;
-        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state().0, "why": self.why() })
+        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state().0, "why": self.reason() })
     }
 }
 
 fn metrics(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
     let mut begun = Vec::new();
     for line in lines {
-        begun.extend(store.began(line.job).map(|at| Begun { job: line.job, state: line.state().0, at }));
+        begun.extend(store.start_time(line.job).map(|at| Begun { job: line.job, state: line.state().0, at }));
     }
     job_metrics(&experiment.name, &begun)
 }
@@ -158,7 +158,7 @@ fn matrix(
     for line in bad.iter().take(most) {
         let Job { host, kernel, repeat } = line.job;
         let first = format!("{host} {kernel} {repeat}: ");
-        let said = page::wrap(&first, &format!("{}: {}", line.state().0, line.why()), width);
+        let said = page::wrap(&first, &format!("{}: {}", line.state().0, line.reason()), width);
         text += &(page::paint(Tone::Red, &said, layout) + "\n");
     }
     if bad.len() > most {

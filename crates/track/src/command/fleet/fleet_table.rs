@@ -43,7 +43,7 @@ pub(super) fn of_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layou
         cases.retain(|(_, effect)| all || effect.verdict() != Verdict::Same);
         cases.sort_by(|a, b| b.1.ratio.ln().abs().total_cmp(&a.1.ratio.ln().abs()));
         let row = |(case, effect): &(&CaseEffect, &MachineEffect)| {
-            (Tone::of(effect.verdict()), host_row(answer, case, effect))
+            (Tone::from_verdict(effect.verdict()), host_row(answer, case, effect))
         };
         let rows: Vec<_> = cases.iter().map(row).collect();
         text +=
@@ -126,8 +126,8 @@ fn title(answer: &FleetAnswer, column: &Column) -> String {
 fn sentence(column: &Column) -> String {
     let count = |verdict| column.cases.iter().filter(|case| case.verdict == verdict).count();
     let largest = |verdict, pick: fn(f64, f64) -> f64| {
-        let of = column.cases.iter().filter(|case| case.verdict == verdict);
-        let ratios = of.filter_map(|case| Some(case.ratio?.estimate));
+        let judged = column.cases.iter().filter(|case| case.verdict == verdict);
+        let ratios = judged.filter_map(|case| Some(case.ratio?.estimate));
         ratios.reduce(pick).map(|ratio| format!(", the most {}", change(ratio))).unwrap_or_default()
     };
     let out = column.cases.iter().filter(|case| !case.standing_out.is_empty()).count();
@@ -164,10 +164,10 @@ fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
 fn cases(shown: &[&CaseEffect], layout: Layout) -> String {
     const WIDE: usize = 100;
     if page::width(layout) < WIDE {
-        let rows: Vec<_> = shown.iter().map(|case| (Tone::of(case.verdict), row(case))).collect();
+        let rows: Vec<_> = shown.iter().map(|case| (Tone::from_verdict(case.verdict), row(case))).collect();
         return table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
     }
-    let rows: Vec<_> = shown.iter().map(|case| (Tone::of(case.verdict), wide_row(case))).collect();
+    let rows: Vec<_> = shown.iter().map(|case| (Tone::from_verdict(case.verdict), wide_row(case))).collect();
     let head = ["case", "mean", "95 % interval", "verdict", "spread", "alone*"];
     let note = "* machines that are slower/faster/the same/undecided by themselves\n";
     table(head, &rows, layout) + if rows.is_empty() { "" } else { note }

@@ -2,7 +2,7 @@
 
 use super::suspicion::{Chosen, Origin, Suspicion, pattern};
 use std::process::{Command, ExitCode};
-use syscost::command::ab::this;
+use syscost::command::ab::own_executable;
 use syscost::command::page;
 use syscost::exit::Exit;
 use syscost::pair::revision;
@@ -38,7 +38,7 @@ pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
     let suspicion = args.chosen.suspicion()?;
     match args.chosen.origins(&suspicion).and_then(|origins| plan(args, &suspicion, &origins)) {
         Ok(plan) if args.run => plan.run(),
-        Ok(plan) => page::write(&plan.text()).map(|()| ExitCode::SUCCESS),
+        Ok(plan) => page::write(&plan.commands()).map(|()| ExitCode::SUCCESS),
         Err(error @ Error::Usage(_)) => Err(error),
         Err(error) => {
             page::warn(&error);
@@ -56,21 +56,21 @@ enum Plan {
     Kernels(Vec<String>),
 }
 
-fn plan(args: &Bisect, of: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
+fn plan(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
     match origins {
         [Origin::Revision(good), Origin::Revision(bad)] => {
             let [good, bad] = [good, bad].map(|revision| revision::commit(revision));
-            git(of, [good?, bad?], args.bench.as_deref())
+            git(suspicion, [good?, bad?], args.bench.as_deref())
         }
-        [Origin::Kernel(good), Origin::Kernel(bad)] => kernels(of, [good, bad]),
+        [Origin::Kernel(good), Origin::Kernel(bad)] => kernels(suspicion, [good, bad]),
         _ => Err(Error::Missing(
             "a kept binary has no revisions between it and another: name both sides as git revisions, by --before and --after".into(),
         )),
     }
 }
 
-fn git(of: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
-    let slower: Vec<_> = of.event.slower().filter(|moved| moved.change > GATE).take(CASES).collect();
+fn git(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
+    let slower: Vec<_> = suspicion.event.slower().filter(|moved| moved.change > GATE).take(CASES).collect();
     let Some(smallest) = slower.iter().map(|moved| moved.change).reduce(f64::min) else {
         return Err(Error::Missing(
             "no case became slower by more than 1 %, which is the least that `syscost gate` tells: `syscost history confirm` compares the two \
@@ -86,11 +86,11 @@ fn git(of: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<
     Ok(Plan::Git { good, bad, gate })
 }
 
-fn kernels(of: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
-    let Some(moved) = of.moved(1).pop().filter(|_| of.after.clock == ClockKind::Icount) else {
+fn kernels(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
+    let Some(moved) = suspicion.moved(1).pop().filter(|_| suspicion.after.clock == ClockKind::Icount) else {
         return Err(Error::Missing(format!(
             "kernels are bisected by counted instructions, and this change is of {}: `syscost history confirm` compares the two ends",
-            of.after.clock
+            suspicion.after.clock
         )));
     };
     let words = ["kernels", "bisect", "--good", good, "--bad", bad, "--exact", &moved.id];
@@ -98,7 +98,7 @@ fn kernels(of: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
 }
 
 impl Plan {
-    fn text(&self) -> String {
+    fn commands(&self) -> String {
         match self {
             Self::Git { good, bad, gate } => format!(
                 "git bisect start {} {}\ngit bisect run syscost gate --bisect {}\ngit bisect reset\n",
@@ -111,18 +111,18 @@ impl Plan {
     }
 
     fn run(&self) -> Result<ExitCode> {
-        let program = this()?;
+        let program = own_executable()?;
         match self {
             Self::Kernels(words) => {
                 let code =
-                    ended(Command::new(&program).args(words))?.and_then(|code| u8::try_from(code).ok());
+                    exit_code(Command::new(&program).args(words))?.and_then(|code| u8::try_from(code).ok());
                 Ok(code.unwrap_or(Exit::Skipped.code()).into())
             }
             Self::Git { good, bad, gate } => {
                 let ends = ["gate", "--bisect", "--a-rev", good, "--b-rev", bad].map(str::to_owned);
-                match ended(Command::new(&program).args(ends).args(&gate[4..]))? {
+                match exit_code(Command::new(&program).args(ends).args(&gate[4..]))? {
                     Some(0) => {
-                        page::say("the two ends do not differ: there is nothing to find");
+                        page::write_to_stderr("the two ends do not differ: there is nothing to find");
                         return Ok(Exit::Disproved.into());
                     }
                     Some(1) => {}
@@ -137,7 +137,7 @@ impl Plan {
 }
 
 /// The exit code of a command that speaks for itself; `None` if a signal ended it.
-fn ended(command: &mut Command) -> Result<Option<i32>> {
+fn exit_code(command: &mut Command) -> Result<Option<i32>> {
     let status = command.status().map_err(|e| Error::file(command.get_program(), "starting", e))?;
     Ok(status.code())
 }
@@ -174,6 +174,6 @@ mod tests {
         let plan = Plan::Git { good: "abc".into(), bad: "def".into(), gate: gate.to_vec() };
         let expected = "git bisect start def abc\ngit bisect run syscost gate --bisect --a-rev abc --b-rev HEAD --max-regress 1.5% \
                         '^(g/0)$'\ngit bisect reset\n";
-        assert_eq!(plan.text(), expected);
+        assert_eq!(plan.commands(), expected);
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let events = change_events(&points, &series);
     let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
     let muted = |moved: &Moved| mutes.reason(&moved.id, quantity::now());
-    mutes.ended(quantity::now()).iter().for_each(page::warn);
+    mutes.expired_sentences(quantity::now()).iter().for_each(page::warn);
     let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
     if args.form.json {
         page::write_json(&in_json(&events, &points, series.len(), &muted))?;
@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let text = match page::is_piped() {
         true => page::tabbed(&rows(&events, &points, &muted)),
-        false => told(&events, &points, series.len(), &muted, layout()),
+        false => render_events(&events, &points, series.len(), &muted, layout()),
     };
     page::write(&text)?;
     Ok(Exit::failed_if(alarms).into())
@@ -112,24 +112,24 @@ fn in_json(
     json!({"points": points.len(), "cases": series, "clock": clock, "events": events})
 }
 
-fn told(
+fn render_events(
     events: &[ChangeEvent],
     points: &[HistoryPoint],
     series: usize,
     muted: &dyn Fn(&Moved) -> Option<String>,
     layout: Layout,
 ) -> String {
-    let of = format!(
+    let scope = format!(
         "{} of {}",
         page::counted(points.len(), "point", "points"),
         page::counted(series, "case", "cases")
     );
     let caution = points.first().and_then(|point| point.clock.caution());
-    let of = caution.map_or(of.clone(), |caution| format!("{of}: {caution}"));
+    let scope = caution.map_or(scope.clone(), |caution| format!("{scope}: {caution}"));
     if events.is_empty() {
-        return format!("Nothing changed in {of}.\n");
+        return format!("Nothing changed in {scope}.\n");
     }
-    let head = format!("{} in {of}:\n", page::counted(events.len(), "event", "events"));
+    let head = format!("{} in {scope}:\n", page::counted(events.len(), "event", "events"));
     let one = |event: &ChangeEvent| format!("\n{}", event_text(event, points, muted, layout));
     head + &events.iter().map(one).collect::<String>()
 }
@@ -165,14 +165,14 @@ fn event_text(
         lines.push(format!("    and {more} more; in a pipe, each has its line"));
     }
     if event.moved.iter().any(|moved| !moved.canary) {
-        lines.push(page::wrap("    again: ", &again(point), width));
+        lines.push(page::wrap("    again: ", &confirm_command(point), width));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// The command that compares both sides by themselves, which tells a change from an outlier. A label is text of a file, and the command is
 /// for a shell: only a plain one is in it.
-fn again(point: &HistoryPoint) -> String {
+fn confirm_command(point: &HistoryPoint) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
     let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
     match is_plain && !point.label.is_empty() {

@@ -63,7 +63,7 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
         args.chosen.origins(&suspicion).and_then(|origins| findings(args, &suspicion, &moved, &origins));
     match found {
         Ok(findings) => {
-            page::write(&told(&moved, &findings))?;
+            page::write(&confirmation_lines(&moved, &findings))?;
             Ok(answer(&findings).exit().into())
         }
         Err(error @ Error::Usage(_)) => Err(error),
@@ -75,17 +75,22 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
     }
 }
 
-fn findings(args: &Confirm, of: &Suspicion, moved: &[&Moved], origins: &[Origin; 2]) -> Result<Vec<Finding>> {
+fn findings(
+    args: &Confirm,
+    suspicion: &Suspicion,
+    moved: &[&Moved],
+    origins: &[Origin; 2],
+) -> Result<Vec<Finding>> {
     let smallest = moved.iter().map(|moved| moved.change.abs()).fold(1.0, f64::min);
     let threshold = (THRESHOLD * smallest).max(LEAST);
-    let filter = Filter::of(Some(pattern(moved)));
+    let filter = Filter::new(Some(pattern(moved)));
     let home = &args.chosen.place.home;
     let Some(sides) = sides(origins, args.bench.as_deref()) else {
         let [Origin::Kernel(before), Origin::Kernel(after)] = origins else {
-            return Err(mixed(of.after.clock));
+            return Err(no_common_clock(suspicion.after.clock));
         };
         let names = [before.as_str(), after.as_str()];
-        return kernels::findings(names, of.after.clock, &filter, &args.counting, threshold, home);
+        return kernels::findings(names, suspicion.after.clock, &filter, &args.counting, threshold, home);
     };
     let manner = Manner {
         threshold,
@@ -99,14 +104,14 @@ fn findings(args: &Confirm, of: &Suspicion, moved: &[&Moved], origins: &[Origin;
     Ok(of_pairs(&paired, &paired.judge()))
 }
 
-fn mixed(clock: ClockKind) -> Error {
+fn no_common_clock(clock: ClockKind) -> Error {
     Error::Missing(format!(
         "one side is a kernel ({clock}) and the other is none: they have no clock in common"
     ))
 }
 
 /// A line a case: what was found, the change that the history tells, and the one that was measured now.
-fn told(moved: &[&Moved], findings: &[Finding]) -> String {
+fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
     let fresh = |moved: &Moved| findings.iter().find(|finding| finding.id == moved.id);
     let percent = |share: f64| format!("{:+.2} %", 100.0 * share);
     let row = |moved: &&Moved| {
@@ -114,7 +119,7 @@ fn told(moved: &[&Moved], findings: &[Finding]) -> String {
         let now = finding.and_then(|finding| finding.change).filter(|change| change.is_finite());
         let why = finding.map_or(Some("neither side has it"), |finding| finding.reason.as_deref());
         [
-            word(moved, finding).to_owned(),
+            suspicion_word(moved, finding).to_owned(),
             percent(moved.change),
             now.map_or("–".into(), percent),
             moved.id.clone(),
@@ -125,7 +130,7 @@ fn told(moved: &[&Moved], findings: &[Finding]) -> String {
     if page::is_piped() {
         return page::tabbed(&rows);
     }
-    let confirmed = moved.iter().filter(|moved| word(moved, fresh(moved)) == CONFIRMED).count();
+    let confirmed = moved.iter().filter(|moved| suspicion_word(moved, fresh(moved)) == CONFIRMED).count();
     rows.insert(0, ["", "history", "now", "case", ""].map(str::to_owned));
     let canaries = findings.iter().filter(|finding| finding.canary && finding.verdict.is_change()).count();
     let disturbed = if canaries > 0 { "; canaries moved too: the machine is unfit, try again" } else { "" };
@@ -137,7 +142,7 @@ fn told(moved: &[&Moved], findings: &[Finding]) -> String {
 const CONFIRMED: &str = "confirmed";
 
 /// What became of a suspicion.
-fn word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
+fn suspicion_word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
     match (finding.map(|finding| finding.verdict), moved.change > 0.0) {
         (Some(Verdict::Slower), true) | (Some(Verdict::Faster), false) => CONFIRMED,
         (Some(Verdict::Slower | Verdict::Faster), _) => "reversed",
@@ -163,12 +168,12 @@ mod tests {
             progress: Progress::Measured,
             muted: None,
         };
-        let word = |change, verdict| word(&moved(change), Some(&finding(verdict)));
+        let word = |change, verdict| suspicion_word(&moved(change), Some(&finding(verdict)));
         assert_eq!(word(0.02, Verdict::Slower), "confirmed");
         assert_eq!(word(-0.02, Verdict::Faster), "confirmed");
         assert_eq!(word(0.02, Verdict::Faster), "reversed");
         assert_eq!(word(0.02, Verdict::Same), "refuted");
         assert_eq!(word(0.02, Verdict::Inconclusive), "open");
-        assert_eq!(super::word(&moved(0.02), None), "open");
+        assert_eq!(super::suspicion_word(&moved(0.02), None), "open");
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost::case::Group;
-use syscost::command::ab::{Manner, Sides, compared, this};
+use syscost::command::ab::{Manner, Sides, compared, own_executable};
 use syscost::command::flag::Filter;
 use syscost::command::page;
 use syscost::pair::revision;
@@ -104,13 +104,13 @@ pub(super) struct Add {
     place: Place,
 }
 
-pub(super) fn keep(args: &Reference) -> Result<ExitCode> {
+pub(super) fn keep_reference(args: &Reference) -> Result<ExitCode> {
     let target = path_of(&args.place, &args.name)?;
     store::check_new(&target)?;
     let binary = match (&args.build.bin, &args.build.rev) {
         (Some(file), _) => file.clone(),
-        (None, Some(rev)) => revision::built(rev, args.build.bench.as_deref(), &page::say)?,
-        (None, None) => this()?,
+        (None, Some(rev)) => revision::built(rev, args.build.bench.as_deref(), &page::write_to_stderr)?,
+        (None, None) => own_executable()?,
     };
     let bytes = plain_file::read(&binary, LARGEST)?;
     store::create(&target, &bytes)?;
@@ -129,7 +129,7 @@ pub(super) fn path_of(place: &Place, name: &str) -> Result<PathBuf> {
 }
 
 /// The file of a reference that is there.
-fn kept(place: &Place, name: &str) -> Result<PathBuf> {
+fn reference_path(place: &Place, name: &str) -> Result<PathBuf> {
     let path = path_of(place, name)?;
     match plain_file::open(&path) {
         Ok(_) => Ok(path),
@@ -141,14 +141,14 @@ fn kept(place: &Place, name: &str) -> Result<PathBuf> {
 }
 
 pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
-    let reference = kept(&args.place, &args.reference)?;
+    let reference = reference_path(&args.place, &args.reference)?;
     args.place.log()?.check_writable()?;
     let today = match (&args.today.bin, &args.today.rev) {
-        (None, None) => Some(this()?),
+        (None, None) => Some(own_executable()?),
         (bin, _) => bin.clone(),
     };
     let today = (today, args.today.rev.clone());
-    let sides = Sides::with((Some(reference), None), today, args.today.bench.clone());
+    let sides = Sides::new((Some(reference), None), today, args.today.bench.clone());
     let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
 }
@@ -157,9 +157,9 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
     if args.old == args.new {
         return Err(Error::Usage(format!("{} cannot take its own place: name two references", args.old)));
     }
-    let [old, new] = [&args.old, &args.new].map(|name| kept(&args.place, name));
+    let [old, new] = [&args.old, &args.new].map(|name| reference_path(&args.place, name));
     args.place.log()?.check_writable()?;
-    let sides = Sides::with((Some(old?), None), (Some(new?), None), None);
+    let sides = Sides::new((Some(old?), None), (Some(new?), None), None);
     let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
 }
@@ -215,11 +215,11 @@ fn keep_point(place: &Place, point: &HistoryPoint) -> Result<ExitCode> {
     }
     let log = place.log()?;
     let added = log.add(std::slice::from_ref(point))?;
-    page::write(&said(point, added, log.path()))?;
+    page::write(&added_line(point, added, log.path()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(point: &HistoryPoint, added: usize, path: &Path) -> String {
+fn added_line(point: &HistoryPoint, added: usize, path: &Path) -> String {
     let cases = page::counted(point.cases.len(), "case", "cases");
     match added {
         0 => format!("{} against {} is in {} already\n", point.run, point.reference, path.display()),

@@ -3,7 +3,7 @@
 use super::Place;
 use super::history_changes::first_second;
 use crate::record::history_log::HistoryLog;
-use crate::study::forgetting::{Forgetting, Forgotten};
+use crate::study::forgetting::{Forgetting, Pruned};
 use std::process::ExitCode;
 use syscost::command::flag::Filter;
 use syscost::command::page;
@@ -51,7 +51,7 @@ struct Which {
 
 pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
     let log = HistoryLog::existing(args.place.log()?.path())?;
-    let is_case = args.which.case.clone().map(|case| Filter::of(Some(case)).matcher()).transpose()?;
+    let is_case = args.which.case.clone().map(|case| Filter::new(Some(case)).matcher()).transpose()?;
     let which = Forgetting {
         before: args.which.before,
         label: args.which.label.as_deref(),
@@ -60,35 +60,35 @@ pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
         case: is_case.as_ref().map(|is_case| is_case as &dyn Fn(&str) -> bool),
     };
     if !args.yes {
-        let forgotten = which.of(&args.place.points()?);
-        page::write(&said(&forgotten, false))?;
+        let pruned = which.prune(&args.place.points()?);
+        page::write(&pruned_text(&pruned, false))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut done = None;
     log.rewrite(|points| {
-        let mut forgotten = which.of(&points);
-        let left = std::mem::take(&mut forgotten.points);
-        done = Some(forgotten);
+        let mut pruned = which.prune(&points);
+        let left = std::mem::take(&mut pruned.points);
+        done = Some(pruned);
         left
     })?;
     let done = done.ok_or_else(|| Error::Disproved("the history was rewritten without being read".into()))?;
-    page::write(&said(&done, true))?;
+    page::write(&pruned_text(&done, true))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(forgotten: &Forgotten, is_done: bool) -> String {
+fn pruned_text(pruned: &Pruned, is_done: bool) -> String {
     let (would, do_it) = if is_done { ("forgotten", "") } else { ("would be forgotten", "; --yes does it") };
-    let points = page::counted(forgotten.gone, "point", "points");
-    let mut text = match forgotten.cases {
+    let points = page::counted(pruned.gone, "point", "points");
+    let mut text = match pruned.cases {
         0 => format!("{points} {would}{do_it}\n"),
         cases => {
             format!("{points} and {} of others {would}{do_it}\n", page::counted(cases, "ratio", "ratios"))
         }
     };
-    if forgotten.needed > 0 {
+    if pruned.needed > 0 {
         text += "the first point stays: it alone says which reference the others are held against\n";
     }
-    let [before, after] = forgotten.events;
+    let [before, after] = pruned.events;
     if before != after {
         text +=
             &format!("{} reported before, {after} after\n", page::counted(before, "event is", "events are"));

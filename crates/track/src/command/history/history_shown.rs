@@ -169,7 +169,7 @@ pub(super) fn export(args: &Export) -> Result<ExitCode> {
     let (all, said) = series(&points);
     said.iter().for_each(page::warn);
     if args.wide {
-        page::write(&csv_text(LF, wide(&all, &points).into_iter())?)?;
+        page::write(&csv_text(LF, wide_rows(&all, &points).into_iter())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let head =
@@ -180,7 +180,7 @@ pub(super) fn export(args: &Export) -> Result<ExitCode> {
 }
 
 /// A head and a line for each point that is no bridge; a case that a point lacks is an empty cell.
-fn wide(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
+fn wide_rows(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
     let head = ["time", "label", "reference"].map(str::to_owned).into_iter();
     let mut lines = vec![head.chain(all.iter().map(|one| one.id.clone())).collect::<Vec<_>>()];
     for (at, point) in points.iter().enumerate().filter(|(_, point)| point.bridge_to.is_none()) {

@@ -61,25 +61,29 @@ fn insert(table: &str, name: &str, cells: &str, text: &mut String) {
     let _ = writeln!(text, "INSERT INTO {table} VALUES ('{name}', {cells}) ON CONFLICT DO NOTHING;");
 }
 
-fn name(of: &str) -> String {
-    let digest = Sha256::digest(of.as_bytes());
+fn name(id: &str) -> String {
+    let digest = Sha256::digest(id.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..DIGITS].to_owned()
 }
 
 fn machine(point: &HistoryPoint) -> String {
-    let of = &point.fingerprint;
-    let texts = [&of.cpu_model, &of.microcode].map(quoted_or_null).join(", ");
-    let numbers = [number(of.cpu_count), number(of.memory_bytes)].join(", ");
-    format!("{texts}, {numbers}, {}", [&of.hypervisor, &of.product].map(quoted_or_null).join(", "))
+    let fingerprint = &point.fingerprint;
+    let texts = [&fingerprint.cpu_model, &fingerprint.microcode].map(quoted_or_null).join(", ");
+    let numbers = [number(fingerprint.cpu_count), number(fingerprint.memory_bytes)].join(", ");
+    format!(
+        "{texts}, {numbers}, {}",
+        [&fingerprint.hypervisor, &fingerprint.product].map(quoted_or_null).join(", ")
+    )
 }
 
 fn software(point: &HistoryPoint) -> String {
-    let of = &point.fingerprint;
+    let fingerprint = &point.fingerprint;
     let mitigations =
-        of.mitigations.iter().map(|(name, state)| format!("{name}: {state}")).collect::<Vec<_>>();
-    let kernel =
-        [&of.kernel_release, &of.kernel_version, &of.kernel_command_line].map(quoted_or_null).join(", ");
-    let built = [&of.compiler, &of.profile].map(quoted_or_null).join(", ");
+        fingerprint.mitigations.iter().map(|(name, state)| format!("{name}: {state}")).collect::<Vec<_>>();
+    let kernel = [&fingerprint.kernel_release, &fingerprint.kernel_version, &fingerprint.kernel_command_line]
+        .map(quoted_or_null)
+        .join(", ");
+    let built = [&fingerprint.compiler, &fingerprint.profile].map(quoted_or_null).join(", ");
     format!("{kernel}, {}, {built}", quoted(&mitigations.join("; ")))
 }
 

@@ -61,7 +61,7 @@ impl Chosen {
         said.iter().for_each(page::warn);
         let mut events = change_events(&points, &series);
         let is_meant = |event: &ChangeEvent| {
-            self.label.as_ref().is_none_or(|label| inert::text(&points[event.at].label) == *label)
+            self.label.as_ref().is_none_or(|label| inert::inert_text(&points[event.at].label) == *label)
         };
         let Some(at) = events.iter().rposition(is_meant) else {
             let labels: Vec<_> = events.iter().map(|event| points[event.at].label.as_str()).collect();
@@ -79,9 +79,9 @@ impl Chosen {
     ///
     /// # Errors
     /// One is gone: the sentence says what is missing.
-    pub(super) fn origins(&self, of: &Suspicion) -> Result<[Origin; 2]> {
-        let before = self.origin("before", self.before.as_deref(), &of.before)?;
-        Ok([before, self.origin("after", self.after.as_deref(), &of.after)?])
+    pub(super) fn origins(&self, suspicion: &Suspicion) -> Result<[Origin; 2]> {
+        let before = self.origin("before", self.before.as_deref(), &suspicion.before)?;
+        Ok([before, self.origin("after", self.after.as_deref(), &suspicion.after)?])
     }
 
     fn origin(&self, when: &str, given: Option<&str>, point: &HistoryPoint) -> Result<Origin> {
@@ -122,7 +122,7 @@ pub(super) fn sides(origins: &[Origin; 2], bench: Option<&str>) -> Option<Sides>
         Origin::Revision(revision) => Some((None, Some(revision.clone()))),
         Origin::Kernel(_) => None,
     };
-    Some(Sides::with(side(&origins[0])?, side(&origins[1])?, bench.map(str::to_owned)))
+    Some(Sides::new(side(&origins[0])?, side(&origins[1])?, bench.map(str::to_owned)))
 }
 
 /// The regular expression of exactly these cases.

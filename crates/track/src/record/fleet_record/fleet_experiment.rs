@@ -29,24 +29,24 @@ pub struct Experiment {
     #[serde(default)]
     pub cases: Option<String>,
     /// Jobs for each host and kernel, each of which should be a boot of its own.
-    #[serde(default = "three")]
+    #[serde(default = "default_count")]
     pub repeats: u32,
     /// Fresh processes in each job, of which the floor is taken.
-    #[serde(default = "three")]
+    #[serde(default = "default_count")]
     pub processes: u32,
     /// How much time a case is given: `smoke`, `default` or `full`.
     #[serde(default = "default_scale")]
     pub scale: String,
     /// Minutes after which a job that has not answered is given up.
-    #[serde(default = "thirty")]
+    #[serde(default = "default_minutes")]
     pub minutes: u32,
 }
 
-fn three() -> u32 {
+fn default_count() -> u32 {
     3
 }
 
-fn thirty() -> u32 {
+fn default_minutes() -> u32 {
     30
 }
 
@@ -72,7 +72,8 @@ impl Experiment {
     /// It cannot be read, is no TOML, or a field is missing, unknown or out of its range.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = plain_file::read(path, LIMIT)?;
-        let text = String::from_utf8(bytes).map_err(|_| wrong(path, "the text", "UTF-8", "other bytes"))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| content_error(path, "the text", "UTF-8", "other bytes"))?;
         Self::parse(path, &text)
     }
 
@@ -80,15 +81,16 @@ impl Experiment {
         let mut experiment: Self = toml::from_str(text).map_err(|error| syntax(path, text, &error))?;
         let given = std::mem::take(&mut experiment.hosts);
         for entry in &given {
-            let hosts = expanded(entry)
-                .ok_or_else(|| wrong(path, "hosts", "a name, or a range such as node[01-16]", entry))?;
+            let hosts = expanded(entry).ok_or_else(|| {
+                content_error(path, "hosts", "a name, or a range such as node[01-16]", entry)
+            })?;
             experiment.hosts.extend(hosts);
         }
-        experiment.sound().map_err(|fault| fault.refused(path, REMEDY))?;
+        experiment.check_fields().map_err(|fault| fault.refused(path, REMEDY))?;
         Ok(experiment)
     }
 
-    fn sound(&self) -> Sound {
+    fn check_fields(&self) -> Sound {
         let name = |field: &str, text: &str| {
             expect(check_name(text, field).is_ok(), field, NAME, inert::line(text, 200))
         };
@@ -202,10 +204,10 @@ const NAME: &str = "a name that can be that of a file";
 
 fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-    wrong(path, &format!("line {line}"), "an experiment", error.message())
+    content_error(path, &format!("line {line}"), "an experiment", error.message())
 }
 
-fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
     Error::content(path, field, expected, inert::line(found, 200), REMEDY)
 }
 

@@ -110,7 +110,12 @@ impl FleetStore {
         }
         let own = plain_file::own(&path, |about| about.is_file() && about.len() <= LIMIT);
         let mut file: File = own.ok_or_else(|| {
-            self.wrong(job, "the file", "a plain file of this user of at most 4 MiB", "another".into())
+            self.content_error(
+                job,
+                "the file",
+                "a plain file of this user of at most 4 MiB",
+                "another".into(),
+            )
         })?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|error| Error::file(&path, "reading", error))?;
@@ -121,22 +126,22 @@ impl FleetStore {
         let record = JobRecord::parse(&self.record_path(job), bytes)?;
         let said = |job: Job<'_>| format!("{} {} {}", job.host, job.kernel, job.repeat);
         if record.experiment != experiment.name {
-            return Err(self.wrong(job, "experiment", &experiment.name, record.experiment));
+            return Err(self.content_error(job, "experiment", &experiment.name, record.experiment));
         }
         if record.job() != job {
-            return Err(self.wrong(job, "host, kernel, repeat", &said(job), said(record.job())));
+            return Err(self.content_error(job, "host, kernel, repeat", &said(job), said(record.job())));
         }
         let fingerprint = &record.fingerprint;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         if let Some(why) =
             job.mismatch(&text(&fingerprint.kernel_release), &text(&fingerprint.kernel_command_line))
         {
-            return Err(self.wrong(job, "kernel_release", job.kernel, why));
+            return Err(self.content_error(job, "kernel_release", job.kernel, why));
         }
         Ok(record)
     }
 
-    fn wrong(&self, job: Job<'_>, field: &str, expected: &str, found: String) -> Error {
+    fn content_error(&self, job: Job<'_>, field: &str, expected: &str, found: String) -> Error {
         let remedy = "it is not used: remove it, and measure the job again";
         Error::content(self.record_path(job), field, expected, inert::line(&found, 200), remedy)
     }
@@ -166,7 +171,7 @@ impl FleetStore {
     ///
     /// # Errors
     /// As [`add`](Self::add); a note cannot be written.
-    pub fn bring(&self, experiment: &Experiment, job: Job<'_>, from: &Self) -> Result<Option<Added>> {
+    pub fn copy_from(&self, experiment: &Experiment, job: Job<'_>, from: &Self) -> Result<Option<Added>> {
         if let Some(bytes) = from.bytes(job)? {
             return self.add(experiment, job, &bytes).map(Some);
         }
@@ -186,7 +191,7 @@ impl FleetStore {
     }
 
     /// When a job last began, Unix seconds; `None` if it never did.
-    pub fn began(&self, job: Job<'_>) -> Option<u64> {
+    pub fn start_time(&self, job: Job<'_>) -> Option<u64> {
         self.note(job, "started")?.parse().ok()
     }
 
@@ -200,7 +205,7 @@ impl FleetStore {
         if let Some(why) = self.note(job, "failed") {
             return Progress::Failed(why);
         }
-        match self.began(job) {
+        match self.start_time(job) {
             None => Progress::Missing,
             Some(began) if now.saturating_sub(began) <= 60 * u64::from(experiment.minutes) => {
                 Progress::Running(now.saturating_sub(began))
@@ -210,7 +215,7 @@ impl FleetStore {
     }
 
     /// Records here that are of no job of this experiment, at most `most` of them.
-    pub fn strays(&self, experiment: &Experiment, most: usize) -> Vec<PathBuf> {
+    pub fn stray_records(&self, experiment: &Experiment, most: usize) -> Vec<PathBuf> {
         let repeats: Vec<String> = (1..=experiment.repeats).map(|n| n.to_string()).collect();
         let is_one_of =
             |part: Option<&OsStr>, names: &[String]| names.iter().any(|name| part == Some(OsStr::new(name)));

@@ -85,20 +85,20 @@ impl JobRecord {
     /// Names the field that is wrong.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         if !bytes.starts_with(b"{\"sealed\"") || !seal::holds(bytes) {
-            return Err(wrong(path, "seal", "the checksum of what the file holds", "another"));
+            return Err(content_error(path, "seal", "the checksum of what the file holds", "another"));
         }
         let record: Self = serde_json::from_slice(bytes)
-            .map_err(|e| wrong(path, "the text", "the record of a job", &e.to_string()))?;
+            .map_err(|e| content_error(path, "the text", "the record of a job", &e.to_string()))?;
         if record.fleet_job != LAYOUT {
             let expected = format!("layout {LAYOUT}");
-            return Err(wrong(path, "fleet_job", &expected, &record.fleet_job.to_string()));
+            return Err(content_error(path, "fleet_job", &expected, &record.fleet_job.to_string()));
         }
-        record.sound().map_err(|fault| fault.refused(path, REMEDY))?;
+        record.check_fields().map_err(|fault| fault.refused(path, REMEDY))?;
         Ok(record)
     }
 
     /// Whether all of it can be.
-    fn sound(&self) -> Sound {
+    fn check_fields(&self) -> Sound {
         let name = |field: &str, text: &str| expect(is_name(text), field, "a name", inert::line(text, 200));
         let texts = [
             ("tool", &self.tool),
@@ -137,7 +137,7 @@ pub fn one_line(text: &str) -> String {
     inert::line(text, LONGEST)
 }
 
-fn wrong(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
     Error::content(path, field, expected, inert::line(found, 200), REMEDY)
 }
 

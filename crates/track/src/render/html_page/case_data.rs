@@ -58,7 +58,7 @@ struct Figures<'a> {
 
 impl<'a> CaseData<'a> {
     /// The case of this group, in this unit.
-    pub(super) fn of(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
+    pub(super) fn new(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
         let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
         let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
         let outcome = if is_open && !is_unwitnessed { "not settled" } else { case.word() };

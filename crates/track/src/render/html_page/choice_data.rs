@@ -48,14 +48,14 @@ pub(super) struct Grouping {
 
 impl Grouping {
     pub(super) fn machines(points: &[HistoryPoint]) -> Self {
-        Self::by(&MACHINE, points)
+        Self::group_by(&MACHINE, points)
     }
 
     pub(super) fn software(points: &[HistoryPoint]) -> Self {
-        Self::by(&SOFTWARE, points)
+        Self::group_by(&SOFTWARE, points)
     }
 
-    fn by(fields: &[&str], points: &[HistoryPoint]) -> Self {
+    fn group_by(fields: &[&str], points: &[HistoryPoint]) -> Self {
         let texts: Vec<Vec<String>> = points.iter().map(|point| texts(fields, &point.fingerprint)).collect();
         let differs = |at: &usize| texts.iter().any(|text| text[*at] != texts[0][*at]);
         let telling: Vec<usize> = (0..fields.len()).filter(differs).collect();
@@ -65,7 +65,7 @@ impl Grouping {
             let values: Vec<&str> = telling.iter().map(|at| text[*at].as_str()).collect();
             *groups.entry(values).or_insert_with_key(|values| {
                 let told: Vec<_> = telling.iter().map(|at| fields[*at]).zip(values.iter().copied()).collect();
-                names.push(unlike(&names, name(&told)));
+                names.push(unique_name(&names, name(&told)));
                 names.len() - 1
             })
         });
@@ -99,7 +99,7 @@ fn name(values: &[(&str, &str)]) -> String {
 }
 
 /// The name, with a number where another begins alike and was cut.
-fn unlike(names: &[String], name: String) -> String {
+fn unique_name(names: &[String], name: String) -> String {
     let numbered = (2..).map(|number| format!("{name} ({number})"));
     let mut each = std::iter::once(name.clone()).chain(numbered);
     each.find(|one| !names.contains(one)).unwrap_or(name)
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_second_field_is_named_a_long_name_is_cut_and_no_two_are_alike() {
         let names = ["a".to_owned(), "a (2)".to_owned()];
-        assert_eq!([unlike(&names, "b".into()), unlike(&names, "a".into())], ["b", "a (3)"]);
+        assert_eq!([unique_name(&names, "b".into()), unique_name(&names, "a".into())], ["b", "a (3)"]);
         assert_eq!(name(&[("cpu_model", "Zen"), ("cpu_count", "4")]), "Zen, cpu count 4");
         assert_eq!(name(&[("cpu_model", &"é".repeat(200))]).chars().count(), LONGEST + 1);
     }

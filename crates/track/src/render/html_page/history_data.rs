@@ -80,7 +80,7 @@ struct EventData {
 
 impl<'a> HistoryData<'a> {
     /// The history with its series and events.
-    pub(super) fn of(history: &History<'a>) -> Self {
+    pub(super) fn new(history: &History<'a>) -> Self {
         let points = history.points;
         let (all, notes) = series(points);
         let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
@@ -100,7 +100,7 @@ impl<'a> HistoryData<'a> {
             choices: choices.collect(),
             machines: machines.names,
             software: software.names,
-            series: all.iter().map(|one| SeriesData::of(one, &regular)).collect(),
+            series: all.iter().map(|one| SeriesData::new(one, &regular)).collect(),
             events: events(points, &all),
             notes,
         }
@@ -110,7 +110,7 @@ impl<'a> HistoryData<'a> {
 /// What changed in these series, with each case as the number of its series.
 fn events(points: &[HistoryPoint], all: &[RatioSeries]) -> Vec<EventData> {
     let places: BTreeMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
-    change_events(points, all).into_iter().map(|event| EventData::of(event, &places)).collect()
+    change_events(points, all).into_iter().map(|event| EventData::new(event, &places)).collect()
 }
 
 fn point(point: &HistoryPoint, machine: usize, software: usize) -> PointData<'_> {
@@ -125,7 +125,7 @@ fn point(point: &HistoryPoint, machine: usize, software: usize) -> PointData<'_>
 }
 
 impl SeriesData {
-    fn of(one: &RatioSeries, regular: &[usize]) -> Self {
+    fn new(one: &RatioSeries, regular: &[usize]) -> Self {
         let at: Vec<usize> = one.links.iter().map(|link| link.point).collect();
         let whole = |share: f64| (STEPS * share).round() as i64;
         let ratios = || one.links.iter().map(|link| link.value.value.exp());
@@ -142,7 +142,7 @@ impl SeriesData {
 }
 
 impl EventData {
-    fn of(event: ChangeEvent, places: &BTreeMap<&str, usize>) -> Self {
+    fn new(event: ChangeEvent, places: &BTreeMap<&str, usize>) -> Self {
         let moved = event.moved.iter().filter_map(|moved| {
             let series = places.get(&*moved.id)?;
             Some((*series, moved.change, NORMAL * moved.error))

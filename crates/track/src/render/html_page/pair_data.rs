@@ -27,7 +27,7 @@ struct Case<'a> {
 
 impl<'a> PairsData<'a> {
     /// The comparison with its verdicts.
-    pub(super) fn of(paired: &'a Paired) -> Self {
+    pub(super) fn new(paired: &'a Paired) -> Self {
         let cases = paired.judge().into_iter().zip(&paired.cases);
         Self {
             run: &paired.run,

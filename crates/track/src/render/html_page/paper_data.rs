@@ -19,7 +19,7 @@ struct FigureData {
 
 impl PaperData {
     /// Those that have a number of the record; `None` where none has.
-    pub(super) fn of(record: &Record) -> Option<Self> {
+    pub(super) fn from_record(record: &Record) -> Option<Self> {
         let paper = Paper::read().ok()?;
         let drawn = |Figure { title, curves, .. }| FigureData { title, curves };
         let tables = filled_sheets(&paper, record);

@@ -84,16 +84,16 @@ impl<B: DrawingBackend> Canvas<B> {
     pub(super) fn begin(&self) -> Drawn {
         register_font(FONT, FontStyle::Normal, ttf_noto_sans::REGULAR)
             .map_err(|_| "the letters that come with the crate are no font".to_owned())?;
-        self.area.fill(&WHITE).map_err(text)
+        self.area.fill(&WHITE).map_err(error_text)
     }
 
     pub(super) fn finish(&self) -> Drawn {
-        self.area.present().map_err(text)
+        self.area.present().map_err(error_text)
     }
 
     pub(super) fn line(&self, places: &[Place], color: RGBColor, width: f64) -> Drawn {
         let path: Vec<_> = places.iter().map(|place| self.pixel(*place)).collect();
-        self.area.draw(&PathElement::new(path, self.stroke(color, width))).map_err(text)
+        self.area.draw(&PathElement::new(path, self.stroke(color, width))).map_err(error_text)
     }
 
     /// A straight line with gaps.
@@ -111,7 +111,7 @@ impl<B: DrawingBackend> Canvas<B> {
 
     pub(super) fn rectangle(&self, from: Place, to: Place, color: RGBColor) -> Drawn {
         let corners = [self.pixel(from), self.pixel(to)];
-        self.area.draw(&Rectangle::new(corners, color.filled())).map_err(text)
+        self.area.draw(&Rectangle::new(corners, color.filled())).map_err(error_text)
     }
 
     /// A ring: a circle with nothing in it.
@@ -134,10 +134,10 @@ impl<B: DrawingBackend> Canvas<B> {
             Mark::Triangle => corners(3, 0.75, 1.4 * radius).collect(),
         };
         let pixels: Vec<_> = places.into_iter().map(|place| self.pixel(place)).collect();
-        self.area.draw(&Polygon::new(pixels, color.filled())).map_err(text)
+        self.area.draw(&Polygon::new(pixels, color.filled())).map_err(error_text)
     }
 
-    pub(super) fn text(&self, words: &str, place: Place, letters: &Letters) -> Drawn {
+    pub(super) fn draw_text(&self, words: &str, place: Place, letters: &Letters) -> Drawn {
         let style = self.style(letters);
         if letters.is_opaque {
             let (wide, tall) = self.extent(words, letters)?;
@@ -149,12 +149,12 @@ impl<B: DrawingBackend> Canvas<B> {
             let upper = (left - 2.0, place.1 - 0.5 * tall);
             self.rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE)?;
         }
-        self.area.draw(&Text::new(words.to_owned(), self.pixel(place), style)).map_err(text)
+        self.area.draw(&Text::new(words.to_owned(), self.pixel(place), style)).map_err(error_text)
     }
 
     /// Width and height of a text.
     pub(super) fn extent(&self, words: &str, letters: &Letters) -> Drawn<Place> {
-        let size = self.area.estimate_text_size(words, &self.style(letters)).map_err(text)?;
+        let size = self.area.estimate_text_size(words, &self.style(letters)).map_err(error_text)?;
         Ok((f64::from(size.0) / self.times, f64::from(size.1) / self.times))
     }
 
@@ -173,6 +173,6 @@ impl<B: DrawingBackend> Canvas<B> {
     }
 }
 
-fn text(error: impl Display) -> String {
+fn error_text(error: impl Display) -> String {
     error.to_string()
 }

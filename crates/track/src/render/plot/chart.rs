@@ -34,10 +34,10 @@ impl Frame {
     fn x(&self, at: u64, curve: &CurveRecord) -> f64 {
         // Zero has its place a step before the smallest size.
         let least = curve.points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1);
-        self.across(if at == 0 { 0.5 * least as f64 } else { at as f64 })
+        self.x_of(if at == 0 { 0.5 * least as f64 } else { at as f64 })
     }
 
-    pub(super) fn across(&self, value: f64) -> f64 {
+    pub(super) fn x_of(&self, value: f64) -> f64 {
         self.left + self.across.share(value) * (self.right - self.left)
     }
 
@@ -63,7 +63,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord
         bands(canvas, &frame, curves[at], COLORS[at % COLORS.len()])?;
     }
     for (at, curve) in curves.iter().enumerate() {
-        one(canvas, &frame, curve, COLORS[at % COLORS.len()], MARKS[at % MARKS.len()])?;
+        draw_curve(canvas, &frame, curve, COLORS[at % COLORS.len()], MARKS[at % MARKS.len()])?;
     }
     first.map_or(Ok(()), |at| levels(canvas, &frame, curves[at]))?;
     legend_of(canvas, &frame, curves)
@@ -72,14 +72,14 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord
 /// Both axes with their marks, and a line of the grid at each.
 pub(super) fn grid<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
     for (value, name) in &frame.across.marks {
-        let x = frame.across(*value);
+        let x = frame.x_of(*value);
         canvas.line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0)?;
-        canvas.text(name, (x, frame.bottom + 16.0), &Letters::small().anchor(HPos::Center))?;
+        canvas.draw_text(name, (x, frame.bottom + 16.0), &Letters::small().anchor(HPos::Center))?;
     }
     for (value, name) in &frame.up.marks {
         let y = frame.y(*value);
         canvas.line(&[(frame.left, y), (frame.right, y)], GRID, 1.0)?;
-        canvas.text(name, (frame.left - 8.0, y), &Letters::small().anchor(HPos::Right))?;
+        canvas.draw_text(name, (frame.left - 8.0, y), &Letters::small().anchor(HPos::Right))?;
     }
     let corner = (frame.left, frame.bottom);
     canvas.line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)
@@ -91,13 +91,13 @@ fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRe
     let unit = if curve.unit == "ns" { String::new() } else { curve.unit.clone() };
     let kind = [curve.chart.clone(), unit].into_iter().filter(|part| !part.is_empty());
     let kind = kind.collect::<Vec<_>>().join(", ");
-    canvas.text(&kind, (24.0, frame.top - 26.0), &Letters::small().color(INK))?;
+    canvas.draw_text(&kind, (24.0, frame.top - 26.0), &Letters::small().color(INK))?;
     let middle = (0.5 * (frame.left + frame.right), frame.bottom + 40.0);
-    canvas.text(&curve.parameter, middle, &Letters::small().color(INK).anchor(HPos::Center))
+    canvas.draw_text(&curve.parameter, middle, &Letters::small().color(INK).anchor(HPos::Center))
 }
 
 /// The line, its points, and their intervals.
-fn one<B: DrawingBackend>(
+fn draw_curve<B: DrawingBackend>(
     canvas: &Canvas<B>,
     frame: &Frame,
     curve: &CurveRecord,
@@ -152,7 +152,7 @@ fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRec
             y += TALL;
         }
         taken.push((left, left + wide, y));
-        canvas.text(&words, (left, y), &letters)?;
+        canvas.draw_text(&words, (left, y), &letters)?;
     }
     Ok(())
 }
@@ -163,26 +163,26 @@ fn steps<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveReco
         step(canvas, frame, level)?;
     }
     let Some(fall) = &curve.fall else { return Ok(()) };
-    ending(canvas, frame, fall.step, &format!("falls at {}", size(fall.step.0)))
+    draw_step(canvas, frame, fall.step, &format!("falls at {}", size(fall.step.0)))
 }
 
 fn step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, level: &LevelRecord) -> Drawn {
     let (Some(step), Some(reported), Some(name)) = (level.step, level.reported, &level.name) else {
         return Ok(());
     };
-    let x = frame.across(reported as f64);
+    let x = frame.x_of(reported as f64);
     if level.agrees() == Some(false) && (frame.left..=frame.right).contains(&x) {
         canvas.dashed((x, frame.top), (x, frame.bottom), PALE, 1.5)?;
         let words = format!("{name} reported {}", size(reported));
-        canvas.text(&words, (x, frame.top + 12.0), &Letters::small().anchor(HPos::Center).opaque())?;
+        canvas.draw_text(&words, (x, frame.top + 12.0), &Letters::small().anchor(HPos::Center).opaque())?;
     }
-    ending(canvas, frame, step, &format!("{name} {}", size(step.0)))
+    draw_step(canvas, frame, step, &format!("{name} {}", size(step.0)))
 }
 
-fn ending<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, step: (u64, u64), words: &str) -> Drawn {
-    let x = frame.across((step.0 as f64 * step.1 as f64).sqrt());
+fn draw_step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, step: (u64, u64), words: &str) -> Drawn {
+    let x = frame.x_of((step.0 as f64 * step.1 as f64).sqrt());
     canvas.dashed((x, frame.top), (x, frame.bottom), INK, 4.0)?;
-    canvas.text(words, (x, frame.top - 8.0), &Letters::small().color(INK).anchor(HPos::Center))
+    canvas.draw_text(words, (x, frame.top - 8.0), &Letters::small().color(INK).anchor(HPos::Center))
 }
 
 fn legend_width<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) -> Drawn<f64> {
@@ -204,7 +204,7 @@ fn legend_of<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&Cu
         let color = COLORS[at % COLORS.len()];
         canvas.line(&[(x, y), (x + 20.0, y)], color, 1.5)?;
         canvas.mark(MARKS[at % MARKS.len()], (x + 10.0, y), 3.2, color)?;
-        canvas.text(&curve.title, (x + 26.0, y), &Letters::small().color(INK))?;
+        canvas.draw_text(&curve.title, (x + 26.0, y), &Letters::small().color(INK))?;
     }
     Ok(())
 }

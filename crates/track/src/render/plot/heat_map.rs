@@ -31,7 +31,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Dr
                 if count <= WITH_FIGURES {
                     let paper = if share(ns) > 0.5 { RGBColor(255, 255, 255) } else { INK };
                     let letters = Letters::small().color(paper).anchor(HPos::Center);
-                    canvas.text(&format!("{ns:.0}"), (x + 0.5 * side, y + 0.5 * side), &letters)?;
+                    canvas.draw_text(&format!("{ns:.0}"), (x + 0.5 * side, y + 0.5 * side), &letters)?;
                 }
             }
         }
@@ -50,12 +50,12 @@ fn names<B: DrawingBackend>(
     for (at, cpu) in matrix.cpus.iter().enumerate().step_by(step) {
         let (x, y) = corner(at, at);
         let (left, bottom) = (corner(0, 0).0, corner(matrix.cpus.len(), 0).1);
-        canvas.text(
+        canvas.draw_text(
             &format!("CPU {cpu}"),
             (left - 8.0, y + 0.5 * side),
             &Letters::small().anchor(HPos::Right),
         )?;
-        canvas.text(
+        canvas.draw_text(
             &cpu.to_string(),
             (x + 0.5 * side, bottom + 14.0),
             &Letters::small().anchor(HPos::Center),
@@ -76,8 +76,8 @@ fn key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Dr
         let share = step as f64 / STEPS as f64;
         canvas.rectangle((x, y(share + 1.0 / STEPS as f64)), (x + 18.0, y(share)), color(share))?;
     }
-    canvas.text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), &Letters::small())?;
-    canvas.text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), &Letters::small())
+    canvas.draw_text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), &Letters::small())?;
+    canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), &Letters::small())
 }
 
 fn color(share: f64) -> RGBColor {

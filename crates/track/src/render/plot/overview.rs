@@ -8,7 +8,7 @@ use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
 use syscost::record::{CurveRecord, Headline, Interval, Record};
 use syscost::render::headline_figure::HeadlineFigure;
-use syscost::study::standout::Foretold;
+use syscost::study::standout::PredictedCase;
 
 /// Width and height in points.
 pub(super) const SIZE: (u32, u32) = (1480, 1000);
@@ -27,7 +27,7 @@ pub(super) struct Overview<'a> {
     /// A curve with levels, if the run has one.
     pub(super) curve: Option<&'a CurveRecord>,
     /// Every prediction, the farthest first.
-    pub(super) predicted: Vec<Foretold<'a>>,
+    pub(super) predicted: Vec<PredictedCase<'a>>,
 }
 
 /// An operation.
@@ -45,7 +45,7 @@ pub(super) fn rows(record: &Record, headlines: &[(String, Headline)]) -> [Vec<Ro
     let row = |(id, headline): &(String, Headline)| {
         let (_, case) = record.cases().find(|(_, case)| case.id == *id)?;
         let measured = case.measured()?;
-        let figure = HeadlineFigure::of(headline, measured, &record.unit);
+        let figure = HeadlineFigure::new(headline, measured, &record.unit);
         let (value, expected) = (figure.value, figure.expected(measured));
         let (amount, typical) = (figure.amount(value.estimate), figure.typical);
         let row = Row { words: headline.words, value, typical, expected, amount, place: headline.place };
@@ -67,7 +67,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Overview<'_
     if let Some(curve) = overview.curve {
         let part = canvas.part((x, top), (wide, 440.0));
         let title = format!("{}{} against {}", curve.prefix, curve.chart, curve.parameter);
-        part.text(&title.replace('/', " "), (24.0, 26.0), &Letters::small().color(INK))?;
+        part.draw_text(&title.replace('/', " "), (24.0, 26.0), &Letters::small().color(INK))?;
         chart::draw(&part, &[curve])?;
         top += 440.0;
     }
@@ -78,7 +78,7 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Overview<'_
         overview.predicted.len() - far,
         overview.predicted.len()
     );
-    part.text(&title, (24.0, 40.0), &Letters::small().color(INK))?;
+    part.draw_text(&title, (24.0, 40.0), &Letters::small().color(INK))?;
     scatter::draw(&part, &overview.predicted)
 }
 
@@ -87,11 +87,11 @@ fn key<B: DrawingBackend>(canvas: &Canvas<B>) -> Drawn {
     let (y, small) = (76.0, Letters::small());
     canvas.line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0)?;
     canvas.mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0])?;
-    canvas.text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small)?;
+    canvas.draw_text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small)?;
     canvas.line(&[(LEFT + 270.0, y - 6.0), (LEFT + 270.0, y + 6.0)], INK, 1.6)?;
-    canvas.text("typical", (LEFT + 278.0, y), &small)?;
+    canvas.draw_text("typical", (LEFT + 278.0, y), &small)?;
     canvas.ring((LEFT + 342.0, y), 4.5, COLORS[1])?;
-    canvas.text("expected", (LEFT + 354.0, y), &small)
+    canvas.draw_text("expected", (LEFT + 354.0, y), &small)
 }
 
 /// Rows on one axis from here down; returns where they end.
@@ -104,26 +104,26 @@ fn block<B: DrawingBackend>(
     if rows.is_empty() {
         return Ok(top);
     }
-    let of = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
-    let all: Vec<f64> = rows.iter().flat_map(of).flatten().filter(|value| *value > 0.0).collect();
+    let row_values = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
+    let all: Vec<f64> = rows.iter().flat_map(row_values).flatten().filter(|value| *value > 0.0).collect();
     let scale = Scale::logarithmic(&all, named);
     let bottom = top + TALL * rows.len() as f64;
     for (value, name) in &scale.marks {
         let x = LEFT + scale.share(*value) * (RIGHT - LEFT);
         canvas.line(&[(x, top), (x, bottom)], GRID, 1.0)?;
-        canvas.text(name, (x, bottom + 12.0), &Letters::small().anchor(HPos::Center))?;
+        canvas.draw_text(name, (x, bottom + 12.0), &Letters::small().anchor(HPos::Center))?;
     }
     for (at, row) in rows.iter().enumerate() {
-        one(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
+        draw_row(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
     }
     Ok(bottom)
 }
 
-fn one<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
+fn draw_row<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
     let x = |value: f64| LEFT + scale.share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
     let ink = Letters::small().color(INK);
-    canvas.text(row.words, (LEFT - 12.0, y), &ink.anchor(HPos::Right))?;
-    canvas.text(&row.amount, (AMOUNT, y), &ink.anchor(HPos::Right))?;
+    canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.anchor(HPos::Right))?;
+    canvas.draw_text(&row.amount, (AMOUNT, y), &ink.anchor(HPos::Right))?;
     canvas.line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0)?;
     if let Some(expected) = row.expected.filter(|expected| *expected > 0.0) {
         canvas.line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0)?;

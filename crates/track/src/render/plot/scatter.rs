@@ -6,7 +6,7 @@ use super::chart::{COLORS, Frame, grid};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
-use syscost::study::standout::{FAR, Foretold};
+use syscost::study::standout::{FAR, PredictedCase};
 
 const BAND: RGBColor = RGBColor(226, 240, 235);
 /// The most ids that are written beside their points.
@@ -14,7 +14,7 @@ const NAMED: usize = 14;
 /// The height of a written id, points.
 const TALL: f64 = 15.0;
 
-fn frame<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[Foretold<'_>]) -> Frame {
+fn frame<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[PredictedCase<'_>]) -> Frame {
     let predicted: Vec<f64> = cases.iter().map(|case| case.predicted).collect();
     let ratios: Vec<f64> = cases.iter().map(|case| case.ratio).chain([2.0 * FAR, 0.5 / FAR]).collect();
     let (right, bottom) = (canvas.size.0 - 24.0, canvas.size.1 - 58.0);
@@ -23,12 +23,12 @@ fn frame<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[Foretold<'_>]) -> Frame
     Frame { left: 84.0, right, top: 96.0, bottom, across, up }
 }
 
-fn place(frame: &Frame, case: &Foretold<'_>) -> Place {
-    (frame.across(case.predicted), frame.y(case.ratio))
+fn place(frame: &Frame, case: &PredictedCase<'_>) -> Place {
+    (frame.x_of(case.predicted), frame.y(case.ratio))
 }
 
 /// Draws these cases, the farthest first.
-pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[Foretold<'_>]) -> Drawn {
+pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[PredictedCase<'_>]) -> Drawn {
     let frame = frame(canvas, cases);
     axes(canvas, &frame)?;
     for case in cases {
@@ -43,13 +43,13 @@ fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
     grid(canvas, frame)?;
     canvas.line(&[(frame.left, frame.y(1.0)), (frame.right, frame.y(1.0))], PALE, 1.2)?;
     let ink = Letters::small().color(INK);
-    canvas.text("measured over predicted", (24.0, frame.top - 20.0), &ink)?;
+    canvas.draw_text("measured over predicted", (24.0, frame.top - 20.0), &ink)?;
     let middle = 0.5 * (frame.left + frame.right);
-    canvas.text("predicted", (middle, frame.bottom + 40.0), &ink.anchor(HPos::Center))
+    canvas.draw_text("predicted", (middle, frame.bottom + 40.0), &ink.anchor(HPos::Center))
 }
 
 /// The ids of the farthest, each beside its point where neither another id nor another point is in its way.
-fn names<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, cases: &[Foretold<'_>]) -> Drawn {
+fn names<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, cases: &[PredictedCase<'_>]) -> Drawn {
     let letters = Letters::small().color(INK);
     let points: Vec<Place> = cases.iter().map(|case| place(frame, case)).collect();
     let mut taken: Vec<Span> = Vec::new();
@@ -64,7 +64,7 @@ fn names<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, cases: &[Foretold
                 && !points.iter().any(|at| side.covers(*at))
         };
         if let Some(side) = sides.into_iter().find(free) {
-            canvas.text(case.id, (side.left, y), &letters)?;
+            canvas.draw_text(case.id, (side.left, y), &letters)?;
             taken.push(side);
         }
     }

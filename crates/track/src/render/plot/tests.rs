@@ -94,12 +94,12 @@ fn the_overview_has_a_row_for_each_headline_and_the_predictions_name_the_farthes
     let ids = ["far/off", "near/1", "near/2", "near/3", "near/4", "near/5"];
     record.groups[1].cases = ids.map(|id| case(id, if id == "far/off" { 70.0 } else { 11.0 })).into();
     let headlines = ids.map(|id| (id.to_owned(), Headline::new(1, "case", "an operation of the suite")));
-    let pictures = whole(&record, &headlines);
+    let pictures = run_pictures(&record, &headlines);
     let svg = pictures.iter().map(|picture| picture.svg().expect("drawn")).collect::<Vec<_>>();
     assert_eq!(svg[0].matches("an operation of the suite").count(), 6);
     assert_eq!(svg[0].matches("70.00 ns").count(), 1);
     assert!(svg[1].contains("far/off") && !svg[1].contains("near/1"));
-    assert!(whole(&record, &headlines[..3]).is_empty(), "a part of a run is no whole");
+    assert!(run_pictures(&record, &headlines[..3]).is_empty(), "a part of a run is no whole");
 }
 
 #[test]

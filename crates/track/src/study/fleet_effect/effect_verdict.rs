@@ -24,7 +24,7 @@ impl Pooled {
 }
 
 /// The cases with their verdicts, which depend on how many there are, and with the effects of the machines that are asked for.
-pub(super) fn judged<'a>(
+pub(super) fn judge_cases<'a>(
     cases: impl Iterator<Item = (&'a String, Vec<Observed>)>,
     classes: &[usize],
     asked: &[bool],
@@ -57,7 +57,7 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
     }
     let within = |one: &Observed| pooled[&classes[one.machine as usize]];
     let variance = |one: &Observed| within(one).variance().unwrap_or_default() * one.share();
-    let effects: Vec<_> = observed.iter().map(|one| alone(one, within(one))).collect();
+    let effects: Vec<_> = observed.iter().map(|one| machine_effect(one, within(one))).collect();
     let out = outlying(observed, &variance, pooled.values().map(|p| p.degrees).sum(), tests);
     let (others, standing_out): (Vec<_>, Vec<_>) = (0..observed.len()).partition(|at| !out.contains(at));
     let kept =
@@ -86,10 +86,10 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
     let distance = |effect: &MachineEffect| (effect.ratio / centre).ln().abs();
     case.standing_out.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
     let p = match (mean, others.first()) {
-        (Some(found), _) => chance(found.mean.estimate, found.error, others.len() - 1),
+        (Some(found), _) => chance_of_effect(found.mean.estimate, found.error, others.len() - 1),
         (None, Some(at)) => {
             let one = &observed[*at];
-            chance(f64::from(one.log), variance(one).sqrt(), within(one).degrees)
+            chance_of_effect(f64::from(one.log), variance(one).sqrt(), within(one).degrees)
         }
         (None, None) => 1.0,
     };
@@ -97,7 +97,7 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
 }
 
 /// One machine by itself.
-fn alone(one: &Observed, pooled: Pooled) -> MachineEffect {
+fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
     let log = f64::from(one.log);
     let interval = pooled.variance().map(|variance| {
         let half = student_quantile_above(0.025, pooled.degrees) * (variance * one.share()).sqrt();
@@ -136,7 +136,7 @@ fn verdict(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>
 }
 
 /// The chance of such an effect or a larger one, if the true one were no larger than the threshold.
-fn chance(log: f64, error: f64, degrees: usize) -> f64 {
+fn chance_of_effect(log: f64, error: f64, degrees: usize) -> f64 {
     let beyond = log.abs() - THRESHOLD.ln_1p();
     if error > 0.0 { student_above(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
 }

@@ -71,7 +71,7 @@ pub(super) fn states(mut records: Vec<JobRecord>) -> Vec<Vec<JobRecord>> {
     let mut found: Vec<Vec<JobRecord>> = Vec::new();
     let mut now: (String, BTreeMap<String, [Option<String>; 2]>) = Default::default();
     for record in records {
-        let (state, kernel) = (state(&record), under(&record.fingerprint));
+        let (state, kernel) = (state(&record), kernel_identity(&record.fingerprint));
         let is_same = now.0 == state && now.1.get(&record.kernel).is_none_or(|known| *known == kernel);
         if !is_same || found.is_empty() {
             found.push(Vec::new());
@@ -85,12 +85,12 @@ pub(super) fn states(mut records: Vec<JobRecord>) -> Vec<Vec<JobRecord>> {
     found
 }
 
-fn under(fingerprint: &Fingerprint) -> [Option<String>; 2] {
+fn kernel_identity(fingerprint: &Fingerprint) -> [Option<String>; 2] {
     [fingerprint.kernel_version.clone(), fingerprint.kernel_command_line.clone()]
 }
 
 /// The words of each class, without those that all classes share beyond the first two.
-pub(super) fn told(classes: &[String]) -> Vec<String> {
+pub(super) fn class_labels(classes: &[String]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = classes.iter().map(|class| class.split(", ").collect()).collect();
     let is_common = |word: &str| parts.len() > 1 && parts.iter().all(|class| class.contains(&word));
     let tell = |class: &Vec<&str>| {

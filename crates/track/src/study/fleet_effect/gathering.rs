@@ -34,7 +34,7 @@ type Logs = BTreeMap<u32, Vec<Vec<f64>>>;
 
 impl<'a> Gathering<'a> {
     /// Nothing yet.
-    pub fn of(experiment: &'a Experiment) -> Self {
+    pub fn new(experiment: &'a Experiment) -> Self {
         Self {
             experiment,
             machines: Vec::new(),
@@ -80,7 +80,7 @@ impl<'a> Gathering<'a> {
         for (case, kernels) in self.logs(records) {
             let Some((reference, others)) = kernels.split_first() else { continue };
             for (kernel, logs) in others.iter().enumerate() {
-                let Some(observed) = Observed::of(machine as u32, reference, logs) else { continue };
+                let Some(observed) = Observed::from_logs(machine as u32, reference, logs) else { continue };
                 let cases = &mut self.observed[kernel];
                 if cases.len() <= case as usize {
                     cases.resize_with(case as usize + 1, Vec::new);
@@ -140,13 +140,13 @@ impl<'a> Gathering<'a> {
         let kernels = self.experiment.kernels.iter().skip(1);
         let columns = kernels.zip(std::mem::take(&mut self.observed)).map(|(kernel, observed)| {
             let named = self.ids.iter().zip(observed).filter(|(_, observed)| !observed.is_empty());
-            let mut cases = effect_verdict::judged(named, &classes, &asked);
+            let mut cases = effect_verdict::judge_cases(named, &classes, &asked);
             cases.sort_by(|a, b| a.id.cmp(&b.id));
             Column { kernel: kernel.clone(), cases }
         });
         let columns = columns.collect();
         let count = |class| classes.iter().filter(|c| **c == class).count();
-        let told = fleet_machine::told(&self.classes).into_iter().enumerate();
+        let told = fleet_machine::class_labels(&self.classes).into_iter().enumerate();
         let classes = told.map(|(class, what)| Class { what, machines: count(class) }).collect();
         FleetAnswer {
             experiment: self.experiment.name.clone(),

@@ -16,7 +16,7 @@ pub(super) struct Observed {
 
 impl Observed {
     /// `None` where a kernel has no job.
-    pub(super) fn of(machine: u32, reference: &[f64], other: &[f64]) -> Option<Self> {
+    pub(super) fn from_logs(machine: u32, reference: &[f64], other: &[f64]) -> Option<Self> {
         let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
         let squares = |logs: &[f64]| logs.iter().map(|log| (log - mean(logs)).powi(2)).sum::<f64>();
         let lowest = |logs: &[f64]| logs.iter().copied().fold(f64::INFINITY, f64::min);

@@ -55,7 +55,7 @@ fn normal(random: &mut Random) -> f64 {
 
 fn fleet(law: &Law, hosts: usize, repeats: u32, random: &mut Random) -> FleetAnswer {
     let experiment = experiment(hosts, repeats);
-    let mut gathering = Gathering::of(&experiment);
+    let mut gathering = Gathering::new(&experiment);
     for (at, host) in experiment.hosts.iter().enumerate() {
         let speed = 40_000.0 * (0.3 * normal(random)).exp();
         let own = if at % 10 == 9 { law.own } else { 0.0 };
@@ -123,7 +123,7 @@ fn one_machine_in_ten_with_an_effect_of_its_own_is_named_and_left_out_of_the_mea
 #[test]
 fn a_machine_that_one_disturbed_job_moved_does_not_stand_out() {
     let experiment = experiment(12, 3);
-    let mut gathering = Gathering::of(&experiment);
+    let mut gathering = Gathering::new(&experiment);
     let mut random = Random::new(4);
     for host in &experiment.hosts {
         let jobs = experiment.jobs_of(host).map(|job| {
@@ -141,7 +141,7 @@ fn a_machine_that_one_disturbed_job_moved_does_not_stand_out() {
 #[test]
 fn a_host_whose_microcode_changes_is_two_machines_and_classes_are_told_by_what_differs() {
     let experiment = experiment(3, 2);
-    let mut gathering = Gathering::of(&experiment);
+    let mut gathering = Gathering::new(&experiment);
     for host in &experiment.hosts {
         let jobs = experiment.jobs_of(host).map(|job| {
             let mut record = record(host, usize::from(job.kernel == KERNELS[1]), job.repeat, 100.0);
@@ -164,7 +164,7 @@ fn a_host_whose_microcode_changes_is_two_machines_and_classes_are_told_by_what_d
 #[test]
 fn hosts_of_one_boot_are_told_to_be_one_machine() {
     let experiment = experiment(2, 1);
-    let mut gathering = Gathering::of(&experiment);
+    let mut gathering = Gathering::new(&experiment);
     for host in &experiment.hosts {
         let jobs = [0, 1].map(|kernel| JobRecord { boot: "b".into(), ..record(host, kernel, 1, 100.0) });
         gathering.add(host, jobs.to_vec());
@@ -176,9 +176,9 @@ fn hosts_of_one_boot_are_told_to_be_one_machine() {
 
 #[test]
 fn one_machine_answers_by_its_own_jobs_and_with_one_job_each_it_cannot() {
-    let of = |repeats: u32| {
+    let verdict_after = |repeats: u32| {
         let experiment = experiment(1, repeats);
-        let mut gathering = Gathering::of(&experiment);
+        let mut gathering = Gathering::new(&experiment);
         let jobs = experiment.jobs_of("n0").map(|job| {
             let kernel = usize::from(job.kernel == KERNELS[1]);
             record("n0", kernel, job.repeat, 100.0 + 10.0 * kernel as f64 + 0.1 * f64::from(job.repeat))
@@ -188,8 +188,8 @@ fn one_machine_answers_by_its_own_jobs_and_with_one_job_each_it_cannot() {
         let answer = gathering.answer(None);
         (case(&answer).verdict, case(&answer).reason.clone())
     };
-    assert_eq!(of(3).0, Verdict::Slower);
-    let (verdict, reason) = of(1);
+    assert_eq!(verdict_after(3).0, Verdict::Slower);
+    let (verdict, reason) = verdict_after(1);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(reason.unwrap().contains("one job a kernel"));
 }

@@ -81,11 +81,11 @@ fn what_is_brought_twice_is_there_once_and_notes_come_along() {
     inbox.begin(failed, 1_000).unwrap();
     inbox.fail(failed, "no disk").unwrap();
     for added in [Added::New, Added::Known] {
-        assert_eq!(store.bring(&experiment, done, &inbox).unwrap(), Some(added));
-        assert_eq!(store.bring(&experiment, failed, &inbox).unwrap(), None);
+        assert_eq!(store.copy_from(&experiment, done, &inbox).unwrap(), Some(added));
+        assert_eq!(store.copy_from(&experiment, failed, &inbox).unwrap(), None);
     }
     assert_eq!(store.progress(&experiment, failed, 1_001), Progress::Failed("no disk".into()));
-    assert!(store.strays(&experiment, 9).is_empty());
+    assert!(store.stray_records(&experiment, 9).is_empty());
 }
 
 #[test]
@@ -104,6 +104,6 @@ fn links_pipes_and_strays_are_told_and_not_opened() {
     for stray in ["n9", "n1/6.6", "n1/6.1/3.json"] {
         std::fs::create_dir_all(store.root().join(stray)).unwrap();
     }
-    assert_eq!(store.strays(&experiment, 9).len(), 3);
-    assert_eq!(store.strays(&experiment, 2).len(), 2);
+    assert_eq!(store.stray_records(&experiment, 9).len(), 3);
+    assert_eq!(store.stray_records(&experiment, 2).len(), 2);
 }
