@@ -42,6 +42,8 @@ pub struct Arguments {
     pub asked_seconds: f64,
     /// `--measurement-time`, seconds.
     pub measurement_seconds: Option<f64>,
+    /// `--warm-up-time`.
+    pub warm_up_seconds: Option<f64>,
     /// Name of the baseline to save; `None` for `--discard-baseline` or a comparison.
     pub save: Option<String>,
     /// Name of the baseline to compare with.
@@ -120,6 +122,7 @@ impl Arguments {
             skip: matches.get_many::<String>("skip").into_iter().flatten().cloned().collect(),
             samples: matches.get_one::<usize>("sample-size").copied(),
             measurement_seconds: matches.get_one::<f64>("measurement-time").copied(),
+            warm_up_seconds: matches.get_one::<f64>("warm-up-time").copied(),
             asked_seconds: ["warm-up-time", "measurement-time"]
                 .iter()
                 .filter_map(|name| matches.get_one::<f64>(name).copied())

@@ -130,17 +130,17 @@ impl Measurement for EventCount {
 /// What the harness needs beyond Criterion's trait.
 pub(super) trait Counted: Measurement + 'static {
     /// A count that the trial took, as a value.
-    fn value(&self, counted: u64) -> Self::Value;
+    fn value(counted: u64) -> Self::Value;
 }
 
 impl Counted for CycleTime {
-    fn value(&self, counted: u64) -> Ticks {
+    fn value(counted: u64) -> Ticks {
         Ticks(counted)
     }
 }
 
 impl Counted for EventCount {
-    fn value(&self, counted: u64) -> u64 {
+    fn value(counted: u64) -> u64 {
         counted
     }
 }

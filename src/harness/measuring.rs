@@ -1,10 +1,9 @@
 //! The measuring process: measures one group on one CPU and sends each outcome to the driver. It prints nothing itself.
 
 mod background_activity;
-mod criterion_setup;
+mod criterion_drive;
 mod panic;
 mod replay;
-mod routine;
 mod sampling;
 mod settling;
 
@@ -28,13 +27,12 @@ use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, displaced, scratch};
 use criterion::{Criterion, SamplingMode};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use criterion_setup::{Shared, configured};
-use routine::Routine;
+use criterion_drive::{Batches, configured};
 use sampling::Sampling;
 use settling::settle;
 
@@ -92,10 +90,10 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     let bench = Bench { place: &place, clock: &clock, pinned };
     let (unit, events) = (options.unit.as_str(), options.events.as_slice());
     if options.is_time() {
-        let measurement = CycleTime::with(Rc::clone(&clock));
+        let measurement = || Ok(CycleTime::with(Rc::clone(&clock)));
         Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
     } else {
-        let measurement = EventCount::open(unit)?;
+        let measurement = || EventCount::open(unit);
         Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
     }
     finish(&clock, sender)
@@ -216,13 +214,11 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    fn measure<M: Counted>(self, measurement: M) -> Result<()> {
+    /// Measures the cases of this round, each by a Criterion and a measurement of its own.
+    fn measure<M: Counted>(self, measurement: impl Fn() -> Result<M>) -> Result<()> {
         // The driver has set it to the directory of this unit.
         let home = self.criterions_home();
         let sampling = Sampling::at(self.bench.place.scale);
-        let measurement = Shared::new(measurement);
-        // Criterion gives an id that it has seen before another directory, so every case gets a new Criterion.
-        let criterion = || configured(&sampling, measurement.clone(), &home);
         let mut accounting_told = self.unit == DISPLACED;
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
@@ -234,7 +230,8 @@ impl Process<'_> {
                 }
             }
             let began = Instant::now();
-            let ended = self.case(&case, proven, criterion(), &measurement, &sampling);
+            let criterion = configured(&sampling, measurement()?, &home);
+            let ended = self.case(&case, proven, criterion, &sampling);
             let Some(end) = reported(ended) else { return Ok(()) };
             let seconds = began.elapsed().as_secs_f64();
             let title = case.title;
@@ -257,13 +254,12 @@ impl Process<'_> {
         &self,
         case: &Case,
         proven: bool,
-        mut criterion: Criterion<Shared<M>>,
-        measurement: &Shared<M>,
+        mut criterion: Criterion<M>,
         sampling: &Sampling,
     ) -> Ended {
         let attempt = || {
             self.return_to_cpu()?;
-            self.outcome(case, proven, &mut criterion, measurement, sampling)
+            self.outcome(case, proven, &mut criterion, sampling)
         };
         let before = background_activity::Before::read();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
@@ -310,12 +306,11 @@ impl Process<'_> {
         &self,
         case: &Case,
         proven: bool,
-        criterion: &mut Criterion<Shared<M>>,
-        measurement: &Shared<M>,
+        criterion: &mut Criterion<M>,
         sampling: &Sampling,
     ) -> Ended {
         if self.arguments.mode == Mode::Foreign {
-            return self.left_to_criterion(case, criterion, measurement);
+            return self.left_to_criterion(case, criterion);
         }
         if self.unit == DISPLACED || case.displaced.is_some() {
             return Ok(Box::new(displaced(case, self.bench)?));
@@ -332,53 +327,21 @@ impl Process<'_> {
         // A test keeps no number.
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
         let (samples, iterations) = sampling.batches(asked, lap, sized)?;
-        // Criterion has neither a warm-up nor samples in a test: it asks for one batch, and one says little about disturbances.
-        let (phases, at_once) =
-            if self.arguments.mode == Mode::Test { (0, samples) } else { (routine::PHASES, 1) };
-        let mut routine = Routine {
-            trial: Some(trial),
-            iterations,
-            sampling_from: measurement.phase() + phases,
-            events: self.events,
-            left: samples,
-            outcome: None,
-        };
-        let silence = Silence::new()?;
-        let mut group = criterion.benchmark_group(self.group.name);
-        group.sampling_mode(SamplingMode::Flat).sample_size(samples);
-        let bench = || {
-            group.bench_function(&case.name, |b| {
-                b.iter_custom(|n| {
-                    for _ in 1..at_once {
-                        routine.batch(n, samples, measurement.phase());
-                    }
-                    measurement.of.value(routine.batch(n, samples, measurement.phase()))
-                });
-            });
-        };
-        let unwound = catch_unwind(AssertUnwindSafe(bench)).err();
-        drop(group);
-        drop(silence);
-        match unwound.filter(|payload| !payload.is::<routine::Complete>()) {
-            Some(payload) => resume_unwind(payload),
-            None => routine.outcome(),
-        }
+        let warm_up = self.arguments.warm_up_seconds.map_or(sampling.warm_up, Duration::from_secs_f64);
+        let batches = Batches { trial, iterations, samples, warm_up, events: self.events };
+        let _silence = Silence::new()?;
+        batches.run(criterion, (self.group.name, &case.name), self.arguments.mode == Mode::Test)
     }
 
     /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is
     /// judged.
-    fn left_to_criterion<M: Counted>(
-        &self,
-        case: &Case,
-        criterion: &mut Criterion<Shared<M>>,
-        measurement: &Shared<M>,
-    ) -> Ended {
+    fn left_to_criterion<M: Counted>(&self, case: &Case, criterion: &mut Criterion<M>) -> Ended {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(criterion_name(self.group.name));
         group.sampling_mode(SamplingMode::Flat);
         group.bench_function(criterion_name(&case.name), |b| {
             b.iter_custom(|n| match subject.run(n, self.bench.clock) {
-                Ok(ticks) => measurement.of.value(ticks.0.max(1)),
+                Ok(ticks) => M::value(ticks.0.max(1)),
                 Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),
             });
         });

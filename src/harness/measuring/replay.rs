@@ -1,7 +1,7 @@
 //! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons are
 //! of the whole run, in the order in which the samples were measured.
 
-use super::criterion_setup::{Shared, without_plots};
+use super::criterion_drive::{ONE_BATCH, without_plots};
 use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
@@ -65,8 +65,7 @@ fn all<M: Counted>(
 }
 
 fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &Arguments) {
-    let recorded = Shared::new(Recorded(shown_as));
-    let criterion = without_plots().nresamples(RESAMPLES).with_measurement(recorded.clone());
+    let criterion = without_plots().nresamples(RESAMPLES).with_measurement(Recorded(shown_as));
     let mut criterion = criterion.output_directory(&criterion_home()).configure_from_args();
     if !is_ready(&format!("{}/{}", group.name, case.name), arguments) {
         // To compare leniently with nothing is not to compare.
@@ -77,14 +76,11 @@ fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &A
     let mut of_group = criterion.benchmark_group(criterion_name(group.name));
     // Set on the group, where they outweigh the command line: the samples are there already.
     of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
-    of_group.warm_up_time(Duration::from_nanos(1)).measurement_time(Duration::from_secs(1));
-    let mut values = case.values.iter().cycle();
+    of_group.warm_up_time(ONE_BATCH).measurement_time(Duration::from_secs(1));
+    // The first call is the warm-up, which gets a value and uses none up.
+    let mut values = case.values.first().into_iter().chain(case.values.iter().cycle());
     of_group.bench_function(criterion_name(&case.name), |b| {
-        b.iter_custom(|iterations| {
-            // The first zero begins the warm-up, which gets a value and uses none up; the second the sampling.
-            let value = if recorded.phase() < 2 { case.values.first() } else { values.next() };
-            value.map_or(0.0, |value| value * iterations as f64)
-        });
+        b.iter_custom(|iterations| values.next().map_or(0.0, |value| value * iterations as f64));
     });
     of_group.finish();
     let places = arguments.save.iter().map(String::as_str).chain(["new"]);

@@ -15,6 +15,7 @@ const TIMED: f64 = 2.0 / 3.0;
 /// Criterion's settings for one scale.
 pub(super) struct Sampling {
     pub(super) samples: usize,
+    /// Untimed batches before the first sample, where the user gives no other time.
     pub(super) warm_up: Duration,
     pub(super) measurement: Duration,
     pub(super) resamples: usize,
@@ -23,7 +24,7 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Of one execution, of which a case gets several. Criterion requires ten samples, a warm-up, and warns below a thousand
+    /// Of one execution, of which a case gets several. Criterion requires ten samples, and warns below a thousand
     /// resamples; what it makes of them is thrown away.
     pub(super) fn at(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
@@ -32,7 +33,6 @@ impl Sampling {
             Scale::Full => (20, 100, 600, 1_001),
         };
         let [warm_up, measurement] = [warm_up, measurement].map(Duration::from_millis);
-        let warm_up = warm_up.max(Duration::from_nanos(1));
         Self { samples, warm_up, measurement, resamples, is_short: scale == Scale::Default }
     }
 

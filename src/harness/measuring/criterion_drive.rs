@@ -1,0 +1,130 @@
+//! How Criterion drives a case in a measuring process. This file and `replay` are all that knows Criterion's order of calls.
+//!
+//! **What Criterion does here**: it reads its own command line, and its group calls the closure in [`Batches::run`] for one warm-up and for each
+//! sample. The warm-up time is 1 ns, so that the warm-up is exactly one call; sampling is flat, one call a sample. A test
+//! (`--test`) is one call and has no warm-up.
+//!
+//! **What it does not do**: it sizes no batch (the trial does, from the share of the time that is timed), it runs no statistics,
+//! and it writes no file of one execution, because one execution is not the run. After the last sample this process unwinds out
+//! of Criterion's call; that is the only way to end a case there. `replay` gives Criterion the samples of all executions at once:
+//! then it computes, compares and writes its files.
+//!
+//! Source: criterion 0.8, `routine.rs` (`warm_up`, `bench`, `test`).
+
+use super::sampling::Sampling;
+use crate::harness::measurement::Counted;
+use crate::platform::perf_event::Event;
+use crate::record::Measured;
+use crate::trial::{CaseEnd, Trial};
+use criterion::measurement::Measurement;
+use criterion::{Criterion, SamplingMode};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Ends the warm-up after its first batch.
+pub(super) const ONE_BATCH: Duration = Duration::from_nanos(1);
+
+/// The payload of the unwinding that ends a case whose samples are all there.
+struct Complete;
+
+/// A new Criterion for one case: it gives an id that it has seen before another directory.
+pub(super) fn configured<M: Measurement + 'static>(
+    sampling: &Sampling,
+    measurement: M,
+    home: &Path,
+) -> Criterion<M> {
+    // Set here and not on a group, where it would override the command line.
+    without_plots()
+        .sample_size(sampling.samples)
+        .measurement_time(sampling.measurement)
+        .nresamples(sampling.resamples)
+        .with_measurement(measurement)
+        .output_directory(home)
+        .configure_from_args()
+        // The driver has chosen the cases, by their own names.
+        .with_filter("")
+}
+
+/// Criterion without what it would add to a run.
+pub(super) fn without_plots() -> Criterion {
+    Criterion::default().without_plots()
+}
+
+/// A case that Criterion drives.
+pub(super) struct Batches<'a> {
+    /// The case, set up and proven.
+    pub(super) trial: Trial<'a>,
+    /// Iterations of a sample.
+    pub(super) iterations: u64,
+    /// Number of samples.
+    pub(super) samples: usize,
+    /// How long the warm-up is at least.
+    pub(super) warm_up: Duration,
+    /// Events that are counted when all samples are there.
+    pub(super) events: &'a [Event],
+}
+
+impl Batches<'_> {
+    /// Has Criterion drive the case to its end.
+    ///
+    /// # Errors
+    /// How else the case ended.
+    pub(super) fn run<M: Counted>(
+        mut self,
+        criterion: &mut Criterion<M>,
+        (group, name): (&str, &str),
+        is_test: bool,
+    ) -> Result<Box<Measured>, CaseEnd> {
+        let mut group = criterion.benchmark_group(group);
+        group.sampling_mode(SamplingMode::Flat).sample_size(self.samples).warm_up_time(ONE_BATCH);
+        let mut calls = 0;
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            group.bench_function(name, |b| {
+                b.iter_custom(|n| {
+                    let counted = match (is_test, calls) {
+                        // One batch says little about disturbances: a test takes all samples at once.
+                        (true, _) => (0..self.samples).try_fold(0, |_, taken| self.sample(taken)),
+                        (false, 0) => self.warm_up(n),
+                        (false, _) => self.sample(calls - 1),
+                    };
+                    calls += 1;
+                    M::value(counted.unwrap_or_else(|end| resume_unwind(Box::new(end))))
+                });
+            });
+        }));
+        drop(group);
+        match unwound {
+            Err(payload) if payload.is::<Complete>() => {}
+            Err(payload) => resume_unwind(payload),
+            Ok(()) => {
+                let sentence =
+                    "Criterion ended the case before its last sample: its order of calls has changed";
+                return Err(CaseEnd::Failed(sentence.into()));
+            }
+        }
+        self.trial.count(self.events)?;
+        Ok(Box::new(self.trial.conclude(self.samples)?))
+    }
+
+    /// One small batch, and batches of a sample until the time of the warm-up is over.
+    fn warm_up(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
+        let begun = Instant::now();
+        let mut counted = self.trial.sample(iterations)?;
+        while begun.elapsed() < self.warm_up {
+            counted = self.trial.sample(self.iterations)?;
+        }
+        Ok(counted)
+    }
+
+    /// The sample behind those `taken`. Unwinds after the last one.
+    fn sample(&mut self, taken: usize) -> Result<u64, CaseEnd> {
+        self.trial.begin();
+        let counted = self.trial.sample(self.iterations)?;
+        if taken + 1 >= self.samples {
+            resume_unwind(Box::new(Complete));
+        }
+        self.trial.sweep_on()?;
+        Ok(counted)
+    }
+}
