@@ -1,4 +1,4 @@
-//! Builds a git revision: in a [borrowed tree](super::borrowed_tree), with a target directory that all revisions share. The binary is
+//! Builds a git revision: in a borrowed tree (`borrowed_tree`), with a target directory that all revisions share. The binary is
 //! kept, so that no revision is compiled twice.
 
 use super::borrowed_tree::BorrowedTree;

@@ -200,7 +200,7 @@ fn listening(program: &OsStr) -> Command {
     if u64::from_str_radix(ignored.trim(), 16).unwrap() & HANGUP_AND_INTERRUPT == 0 {
         return Command::new(program);
     }
-    let mut command = Command::new("env");
+    let mut command = Command::new("/usr/bin/env");
     command.arg("--default-signal=HUP,INT").arg(program);
     command
 }

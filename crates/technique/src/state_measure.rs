@@ -20,11 +20,9 @@
 //! ```
 //!
 //! All times that are passed to a measure must be of the same clock, which may be any: elapsed time of an `Instant`,
-//! nanoseconds of a [`Clock`], or numbers in a test.
+//! nanoseconds of a counter, or numbers in a test.
 //!
 //! Source: Kraemer, slides 3, 4 and 17.
-//!
-//! [`Clock`]: crate::clock::Clock
 
 use std::time::Duration;
 

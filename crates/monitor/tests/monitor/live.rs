@@ -147,7 +147,7 @@ fn a_terminal_is_given_back_whatever_the_end() {
 }
 
 fn fleet(place: &Place, words: &[&str]) -> Command {
-    let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fleet/live"));
+    let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet/live"));
     command.args(words).env("SYSCOST", SYSCOST);
     command
 }

@@ -261,7 +261,7 @@ fn a_full_disk_leaves_the_history_as_it_was() {
 #[test]
 fn the_history_of_this_crate_is_sound_and_tells_of_one_step() {
     let place = Place::new();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/history.jsonl");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/history.jsonl");
     let kept = kept.to_str().unwrap();
     history(&place, &["verify", "--file", kept]).says(0, &["sound points, 0 damaged"]);
     let told = history(&place, &["changes", "--file", kept]);

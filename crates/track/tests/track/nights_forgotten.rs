@@ -92,7 +92,7 @@ fn an_import_that_is_killed_is_finished_by_the_next_one() {
     let one = std::fs::read_to_string(file(&place)).unwrap();
     let invented = place
         .program("python3")
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/history/invent"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/history/invent"))
         .args(["300", "40"])
         .arg(&many)
         .output();
