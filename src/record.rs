@@ -14,7 +14,6 @@ mod curve_record;
 mod displacement_record;
 mod event_rate;
 mod execution;
-#[cfg(any(test, feature = "test-support"))]
 pub mod fixture_run;
 pub mod guest_side;
 mod headline;

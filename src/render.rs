@@ -12,6 +12,8 @@ pub mod foreign;
 pub mod format;
 pub mod headline_figure;
 #[cfg(feature = "cli")]
+pub mod markdown_table;
+#[cfg(feature = "cli")]
 pub mod paper_table;
 pub mod summary;
 pub mod table;

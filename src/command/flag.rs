@@ -202,7 +202,6 @@ pub struct Form {
 }
 
 /// The arguments of a command in this line, for its tests.
-#[cfg(any(test, feature = "test-support"))]
 pub fn parsed<A: clap::Args>(line: &str) -> std::result::Result<A, clap::Error> {
     let command = A::augment_args(clap::Command::new("syscost").no_binary_name(true));
     A::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)

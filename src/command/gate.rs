@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::platform::{inert, output, plain_file, signal};
 use crate::record::Verdict;
 use crate::record::quantity::{self, NANOSECONDS};
+use crate::render::markdown_table::markdown_table;
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
@@ -268,14 +269,15 @@ fn summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answ
         100.0 * max_regress
     );
     let rows: Vec<_> = findings.iter().filter(|finding| is_notable(finding)).collect();
+    let cells = |finding: &&Finding| {
+        let change = finding.change.map_or("–".into(), |change| format!("{:+.2} %", 100.0 * change));
+        let muted = finding.muted.as_ref().map(|reason| format!("overlooked: {reason}"));
+        let why: Vec<_> = finding.reason.iter().chain(&muted).cloned().collect();
+        vec![format!("`{}`", finding.id), finding.verdict.to_string(), change, why.join("; ")]
+    };
     if !rows.is_empty() {
-        text += "| case | verdict | change | why |\n|---|---|---:|---|\n";
-    }
-    for Finding { id, verdict, change, reason, muted, .. } in rows {
-        let change = change.map_or("–".into(), |change| format!("{:+.2} %", 100.0 * change));
-        let muted = muted.as_ref().map(|reason| format!("overlooked: {reason}"));
-        let why: Vec<_> = reason.iter().chain(&muted).map(|why| why.replace('|', "\\|")).collect();
-        text += &format!("| `{id}` | {verdict} | {change} | {} |\n", why.join("; "));
+        let heads = ["case", "verdict", "change", "why"];
+        text += &markdown_table(heads, |column| column != 2, rows.iter().map(cells));
     }
     text.extend(said.iter().map(|sentence| format!("\n* {sentence}\n")));
     text + "\n"

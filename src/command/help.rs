@@ -55,14 +55,14 @@ pub fn unknown(line: &[OsString]) -> Option<Error> {
 
 /// `help` with all commands and topics below it, for a shell to complete: clap's own knows of no topic.
 pub fn with_topics(line: clap::Command) -> clap::Command {
-    let commands: Vec<_> = line.get_subcommands().map(outline).collect();
+    let tools = || tool::commands().map(|(name, about)| clap::Command::new(*name).about(*about));
+    let commands: Vec<_> = line.get_subcommands().map(outline).chain(tools()).collect();
     let title = |text: &'static str| text.lines().next().unwrap_or_default().trim_start_matches("# ");
     let topics = TOPICS.map(|(name, text)| clap::Command::new(name).about(title(text)));
     let help = clap::Command::new("help").about("Print the help of a command, or a topic of the manual");
     let help =
         help.disable_help_subcommand(true).disable_help_flag(true).subcommands(commands).subcommands(topics);
-    let tools = tool::commands().map(|(name, about)| clap::Command::new(*name).about(*about));
-    line.disable_help_subcommand(true).subcommand(help).subcommands(tools)
+    line.disable_help_subcommand(true).subcommand(help).subcommands(tools())
 }
 
 /// The names of a command and of those below it.

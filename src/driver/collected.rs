@@ -1,6 +1,6 @@
 //! The results of the processes of one group so far: executions of its cases, which become one outcome for each case.
 
-use super::pipe_message::{CaseExecution, ExecutionEnd};
+use super::pipe_message::CaseExecution;
 use super::plan::Planned;
 use super::process_task::Wanted;
 use super::rounds::{CONDEMNING, Rounds};
@@ -10,6 +10,7 @@ use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Tally};
 use crate::study::executions::{pooled, quiet_of};
 use crate::study::reference_frequency::core_frequency;
+use crate::trial::CaseEnd;
 
 /// The executions of one group.
 pub(super) struct Collected<'a> {
@@ -141,19 +142,21 @@ impl Executions {
             _ => self.later = self.later.max(execution.seconds),
         }
         match execution.end {
-            ExecutionEnd::Measured(measured) => self.measured.push(*measured),
-            ExecutionEnd::Disturbed(sentence) => self.disturbed.push(sentence),
-            ExecutionEnd::Contradicted(sentence) => self.contradicted.push(sentence),
+            Ok(measured) => self.measured.push(*measured),
+            Err(CaseEnd::Disturbed(sentence)) => self.disturbed.push(sentence),
+            Err(CaseEnd::Contradicted(sentence)) => self.contradicted.push(sentence),
             // A process that was killed or refused takes nothing from what others have measured.
-            ExecutionEnd::CutShort(sentence) if !self.measured.is_empty() => self.disturbed.push(sentence),
-            ExecutionEnd::Failed(sentence) | ExecutionEnd::CutShort(sentence) => {
+            Err(CaseEnd::CutShort(sentence)) if !self.measured.is_empty() => self.disturbed.push(sentence),
+            Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => {
                 self.ended = Some(Outcome::Failed(sentence));
             }
             // A need that is no longer met must not discard earlier executions.
-            ExecutionEnd::Skipped(sentence) if self.measured.is_empty() => {
+            Err(CaseEnd::Skipped(sentence)) if self.measured.is_empty() => {
                 self.ended = Some(Outcome::Skipped(sentence));
             }
-            ExecutionEnd::Skipped(sentence) => self.disturbed.push(sentence),
+            Err(CaseEnd::Skipped(sentence)) => self.disturbed.push(sentence),
+            // A measuring process does not send it: the signal ends the run, and the driver sees the signal itself.
+            Err(CaseEnd::Interrupted) => {}
         }
     }
 
@@ -212,23 +215,25 @@ mod tests {
     use super::*;
     use crate::record::Execution;
 
-    fn end(end: ExecutionEnd) -> CaseExecution {
+    type End = std::result::Result<Box<Measured>, CaseEnd>;
+
+    fn end(end: End) -> CaseExecution {
         CaseExecution { id: "call/u64/3".into(), title: "a call".into(), seconds: 0.1, end }
     }
 
-    fn measured(low: f64) -> ExecutionEnd {
+    fn measured(low: f64) -> End {
         let executions = vec![Execution { low, median: low, samples: 10, ..Execution::default() }];
-        ExecutionEnd::Measured(Box::new(Measured { executions, ..Measured::default() }))
+        Ok(Box::new(Measured { executions, ..Measured::default() }))
     }
 
-    fn case(ends: Vec<ExecutionEnd>) -> Executions {
+    fn case(ends: Vec<End>) -> Executions {
         let mut case = Executions::default();
         ends.into_iter().for_each(|e| case.add(end(e)));
         case
     }
 
-    fn contradicted(times: usize) -> Vec<ExecutionEnd> {
-        (0..times).map(|_| ExecutionEnd::Contradicted("time does not grow".into())).collect()
+    fn contradicted(times: usize) -> Vec<End> {
+        (0..times).map(|_| Err(CaseEnd::Contradicted("time does not grow".into()))).collect()
     }
 
     #[test]
@@ -244,13 +249,13 @@ mod tests {
             other => panic!("{other:?}"),
         }
         let mut ends = contradicted(4);
-        ends.extend((0..8).map(|_| ExecutionEnd::Disturbed("others had the CPU".into())));
+        ends.extend((0..8).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))));
         assert!(!case(ends).is_open(&Rounds::ONE, 12, false), "a case is not tried for ever");
     }
 
     #[test]
     fn a_killed_process_takes_nothing_from_the_others() {
-        let killed = || ExecutionEnd::CutShort("killed".into());
+        let killed = || Err(CaseEnd::CutShort("killed".into()));
         assert!(matches!(case(vec![killed()]).outcome(None), Some(Outcome::Failed(_))));
         assert!(matches!(case(vec![measured(5.0), killed()]).outcome(None), Some(Outcome::Measured(_))));
     }
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_disproof_ends_a_case_and_takes_its_number() {
-        let case = case(vec![measured(5.0), ExecutionEnd::Failed("no bytes arrived".into())]);
+        let case = case(vec![measured(5.0), Err(CaseEnd::Failed("no bytes arrived".into()))]);
         assert!(matches!(case.outcome(None), Some(Outcome::Failed(_))));
         assert!(!case.is_open(&Rounds::of_test(), 1, true));
     }

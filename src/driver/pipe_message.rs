@@ -4,6 +4,7 @@
 use super::options::GROUP_VARIABLE;
 use crate::error::{Error, Result};
 use crate::record::{ClockRun, GroupRun, Measured};
+use crate::trial::CaseEnd;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Write;
@@ -40,26 +41,8 @@ pub struct CaseExecution {
     pub title: String,
     /// What it took, set-up included.
     pub seconds: f64,
-    /// How it ended.
-    pub end: ExecutionEnd,
-}
-
-/// The end of a case in one process. The case itself ends with its last execution.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ExecutionEnd {
-    /// Every claim held.
-    Measured(Box<Measured>),
-    /// The machine lacks what the case needs.
-    Skipped(String),
-    /// Other tasks had the CPU, or a partner was late.
-    Disturbed(String),
-    /// A claim about time did not hold this time.
-    Contradicted(String),
-    /// A claim is disproved, or the operation failed.
-    Failed(String),
-    /// The process ended in the middle of it, or the file system of the case broke.
-    CutShort(String),
+    /// How it ended: with figures if every claim held. The case itself ends with its last execution.
+    pub end: std::result::Result<Box<Measured>, CaseEnd>,
 }
 
 /// Checks that a driver started this measuring process.

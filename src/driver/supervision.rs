@@ -6,7 +6,7 @@ use super::options::{
     DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE,
     SCALE_VARIABLE, UNIT_VARIABLE,
 };
-use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
+use super::pipe_message::{CaseExecution, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::clock::ClockScale;
@@ -17,6 +17,8 @@ use crate::platform::process::inheritance;
 use crate::platform::process::{self, own_program};
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
+use crate::record::Measured;
+use crate::trial::CaseEnd;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
 use std::io::ErrorKind;
@@ -72,8 +74,8 @@ impl Supervisor<'_> {
         match received.listen_to_process() {
             Ok((status, patient)) => received.end(status, patient),
             Err(error) => match error.unmet_need(true) {
-                Some(sentence) => received.blame(ExecutionEnd::Skipped, sentence),
-                None => received.blame(ExecutionEnd::CutShort, error.to_string()),
+                Some(sentence) => received.blame(CaseEnd::Skipped, sentence),
+                None => received.blame(CaseEnd::CutShort, error.to_string()),
             },
         }
     }
@@ -245,7 +247,7 @@ impl<'a> Received<'a> {
     fn done(&mut self, mut case: CaseExecution) {
         self.current = None;
         let Supervisor { arguments, progress, began, .. } = self.supervisor;
-        if let ExecutionEnd::Measured(measured) = &mut case.end {
+        if let Ok(measured) = &mut case.end {
             // Every case carries the same network path; the record keeps it once per group.
             self.run.wire = measured.wire.take().or(self.run.wire.take());
             let at = began.elapsed().as_secs_f64();
@@ -272,10 +274,10 @@ impl<'a> Received<'a> {
             return self.result();
         }
         if let Some(sentence) = limit::used_up(status.signal(), process::time_of_children() - self.cpu_time) {
-            return self.blame(ExecutionEnd::Disturbed, sentence);
+            return self.blame(CaseEnd::Disturbed, sentence);
         }
         if let Some(reason) = self.refused.take() {
-            return self.blame(ExecutionEnd::Skipped, reason);
+            return self.blame(CaseEnd::Skipped, reason);
         }
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
@@ -288,15 +290,15 @@ impl<'a> Received<'a> {
                 format!("the case said nothing for {seconds} s and was killed")
             }
         };
-        self.blame(ExecutionEnd::CutShort, sentence)
+        self.blame(CaseEnd::CutShort, sentence)
     }
 
     /// Charges an early end of this kind to the case that was running or, between two cases, to the first that is missing.
     /// The others are left to the next round.
-    fn blame(mut self, kind: fn(String) -> ExecutionEnd, sentence: String) -> ProcessRun {
+    fn blame(mut self, kind: fn(String) -> CaseEnd, sentence: String) -> ProcessRun {
         match self.current.take().or_else(|| self.first_missing()) {
             Some(id) => {
-                let end = kind(sentence.clone());
+                let end = Err(kind(sentence.clone()));
                 self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
             }
             None => self.run.notes.push(sentence.clone()),
@@ -311,19 +313,20 @@ impl<'a> Received<'a> {
     }
 }
 
-fn verdict(end: &ExecutionEnd) -> String {
+fn verdict(end: &std::result::Result<Box<Measured>, CaseEnd>) -> String {
     match end {
-        ExecutionEnd::Measured(m) if m.is_unwitnessed() => {
+        Ok(m) if m.is_unwitnessed() => {
             format!(
                 "unwitnessed, {} claims hold, {} were not asked",
                 m.evidence.len(),
                 m.open_claims().count()
             )
         }
-        ExecutionEnd::Measured(m) => format!("ok, {} claims hold", m.evidence.len()),
-        ExecutionEnd::Skipped(sentence) => format!("skipped: {sentence}"),
-        ExecutionEnd::Disturbed(sentence) => format!("disturbed: {sentence}"),
-        ExecutionEnd::Contradicted(sentence) => format!("not settled: {sentence}"),
-        ExecutionEnd::Failed(sentence) | ExecutionEnd::CutShort(sentence) => format!("FAILED: {sentence}"),
+        Ok(m) => format!("ok, {} claims hold", m.evidence.len()),
+        Err(CaseEnd::Skipped(sentence)) => format!("skipped: {sentence}"),
+        Err(CaseEnd::Disturbed(sentence)) => format!("disturbed: {sentence}"),
+        Err(CaseEnd::Contradicted(sentence)) => format!("not settled: {sentence}"),
+        Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => format!("FAILED: {sentence}"),
+        Err(CaseEnd::Interrupted) => "interrupted".into(),
     }
 }

@@ -11,8 +11,7 @@ use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::Clock;
 use crate::driver::{
-    Arguments, CaseExecution, ExecutionEnd, Message, Mode, Options, Round, Sender, Task, criterion_home,
-    open_counter,
+    Arguments, CaseExecution, Message, Mode, Options, Round, Sender, Task, criterion_home, open_counter,
 };
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
@@ -189,19 +188,6 @@ fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
     sender.send(&Message::End(facts))
 }
 
-/// The end of a case for the driver; `None` if a signal interrupted it.
-fn reported(ended: Ended) -> Option<ExecutionEnd> {
-    Some(match ended {
-        Ok(measured) => ExecutionEnd::Measured(measured),
-        Err(CaseEnd::Skipped(sentence)) => ExecutionEnd::Skipped(sentence),
-        Err(CaseEnd::Contradicted(sentence)) => ExecutionEnd::Contradicted(sentence),
-        Err(CaseEnd::Failed(sentence)) => ExecutionEnd::Failed(sentence),
-        Err(CaseEnd::CutShort(sentence)) => ExecutionEnd::CutShort(sentence),
-        Err(CaseEnd::Disturbed(sentence)) => ExecutionEnd::Disturbed(sentence),
-        Err(CaseEnd::Interrupted) => return None,
-    })
-}
-
 /// What all cases of the process share.
 struct Process<'a> {
     group: &'a Group,
@@ -232,10 +218,12 @@ impl Process<'_> {
             let began = Instant::now();
             let criterion = configured(&sampling, measurement()?, &home);
             let ended = self.case(&case, proven, criterion, &sampling);
-            let Some(end) = reported(ended) else { return Ok(()) };
+            if matches!(ended, Err(CaseEnd::Interrupted)) {
+                return Ok(());
+            }
             let seconds = began.elapsed().as_secs_f64();
             let title = case.title;
-            self.sender.send(&Message::Done(Box::new(CaseExecution { id, title, seconds, end })))?;
+            self.sender.send(&Message::Done(Box::new(CaseExecution { id, title, seconds, end: ended })))?;
         }
         Ok(())
     }

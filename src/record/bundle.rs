@@ -173,18 +173,6 @@ impl Head {
 }
 
 impl Head {
-    /// Whether some value has a frequency; of a head before layout 3 none has.
-    fn is_clocked(&self) -> bool {
-        self.series.iter().flat_map(|series| &series.values).any(|value| value.core_hz.is_some())
-    }
-
-    /// The series without their frequencies.
-    fn unclocked(&self) -> Vec<Series> {
-        let mut series = self.series.clone();
-        series.iter_mut().flat_map(|series| &mut series.values).for_each(|value| value.core_hz = None);
-        series
-    }
-
     /// A process that died before it had a clock has no series of its own: its reasons are added to the series of the
     /// same case that has a clock.
     fn gather_clockless(&mut self) {

@@ -18,7 +18,7 @@ fn is_of_kind(earlier: &Record, record: &Record) -> bool {
 /// newest of these runs is of another series. `None` if there is no difference.
 pub fn remark(record: &Record, alike: &[Record], newest: Option<&Record>) -> Option<String> {
     let (last, asked) = match (alike.first(), newest.filter(|newest| is_of_kind(newest, record))) {
-        (Some(last), _) => (last, Series::Told),
+        (Some(last), _) => (last, Series::Reported),
         (None, Some(newest)) => (newest, Series::Another),
         (None, None) => return None,
     };

@@ -48,7 +48,6 @@
 mod canary;
 mod contender;
 mod contrast;
-#[cfg(any(test, feature = "test-support"))]
 pub mod fixture_head;
 mod frequency;
 mod identity;

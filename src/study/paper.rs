@@ -1,7 +1,6 @@
 //! The paper that the group `displacement` redoes (Woodside, Courtois and Schramm 1997): its four tables, compiled in,
 //! and its figures with the curves of a run beside the published ones.
 
-#[cfg(any(test, feature = "test-support"))]
 pub mod fixture_paper;
 mod paper_figure;
 mod separate_prediction;

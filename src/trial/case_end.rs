@@ -1,15 +1,17 @@
 //! How a case ends without a number, and which of these ends deserve another attempt.
 
 use crate::error::Error;
+use serde::{Deserialize, Serialize};
 
-/// Why a case ended without a number.
-#[derive(Clone, Debug, PartialEq)]
+/// Why a case ended without a number, in one process. The driver reads it from the pipe of that process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CaseEnd {
     /// A need is not met.
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
     Failed(String),
-    /// The file system of the case, or its device, broke: that disproves nothing, and takes nothing from what other executions
+    /// The process ended in the middle of it, or the file system of the case, or its device, broke: that disproves nothing, and takes nothing from what other executions
     /// have measured.
     CutShort(String),
     /// A claim about time does not hold in these batches. A busy machine does that to an honest case, so it condemns only

@@ -10,6 +10,8 @@ use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
+use crate::render::format::{LF, csv_text};
+use crate::render::markdown_table::markdown_table;
 use crate::render::table::Layout;
 use crate::study::sequential::Row;
 use serde_json::{Value, json};
@@ -46,7 +48,7 @@ pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Resu
         Format::Terminal => table().terminal(layout),
         Format::Markdown => table().markdown(),
         Format::Json => return page::write_json(&in_json(paired, &asked())),
-        Format::Csv => csv(paired.clock(), &asked()),
+        Format::Csv => csv(paired.clock(), &asked())?,
     })
 }
 
@@ -151,15 +153,12 @@ impl PairedTable<'_> {
     }
 
     fn markdown(&self) -> String {
-        let row =
-            |cells: [String; 8]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
         let mut text = format!("A: {}  \nB: {}\n\n", self.paired.sides[0], self.paired.sides[1]);
         let guests: Vec<_> = self.paired.guests.iter().flat_map(heading).collect();
         text.extend(guests.iter().map(|sentence| format!("* {sentence}\n")));
         text += if guests.is_empty() { "" } else { "\n" };
-        text += &row(head(self.paired.clock()));
-        text += "|---|---:|---:|---:|---|---|---:|---:|\n";
-        text.extend(self.shown.iter().map(|shown| row(cells(shown))));
+        let rows = self.shown.iter().map(|shown| cells(shown).to_vec());
+        text += &markdown_table(head(self.paired.clock()), |column| [0, 4, 5].contains(&column), rows);
         text.push('\n');
         let said = self.sentences().into_iter().chain([count(&self.all)]);
         text.extend(said.map(|sentence| format!("* {sentence}\n")));
@@ -258,18 +257,33 @@ fn in_json(paired: &Paired, shown: &[&Row]) -> Value {
     })
 }
 
-fn csv(clock: ClockKind, shown: &[&Row]) -> String {
-    let mut text = "id,a_ns,b_ns,change,low,high,verdict,p,pairs,rejected,detectable,clock\n".to_owned();
-    for row in shown {
+fn csv(clock: ClockKind, shown: &[&Row]) -> Result<String> {
+    const HEAD: [&str; 12] = [
+        "id",
+        "a_ns",
+        "b_ns",
+        "change",
+        "low",
+        "high",
+        "verdict",
+        "p",
+        "pairs",
+        "rejected",
+        "detectable",
+        "clock",
+    ];
+    let line = |row: &&Row| {
         let Row { id, cost_ns: [a, b], pairs, rejected, .. } = row;
         let (change, verdict, p) = (row.judgement.change, row.judgement.verdict, row.judgement.p);
         let detectable = row.detectable.map(|share| share.to_string()).unwrap_or_default();
-        text += &format!(
-            "{id},{a},{b},{},{},{},{verdict},{p},{pairs},{rejected},{detectable},{clock}\n",
-            change.estimate, change.low, change.high
-        );
-    }
-    text
+        let numbers = [*a, *b, change.estimate, change.low, change.high].map(|number| number.to_string());
+        let mut cells = vec![id.clone()];
+        cells.extend(numbers);
+        cells.extend([verdict.to_string(), p.to_string(), pairs.to_string(), rejected.to_string()]);
+        cells.extend([detectable, clock.to_string()]);
+        cells
+    };
+    csv_text(LF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(shown.iter().map(line)))
 }
 
 #[cfg(test)]

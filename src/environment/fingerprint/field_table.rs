@@ -1,7 +1,7 @@
 //! The fields of a fingerprint: what each does to a comparison, and whether it begins another series.
 
 use super::{Cache, Fingerprint, Smt};
-use Series::{Another, Same, Told};
+use Series::{Another, Reported, Same};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Only to be told: it may be what is compared.
+    /// Only shown: it may be what is compared.
     Fact,
     /// The numbers may differ for this reason instead of the one that is studied.
     Warning,
@@ -23,8 +23,8 @@ pub enum Weight {
 pub enum Series {
     /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
     Another,
-    /// They are of one series, and the difference is told beside the numbers.
-    Told,
+    /// They are of one series, and the difference is shown beside the numbers.
+    Reported,
     /// They are of one series: no number depends on it.
     Same,
 }
@@ -50,26 +50,26 @@ type Show = fn(&Fingerprint) -> Option<String>;
 pub(super) const FIELDS: &[Field] = &[
     fact(Another, "kernel_release", |f| f.kernel_release.clone()),
     fact(Another, "kernel_version", |f| f.kernel_version.clone()),
-    fact(Told, "kernel_command_line", |f| f.kernel_command_line.clone()),
+    fact(Reported, "kernel_command_line", |f| f.kernel_command_line.clone()),
     incomparable(Another, "architecture", |f| f.architecture.clone()),
     incomparable(Another, "cpu_model", |f| f.cpu_model.clone()),
     incomparable(Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
     incomparable(Another, "cpu_family", |f| f.cpu_family.clone()),
     incomparable(Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
-    warning(Told, "cpu_stepping", |f| f.cpu_stepping.clone()),
-    warning(Told, "microcode", |f| f.microcode.clone()),
+    warning(Reported, "cpu_stepping", |f| f.cpu_stepping.clone()),
+    warning(Reported, "microcode", |f| f.microcode.clone()),
     fact(Another, "cpus_online", |f| f.cpus_online.clone()),
     fact(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
     fact(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
     warning(Another, "smt", |f| smt(f.smt)),
-    warning(Told, "caches", |f| caches(&f.caches)),
+    warning(Reported, "caches", |f| caches(&f.caches)),
     warning(Another, "mitigations", |f| map(&f.mitigations)),
-    warning(Told, "governor", |f| f.governor.clone()),
-    warning(Told, "frequency_driver", |f| f.frequency_driver.clone()),
-    warning(Told, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
+    warning(Reported, "governor", |f| f.governor.clone()),
+    warning(Reported, "frequency_driver", |f| f.frequency_driver.clone()),
+    warning(Reported, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
     warning(Another, "huge_pages", |f| f.huge_pages.clone()),
-    warning(Told, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
-    warning(Told, "huge_pages_reserved", |f| map(&f.huge_pages_reserved)),
+    warning(Reported, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
+    warning(Reported, "huge_pages_reserved", |f| map(&f.huge_pages_reserved)),
     warning(Another, "clock_source", |f| f.clock_source.clone()),
     fact(Same, "clock_sources", |f| f.clock_sources.clone()),
     // For these two, absence is a value, so that bare metal and a guest differ.
@@ -79,7 +79,7 @@ pub(super) const FIELDS: &[Field] = &[
         Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))
     }),
     fact(Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
-    fact(Told, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
+    fact(Reported, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
     warning(Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
     warning(Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
     warning(Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
@@ -88,25 +88,25 @@ pub(super) const FIELDS: &[Field] = &[
     warning(Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
     warning(Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
     warning(Another, "scheduling", |f| f.surroundings.scheduling.clone()),
-    warning(Told, "nice", |f| f.surroundings.nice.clone()),
+    warning(Reported, "nice", |f| f.surroundings.nice.clone()),
     warning(Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
     warning(Another, "io_limit", |f| f.surroundings.io_limit.clone()),
     warning(Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
     warning(Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
     warning(Another, "tracer", |f| f.surroundings.tracer.clone()),
     warning(Another, "environment", |f| f.surroundings.environment.clone()),
-    fact(Told, "new_privileges", |f| f.surroundings.new_privileges.clone()),
+    fact(Reported, "new_privileges", |f| f.surroundings.new_privileges.clone()),
     warning(Another, "layout", |f| f.surroundings.layout.clone()),
     warning(Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
     warning(Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
-    warning(Told, "confinement", |f| f.surroundings.confinement.clone()),
+    warning(Reported, "confinement", |f| f.surroundings.confinement.clone()),
     fact(Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
     fact(Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
-    fact(Told, "compiler", |f| f.compiler.clone()),
-    fact(Told, "profile", |f| f.profile.clone()),
+    fact(Reported, "compiler", |f| f.compiler.clone()),
+    fact(Reported, "profile", |f| f.profile.clone()),
     incomparable(Another, "opt_level", |f| f.opt_level.clone()),
     fact(Another, "target", |f| f.target.clone()),
-    fact(Told, "crate_version", |f| f.crate_version.clone()),
+    fact(Reported, "crate_version", |f| f.crate_version.clone()),
     incomparable(Another, "debug_assertions", |f| {
         Some(if f.debug_assertions { "on" } else { "off" }.to_owned())
     }),
@@ -187,7 +187,7 @@ mod tests {
     fn the_manual_has_the_same_table() {
         let list = |series| match series {
             Another => "another series",
-            Told => "reported",
+            Reported => "reported",
             Same => "–",
         };
         let table: BTreeMap<_, _> = FIELDS.iter().map(|field| (field.name, list(field.series))).collect();

@@ -174,22 +174,20 @@ fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
     let said = Head::from_records(&head.name, head.created, &records);
     match difference(&head, &said, &records) {
         Some(part) => Err(content(path, part, "what the runs say", "something else")),
-        // A head of an older layout gets what the runs know beyond it.
-        None => Ok(Bundle { head: Head { series: said.series, runs_end: None, ..head }, records }),
+        None => Ok(Bundle { head: Head { runs_end: None, ..head }, records }),
     }
 }
 
 /// The first part of a head that does not follow from the runs.
 fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
     let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
-    let series = head.series == said.series || (!head.is_clocked() && head.series == said.unclocked());
     [
         ("tool", head.tool == said.tool),
         ("unit", agree(|record| &record.unit, &head.unit)),
         ("scale", agree(|record| &record.scale, &head.scale)),
         ("fingerprints", head.fingerprints == said.fingerprints),
         ("runs", head.runs == said.runs),
-        ("series", series),
+        ("series", head.series == said.series),
     ]
     .into_iter()
     .find_map(|(part, agrees)| (!agrees).then_some(part))

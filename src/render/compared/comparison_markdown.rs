@@ -3,7 +3,7 @@
 use super::LEGEND;
 use crate::record::quantity::{amount, change};
 use crate::record::verdict::Verdict;
-use crate::render::format::record_markdown::line;
+use crate::render::markdown_table::markdown_table;
 use crate::study::comparison::{Baseline, Cell, Comparison, Row};
 use std::fmt::Write;
 
@@ -32,13 +32,12 @@ fn item(baseline: &Baseline) -> String {
 
 fn table(baselines: &[Baseline], rows: &[Row]) -> String {
     let names = baselines.iter().map(|baseline| baseline.name.as_str());
-    let heads = std::iter::once("operation").chain(names).map(str::to_owned);
-    let rule = (0..=baselines.len()).map(|column| if column == 0 { ":--" } else { "--:" }.to_owned());
+    let heads = std::iter::once("operation").chain(names);
     let rows = rows.iter().map(|row| {
         let cells = row.cells.iter().zip(baselines).map(|(shown, baseline)| cell(shown, &baseline.unit));
-        line(std::iter::once(format!("`{}`", row.id)).chain(cells))
+        std::iter::once(format!("`{}`", row.id)).chain(cells).collect()
     });
-    line(heads) + &line(rule) + &rows.collect::<String>()
+    markdown_table(heads, |column| column == 0, rows)
 }
 
 fn cell(cell: &Cell, unit: &str) -> String {

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::render::cell;
 use crate::render::format::{LF, csv_text};
+use crate::render::markdown_table::markdown_table;
 use crate::render::table::{Layout, sentences};
 use serde::Serialize;
 
@@ -70,12 +71,9 @@ impl Sheet {
 
     /// For a discussion.
     pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let rule: Vec<_> =
-            (0..self.head.len()).map(|at| if at == 0 { "---" } else { "---:" }.to_owned()).collect();
-        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        let table = markdown_table(&self.head, |column| column == 0, self.rows.iter().cloned());
         let notes: String = self.notes.iter().map(|note| format!("\n* {note}")).collect();
-        format!("### {}\n\n{}{}{rows}{notes}\n", self.title, line(&self.head), line(&rule))
+        format!("### {}\n\n{table}{notes}\n", self.title)
     }
 
     /// For a spreadsheet: the first column holds the title of the table.
@@ -122,7 +120,7 @@ mod tests {
 
     #[test]
     fn other_programs_find_the_same_cells() {
-        assert!(sheet().markdown().contains("| --- | ---: |\n| 1000B | 7.5 |\n"));
+        assert!(sheet().markdown().contains("| :-- | --: |\n| 1000B | 7.5 |\n"));
         assert_eq!(sheet().csv().unwrap(), "Table 9,size,µs\nTable 9,1000B,7.5\nTable 9,20B,\"1,000\"\n");
     }
 }

@@ -40,20 +40,20 @@ fn line((tone, texts, command): (Tone, Vec<String>, String), program: &str, widt
 }
 
 /// A line in words, the longest first of which one is taken that has room; and the command that shows more.
-type Told = Option<(Tone, Vec<String>, String)>;
+type Look = Option<(Tone, Vec<String>, String)>;
 
 /// The command that shows the table of a case's group.
 fn table(id: &str) -> String {
     format!("report --group {}", id.split('/').next().unwrap_or(id))
 }
 
-fn first(list: &[(&str, &str)], tone: Tone, word: &str) -> Told {
+fn first(list: &[(&str, &str)], tone: Tone, word: &str) -> Look {
     let (id, sentence) = list.first()?;
     Some((tone, vec![format!("{} {word}: {id}: {sentence}", list.len())], table(id)))
 }
 
 /// The clocks contradict each other.
-fn disputed(summary: &Summary<'_>) -> Told {
+fn disputed(summary: &Summary<'_>) -> Look {
     let group = summary.record.groups.iter().find(|group| group.clock.disputed.is_some())?;
     let (other, by) = group.clock.disputed.as_ref()?;
     let texts = [
@@ -66,7 +66,7 @@ fn disputed(summary: &Summary<'_>) -> Told {
     Some((Tone::Red, texts.into(), format!("report --group {}", group.name)))
 }
 
-fn unsettled(found: &Standouts<'_>) -> Told {
+fn unsettled(found: &Standouts<'_>) -> Look {
     let (id, half) = found.unsettled.first()?;
     let width =
         if *half < 1.0 { format!("±{:.0} %", 100.0 * half) } else { format!("≤{}", times(1.0 + half)) };
@@ -79,7 +79,7 @@ fn unsettled(found: &Standouts<'_>) -> Told {
     Some((Tone::Plain, texts.into(), table(id)))
 }
 
-fn far_from_expected(found: &Standouts<'_>) -> Told {
+fn far_from_expected(found: &Standouts<'_>) -> Look {
     let farthest = found.far().next()?;
     let (far, all) = (found.far().count(), found.predicted.len());
     let texts = [
@@ -100,7 +100,7 @@ fn farthest_line(found: &Standouts<'_>, width: usize) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-fn levels(levels: &[(&CurveRecord, &LevelRecord)]) -> Told {
+fn levels(levels: &[(&CurveRecord, &LevelRecord)]) -> Look {
     let (curve, level) = levels.first()?;
     let (held, beyond) = level.step?;
     let name = level.name.as_deref().unwrap_or("a level");

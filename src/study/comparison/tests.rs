@@ -1,8 +1,6 @@
 use super::fixture_head::{disturb, head, of_cases, one_boot, scale};
 use super::*;
 use crate::record::bundle::Head;
-use crate::record::store::Store;
-use crate::record::{Record, fixture_run};
 
 fn against(first: &Head, other: &Head, history: &[Head]) -> Comparison {
     compare(&[first.clone(), other.clone()], history, Options::default())
@@ -196,32 +194,6 @@ fn what_cannot_be_compared_says_why() {
     };
     assert!(changed(skip).ends_with("A claim did not hold."));
     assert!(changed(|head| _ = head.series.remove(2)).contains("not in new"));
-}
-
-/// A record as it was saved when groups had a hash of their source in place of a version.
-fn hashed(run: &str, hash: &str) -> Head {
-    let record = Record {
-        run: run.into(),
-        groups: fixture_run::record().groups.split_off(3),
-        ..fixture_run::record()
-    };
-    let text = serde_json::to_string(&record).expect("JSON").replace("\"format\":2", "\"format\":1");
-    let text = text.replace("\"version\":\"1\"", &format!("\"body\":\"{hash}\""));
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), text).expect("written");
-    Head::from_records(run, 1, &[Store::load(file.path()).expect("read")])
-}
-
-#[test]
-fn the_last_hash_of_a_group_is_compared_with_version_1_and_any_other_is_named() {
-    let new = Head::from_records("new", 1, &[Record { run: "new".into(), ..fixture_run::record() }]);
-    let comparison = against(&hashed("old", "b0432391e6d77828"), &new, &[]);
-    assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Inconclusive, "comparable");
-    let comparison = against(&hashed("older", "0123456789abcdef"), &new, &[]);
-    let change = change_of(&comparison, "syscall/getpid");
-    assert_eq!(change.verdict, Verdict::Incomparable);
-    let reason = change.reason.as_deref().expect("a reason");
-    assert!(reason.ends_with("0123456789abcdef in older, 1 in new"), "{reason}");
 }
 
 #[test]

@@ -149,7 +149,8 @@ fn the_helper_of_slurm_tells_the_running_kernel_and_chooses_the_next_boot() {
     let place = Place::new();
     boot(&place);
     let helper = |feature: &[&str]| {
-        let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet/slurm-helper"));
+        let mut command =
+            place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet/slurm-helper"));
         command.args(feature).env("SYSCOST_ROOT", place.path()).env("GRUB_REBOOT", "echo");
         place.end(command)
     };

@@ -159,18 +159,6 @@ fn a_newer_layout_is_called_newer() {
 }
 
 #[test]
-fn a_head_without_frequencies_is_read_and_gets_them_from_its_runs() {
-    let mut older = bundle();
-    older.head.series = older.head.unclocked();
-    older.head.bundle = 2;
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("older.syscost");
-    write_new(&path, &older).unwrap();
-    assert!(!read_head(&path).unwrap().is_clocked());
-    assert_eq!(read(&path).unwrap().head, bundle().head);
-}
-
-#[test]
 fn the_head_of_other_runs_is_refused() {
     let (_home, _, bytes) = written();
     let head = |change: fn(&mut Head)| {
