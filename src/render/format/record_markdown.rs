@@ -157,7 +157,4 @@ mod tests {
         let text = markdown(&fixture_run::record(), &[]);
         assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
     }
-
-    #[test]
-    fn a_bar_in_a_cell_is_no_new_cell() {}
 }
