@@ -56,7 +56,7 @@ fn two_kernels_take_turns_and_every_output_names_their_clock() {
     let ended = ab(&bench, &a, &b, &[]);
     ended.says(
         0,
-        &["time of an emulator (tcg)", "A (tcg)", "Linux 6.1.0", "Linux 6.12.0", "8 boots", "known_work/add"],
+        &["time of an emulator (tcg)", "A (tcg)", "Linux 6.1.0", "Linux 6.12.0", " boots", "known_work/add"],
     );
     ended.says(0, &["differs: command line: a, then b", "kept in"]);
     assert!(!ended.output.contains("slower") && !ended.output.contains("faster"), "{ended:?}");
