@@ -39,7 +39,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::platform::output;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -104,7 +104,10 @@ pub fn run() -> ExitCode {
 /// # Errors
 /// The line is none, or the command fails.
 fn run_line(words: &[OsString]) -> Result<ExitCode> {
-    match Line::try_parse_from(words) {
+    // The tools' commands are known here for the sake of a misspelt word only: they were dispatched before.
+    let tools = tool::commands().map(|(name, _)| clap::Command::new(*name).hide(true));
+    let matches = Line::command().subcommands(tools).try_get_matches_from(words);
+    match matches.and_then(|matches| Line::from_arg_matches(&matches)) {
         Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),
         Err(answer) => match help::unknown(words) {
             Some(error) if answer.kind() == ErrorKind::InvalidSubcommand => Err(error),

@@ -607,6 +607,31 @@ fn help_for_a_command_is_what_the_command_prints() {
 }
 
 #[test]
+fn a_tool_that_is_missing_is_named_with_how_to_get_it_and_a_misspelt_one_is_suggested() {
+    let home = Home::new();
+    assert!(home.refusal(&["histori"]).contains("'history'"));
+    let directory = tempfile::tempdir().unwrap();
+    let lonely = directory.path().join("syscost");
+    std::fs::copy(env!("CARGO_BIN_EXE_syscost"), &lonely).unwrap();
+    for words in [&["history", "list"][..], &["help", "history"]] {
+        let output = Command::new(&lonely).args(words).env("PATH", directory.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains("cargo install --path crates/track"),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    // Any other program of this form is started, too, with all words.
+    let tool = directory.path().join("syscost-coffee");
+    std::fs::write(&tool, "#!/bin/sh\necho \"$@\"\n").unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output =
+        Command::new(&lonely).args(["coffee", "--black"]).env("PATH", directory.path()).output().unwrap();
+    assert_eq!(text(&output.stdout), "coffee --black\n");
+}
+
+#[test]
 fn the_readme_is_short() {
     assert!(include_str!("../README.md").lines().count() <= 250);
 }

@@ -8,7 +8,7 @@ use syscost_platform::output;
 
 /// Compares kernels.
 #[derive(Parser)]
-#[command(name = "syscost", version)]
+#[command(name = "syscost", bin_name = "syscost", version)]
 struct Line {
     #[command(subcommand)]
     command: Command,

@@ -21,7 +21,7 @@ use syscost_platform::output;
 
 /// Watches the system's counters, and validates them.
 #[derive(Parser)]
-#[command(name = "syscost", version)]
+#[command(name = "syscost", bin_name = "syscost", version)]
 struct Line {
     #[command(subcommand)]
     command: Command,

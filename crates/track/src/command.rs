@@ -12,7 +12,7 @@ use syscost_platform::output;
 
 /// Follows measurements over nights and machines, and draws them.
 #[derive(Parser)]
-#[command(name = "syscost", version)]
+#[command(name = "syscost", bin_name = "syscost", version)]
 struct Line {
     #[command(subcommand)]
     command: Command,
