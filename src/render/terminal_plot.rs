@@ -59,7 +59,7 @@ pub fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<Stri
     let points = logarithms(&curve.points);
     let (low, high) = range(points.iter().map(|p| p.1));
     let labels: Vec<String> = [high, 0.5 * (low + high), low].map(|y| value(curve, y.exp2())).into();
-    let margin = labels.iter().map(|label| super::width(label)).max().unwrap_or(0);
+    let margin = labels.iter().map(|label| super::cell::width(label)).max().unwrap_or(0);
     let columns = width.map_or(WIDEST, usize::from).min(WIDEST).saturating_sub(margin + 2).max(8);
     let wall = if is_ascii { "|" } else { "┤" };
     let rows = dots(&points, columns, &ink);
@@ -152,7 +152,7 @@ fn axis(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_ascii: bo
 
 /// Writes a name around its place, unless another one is there.
 fn write(names: &mut [char], at: usize, name: &str) {
-    let length = super::width(name);
+    let length = super::cell::width(name);
     let first = at.saturating_sub(length / 2).min(names.len().saturating_sub(length));
     let beside = first.saturating_sub(1)..(first + length + 1).min(names.len());
     if length <= names.len() && names[beside].iter().all(|c| *c == ' ') {
