@@ -12,6 +12,7 @@ use crate::{limit, signal};
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -191,8 +192,12 @@ pub fn class_name(policy: i32) -> String {
 }
 
 /// Lets a command, once started, inherit the standard streams and these descriptors, and no other: a fork copies
-/// each of them, so that one which the user's shell left open would be a cost.
+/// each of them, so that one which the user's shell left open would be a cost. Where a sandbox refuses socketpair(2), which the
+/// standard library needs to run code before the exec, the command inherits all descriptors.
 pub fn close_others(command: &mut Command, kept: &[BorrowedFd<'_>]) {
+    if UnixDatagram::pair().is_err() {
+        return;
+    }
     let gaps = gaps_between(kept.iter().map(|kept| kept.as_raw_fd() as u32).collect());
     let close = move || {
         gaps.iter().for_each(|&(first, last)| close_at_exec(first, last));
