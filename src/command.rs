@@ -95,7 +95,7 @@ pub fn run() -> ExitCode {
         {
             return tool::become_program(program, words);
         }
-        run_line(words)
+        run_line(own, words)
     })
 }
 
@@ -103,10 +103,10 @@ pub fn run() -> ExitCode {
 ///
 /// # Errors
 /// The line is none, or the command fails.
-fn run_line(words: &[OsString]) -> Result<ExitCode> {
+fn run_line(own: clap::Command, words: &[OsString]) -> Result<ExitCode> {
     // The tools' commands are known here for the sake of a misspelt word only: they were dispatched before.
     let tools = tool::commands().map(|(name, _)| clap::Command::new(*name).hide(true));
-    let matches = Line::command().subcommands(tools).try_get_matches_from(words);
+    let matches = own.subcommands(tools).try_get_matches_from(words);
     match matches.and_then(|matches| Line::from_arg_matches(&matches)) {
         Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),
         Err(answer) => match help::unknown(words) {

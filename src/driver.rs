@@ -42,7 +42,7 @@ pub use options::{GROUP_VARIABLE, Options, events, is_measuring_process, open_co
 pub use output_directory::criterion_home;
 #[cfg(feature = "cli")]
 pub use output_directory::homes;
-pub use pipe_message::{CaseExecution, Message, Sender, check_driver};
+pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender, check_driver};
 #[cfg(feature = "cli")]
 pub use plan::nearest;
 pub use process_task::{Round, Samples, Task};

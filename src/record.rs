@@ -148,7 +148,7 @@ pub enum Outcome {
 /// A measured case.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Measured {
-    /// The executions, in the order in which they were made; none in a record of format 2 or older.
+    /// The executions, in the order in which they were made.
     #[serde(default)]
     pub executions: Vec<Execution>,
     /// The cost without disturbance; `None` from a single execution.

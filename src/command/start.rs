@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::process::inheritance;
 use crate::platform::signal;
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,19 +28,25 @@ pub fn start(dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>) -> ExitCode
     }
 }
 
-/// Starts a tool: a program beside `syscost` that has some of its commands. `L` is its command line.
-pub fn start_tool<L: Parser>(dispatch: impl FnOnce(&L) -> Result<ExitCode>) -> ExitCode {
+/// Starts a tool: a program beside `syscost` that has some of its commands, `C`. `about` is what the tool does.
+pub fn start_tool<C: Subcommand>(
+    about: &'static str,
+    dispatch: impl FnOnce(&C) -> Result<ExitCode>,
+) -> ExitCode {
+    let line =
+        clap::Command::new("syscost").bin_name("syscost").version(env!("CARGO_PKG_VERSION")).about(about);
+    let line = C::augment_subcommands(line).subcommand_required(true).arg_required_else_help(true);
     start(|words| match words {
         // `syscost man` asks each tool for its pages.
         [_, word, directory] if word == MAN => {
-            let pages = man::write_below(&L::command(), Path::new(directory))?;
+            let pages = man::write_below(&line, Path::new(directory))?;
             page::write(&format!("{pages}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
         // The guard of changed settings is the same program, started once more.
-        [_, word, ..] if word == RESTORE => super::run_line(words),
-        _ => match L::try_parse_from(words) {
-            Ok(line) => dispatch(&line),
+        [_, word, ..] if word == RESTORE => super::run_line(super::Line::command(), words),
+        _ => match line.try_get_matches_from(words).and_then(|matches| C::from_arg_matches(&matches)) {
+            Ok(command) => dispatch(&command),
             Err(answer) => reply(&answer),
         },
     })

@@ -3,8 +3,6 @@
 
 use crate::error::{Error, Result};
 use crate::platform::process::on_path;
-#[cfg(test)]
-use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -119,12 +117,6 @@ pub fn list() -> String {
         }
     }
     text
-}
-
-/// Whether a tool has a command of this name.
-#[cfg(test)]
-pub fn is_installed(name: &OsStr) -> bool {
-    commands().any(|(command, _)| name == *command)
 }
 
 #[cfg(test)]

@@ -38,8 +38,6 @@ pub struct Arguments {
     pub skip: Vec<String>,
     /// `--sample-size`.
     pub samples: Option<usize>,
-    /// Sum of `--warm-up-time` and `--measurement-time`, seconds; 0 if neither is given.
-    pub asked_seconds: f64,
     /// `--measurement-time`, seconds.
     pub measurement_seconds: Option<f64>,
     /// `--warm-up-time`.
@@ -123,10 +121,6 @@ impl Arguments {
             samples: matches.get_one::<usize>("sample-size").copied(),
             measurement_seconds: matches.get_one::<f64>("measurement-time").copied(),
             warm_up_seconds: matches.get_one::<f64>("warm-up-time").copied(),
-            asked_seconds: ["warm-up-time", "measurement-time"]
-                .iter()
-                .filter_map(|name| matches.get_one::<f64>(name).copied())
-                .sum(),
             save: (!discard).then(|| text("save-baseline").unwrap_or_else(|| "base".into())),
             unsaved: false,
             lenient: text("baseline-lenient").is_some(),

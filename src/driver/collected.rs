@@ -213,26 +213,25 @@ impl Executions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::ExecutionEnd;
     use crate::record::Execution;
 
-    type End = std::result::Result<Box<Measured>, CaseEnd>;
-
-    fn end(end: End) -> CaseExecution {
+    fn end(end: ExecutionEnd) -> CaseExecution {
         CaseExecution { id: "call/u64/3".into(), title: "a call".into(), seconds: 0.1, end }
     }
 
-    fn measured(low: f64) -> End {
+    fn measured(low: f64) -> ExecutionEnd {
         let executions = vec![Execution { low, median: low, samples: 10, ..Execution::default() }];
         Ok(Box::new(Measured { executions, ..Measured::default() }))
     }
 
-    fn case(ends: Vec<End>) -> Executions {
+    fn case(ends: Vec<ExecutionEnd>) -> Executions {
         let mut case = Executions::default();
         ends.into_iter().for_each(|e| case.add(end(e)));
         case
     }
 
-    fn contradicted(times: usize) -> Vec<End> {
+    fn contradicted(times: usize) -> Vec<ExecutionEnd> {
         (0..times).map(|_| Err(CaseEnd::Contradicted("time does not grow".into()))).collect()
     }
 

@@ -32,6 +32,9 @@ pub enum Message {
     End(ClockRun),
 }
 
+/// The end of a case in one process.
+pub type ExecutionEnd = std::result::Result<Box<Measured>, CaseEnd>;
+
 /// How a case ended in one process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CaseExecution {
@@ -42,7 +45,7 @@ pub struct CaseExecution {
     /// What it took, set-up included.
     pub seconds: f64,
     /// How it ended: with figures if every claim held. The case itself ends with its last execution.
-    pub end: std::result::Result<Box<Measured>, CaseEnd>,
+    pub end: ExecutionEnd,
 }
 
 /// Checks that a driver started this measuring process.

@@ -6,7 +6,7 @@ use super::options::{
     DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE,
     SCALE_VARIABLE, UNIT_VARIABLE,
 };
-use super::pipe_message::{CaseExecution, Message, PIPE_VARIABLE};
+use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::clock::ClockScale;
@@ -17,7 +17,6 @@ use crate::platform::process::inheritance;
 use crate::platform::process::{self, own_program};
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
-use crate::record::Measured;
 use crate::trial::CaseEnd;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
@@ -33,7 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated.
 fn patience(arguments: &Arguments) -> Duration {
-    PATIENCE + Duration::from_secs_f64(10.0 * arguments.asked_seconds)
+    let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
+    PATIENCE + Duration::from_secs_f64(10.0 * asked)
 }
 
 /// Time that a measuring process has to end after a signal: a sample, and its scratch files. Container runtimes give ten seconds
@@ -313,7 +313,7 @@ impl<'a> Received<'a> {
     }
 }
 
-fn verdict(end: &std::result::Result<Box<Measured>, CaseEnd>) -> String {
+fn verdict(end: &ExecutionEnd) -> String {
     match end {
         Ok(m) if m.is_unwitnessed() => {
             format!(

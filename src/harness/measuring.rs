@@ -11,7 +11,8 @@ use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::Clock;
 use crate::driver::{
-    Arguments, CaseExecution, Message, Mode, Options, Round, Sender, Task, criterion_home, open_counter,
+    Arguments, CaseExecution, ExecutionEnd, Message, Mode, Options, Round, Sender, Task, criterion_home,
+    open_counter,
 };
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::platform::process::{self, inheritance};
 use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
-use crate::record::{ClockRun, GroupRun, Measured};
+use crate::record::{ClockRun, GroupRun};
 use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, displaced, scratch};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,9 +35,6 @@ use std::time::{Duration, Instant};
 use criterion_drive::{Batches, configured};
 use sampling::Sampling;
 use settling::settle;
-
-/// How a case ended.
-type Ended = std::result::Result<Box<Measured>, CaseEnd>;
 
 /// Measures the group of this name. If the process ends early, even by a panic in Criterion, the driver receives the
 /// reason for the record.
@@ -244,7 +242,7 @@ impl Process<'_> {
         proven: bool,
         mut criterion: Criterion<M>,
         sampling: &Sampling,
-    ) -> Ended {
+    ) -> ExecutionEnd {
         let attempt = || {
             self.return_to_cpu()?;
             self.outcome(case, proven, &mut criterion, sampling)
@@ -296,7 +294,7 @@ impl Process<'_> {
         proven: bool,
         criterion: &mut Criterion<M>,
         sampling: &Sampling,
-    ) -> Ended {
+    ) -> ExecutionEnd {
         if self.arguments.mode == Mode::Foreign {
             return self.left_to_criterion(case, criterion);
         }
@@ -323,7 +321,7 @@ impl Process<'_> {
 
     /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is
     /// judged.
-    fn left_to_criterion<M: Counted>(&self, case: &Case, criterion: &mut Criterion<M>) -> Ended {
+    fn left_to_criterion<M: Counted>(&self, case: &Case, criterion: &mut Criterion<M>) -> ExecutionEnd {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(criterion_name(self.group.name));
         group.sampling_mode(SamplingMode::Flat);

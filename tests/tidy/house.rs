@@ -26,7 +26,7 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// `None` if the file lies below no package's `src`.
-    pub fn of(path: &'a str) -> Option<Self> {
+    pub fn from_path(path: &'a str) -> Option<Self> {
         if let Some(inner) = path.strip_prefix("src/") {
             return Some(Self { package: None, inner });
         }
@@ -110,7 +110,8 @@ impl House {
     /// Every file of a `src` that is compiled for a user, with its code alone: no comments, no tests.
     pub fn shipped(&self) -> impl Iterator<Item = (&str, String)> {
         let made = self.shipped.get_or_init(|| {
-            let source = self.rust().filter(|(path, _)| Source::of(path).is_some() && !self.is_test(path));
+            let source =
+                self.rust().filter(|(path, _)| Source::from_path(path).is_some() && !self.is_test(path));
             source.map(|(path, text)| (path.to_owned(), shipped(&code(text)))).collect()
         });
         made.iter().map(|(path, code)| (path.as_str(), code.clone()))

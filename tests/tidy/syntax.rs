@@ -26,7 +26,7 @@ impl Crate {
 
 /// `src/kit/ipc.rs` is `kit::ipc`, `crates/counters/src/disk.rs` is `syscost_counters::disk`. The root package has no name.
 fn module_of(path: &str) -> Path {
-    let Some(source) = Source::of(path) else { return Path::new() };
+    let Some(source) = Source::from_path(path) else { return Path::new() };
     let own = source.inner.trim_end_matches(".rs").split('/').filter(|part| *part != "lib");
     let name = source.package.map(|package| format!("syscost_{package}"));
     name.into_iter().chain(own.map(str::to_owned)).collect()

@@ -1,18 +1,10 @@
 //! The program `syscost-kernels`, which `syscost kernels` starts, and the first process of a guest.
 
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 use std::process::ExitCode;
 use syscost::command::start::start_tool;
 use syscost_kernels::{guest_init, kernels};
 use syscost_platform::output;
-
-/// Compares kernels.
-#[derive(Parser)]
-#[command(name = "syscost", bin_name = "syscost", version)]
-struct Line {
-    #[command(subcommand)]
-    command: Command,
-}
 
 #[derive(Subcommand)]
 enum Command {
@@ -22,7 +14,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    start_tool(|line: &Line| match &line.command {
+    start_tool("Compares kernels", |command: &Command| match command {
         Command::Kernels(args) => {
             // It measures for long before it prints: the output is checked first.
             output::check()?;

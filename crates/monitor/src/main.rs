@@ -14,18 +14,10 @@ mod top_process;
 mod validate;
 mod view;
 
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 use std::process::ExitCode;
 use syscost::command::start::start_tool;
 use syscost_platform::output;
-
-/// Watches the system's counters, and validates them.
-#[derive(Parser)]
-#[command(name = "syscost", bin_name = "syscost", version)]
-struct Line {
-    #[command(subcommand)]
-    command: Command,
-}
 
 #[derive(Subcommand)]
 enum Command {
@@ -35,12 +27,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    start_tool(|line: &Line| {
+    start_tool("Watches the system's counters, and validates them", |command: &Command| {
         // These measure for long before they print: the output is checked first.
-        if !matches!(line.command, Command::Monitor(_)) {
+        if !matches!(command, Command::Monitor(_)) {
             output::check()?;
         }
-        match &line.command {
+        match command {
             Command::Monitor(args) => monitor::run(args),
             Command::Probe(args) => probe::run(args),
             Command::Validate(args) => validate::run(args),

@@ -5,18 +5,10 @@ mod fleet;
 mod history;
 mod page;
 
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 use std::process::ExitCode;
 use syscost::command::start::start_tool;
 use syscost_platform::output;
-
-/// Follows measurements over nights and machines, and draws them.
-#[derive(Parser)]
-#[command(name = "syscost", bin_name = "syscost", version)]
-struct Line {
-    #[command(subcommand)]
-    command: Command,
-}
 
 #[derive(Subcommand)]
 enum Command {
@@ -28,12 +20,12 @@ enum Command {
 
 /// Does what this process's command line asks.
 pub fn run() -> ExitCode {
-    start_tool(|line: &Line| {
+    start_tool("Follows measurements over nights and machines, and draws them", |command: &Command| {
         // These measure for long before they print: the output is checked first.
-        if matches!(line.command, Command::History(_) | Command::Fleet(_)) {
+        if matches!(command, Command::History(_) | Command::Fleet(_)) {
             output::check()?;
         }
-        match &line.command {
+        match command {
             Command::History(args) => history::run(args),
             Command::Fleet(args) => fleet::run(args),
             Command::Page(args) => page::run(args),

@@ -16,7 +16,7 @@ pub fn complaints(house: &House) -> Vec<String> {
 fn twins(house: &House) -> Vec<String> {
     let mut files: BTreeMap<(Option<&str>, &str), Vec<&str>> = BTreeMap::new();
     for (path, _) in house.rust().filter(|(path, _)| !is_by_design(path)) {
-        let Some(source) = Source::of(path) else { continue };
+        let Some(source) = Source::from_path(path) else { continue };
         let name = path.rsplit('/').next().unwrap_or(path);
         files.entry((source.package, name)).or_default().push(path);
     }

@@ -25,7 +25,8 @@ pub fn complaints(house: &House) -> Vec<String> {
 
 /// The sources of all packages, the manual, and the README.
 fn is_prose(path: &str) -> bool {
-    path == "README.md" || Source::of(path).is_some_and(|_| is_rust(path) || path.starts_with("src/manual/"))
+    path == "README.md"
+        || Source::from_path(path).is_some_and(|_| is_rust(path) || path.starts_with("src/manual/"))
 }
 
 fn is_rust(path: &str) -> bool {

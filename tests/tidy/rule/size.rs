@@ -7,7 +7,7 @@ const FILE_LINES: usize = 400;
 const FUNCTION_LINES: usize = 60;
 
 pub fn complaints(house: &House) -> Vec<String> {
-    let source = house.rust().filter(|(path, _)| Source::of(path).is_some());
+    let source = house.rust().filter(|(path, _)| Source::from_path(path).is_some());
     source
         .flat_map(|(path, text)| long_file(path, text).into_iter().chain(long_functions(path, text)))
         .collect()
