@@ -10,7 +10,7 @@ use syscost::kit::task;
 use syscost::kit::watchdog::Watchdog;
 use syscost::{Case, Claim, Group, SetUp, Subject};
 use syscost::{Error, Result};
-use syscost_platform::child::{Child, how_it_ended};
+use syscost_platform::child::{Child, describe_raw_status};
 
 /// Long enough for a child that ends by itself on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ fn case(name: &str, body: fn()) -> Case {
             for _ in 0..n {
                 let mut child = Err(Error::Child("it was not started".into()));
                 sum += clock.time(|| child = Child::start(body));
-                child?.end_within(PATIENCE)?;
+                child?.wait_for_success(PATIENCE)?;
             }
             Ok(sum)
         }) as Box<dyn Subject>)
@@ -62,7 +62,7 @@ fn case(name: &str, body: fn()) -> Case {
 /// A child that is waited for in the measured part: a watchdog ends the wait.
 fn timed(name: &str, body: fn()) -> Case {
     let set_up: SetUp = Box::new(move |_| {
-        let watchdog = Watchdog::over_this_thread(PATIENCE)?;
+        let watchdog = Watchdog::for_this_thread(PATIENCE)?;
         Ok(Box::new(move |n: u64, clock: &syscost::clock::Clock| {
             let mut ended = Ok(());
             let ticks = clock.time(|| ended = (0..n).try_for_each(|_| one(&watchdog, body)));
@@ -74,11 +74,12 @@ fn timed(name: &str, body: fn()) -> Case {
 }
 
 fn one(watchdog: &Watchdog, body: fn()) -> Result<()> {
-    let child = Child::start(body)?.leave().as_raw();
+    let child = Child::start(body)?.into_pid().as_raw();
     watchdog.watch_child(child);
     let mut status = 0;
     task::reap(child, &mut status);
-    how_it_ended(status).map_or(Ok(()), |how| Err(Error::Child(watchdog.expired().unwrap_or(how))))
+    describe_raw_status(status)
+        .map_or(Ok(()), |how| Err(Error::Child(watchdog.take_expired_sentence().unwrap_or(how))))
 }
 
 fn main() -> ExitCode {

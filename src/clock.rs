@@ -74,7 +74,7 @@ pub struct Clock {
     singles: RefCell<Option<Vec<Ticks>>>,
 }
 
-/// Whether an execution in [`Clock::each`] counts as an iteration.
+/// Whether an execution in [`Clock::time_each`] counts as an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// It counts.
@@ -88,19 +88,19 @@ impl Clock {
     pub const SINGLES: usize = 16_384;
 
     /// The best clock of this machine: the hardware counter if it is fit, otherwise `CLOCK_MONOTONIC_RAW` with
-    /// the reason ([`Clock::unfit`]). Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
+    /// the reason ([`Clock::unfit_reason`]). Takes about 40 ms. `SYSCOST_CLOCK=monotonic-raw` declines the counter.
     pub fn start_up() -> Self {
-        let refused = if calibration::is_declined() { Some(Unfit::Declined) } else { arch::unfit() };
+        let refused = if calibration::is_counter_declined() { Some(Unfit::Declined) } else { arch::unfit() };
         match refused {
             Some(reason) => Self::fallback(reason),
-            None => Self::calibrated(),
+            None => Self::calibrate_or_fall_back(),
         }
     }
 
-    fn calibrated() -> Self {
+    fn calibrate_or_fall_back() -> Self {
         let calibration = Calibration::measure();
         let clock = Self { source: Source::Counter, calibration, unfit: None, singles: RefCell::new(None) };
-        match clock.trapped().or_else(|| clock.differs()) {
+        match clock.find_trapped_reads().or_else(|| clock.find_cpu_difference()) {
             Some(reason) => Self::fallback(reason),
             None => clock,
         }
@@ -109,7 +109,7 @@ impl Clock {
     /// A clock with a scale that another process of this machine has measured. It needs no calibration.
     pub fn with_scale(scale: ClockScale) -> Self {
         let ClockScale { counter, hz, step, uncertainty_ppm } = scale;
-        let nanoseconds = Calibration::of_nanoseconds();
+        let nanoseconds = Calibration::for_nanosecond_counter();
         // A counter that is not used may be one that this processor does not have.
         let first = if counter { PairedReading::take() } else { nanoseconds.first };
         let calibration = Calibration { hz, step, uncertainty_ppm, first, ..nanoseconds };
@@ -129,28 +129,28 @@ impl Clock {
 
     /// The kernel's raw monotonic clock.
     pub fn fallback(reason: Unfit) -> Self {
-        let calibration = Calibration::of_nanoseconds();
+        let calibration = Calibration::for_nanosecond_counter();
         Self { source: Source::Kernel, calibration, unfit: Some(reason), singles: RefCell::new(None) }
     }
 
     /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
     /// many. A read of the kernel's clock is repeated while a tick updates it, so this clock stands still instead.
-    pub(crate) fn for_counting(&self) -> Self {
+    pub(crate) fn for_instruction_counting(&self) -> Self {
         let source = if self.source == Source::Counter { Source::Counter } else { Source::Still };
         let (calibration, unfit) = (self.calibration.clone(), self.unfit.clone());
         Self { source, calibration, unfit, singles: RefCell::new(None) }
     }
 
-    fn trapped(&self) -> Option<Unfit> {
+    fn find_trapped_reads(&self) -> Option<Unfit> {
         let cheapest = (0..100).map(|_| self.time(|| ())).min().unwrap_or_default();
         let pair_ns = self.nanoseconds(cheapest).0;
         (pair_ns > TRAPPED_NS).then_some(Unfit::Trapped { pair_ns })
     }
 
     /// Whether the counter of another CPU is off from what this scale predicts.
-    fn differs(&self) -> Option<Unfit> {
-        let offsets = cpu::allowed().into_iter().take(CPUS_COMPARED).filter_map(|cpu| {
-            let other = cpu::while_on(cpu, PairedReading::take).ok()?;
+    fn find_cpu_difference(&self) -> Option<Unfit> {
+        let offsets = cpu::allowed_cpus().into_iter().take(CPUS_COMPARED).filter_map(|cpu| {
+            let other = cpu::run_on_cpu(cpu, PairedReading::take).ok()?;
             let since = other.ticks.wrapping_sub(self.calibration.first.ticks) as i64;
             let kernel = other.ns as f64 - self.calibration.first.ns as f64;
             let widths = other.width + self.calibration.first.width;
@@ -173,7 +173,7 @@ impl Clock {
         let value = black_box(operation());
         let ticks = self.stop() - start;
         drop(value);
-        self.note(ticks)
+        self.record_bracket(ticks)
     }
 
     /// Times `iterations` executions one by one. Exactly `operation` is timed: `prepare` runs before it and `check`,
@@ -182,7 +182,7 @@ impl Clock {
     /// # Errors
     /// The first error of `prepare` or `check`. The times before it are lost.
     #[inline(always)]
-    pub fn each<S, T>(
+    pub fn time_each<S, T>(
         &self,
         iterations: u64,
         state: &mut S,
@@ -197,17 +197,17 @@ impl Clock {
             let value = black_box(operation(state));
             let ticks = self.stop() - start;
             if check(state, value)? == Counts::Yes {
-                sum += self.note(ticks);
+                sum += self.record_bracket(ticks);
                 done += 1;
             }
         }
         Ok(sum)
     }
 
-    /// Keeps one bracket for the distribution, if [`Clock::keep_singles`] asked for it, and returns it. [`Clock::time`]
-    /// and [`Clock::each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
+    /// Keeps one bracket for the distribution, if [`Clock::keep_single_times`] asked for it, and returns it. [`Clock::time`]
+    /// and [`Clock::time_each`] do so themselves. It never allocates: brackets beyond [`Clock::SINGLES`] are left out.
     #[inline(always)]
-    pub fn note(&self, ticks: Ticks) -> Ticks {
+    pub fn record_bracket(&self, ticks: Ticks) -> Ticks {
         if let Some(singles) = &mut *self.singles.borrow_mut() {
             if singles.len() < singles.capacity() {
                 singles.push(ticks);
@@ -242,18 +242,18 @@ impl Clock {
     }
 
     /// From now on every bracket is also kept by itself, for a distribution.
-    pub fn keep_singles(&self) {
+    pub fn keep_single_times(&self) {
         *self.singles.borrow_mut() = Some(Vec::with_capacity(Self::SINGLES));
     }
 
     /// How many single brackets were kept so far; no number if more may have been left out.
-    pub fn kept_singles(&self) -> Option<usize> {
+    pub fn count_single_times(&self) -> Option<usize> {
         let singles = self.singles.borrow();
         singles.as_ref().filter(|kept| kept.len() < kept.capacity()).map(Vec::len)
     }
 
     /// Stops keeping single brackets, and returns those that were kept, ns.
-    pub fn take_singles(&self) -> Vec<f64> {
+    pub fn take_single_times(&self) -> Vec<f64> {
         let singles = self.singles.borrow_mut().take().unwrap_or_default();
         singles.into_iter().map(|ticks| self.nanoseconds(ticks).0).collect()
     }
@@ -277,7 +277,7 @@ impl Clock {
     /// The factor by which work must be longer than with a fine clock to be timed as precisely: 1 up to
     /// steps of 10 ns (AMD's), and 4 where AArch64 counts at 24 MHz. Where a kernel's clock counts in ticks of 0.1 ms, work must
     /// take 100 steps.
-    fn stretch(&self) -> u64 {
+    fn work_multiplier(&self) -> u64 {
         const FINE_NS: f64 = 10.0;
         (self.step_ns() / FINE_NS).round().clamp(1.0, 2_000.0) as u64
     }
@@ -288,7 +288,7 @@ impl Clock {
     }
 
     /// Why the hardware counter is not used; `None` where it is.
-    pub fn unfit(&self) -> Option<&Unfit> {
+    pub fn unfit_reason(&self) -> Option<&Unfit> {
         self.unfit.as_ref()
     }
 
@@ -305,7 +305,7 @@ impl Clock {
         const CHAINS: usize = 9;
         // A chain is longer than any interrupt, and nine would take a tenth of a second.
         const LONG_STRETCH: u64 = 100;
-        let additions = ADDITIONS * self.stretch();
+        let additions = ADDITIONS * self.work_multiplier();
         // Not by `time`, which would keep these among the single brackets of a case.
         let chain = || {
             let start = self.start();
@@ -313,7 +313,7 @@ impl Clock {
             self.stop() - start
         };
         // A coarse clock may see no time pass at all: one tick keeps the answer finite.
-        let chains = if self.stretch() > LONG_STRETCH { 1 } else { CHAINS };
+        let chains = if self.work_multiplier() > LONG_STRETCH { 1 } else { CHAINS };
         let ticks = (0..chains).map(|_| chain()).min().unwrap_or_default().max(Ticks(1));
         additions as f64 * 1e9 / self.nanoseconds(ticks).0
     }
@@ -322,11 +322,11 @@ impl Clock {
     ///
     /// # Errors
     /// The reason why the counter can no longer be trusted.
-    pub fn verify(&self) -> Result<f64, Unfit> {
+    pub fn verify_frequency(&self) -> Result<f64, Unfit> {
         if self.source != Source::Counter {
             return Ok(1e9);
         }
-        let again = self.calibration.again();
+        let again = self.calibration.frequency_since_start();
         let by_ppm = (again / self.calibration.hz - 1.0) * 1e6;
         // Ten times the two uncertainties, and never less than what a second calibration may differ by.
         let allowed = (10.0 * self.calibration.uncertainty_ppm).max(100.0);

@@ -45,7 +45,7 @@ use std::process::ExitCode;
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
 #[derive(Parser)]
-#[command(version, after_help = [tool::list(), help::list(), EXIT_CODES.into()].join("\n"))]
+#[command(version, after_help = [tool::commands_text(), help::topics_text(), EXIT_CODES.into()].join("\n"))]
 struct Line {
     #[command(subcommand)]
     command: Option<Command>,
@@ -82,49 +82,51 @@ enum Command {
     Man(man::Args),
 }
 
-/// Does what this process's command line asks.
+/// Runs the command that this process's command line names.
 pub fn run() -> ExitCode {
-    start::start(|words| {
-        if let Some(text) = help::page(words, layout()) {
+    start::start_program(|words| {
+        if let Some(text) = help::topic_page(words, layout()) {
             page::write(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
         let own = Line::command();
         if let Some(program) =
-            tool::find(words, |name| name == "help" || own.find_subcommand(name).is_some())?
+            tool::find_program(words, |name| name == "help" || own.find_subcommand(name).is_some())?
         {
             return tool::become_program(program, words);
         }
-        run_line(own, words)
+        run_command_line(own, words)
     })
 }
 
 /// Runs one of this program's own commands.
 ///
 /// # Errors
-/// The line is none, or the command fails.
-fn run_line(own: clap::Command, words: &[OsString]) -> Result<ExitCode> {
-    // The tools' commands are known here for the sake of a misspelt word only: they were dispatched before.
-    let tools = tool::commands().map(|(name, _)| clap::Command::new(*name).hide(true));
+/// The command line cannot be parsed, or the command fails.
+fn run_command_line(own: clap::Command, words: &[OsString]) -> Result<ExitCode> {
+    // The tools' commands are listed only so that clap can suggest them for a misspelt word: they were dispatched
+    // before.
+    let tools = tool::tool_commands().map(|(name, _)| clap::Command::new(*name).hide(true));
     let matches = own.subcommands(tools).try_get_matches_from(words);
     match matches.and_then(|matches| Line::from_arg_matches(&matches)) {
         Ok(line) => line.command.as_ref().map_or_else(overview::run, dispatch),
-        Err(answer) => match help::unknown(words) {
+        Err(answer) => match help::unknown_topic_error(words) {
             Some(error) if answer.kind() == ErrorKind::InvalidSubcommand => Err(error),
-            _ => start::reply(&answer),
+            _ => start::print_clap_answer(&answer),
         },
     }
 }
 
-/// Whether this command measures for long before it prints: its output is looked at first. `gate` and `run` do so themselves.
-fn prints_late(command: &Command) -> bool {
+/// Whether this command measures for long before it prints. Its standard output is then checked first; `gate` and
+/// `run` check it themselves.
+fn measures_before_printing(command: &Command) -> bool {
     use Command::{Ab, CacheSize, Displace, Record, Selftest};
     matches!(command, Ab(_) | CacheSize(_) | Displace(_) | Record(_) | Selftest(_))
 }
 
 fn dispatch(command: &Command) -> Result<ExitCode> {
-    if prints_late(command) {
-        output::check()?;
+    if measures_before_printing(command) {
+        output::check_stdout()?;
     }
     match command {
         Command::Run(args) => run::run(args),

@@ -35,19 +35,19 @@ mod unquiet;
 pub use arguments::{Arguments, Mode};
 pub use drive::run;
 #[cfg(feature = "cli")]
-pub use first_screen::{headlines, program};
+pub use first_screen::{group_headlines, program_command};
 #[cfg(feature = "cli")]
 pub use fitting::add_missing_curves;
-pub use options::{GROUP_VARIABLE, Options, events, is_measuring_process, open_counter};
+pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter, parse_events};
 pub use output_directory::criterion_home;
 #[cfg(feature = "cli")]
-pub use output_directory::homes;
+pub use output_directory::homes_of_all_units;
 pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender, check_driver};
 #[cfg(feature = "cli")]
-pub use plan::nearest;
+pub use plan::nearest_names;
 pub use process_task::{Round, Samples, Task};
 #[cfg(feature = "cli")]
 pub use session_runs::Session;
 #[cfg(feature = "cli")]
 pub use terminal::layout;
-pub use terminal::{lost, print, report_error};
+pub use terminal::{output_error, print, report_error};

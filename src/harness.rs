@@ -16,7 +16,7 @@ use crate::case::Group;
 use crate::driver::{self, Arguments, Options, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::{is_side, side};
+use crate::pair::{is_side_process, side};
 use crate::suite;
 use std::process::ExitCode;
 
@@ -26,25 +26,25 @@ use std::process::ExitCode;
 /// Exit code 0: every case was measured or skipped; 1: a claim failed, something could not be saved, or all that was tried was
 /// disturbed; 2: the command line or an environment variable is wrong; 128 + n: interrupted by signal n.
 pub fn main(groups: &[Group]) -> ExitCode {
-    if is_side() {
-        return side::process(groups).into();
+    if is_side_process() {
+        return side::run_side_process(groups).into();
     }
-    code(run(groups))
+    exit_code(run_groups(groups))
 }
 
-fn run(groups: &[Group]) -> Result<ExitCode> {
+fn run_groups(groups: &[Group]) -> Result<ExitCode> {
     let measured = std::env::var(driver::GROUP_VARIABLE).ok();
     if driver::is_measuring_process() {
         // First, since its command line is not the user's.
         driver::check_driver()?;
     }
-    if let Some(help) = Arguments::help_of_process() {
+    if let Some(help) = Arguments::process_help() {
         driver::print(&help);
-        return driver::lost().map_or(Ok(ExitCode::SUCCESS), Err);
+        return driver::output_error().map_or(Ok(ExitCode::SUCCESS), Err);
     }
-    let (arguments, options) = (Arguments::of_process()?, Options::from_environment()?);
+    let (arguments, options) = (Arguments::from_process()?, Options::from_environment()?);
     let exit = match measured {
-        Some(name) => measuring::process(groups, &name, &arguments),
+        Some(name) => measuring::run_process(groups, &name, &arguments),
         None => driver::run(groups, &arguments, &options),
     };
     exit.map(ExitCode::from)
@@ -52,8 +52,8 @@ fn run(groups: &[Group]) -> Result<ExitCode> {
 
 /// The `main` of a bench target for one group of this crate.
 pub fn group(name: &str) -> ExitCode {
-    let found = suite::find(name).ok_or_else(|| Error::Usage(format!("there is no group {name}")));
-    code(found.map(|group| main(std::slice::from_ref(group))))
+    let found = suite::find_group(name).ok_or_else(|| Error::Usage(format!("there is no group {name}")));
+    exit_code(found.map(|group| main(std::slice::from_ref(group))))
 }
 
 /// The `main` of a bench target for all groups of this crate.
@@ -61,7 +61,7 @@ pub fn suite() -> ExitCode {
     main(suite::GROUPS)
 }
 
-fn code(ended: Result<ExitCode>) -> ExitCode {
+fn exit_code(ended: Result<ExitCode>) -> ExitCode {
     ended.unwrap_or_else(|error| {
         report_error(&error);
         Exit::from(error.kind()).into()

@@ -1,4 +1,4 @@
-//! The claims on trial: cases with the claims of real ones and operations that do something else.
+//! Tests of the claims: cases that have the claims of real cases, and operations that do something else.
 //!
 //! [`liars`] returns one for each way to lie that a kind of claim must catch, [`twins`] the real cases, whose claims must
 //! hold. [`judge_claims`] executes a case as a run does, only shorter.
@@ -11,7 +11,7 @@ mod twisted;
 use crate::case::Case;
 use crate::trial::{Bench, CaseEnd, SAMPLE_STRETCH, Trial};
 
-pub use roster::{liars, twins};
+pub use roster::{liars, real_cases};
 
 /// A case that lies.
 pub struct Liar {
@@ -25,24 +25,24 @@ pub struct Liar {
     pub case: Case,
 }
 
-/// What the claims have said of a case.
+/// The result of judging the claims of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// They do not hold: disproved in one execution.
+    /// The claims do not hold: one execution disproved them.
     Disproved,
-    /// A claim about time was contradicted in all executions. A machine that is busy all the time does that, too.
+    /// A claim about time was contradicted in all executions. A machine that is always busy contradicts it, too.
     Contradicted,
-    /// They hold.
+    /// The claims hold.
     Held,
-    /// Those that were asked hold, and one could not be asked: the number is saved as unwitnessed.
+    /// One claim could not be checked, the others hold: the number is saved as unwitnessed.
     Unwitnessed,
-    /// The machine lacks something.
+    /// The machine lacks something that the case needs.
     Skipped,
     /// The machine disturbed every execution.
     Disturbed,
 }
 
-/// A ruling, after how many executions, and the sentence of the last one.
+/// A ruling, the number of executions that led to it, and the sentence of the last execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hearing {
     pub ruling: Ruling,
@@ -61,29 +61,31 @@ const SAMPLES: usize = 5;
 /// Wall time of a sample, ns.
 const SAMPLE_NS: f64 = 1e6;
 
-/// Fewest iterations of a sample whose operations are timed one by one: a tenth of them is left out by some.
+/// Fewest iterations of a sample whose operations are timed one by one: some liars leave out a tenth of the
+/// iterations.
 const SINGLES: u64 = 16;
 
 /// Executes a case until its claims have held or are disproved.
 pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
-    ruled(|| execute(case, bench))
+    judge_executions(|| execute_case(case, bench))
 }
 
-/// One execution without Criterion: proof, samples and conclusion. The sentence is on a claim that could not be asked.
-fn execute(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd> {
+/// One execution without Criterion: proof, samples and conclusion. The sentence names a claim that could not be
+/// checked.
+fn execute_case(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
-    trial.prove()?;
+    trial.prove_operation()?;
     let fewest = if case.one_by_one { SINGLES } else { 1 };
     let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(fewest);
-    trial.begin();
+    trial.begin_sampling();
     for _ in 0..SAMPLES {
-        trial.sample(iterations)?;
-        trial.sweep_on()?;
+        trial.measure_sample(iterations)?;
+        trial.continue_sweep()?;
     }
-    trial.conclude(SAMPLES).map(|measured| measured.open_claims().next().cloned())
+    trial.conclude(SAMPLES).map(|measured| measured.unwitnessed_claims().next().cloned())
 }
 
-fn ruled(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>) -> Hearing {
+fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>) -> Hearing {
     let (mut contradicted, mut executions) = (0, 0);
     loop {
         executions += 1;
@@ -118,7 +120,7 @@ mod tests {
 
     fn heard(ends: &[Result<Option<String>, CaseEnd>]) -> (Ruling, u32) {
         let mut ends = ends.iter().cycle();
-        let hearing = ruled(|| ends.next().expect("endless").clone());
+        let hearing = judge_executions(|| ends.next().expect("endless").clone());
         (hearing.ruling, hearing.executions)
     }
 
@@ -137,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_real_case_is_there_and_no_liar_is_twice() {
-        let (liars, twins) = (liars(), twins());
+        let (liars, twins) = (liars(), real_cases());
         assert_eq!(liars.len(), roster::LIARS.len(), "an id of the roster is no case");
         assert!(liars.iter().all(|liar| twins.iter().any(|(id, _)| *id == liar.id)));
         for (at, liar) in liars.iter().enumerate() {

@@ -22,4 +22,4 @@ mod search;
 
 pub use boundary::{BLOCK, Boundary};
 pub use machine_guard::{Bounds, Guard, Toll};
-pub use search::{Answer, Request, search};
+pub use search::{Answer, Request, find_cache_size};

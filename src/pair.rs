@@ -41,7 +41,7 @@ pub mod turns;
 
 #[cfg(feature = "cli")]
 pub use launch::Launch;
-pub use protocol::is_side;
+pub use protocol::is_side_process;
 #[cfg(feature = "cli")]
 pub use running_side::{Seat, Side, Start, Taken};
 #[cfg(feature = "cli")]

@@ -39,7 +39,8 @@ pub use verdict::Verdict;
 /// The version of the record's layout. Other versions are refused: none was released.
 pub const FORMAT: u32 = 3;
 
-/// How the sentence on a claim begins that is asked of no case in this unit: a count of events takes no time.
+/// Beginning of the sentence on a claim that has no meaning in the unit of the run, such as a claim about time in
+/// a count of events.
 pub const NEVER_ASKED: &str = "not asked of ";
 
 /// One run of the tool.
@@ -114,7 +115,7 @@ pub struct ClockRun {
     pub published: Option<(f64, String)>,
     /// Why the hardware counter was not used.
     pub unfit: Option<String>,
-    /// A clock that contradicts it by more than 1 %, and how much more time passes by that one, as a share.
+    /// A clock that contradicts this one by more than 1 %, and how much more time passes by the other, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disputed: Option<(String, f64)>,
 }
@@ -278,7 +279,7 @@ pub struct Bar {
 
 impl Distribution {
     /// The value at this percentile, if it is recorded.
-    pub fn at(&self, percentile: f64) -> Option<f64> {
+    pub fn value_at(&self, percentile: f64) -> Option<f64> {
         self.percentiles.iter().find(|(p, _)| *p == percentile).map(|(_, ns)| *ns)
     }
 }
@@ -298,7 +299,7 @@ pub struct FitRecord {
 
 impl Outcome {
     /// How it ended, in a word.
-    pub fn word(&self) -> &'static str {
+    pub fn status_word(&self) -> &'static str {
         match self {
             Self::Measured(_) => "measured",
             Self::Skipped(_) => "skipped",
@@ -308,7 +309,7 @@ impl Outcome {
     }
 
     /// Why there is no number; `None` where there is one.
-    pub fn sentence(&self) -> Option<&str> {
+    pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Measured(_) => None,
             Self::Skipped(sentence) | Self::Disturbed(sentence) | Self::Failed(sentence) => Some(sentence),
@@ -322,8 +323,8 @@ impl Record {
         self.groups.iter().flat_map(|g| g.cases.iter().map(move |c| (g, c)))
     }
 
-    /// The measured cases whose figures were not seen twice.
-    pub fn unsettled(&self) -> impl Iterator<Item = &CaseRecord> {
+    /// The measured cases whose figures are not settled ([`Measured::is_settled`]).
+    pub fn unsettled_cases(&self) -> impl Iterator<Item = &CaseRecord> {
         let is_open = |case: &&CaseRecord| case.measured().is_some_and(|measured| !measured.is_settled());
         self.cases().map(|(_, case)| case).filter(is_open)
     }
@@ -337,10 +338,11 @@ impl Record {
 }
 
 impl CaseRecord {
-    /// How it ended, in a word: as [`Outcome::word`], and `unwitnessed` of a number of which a claim could not be asked.
-    pub fn word(&self) -> &'static str {
+    /// How it ended, in a word: as [`Outcome::word`], or `unwitnessed` if a claim about the number could not be
+    /// checked.
+    pub fn status_word(&self) -> &'static str {
         let is_unwitnessed = self.measured().is_some_and(Measured::is_unwitnessed);
-        if is_unwitnessed { "unwitnessed" } else { self.outcome.word() }
+        if is_unwitnessed { "unwitnessed" } else { self.outcome.status_word() }
     }
 
     /// The measurement, if there is one.
@@ -353,18 +355,18 @@ impl CaseRecord {
 }
 
 impl Measured {
-    /// Whether a claim could not be asked here, so that what holds of others is not known of it.
+    /// Whether a claim could not be checked on this machine: the number lacks a proof that other cases have.
     pub fn is_unwitnessed(&self) -> bool {
-        self.open_claims().next().is_some()
+        self.unwitnessed_claims().next().is_some()
     }
 
-    /// The sentences on claims that could not be asked here.
-    pub fn open_claims(&self) -> impl Iterator<Item = &String> {
+    /// The sentences on claims that could not be checked on this machine.
+    pub fn unwitnessed_claims(&self) -> impl Iterator<Item = &String> {
         self.unasked.iter().filter(|sentence| !sentence.starts_with(NEVER_ASKED))
     }
 
-    /// Whether its figure was seen twice ([`Quiet::is_settled`]). Of a single execution nothing is known, unless others were
-    /// left out.
+    /// Whether its figure was confirmed, by executions that agree or by the run before ([`Quiet::is_settled`]). A
+    /// single execution counts as settled, unless disturbed executions were left out.
     pub fn is_settled(&self) -> bool {
         self.quiet.map_or(self.left_out.is_empty(), |quiet| quiet.is_settled())
     }

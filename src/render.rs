@@ -22,4 +22,4 @@ pub mod terminal_plot;
 pub mod tone;
 
 #[cfg(feature = "cli")]
-pub use cell::{enumerated, padded, rule_with_name, shortened, width, wrapped};
+pub use cell::{display_width, enumerate_names, pad_right, rule_with_name, shorten_middle, wrap_words};

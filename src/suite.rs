@@ -72,7 +72,7 @@ pub const GROUPS: &[Group] = &[
 ];
 
 /// The group of this name.
-pub fn find(name: &str) -> Option<&'static Group> {
+pub fn find_group(name: &str) -> Option<&'static Group> {
     GROUPS.iter().find(|group| group.name == name)
 }
 

@@ -1,14 +1,15 @@
 //! Measures one case: set up, read counters, run, read counters, judge the claims.
 //!
-//! [`Trial::prepare`] checks the needs and sets the case up. [`Trial::prove`] calls the witness and sweeps over numbers of
-//! iterations. [`Trial::sample`] measures one batch between two readings of the counters; the caller decides how many
+//! [`Trial::prepare`] checks the needs and sets the case up. [`Trial::prove_operation`] calls the witness and sweeps over numbers of
+//! iterations. [`Trial::measure_sample`] measures one batch between two readings of the counters; the caller decides how many
 //! samples there are. [`Trial::conclude`] judges the claims about all samples. Each step may end the case by a
 //! [`CaseEnd`], and then there is no number.
 
 /// Seed of the order in which batches of a sweep run.
 pub const SEED: u64 = 0x5eed;
 
-/// Rounds of the sweep after each sample: with Criterion's least number of samples as many as an interval needs.
+/// Rounds of the sweep after each sample. With Criterion's least number of samples they add up to what an interval
+/// needs.
 const ROUNDS_BESIDE: usize = 2;
 
 mod batch_size;
@@ -36,12 +37,12 @@ use crate::platform::perf_event::Counter;
 use crate::platform::{cpu, signal, time};
 use crate::record::EventRate;
 pub use batch_size::SAMPLE_STRETCH;
-pub use case_end::{CaseEnd, repeated};
-pub use displacement::displaced;
+pub use case_end::{CaseEnd, repeat_while_disturbed};
+pub use displacement::measure_displaced;
 pub use pair_turn::Turn;
 pub use preparation::prepare_memory;
-pub use refused_call::refused_call;
-use retraining::{LONG_NS, retrain};
+pub use refused_call::refused_call_sentence;
+use retraining::{LONG_NS, retrain_predictor};
 use sweep::{Effort, Sweeper};
 
 /// One case while it is measured.
@@ -114,9 +115,9 @@ impl<'a> Trial<'a> {
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
         let Bench { place, clock, pinned } = bench;
         check_needs(case, place, event.is_some())?;
-        clock.take_singles(); // left by an attempt that was given up
-        let subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
-        let here = pinned.unwrap_or_else(cpu::current);
+        clock.take_single_times(); // left by an attempt that was given up
+        let subject = (case.set_up)(place).map_err(CaseEnd::from_set_up_error)?;
+        let here = pinned.unwrap_or_else(cpu::current_cpu);
         let partners = subject.report().partners;
         let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
         Ok(Self {
@@ -124,7 +125,7 @@ impl<'a> Trial<'a> {
             place,
             clock,
             counters: Counters::open(here),
-            partners: PartnerMonitor::open(&partners, here).map_err(CaseEnd::of_set_up)?,
+            partners: PartnerMonitor::open(&partners, here).map_err(CaseEnd::from_set_up_error)?,
             beside: case.shares_memory.then(|| OtherCpus::open(own())),
             pinned,
             event,
@@ -134,7 +135,7 @@ impl<'a> Trial<'a> {
                 .as_ref()
                 .map(|set_up| set_up(place))
                 .transpose()
-                .map_err(CaseEnd::of_set_up)?,
+                .map_err(CaseEnd::from_set_up_error)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
             unasked: Vec::new(),
@@ -154,12 +155,12 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// A claim does not hold, or the sweep was disturbed.
-    pub fn prove(&mut self) -> Result<(), CaseEnd> {
+    pub fn prove_operation(&mut self) -> Result<(), CaseEnd> {
         self.call_witness()?;
         match (&self.event, self.case.one_by_one) {
-            (Some(_), _) => self.unasked.extend(judge::of_time(self.case, "a count")),
+            (Some(_), _) => self.unasked.extend(judge::unchecked_time_claims(self.case, "a count")),
             (None, true) => {}
-            (None, false) => self.sweep(Effort::Proof(self.place.scale))?,
+            (None, false) => self.sweep_iterations(Effort::Proof(self.place.scale))?,
         }
         Ok(())
     }
@@ -169,10 +170,10 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// A claim about time does not hold, or the subject fails.
-    pub fn resume(&mut self) -> Result<(), CaseEnd> {
+    pub fn prove_briefly(&mut self) -> Result<(), CaseEnd> {
         (self.witnessed, self.resumed) = (true, true);
         match (&self.event, self.case.one_by_one) {
-            (None, false) => self.sweep(Effort::Brief),
+            (None, false) => self.sweep_iterations(Effort::Brief),
             _ => Ok(()),
         }
     }
@@ -181,7 +182,7 @@ impl<'a> Trial<'a> {
         if !self.case.claims.iter().any(crate::case::Claim::wants_witness) {
             return Ok(());
         }
-        let (testimony, judgements) = judge::witness(self.case, &mut *self.subject, self.clock)?;
+        let (testimony, judgements) = judge::judge_by_witness(self.case, &mut *self.subject, self.clock)?;
         self.witnessed = testimony.is_some();
         self.testimony = testimony;
         judgements.into_iter().for_each(|judgement| self.add(judgement));
@@ -192,9 +193,10 @@ impl<'a> Trial<'a> {
         judgement.sort_sentence_into(&mut self.evidence, &mut self.unasked);
     }
 
-    fn sweep(&mut self, effort: Effort) -> Result<(), CaseEnd> {
+    fn sweep_iterations(&mut self, effort: Effort) -> Result<(), CaseEnd> {
         let control = self.control.as_deref_mut();
-        let (sweeper, sentences) = judge::sweep(self.case, &mut *self.subject, control, self.clock, effort)?;
+        let (sweeper, sentences) =
+            judge::sweep_and_judge(self.case, &mut *self.subject, control, self.clock, effort)?;
         self.sweeper = Some(sweeper);
         self.evidence.extend(sentences);
         Ok(())
@@ -204,43 +206,43 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// A signal has arrived, the subject fails, or a claim does not hold for this batch.
-    pub fn sample(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
+    pub fn measure_sample(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
         }
         if self.wants_retraining() {
-            let lap = self.lap();
-            retrain(&mut *self.subject, iterations, lap, self.clock)?;
+            let lap = self.lap_length();
+            retrain_predictor(&mut *self.subject, iterations, lap, self.clock)?;
         }
         let before = self.clock.core_hz();
         let sample = self.batch_between_readings(iterations)?;
         let (core_hz, counted) = (0.5 * (before + self.clock.core_hz()), sample.counted);
-        self.keep(Sample { core_hz, ..sample })?;
+        self.judge_and_keep_sample(Sample { core_hz, ..sample })?;
         Ok(counted)
     }
 
-    /// Whether the next sample begins with [`retrain`]: one that is short and is kept. During the warm-up Criterion finds out how
-    /// long a batch takes, and what prepares each iteration forgets on its own.
+    /// Whether the next sample begins with [`retrain`]: it does if samples are kept and short. Not during the
+    /// warm-up, in which Criterion finds out how long a batch takes, nor if each iteration is prepared by itself.
     fn wants_retraining(&self) -> bool {
         let short = self.samples.last().is_none_or(|last| last.elapsed_ns < LONG_NS);
         self.began && short && !self.case.one_by_one
     }
 
-    fn lap(&self) -> u64 {
+    fn lap_length(&self) -> u64 {
         self.case.lap_at(self.place.scale)
     }
 
     fn batch_between_readings(&mut self, iterations: u64) -> Result<Sample, CaseEnd> {
         self.partners.read();
-        let kept = self.clock.kept_singles();
+        let kept = self.clock.count_single_times();
         let before = self.counters.read()?;
         let start = self.clock.start();
         let ran = time::thread_cpu_ns();
-        let counted = self.batch(iterations)?;
+        let counted = self.run_batch(iterations)?;
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let after = self.counters.read()?;
-        if let Some(name) = before.gone_back(&after) {
+        if let Some(name) = before.find_decreased_counter(&after) {
             return Err(CaseEnd::Disturbed(format!(
                 "the kernel's counter of {name} went back in a sample, so that it proves nothing: run again"
             )));
@@ -248,24 +250,24 @@ impl<'a> Trial<'a> {
         let mut delta = Delta::between(&before, &after);
         delta.partners = self.partners.read();
         let events = self.counts_events.then(|| self.subject.report().events).flatten();
-        let noted = self.clock.kept_singles().zip(kept).map(|(now, kept)| now - kept);
+        let noted = self.clock.count_single_times().zip(kept).map(|(now, kept)| now - kept);
         Ok(Sample { iterations, counted, elapsed_ns, ran_ns, delta, events, noted, ..Sample::default() })
     }
 
-    fn batch(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
+    fn run_batch(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
         let Some(event) = &self.event else {
             let Ticks(ticks) = self.subject.run(iterations, self.clock)?;
             return Ok(ticks);
         };
         let before = event.read()?;
         self.subject.run(iterations, self.clock)?;
-        Ok(event.since(before)?)
+        Ok(event.count_since(before)?)
     }
 
-    fn keep(&mut self, sample: Sample) -> Result<(), CaseEnd> {
+    fn judge_and_keep_sample(&mut self, sample: Sample) -> Result<(), CaseEnd> {
         let told_ns = self.event.is_none().then(|| self.clock.nanoseconds(Ticks(sample.counted)).0);
-        judge::plausible(self.case, &sample, told_ns)?;
-        self.counted = judge::sample(self.case, &sample.delta, sample.iterations, self.pinned)?;
+        judge::judge_plausible(self.case, &sample, told_ns)?;
+        self.counted = judge::judge_sample(self.case, &sample.delta, sample.iterations, self.pinned)?;
         let rounds = self.sweeper.as_ref().map_or(0, Sweeper::len);
         self.samples.push(Sample { rounds, ..sample });
         Ok(())
@@ -276,24 +278,24 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// The subject or its control fails.
-    pub fn sweep_on(&mut self) -> Result<(), CaseEnd> {
+    pub fn continue_sweep(&mut self) -> Result<(), CaseEnd> {
         // A reset evicts data from the caches. It stays evicted unless the next sample begins with an untimed lap.
         let resets = self.wants_retraining();
-        if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.is_quick()) {
+        if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.has_quick_rounds()) {
             for _ in 0..ROUNDS_BESIDE {
-                sweeper.round(&mut *self.subject, self.control.as_deref_mut(), self.clock, resets)?;
+                sweeper.run_round(&mut *self.subject, self.control.as_deref_mut(), self.clock, resets)?;
             }
         }
         Ok(())
     }
 
     /// Ends the warm-up: samples begin. Later calls have no effect.
-    pub fn begin(&mut self) {
+    pub fn begin_sampling(&mut self) {
         if self.case.one_by_one && !self.began {
-            self.clock.keep_singles();
+            self.clock.keep_single_times();
         }
         if let Some(beside) = self.beside.as_mut().filter(|_| !self.began) {
-            beside.begin();
+            beside.begin_interval();
         }
         self.began = true;
     }
@@ -302,7 +304,7 @@ impl<'a> Trial<'a> {
 /// Whether the case can be measured here.
 fn check_needs(case: &Case, place: &Place, counts: bool) -> Result<(), CaseEnd> {
     for need in &case.needs {
-        need.ask(place).map_err(CaseEnd::Skipped)?;
+        need.check_place(place).map_err(CaseEnd::Skipped)?;
     }
     let sentence = match () {
         () if case.displaced.is_some() => {

@@ -35,7 +35,7 @@ fn settled(before: [usize; 3]) -> [usize; 3] {
 
 /// Whether it could be run.
 fn lives(case: &Case, place: &Place, clock: &Clock) -> Result<(), String> {
-    case.needs.iter().try_for_each(|need| need.ask(place))?;
+    case.needs.iter().try_for_each(|need| need.check_place(place))?;
     let words = |error: syscost::Error| error.to_string();
     let mut subject = (case.set_up)(place).map_err(words)?;
     let mut control = case.control.as_ref().map(|set_up| set_up(place)).transpose().map_err(words)?;
@@ -54,11 +54,11 @@ fn is_empty(directory: &Path) -> bool {
 fn no_case_leaves_a_child_a_thread_or_a_descriptor() {
     let scratch = tempfile::tempdir().unwrap();
     let clock = Clock::start_up();
-    let cpus = Cpus::expected();
+    let cpus = Cpus::for_measuring_process();
     let here = cpus.here.unwrap();
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
     let mut measured = 0;
-    cpu::while_on(here, || {
+    cpu::run_on_cpu(here, || {
         // A signal to the process goes to any of its threads, and a test has two: that group is asked by
         // `tests/surroundings/child.rs`, in a process of one.
         for group in GROUPS.iter().filter(|group| group.name != "signal") {

@@ -28,16 +28,16 @@ pub struct Cpus {
 
 impl Cpus {
     /// The CPUs of a thread pinned to `here`, in a process that is allowed those in `allowed`.
-    pub fn around(here: Option<usize>, mut allowed: Vec<usize>) -> Self {
+    pub fn from_allowed(here: Option<usize>, mut allowed: Vec<usize>) -> Self {
         allowed.retain(|cpu| Some(*cpu) != here);
         allowed.sort_unstable_by(|a, b| b.cmp(a));
         Self { here, others: allowed }
     }
 
     /// The CPUs that a measuring process will have: it pins itself to the highest that is allowed.
-    pub fn expected() -> Self {
-        let allowed = crate::platform::cpu::allowed();
-        Self::around(allowed.iter().copied().max(), allowed)
+    pub fn for_measuring_process() -> Self {
+        let allowed = crate::platform::cpu::allowed_cpus();
+        Self::from_allowed(allowed.iter().copied().max(), allowed)
     }
 }
 
@@ -93,7 +93,7 @@ impl Need {
     ///
     /// # Errors
     /// The sentence of the check, if it does not.
-    pub fn ask(&self, place: &Place) -> Result<(), String> {
+    pub fn check_place(&self, place: &Place) -> Result<(), String> {
         (self.check)(place)
     }
 }
@@ -128,13 +128,13 @@ pub const TWO_CPUS: Need = Need::new(|place| match place.cpus.others.first() {
     None => Err(format!(
         "the partner needs a second CPU and this process is allowed one only: allow another \
          (`taskset -c`, cpuset.cpus of the control group){}",
-        offline()
+        offline_cpu_hint()
     )),
 });
 
-/// How a second CPU comes back; nothing where none is offline.
-fn offline() -> String {
-    let offline = cpu::offline();
+/// A hint how to bring an offline CPU back; empty if no CPU is offline.
+fn offline_cpu_hint() -> String {
+    let offline = cpu::offline_cpus();
     let Some(first) = offline.first() else { return String::new() };
     format!(
         "; offline here: {}, and writing 1 to /sys/devices/system/cpu/cpu{first}/online brings one back",
@@ -149,17 +149,18 @@ pub const THREE_CPUS: Need = Need::new(|place| match place.cpus.others.len() {
 });
 
 /// The vDSO can read the kernel's clock source, so that `clock_gettime` makes no system call.
-pub const VDSO_CLOCK: Need = Need::new(|_| vdso_answers(KernelClock::Precise));
+pub const VDSO_CLOCK: Need = Need::new(|_| check_vdso(KernelClock::Precise));
 /// The vDSO answers the coarse clocks, which need no clock source.
-pub const VDSO_COARSE: Need = Need::new(|_| vdso_answers(KernelClock::Coarse));
+pub const VDSO_COARSE: Need = Need::new(|_| check_vdso(KernelClock::Coarse));
 /// The vDSO answers `time`.
-pub const VDSO_TIME: Need = Need::new(|_| vdso_answers(KernelClock::Seconds));
+pub const VDSO_TIME: Need = Need::new(|_| check_vdso(KernelClock::Seconds));
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Where no child can be traced, the claim decides: it is not asked then either.
-fn vdso_answers(clock: KernelClock) -> Result<(), String> {
-    if kernel_clock::enters(clock) != Some(true) {
+/// Whether the vDSO answers this clock. If no child can be traced, the need counts as met, and the claim cannot be
+/// checked either.
+fn check_vdso(clock: KernelClock) -> Result<(), String> {
+    if kernel_clock::enters_kernel(clock) != Some(true) {
         return Ok(());
     }
     let source = std::fs::read_to_string(CLOCK_SOURCE).unwrap_or_default();

@@ -138,7 +138,7 @@ impl Case {
         title: impl Into<String>,
         turns: impl Fn(u64) + Copy + 'static,
     ) -> Self {
-        Self::new(name, title, whole(turns))
+        Self::new(name, title, time_whole_loop(turns))
     }
 
     /// Adds a need.
@@ -155,7 +155,7 @@ impl Case {
 
     /// Sets the control to `turns`, the loop without the operation.
     pub fn control(mut self, turns: impl Fn(u64) + Copy + 'static) -> Self {
-        self.control = Some(whole(turns));
+        self.control = Some(time_whole_loop(turns));
         self
     }
 
@@ -171,14 +171,15 @@ impl Case {
         self
     }
 
-    /// Says that the prediction is of all that is timed, and not of what remains when the control is taken off.
-    pub fn predicted_whole(mut self) -> Self {
+    /// Says that the prediction is the cost of everything that is timed: the control is not subtracted before they
+    /// are compared.
+    pub fn prediction_includes_control(mut self) -> Self {
         self.prediction = self.prediction.map(|prediction| Prediction { whole: true, ..prediction });
         self
     }
 
     /// Adds a figure computed from the cost, such as `bandwidth`.
-    pub fn derive(mut self, name: &'static str, rule: Rule) -> Self {
+    pub fn derived_figure(mut self, name: &'static str, rule: Rule) -> Self {
         self.derived.push(Derived { name, rule });
         self
     }
@@ -196,7 +197,7 @@ impl Case {
     }
 
     /// Measures the CPU time that the case takes from other work, instead of how long it takes.
-    pub fn displaced(mut self, repetition: Repetition) -> Self {
+    pub fn by_displacement(mut self, repetition: Repetition) -> Self {
         self.displaced = Some(repetition);
         self
     }
@@ -212,7 +213,7 @@ impl Case {
     /// Makes every sample a whole number of laps of this number of iterations (at least one). A ring, or a file that is read again
     /// and again, has parts of different cost. Its cached part is evicted unless it is used, since the harness uses the caches
     /// between samples, too. A lap should take milliseconds.
-    pub fn lap(mut self, iterations: u64) -> Self {
+    pub fn lap_length(mut self, iterations: u64) -> Self {
         self.lap = iterations.max(1);
         self
     }
@@ -233,6 +234,6 @@ impl Case {
 }
 
 /// A set-up that times a loop in one bracket.
-fn whole(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
+fn time_whole_loop(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
 }

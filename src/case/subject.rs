@@ -8,7 +8,7 @@ use crate::platform::partner::Task;
 
 /// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.
 pub trait Subject {
-    /// Does the operation `iterations` times. Returns the time spent inside [`Clock::time`] or [`Clock::each`], and none
+    /// Does the operation `iterations` times. Returns the time spent inside [`Clock::time`] or [`Clock::time_each`], and none
     /// of what happens outside.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. The run cannot
 //! know which of them is right, so every time is in doubt by their difference.
 
-use super::calibration::{self, counter_is_fit, kernel_step_ns};
+use super::calibration::{self, is_counter_fit, kernel_step_ns};
 use super::clock_edge::{Edge, Pace};
 use crate::error::{Error, Result};
 use crate::platform::{arch, cpu, time};
@@ -38,7 +38,7 @@ const SOURCES: [Source; 4] = [
     Source { name: "CLOCK_BOOTTIME", read: || time::clock_gettime_ns(libc::CLOCK_BOOTTIME) },
 ];
 
-/// A clock by which another time passes than by the one that measures.
+/// A clock that runs at another rate than the clock that measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dispute {
     /// The clock, or the source of the counter's frequency.
@@ -72,7 +72,7 @@ impl std::fmt::Display for Dispute {
 /// # Errors
 /// [`Error::Missing`]: they differ so far, or move so rarely, that no time can be trusted.
 pub fn check_clocks() -> Result<Option<Dispute>> {
-    let has_counter = counter_is_fit();
+    let has_counter = is_counter_fit();
     let step_ns = kernel_step_ns();
     if !has_counter && step_ns > COARSEST_NS {
         return Err(Error::Missing(format!(
@@ -80,7 +80,7 @@ pub fn check_clocks() -> Result<Option<Dispute>> {
              choose another clock source (/sys/devices/system/clocksource/clocksource0/available_clocksource)"
         )));
     }
-    match worst_dispute(has_counter) {
+    match persistent_dispute(has_counter) {
         Some(dispute) if dispute.distance() > REFUSED => Err(Error::Missing(format!(
             "{dispute}; no time that is measured here would mean anything: look for a preloaded library that replaces \
              clock_gettime (LD_PRELOAD, libfaketime); SYSCOST_CLOCK=monotonic-raw does without the counter"
@@ -89,11 +89,11 @@ pub fn check_clocks() -> Result<Option<Dispute>> {
     }
 }
 
-/// The dispute of the observation with the least, if every observation has one.
-fn worst_dispute(has_counter: bool) -> Option<Dispute> {
+/// The smallest of the disputes, if every observation found one.
+fn persistent_dispute(has_counter: bool) -> Option<Dispute> {
     let mut least: Option<Dispute> = None;
     for _ in 0..OBSERVATIONS {
-        let found = observe(has_counter, APART).filter(|dispute| dispute.distance() > MARKED)?;
+        let found = observe_clocks(has_counter, APART).filter(|dispute| dispute.distance() > MARKED)?;
         if least.as_ref().is_none_or(|least| found.distance() < least.distance()) {
             least = Some(found);
         }
@@ -102,23 +102,27 @@ fn worst_dispute(has_counter: bool) -> Option<Dispute> {
 }
 
 /// The clock that differs most, by two readings of each.
-fn observe(has_counter: bool, apart: Duration) -> Option<Dispute> {
+fn observe_clocks(has_counter: bool, apart: Duration) -> Option<Dispute> {
     let base: fn() -> u64 = if has_counter { arch::start } else { time::monotonic_raw_ns };
-    let begins_on = cpu::current();
+    let begins_on = cpu::current_cpu();
     let ends = || SOURCES.each_ref().map(|source| Edge::tightest(source.read, base));
     let first = ends();
     std::thread::sleep(apart);
     let last = ends();
     let pace = |at: usize| first[at].zip(last[at]).map(|(first, last)| first.pace_until(&last));
     // The counters of two CPUs may differ.
-    let published = calibration::published().filter(|_| has_counter && cpu::current() == begins_on);
+    let published =
+        calibration::published_frequency().filter(|_| has_counter && cpu::current_cpu() == begins_on);
     let published = published.map(|(hz, name)| (name, Some(Pace { per_ns: hz / 1e9, error: 0.0 })));
     let kernels = (1..SOURCES.len()).map(|at| (SOURCES[at].name.to_owned(), pace(at)));
-    dispute(pace(0), kernels.chain(published))
+    largest_dispute(pace(0), kernels.chain(published))
 }
 
-/// The clock that surely differs most from the one that measures.
-fn dispute(measures: Option<Pace>, others: impl Iterator<Item = (String, Option<Pace>)>) -> Option<Dispute> {
+/// The clock that differs most from the one that measures, beyond the errors of the readings.
+fn largest_dispute(
+    measures: Option<Pace>,
+    others: impl Iterator<Item = (String, Option<Pace>)>,
+) -> Option<Dispute> {
     let Some(measures) = measures else {
         return Some(Dispute { other: "any other clock".into(), by: f64::MAX });
     };
@@ -139,7 +143,7 @@ mod tests {
     fn found(others: &[(&str, f64, f64)]) -> Option<Dispute> {
         let pace = |per_ns, error| Some(Pace { per_ns, error });
         let others = others.iter().map(|(name, per_ns, error)| ((*name).to_owned(), pace(*per_ns, *error)));
-        dispute(pace(2.5, 1e-5), others)
+        largest_dispute(pace(2.5, 1e-5), others)
     }
 
     #[test]
@@ -161,9 +165,9 @@ mod tests {
     #[test]
     fn a_clock_that_stands_still_is_a_dispute() {
         let moving = Some(Pace { per_ns: 2.5, error: 0.0 });
-        let still = dispute(moving, std::iter::once(("still".to_owned(), None))).expect("a dispute");
+        let still = largest_dispute(moving, std::iter::once(("still".to_owned(), None))).expect("a dispute");
         assert!(still.distance() > REFUSED);
-        let none = dispute(None, std::iter::once(("other".to_owned(), moving))).expect("a dispute");
+        let none = largest_dispute(None, std::iter::once(("other".to_owned(), moving))).expect("a dispute");
         assert!(none.distance() > REFUSED);
     }
 

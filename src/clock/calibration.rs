@@ -18,7 +18,7 @@ const APART: Duration = Duration::from_millis(40);
 /// A kernel's clock that moves in longer steps is read when it moves, ns: hpet and Hyper-V's page have 100 ns.
 const COARSE_NS: u64 = 100;
 
-/// Of longer steps a few microseconds of readings show too little, ns.
+/// A clock with longer steps hardly moves during a few microseconds of readings, ns.
 const LONG_STEP_NS: u64 = 10_000;
 
 /// One instant on both clocks: the counter and the kernel's.
@@ -82,25 +82,31 @@ impl Calibration {
         std::thread::sleep(APART);
         let last = PairedReading::take();
         let (hz, width_ppm) = first.frequency_until(&last);
-        let step = step();
+        let step = counter_step();
         // A bracket of width 0 is shorter than the counter's step (42 ns at AArch64's usual 24 MHz), not exact:
         // at each end the counter may have stood by half a step elsewhere.
         let own_ppm = step as f64 / last.ticks.wrapping_sub(first.ticks) as f64 * 1e6;
         // Likewise the kernel's clock, whose steps are longer where it counts in microseconds or in ticks.
         let kernels_ppm = kernel_step_ns() as f64 / last.ns.wrapping_sub(first.ns) as f64 * 1e6;
         let uncertainty_ppm = width_ppm + own_ppm + kernels_ppm;
-        Self { hz, uncertainty_ppm, published: published().or_else(delay_loop), step, first }
+        Self {
+            hz,
+            uncertainty_ppm,
+            published: published_frequency().or_else(delay_loop_frequency),
+            step,
+            first,
+        }
     }
 
     /// The calibration of a counter that counts nanoseconds: exact by definition.
-    pub fn of_nanoseconds() -> Self {
+    pub fn for_nanosecond_counter() -> Self {
         let ns = time::monotonic_raw_ns();
         let first = PairedReading { ticks: ns, ns, width: 0 };
         Self { hz: 1e9, uncertainty_ppm: 0.0, published: None, step: kernel_step_ns(), first }
     }
 
     /// The frequency over the whole time since calibration, Hz.
-    pub fn again(&self) -> f64 {
+    pub fn frequency_since_start(&self) -> f64 {
         self.first.frequency_until(&PairedReading::take()).0
     }
 
@@ -111,7 +117,7 @@ impl Calibration {
 }
 
 /// The counter's frequency as the kernel, the processor or the hypervisor states it, Hz, and which of them does.
-pub(super) fn published() -> Option<(f64, String)> {
+pub(super) fn published_frequency() -> Option<(f64, String)> {
     // The perf page belongs to the time-stamp counter on x86-64 and to the virtual counter on AArch64.
     let kernel = perf_event::published_frequency().map(|hz| (hz, "the kernel's perf page".to_owned()));
     let processor = || arch::frequency().map(|(hz, source)| (hz, source.to_owned()));
@@ -119,12 +125,12 @@ pub(super) fn published() -> Option<(f64, String)> {
 }
 
 /// Whether the hardware's counter would be the clock, as far as the processor says.
-pub(super) fn counter_is_fit() -> bool {
-    !is_declined() && arch::unfit().is_none()
+pub(super) fn is_counter_fit() -> bool {
+    !is_counter_declined() && arch::unfit().is_none()
 }
 
 /// Whether the user declines the counter.
-pub(super) fn is_declined() -> bool {
+pub(super) fn is_counter_declined() -> bool {
     std::env::var_os("SYSCOST_CLOCK").is_some_and(|value| value == "monotonic-raw")
 }
 
@@ -132,7 +138,7 @@ pub(super) fn is_declined() -> bool {
 pub(super) fn kernel_step_ns() -> u64 {
     static STEP: OnceLock<u64> = OnceLock::new();
     *STEP.get_or_init(|| {
-        let step = step_of(time::monotonic_raw_ns, 1_000);
+        let step = smallest_step(time::monotonic_raw_ns, 1_000);
         // A clock that hardly moved in these readings needs a longer wait.
         if (1..LONG_STEP_NS).contains(&step) { step } else { long_step_ns().unwrap_or(u64::MAX) }
     })
@@ -159,7 +165,7 @@ fn long_step_ns() -> Option<u64> {
 }
 
 /// The frequency by which the kernel's delay loop counts.
-fn delay_loop() -> Option<(f64, String)> {
+fn delay_loop_frequency() -> Option<(f64, String)> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let hz = crate::platform::proc::bogomips(&text).filter(|_| cfg!(target_arch = "x86_64"))? / 2.0 * 1e6;
     Some((hz, "half of /proc/cpuinfo's bogomips".into()))
@@ -167,25 +173,25 @@ fn delay_loop() -> Option<(f64, String)> {
 
 /// The smallest step by which the counter moves, ticks, from readings at many small distances, so that every multiple
 /// of the step occurs.
-fn step() -> u64 {
-    step_of(arch::read, 4_000).max(1)
+fn counter_step() -> u64 {
+    smallest_step(arch::read, 4_000).max(1)
 }
 
 /// The smallest step by which this clock moves in this number of readings; 0 if it did not move.
-fn step_of(read: fn() -> u64, readings: u64) -> u64 {
+fn smallest_step(read: fn() -> u64, readings: u64) -> u64 {
     let distance = |i| {
         let before = read();
         std::hint::black_box(arch::add_chain(i % 256));
         read().wrapping_sub(before)
     };
     let distances: Vec<u64> = (0..readings).map(distance).collect();
-    if distances.iter().all(|&distance| distance == 0) { 0 } else { step_between(distances) }
+    if distances.iter().all(|&distance| distance == 0) { 0 } else { step_from_distances(distances) }
 }
 
 /// Some counters move more rarely than by one: AMD's moves at 100 MHz and counts in
 /// nominal core cycles, so by 25 or 26 at 2.6 GHz. The distances between readings then lie in clusters, and the step is
 /// the distance between clusters. A counter that moves by one leaves no gaps.
-fn step_between(mut distances: Vec<u64>) -> u64 {
+fn step_from_distances(mut distances: Vec<u64>) -> u64 {
     const ROUNDING: u64 = 2;
     // If the step is longer than all distances, few readings see it, and those that do see exactly one. An emulator
     // that counts microseconds is such a counter.
@@ -224,20 +230,20 @@ mod tests {
     #[test]
     fn a_coarse_counter_shows_its_step() {
         let coarse = (0..1_000u64).map(|i| (i % 9 * 2_596 + i % 2 * 50) / 100).collect();
-        assert_eq!(step_between(coarse), 26);
+        assert_eq!(step_from_distances(coarse), 26);
         let fine = (0..1_000u64).map(|i| 20 + i % 97).collect();
-        assert_eq!(step_between(fine), 1);
-        assert_eq!(step_between((0..1_000).map(|i| i % 3).collect()), 1);
+        assert_eq!(step_from_distances(fine), 1);
+        assert_eq!(step_from_distances((0..1_000).map(|i| i % 3).collect()), 1);
         assert_eq!(
-            step_between((0..1_000).map(|i| if i % 20 == 0 { 62 + i % 40 / 20 } else { 0 }).collect()),
+            step_from_distances((0..1_000).map(|i| if i % 20 == 0 { 62 + i % 40 / 20 } else { 0 }).collect()),
             62
         );
-        assert_eq!(step_between(Vec::new()), 1);
+        assert_eq!(step_from_distances(Vec::new()), 1);
     }
 
     #[test]
     fn the_counter_of_this_machine_has_a_step() {
-        let step = step();
+        let step = counter_step();
         assert!((1..1_000).contains(&step), "{step}");
     }
 

@@ -71,7 +71,7 @@ impl Counters {
         let open = |path: &str| File::open(path).ok();
         Self {
             cpu,
-            schedstat: open("/proc/thread-self/schedstat").filter(counts),
+            schedstat: open("/proc/thread-self/schedstat").filter(is_schedstat_counting),
             stat: open("/proc/stat"),
             cgroup: throttling_file(&KernelFiles::live()).and_then(|path| File::open(path).ok()),
             account: Account::open(Source::Device).ok(),
@@ -84,13 +84,13 @@ impl Counters {
     /// # Errors
     /// The kernel refuses `getrusage`.
     pub fn read(&mut self) -> Result<Reading> {
-        let usage = process::usage()?;
+        let usage = process::thread_usage()?;
         let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64;
         let charged = |usage: &Usage| micros(usage.user_time()) + micros(usage.system_time());
         let cpu = self.cpu;
         let buffer = &mut self.buffer;
         let (stolen_ticks, created) = read_text(&self.stat, buffer)
-            .map_or((None, None), |t| (proc::stolen_ticks(t, cpu), proc::created(t)));
+            .map_or((None, None), |t| (proc::stolen_ticks(t, cpu), proc::created_tasks(t)));
         let moved = self.account.as_mut().and_then(|account| account.read().ok());
         Ok(Reading {
             minor_faults: usage.minor_page_faults() as u64,
@@ -99,25 +99,27 @@ impl Counters {
             involuntary_switches: usage.involuntary_context_switches() as u64,
             user_us: micros(usage.user_time()),
             system_us: micros(usage.system_time()),
-            waited_ns: read_text(&self.schedstat, buffer).and_then(proc::schedstat).map(|s| s.waited_ns),
+            waited_ns: read_text(&self.schedstat, buffer)
+                .and_then(proc::parse_schedstat)
+                .map(|s| s.waited_ns),
             stolen_ticks,
-            throttled: read_text(&self.cgroup, buffer).and_then(proc::throttled),
+            throttled: read_text(&self.cgroup, buffer).and_then(proc::throttled_periods),
             created,
             other_threads_ns: time::other_threads_cpu_ns(),
             process_us: process::process_usage()?.iter().map(charged).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
-            cpu: cpu::current(),
+            cpu: cpu::current_cpu(),
         })
     }
 }
 
-/// Whether a `schedstat` counts: this thread has run, so that a file of zeros is one of a kernel that counts nothing.
-fn counts(file: &File) -> bool {
+/// Whether the kernel counts in `schedstat`. This thread has run, so a file of zeros means that it does not.
+fn is_schedstat_counting(file: &File) -> bool {
     let mut buffer = [0; 128];
     let length = file.read_at(&mut buffer, 0).unwrap_or(0);
     let text = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
-    proc::schedstat(text).is_some_and(|times| times.ran_ns > 0)
+    proc::parse_schedstat(text).is_some_and(|times| times.ran_ns > 0)
 }
 
 /// The present text of an open file; `None` if it cannot be read.
@@ -128,8 +130,9 @@ pub(super) fn read_text<'a>(file: &Option<File>, buffer: &'a mut [u8]) -> Option
 }
 
 impl Reading {
-    /// The counter by which claims are judged that has gone back since this reading, and so proves nothing.
-    pub(crate) fn gone_back(&self, later: &Self) -> Option<&'static str> {
+    /// The name of a counter that is lower in the later reading. Claims are judged by these counters, so one that
+    /// went back proves nothing.
+    pub(crate) fn find_decreased_counter(&self, later: &Self) -> Option<&'static str> {
         let counters = [
             ("minor faults", self.minor_faults, later.minor_faults),
             ("major faults", self.major_faults, later.major_faults),
@@ -141,7 +144,8 @@ impl Reading {
 }
 
 impl Delta {
-    /// The difference of two readings. A counter that went back is unknown, or 0 (`Reading::gone_back`).
+    /// The difference of two readings. A counter that went back has no difference: `None` where it is optional,
+    /// else 0.
     pub fn between(before: &Reading, after: &Reading) -> Self {
         // A counter that went back says nothing: steal does on some hosts.
         let grown = |a: Option<u64>, b: Option<u64>| b?.checked_sub(a?);
@@ -187,8 +191,8 @@ mod tests {
         let delta = Delta::between(&before, &after);
         assert_eq!((delta.counted.waited_ns, delta.counted.stolen_ticks), (None, None));
         let faults = |minor_faults| Reading { minor_faults, ..Default::default() };
-        assert_eq!(faults(3).gone_back(&faults(2)), Some("minor faults"));
-        assert_eq!(faults(3).gone_back(&faults(3)), None);
+        assert_eq!(faults(3).find_decreased_counter(&faults(2)), Some("minor faults"));
+        assert_eq!(faults(3).find_decreased_counter(&faults(3)), None);
         assert_eq!(Delta::between(&faults(3), &faults(2)).counted.minor_faults, 0);
     }
 }

@@ -1,4 +1,5 @@
-//! The fluid as an instrument: it is calibrated alone, covers a run, and is calibrated again.
+//! The fluid, a process of low priority that uses up what others leave of a CPU, as an instrument: it is
+//! calibrated alone, covers a run, and is calibrated again.
 //!
 //! [`crate::statistic::displacement`] computes displacement from its windows.
 
@@ -53,9 +54,8 @@ impl FluidMeter {
     /// # Errors
     /// The kernel refuses it a process, the CPU or the priority.
     pub fn start(cpu: usize, clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
-        let fluid = Fluid::start(cpu, clock.unfit().is_none(), beside)?;
-        let deferred =
-            deferring_thread(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
+        let fluid = Fluid::start(cpu, clock.unfit_reason().is_none(), beside)?;
+        let deferred = ksoftirqd_pid(cpu).and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
         Ok(Self {
             fluid,
             cpu,
@@ -74,7 +74,7 @@ impl FluidMeter {
 
     /// Whether the thread that runs deferred interrupt work is visible. Otherwise its time is counted as that of
     /// another task.
-    pub fn sees_deferred(&self) -> bool {
+    pub fn sees_deferred_interrupts(&self) -> bool {
         self.deferred.is_some()
     }
 
@@ -86,11 +86,11 @@ impl FluidMeter {
         let limit = (how.each.as_nanos() as f64 / self.ns_per_tick) as u64;
         let mut windows = Vec::with_capacity(how.windows);
         for _ in 0..how.windows {
-            self.fluid.turn(limit)?;
+            self.fluid.next_window(limit)?;
             std::thread::sleep(how.each + MARGIN);
-            windows.push(self.fluid.ended()?);
+            windows.push(self.fluid.wait_for_window_end()?);
         }
-        let windows: Vec<_> = windows.iter().map(|flow| self.window(flow)).collect();
+        let windows: Vec<_> = windows.iter().map(|flow| self.window_from_flow(flow)).collect();
         Calibration::from_windows(&windows).ok_or_else(|| {
             crate::error::Error::Disturbed(format!(
                 "the fluid on CPU {} was interrupted in every turn: other tasks have that CPU",
@@ -103,21 +103,21 @@ impl FluidMeter {
     ///
     /// # Errors
     /// An error of `charge` or `run`, or the fluid has ended or gets no CPU.
-    pub fn cover<T>(
+    pub fn cover_run<T>(
         &mut self,
         mut charge: impl FnMut() -> Result<Charge>,
         run: impl FnOnce() -> Result<T>,
     ) -> Result<(T, Covered)> {
-        let (before, deferred) = (charge()?, self.deferred_ns());
-        self.fluid.turn(u64::MAX)?;
+        let (before, deferred) = (charge()?, self.deferred_interrupt_ns());
+        self.fluid.next_window(u64::MAX)?;
         // We wait for the fluid's answers as well: those waits are not the run's.
         let waits = charge()?.waits;
         let value = run()?;
         let waits = charge()?.waits - waits;
-        let flow = self.fluid.turn(u64::MAX)?;
-        let (after, deferred_after) = (charge()?, self.deferred_ns());
+        let flow = self.fluid.next_window(u64::MAX)?;
+        let (after, deferred_after) = (charge()?, self.deferred_interrupt_ns());
         let covered = Covered {
-            window: self.window(&flow),
+            window: self.window_from_flow(&flow),
             charged: after.clock - before.clock,
             rusage: after.rusage - before.rusage,
             deferred: deferred_after.zip(deferred).map_or(0.0, |(after, before)| after - before),
@@ -132,16 +132,16 @@ impl FluidMeter {
     ///
     /// # Errors
     /// The fluid has ended or gets no CPU.
-    pub fn turn(&mut self) -> Result<Window> {
-        let flow = self.fluid.turn(u64::MAX)?;
-        Ok(self.window(&flow))
+    pub fn start_next_window(&mut self) -> Result<Window> {
+        let flow = self.fluid.next_window(u64::MAX)?;
+        Ok(self.window_from_flow(&flow))
     }
 
     /// Runs something while the fluid is stopped.
     ///
     /// # Errors
     /// An error of `run`, or the fluid has ended.
-    pub fn aside<T>(&mut self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub fn run_while_paused<T>(&mut self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.fluid.pause()?;
         let value = run();
         self.fluid.resume()?;
@@ -155,12 +155,12 @@ impl FluidMeter {
     }
 
     /// CPU time of the thread that runs deferred interrupt work so far, ns.
-    pub fn deferred_ns(&mut self) -> Option<f64> {
+    pub fn deferred_interrupt_ns(&mut self) -> Option<f64> {
         let text = read_text(&self.deferred, &mut self.buffer);
-        text.and_then(proc::schedstat).map(|read| read.ran_ns as f64)
+        text.and_then(proc::parse_schedstat).map(|read| read.ran_ns as f64)
     }
 
-    fn window(&self, flow: &Flow) -> Window {
+    fn window_from_flow(&self, flow: &Flow) -> Window {
         let ns = |ticks: u64| ticks as f64 * self.ns_per_tick;
         Window {
             elapsed: ns(flow.ticks),
@@ -176,7 +176,7 @@ impl FluidMeter {
 }
 
 /// The kernel's thread that runs deferred interrupt work on a CPU. It is not visible in a container.
-fn deferring_thread(cpu: usize) -> Option<u32> {
+fn ksoftirqd_pid(cpu: usize) -> Option<u32> {
     let name = format!("ksoftirqd/{cpu}");
     let numbers = std::fs::read_dir("/proc").ok()?.flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -200,13 +200,13 @@ mod tests {
     #[test]
     fn computation_displaces_about_what_it_is_charged() {
         let clock = Clock::start_up();
-        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
-        let found = cpu::while_on(cpu, || {
+        let cpu = cpu::allowed_cpus().into_iter().max().expect("a CPU");
+        let found = cpu::run_on_cpu(cpu, || {
             let mut meter = FluidMeter::start(cpu, &clock, false, 0)?;
             let how = CalibrationPlan { windows: 3, each: Duration::from_millis(2) };
             let before = meter.calibrate(how)?;
             let work = || Ok(arch::multiply_chain(20_000_000));
-            let (_, covered) = meter.cover(charge, work)?;
+            let (_, covered) = meter.cover_run(charge, work)?;
             Ok::<_, crate::error::Error>((before, covered))
         });
         let (before, covered) = found.expect("pinned").expect("measured");

@@ -87,7 +87,7 @@ impl PartnerMonitor {
         let mut sum =
             PartnerReport { fewest_voluntary: u64::MAX, fewest_switches: u64::MAX, ..Default::default() };
         for partner in &mut self.partners {
-            let counts = partner.count(&mut self.buffer);
+            let counts = partner.read_counts(&mut self.buffer);
             sum.add(&partner.task, self.here, &partner.last, &counts);
             partner.last = counts;
         }
@@ -96,15 +96,15 @@ impl PartnerMonitor {
 }
 
 impl WatchedPartner {
-    fn count(&self, buffer: &mut [u8]) -> Counts {
+    fn read_counts(&self, buffer: &mut [u8]) -> Counts {
         let (voluntary, involuntary) =
-            read_text(&self.status, buffer).and_then(proc::switches).unwrap_or_default();
-        let cpu = read_text(&self.stat, buffer).and_then(proc::processor);
-        let times = read_text(&self.schedstat, buffer).and_then(proc::schedstat);
+            read_text(&self.status, buffer).and_then(proc::context_switches).unwrap_or_default();
+        let cpu = read_text(&self.stat, buffer).and_then(proc::last_cpu);
+        let times = read_text(&self.schedstat, buffer).and_then(proc::parse_schedstat);
         Counts {
             voluntary,
             involuntary,
-            transfers: read_text(&self.io, buffer).and_then(proc::transfers),
+            transfers: read_text(&self.io, buffer).and_then(proc::io_call_count),
             ran_ns: times.map(|times| times.ran_ns),
             waited_ns: times.map(|times| times.waited_ns),
             cpu: cpu.unwrap_or(self.task.cpu),
@@ -148,17 +148,17 @@ impl PartnerReport {
 mod tests {
     use super::*;
     use crate::platform::cpu;
-    use crate::platform::partner::{Class, Kind, Partner, spinner};
+    use crate::platform::partner::{Class, Kind, Partner, start_spinner};
 
     #[test]
     fn a_partner_that_yields_its_cpu_is_counted_and_a_spinner_is_not() {
-        let here = cpu::allowed().into_iter().max().expect("a CPU");
+        let here = cpu::allowed_cpus().into_iter().max().expect("a CPU");
         let sleep = || {
             std::thread::sleep(std::time::Duration::from_micros(100));
             0
         };
         let sleeper = Partner::start(Kind::Thread, (here, Class::Ordinary), sleep, || ()).expect("started");
-        let burner = spinner(here, Class::Idle).expect("started");
+        let burner = start_spinner(here, Class::Idle).expect("started");
         let mut partners = PartnerMonitor::open(&[sleeper.task(), burner.task()], here).expect("seen");
         partners.read();
         std::thread::sleep(std::time::Duration::from_millis(30));
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn a_partner_on_another_cpu_than_its_own_is_named() {
-        let (Some(first), Some(last)) = (cpu::allowed().into_iter().min(), cpu::allowed().into_iter().max())
+        let (Some(first), Some(last)) =
+            (cpu::allowed_cpus().into_iter().min(), cpu::allowed_cpus().into_iter().max())
         else {
             return;
         };

@@ -36,7 +36,7 @@ fn within(value: f64, expected: f64, share: f64, what: &str) -> Result<(), Strin
 fn known_work_lies_on_a_straight_line() {
     let clock = Clock::start_up();
     holds(|| {
-        let adds = [16, 24, 32, 48, 64].map(|k| k * 1024 * clock.stretch());
+        let adds = [16, 24, 32, 48, 64].map(|k| k * 1024 * clock.work_multiplier());
         let runs = adds.map(|n| move || _ = arch::add_chain(n));
         let [a, b, c, d, e] = &runs;
         let times = fastest(&clock, [a, b, c, d, e]);
@@ -49,7 +49,7 @@ fn known_work_lies_on_a_straight_line() {
 #[test]
 fn a_multiplication_costs_three_additions() {
     if cfg!(not(target_arch = "x86_64")) {
-        return crate::platform::skipped("AArch64 cores differ: three to five additions");
+        return crate::platform::print_skipped("AArch64 cores differ: three to five additions");
     }
     let clock = Clock::start_up();
     holds(|| {
@@ -63,7 +63,7 @@ fn a_multiplication_costs_three_additions() {
 #[test]
 fn a_fallback_measures_the_same_work() {
     let (counter, raw) = (Clock::start_up(), Clock::fallback(Unfit::Declined));
-    let turns = 30_720 * counter.stretch();
+    let turns = 30_720 * counter.work_multiplier();
     let work = || _ = arch::multiply_chain(turns);
     holds(|| {
         let ([counter], [raw]) = (fastest(&counter, [&work]), fastest(&raw, [&work]));
@@ -74,7 +74,7 @@ fn a_fallback_measures_the_same_work() {
 #[test]
 fn the_clock_costs_little_more_than_its_two_reads() {
     if cfg!(debug_assertions) {
-        return crate::platform::skipped("the cost of an unoptimised build is not claimed");
+        return crate::platform::print_skipped("the cost of an unoptimised build is not claimed");
     }
     let clock = Clock::start_up();
     holds(|| {
@@ -88,9 +88,9 @@ fn the_clock_costs_little_more_than_its_two_reads() {
 #[test]
 fn singles_add_up() {
     let clock = Clock::start_up();
-    clock.keep_singles();
+    clock.keep_single_times();
     let sum = (0..10).map(|_| clock.time(|| arch::add_chain(100)).0).sum();
-    let singles = clock.take_singles();
+    let singles = clock.take_single_times();
     assert_eq!(singles.len(), 10);
     assert!((singles.iter().sum::<f64>() - clock.nanoseconds(Ticks(sum)).0).abs() < 1e-6);
 }

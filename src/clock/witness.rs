@@ -59,7 +59,7 @@ pub enum Watch {
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`, or `run` fails under it.
-pub fn watch(
+pub fn watch_runs(
     mut run: impl FnMut(u64),
     address: Option<usize>,
     how: Watch,
@@ -79,46 +79,46 @@ pub fn watch(
         let few = step(less, most * less / more)?;
         let many = if few.is_some() { step(more, most)? } else { None };
         if let (Some(mut few), Some(mut many)) = (few, many) {
-            [&mut few, &mut many].into_iter().for_each(|seen| seen.leave_out(counts));
+            [&mut few, &mut many].into_iter().for_each(|seen| seen.retain_counted(counts));
             let iterations = more - less;
             return Ok(WitnessReport {
                 iterations,
                 instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
                 visits: Some(many.visits.saturating_sub(few.visits)),
-                entries: beyond(&few, &many),
+                entries: extra_calls(&few, &many),
                 clock_readings: many.left_out.saturating_sub(few.left_out),
             });
         }
     }
     let begun = Instant::now();
-    let ten = listed(&mut run, FEW_LONG, counts)?;
+    let ten = trace_calls_only(&mut run, FEW_LONG, counts)?;
     if how == Watch::CallsOfTen || begun.elapsed() > LONG {
         return Ok(ten);
     }
-    listed(&mut run, [FEW, 2 * FEW], counts)
+    trace_calls_only(&mut run, [FEW, 2 * FEW], counts)
 }
 
-/// The system calls by which runs of these numbers of iterations differ.
-fn listed(
+/// Traces two runs of these numbers of iterations, and reports the system calls by which they differ.
+fn trace_calls_only(
     run: &mut impl FnMut(u64),
     [few, many]: [u64; 2],
     counts: &dyn Fn(&Call) -> bool,
 ) -> crate::error::Result<WitnessReport> {
     let iterations = many - few;
-    let mut list = |n| ptrace::list_entries(|| run(n), usize::MAX, counts);
+    let mut list = |n| ptrace::list_syscalls(|| run(n), usize::MAX, counts);
     let (few, many) = (list(few)?, list(many)?);
     let clock_readings = many.left_out.saturating_sub(few.left_out);
     Ok(WitnessReport {
         iterations,
         instructions: None,
         visits: None,
-        entries: beyond(&few, &many),
+        entries: extra_calls(&few, &many),
         clock_readings,
     })
 }
 
 /// The system calls of the longer run that the shorter one does not have.
-fn beyond(few: &Sighting, many: &Sighting) -> Vec<Call> {
+fn extra_calls(few: &Sighting, many: &Sighting) -> Vec<Call> {
     let mut rest = many.entries.clone();
     for call in &few.entries {
         if let Some(at) = rest.iter().position(|other| other.number == call.number) {
@@ -137,14 +137,15 @@ mod tests {
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
-        let seen = watch(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
+        let seen =
+            watch_runs(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
     }
 
     #[test]
     fn an_operation_of_thousands_of_instructions_is_counted() {
         let run = |n| (0..n).for_each(|_| _ = arch::add_chain(6_400));
-        let seen = |how| watch(run, None, how, &|_| true).expect("traced");
+        let seen = |how| watch_runs(run, None, how, &|_| true).expect("traced");
         assert_eq!(seen(Watch::Steps(30_000)).instructions, None);
         let counted = seen(Watch::FewSteps(30_000));
         assert!(counted.instructions.is_some_and(|each| (6_600.0..6_700.0).contains(&each)), "{counted:?}");
@@ -152,9 +153,12 @@ mod tests {
 
     #[test]
     fn a_clock_for_counting_adds_no_instruction() {
-        for clock in [Clock::start_up(), Clock::fallback(Unfit::Declined)].map(|clock| clock.for_counting()) {
+        for clock in [Clock::start_up(), Clock::fallback(Unfit::Declined)]
+            .map(|clock| clock.for_instruction_counting())
+        {
             let run = |n| _ = clock.time(|| arch::add_chain(n));
-            let seen = || watch(run, None, Watch::Steps(30_000), &|_| true).expect("traced").instructions;
+            let seen =
+                || watch_runs(run, None, Watch::Steps(30_000), &|_| true).expect("traced").instructions;
             assert_eq!([(); 20].map(|()| seen()), [Some(66.0 / 64.0); 20]);
         }
     }
@@ -166,18 +170,21 @@ mod tests {
     #[test]
     fn a_kernel_entry_is_seen_once_an_iteration() {
         let run = |n| (0..n).for_each(|_| _ = nix::unistd::getppid());
-        let seen = watch(run, None, Watch::Steps(30_000), &|_| true).expect("traced");
+        let seen = watch_runs(run, None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(numbers(&seen), vec![libc::SYS_getppid; 64]);
     }
 
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
-        if kernel_clock::enters(KernelClock::Precise) != Some(false) {
+        if kernel_clock::enters_kernel(KernelClock::Precise) != Some(false) {
             println!("skipped: reading this kernel's clock enters it");
             return;
         }
         let run = |n| (0..n).for_each(|_| _ = crate::platform::time::monotonic_raw_ns());
-        assert_eq!(watch(run, None, Watch::Steps(30_000), &|_| true).expect("traced").entries, Vec::new());
+        assert_eq!(
+            watch_runs(run, None, Watch::Steps(30_000), &|_| true).expect("traced").entries,
+            Vec::new()
+        );
     }
 
     #[test]
@@ -190,7 +197,7 @@ mod tests {
         };
         let counts = |call: &Call| call.number == libc::SYS_getppid;
         for how in [Watch::Steps(30_000), Watch::Calls] {
-            let seen = watch(run, None, how, &counts).expect("traced");
+            let seen = watch_runs(run, None, how, &counts).expect("traced");
             // On a busy machine it takes ten iterations.
             let n = seen.iterations;
             assert_eq!(numbers(&seen), vec![libc::SYS_getppid; n as usize], "{how:?}");
@@ -207,7 +214,7 @@ mod tests {
                     _ = nix::unistd::getppid();
                 }
             };
-            let seen = watch(run, None, how, &|_| true).expect("traced");
+            let seen = watch_runs(run, None, how, &|_| true).expect("traced");
             (seen.instructions, numbers(&seen))
         };
         let calls = |n| (None, vec![libc::SYS_getppid; n]);

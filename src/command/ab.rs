@@ -8,7 +8,7 @@ pub use pair_bar::Bar;
 pub use paired_table::{Form, write};
 pub use side_flag::{Sides, own_executable};
 
-use super::flag::{Filter, Home, scale};
+use super::flag::{Filter, Home, scale_parser};
 use super::page;
 use crate::case::Scale;
 use crate::driver::layout;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::Start;
 use crate::pair::block::ByBlocks;
-use crate::pair::experiment::{Experiment, Plan, Testbed, chosen};
+use crate::pair::experiment::{Experiment, Plan, Testbed, choose_cases};
 use crate::pair::sequence::{ByTurns, Schedule};
 use crate::pair::setting::Setting;
 use crate::platform::signal;
@@ -58,7 +58,7 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct Manner {
     /// Changes smaller than this are no finding
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_share)]
     pub threshold: f64,
     /// The last look at a case: after 8, 16 or 32 pairs; what is flagged by then takes up to 32 more to be found again
     #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
@@ -67,10 +67,10 @@ pub struct Manner {
     #[arg(long, default_value_t = 0x5eed)]
     pub seed: u64,
     /// Size of what surrounds the operations: smoke, default, full
-    #[arg(long, default_value = "default", value_parser = scale())]
+    #[arg(long, default_value = "default", value_parser = scale_parser())]
     pub scale: Scale,
     /// `same` means a change within this share [default: twice the threshold, 2% at least]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     pub margin: Option<f64>,
     /// Leave out the cases that neither side can change
     #[arg(long)]
@@ -89,8 +89,8 @@ pub enum Pairs {
 }
 
 impl Pairs {
-    /// Looks at a case until then.
-    pub fn looks(self) -> usize {
+    /// Number of times that a case is judged until then.
+    pub fn look_count(self) -> usize {
         match self {
             Self::Eight => 1,
             Self::Sixteen => 2,
@@ -103,7 +103,7 @@ impl Pairs {
 ///
 /// # Errors
 /// It is no number from 0 to less than 100.
-pub fn percent(text: &str) -> Result<f64> {
+pub fn parse_share(text: &str) -> Result<f64> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
     share.ok_or_else(|| {
@@ -112,11 +112,11 @@ pub fn percent(text: &str) -> Result<f64> {
 }
 
 impl Manner {
-    pub fn rule(&self) -> Rule {
+    pub fn judging_rule(&self) -> Rule {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks: self.pairs.looks(), margin, ..Rule::for_threshold(self.threshold) }
+        Rule { looks: self.pairs.look_count(), margin, ..Rule::for_threshold(self.threshold) }
     }
 }
 
@@ -127,7 +127,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let home = args.home.directory();
-    let paired = compared(&args.filter, &args.sides, &args.manner, &home)?;
+    let paired = compare_sides(&args.filter, &args.sides, &args.manner, &home)?;
     write(&paired, &paired.judge(), &args.form, layout())?;
     let without = !paired.has_pairs();
     if without && signal::pending().is_none() {
@@ -142,54 +142,57 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 ///
 /// # Errors
 /// No case matches, a side cannot be built or started, a setting cannot be made, or the pairs cannot be written.
-pub fn compared(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
+pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
     let matches = filter.matcher()?;
-    Store::at(home).check_usable("pairs")?;
-    let settings = sides.settings();
+    Store::at(home).check_directory_usable("pairs")?;
+    let settings = sides.setting_commands();
     let by_turns = settings.is_none();
     if by_turns {
-        super::restore::tell_outstanding(home);
+        super::restore::warn_of_outstanding(home);
     }
     // Before minutes of building, since it may refuse. It changes nothing yet.
     let mut setting =
         settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
-    let ready = sides.ready()?;
-    let ring = Testbed::enter()?;
+    let ready = sides.build_sides()?;
+    let ring = Testbed::set_up()?;
     let starts = ready.launches().map(|launch| launch as &dyn Start);
-    let (all, lone) = ring.cases(starts)?;
+    let (all, lone) = ring.match_cases(starts)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
-    let ids = chosen(&all, &matches, !manner.no_canaries)?;
+    let ids = choose_cases(&all, &matches, !manner.no_canaries)?;
     let plan = Plan {
-        sides: ready.words(sides),
+        sides: ready.side_names(sides),
         by_turns,
-        rule: manner.rule(),
+        rule: manner.judging_rule(),
         seed: manner.seed,
         scale: manner.scale,
     };
     let contest = Experiment { starts, plan };
     if let Some(setting) = &setting {
-        page::write_to_stderr(&format!("restored at the end, also after a signal: {}", setting.promise()));
+        page::write_to_stderr(&format!(
+            "restored at the end, also after a signal: {}",
+            setting.restore_commands()
+        ));
     }
     let (bar, mut file) = (Bar::new(ids.len()), OwnFile::default());
     let compared = {
-        let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter(side));
+        let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter_side(side));
         let mut turns = ByTurns;
         let mut blocks = ByBlocks::new(&mut enter);
         let meeting: &mut dyn Schedule = if by_turns { &mut turns } else { &mut blocks };
-        let mut keep = |paired: &Paired| save(home, paired, &mut file).map(drop);
-        ring.compare(&contest, &ids, &lone, meeting, &mut |at| bar.pair(at), &mut keep)
+        let mut keep = |paired: &Paired| save_pairs(home, paired, &mut file).map(drop);
+        ring.compare_cases(&contest, &ids, &lone, meeting, &mut |at| bar.show_pair(at), &mut keep)
     };
     bar.finish();
-    setting.map(Setting::end).transpose()?;
+    setting.map(Setting::restore_settings).transpose()?;
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::write_to_stderr(&format!("kept in {}", save(home, &paired, &mut file)?.display()));
+        page::write_to_stderr(&format!("kept in {}", save_pairs(home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }
 
 /// Writes the comparison to the store; its path.
-pub fn save(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
+pub fn save_pairs(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
     let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     file.write(&path, &bytes)?;
@@ -202,10 +205,10 @@ mod tests {
 
     #[test]
     fn a_share_is_read_with_and_without_its_sign() {
-        assert_eq!(percent("3%").unwrap(), 0.03);
-        assert_eq!(percent(" 0.5 ").unwrap(), 0.005);
+        assert_eq!(parse_share("3%").unwrap(), 0.03);
+        assert_eq!(parse_share(" 0.5 ").unwrap(), 0.005);
         for wrong in ["", "x", "-1%", "100%", "NaN"] {
-            assert!(percent(wrong).is_err(), "{wrong}");
+            assert!(parse_share(wrong).is_err(), "{wrong}");
         }
     }
 }

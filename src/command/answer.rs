@@ -1,4 +1,5 @@
-//! The end of what compares: the answer in a sentence that a person would say, the rows that matter, and how to see the rest.
+//! The end of the output of a comparison: the answer in one sentence, the rows that matter, and how to see the
+//! rest.
 
 use super::page::{self, Tone};
 use crate::record::verdict::Verdict;
@@ -17,7 +18,7 @@ pub struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    fn size(&self) -> f64 {
+    fn change_size(&self) -> f64 {
         self.change.filter(|change| change.is_finite()).map_or(0.0, f64::abs)
     }
 
@@ -29,28 +30,29 @@ impl Compared<'_> {
     }
 }
 
-/// The whole end, its lines ended. `rest` says how to see more.
+/// The whole end of the output, every line with its newline. `rest` says how to see more.
 pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
-    let width = page::prose(layout);
+    let width = page::prose_width(layout);
     let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
     let tone = if slower { Tone::Red } else { Tone::Bold };
-    let mut text = page::paint(tone, &page::wrap("", &sentence(compared), width), layout) + "\n";
-    let rows: Vec<[String; 2]> = changed_rows(compared).iter().take(ROWS).map(|row| cells(row)).collect();
-    text += &page::columns(&rows, width);
+    let mut text = page::paint(tone, &page::wrap("", &answer_sentence(compared), width), layout) + "\n";
+    let rows: Vec<[String; 2]> =
+        changed_rows(compared).iter().take(ROWS).map(|row| change_cells(row)).collect();
+    text += &page::columns_text(&rows, width);
     text + &page::wrap("", rest, width) + "\n"
 }
 
-fn cells(row: &Compared<'_>) -> [String; 2] {
+fn change_cells(row: &Compared<'_>) -> [String; 2] {
     [format!("  {:>9}", row.change_or_verdict()), row.id.to_owned()]
 }
 
 /// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
-pub fn sentence(compared: &[Compared<'_>]) -> String {
+pub fn answer_sentence(compared: &[Compared<'_>]) -> String {
     let all = compared.len();
     if all == 0 {
         return "Nothing was compared.".into();
     }
-    let rows_with = |verdict| changed(compared, verdict);
+    let rows_with = |verdict| rows_with_verdict(compared, verdict);
     let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(rows_with);
     let mut parts = Vec::new();
     for (rows, word) in [(&slower, "slower"), (&faster, "faster")] {
@@ -58,13 +60,16 @@ pub fn sentence(compared: &[Compared<'_>]) -> String {
             format!(
                 "{} {word}, the largest by {}: {}",
                 count_phrase(rows.len(), all),
-                percent(largest),
+                change_percent(largest),
                 largest.id
             )
         }));
     }
     if parts.is_empty() && same.is_empty() {
-        return format!("No verdict: of {} nothing can be said.", page::counted(all, "case", "cases"));
+        return format!(
+            "No verdict: of {} nothing can be said.",
+            page::count_with_noun(all, "case", "cases")
+        );
     }
     if parts.is_empty() {
         parts.push("No change was found".into());
@@ -83,20 +88,20 @@ fn count_phrase(count: usize, all: usize) -> String {
     format!("{count} of {all} {}", if count == 1 { "is" } else { "are" })
 }
 
-fn percent(row: &Compared<'_>) -> String {
-    format!("{:.1} %", 100.0 * row.size())
+fn change_percent(row: &Compared<'_>) -> String {
+    format!("{:.1} %", 100.0 * row.change_size())
 }
 
 /// The rows of this verdict, the largest change first.
-fn changed<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Compared<'a>> {
+fn rows_with_verdict<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Compared<'a>> {
     let mut rows: Vec<_> = compared.iter().filter(|row| row.verdict == verdict).copied().collect();
-    rows.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    rows.sort_by(|a, b| b.change_size().total_cmp(&a.change_size()));
     rows
 }
 
-/// What is slower, then what is faster.
+/// The slower rows, then the faster ones.
 fn changed_rows<'a>(compared: &[Compared<'a>]) -> Vec<Compared<'a>> {
-    [changed(compared, Verdict::Slower), changed(compared, Verdict::Faster)].concat()
+    [rows_with_verdict(compared, Verdict::Slower), rows_with_verdict(compared, Verdict::Faster)].concat()
 }
 
 #[cfg(test)]
@@ -109,11 +114,11 @@ mod tests {
 
     #[test]
     fn the_answer_is_a_sentence_that_a_person_would_say() {
-        assert_eq!(sentence(&[]), "Nothing was compared.");
+        assert_eq!(answer_sentence(&[]), "Nothing was compared.");
         let same = row("a", Verdict::Same, Some(0.001));
         let open = row("o", Verdict::Inconclusive, Some(0.5));
-        assert_eq!(sentence(&[open]), "No verdict: of 1 case nothing can be said.");
-        assert_eq!(sentence(&[same, same]), "No change was found; 2 of 2 are the same.");
+        assert_eq!(answer_sentence(&[open]), "No verdict: of 1 case nothing can be said.");
+        assert_eq!(answer_sentence(&[same, same]), "No change was found; 2 of 2 are the same.");
         let rows = [
             row("b", Verdict::Slower, Some(0.02)),
             row("c", Verdict::Slower, Some(0.12)),
@@ -122,7 +127,7 @@ mod tests {
             row("e", Verdict::Inconclusive, None),
         ];
         assert_eq!(
-            sentence(&rows),
+            answer_sentence(&rows),
             "2 of 5 are slower, the largest by 12.0 %: c; 1 of 5 is faster, the largest by 30.0 %: d; 1 of 5 is the \
              same; of 1 nothing can be said."
         );

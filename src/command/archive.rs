@@ -3,19 +3,20 @@
 
 use super::flag::Home;
 use super::page;
-use crate::driver::{homes, nearest};
+use crate::driver::{homes_of_all_units, nearest_names};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::record::Record;
-use crate::record::bundle::{Bundle, Head, name_of, read_any, read_any_head};
-use crate::record::quantity::{now, utc};
+use crate::record::bundle::{Bundle, Head, read_any, read_any_head, record_name};
+use crate::record::quantity::{format_utc, unix_now};
 use crate::record::store::Store;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How a list ends beside these files, which are named in it: as the command that is asked for one of them.
-pub fn exit_beside<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
+/// The exit code of a list that names these damaged files: the highest code that a command would return for one of
+/// them.
+pub fn exit_code_for_damaged<'a>(damaged: impl Iterator<Item = &'a Error>) -> ExitCode {
     ExitCode::from(damaged.map(|error| Exit::from(error.kind()).code()).max().unwrap_or(Exit::Success.code()))
 }
 
@@ -29,8 +30,8 @@ impl Archive {
     }
 
     /// The files of all runs, oldest first: a name begins with the moment at which the run began.
-    pub fn files(&self) -> Result<Vec<PathBuf>> {
-        let mut files = self.in_all_units(Store::run_files)?;
+    pub fn run_files(&self) -> Result<Vec<PathBuf>> {
+        let mut files = self.list_in_all_units(Store::run_files)?;
         files.sort_by(|a, b| a.file_name().cmp(&b.file_name()));
         Ok(files)
     }
@@ -41,54 +42,56 @@ impl Archive {
     }
 
     /// The files of all records, by name.
-    pub fn records(&self) -> Result<Vec<PathBuf>> {
+    pub fn record_files(&self) -> Result<Vec<PathBuf>> {
         self.store().record_files()
     }
 
     /// The files of all baselines that `--save-baseline` left, by name.
-    pub fn baselines(&self) -> Result<Vec<PathBuf>> {
-        self.in_all_units(Store::baseline_files)
+    pub fn baseline_files(&self) -> Result<Vec<PathBuf>> {
+        self.list_in_all_units(Store::baseline_files)
     }
 
-    fn in_all_units(&self, list: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
-        let files =
-            homes(&self.home).iter().map(|home| list(&Store::at(home))).collect::<Result<Vec<_>>>()?;
+    fn list_in_all_units(&self, list: fn(&Store) -> Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+        let files = homes_of_all_units(&self.home)
+            .iter()
+            .map(|home| list(&Store::at(home)))
+            .collect::<Result<Vec<_>>>()?;
         Ok(files.concat())
     }
 
     /// Head of the record of this name; without one, of the baseline that `--save-baseline` left, of the run, of all records of the
     /// session, or of the file.
-    pub fn head(&self, asked: &OsStr) -> Result<Head> {
-        match self.find(asked)? {
+    pub fn load_head(&self, asked: &OsStr) -> Result<Head> {
+        match self.resolve_name(asked)? {
             Found::File(file) => read_any_head(&file),
-            Found::Session(name, files) => Ok(joined(&name, &files)?.head),
+            Found::Session(name, files) => Ok(join_session(&name, &files)?.head),
         }
     }
 
     /// Like [`Archive::head`], with the runs.
-    pub fn bundle(&self, asked: &OsStr) -> Result<Bundle> {
-        match self.find(asked)? {
+    pub fn load_bundle(&self, asked: &OsStr) -> Result<Bundle> {
+        match self.resolve_name(asked)? {
             Found::File(file) => read_any(&file),
-            Found::Session(name, files) => joined(&name, &files),
+            Found::Session(name, files) => join_session(&name, &files),
         }
     }
 
     /// Resolves a name or a path. A kept run comes before a file of the current directory; the answer mentions that file.
-    fn find(&self, asked: &OsStr) -> Result<Found> {
+    fn resolve_name(&self, asked: &OsStr) -> Result<Found> {
         let kept = self.all_files()?;
         let found = match find_by_stem(asked, &kept) {
             Some(file) => Some(Found::File(file)),
-            None => self.session(asked)?,
+            None => self.find_session(asked)?,
         };
         if let Some(found) = found {
-            tell_of_file(asked, "what is kept under this name");
+            warn_of_shadowed_file(asked, "what is kept under this name");
             return Ok(found);
         }
-        at_path(asked).map(Found::File).ok_or_else(|| self.nowhere(asked, &kept))
+        existing_file(asked).map(Found::File).ok_or_else(|| self.not_found_error(asked, &kept))
     }
 
     /// The records that `syscost record --session` made under this name; `None` if there is none.
-    fn session(&self, asked: &OsStr) -> Result<Option<Found>> {
+    fn find_session(&self, asked: &OsStr) -> Result<Option<Found>> {
         let Some(name) = asked.to_str() else { return Ok(None) };
         let files: Vec<_> = self.store().session_files(name)?.into_iter().map(|(_, file)| file).collect();
         Ok((!files.is_empty()).then(|| Found::Session(name.to_owned(), files)))
@@ -96,30 +99,30 @@ impl Archive {
 
     /// The files of all records, baselines and runs, in this order.
     pub fn all_files(&self) -> Result<Vec<PathBuf>> {
-        Ok([self.records()?, self.baselines()?, self.files()?].concat())
+        Ok([self.record_files()?, self.baseline_files()?, self.run_files()?].concat())
     }
 
     /// A bundle of the run that began last.
-    pub fn newest(&self) -> Result<Bundle> {
-        read_any(&self.newest_file()?)
+    pub fn newest_bundle(&self) -> Result<Bundle> {
+        read_any(&self.newest_run_file()?)
     }
 
     /// The run of this name or in this file; without either the newest.
-    pub fn record(&self, asked: Option<&OsStr>) -> Result<Record> {
+    pub fn load_run(&self, asked: Option<&OsStr>) -> Result<Record> {
         let file = match asked {
-            None => self.newest_file()?,
-            Some(asked) => self.run_file(asked)?,
+            None => self.newest_run_file()?,
+            Some(asked) => self.find_run_file(asked)?,
         };
         Store::load(&file)
     }
 
-    fn run_file(&self, asked: &OsStr) -> Result<PathBuf> {
-        if let Some(run) = find_by_stem(asked, &self.files()?) {
-            tell_of_file(asked, "the run of this name");
+    fn find_run_file(&self, asked: &OsStr) -> Result<PathBuf> {
+        if let Some(run) = find_by_stem(asked, &self.run_files()?) {
+            warn_of_shadowed_file(asked, "the run of this name");
             return Ok(run);
         }
-        let file = at_path(asked).ok_or_else(|| self.unknown(asked))?;
-        if find_by_stem(asked, &self.all_files()?).is_some() || self.session(asked)?.is_some() {
+        let file = existing_file(asked).ok_or_else(|| self.no_such_run_error(asked))?;
+        if find_by_stem(asked, &self.all_files()?).is_some() || self.find_session(asked)?.is_some() {
             page::warn(&format!(
                 "{0}: the file of this directory is taken. A record is kept under this name, too, but one run is needed here: \
                  `syscost baseline show {0}` names its runs",
@@ -129,11 +132,12 @@ impl Archive {
         Ok(file)
     }
 
-    /// The file of the run that began last. One that is yet to begin hides what was measured since the clock was set back.
-    fn newest_file(&self) -> Result<PathBuf> {
-        let file = self.files()?.pop().ok_or_else(|| self.empty())?;
+    /// The file of the run that began last. Warns if that run began later than now: it hides the runs made since
+    /// the clock was set back.
+    fn newest_run_file(&self) -> Result<PathBuf> {
+        let file = self.run_files()?.pop().ok_or_else(|| self.no_runs_error())?;
         let run = file.file_stem().unwrap_or_default().to_string_lossy();
-        if *run > *format!("{}~", utc(now())) {
+        if *run > *format!("{}~", format_utc(unix_now())) {
             page::warn(&format!(
                 "the newest run, {run}, began later than now: the clock was set back, or that run is of a machine whose clock is ahead. A run \
                  made since is not taken for the newest: name the one that is meant, `syscost runs` lists them"
@@ -143,16 +147,16 @@ impl Archive {
     }
 
     /// The newest run before the last that has a group, among twenty; `None` if none has. Damaged ones are left out: `syscost runs` tells.
-    pub fn earlier_with(&self, group: &str) -> Result<Option<Record>> {
+    pub fn find_earlier_run(&self, group: &str) -> Result<Option<Record>> {
         const NEWEST: usize = 20;
-        let files = self.files()?;
+        let files = self.run_files()?;
         let runs = files.iter().rev().skip(1).take(NEWEST).filter_map(|file| Store::load(file).ok());
         let has = |run: &Record| run.groups.iter().any(|known| known.name == group);
         Ok(runs.into_iter().find(has))
     }
 
     /// The records of a baseline that `--save-baseline` left, in nanoseconds: one for each run.
-    pub fn baseline(&self, name: &str) -> Result<Vec<Record>> {
+    pub fn load_baseline(&self, name: &str) -> Result<Vec<Record>> {
         let store = Store::at(&self.home);
         let found = store.load_baseline(name)?;
         if found.is_empty() {
@@ -164,29 +168,29 @@ impl Archive {
         Ok(found)
     }
 
-    pub fn empty(&self) -> Error {
+    pub fn no_runs_error(&self) -> Error {
         Error::Usage(format!(
             "there is no run in {}: `cargo bench` or `syscost run` makes one, and --home looks elsewhere",
             Store::at(&self.home).home().join("runs").display()
         ))
     }
 
-    fn nowhere(&self, asked: &OsStr, kept: &[PathBuf]) -> Error {
+    fn not_found_error(&self, asked: &OsStr, kept: &[PathBuf]) -> Error {
         let asked = asked.to_string_lossy();
-        let names: Vec<_> = kept.iter().map(|file| name_of(file)).collect();
+        let names: Vec<_> = kept.iter().map(|file| record_name(file)).collect();
         let near = match names.is_empty() {
             true => {
                 format!("nor is anything kept in {}: `syscost record` makes a record", self.home.display())
             }
             false => format!(
                 "the nearest are {}; `syscost baseline list` and `syscost runs` name them all",
-                nearest(&asked, &names)
+                nearest_names(&asked, &names)
             ),
         };
         Error::Usage(format!("there is no record, no baseline, no run and no file {asked}; {near}"))
     }
 
-    fn unknown(&self, asked: &OsStr) -> Error {
+    fn no_such_run_error(&self, asked: &OsStr) -> Error {
         Error::Usage(format!(
             "there is no run and no file {}; `syscost runs` names the runs in {}, `syscost list` the groups",
             asked.to_string_lossy(),
@@ -204,7 +208,7 @@ enum Found {
 }
 
 /// All records of a session as one.
-fn joined(name: &str, files: &[PathBuf]) -> Result<Bundle> {
+fn join_session(name: &str, files: &[PathBuf]) -> Result<Bundle> {
     let bundles = files.iter().map(|file| read_any(file)).collect::<Result<Vec<_>>>()?;
     let created = bundles.iter().map(|bundle| bundle.head.created).min().unwrap_or_default();
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
@@ -217,13 +221,13 @@ fn find_by_stem(asked: &OsStr, kept: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// The file at this path.
-fn at_path(asked: &OsStr) -> Option<PathBuf> {
+fn existing_file(asked: &OsStr) -> Option<PathBuf> {
     Path::new(asked).exists().then(|| PathBuf::from(asked))
 }
 
-/// Says that a file of the current directory has the name of what is taken in its place.
-pub fn tell_of_file(name: &OsStr, taken: &str) {
-    if at_path(name).is_some() {
+/// Warns that a stored run or record is taken, and not the file of the same name in the current directory.
+pub fn warn_of_shadowed_file(name: &OsStr, taken: &str) {
+    if existing_file(name).is_some() {
         page::warn(&format!(
             "{0}: {taken} is taken, and not the file of this directory, which ./{0} names",
             name.to_string_lossy()
@@ -251,7 +255,7 @@ mod tests {
             serde_json::from_value::<Record>(text).unwrap()
         };
         let bundle = Bundle::from_records("main", 1, vec![run("a", "record")]).unwrap();
-        store.save_new(&bundle).unwrap();
+        store.save_bundle(&bundle).unwrap();
         std::fs::create_dir_all(store.baseline_path("main").unwrap().parent().unwrap()).unwrap();
         for name in ["main", "older"] {
             let text = serde_json::to_vec(&run("b", "baseline")).unwrap();
@@ -268,12 +272,12 @@ mod tests {
         let (home, archive) = home();
         let file = home.path().join("carried.json");
         std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
-        let tool = |asked: &OsStr| archive.head(asked).unwrap().tool;
+        let tool = |asked: &OsStr| archive.load_head(asked).unwrap().tool;
         assert_eq!(tool(OsStr::new("main")), "record");
         assert_eq!(tool(OsStr::new("older")), "baseline");
         assert_eq!(tool(OsStr::new("20261120T134405-1")), "run");
-        assert_eq!(archive.head(file.as_os_str()).unwrap().name, "carried");
-        assert_eq!(archive.bundle(OsStr::new("main")).unwrap().records.len(), 1);
+        assert_eq!(archive.load_head(file.as_os_str()).unwrap().name, "carried");
+        assert_eq!(archive.load_bundle(OsStr::new("main")).unwrap().records.len(), 1);
     }
 
     #[test]
@@ -281,44 +285,46 @@ mod tests {
         let (home, archive) = home();
         let file = home.path().join("carried.json");
         std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
-        let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
+        let mut record = archive.load_bundle(OsStr::new("main")).unwrap().records.remove(0);
         record.run = "x".into();
-        archive.store().save_new(&Bundle::from_records("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
+        archive.store().save_bundle(&Bundle::from_records("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
         // The tests run in a directory that has such a file.
         assert!(Path::new("Cargo.toml").is_file());
         assert!(
-            matches!(archive.find(OsStr::new("Cargo.toml")).unwrap(), Found::Session(name, _) if name == "Cargo.toml")
+            matches!(archive.resolve_name(OsStr::new("Cargo.toml")).unwrap(), Found::Session(name, _) if name == "Cargo.toml")
         );
         assert!(
-            matches!(archive.find(OsStr::new("./Cargo.toml")).unwrap(), Found::File(file) if file == *"./Cargo.toml")
+            matches!(archive.resolve_name(OsStr::new("./Cargo.toml")).unwrap(), Found::File(file) if file == *"./Cargo.toml")
         );
-        assert!(matches!(archive.find(file.as_os_str()).unwrap(), Found::File(found) if found == file));
+        assert!(
+            matches!(archive.resolve_name(file.as_os_str()).unwrap(), Found::File(found) if found == file)
+        );
     }
 
     #[test]
     fn a_session_is_all_its_records_unless_something_else_has_its_name() {
         let (_home, archive) = home();
         for (number, run) in [(1, "x"), (2, "y")] {
-            let mut record = archive.bundle(OsStr::new("main")).unwrap().records.remove(0);
+            let mut record = archive.load_bundle(OsStr::new("main")).unwrap().records.remove(0);
             record.run = run.into();
             for name in ["night", "main"] {
                 let bundle =
                     Bundle::from_records(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
-                archive.store().save_new(&bundle).unwrap();
+                archive.store().save_bundle(&bundle).unwrap();
             }
         }
-        let runs = |name: &str| archive.bundle(OsStr::new(name)).unwrap().records.len();
+        let runs = |name: &str| archive.load_bundle(OsStr::new(name)).unwrap().records.len();
         assert_eq!((runs("night"), runs("night.2"), runs("main")), (2, 1, 1));
-        assert_eq!(archive.head(OsStr::new("night")).unwrap().runs.len(), 2);
+        assert_eq!(archive.load_head(OsStr::new("night")).unwrap().runs.len(), 2);
     }
 
     #[test]
     fn a_name_that_is_nowhere_is_answered_with_the_nearest() {
         let (_home, archive) = home();
-        let sentence = archive.head(OsStr::new("mian")).unwrap_err().to_string();
+        let sentence = archive.load_head(OsStr::new("mian")).unwrap_err().to_string();
         assert!(sentence.contains("no file mian; the nearest are main, "), "{sentence}");
         let empty = Archive { home: "nowhere".into() };
-        let sentence = empty.head(OsStr::new("main")).unwrap_err().to_string();
+        let sentence = empty.load_head(OsStr::new("main")).unwrap_err().to_string();
         assert!(sentence.contains("`syscost record` makes a record"), "{sentence}");
     }
 }

@@ -94,39 +94,39 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn save(args: &Save) -> Result<ExitCode> {
     let archive = Archive::at(&args.home);
     let bundles = match args.of.as_slice() {
-        [] => vec![archive.newest()?],
-        of => of.iter().map(|of| archive.bundle(of)).collect::<Result<Vec<_>>>()?,
+        [] => vec![archive.newest_bundle()?],
+        of => of.iter().map(|of| archive.load_bundle(of)).collect::<Result<Vec<_>>>()?,
     };
     let records = bundles.into_iter().flat_map(|bundle| bundle.records).collect();
-    save_new(&archive, &Bundle::from_records(&args.name, quantity::now(), records)?)
+    save_new_record(&archive, &Bundle::from_records(&args.name, quantity::unix_now(), records)?)
 }
 
-fn save_new(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
-    say_written(&archive.store().save_new(bundle)?, bundle)
+fn save_new_record(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
+    print_written(&archive.store().save_bundle(bundle)?, bundle)
 }
 
 /// Prints the file's path and what is in it.
-fn say_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
-    let [processes, sessions, cases] = baseline_list::counts(&bundle.head);
+fn print_written(path: &Path, bundle: &Bundle) -> Result<ExitCode> {
+    let [processes, sessions, cases] = baseline_list::count_contents(&bundle.head);
     let path = path.display().to_string();
     match page::is_piped() {
         true => {
             let counts = [processes, sessions, cases].map(|count| count.to_string());
-            page::write(&page::tabbed(&[[vec![path], counts.to_vec()].concat()]))?;
+            page::write(&page::tabbed_rows(&[[vec![path], counts.to_vec()].concat()]))?;
         }
         false => page::write(&format!(
             "{path}\n{}, {}\n",
-            baseline_list::replication(processes, sessions),
-            page::counted(cases, "case", "cases")
+            baseline_list::replication_text(processes, sessions),
+            page::count_with_noun(cases, "case", "cases")
         ))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn export(args: &Export) -> Result<ExitCode> {
-    let bundle = Archive::at(&args.home).bundle(&args.name)?;
+    let bundle = Archive::at(&args.home).load_bundle(&args.name)?;
     write_new(&args.file, &bundle)?;
-    say_written(&args.file, &bundle)
+    print_written(&args.file, &bundle)
 }
 
 fn import(args: &Import) -> Result<ExitCode> {
@@ -134,7 +134,7 @@ fn import(args: &Import) -> Result<ExitCode> {
     if let Some(name) = &args.name {
         name.clone_into(&mut bundle.head.name);
     }
-    save_new(&Archive::at(&args.home), &bundle)
+    save_new_record(&Archive::at(&args.home), &bundle)
 }
 
 fn remove(args: &Remove) -> Result<ExitCode> {
@@ -145,7 +145,7 @@ fn remove(args: &Remove) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let is_asked = |file: &PathBuf| file.file_stem().is_some_and(|stem| *stem == *args.name);
-    Err(Error::Usage(match archive.baselines()?.into_iter().find(is_asked) {
+    Err(Error::Usage(match archive.baseline_files()?.into_iter().find(is_asked) {
         Some(file) => format!(
             "{} was saved by --save-baseline, and its samples lie in directories of Criterion's: remove {} and those \
              by hand",

@@ -4,9 +4,9 @@ use super::{flag, page};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::page_cache::{Answer, BLOCK, Request, search};
+use crate::page_cache::{Answer, BLOCK, Request, find_cache_size};
 use crate::platform::signal;
-use crate::record::quantity::size;
+use crate::record::quantity::format_size;
 use crate::trial::scratch;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -30,13 +30,13 @@ pub struct Args {
     #[arg(long = "dir", value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Memory that is left to others [default: a tenth of all, at least 1GiB]
-    #[arg(long, value_name = "SIZE", value_parser = flag::size, conflicts_with = "within")]
+    #[arg(long, value_name = "SIZE", value_parser = flag::parse_size, conflicts_with = "within")]
     reserve: Option<u64>,
     /// Make a control group with this much memory, which stands in for the machine (root)
-    #[arg(long, value_name = "SIZE", value_parser = flag::size)]
+    #[arg(long, value_name = "SIZE", value_parser = flag::parse_size)]
     within: Option<u64>,
     /// The longest time that the file may grow
-    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, default_value_t = 50.0)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::parse_seconds, default_value_t = 50.0)]
     seconds: f64,
     /// Print JSON
     #[arg(long)]
@@ -44,12 +44,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    signal::watch()?;
-    let place = args.directory.clone().unwrap_or_else(scratch::place);
-    scratch::sweep_up(&place);
+    signal::watch_signals()?;
+    let place = args.directory.clone().unwrap_or_else(scratch::scratch_parent);
+    scratch::remove_orphans(&place);
     let template = "{spinner} {binary_bytes} of at most {binary_total_bytes} {elapsed}";
-    let (scratch, bar) = (scratch::make_in(&place)?, page::bar(1, template));
-    let found = search(&Request {
+    let (scratch, bar) = (scratch::make_directory_in(&place)?, page::progress_bar(1, template));
+    let found = find_cache_size(&Request {
         directory: scratch.path(),
         reserve: args.reserve,
         group: args.within,
@@ -66,43 +66,51 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let answer = found?;
     match args.json {
-        true => page::write_json(&object(&answer))?,
-        false if page::is_piped() => page::write(&page::tabbed(&rows(&answer, args.within)))?,
-        false => page::write(&page::columns(&rows(&answer, args.within), page::prose(layout())))?,
+        true => page::write_json(&answer_json(&answer))?,
+        false if page::is_piped() => page::write(&page::tabbed_rows(&answer_rows(&answer, args.within)))?,
+        false => {
+            page::write(&page::columns_text(&answer_rows(&answer, args.within), page::prose_width(layout())))?
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What was found, how it is known, and what others paid.
-fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
+fn answer_rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
     let row = |name: &str, value: String, words: String| [name.to_owned(), value, words];
-    let kept = size(answer.kept());
-    let at_least = if answer.boundary.is_whole() { "at least " } else { "" };
-    let [memory, disk] = answer.boundary.speeds();
-    let share = 100.0 * answer.kept() as f64 / answer.resident.max(1) as f64 - 100.0;
-    let others = format!("{} of it are left to others", size(answer.bounds.reserve));
+    let kept = format_size(answer.kept_bytes());
+    let at_least = if answer.boundary.is_fully_cached() { "at least " } else { "" };
+    let [memory, disk] = answer.boundary.read_speeds();
+    let share = 100.0 * answer.kept_bytes() as f64 / answer.resident.max(1) as f64 - 100.0;
+    let others = format!("{} of it are left to others", format_size(answer.bounds.reserve));
     let toll = answer.toll;
     let stalled = toll
         .stalled
         .map_or("this kernel does not report it".into(), |time| format!("{:.2} s", time.as_secs_f64()));
     vec![
         row("file cache", format!("{at_least}{kept}"), end_reason(answer)),
-        row("from memory", format!("{memory:.2} GB/s"), format!("reads of {} in it", size(BLOCK as u64))),
+        row(
+            "from memory",
+            format!("{memory:.2} GB/s"),
+            format!("reads of {} in it", format_size(BLOCK as u64)),
+        ),
         row("from the disk", format!("{disk:.2} GB/s"), "the same, of what was given up".into()),
         row(
             "by mincore",
-            size(answer.resident),
+            format_size(answer.resident),
             format!("of the file are in the cache; the reads say {share:+.1} %"),
         ),
         match within {
-            Some(group) => {
-                row("group", size(group), "a control group of this limit stood in for the machine".into())
-            }
-            None => row("available", size(answer.bounds.available), others),
+            Some(group) => row(
+                "group",
+                format_size(group),
+                "a control group of this limit stood in for the machine".into(),
+            ),
+            None => row("available", format_size(answer.bounds.available), others),
         },
         row(
             "whole cache",
-            format!("{} → {}", size(answer.cached[0]), size(answer.cached[1])),
+            format!("{} → {}", format_size(answer.cached[0]), format_size(answer.cached[1])),
             "`Cached` of /proc/meminfo, before and after".into(),
         ),
         row(
@@ -115,19 +123,19 @@ fn rows(answer: &Answer, within: Option<u64>) -> Vec<[String; 3]> {
 
 /// Why the file did not become longer.
 fn end_reason(answer: &Answer) -> String {
-    let file = size(answer.file);
-    match (answer.boundary.is_whole(), answer.out_of_time) {
+    let file = format_size(answer.file);
+    match (answer.boundary.is_fully_cached(), answer.out_of_time) {
         (false, _) => format!("so much of a file of {file} is read at memory's speed"),
         (true, true) => format!("all of a file of {file}; the time was over (`--for`)"),
         (true, false) => format!("all of a file of {file}, which may not become longer (`--reserve`)"),
     }
 }
 
-fn object(answer: &Answer) -> Value {
-    let [memory, disk] = answer.boundary.speeds();
+fn answer_json(answer: &Answer) -> Value {
+    let [memory, disk] = answer.boundary.read_speeds();
     json!({
-        "kept_bytes": answer.kept(),
-        "is_lower_bound": answer.boundary.is_whole(),
+        "kept_bytes": answer.kept_bytes(),
+        "is_lower_bound": answer.boundary.is_fully_cached(),
         "file_bytes": answer.file,
         "mincore_bytes": answer.resident,
         "memory_gb_s": memory,

@@ -10,7 +10,7 @@ use super::page;
 use super::report::write_rendered;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
-use crate::record::bundle::{Head, by_kernel, read_any_head};
+use crate::record::bundle::{Head, read_any_head, split_by_kernel};
 use crate::record::verdict::Verdict;
 use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Sort::Weight)]
     sort: Sort,
     /// Changes up to this many per cent count as none; 1 at least
-    #[arg(long, value_name = "PERCENT", value_parser = share, default_value = "1")]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value = "1")]
     threshold: f64,
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(short, long, value_name = "FILE")]
@@ -74,7 +74,7 @@ enum Sort {
 }
 
 /// Parses per cent into a share.
-fn share(percent: &str) -> std::result::Result<f64, String> {
+fn parse_percent(percent: &str) -> std::result::Result<f64, String> {
     let number: f64 = percent.trim_end_matches('%').trim_end().parse().unwrap_or(f64::NAN);
     match number {
         n if (0.0..=1000.0).contains(&n) => Ok(n / 100.0),
@@ -83,11 +83,11 @@ fn share(percent: &str) -> std::result::Result<f64, String> {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let comparison = compared(args)?;
+    let comparison = compare_selected(args)?;
     let piped = args.format.is_none() && args.output.is_none() && page::is_piped();
     if piped {
-        warn(&comparison);
-        page::write(&page::tabbed(&rows(&comparison)))?;
+        warn_of_differences(&comparison);
+        page::write(&page::tabbed_rows(&program_rows(&comparison)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let format = args.format.unwrap_or(Format::Terminal);
@@ -96,16 +96,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The comparison, with the rows that are to be shown.
-fn compared(args: &Args) -> Result<Comparison> {
-    let filter = args.filter.as_deref().map(expression).transpose()?;
+fn compare_selected(args: &Args) -> Result<Comparison> {
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let archive = Archive::at(&args.home);
     let heads = match args.by {
-        Some(By::Kernel) => kernels(&archive, &args.baselines)?,
+        Some(By::Kernel) => kernel_heads(&archive, &args.baselines)?,
         None => baseline_heads(&archive, &args.baselines)?,
     };
-    let mut comparison = all_rows(&archive, &heads, args.threshold)?;
+    let mut comparison = compare_all_rows(&archive, &heads, args.threshold)?;
     if let Some(filter) = filter {
-        comparison.keep(|id| filter.is_match(id));
+        comparison.keep_rows(|id| filter.is_match(id));
         if comparison.rows.is_empty() {
             return Err(Error::Usage(format!("no case of these baselines matches {:?}", filter.as_str())));
         }
@@ -115,7 +115,7 @@ fn compared(args: &Args) -> Result<Comparison> {
     }
     match args.sort {
         Sort::Weight => comparison.sort_by_weight(),
-        Sort::Table => comparison.sort_by_table(),
+        Sort::Table => comparison.sort_by_group(),
     }
     Ok(comparison)
 }
@@ -128,13 +128,13 @@ fn baseline_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>
                 .into(),
         ));
     }
-    baselines.iter().map(|name| archive.head(name)).collect()
+    baselines.iter().map(|name| archive.load_head(name)).collect()
 }
 
 /// The kernels that these baselines ran on, two at least.
-fn kernels(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
-    let bundles = baselines.iter().map(|name| archive.bundle(name)).collect::<Result<Vec<_>>>()?;
-    let sides = by_kernel(bundles.into_iter().flat_map(|bundle| bundle.records).collect())?;
+fn kernel_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
+    let bundles = baselines.iter().map(|name| archive.load_bundle(name)).collect::<Result<Vec<_>>>()?;
+    let sides = split_by_kernel(bundles.into_iter().flat_map(|bundle| bundle.records).collect())?;
     match &sides[..] {
         [only] => Err(Error::Usage(format!(
             "all that is named ran on {}: `--by kernel` compares kernels, and without it records are compared",
@@ -145,11 +145,11 @@ fn kernels(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
 }
 
 /// All rows of these baselines, each against the first.
-fn all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Comparison> {
-    let history = if wants_history(heads) { history(archive)? } else { Vec::new() };
+fn compare_all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Comparison> {
+    let history = if wants_history(heads) { load_history(archive)? } else { Vec::new() };
     let options = Options { threshold: threshold.max(LEAST_THRESHOLD) };
     let comparison = compare(heads, &history, options);
-    refuse_nothing(&comparison)?;
+    refuse_incomparable(&comparison)?;
     Ok(comparison)
 }
 
@@ -157,13 +157,13 @@ fn all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Compari
 ///
 /// # Errors
 /// A baseline is nowhere or cannot be read, or nothing of them can be compared.
-pub fn side_by_side(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
-    let mut comparison = all_rows(archive, &baseline_heads(archive, baselines)?, LEAST_THRESHOLD)?;
+pub fn compare_baselines(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
+    let mut comparison = compare_all_rows(archive, &baseline_heads(archive, baselines)?, LEAST_THRESHOLD)?;
     comparison.sort_by_weight();
     Ok(comparison)
 }
 
-fn expression(filter: &str) -> Result<Regex> {
+fn parse_filter(filter: &str) -> Result<Regex> {
     Regex::new(filter).map_err(|_| {
         Error::Usage(format!(
             "--filter {filter:?} is not a regular expression; `call/u64` is one, or `^call/`"
@@ -175,7 +175,7 @@ fn expression(filter: &str) -> Result<Regex> {
 ///
 /// # Errors
 /// A directory of the store cannot be listed.
-pub fn history(archive: &Archive) -> Result<Vec<Head>> {
+pub fn load_history(archive: &Archive) -> Result<Vec<Head>> {
     let files = archive.all_files()?;
     let count = files.len();
     let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();
@@ -187,7 +187,7 @@ pub fn history(archive: &Archive) -> Result<Vec<Head>> {
 }
 
 /// Refuses a comparison in which no case of any baseline can be compared.
-fn refuse_nothing(comparison: &Comparison) -> Result<()> {
+fn refuse_incomparable(comparison: &Comparison) -> Result<()> {
     if comparison.changes().any(|change| change.verdict != Verdict::Incomparable) {
         return Ok(());
     }
@@ -202,7 +202,7 @@ fn refuse_nothing(comparison: &Comparison) -> Result<()> {
 }
 
 /// Warns on the standard error of what the rows for a program do not hold: how the machines differ.
-fn warn(comparison: &Comparison) {
+fn warn_of_differences(comparison: &Comparison) {
     for baseline in &comparison.baselines {
         let Some(relation) = &baseline.relation else { continue };
         let heavy = relation.differences.iter().filter(|d| d.weight > Weight::Fact);
@@ -213,11 +213,11 @@ fn warn(comparison: &Comparison) {
     }
 }
 
-fn rows(comparison: &Comparison) -> Vec<Vec<String>> {
-    comparison.rows.iter().map(cells).collect()
+fn program_rows(comparison: &Comparison) -> Vec<Vec<String>> {
+    comparison.rows.iter().map(row_cells).collect()
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn row_cells(row: &Row) -> Vec<String> {
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mut cells = vec![row.id.clone()];
     for cell in &row.cells {
@@ -254,7 +254,7 @@ fn render_comparison(format: Format, comparison: &Comparison, layout: Layout) ->
                 + &render_answer(comparison, layout))
         }
         Format::Markdown => Ok(markdown(comparison)),
-        Format::Json => comparison.json(),
+        Format::Json => comparison.to_json(),
         Format::Csv => csv(comparison),
     }
 }

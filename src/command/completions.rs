@@ -20,7 +20,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut script = Vec::new();
-    generate(args.shell, &mut help::with_topics(Line::command()), "syscost", &mut script);
+    generate(args.shell, &mut help::add_help_topics(Line::command()), "syscost", &mut script);
     page::write(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

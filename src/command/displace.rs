@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "pid")]
     cpu: Option<usize>,
     /// Seconds between two lines of the series in the JSON
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = flag::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = flag::parse_seconds)]
     interval: f64,
     /// How often to run the command; an interval takes three runs or more
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
     /// How long to watch it, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = flag::seconds, requires = "pid")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = flag::parse_seconds, requires = "pid")]
     seconds: f64,
     /// Print JSON
     #[arg(long)]
@@ -49,7 +49,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    signal::watch()?;
+    signal::watch_signals()?;
     if let Some(dispute) = check_clocks()? {
         crate::driver::report_error(dispute);
     }
@@ -57,34 +57,41 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let accounting = Accounting::read(&KernelFiles::live());
     let interval = Duration::from_secs_f64(args.interval);
     let runs = match args.pid {
-        Some(pid) => vec![service(args, pid, &clock, &accounting)?],
-        None => command(args, &clock, &accounting, interval)?,
+        Some(pid) => vec![watch_service(args, pid, &clock, &accounting)?],
+        None => run_command(args, &clock, &accounting, interval)?,
     };
     if runs.is_empty() {
         return Ok(Exit::Disproved.or_signal(signal::pending()).into());
     }
     match args.json {
-        true => page::write_json(&displaced_text::json(&runs, &accounting))?,
+        true => page::write_json(&displaced_text::costs_json(&runs, &accounting))?,
         false => page::write(&displaced_text::render_costs(&runs, &accounting, crate::driver::layout()))?,
     }
     Ok(runs.iter().find_map(|run| run.code).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 /// The runs of the command, without one that was interrupted. Stops after a failure.
-fn command(args: &Args, clock: &Clock, accounting: &Accounting, interval: Duration) -> Result<Vec<Covered>> {
-    let claimed = cpu::claim();
-    let chosen = args.cpu.or(claimed.as_ref().map(|claimed| claimed.cpu)).unwrap_or_else(cpu::current);
-    if !cpu::allowed().contains(&chosen) {
+fn run_command(
+    args: &Args,
+    clock: &Clock,
+    accounting: &Accounting,
+    interval: Duration,
+) -> Result<Vec<Covered>> {
+    let claimed = cpu::claim_cpu();
+    let chosen = args.cpu.or(claimed.as_ref().map(|claimed| claimed.cpu)).unwrap_or_else(cpu::current_cpu);
+    if !cpu::allowed_cpus().contains(&chosen) {
         return Err(Error::Usage(format!(
             "CPU {chosen} is not among those that this process may run on: {:?}",
-            cpu::allowed()
+            cpu::allowed_cpus()
         )));
     }
-    let _aside = cpu::Aside::from(chosen)?;
-    let mut fluids = Fluids::pour(&[chosen], clock, accounting.hides_interrupts(), 0)?;
+    let _aside = cpu::Aside::keep_off(chosen)?;
+    let mut fluids = Fluids::start(&[chosen], clock, accounting.hides_interrupts(), 0)?;
     let mut runs = Vec::new();
     for _ in 0..args.runs {
-        let Some(run) = displaced_process::command(&args.command, &mut fluids, interval)? else { break };
+        let Some(run) = displaced_process::cover_command(&args.command, &mut fluids, interval)? else {
+            break;
+        };
         let failed = run.code.is_some();
         runs.push(run);
         if failed || signal::pending().is_some() {
@@ -94,32 +101,32 @@ fn command(args: &Args, clock: &Clock, accounting: &Accounting, interval: Durati
     Ok(runs)
 }
 
-fn service(args: &Args, pid: u32, clock: &Clock, accounting: &Accounting) -> Result<Covered> {
-    let cpus = displaced_process::cpus_of(pid)?;
-    let mut fluids = Fluids::pour(&cpus, clock, accounting.hides_interrupts(), pid)?;
+fn watch_service(args: &Args, pid: u32, clock: &Clock, accounting: &Accounting) -> Result<Covered> {
+    let cpus = displaced_process::allowed_cpus_of(pid)?;
+    let mut fluids = Fluids::start(&cpus, clock, accounting.hides_interrupts(), pid)?;
     let [whole, interval] = [args.seconds, args.interval].map(Duration::from_secs_f64);
-    displaced_process::service(pid, &mut fluids, whole, interval)
+    displaced_process::cover_service(pid, &mut fluids, whole, interval)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::flag::parsed;
+    use crate::command::flag::parse_line;
 
     #[test]
     fn a_command_or_a_process_is_asked_for_and_not_both() {
-        assert!(parsed::<Args>("").is_err());
-        assert!(parsed::<Args>("--pid 12 -- true").is_err());
-        assert!(parsed::<Args>("--pid 12 --cpu 1").is_err());
-        assert_eq!(parsed::<Args>("--pid 12").expect("a process").pid, Some(12));
-        assert_eq!(parsed::<Args>("--runs 5 -- sh -c true").expect("a command").command.len(), 3);
+        assert!(parse_line::<Args>("").is_err());
+        assert!(parse_line::<Args>("--pid 12 -- true").is_err());
+        assert!(parse_line::<Args>("--pid 12 --cpu 1").is_err());
+        assert_eq!(parse_line::<Args>("--pid 12").expect("a process").pid, Some(12));
+        assert_eq!(parse_line::<Args>("--runs 5 -- sh -c true").expect("a command").command.len(), 3);
     }
 
     #[test]
     fn a_stretch_of_time_is_a_number_of_seconds_that_can_be_waited_for() {
         for bad in ["0", "-1", "nan", "inf", "x"] {
-            assert!(parsed::<Args>(&format!("--interval={bad} -- true")).is_err(), "{bad}");
+            assert!(parse_line::<Args>(&format!("--interval={bad} -- true")).is_err(), "{bad}");
         }
-        assert_eq!(parsed::<Args>("--interval 0.5 -- true").expect("half a second").interval, 0.5);
+        assert_eq!(parse_line::<Args>("--interval 0.5 -- true").expect("half a second").interval, 0.5);
     }
 }

@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let (files, scratch) = (KernelFiles::live(), scratch::place());
+    let (files, scratch) = (KernelFiles::live(), scratch::scratch_parent());
     let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     match args.form.json {
         true => page::write_json(&findings)?,
@@ -32,12 +32,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn render_findings(findings: &[Finding], layout: Layout) -> String {
-    let texts: Vec<_> = findings.iter().map(|finding| paragraph(finding, layout)).collect();
+    let texts: Vec<_> = findings.iter().map(|finding| render_finding(finding, layout)).collect();
     texts.join("\n")
 }
 
-fn paragraph(Finding { fact, why, remedy }: &Finding, layout: Layout) -> String {
-    let width = page::prose(layout);
+fn render_finding(Finding { fact, why, remedy }: &Finding, layout: Layout) -> String {
+    let width = page::prose_width(layout);
     let fact = page::paint(Tone::Bold, &page::wrap("• ", fact, width), layout);
     let [why, remedy] = [("  ", why), ("  → ", remedy)].map(|(first, text)| page::wrap(first, text, width));
     format!("{fact}\n{why}\n{remedy}\n")

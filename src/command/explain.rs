@@ -3,17 +3,17 @@
 
 use super::archive::Archive;
 use super::flag::Home;
-use super::list::missing;
-use super::manual_page::manual_page;
+use super::list::missing_need;
+use super::manual_page::render_manual_page;
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
-use crate::driver::{layout, nearest};
+use crate::driver::{layout, nearest_names};
 use crate::error::{Error, Result};
-use crate::pair::side::ids;
-use crate::record::quantity::{amount, ends};
+use crate::pair::side::case_ids;
+use crate::record::quantity::{format_amount, format_interval};
 use crate::record::store::Store;
 use crate::render::table::Layout;
-use crate::suite::{GROUPS, find};
+use crate::suite::{GROUPS, find_group};
 use crate::trial::scratch;
 use std::process::ExitCode;
 
@@ -33,28 +33,28 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let layout = layout();
-    let group = group(&args.subject)?;
+    let group = group_of_subject(&args.subject)?;
     let cases = (group.cases)();
     let alone = cases.iter().find(|case| group.id(case) == args.subject);
-    let manual = manual_page(&group.manual_text(), layout);
+    let manual = render_manual_page(&group.manual_text(), layout);
     page::write(&match alone {
-        Some(case) => case_text(&args.subject, case, last_measured(args), layout) + "\n" + &manual,
-        None => manual + "\n" + &table(&cases_with_prefix(group, &cases, &args.subject)?, layout),
+        Some(case) => render_case(&args.subject, case, last_measurement(args), layout) + "\n" + &manual,
+        None => manual + "\n" + &cases_table(&cases_with_prefix(group, &cases, &args.subject)?, layout),
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the case cost when it was last measured, and what else the machine did. Damaged runs are skipped: `syscost runs` reports them.
-fn last_measured(args: &Args) -> Option<[String; 2]> {
-    let files = Archive::at(&args.home).files().ok()?;
+fn last_measurement(args: &Args) -> Option<[String; 2]> {
+    let files = Archive::at(&args.home).run_files().ok()?;
     files.iter().rev().find_map(|file| {
         let record = Store::load(file).ok()?;
         let (_, case) = record.cases().find(|(_, case)| case.id == args.subject)?;
         let measured = case.measured()?;
         let (figure, unit) = (measured.figure(), &record.unit);
-        let cost = format!("{} {}", amount(figure.estimate, unit), ends(&figure, unit));
-        let words = crate::study::disturbance::summary(measured.meanwhile.as_ref()?);
-        Some([format!("{cost} (run {}, {})", record.run, page::moment(record.started)), words])
+        let cost = format!("{} {}", format_amount(figure.estimate, unit), format_interval(&figure, unit));
+        let words = crate::study::disturbance::disturbance_summary(measured.meanwhile.as_ref()?);
+        Some([format!("{cost} (run {}, {})", record.run, page::utc_moment(record.started)), words])
     })
 }
 
@@ -62,55 +62,56 @@ fn last_measured(args: &Args) -> Option<[String; 2]> {
 fn cases_with_prefix<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Result<Vec<&'a Case>> {
     let whole = group.name == subject;
     let found: Vec<_> = cases.iter().filter(|case| whole || group.id(case).starts_with(subject)).collect();
-    if found.is_empty() { Err(no_case(group, cases, subject)) } else { Ok(found) }
+    if found.is_empty() { Err(no_case_error(group, cases, subject)) } else { Ok(found) }
 }
 
 /// The group of this name, or to which this id belongs.
-fn group(subject: &str) -> Result<&'static Group> {
+fn group_of_subject(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
-    find(name).ok_or_else(|| {
-        let known: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).chain(ids(GROUPS)).collect();
-        let near = nearest(subject, &known);
+    find_group(name).ok_or_else(|| {
+        let known: Vec<_> =
+            GROUPS.iter().map(|group| group.name.to_owned()).chain(case_ids(GROUPS)).collect();
+        let near = nearest_names(subject, &known);
         Error::Usage(format!(
             "there is no group {name}; the nearest are {near}; `syscost list` names them all"
         ))
     })
 }
 
-fn no_case(group: &Group, cases: &[Case], id: &str) -> Error {
+fn no_case_error(group: &Group, cases: &[Case], id: &str) -> Error {
     let name = group.name;
     let ids: Vec<_> = cases.iter().map(|case| group.id(case)).collect();
-    let near = nearest(id, &ids);
+    let near = nearest_names(id, &ids);
     Error::Usage(format!(
         "the group {name} has no case {id}; the nearest are {near}; `syscost list ^{name}/` prints all"
     ))
 }
 
 /// The cases without their group's name, with predictions and titles.
-fn table(cases: &[&Case], layout: Layout) -> String {
+fn cases_table(cases: &[&Case], layout: Layout) -> String {
     const HEAD: &str = "Cases, and what they should cost in core cycles (hardware + software)";
-    let price = |case: &Case| case.prediction.as_ref().map(cycles).unwrap_or_default();
+    let price = |case: &Case| case.prediction.as_ref().map(predicted_cycles).unwrap_or_default();
     let rows: Vec<_> =
-        cases.iter().map(|case| [indented(&case.name), price(case), case.title.clone()]).collect();
-    let lines = page::aligned(&rows, page::prose(layout));
+        cases.iter().map(|case| [indent_name(&case.name), price(case), case.title.clone()]).collect();
+    let lines = page::align_columns(&rows, page::prose_width(layout));
     format!("{}\n{}\n", page::paint(Tone::Bold, HEAD, layout), lines.join("\n"))
 }
 
-fn indented(name: &str) -> String {
+fn indent_name(name: &str) -> String {
     format!("  {name}")
 }
 
-fn cycles(prediction: &Prediction) -> String {
+fn predicted_cycles(prediction: &Prediction) -> String {
     format!("{} + {}", prediction.hardware, prediction.software)
 }
 
 /// One case by itself.
-fn case_text(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -> String {
-    let heading = page::heading(id, page::prose(layout), layout);
+fn render_case(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -> String {
+    let heading = page::heading(id, page::prose_width(layout), layout);
     let rows = [
         ["title".into(), case.title.clone()],
-        ["needs".into(), needs(case)],
-        ["expected".into(), case.prediction.as_ref().map_or_else(|| "nothing".into(), predicted)],
+        ["needs".into(), needs_summary(case)],
+        ["expected".into(), case.prediction.as_ref().map_or_else(|| "nothing".into(), prediction_text)],
     ];
     let claims = case.claims.iter().enumerate();
     let claims = claims.map(|(i, claim)| [if i == 0 { "claims" } else { "" }.into(), claim.to_string()]);
@@ -118,20 +119,24 @@ fn case_text(id: &str, case: &Case, last: Option<[String; 2]>, layout: Layout) -
         (Some(["quiet".into(), cost]), Some(["meanwhile".into(), words]))
     });
     let rows: Vec<[String; 2]> = rows.into_iter().chain(cost).chain(claims).chain(meanwhile).collect();
-    format!("{heading}\n{}\n", page::aligned(&rows, page::prose(layout)).join("\n"))
+    format!("{heading}\n{}\n", page::align_columns(&rows, page::prose_width(layout)).join("\n"))
 }
 
-fn needs(case: &Case) -> String {
-    let place = Place { scratch: scratch::place(), scale: Scale::Default, cpus: Cpus::expected() };
-    match (case.needs.len(), missing(case, &place)) {
+fn needs_summary(case: &Case) -> String {
+    let place = Place {
+        scratch: scratch::scratch_parent(),
+        scale: Scale::Default,
+        cpus: Cpus::for_measuring_process(),
+    };
+    match (case.needs.len(), missing_need(case, &place)) {
         (0, _) => "nothing of the machine".into(),
         (count, None) => format!("{count} of the machine, met here"),
         (count, Some(sentence)) => format!("{count} of the machine, not met here: {sentence}"),
     }
 }
 
-fn predicted(prediction: &Prediction) -> String {
-    format!("{} core cycles (hardware + software): {}", cycles(prediction), prediction.why)
+fn prediction_text(prediction: &Prediction) -> String {
+    format!("{} core cycles (hardware + software): {}", predicted_cycles(prediction), prediction.why)
 }
 
 #[cfg(test)]
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn a_case_that_was_measured_says_what_else_happened() {
         let case = &(GROUPS[0].cases)()[0];
-        let text = case_text(
+        let text = render_case(
             "call/it",
             case,
             Some(["1.000 ns".into(), "in 2.00 s others used 0.50 CPUs".into()]),
@@ -155,7 +160,7 @@ mod tests {
     fn every_case_can_be_explained() {
         for group in GROUPS {
             for case in (group.cases)() {
-                let text = case_text(&group.id(&case), &case, None, Layout::default());
+                let text = render_case(&group.id(&case), &case, None, Layout::default());
                 // A long title is broken into lines.
                 let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 assert!(words.contains(&case.title) && words.contains("core cycles"), "{text}");

@@ -32,28 +32,28 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let place = args.dir.clone().unwrap_or_else(scratch::place);
+    let place = args.dir.clone().unwrap_or_else(scratch::scratch_parent);
     let ours = Fingerprint::take(&KernelFiles::live(), &place);
     match &args.against {
-        None => facts(&ours, args.form.json)?,
+        None => print_facts(&ours, args.form.json)?,
         Some(run) => {
-            let theirs = Archive::at(&args.home).record(Some(run))?.fingerprint;
-            differences(&ours.differences(&theirs), args.form.json)?;
+            let theirs = Archive::at(&args.home).load_run(Some(run))?.fingerprint;
+            print_differences(&ours.differences(&theirs), args.form.json)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn facts(ours: &Fingerprint, json: bool) -> Result<()> {
+fn print_facts(ours: &Fingerprint, json: bool) -> Result<()> {
     if json {
         return page::write_json(ours);
     }
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".into());
-    let rows: Vec<_> = ours.facts().map(|(field, value)| [field.into(), known(value)]).collect();
+    let rows: Vec<_> = ours.field_values().map(|(field, value)| [field.into(), known(value)]).collect();
     page::write(&render_rows(&rows))
 }
 
-fn differences(found: &[Difference], json: bool) -> Result<()> {
+fn print_differences(found: &[Difference], json: bool) -> Result<()> {
     if json {
         return page::write_json(&found);
     }
@@ -70,7 +70,7 @@ fn differences(found: &[Difference], json: bool) -> Result<()> {
 
 fn render_rows<const N: usize>(rows: &[[String; N]]) -> String {
     match page::is_piped() {
-        true => page::tabbed(rows),
-        false => page::columns(rows, page::width(layout())),
+        true => page::tabbed_rows(rows),
+        false => page::columns_text(rows, page::table_width(layout())),
     }
 }

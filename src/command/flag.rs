@@ -53,7 +53,7 @@ impl Filter {
     }
 
     /// The error of a filter that no case matches; nothing without a filter.
-    pub fn unmatched(&self) -> Option<Error> {
+    pub fn no_match_error(&self) -> Option<Error> {
         let filter = self.filter.as_ref()?;
         Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
     }
@@ -63,7 +63,7 @@ impl Filter {
 #[derive(Default, clap::Args)]
 pub struct Measuring {
     /// How much time to take: smoke (seconds, numbers not worth keeping), default, full
-    #[arg(long, value_parser = scale())]
+    #[arg(long, value_parser = scale_parser())]
     scale: Option<Scale>,
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
@@ -81,7 +81,7 @@ pub struct Measuring {
 }
 
 /// A parser of scales, which a shell can complete.
-pub fn scale() -> impl TypedValueParser<Value = Scale> {
+pub fn scale_parser() -> impl TypedValueParser<Value = Scale> {
     let unknown = || Error::Usage("expected smoke, default or full".into());
     PossibleValuesParser::new(["smoke", "default", "full"])
         .try_map(move |name| Scale::named(&name).ok_or_else(unknown))
@@ -91,7 +91,7 @@ pub fn scale() -> impl TypedValueParser<Value = Scale> {
 ///
 /// # Errors
 /// It is no number from 0.01 to a day.
-pub fn seconds(text: &str) -> std::result::Result<f64, String> {
+pub fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds from 0.01 to a day".into()),
@@ -102,13 +102,13 @@ pub fn seconds(text: &str) -> std::result::Result<f64, String> {
 ///
 /// # Errors
 /// It has no unit.
-pub fn size(text: &str) -> std::result::Result<u64, String> {
+pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     bytes_of(text).ok_or_else(|| "expected a number and its unit, as in 512MiB or 1.5GiB".into())
 }
 
 impl Measuring {
     /// As the environment says, at this scale.
-    pub fn at(scale: Scale) -> Self {
+    pub fn at_scale(scale: Scale) -> Self {
         Self { scale: Some(scale), ..Self::default() }
     }
 
@@ -150,14 +150,14 @@ impl Home {
 /// Columns beside the numbers.
 #[derive(clap::Args)]
 pub struct Beside {
-    #[arg(long, value_name = "LIST", help = published_machines())]
+    #[arg(long, value_name = "LIST", help = published_machines_help())]
     pub against: Option<String>,
     /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
     #[arg(long, value_name = "FILE")]
     pub predictions: Option<PathBuf>,
 }
 
-fn published_machines() -> String {
+fn published_machines_help() -> String {
     let names: Vec<_> = published::names().collect();
     format!("Published machines in columns of their own, between commas: {}", names.join(", "))
 }
@@ -166,11 +166,11 @@ fn published_machines() -> String {
 pub type Column = (String, BTreeMap<String, f64>);
 
 impl Beside {
-    pub fn overrides(&self) -> Result<Overrides> {
+    pub fn read_overrides(&self) -> Result<Overrides> {
         self.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
     }
 
-    pub fn machines(&self) -> Result<Vec<Published>> {
+    pub fn find_published(&self) -> Result<Vec<Published>> {
         self.against.as_deref().map_or_else(|| Ok(Vec::new()), published::find)
     }
 }
@@ -202,7 +202,7 @@ pub struct Form {
 }
 
 /// The arguments of a command in this line, for its tests.
-pub fn parsed<A: clap::Args>(line: &str) -> std::result::Result<A, clap::Error> {
+pub fn parse_line<A: clap::Args>(line: &str) -> std::result::Result<A, clap::Error> {
     let command = A::augment_args(clap::Command::new("syscost").no_binary_name(true));
     A::from_arg_matches(&command.try_get_matches_from(line.split_ascii_whitespace())?)
 }

@@ -1,12 +1,12 @@
 //! `syscost gate`: an exit code for continuous integration.
 
-use super::ab::{self, Manner, Pairs, Sides, percent};
+use super::ab::{self, Manner, Pairs, Sides, parse_share};
 use super::answer;
 use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
-use super::remark_group::{grouped, id_list, shape};
+use super::remark_group::{group_sentences, id_list, sentence_shape};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, output, plain_file, signal};
@@ -15,7 +15,9 @@ use crate::record::quantity::{self, NANOSECONDS};
 use crate::render::markdown_table::markdown_table;
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
-use crate::study::gate::{Answer, Finding, Mutes, Progress, answer, of_pairs, of_records};
+use crate::study::gate::{
+    Answer, Finding, Mutes, Progress, answer, findings_from_comparison, findings_from_pairs,
+};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -64,7 +66,7 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct Judging {
     /// A slowdown up to this share is let through: 1% at least
-    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = regress)]
+    #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = parse_max_regress)]
     pub max_regress: f64,
     /// TOML file of cases to overlook: a table an id, with reason and until
     #[arg(long, value_name = "FILE")]
@@ -77,9 +79,10 @@ pub struct Judging {
     summary: Option<PathBuf>,
 }
 
-/// At least one per cent. The layout of a binary alone makes smaller differences, and few could ever be shown.
-fn regress(text: &str) -> Result<f64> {
-    let share = percent(text)?;
+/// Parses a share of at least 1 %. Smaller differences come from the layout of a binary alone, and could rarely be
+/// shown.
+fn parse_max_regress(text: &str) -> Result<f64> {
+    let share = parse_share(text)?;
     match share >= 0.01 {
         true => Ok(share),
         false => Err(Error::Usage(format!("{text:?} is too little to be shown: expected 1% or more"))),
@@ -90,9 +93,9 @@ fn regress(text: &str) -> Result<f64> {
 pub type Compared = (Vec<Finding>, Vec<String>);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    args.judging.judge(|| match (&args.baseline, args.sides.differ()) {
-        (Some(baseline), _) => Ok((against_record(args, baseline)?, Vec::new())),
-        (None, true) => against_build(args),
+    args.judging.judge_comparison(|| match (&args.baseline, args.sides.are_different()) {
+        (Some(baseline), _) => Ok((compare_with_record(args, baseline)?, Vec::new())),
+        (None, true) => compare_builds(args),
         (None, false) => Err(Error::Usage(
             "nothing to hold against: name a --baseline, or an old build by --a-rev or --a-bin".into(),
         )),
@@ -104,36 +107,38 @@ impl Judging {
     ///
     /// # Errors
     /// The command line must be changed. Other errors are printed, and are no answer.
-    pub fn judge(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<ExitCode> {
-        match self.answer(compare) {
+    pub fn judge_comparison(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<ExitCode> {
+        match self.compare_and_print(compare) {
             Ok(answer) if self.bisect => Ok(answer.exit_for_bisect().into()),
-            Ok(answer) => Ok(answer.exit().into()),
+            Ok(answer) => Ok(answer.exit_status().into()),
             // Exit code 2: the command line must be changed. A bisection skips even that.
             Err(error @ (Error::Usage(_) | Error::Content { .. })) if !self.bisect => Err(error),
             // Exit code 1 would say "slower".
             Err(error) => {
                 page::warn(&error);
-                Ok(Answer::Unmeasured.exit().into())
+                Ok(Answer::Unmeasured.exit_status().into())
             }
         }
     }
 
-    fn answer(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<Answer> {
+    fn compare_and_print(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<Answer> {
         // Read before minutes of measuring: it may be wrong.
         let mutes = self.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
-        output::check()?;
-        self.summary.as_deref().map_or(Ok(()), plain_file::check_append)?;
+        output::check_stdout()?;
+        self.summary.as_deref().map_or(Ok(()), plain_file::check_can_append)?;
         let (mut findings, mut notes) = compare()?;
         if let Some(signal) = signal::pending() {
             page::warn(&format!("interrupted by {signal}: there is no answer"));
             return Ok(Answer::Unmeasured);
         }
-        notes.extend(mutes.apply(&mut findings, quantity::now()));
+        notes.extend(mutes.apply(&mut findings, quantity::unix_now()));
         let answer = answer(&findings);
         page::write(&render_answer(&findings, &notes, answer, layout()))?;
         if let Some(file) = &self.summary {
             // The answer holds even if the summary cannot be written.
-            if let Err(error) = append(file, &summary(self.max_regress, &findings, &notes, answer)) {
+            if let Err(error) =
+                append_text(file, &markdown_summary(self.max_regress, &findings, &notes, answer))
+            {
                 page::warn(&error);
             }
         }
@@ -142,7 +147,7 @@ impl Judging {
 }
 
 /// Compares two builds or settings by pairs. Answers the findings, and the notes on them.
-fn against_build(args: &Args) -> Result<Compared> {
+fn compare_builds(args: &Args) -> Result<Compared> {
     let options = args.measuring.options()?;
     if options.unit != NANOSECONDS {
         return Err(Error::Usage(format!(
@@ -158,47 +163,48 @@ fn against_build(args: &Args) -> Result<Compared> {
         scale: options.scale,
         no_canaries: false,
     };
-    let paired = ab::compared(&args.filter, &args.sides, &manner, &args.home.directory())?;
+    let paired = ab::compare_sides(&args.filter, &args.sides, &manner, &args.home.directory())?;
     let of_cases =
         paired.cases.iter().flat_map(|case| case.notes.iter().map(|note| (case.id.as_str(), note.clone())));
-    let notes = paired.notes.iter().cloned().chain(grouped(of_cases)).collect();
-    Ok((of_pairs(&paired, &paired.judge()), notes))
+    let notes = paired.notes.iter().cloned().chain(group_sentences(of_cases)).collect();
+    Ok((findings_from_pairs(&paired, &paired.judge()), notes))
 }
 
 /// Compares a stored record with today's numbers.
-fn against_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
+fn compare_with_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     let archive = Archive::at(&args.home);
-    let old = archive.head(baseline)?;
+    let old = archive.load_head(baseline)?;
     let new = match &args.candidate {
-        Some(name) => archive.head(name)?,
+        Some(name) => archive.load_head(name)?,
         None => {
-            let file = record::measured(&args.filter, &args.measuring, &args.home, args.processes)?;
+            let file = record::measure_record(&args.filter, &args.measuring, &args.home, args.processes)?;
             match file {
-                Some(file) => archive.head(file.as_os_str())?,
+                Some(file) => archive.load_head(file.as_os_str())?,
                 None => return Ok(Vec::new()),
             }
         }
     };
     let heads = [old, new];
-    let history = super::compare::history(&archive)?;
+    let history = super::compare::load_history(&archive)?;
     let options = Options { threshold: args.judging.max_regress.max(Options::default().threshold) };
     let mut comparison: Comparison = compare(&heads, &history, options);
     let matches = args.filter.matcher()?;
-    comparison.keep(|id| matches(id));
-    Ok(of_records(&comparison))
+    comparison.keep_rows(|id| matches(id));
+    Ok(findings_from_comparison(&comparison))
 }
 
 /// The findings that decide, the notes, and the answer, for a terminal.
 fn render_answer(findings: &[Finding], said: &[String], answer: Answer, layout: Layout) -> String {
-    let width = page::prose(layout);
+    let width = page::prose_width(layout);
     let mut text = String::new();
     for alike in group_findings(findings) {
-        text += &(page::wrap("• ", &sentence(&alike), width) + "\n");
+        text += &(page::wrap("• ", &finding_sentence(&alike), width) + "\n");
     }
     text.extend(said.iter().map(|sentence| page::wrap("note: ", sentence, width) + "\n"));
-    text += &(page::wrap("", &sentence_of_all(findings), width) + "\n");
+    text += &(page::wrap("", &answer_sentence(findings), width) + "\n");
     let tone = if answer == Answer::Pass { Tone::Bold } else { Tone::Red };
-    text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), count(findings)), layout) + "\n"
+    text + &page::paint(tone, &format!("gate: {}; {}", answer.summary(), verdict_counts(findings)), layout)
+        + "\n"
 }
 
 /// The findings that were compared, without the canaries, which the user did not ask for.
@@ -206,14 +212,14 @@ fn compared_findings(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.progress != Progress::Skipped && !finding.canary)
 }
 
-/// The answer over all that was compared, as a person would say it.
-fn sentence_of_all(findings: &[Finding]) -> String {
+/// One sentence over all compared findings.
+fn answer_sentence(findings: &[Finding]) -> String {
     let compared = compared_findings(findings).map(|finding| answer::Compared {
         id: &finding.id,
         verdict: finding.verdict,
         change: finding.change,
     });
-    answer::sentence(&compared.collect::<Vec<_>>())
+    answer::answer_sentence(&compared.collect::<Vec<_>>())
 }
 
 /// Whether a finding is more than "nothing changed".
@@ -227,7 +233,7 @@ fn group_findings(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     for finding in findings.iter().filter(|finding| is_notable(finding)) {
         let same = |group: &&mut Vec<&Finding>| {
             let first = group[0];
-            let why = |finding: &Finding| finding.reason.as_deref().map(shape);
+            let why = |finding: &Finding| finding.reason.as_deref().map(sentence_shape);
             !first.verdict.is_change()
                 && (first.verdict, why(first), &first.muted)
                     == (finding.verdict, why(finding), &finding.muted)
@@ -240,7 +246,7 @@ fn group_findings(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     groups
 }
 
-fn sentence(alike: &[&Finding]) -> String {
+fn finding_sentence(alike: &[&Finding]) -> String {
     let finding = alike[0];
     let ids: Vec<_> = alike.iter().map(|finding| finding.id.as_str()).collect();
     let mut words = format!("{}: {}", id_list(&ids), finding.verdict);
@@ -256,16 +262,16 @@ fn sentence(alike: &[&Finding]) -> String {
     words
 }
 
-fn count(findings: &[Finding]) -> String {
+fn verdict_counts(findings: &[Finding]) -> String {
     let verdicts: Vec<_> = compared_findings(findings).map(|finding| finding.verdict).collect();
-    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
+    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::format_counts(&verdicts) }
 }
 
-fn summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answer) -> String {
+fn markdown_summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answer) -> String {
     let mut text = format!(
         "### syscost gate: {}\n\n{}, slowdowns up to {} % let through\n\n",
         answer.summary(),
-        count(findings),
+        verdict_counts(findings),
         100.0 * max_regress
     );
     let rows: Vec<_> = findings.iter().filter(|finding| is_notable(finding)).collect();
@@ -284,8 +290,9 @@ fn summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answ
 }
 
 /// Appends to a file, to which other steps of a build write, too.
-fn append(file: &Path, text: &str) -> Result<()> {
-    let written = plain_file::append(file)?.write_all(inert::output(text, false).as_bytes());
+fn append_text(file: &Path, text: &str) -> Result<()> {
+    let written =
+        plain_file::open_to_append(file)?.write_all(inert::neutralize_output(text, false).as_bytes());
     written.map_err(|e| Error::file(file, "appending to", e))
 }
 

@@ -3,23 +3,24 @@
 use crate::record::guest_side::{GuestSide, Identity};
 use crate::record::paired::PairedGuests;
 
-/// A kernel by its name and by what it says it is.
-pub fn described(side: &GuestSide) -> String {
+/// The name of a kernel, with the release and build that it reports.
+pub fn describe_guest(side: &GuestSide) -> String {
     match &side.identity {
         None => format!("{}: no boot of it stated its identity", side.name),
         Some(Identity { release, build, .. }) => format!("{}: Linux {release} {build}", side.name),
     }
 }
 
-/// Configurations, command lines, page sizes, clock sources and mitigations, where they are not the same.
-pub fn differences(sides: &[GuestSide; 2], configurations: &[String]) -> Vec<String> {
+/// A line for each difference: configuration, command line, clock source, page size, program in the guest,
+/// mitigations.
+pub fn difference_lines(sides: &[GuestSide; 2], configurations: &[String]) -> Vec<String> {
     let mut said = configurations.to_vec();
     let [Some(a), Some(b)] = sides.each_ref().map(|side| side.identity.as_ref()) else { return said };
     let pairs = [
         (
             "command line",
-            only_in(&a.command_line, &b.command_line),
-            only_in(&b.command_line, &a.command_line),
+            words_only_in(&a.command_line, &b.command_line),
+            words_only_in(&b.command_line, &a.command_line),
         ),
         ("clock source", a.clocksource.clone(), b.clocksource.clone()),
         ("page size", a.page_size.to_string(), b.page_size.to_string()),
@@ -39,7 +40,7 @@ pub fn differences(sides: &[GuestSide; 2], configurations: &[String]) -> Vec<Str
 }
 
 /// The words of one command line that another lacks.
-fn only_in(line: &str, other: &str) -> String {
+fn words_only_in(line: &str, other: &str) -> String {
     let theirs: Vec<_> = other.split_whitespace().collect();
     let own: Vec<_> = line.split_whitespace().filter(|word| !theirs.contains(word)).collect();
     if own.is_empty() { "nothing more".into() } else { own.join(" ") }
@@ -47,20 +48,20 @@ fn only_in(line: &str, other: &str) -> String {
 
 /// The text above the verdicts on two guests that took turns: the clock of the times, the identities of the kernels, why one
 /// did not boot, and their differences.
-pub fn heading(guests: &PairedGuests) -> Vec<String> {
+pub fn heading_lines(guests: &PairedGuests) -> Vec<String> {
     let mut said: Vec<String> = guests
         .clock
-        .caution()
+        .clock_warning()
         .map(|caution| format!("measured: {caution}; {}", guests.machine))
         .into_iter()
         .collect();
     for (label, side) in ["A", "B"].iter().zip(&guests.sides) {
         let booted = if side.boots == 1 { "boot" } else { "boots" };
-        said.push(format!("{label}: {}, {} {booted}", described(side), side.boots));
+        said.push(format!("{label}: {}, {} {booted}", describe_guest(side), side.boots));
         said.extend(side.faults.iter().cloned());
     }
     said.extend(
-        differences(&guests.sides, &guests.differences).iter().map(|what| format!("differs: {what}")),
+        difference_lines(&guests.sides, &guests.differences).iter().map(|what| format!("differs: {what}")),
     );
     said
 }
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_clock_the_kernels_and_their_differences_stand_above_the_verdicts() {
-        let said = heading(&guests()).join("\n");
+        let said = heading_lines(&guests()).join("\n");
         assert!(said.starts_with("measured: time of an emulator (tcg)") && said.contains("QEMU 7"), "{said}");
         assert!(said.contains("A: 6.1: Linux") && said.contains("8 boots"), "{said}");
         assert!(said.contains("differs: HZ: 250"), "{said}");
@@ -99,6 +100,6 @@ mod tests {
     fn a_boot_that_failed_is_told_with_its_kernel() {
         let mut guests = guests();
         guests.sides[1].faults.push("it panicked".into());
-        assert!(heading(&guests).contains(&"it panicked".to_owned()));
+        assert!(heading_lines(&guests).contains(&"it panicked".to_owned()));
     }
 }

@@ -1,8 +1,8 @@
 //! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
 
-use super::manual_page::manual_page;
+use super::manual_page::render_manual_page;
 use super::tool;
-use crate::driver::nearest;
+use crate::driver::nearest_names;
 use crate::error::Error;
 use crate::render::table::Layout;
 use std::ffi::OsString;
@@ -34,29 +34,29 @@ const TOPICS: [(&str, &str); 22] = [
 ];
 
 /// The page that this command line asks for, if it is `help` and the name of a topic.
-pub fn page(line: &[OsString], layout: Layout) -> Option<String> {
+pub fn topic_page(line: &[OsString], layout: Layout) -> Option<String> {
     let [_, help, topic] = line else { return None };
     let (_, text) = TOPICS.iter().find(|(name, _)| help == "help" && topic == name)?;
-    Some(manual_page(text, layout))
+    Some(render_manual_page(text, layout))
 }
 
-/// The error of a command line that is `help` and the name of nothing.
-pub fn unknown(line: &[OsString]) -> Option<Error> {
+/// The error of `help NAME` if NAME is neither a command nor a topic.
+pub fn unknown_topic_error(line: &[OsString]) -> Option<Error> {
     let words: Vec<_> = line.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let (help, of) = words.split_first()?;
     (help == "help").then(|| {
         Error::Usage(format!(
             "there is no command and no topic {}; the nearest topics are {}; `syscost help` lists all of both",
             of.join(" "),
-            nearest(&of.join(" "), &TOPICS.map(|(name, _)| name.to_owned()))
+            nearest_names(&of.join(" "), &TOPICS.map(|(name, _)| name.to_owned()))
         ))
     })
 }
 
 /// `help` with all commands and topics below it, for a shell to complete: clap's own knows of no topic.
-pub fn with_topics(line: clap::Command) -> clap::Command {
-    let tools = || tool::commands().map(|(name, about)| clap::Command::new(*name).about(*about));
-    let commands: Vec<_> = line.get_subcommands().map(outline).chain(tools()).collect();
+pub fn add_help_topics(line: clap::Command) -> clap::Command {
+    let tools = || tool::tool_commands().map(|(name, about)| clap::Command::new(*name).about(*about));
+    let commands: Vec<_> = line.get_subcommands().map(outline_command).chain(tools()).collect();
     let title = |text: &'static str| text.lines().next().unwrap_or_default().trim_start_matches("# ");
     let topics = TOPICS.map(|(name, text)| clap::Command::new(name).about(title(text)));
     let help = clap::Command::new("help").about("Print the help of a command, or a topic of the manual");
@@ -66,17 +66,17 @@ pub fn with_topics(line: clap::Command) -> clap::Command {
 }
 
 /// The names of a command and of those below it.
-fn outline(command: &clap::Command) -> clap::Command {
+fn outline_command(command: &clap::Command) -> clap::Command {
     // clap keeps names for as long as the program lives.
     let name: &'static str = command.get_name().to_owned().leak();
     let bare = clap::Command::new(name).hide(command.is_hide_set());
     let about = command.get_about().cloned().unwrap_or_default();
-    let below: Vec<_> = command.get_subcommands().map(outline).collect();
+    let below: Vec<_> = command.get_subcommands().map(outline_command).collect();
     bare.about(about).disable_help_subcommand(true).disable_help_flag(true).subcommands(below)
 }
 
 /// The topics, below the commands in `syscost help`.
-pub fn list() -> String {
+pub fn topics_text() -> String {
     let title = |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
     let row = |(name, text): &(&str, &str)| format!("  {name:<12}  {}\n", title(text));
     format!("Topics (syscost help TOPIC):\n{}", TOPICS.iter().map(row).collect::<String>())
@@ -103,7 +103,7 @@ mod tests {
     fn no_topic_hides_a_command() {
         let line = super::super::Line::command();
         for (name, _) in TOPICS {
-            let is_of_tool = tool::commands().any(|(command, _)| *command == name);
+            let is_of_tool = tool::tool_commands().any(|(command, _)| *command == name);
             assert!(line.find_subcommand(name).is_none() && !is_of_tool, "{name}");
         }
     }

@@ -30,12 +30,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let rows = rows(&args.filter)?;
+    let rows = matching_rows(&args.filter)?;
     match page::is_piped() {
         _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect::<Vec<_>>())?,
-        true => page::write(&page::tabbed(&rows.iter().map(Row::cells).collect::<Vec<_>>()))?,
-        false if !args.all && !args.filter.is_given() => page::write(&group_line::table(&rows, layout()))?,
-        false => page::write(&table(&rows, layout()))?,
+        true => page::write(&page::tabbed_rows(&rows.iter().map(Row::tabbed_cells).collect::<Vec<_>>()))?,
+        false if !args.all && !args.filter.is_given() => {
+            page::write(&group_line::groups_table(&rows, layout()))?
+        }
+        false => page::write(&cases_table(&rows, layout()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -48,11 +50,14 @@ struct Row {
     missing: Option<String>,
 }
 
-fn rows(filter: &Filter) -> Result<Vec<Row>> {
+fn matching_rows(filter: &Filter) -> Result<Vec<Row>> {
     let matches = filter.matcher()?;
-    let scratch = scratch::make()?;
-    let place =
-        Place { scratch: scratch.path().to_path_buf(), scale: Scale::Default, cpus: Cpus::expected() };
+    let scratch = scratch::make_directory()?;
+    let place = Place {
+        scratch: scratch.path().to_path_buf(),
+        scale: Scale::Default,
+        cpus: Cpus::for_measuring_process(),
+    };
     let mut rows = Vec::new();
     for group in GROUPS {
         let cases = (group.cases)().into_iter().map(|case| (group.id(&case), case));
@@ -60,19 +65,19 @@ fn rows(filter: &Filter) -> Result<Vec<Row>> {
         rows.extend(asked.map(|(id, case)| Row {
             group: group.name,
             id,
-            missing: missing(&case, &place),
+            missing: missing_need(&case, &place),
             title: case.title,
         }));
     }
-    match filter.unmatched() {
+    match filter.no_match_error() {
         Some(error) if rows.is_empty() => Err(error),
         _ => Ok(rows),
     }
 }
 
 /// The first need that this machine does not meet, in a sentence.
-pub fn missing(case: &Case, place: &Place) -> Option<String> {
-    case.needs.iter().find_map(|need| need.ask(place).err())
+pub fn missing_need(case: &Case, place: &Place) -> Option<String> {
+    case.needs.iter().find_map(|need| need.check_place(place).err())
 }
 
 impl Row {
@@ -81,31 +86,34 @@ impl Row {
         json!({ "id": id, "group": group, "title": title, "runs_here": missing.is_none(), "missing": missing })
     }
 
-    fn cells(&self) -> [String; 3] {
+    fn tabbed_cells(&self) -> [String; 3] {
         [self.id.clone(), self.title.clone(), self.missing.clone().unwrap_or_else(|| "yes".into())]
     }
 
     /// A row for a terminal; the sentence of a missing need goes below it.
-    fn marked(&self) -> [String; 2] {
+    fn terminal_cells(&self) -> [String; 2] {
         let mark = if self.missing.is_none() { '✓' } else { '–' };
         [format!("{mark} {}", self.id), self.title.clone()]
     }
 }
 
 /// The groups, each with columns of its own, so that one long id does not narrow the titles of all.
-fn table(rows: &[Row], layout: Layout) -> String {
+fn cases_table(rows: &[Row], layout: Layout) -> String {
     let groups = rows.chunk_by(|a, b| a.group == b.group);
-    groups.map(|rows| part(rows, layout)).collect::<String>() + &tally(rows)
+    groups.map(|rows| group_section(rows, layout)).collect::<String>() + &runnable_tally(rows)
 }
 
-fn part(rows: &[Row], layout: Layout) -> String {
-    let lines = page::aligned(&rows.iter().map(Row::marked).collect::<Vec<_>>(), page::prose(layout));
+fn group_section(rows: &[Row], layout: Layout) -> String {
+    let lines = page::align_columns(
+        &rows.iter().map(Row::terminal_cells).collect::<Vec<_>>(),
+        page::prose_width(layout),
+    );
     let name = rows.first().map_or("", |row| row.group);
-    let mut text = page::heading(name, page::prose(layout), layout) + "\n";
+    let mut text = page::heading(name, page::prose_width(layout), layout) + "\n";
     for (row, line) in rows.iter().zip(lines) {
         text += &(line + "\n");
         if let Some(sentence) = &row.missing {
-            let sentence = page::wrap("    ", sentence, page::prose(layout));
+            let sentence = page::wrap("    ", sentence, page::prose_width(layout));
             text += &(page::paint(Tone::Yellow, &sentence, layout) + "\n");
         }
     }
@@ -113,10 +121,10 @@ fn part(rows: &[Row], layout: Layout) -> String {
 }
 
 /// How many of these cases can run here.
-fn runnable(rows: &[Row]) -> usize {
+fn count_runnable(rows: &[Row]) -> usize {
     rows.iter().filter(|row| row.missing.is_none()).count()
 }
 
-fn tally(rows: &[Row]) -> String {
-    format!("\n{} of {} cases can run here\n", runnable(rows), rows.len())
+fn runnable_tally(rows: &[Row]) -> String {
+    format!("\n{} of {} cases can run here\n", count_runnable(rows), rows.len())
 }

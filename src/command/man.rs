@@ -2,7 +2,7 @@
 
 use super::Line;
 use super::page;
-use super::report::save;
+use super::report::save_file;
 use super::start::MAN;
 use super::tool;
 use crate::error::{Error, Result};
@@ -26,9 +26,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making the directory", e))?;
     let mut line = Line::command();
     line.build();
-    let mut pages = write_all(&line, "syscost", directory)?;
-    for tool in tool::present() {
-        pages += written_by(&tool, directory)?;
+    let mut pages = write_pages(&line, "syscost", directory)?;
+    for tool in tool::installed_tools() {
+        pages += write_tool_pages(&tool, directory)?;
     }
     page::write_to_stderr(&format!("{pages} pages in {}", directory.display()));
     Ok(ExitCode::SUCCESS)
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 ///
 /// # Errors
 /// It cannot be started, or says that it failed.
-fn written_by(tool: &Path, directory: &Path) -> Result<usize> {
+fn write_tool_pages(tool: &Path, directory: &Path) -> Result<usize> {
     let output = std::process::Command::new(tool).arg(MAN).arg(directory).output();
     let output = output.map_err(|e| Error::file(tool, "starting", e))?;
     String::from_utf8_lossy(&output.stdout).trim().parse().map_err(|_| {
@@ -54,26 +54,26 @@ fn written_by(tool: &Path, directory: &Path) -> Result<usize> {
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn write_below(line: &Command, directory: &Path) -> Result<usize> {
+pub fn write_subcommand_pages(line: &Command, directory: &Path) -> Result<usize> {
     let mut line = line.clone();
     line.build();
     let below = line.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
-    below.map(|below| write_all(below, &format!("syscost-{}", below.get_name()), directory)).sum()
+    below.map(|below| write_pages(below, &format!("syscost-{}", below.get_name()), directory)).sum()
 }
 
 /// Writes the page of a command and those below it; how many.
 ///
 /// # Errors
 /// A file cannot be written.
-fn write_all(command: &Command, name: &str, directory: &Path) -> Result<usize> {
+fn write_pages(command: &Command, name: &str, directory: &Path) -> Result<usize> {
     let file = directory.join(format!("{name}.1"));
     let mut text = Vec::new();
     let page = Man::new(command.clone()).title(name);
     page.render(&mut text).map_err(|e| Error::file(&file, "writing a page", e))?;
-    save(&file, &text)?;
+    save_file(&file, &text)?;
     let below = command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
     below
-        .map(|below| write_all(below, &format!("{name}-{}", below.get_name()), directory))
+        .map(|below| write_pages(below, &format!("{name}-{}", below.get_name()), directory))
         .sum::<Result<usize>>()
         .map(|pages| pages + 1)
 }

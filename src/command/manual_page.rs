@@ -5,7 +5,7 @@ use crate::render::table::Layout;
 
 /// Headings in bold without their marks, paragraphs and items wrapped. Tables and fenced blocks keep their lines,
 /// comments and the fences themselves are left out.
-pub fn manual_page(source: &str, layout: Layout) -> String {
+pub fn render_manual_page(source: &str, layout: Layout) -> String {
     let mut text = String::new();
     let mut paragraph = Vec::new();
     let mut fenced = false;
@@ -13,7 +13,7 @@ pub fn manual_page(source: &str, layout: Layout) -> String {
         let fence = line.starts_with("```");
         let ends = line.is_empty() || fence || line.starts_with(['#', '|', '<']) || line.starts_with("* ");
         if fenced || ends {
-            text += &wrapped(&std::mem::take(&mut paragraph), layout);
+            text += &wrap_paragraph(&std::mem::take(&mut paragraph), layout);
         }
         fenced ^= fence;
         match line.trim_start_matches('#').strip_prefix(' ') {
@@ -31,16 +31,16 @@ pub fn manual_page(source: &str, layout: Layout) -> String {
             text.push('\n');
         }
     }
-    text + &wrapped(&paragraph, layout)
+    text + &wrap_paragraph(&paragraph, layout)
 }
 
 /// A paragraph, or an item with its text hanging beside the mark, without the marks of bold type.
-fn wrapped(lines: &[&str], layout: Layout) -> String {
+fn wrap_paragraph(lines: &[&str], layout: Layout) -> String {
     let text = lines.join(" ").replace("**", "");
     match text.strip_prefix("* ") {
         _ if lines.is_empty() => text,
-        Some(item) => page::wrap("  * ", item, page::prose(layout)) + "\n",
-        None => page::wrap("  ", &text, page::prose(layout)) + "\n",
+        Some(item) => page::wrap("  * ", item, page::prose_width(layout)) + "\n",
+        None => page::wrap("  ", &text, page::prose_width(layout)) + "\n",
     }
 }
 
@@ -51,13 +51,13 @@ mod tests {
     #[test]
     fn a_manual_is_wrapped_and_its_headings_lose_their_marks() {
         let source = "# What is timed\none\n`two`\n\nthree\n* an\n  item\n## Source\nfour\n";
-        let text = manual_page(source, Layout::default());
+        let text = render_manual_page(source, Layout::default());
         assert_eq!(text, "What is timed\n  one `two`\n\n  three\n  * an item\nSource\n  four\n");
     }
 
     #[test]
     fn a_fenced_block_keeps_its_lines_and_comments_vanish() {
         let source = "Run\n\n<!-- begin: x -->\n```sh\na   # b\n\n# c\n```\n<!-- end -->\n";
-        assert_eq!(manual_page(source, Layout::default()), "  Run\n\n  a   # b\n\n  # c\n");
+        assert_eq!(render_manual_page(source, Layout::default()), "  Run\n\n  a   # b\n\n  # c\n");
     }
 }

@@ -9,7 +9,7 @@ use crate::record::Record;
 use crate::render::table::Layout;
 use std::process::ExitCode;
 
-/// What is asked for most, with what it answers.
+/// The commands that are used most, with what each does.
 const FIRST: [(&str, &str); 7] = [
     ("syscost run", "measure all that this machine can, some minutes, shown on one screen"),
     ("syscost run FILTER", "measure the cases whose ids match, and print their table"),
@@ -27,13 +27,13 @@ pub fn run() -> Result<ExitCode> {
 
 /// A sentence on the newest run, if there is one that can be read.
 fn newest_run_line() -> Option<String> {
-    let record = Archive::at(&Home { given: None }).record(None).ok()?;
+    let record = Archive::at(&Home { given: None }).load_run(None).ok()?;
     Some(last_run_line(&record))
 }
 
 fn last_run_line(record: &Record) -> String {
     let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
-    let (when, tally) = (page::moment(record.started), record.tally());
+    let (when, tally) = (page::utc_moment(record.started), record.tally());
     format!("Measured last, {when} UTC, Linux {kernel}, scale {}: {tally}.", record.scale)
 }
 
@@ -41,8 +41,8 @@ fn render_overview(last: Option<&str>, layout: Layout) -> String {
     let rows: Vec<[String; 2]> = FIRST.map(|(line, what)| [line.to_owned(), what.to_owned()]).into();
     let last = last.unwrap_or("Nothing was measured here yet.");
     let head = page::paint(page::Tone::Bold, "What does this kernel charge, and how sure are we?", layout);
-    let table = page::columns(&rows, page::prose(layout));
-    let last = page::wrap("", last, page::prose(layout));
+    let table = page::columns_text(&rows, page::prose_width(layout));
+    let last = page::wrap("", last, page::prose_width(layout));
     format!("{head}\n{table}{last}\n`syscost help` lists every command and topic.\n")
 }
 
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn ten_lines_say_what_one_can_do_and_what_was_measured_last() {
         let wide = Layout { width: Some(100), ..Layout::default() };
-        for last in [None, Some(last_run_line(&fixture_run::record()))] {
+        for last in [None, Some(last_run_line(&fixture_run::fixture_record()))] {
             let text = render_overview(last.as_deref(), wide);
             assert!((10..=12).contains(&text.lines().count()), "{text}");
             assert!(text.contains("easured") && text.contains("syscost doctor"), "{text}");

@@ -2,13 +2,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::{Error, Result};
-pub use crate::platform::inert::inert_text as inert;
+pub use crate::platform::inert::neutralize_text as inert;
 use crate::platform::{inert, output};
 use crate::record::quantity;
+pub use crate::render::display_width as length;
 use crate::render::table::Layout;
 pub use crate::render::tone::Tone;
-pub use crate::render::width as length;
-use crate::render::{padded, rule_with_name, wrapped};
+use crate::render::{pad_right, rule_with_name, wrap_words};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
 use serde::Serialize;
@@ -37,19 +37,19 @@ pub fn write(text: &str) -> Result<()> {
 /// # Errors
 /// As those of [`write`].
 pub fn write_unless_closed(text: &str) -> Result<bool> {
-    write_bytes(&inert::output(text, std::io::stdout().is_terminal()))
+    write_bytes(&inert::neutralize_output(text, std::io::stdout().is_terminal()))
 }
 
-/// Writes what a terminal is to obey: no text from elsewhere may be in it that has not passed [`inert::output`].
+/// Writes control sequences for a terminal. Text from elsewhere must have passed [`inert::neutralize_output`].
 ///
 /// # Errors
 /// As those of [`write`].
-pub fn command_terminal(text: &str) -> Result<()> {
+pub fn write_terminal_control(text: &str) -> Result<()> {
     write_bytes(text).map(drop)
 }
 
 fn write_bytes(text: &str) -> Result<bool> {
-    if output::is_closed() {
+    if output::is_stdout_closed() {
         return Err(Error::file("the standard output", "writing", Errno::EBADF.into()));
     }
     let mut out = std::io::stdout().lock();
@@ -71,7 +71,7 @@ pub fn write_json(value: &impl Serialize) -> Result<()> {
 }
 
 /// A bar over this number of steps on a terminal, nothing in a pipe.
-pub fn bar(steps: usize, template: &str) -> ProgressBar {
+pub fn progress_bar(steps: usize, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
     // If a later indicatif refuses the template, its own style remains.
     match ProgressStyle::with_template(template) {
@@ -83,7 +83,7 @@ pub fn bar(steps: usize, template: &str) -> ProgressBar {
 /// Writes a line to the standard error.
 pub fn write_to_stderr(text: &str) {
     let mut error = std::io::stderr().lock();
-    let text = inert::output(text, error.is_terminal());
+    let text = inert::neutralize_output(text, error.is_terminal());
     let _ = writeln!(error, "{text}");
 }
 
@@ -98,13 +98,13 @@ pub fn is_piped() -> bool {
 }
 
 /// Columns for tables.
-pub fn width(layout: Layout) -> usize {
+pub fn table_width(layout: Layout) -> usize {
     layout.width.map_or(USUAL, usize::from)
 }
 
 /// Columns for prose.
-pub fn prose(layout: Layout) -> usize {
-    width(layout).min(WIDEST_PROSE)
+pub fn prose_width(layout: Layout) -> usize {
+    table_width(layout).min(WIDEST_PROSE)
 }
 
 /// The text in this tone, if the terminal takes colours.
@@ -119,24 +119,24 @@ pub fn heading(name: &str, width: usize, layout: Layout) -> String {
 
 /// Breaks text between words. The first line begins with `first`, the others as far to the right.
 pub fn wrap(first: &str, text: &str, width: usize) -> String {
-    wrapped(first, length(first), &inert(text), width)
+    wrap_words(first, length(first), &inert(text), width)
 }
 
 /// Sentences for a person, each on lines of its own.
-pub fn sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
-    said.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose(layout)) + "\n").collect()
+pub fn wrap_sentences(said: impl IntoIterator<Item = impl AsRef<str>>, layout: Layout) -> String {
+    said.into_iter().map(|sentence| wrap("", sentence.as_ref(), prose_width(layout)) + "\n").collect()
 }
 
 /// Rows in columns, each as wide as its widest cell; only the last one is wrapped. Where there is no room
 /// for it, it stands below its row.
-pub fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {
+pub fn align_columns<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String> {
     let widest = |column: usize| rows.iter().map(|row| length(&row[column])).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(widest);
     let before: usize = widths[..N - 1].iter().map(|width| width + GAP).sum();
     let beside = before + widths[N - 1].min(NARROWEST) <= width;
     let line = |row: &[String; N]| {
         let cells = row[..N - 1].iter().zip(widths);
-        let first: String = cells.map(|(cell, width)| padded(&inert(cell), width + GAP)).collect();
+        let first: String = cells.map(|(cell, width)| pad_right(&inert(cell), width + GAP)).collect();
         let last = &row[N - 1];
         let text = if beside { wrap(&first, last, width) } else { first + "\n" + &wrap("    ", last, width) };
         text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
@@ -144,9 +144,9 @@ pub fn aligned<const N: usize>(rows: &[[String; N]], width: usize) -> Vec<String
     rows.iter().map(line).collect()
 }
 
-/// The lines of [`aligned`] as one text.
-pub fn columns<const N: usize>(rows: &[[String; N]], width: usize) -> String {
-    aligned(rows, width).into_iter().map(|line| line + "\n").collect()
+/// The lines of [`align_columns`] as one text.
+pub fn columns_text<const N: usize>(rows: &[[String; N]], width: usize) -> String {
+    align_columns(rows, width).into_iter().map(|line| line + "\n").collect()
 }
 
 /// A table: its head in bold, and below it each row in its tone.
@@ -158,7 +158,7 @@ pub fn table<const N: usize>(
 ) -> String {
     let head = (Tone::Bold, head.map(Into::into));
     let (tones, rows): (Vec<_>, Vec<_>) = std::iter::once(head).chain(rows).unzip();
-    let lines = tones.into_iter().zip(aligned(&rows, width));
+    let lines = tones.into_iter().zip(align_columns(&rows, width));
     lines.map(|(tone, line)| paint(tone, &line, layout) + "\n").collect()
 }
 
@@ -169,34 +169,35 @@ pub type Row<const N: usize> = std::result::Result<[String; N], String>;
 pub fn columns_and_damaged<const N: usize>(rows: &[Row<N>], layout: Layout) -> String {
     let sound: Vec<_> = rows.iter().filter_map(|row| row.clone().ok()).collect();
     let damaged = rows.iter().filter_map(|row| row.as_ref().err());
-    let damaged = damaged.map(|sentence| wrap("damaged: ", sentence, prose(layout)));
-    columns(&sound, width(layout))
+    let damaged = damaged.map(|sentence| wrap("damaged: ", sentence, prose_width(layout)));
+    columns_text(&sound, table_width(layout))
         + &damaged.map(|text| paint(Tone::Red, &text, layout) + "\n").collect::<String>()
 }
 
-/// The same for a program; the line of a file that cannot be read is its name, `damaged` and the sentence.
-pub fn tabbed_and_damaged<const N: usize>(name: String, row: Row<N>) -> String {
+/// One row for a program, cells between tabs. For a file that cannot be read the cells are its name, `damaged` and
+/// the reason.
+pub fn tabbed_or_damaged<const N: usize>(name: String, row: Row<N>) -> String {
     match row {
-        Ok(cells) => tabbed(&[cells]),
-        Err(sentence) => tabbed(&[[name, "damaged".into(), sentence]]),
+        Ok(cells) => tabbed_rows(&[cells]),
+        Err(sentence) => tabbed_rows(&[[name, "damaged".into(), sentence]]),
     }
 }
 
 /// Rows for a program: one a line, tabs between cells.
-pub fn tabbed<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub fn tabbed_rows<R: AsRef<[String]>>(rows: &[R]) -> String {
     let cell = |text: &String| inert(text).replace(['\t', '\n'], " ");
     rows.iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
 }
 
 /// A moment for a person, in universal time: `2026-11-20 13:44`.
-pub fn moment(unix_seconds: u64) -> String {
-    let utc = quantity::utc(unix_seconds);
+pub fn utc_moment(unix_seconds: u64) -> String {
+    let utc = quantity::format_utc(unix_seconds);
     let part = |range| utc.get(range).unwrap_or_default();
     format!("{}-{}-{} {}:{}", part(0..4), part(4..6), part(6..8), part(9..11), part(11..13))
 }
 
 /// A count and its noun: `1 process`, `5 processes`.
-pub fn counted(count: usize, one: &str, many: &str) -> String {
+pub fn count_with_noun(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn only_the_last_column_is_wrapped() {
         let rows = [row(["call/u64/3", "short"]), row(["a", "four words that are too many for one line"])];
-        let lines = aligned(&rows, 36);
+        let lines = align_columns(&rows, 36);
         assert_eq!(lines[0], "call/u64/3  short");
         assert_eq!(lines[1], "a           four words that are too\n            many for one line");
     }
@@ -219,23 +220,23 @@ mod tests {
     #[test]
     fn a_column_without_room_stands_below() {
         let rows = [row(["a/long/id/of/a/case", "a title of several words"])];
-        assert_eq!(aligned(&rows, 30), ["a/long/id/of/a/case\n    a title of several words"]);
+        assert_eq!(align_columns(&rows, 30), ["a/long/id/of/a/case\n    a title of several words"]);
     }
 
     #[test]
     fn a_row_for_a_program_is_one_line() {
-        assert_eq!(tabbed(&[row(["a\tb", "c\nd"])]), "a b\tc d\n");
+        assert_eq!(tabbed_rows(&[row(["a\tb", "c\nd"])]), "a b\tc d\n");
     }
 
     #[test]
     fn a_terminal_is_not_commanded_by_a_text() {
         let row = row(["a\u{1b}[2J", "b\u{7}"]);
-        assert_eq!(tabbed(std::slice::from_ref(&row)), "a\u{fffd}[2J\tb\u{fffd}\n");
-        assert_eq!(aligned(&[row], 80), ["a\u{fffd}[2J  b\u{fffd}"]);
+        assert_eq!(tabbed_rows(std::slice::from_ref(&row)), "a\u{fffd}[2J\tb\u{fffd}\n");
+        assert_eq!(align_columns(&[row], 80), ["a\u{fffd}[2J  b\u{fffd}"]);
     }
 
     #[test]
     fn a_moment_is_readable() {
-        assert_eq!(moment(1_795_182_245), "2026-11-20 13:44");
+        assert_eq!(utc_moment(1_795_182_245), "2026-11-20 13:44");
     }
 }

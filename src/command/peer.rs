@@ -2,7 +2,7 @@
 
 use super::page;
 use crate::error::{Error, Result};
-use crate::peer::host_port::addresses;
+use crate::peer::host_port::resolve_addresses;
 use crate::peer::server::Server;
 use crate::peer::service_limit::Limits;
 use crate::peer::token::Token;
@@ -42,9 +42,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    signal::watch()?;
-    let at = args.address()?;
-    let (token, generated) = args.token(at)?;
+    signal::watch_signals()?;
+    let at = args.listen_address()?;
+    let (token, generated) = args.load_token(at)?;
     let server = Server::bind(at, token, args.limits())?;
     let token = generated.map(|text| format!("token\t{text}\n")).unwrap_or_default();
     page::write(&format!("{token}listening\t{}\n", server.address()))?;
@@ -56,17 +56,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    fn address(&self) -> Result<SocketAddr> {
-        let found = addresses(&self.listen);
+    fn listen_address(&self) -> Result<SocketAddr> {
+        let found = resolve_addresses(&self.listen);
         found.map(|all| all[0]).map_err(|why| Error::Usage(format!("--listen {}: {why}", self.listen)))
     }
 
     /// The token, and its text if it was generated.
-    fn token(&self, at: SocketAddr) -> Result<(Option<Token>, Option<String>)> {
+    fn load_token(&self, at: SocketAddr) -> Result<(Option<Token>, Option<String>)> {
         match &self.token_file {
             Some(file) => Ok((Some(Token::read(file)?), None)),
             None if at.ip().to_canonical().is_loopback() => Ok((None, None)),
-            None => Token::generated().map(|(token, text)| (Some(token), Some(text))),
+            None => Token::generate().map(|(token, text)| (Some(token), Some(text))),
         }
     }
 

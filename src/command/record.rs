@@ -3,15 +3,15 @@
 
 use super::flag::{Filter, Home, Measuring};
 use super::page;
-use super::restore::tell_outstanding;
+use super::restore::warn_of_outstanding;
 use crate::driver::{Arguments, Options, Session};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::side::ids;
+use crate::pair::side::case_ids;
 use crate::platform::signal;
 use crate::record::bundle::{Bundle, write_new};
-use crate::record::run_name::named_now;
-use crate::record::store::{Store, check_name, check_new};
+use crate::record::run_name::fresh_run_name;
+use crate::record::store::{Store, check_creatable, check_name};
 use crate::record::{Outcome, Record};
 use crate::study::unmeasured::nothing_measured;
 use crate::suite::GROUPS;
@@ -59,16 +59,16 @@ pub struct Args {
 ///
 /// # Errors
 /// No case matches, an option is wrong, or the record cannot be written.
-pub fn measured(
+pub fn measure_record(
     filter: &Filter,
     measuring: &Measuring,
     home: &Home,
     processes: u32,
 ) -> Result<Option<PathBuf>> {
-    let (began, session) = named_now();
+    let (began, session) = fresh_run_name();
     let path = Store::at(&home.directory()).record_path(&session)?;
-    check_new(&path)?;
-    let records: Vec<_> = begin(filter, measuring, home, &session, processes)?.collect();
+    check_creatable(&path)?;
+    let records: Vec<_> = begin_session(filter, measuring, home, &session, processes)?.collect();
     if records.is_empty() {
         return Ok(None);
     }
@@ -78,10 +78,10 @@ pub fn measured(
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let (began, session) = named_now();
+    let (began, session) = fresh_run_name();
     let target = Target::from_args(args, &session)?;
-    let processes = begin(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
-    check_new(&target.path)?;
+    let processes = begin_session(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
+    check_creatable(&target.path)?;
     let records: Vec<_> = processes.collect();
     let finished = records.len();
     let code = match finished {
@@ -91,15 +91,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             target.write(bundle)?
         }
     };
-    Ok(interrupted(finished, args.processes).unwrap_or(code))
+    Ok(interrupted_exit(finished, args.processes).unwrap_or(code))
 }
 
 impl Args {
-    /// What these words ask for, as one process more of a session.
+    /// Parses these words as the flags of one more process of a session.
     ///
     /// # Errors
     /// A word is no flag of this command, or one that the session decides; no case matches.
-    pub fn of_session(name: &str, home: &Path, words: &[String]) -> Result<Self> {
+    pub fn for_session(name: &str, home: &Path, words: &[String]) -> Result<Self> {
         #[derive(clap::Parser)]
         #[command(name = "syscost record", disable_help_flag = true)]
         struct Alone {
@@ -110,11 +110,13 @@ impl Args {
         let own = own.into_iter().chain(["--home".into(), home.into()]);
         let line = std::iter::once("syscost record".into()).chain(own).chain(words.iter().map(Into::into));
         let parsed = <Alone as clap::Parser>::try_parse_from(line);
-        let args = parsed.map_err(|e| Error::Usage(not_of_record(words, &e.to_string())))?.args;
+        let args = parsed.map_err(|e| Error::Usage(bad_words_message(words, &e.to_string())))?.args;
         let is_meant = args.filter.matcher()?;
-        match ids(GROUPS).iter().any(|id| is_meant(id)) {
+        match case_ids(GROUPS).iter().any(|id| is_meant(id)) {
             true => args.measuring.options().map(|_| args),
-            false => Err(args.filter.unmatched().unwrap_or_else(|| Error::Usage("there is no case".into()))),
+            false => {
+                Err(args.filter.no_match_error().unwrap_or_else(|| Error::Usage("there is no case".into())))
+            }
         }
     }
 
@@ -122,24 +124,24 @@ impl Args {
     ///
     /// # Errors
     /// Nothing can be measured, or the record cannot be written.
-    pub fn next_process(&self) -> Result<Option<String>> {
-        let (began, session) = named_now();
+    pub fn record_next_process(&self) -> Result<Option<String>> {
+        let (began, session) = fresh_run_name();
         let mut target = Target::from_args(self, &session)?;
-        check_new(&target.path)?;
+        check_creatable(&target.path)?;
         let records: Vec<_> =
-            begin(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
+            begin_session(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
         if records.is_empty() {
             return Ok(None);
         }
         let mut bundle = Bundle::from_records(&target.name, began, records)?;
-        target.write_first(&mut bundle)?;
+        target.write_to_path(&mut bundle)?;
         Sum::from_records(&bundle.records).warn_of_failures();
         Ok(Some(target.name))
     }
 }
 
 /// Why these words cannot be given to this command by a session: the first line of what its parser says.
-fn not_of_record(words: &[String], said: &str) -> String {
+fn bad_words_message(words: &[String], said: &str) -> String {
     let first = said.lines().next().unwrap_or_default();
     format!(
         "`{}` is for `syscost record`: {}; --session, --processes and --home are those of the session itself",
@@ -149,7 +151,7 @@ fn not_of_record(words: &[String], said: &str) -> String {
 }
 
 /// The session's processes, each of which measures when the iterator is advanced.
-fn begin(
+fn begin_session(
     filter: &Filter,
     measuring: &Measuring,
     home: &Home,
@@ -158,12 +160,12 @@ fn begin(
 ) -> Result<Session<'static>> {
     let arguments = Arguments::parse(filter.append_to(vec!["--bench".into()]))?;
     let options = Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options()? };
-    tell_outstanding(&home.directory());
-    Session::begin(GROUPS, &arguments, &options, processes as usize)
+    warn_of_outstanding(&home.directory());
+    Session::with_single_executions(GROUPS, &arguments, &options, processes as usize)
 }
 
 /// After a signal: says how many processes were finished, and answers the exit code.
-fn interrupted(finished: usize, wanted: u32) -> Option<ExitCode> {
+fn interrupted_exit(finished: usize, wanted: u32) -> Option<ExitCode> {
     let signal = signal::pending()?;
     let kept = match finished {
         0 => "no process had finished, and nothing is recorded".to_owned(),
@@ -187,7 +189,7 @@ impl Target {
         let store = Store::at(&args.home.directory());
         let stem = args.output.as_ref().and_then(|file| file.file_stem()?.to_str());
         let stem = stem.filter(|stem| check_name(stem, "record").is_ok());
-        let next = args.session.as_deref().map(|name| store.next_of_session(name)).transpose()?;
+        let next = args.session.as_deref().map(|name| store.next_session_name(name)).transpose()?;
         let name = next.as_deref().or(args.name.as_deref()).or(stem).unwrap_or(session).to_owned();
         let kept = store.record_path(&name)?;
         let path = args.output.clone().unwrap_or(kept);
@@ -202,7 +204,7 @@ impl Target {
         let mut refused = false;
         for path in std::iter::once(self.path.clone()).chain(self.instead.clone()) {
             let written = match path == self.path {
-                true => self.write_first(&mut bundle),
+                true => self.write_to_path(&mut bundle),
                 false => write_new(&path, &bundle).map(|size| (path, size)),
             };
             match written {
@@ -229,11 +231,11 @@ impl Target {
     ///
     /// # Errors
     /// The name is taken, or the file cannot be written.
-    fn write_first(&mut self, bundle: &mut Bundle) -> Result<(PathBuf, u64)> {
+    fn write_to_path(&mut self, bundle: &mut Bundle) -> Result<(PathBuf, u64)> {
         loop {
             match (write_new(&self.path, bundle), &self.session) {
                 (Err(_), Some((store, session))) if self.path.exists() => {
-                    self.name = store.next_of_session(session)?;
+                    self.name = store.next_session_name(session)?;
                     self.path = store.record_path(&self.name)?;
                     bundle.head.name.clone_from(&self.name);
                 }
@@ -273,12 +275,12 @@ impl Sum {
         let (path, failed) = (path.display(), failed.len());
         if page::is_piped() {
             let counts = [measured, processes, skipped, &failed].map(ToString::to_string);
-            return page::tabbed(&[
+            return page::tabbed_rows(&[
                 [vec![path.to_string()], counts.to_vec(), vec![size.to_string()]].concat()
             ]);
         }
-        let (cases, kib) = (page::counted(*measured, "case", "cases"), size.div_ceil(1024));
-        let processes = page::counted(*processes, "process", "processes");
+        let (cases, kib) = (page::count_with_noun(*measured, "case", "cases"), size.div_ceil(1024));
+        let processes = page::count_with_noun(*processes, "process", "processes");
         format!("{path}\n{cases} × {processes}, {skipped} skipped, {failed} failed, {kib} KiB\n")
     }
 

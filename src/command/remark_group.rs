@@ -1,12 +1,13 @@
-//! Sentences about cases, each said once for all the cases that it is about: a comparison of everything has hundreds.
+//! Joins sentences about cases that differ only in figures: each is printed once, with all its cases.
 
-use crate::render::enumerated;
+use crate::render::enumerate_names;
 
-/// A sentence for each group of cases that the same is said of: the words of the first, whose figures are its own.
-pub fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
+/// One sentence for each group of cases whose sentences differ only in figures. The words and figures are those of
+/// the first case.
+pub fn group_sentences<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut groups: Vec<(String, String, Vec<&str>)> = Vec::new();
     for (id, words) in said {
-        let shape = shape(&words);
+        let shape = sentence_shape(&words);
         match groups.iter_mut().find(|(known, ..)| *known == shape) {
             Some((.., ids)) => ids.push(id),
             None => groups.push((shape, words, vec![id])),
@@ -15,8 +16,8 @@ pub fn grouped<'a>(said: impl IntoIterator<Item = (&'a str, String)>) -> Vec<Str
     groups.into_iter().map(|(_, words, ids)| format!("{}: {words}", id_list(&ids))).collect()
 }
 
-/// The words without figures, and without which side it was.
-pub fn shape(words: &str) -> String {
+/// The sentence without its figures and without the name of the side, to compare sentences.
+pub fn sentence_shape(words: &str) -> String {
     words
         .replace("side A", "a side")
         .replace("side B", "a side")
@@ -25,7 +26,7 @@ pub fn shape(words: &str) -> String {
 
 /// The ids of a group, or the first two and how many more.
 pub fn id_list(ids: &[&str]) -> String {
-    enumerated(ids, "more")
+    enumerate_names(ids, "more")
 }
 
 #[cfg(test)]
@@ -43,7 +44,7 @@ mod tests {
             ("d", unfit("+1.0").replace("side B", "side A")),
             ("e", unfit("+7")),
         ];
-        let told = grouped(said);
+        let told = group_sentences(said);
         assert_eq!(told, [format!("a, c and 2 more: {}", unfit("+3.1")), "b: not shown".into()]);
         assert_eq!(id_list(&["a", "b", "c"]), "a, b, c", "to name the third is as short as to count it");
     }

@@ -9,19 +9,19 @@ pub use run_selection::Selection;
 use super::archive::Archive;
 use super::flag::{Beside, Column, Format};
 use super::page::{self, Tone};
-use crate::driver::{headlines, layout, nearest, program};
+use crate::driver::{group_headlines, layout, nearest_names, program_command};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
-use crate::pair::side::ids;
+use crate::pair::side::case_ids;
 use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Record, store};
-use crate::render::beside::sheets;
+use crate::render::beside::published_sheets;
 use crate::render::format;
-use crate::render::summary::{Summary, screen};
-use crate::render::table::{Against, Layout, sentences, table};
-use crate::study::alike::{self, is_alike};
-use crate::study::prediction::apply;
+use crate::render::summary::{Summary, summary_screen};
+use crate::render::table::{Against, Layout, format_sentences, record_table};
+use crate::study::alike::{self, is_same_series};
+use crate::study::prediction::apply_overrides;
 use crate::study::published::Published;
 use crate::suite::GROUPS;
 use std::collections::BTreeSet;
@@ -64,13 +64,13 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.paper {
-        return displacement_report::report(args);
+        return displacement_report::write_report(args);
     }
     Report::new(args)?.write()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A record, as much of it as was asked for, and what is to stand beside it.
+/// The part of a record that the user selected, and the columns to show beside it.
 struct Report<'a> {
     args: &'a Args,
     archive: Archive,
@@ -84,18 +84,18 @@ impl<'a> Report<'a> {
     /// Something that the command line names does not exist or cannot be read.
     fn new(args: &'a Args) -> Result<Self> {
         let archive = Archive::at(&args.selection.home);
-        let overrides = args.beside.overrides()?;
-        let mut record = args.selection.record(&archive)?;
-        for id in apply(&overrides, &mut record) {
-            warn_of_unknown(&id, &record);
+        let overrides = args.beside.read_overrides()?;
+        let mut record = args.selection.load_record(&archive)?;
+        for id in apply_overrides(&overrides, &mut record) {
+            warn_of_unknown_case(&id, &record);
         }
-        let machines = args.beside.machines()?;
-        let published = machines.iter().map(|machine| (machine.name.clone(), machine.ns()));
+        let machines = args.beside.find_published()?;
+        let published = machines.iter().map(|machine| (machine.name.clone(), machine.values_ns()));
         let mut columns: Vec<_> = published.collect();
         if let Some(name) = &args.baseline {
-            columns.push(baseline(name, &archive.baseline(name)?, &record));
+            columns.push(baseline_column(name, &archive.load_baseline(name)?, &record));
         }
-        check(args.format, &columns, &record)?;
+        check_columns(args.format, &columns, &record)?;
         Ok(Self { args, archive, record, machines, columns })
     }
 
@@ -108,19 +108,19 @@ impl<'a> Report<'a> {
     }
 
     fn render(&self, layout: Layout) -> Result<String> {
-        if self.is_beside() {
+        if self.is_paper_comparison() {
             return Ok(paper_tables(&self.machines, &self.record, layout));
         }
         if self.is_one_screen() {
-            return Ok(screen_of(&self.record, &self.archive, layout));
+            return Ok(render_first_screen(&self.record, &self.archive, layout));
         }
         let below: Vec<_> = self.machines.iter().flat_map(|machine| machine.notes(&self.record)).collect();
         let table = render_record(self.args.format, &self.record, &self.columns, layout)?;
-        Ok(table + &sources(self.args.format, &below, layout))
+        Ok(table + &source_notes(self.args.format, &below, layout))
     }
 
-    /// Whether the Observation Tables of published reports are shown, with ours beside.
-    fn is_beside(&self) -> bool {
+    /// Whether to show the observation tables of published reports with our values beside them.
+    fn is_paper_comparison(&self) -> bool {
         let parts = self.args.all || self.args.baseline.is_some() || !self.args.selection.is_whole();
         self.args.format == Format::Terminal && !parts && self.args.beside.against.is_some()
     }
@@ -135,39 +135,40 @@ impl<'a> Report<'a> {
 
 /// The Observation Tables of these reports.
 fn paper_tables(machines: &[Published], record: &Record, layout: Layout) -> String {
-    let tables: Vec<_> = sheets(machines, record).iter().map(|sheet| sheet.within(layout)).collect();
-    format!("{}\n\n{}", title(record), tables.join("\n"))
+    let tables: Vec<_> =
+        published_sheets(machines, record).iter().map(|sheet| sheet.fit_to_terminal(layout)).collect();
+    format!("{}\n\n{}", run_title(record), tables.join("\n"))
 }
 
 /// The first screen, with the newest runs before it that are comparable.
-fn screen_of(record: &Record, archive: &Archive, layout: Layout) -> String {
+fn render_first_screen(record: &Record, archive: &Archive, layout: Layout) -> String {
     const NEWEST: usize = 8;
-    let files = archive.files().unwrap_or_default();
+    let files = archive.run_files().unwrap_or_default();
     let runs = files.iter().rev().take(NEWEST).filter_map(|file| store::Store::load(file).ok());
-    let alike = |run: &Record| run.started <= record.started && is_alike(run, record);
+    let alike = |run: &Record| run.started <= record.started && is_same_series(run, record);
     let earlier: Vec<Record> = runs.filter(alike).collect();
-    alike::remark(record, &earlier, None).inspect(page::warn);
-    let (headlines, program) = (headlines(GROUPS.iter()), program());
-    screen(
+    alike::series_remark(record, &earlier, None).inspect(page::warn);
+    let (headlines, program) = (group_headlines(GROUPS.iter()), program_command());
+    summary_screen(
         &Summary { record, headlines: &headlines, earlier: &earlier, doctor: None, program: &program },
         layout,
     )
 }
 
 /// Warns that a prediction names no case: it is probably misspelt. One for a case that this run left out is fine.
-fn warn_of_unknown(id: &str, record: &Record) {
+fn warn_of_unknown_case(id: &str, record: &Record) {
     let known: Vec<_> =
-        ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
+        case_ids(GROUPS).into_iter().chain(record.cases().map(|(_, case)| case.id.clone())).collect();
     if !known.iter().any(|other| other == id) {
-        let near = nearest(id, &known);
+        let near = nearest_names(id, &known);
         page::warn(&format!("the predictions name {id}, and there is no such case; the nearest are {near}"));
     }
 }
 
 /// The sources of the published values, in the formats that have room for sentences.
-fn sources(format: Format, below: &[String], layout: Layout) -> String {
+fn source_notes(format: Format, below: &[String], layout: Layout) -> String {
     match format {
-        Format::Terminal => sentences(below, layout),
+        Format::Terminal => format_sentences(below, layout),
         Format::Markdown if !below.is_empty() => {
             below.iter().fold("\n".into(), |text, sentence| text + "* " + sentence + "\n")
         }
@@ -176,8 +177,8 @@ fn sources(format: Format, below: &[String], layout: Layout) -> String {
 }
 
 /// A column of a baseline's medians. Warns once of each way in which its machine or its operations differ.
-fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
-    let said: BTreeSet<_> = saved.iter().flat_map(|saved| difference(saved, record)).collect();
+fn baseline_column(name: &str, saved: &[Record], record: &Record) -> Column {
+    let said: BTreeSet<_> = saved.iter().flat_map(|saved| difference_sentences(saved, record)).collect();
     for sentence in said {
         page::warn(&format!("the baseline {name}: {sentence}"));
     }
@@ -186,7 +187,7 @@ fn baseline(name: &str, saved: &[Record], record: &Record) -> Column {
     (name.to_owned(), values.collect())
 }
 
-fn difference(saved: &Record, record: &Record) -> Vec<String> {
+fn difference_sentences(saved: &Record, record: &Record) -> Vec<String> {
     let mut said = Vec::new();
     for d in record.fingerprint.differences(&saved.fingerprint).iter().filter(|d| d.weight > Weight::Fact) {
         let (weight, field) = (d.weight.name(), d.field);
@@ -201,7 +202,7 @@ fn difference(saved: &Record, record: &Record) -> Vec<String> {
 }
 
 /// Refuses columns that the format or the unit would silently leave out.
-fn check(format: Format, columns: &[Column], record: &Record) -> Result<()> {
+fn check_columns(format: Format, columns: &[Column], record: &Record) -> Result<()> {
     let Some((name, _)) = columns.first() else { return Ok(()) };
     let why = match format {
         Format::Json => "JSON is the record itself".to_owned(),
@@ -216,28 +217,30 @@ fn check(format: Format, columns: &[Column], record: &Record) -> Result<()> {
 fn render_record(format: Format, record: &Record, columns: &[Column], layout: Layout) -> Result<String> {
     let against: Vec<_> = columns.iter().map(|(name, values)| Against { name, values }).collect();
     match format {
-        Format::Terminal => Ok(page::paint(Tone::Bold, &title(record), layout)
+        Format::Terminal => Ok(page::paint(Tone::Bold, &run_title(record), layout)
             + "\n\n"
-            + &table(record, None, &against, layout)),
+            + &record_table(record, None, &against, layout)),
         Format::Markdown => Ok(format::markdown(record, &against)),
-        Format::Json => format::json(record),
+        Format::Json => format::record_json(record),
         Format::Csv => format::csv(record, &against),
     }
 }
 
 /// The run's name, start, scale and kernel.
-fn title(record: &Record) -> String {
+fn run_title(record: &Record) -> String {
     let kernel = record.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
-    format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::moment(record.started), record.scale)
+    format!("{}, {} UTC, {}, kernel {kernel}", record.run, page::utc_moment(record.started), record.scale)
 }
 
 /// Writes a text to this file, or else to the standard output.
 ///
 /// # Errors
-/// There is no such text, or it cannot be written.
+/// The text cannot be rendered or written.
 pub fn write_rendered(file: Option<&Path>, render: impl Fn(Layout) -> Result<String>) -> Result<()> {
     match file {
-        Some(file) => save(file, inert::output(&render(Layout::default())?, false).as_bytes()),
+        Some(file) => {
+            save_file(file, inert::neutralize_output(&render(Layout::default())?, false).as_bytes())
+        }
         None => page::write(&render(layout())?),
     }
 }
@@ -246,10 +249,10 @@ pub fn write_rendered(file: Option<&Path>, render: impl Fn(Layout) -> Result<Str
 ///
 /// # Errors
 /// The file, or a temporary one beside it, cannot be written.
-pub fn save(file: &Path, bytes: &[u8]) -> Result<()> {
+pub fn save_file(file: &Path, bytes: &[u8]) -> Result<()> {
     // The temporary file needs a directory, which only an absolute path is sure to have.
     let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
-    store::replace(&path, bytes)
+    store::replace_file(&path, bytes)
 }
 
 #[cfg(test)]

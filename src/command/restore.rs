@@ -26,13 +26,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let home = args.home.directory();
-    let outstanding = setting::outstanding(&home);
+    let outstanding = setting::outstanding_journals(&home);
     // A comparison may be running, or a guard may be restoring.
-    let _alone = if outstanding.is_empty() { None } else { Some(setting::Exclusion::take()?) };
+    let _alone = if outstanding.is_empty() { None } else { Some(setting::Exclusion::acquire_lock()?) };
     let mut failed: Option<Error> = None;
     for (file, journal) in &outstanding {
-        match setting::restore(file, journal) {
-            Ok(()) => page::write(&format!("{}\n", journal.words()))?,
+        match setting::restore_journal(file, journal) {
+            Ok(()) => page::write(&format!("{}\n", journal.restore_commands()))?,
             Err(error) => {
                 page::warn(&format!("put it back by hand, and remove {}", file.display()));
                 failed = failed.or(Some(error));
@@ -46,11 +46,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Warns of settings that a killed comparison left changed, before anything is measured under them.
-pub fn tell_outstanding(home: &Path) {
-    for (_, journal) in setting::outstanding(home) {
+pub fn warn_of_outstanding(home: &Path) {
+    for (_, journal) in setting::outstanding_journals(home) {
         page::warn(&format!(
             "a comparison that was killed has left its settings; `syscost restore` does: {}",
-            journal.words()
+            journal.restore_commands()
         ));
     }
 }

@@ -1,8 +1,8 @@
 //! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
 //! the measuring processes: they are this binary, too.
 
-use super::flag::{Beside, Filter, Home, Measuring, seconds};
-use super::restore::tell_outstanding;
+use super::flag::{Beside, Filter, Home, Measuring, parse_seconds};
+use super::restore::warn_of_outstanding;
 use crate::driver::{self, Arguments, Options};
 use crate::error::Result;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
@@ -43,7 +43,7 @@ pub struct Args {
     sample_size: Option<u32>,
     /// Seconds for which the run may go on measuring, after the three rounds that every case gets; cases that do not settle
     /// get what is left [default: half a second a case]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time: Option<f64>,
     /// End a whole run with every table, and not with one screen
     #[arg(long)]
@@ -65,15 +65,15 @@ enum Method {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let arguments = Arguments::parse(args.criterions())?;
+    let arguments = Arguments::parse(args.criterion_flags())?;
     let options = args.options()?;
-    tell_outstanding(&args.home.directory());
+    warn_of_outstanding(&args.home.directory());
     driver::run(GROUPS, &arguments, &options).map(ExitCode::from)
 }
 
 impl Args {
     /// The flags that Criterion has, too.
-    fn criterions(&self) -> Vec<OsString> {
+    fn criterion_flags(&self) -> Vec<OsString> {
         let samples = self.sample_size.map(|n| n.to_string());
         let values = [
             ("--save-baseline", &self.save_baseline),
@@ -94,7 +94,7 @@ impl Args {
             Some(Method::Displacement) => DISPLACED.into(),
             None => options.unit,
         };
-        let events = self.events.as_deref().map(driver::events).transpose()?.unwrap_or(options.events);
+        let events = self.events.as_deref().map(driver::parse_events).transpose()?.unwrap_or(options.events);
         Ok(Options {
             unit,
             events,
@@ -112,10 +112,11 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::flag::parsed;
+    use crate::command::flag::parse_line;
 
     fn arguments(line: &str) -> Arguments {
-        Arguments::parse(parsed::<Args>(line).expect("a good line").criterions()).expect("Criterion's")
+        Arguments::parse(parse_line::<Args>(line).expect("a good line").criterion_flags())
+            .expect("Criterion's")
     }
 
     #[test]

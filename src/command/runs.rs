@@ -27,22 +27,23 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.home);
-    let files = archive.files()?;
+    let files = archive.run_files()?;
     if files.is_empty() {
-        page::warn(&archive.empty());
+        page::warn(&archive.no_runs_error());
     }
     let runs: Vec<_> = files.into_iter().map(Run::read).collect();
     match page::is_piped() {
         _ if args.form.json => page::write_json(&runs.iter().map(Run::json).collect::<Vec<_>>())?,
         true => {
-            let lines = runs.iter().map(|run| page::tabbed_and_damaged(run.name(), run.cells()));
+            let lines = runs.iter().map(|run| page::tabbed_or_damaged(run.name(), run.tabbed_cells()));
             page::write(&lines.collect::<String>())?;
         }
-        false => {
-            page::write(&page::columns_and_damaged(&runs.iter().map(Run::row).collect::<Vec<_>>(), layout()))?
-        }
+        false => page::write(&page::columns_and_damaged(
+            &runs.iter().map(Run::terminal_row).collect::<Vec<_>>(),
+            layout(),
+        ))?,
     }
-    Ok(archive::exit_beside(runs.iter().filter_map(|run| run.record.as_ref().err())))
+    Ok(archive::exit_code_for_damaged(runs.iter().filter_map(|run| run.record.as_ref().err())))
 }
 
 /// A stored run, or why it cannot be read.
@@ -76,33 +77,33 @@ impl Run {
     }
 
     /// A row for a program.
-    fn cells(&self) -> page::Row<9> {
+    fn tabbed_cells(&self) -> page::Row<9> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
         let Tally { measured, skipped, disturbed, failed, .. } = record.tally();
         let numbers = [measured, skipped, disturbed, failed].map(|count| count.to_string());
         let [measured, skipped, disturbed, failed] = numbers;
-        let [name, when, scale, unit] = self.head(record);
-        Ok([name, when, scale, unit, kernel(record), measured, skipped, disturbed, failed])
+        let [name, when, scale, unit] = self.leading_cells(record);
+        Ok([name, when, scale, unit, kernel_release_text(record), measured, skipped, disturbed, failed])
     }
 
     /// A row for a terminal.
-    fn row(&self) -> page::Row<6> {
+    fn terminal_row(&self) -> page::Row<6> {
         let record = self.record.as_ref().map_err(ToString::to_string)?;
-        let [name, when, scale, unit] = self.head(record);
-        Ok([name, when, scale, unit, tally(record), kernel(record)])
+        let [name, when, scale, unit] = self.leading_cells(record);
+        Ok([name, when, scale, unit, measured_of_all(record), kernel_release_text(record)])
     }
 
-    fn head(&self, record: &Record) -> [String; 4] {
-        [self.name(), page::moment(record.started), record.scale.clone(), record.unit.clone()]
+    fn leading_cells(&self, record: &Record) -> [String; 4] {
+        [self.name(), page::utc_moment(record.started), record.scale.clone(), record.unit.clone()]
     }
 }
 
-fn kernel(record: &Record) -> String {
+fn kernel_release_text(record: &Record) -> String {
     record.fingerprint.kernel_release.clone().unwrap_or_else(|| "unknown".into())
 }
 
 /// Measured cases of all; failures are spelt out.
-fn tally(record: &Record) -> String {
+fn measured_of_all(record: &Record) -> String {
     let Tally { measured, skipped, disturbed, failed, .. } = record.tally();
     let all = measured + skipped + disturbed + failed;
     if failed == 0 { format!("{measured}/{all}") } else { format!("{measured}/{all}, {failed} failed") }

@@ -10,13 +10,13 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::pair::Launch;
-use crate::pair::error_rate::{Outcome, Parameters, verdicts};
+use crate::pair::error_rate::{Outcome, Parameters, reach_verdicts};
 use crate::pair::experiment::Testbed;
 use crate::platform::signal;
 use crate::record::Verdict;
 use crate::record::paired::Rule;
 use crate::render::table::Layout;
-use crate::statistic::{Interval, median, proportion};
+use crate::statistic::{Interval, median, proportion_interval};
 use crate::trial::scratch;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     cases: Vec<String>,
     /// Slowdowns to inject, in per cent, between commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = super::ab::percent)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = super::ab::parse_share)]
     effects: Vec<f64>,
     /// Verdicts a case with nothing injected [default: 5, and 31 with --full]
     #[arg(long, value_name = "N")]
@@ -94,36 +94,36 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if args.claims {
         return claims::run(args.json);
     }
-    let cases = args.cases();
-    let ring = Testbed::enter()?;
-    let links = scratch::make()?;
+    let cases = args.chosen_cases();
+    let ring = Testbed::set_up()?;
+    let links = scratch::make_directory()?;
     let (exe, number) = (own_executable()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
         number.set(number.get() + 1);
         let directory = links.path().join(number.get().to_string());
-        sides(&exe, filters, &directory)
+        side_launches(&exe, filters, &directory)
     };
     let question = Parameters { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
-    let plan = args.plan(&cases);
-    let bar = bar(plan.iter().map(|(_, _, count)| count).sum());
+    let plan = args.plan_trials(&cases);
+    let bar = verdict_bar(plan.iter().map(|(_, _, count)| count).sum());
     let mut outcomes = Vec::new();
     for (id, slowdown, count) in plan {
         let mut watch = |so_far: &Outcome| advance_bar(&bar, so_far);
-        outcomes.push(verdicts(&ring, &question, &id, slowdown, count, &mut watch)?);
+        outcomes.push(reach_verdicts(&ring, &question, &id, slowdown, count, &mut watch)?);
         if signal::pending().is_some() {
             break;
         }
     }
     bar.finish_and_clear();
     match args.json {
-        true => page::write_json(&json(&outcomes))?,
+        true => page::write_json(&outcomes_json(&outcomes))?,
         false => page::write(&outcome_table(&outcomes, layout()))?,
     }
-    Ok(code(&outcomes))
+    Ok(exit_code(&outcomes))
 }
 
 impl Args {
-    fn cases(&self) -> Vec<String> {
+    fn chosen_cases(&self) -> Vec<String> {
         let chosen: &[&str] = if self.full { &CASES } else { &FEW };
         match self.cases.is_empty() {
             true => chosen.iter().map(|id| (*id).to_owned()).collect(),
@@ -132,7 +132,7 @@ impl Args {
     }
 
     /// Case, slowdown and number of verdicts: first without a slowdown, then each slowdown a third as often.
-    fn plan(&self, cases: &[String]) -> Vec<(String, f64, usize)> {
+    fn plan_trials(&self, cases: &[String]) -> Vec<(String, f64, usize)> {
         let count = self.verdicts.unwrap_or(if self.full { 31 } else { 5 }).max(1);
         let effects = self.effects.iter().map(|&effect| (effect, count.div_ceil(3)));
         let rounds = std::iter::once((0.0, count)).chain(effects);
@@ -141,15 +141,15 @@ impl Args {
 }
 
 /// Launches of both sides: this binary, under filters of this many additions if there are any.
-fn sides(exe: &Path, filters: Option<[usize; 2]>, directory: &Path) -> Result<[Launch; 2]> {
+fn side_launches(exe: &Path, filters: Option<[usize; 2]>, directory: &Path) -> Result<[Launch; 2]> {
     let quoted = format!("'{}'", exe.display().to_string().replace('\'', "'\\''"));
     let wrap =
         |side: usize| filters.map(|additions| format!("{quoted} burden --additions {} --", additions[side]));
     Ok([Launch::new("A", exe, wrap(0), directory)?, Launch::new("B", exe, wrap(1), directory)?])
 }
 
-fn bar(verdicts: usize) -> ProgressBar {
-    page::bar(verdicts, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left")
+fn verdict_bar(verdicts: usize) -> ProgressBar {
+    page::progress_bar(verdicts, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left")
 }
 
 fn advance_bar(bar: &ProgressBar, so_far: &Outcome) {
@@ -158,22 +158,22 @@ fn advance_bar(bar: &ProgressBar, so_far: &Outcome) {
     bar.set_message(format!(
         "{} {}: {changes} of {}",
         so_far.id,
-        injected(so_far.asked),
+        slowdown_label(so_far.asked),
         so_far.verdicts.len()
     ));
 }
 
-fn injected(share: f64) -> String {
+fn slowdown_label(share: f64) -> String {
     if share > 0.0 { format!("+{:.0} %", 100.0 * share) } else { "A/A".into() }
 }
 
 /// Exit code 1 if the intervals show too many false alarms or too many overlooked slowdowns of 5 %, or if there was no
 /// verdict.
-fn code(outcomes: &[Outcome]) -> ExitCode {
+fn exit_code(outcomes: &[Outcome]) -> ExitCode {
     let nothing =
         outcomes.iter().all(|o| o.verdicts.is_empty()) || outcomes.iter().any(|o| o.ended.is_some());
-    let alarms = nothing || sums(outcomes, 0.0).is_some_and(|sums| sums.changes.low > ALARMS);
-    let overlooked = sums(outcomes, 0.05).is_some_and(|sums| sums.changes.high < FOUND);
+    let alarms = nothing || sum_outcomes(outcomes, 0.0).is_some_and(|sums| sums.changes.low > ALARMS);
+    let overlooked = sum_outcomes(outcomes, 0.05).is_some_and(|sums| sums.changes.high < FOUND);
     Exit::failed_if(alarms || overlooked).or_signal(signal::pending()).into()
 }
 
@@ -187,19 +187,19 @@ struct Sums {
     in_turn: Interval,
 }
 
-fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
+fn sum_outcomes(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
     let ours: Vec<_> = outcomes.iter().filter(|o| (o.asked - asked).abs() < 1e-9).collect();
     let verdicts: usize = ours.iter().map(|o| o.verdicts.len()).sum();
     let found = ours.iter().map(|o| count_found(o)).sum();
     let seconds: Vec<f64> = ours.iter().flat_map(|o| o.seconds.iter().copied()).collect();
     let pooled = |field: fn(&Outcome) -> (usize, usize)| {
         let (all, hits) = ours.iter().fold((0, 0), |(all, hits), o| (all + field(o).0, hits + field(o).1));
-        proportion(hits as u64, all as u64)
+        proportion_interval(hits as u64, all as u64)
     };
     (verdicts > 0).then(|| Sums {
         verdicts,
         found,
-        changes: proportion(found as u64, verdicts as u64),
+        changes: proportion_interval(found as u64, verdicts as u64),
         seconds: median(&seconds),
         side_by_side: pooled(|o| o.side_by_side),
         in_turn: pooled(|o| o.in_turn),
@@ -208,8 +208,8 @@ fn sums(outcomes: &[Outcome], asked: f64) -> Option<Sums> {
 
 /// Verdicts that count as found: `slower`, and without an injected slowdown any alarm.
 fn count_found(outcome: &Outcome) -> usize {
-    let slower = outcome.count(Verdict::Slower);
-    if outcome.asked > 0.0 { slower } else { slower + outcome.count(Verdict::Faster) }
+    let slower = outcome.count_verdict(Verdict::Slower);
+    if outcome.asked > 0.0 { slower } else { slower + outcome.count_verdict(Verdict::Faster) }
 }
 
 fn outcome_table(outcomes: &[Outcome], layout: Layout) -> String {
@@ -226,19 +226,23 @@ fn outcome_table(outcomes: &[Outcome], layout: Layout) -> String {
         "pairs",
         "smallest seen",
     ];
-    let rows = outcomes.iter().map(|outcome| (Tone::Plain, cells(outcome)));
+    let rows = outcomes.iter().map(|outcome| (Tone::Plain, outcome_cells(outcome)));
     page::table(head, rows, usize::MAX, layout)
         + "\n"
-        + &page::sentences(sentences(outcomes), layout)
+        + &page::wrap_sentences(outcome_sentences(outcomes), layout)
         + "\n"
-        + &page::paint(Tone::Bold, &page::wrap("", &answer(outcomes), page::prose(layout)), layout)
+        + &page::paint(
+            Tone::Bold,
+            &page::wrap("", &answer_sentence(outcomes), page::prose_width(layout)),
+            layout,
+        )
         + "\n"
 }
 
-/// The answer as a person would say it: may verdicts of this machine be believed?
-fn answer(outcomes: &[Outcome]) -> String {
-    let alarms = sums(outcomes, 0.0);
-    let slowdowns = sums(outcomes, 0.05);
+/// One sentence for a person: how many false alarms, and how many slowdowns of 5 % were found.
+fn answer_sentence(outcomes: &[Outcome]) -> String {
+    let alarms = sum_outcomes(outcomes, 0.0);
+    let slowdowns = sum_outcomes(outcomes, 0.05);
     let told = |sums: &Sums, what: &str| format!("{} of {} {what}", sums.found, sums.verdicts);
     let parts: Vec<String> = [
         alarms.as_ref().map(|sums| told(sums, "comparisons of a thing with itself were taken for a change")),
@@ -253,19 +257,19 @@ fn answer(outcomes: &[Outcome]) -> String {
     }
 }
 
-fn cells(o: &Outcome) -> [String; 11] {
+fn outcome_cells(o: &Outcome) -> [String; 11] {
     let each = |values: &[f64], unit: &str, by: f64| match values.is_empty() {
         true => "–".to_owned(),
         false => format!("{:.1}{unit}", by * median(values)),
     };
     [
         o.id.clone(),
-        injected(o.asked),
+        slowdown_label(o.asked),
         o.means.clone(),
         format!("{:+.2} %", 100.0 * o.injected),
         format!("{}/{}", count_found(o), o.verdicts.len()),
-        o.count(Verdict::Same).to_string(),
-        o.count(Verdict::Inconclusive).to_string(),
+        o.count_verdict(Verdict::Same).to_string(),
+        o.count_verdict(Verdict::Inconclusive).to_string(),
         o.unfit.to_string(),
         each(&o.seconds, "", 1.0),
         format!("{} +{}", o.pairs, o.rejected),
@@ -273,29 +277,32 @@ fn cells(o: &Outcome) -> [String; 11] {
     ]
 }
 
-fn sentences(outcomes: &[Outcome]) -> Vec<String> {
+fn outcome_sentences(outcomes: &[Outcome]) -> Vec<String> {
     let mut said = Vec::new();
     let mut effects: Vec<f64> = outcomes.iter().map(|o| o.asked).collect();
     effects.dedup();
     for asked in effects {
-        let Some(sums) = sums(outcomes, asked) else { continue };
-        let what =
-            if asked > 0.0 { format!("{} slowdowns found", injected(asked)) } else { "false alarms".into() };
+        let Some(sums) = sum_outcomes(outcomes, asked) else { continue };
+        let what = if asked > 0.0 {
+            format!("{} slowdowns found", slowdown_label(asked))
+        } else {
+            "false alarms".into()
+        };
         said.push(format!(
             "{what}: {} of {}, {}; {:.1} s a verdict (median)",
             sums.found,
             sums.verdicts,
-            share(sums.changes),
+            interval_percent(sums.changes),
             sums.seconds
         ));
         said.push(if asked > 0.0 {
-            format!("  the rule of two processes on the same pairs finds {}", share(sums.side_by_side))
+            format!("  the rule of two processes on the same pairs finds {}", interval_percent(sums.side_by_side))
         } else {
             format!(
                 "  the rule of two processes cries wolf in {} of processes one after the other, in {} of sides that \
                  took turns",
-                share(sums.in_turn),
-                share(sums.side_by_side)
+                interval_percent(sums.in_turn),
+                interval_percent(sums.side_by_side)
             )
         });
     }
@@ -319,7 +326,7 @@ fn sentences(outcomes: &[Outcome]) -> Vec<String> {
     said
 }
 
-fn share(interval: Interval) -> String {
+fn interval_percent(interval: Interval) -> String {
     let percent = |share: f64| 100.0 * share;
     format!(
         "{:.1} % [{:.1}, {:.1}]",
@@ -329,7 +336,7 @@ fn share(interval: Interval) -> String {
     )
 }
 
-fn json(outcomes: &[Outcome]) -> Value {
+fn outcomes_json(outcomes: &[Outcome]) -> Value {
     let rows = outcomes.iter().map(|o| {
         json!({
             "id": o.id, "asked": o.asked, "injected": o.injected, "means": o.means, "verdicts": o.verdicts, "unfit": o.unfit,

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::platform::process::inheritance;
-use crate::platform::slowdown::take_on;
+use crate::platform::slowdown::install_filter;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -23,12 +23,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    take_on(args.additions)?;
+    install_filter(args.additions)?;
     // clap requires at least one word.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(ExitCode::from(2)) };
     // The kernel tells how many filters there are and not how long they are: a run keeps the variable in its fingerprint.
     let mut command = Command::new(program);
     command.args(arguments).env("SYSCOST_BURDEN", args.additions.to_string());
-    let refused = inheritance::give_back(&mut command).exec();
+    let refused = inheritance::restore_inherited(&mut command).exec();
     Err(Error::file(program, "starting", refused))
 }

@@ -13,13 +13,13 @@ use std::process::ExitCode;
 
 /// Runs `dispatch` with this process's command line, unless this process was started to measure. An error is printed as one
 /// sentence on the standard error.
-pub fn start(dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>) -> ExitCode {
-    if crate::driver::is_measuring_process() || crate::pair::is_side() {
+pub fn start_program(dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>) -> ExitCode {
+    if crate::driver::is_measuring_process() || crate::pair::is_side_process() {
         return crate::harness::suite();
     }
-    inheritance::prepare();
+    inheritance::allow_owner_access();
     let words: Vec<_> = std::env::args_os().collect();
-    match signal::prepare().and_then(|()| dispatch(&words)) {
+    match signal::set_initial_dispositions().and_then(|()| dispatch(&words)) {
         Ok(code) => code,
         Err(error) => {
             page::warn(&error);
@@ -36,18 +36,18 @@ pub fn start_tool<C: Subcommand>(
     let line =
         clap::Command::new("syscost").bin_name("syscost").version(env!("CARGO_PKG_VERSION")).about(about);
     let line = C::augment_subcommands(line).subcommand_required(true).arg_required_else_help(true);
-    start(|words| match words {
+    start_program(|words| match words {
         // `syscost man` asks each tool for its pages.
         [_, word, directory] if word == MAN => {
-            let pages = man::write_below(&line, Path::new(directory))?;
+            let pages = man::write_subcommand_pages(&line, Path::new(directory))?;
             page::write(&format!("{pages}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
         // The guard of changed settings is the same program, started once more.
-        [_, word, ..] if word == RESTORE => super::run_line(super::Line::command(), words),
+        [_, word, ..] if word == RESTORE => super::run_command_line(super::Line::command(), words),
         _ => match line.try_get_matches_from(words).and_then(|matches| C::from_arg_matches(&matches)) {
             Ok(command) => dispatch(&command),
-            Err(answer) => reply(&answer),
+            Err(answer) => print_clap_answer(&answer),
         },
     })
 }
@@ -59,7 +59,7 @@ pub const MAN: &str = "tool-man";
 const RESTORE: &str = "restore";
 
 /// Prints what clap answers: help and version on the standard output, anything else as our error.
-pub fn reply(answer: &clap::Error) -> Result<ExitCode> {
+pub fn print_clap_answer(answer: &clap::Error) -> Result<ExitCode> {
     let text = answer.to_string();
     match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -2,7 +2,7 @@
 //! its words, as git and cargo do.
 
 use crate::error::{Error, Result};
-use crate::platform::process::on_path;
+use crate::platform::process::find_on_path;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -51,14 +51,14 @@ const TOOLS: [Tool; 3] = [
 ///
 /// # Errors
 /// A tool of this workspace that is not installed.
-pub fn find(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result<Option<PathBuf>> {
+pub fn find_program(words: &[OsString], is_own: impl Fn(&str) -> bool) -> Result<Option<PathBuf>> {
     let Some(name) = command_name(words) else { return Ok(None) };
     if is_own(name) {
         return Ok(None);
     }
     let tool = TOOLS.iter().find(|tool| tool.commands.iter().any(|(command, _)| *command == name));
     let program = tool.map_or_else(|| format!("syscost-{name}"), |tool| tool.package.to_owned());
-    match (program_file(&program), tool) {
+    match (find_program_file(&program), tool) {
         (None, Some(tool)) => Err(Error::Usage(format!(
             "`syscost {name}` needs the program {}, which is neither beside this one nor on the search path: `cargo build \
              --release --workspace` builds it, `cargo install --path {}` installs it",
@@ -76,9 +76,9 @@ fn command_name(words: &[OsString]) -> Option<&str> {
     is_plain.then_some(name)
 }
 
-fn program_file(name: &str) -> Option<PathBuf> {
+fn find_program_file(name: &str) -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
-    beside.filter(|file| file.is_file()).or_else(|| on_path(name))
+    beside.filter(|file| file.is_file()).or_else(|| find_on_path(name))
 }
 
 /// Becomes this program, with the same words.
@@ -92,20 +92,20 @@ pub fn become_program(program: PathBuf, words: &[OsString]) -> Result<ExitCode> 
 }
 
 /// The tools that are there.
-pub fn present() -> impl Iterator<Item = PathBuf> {
-    TOOLS.iter().filter_map(|tool| program_file(tool.package))
+pub fn installed_tools() -> impl Iterator<Item = PathBuf> {
+    TOOLS.iter().filter_map(|tool| find_program_file(tool.package))
 }
 
 /// Name and purpose of every command of the tools.
-pub fn commands() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+pub fn tool_commands() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     TOOLS.iter().flat_map(|tool| tool.commands)
 }
 
 /// The commands of the tools below those of `syscost help`, and how to get those that are missing.
-pub fn list() -> String {
+pub fn commands_text() -> String {
     let mut text = "Commands of the tools:\n".to_owned();
     for tool in &TOOLS {
-        let is_present = program_file(tool.package).is_some();
+        let is_present = find_program_file(tool.package).is_some();
         for (name, about) in tool.commands {
             text += &format!("  {name:<12}  {about}\n");
         }
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_command_of_this_program_is_not_looked_for_elsewhere() {
-        assert_eq!(find(&words("syscost kernels"), |_| true).unwrap(), None);
-        assert_eq!(find(&words("syscost no-such-tool"), |_| false).unwrap(), None);
+        assert_eq!(find_program(&words("syscost kernels"), |_| true).unwrap(), None);
+        assert_eq!(find_program(&words("syscost no-such-tool"), |_| false).unwrap(), None);
     }
 
     #[test]

@@ -85,13 +85,13 @@ impl Arguments {
     ///
     /// # Errors
     /// As [`Arguments::parse`].
-    pub fn of_process() -> Result<Self> {
+    pub fn from_process() -> Result<Self> {
         Self::parse(std::env::args_os().skip(1).collect())
     }
 
     /// The text for `--help`, if this process is asked for it.
-    pub fn help_of_process() -> Option<String> {
-        help(std::env::args_os().skip(1))
+    pub fn process_help() -> Option<String> {
+        requested_help(std::env::args_os().skip(1))
     }
 
     /// Parses a command line without the program name.
@@ -99,8 +99,8 @@ impl Arguments {
     /// # Errors
     /// An unknown option, a bad value, a baseline name that cannot be a directory, or `--quick`.
     pub fn parse(raw: Vec<OsString>) -> Result<Self> {
-        let matches = command().try_get_matches_from(&raw);
-        let matches = matches.map_err(|error| Error::Usage(sentence(&error)))?;
+        let matches = criterion_command().try_get_matches_from(&raw);
+        let matches = matches.map_err(|error| Error::Usage(error_sentence(&error)))?;
         if matches.get_flag("quick") {
             return Err(Error::Usage(
                 "--quick takes two samples, which no claim can be built on; use SYSCOST_SCALE=smoke".into(),
@@ -108,12 +108,12 @@ impl Arguments {
         }
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         for name in ["save-baseline", "baseline", "baseline-lenient"].into_iter().filter_map(text) {
-            check_name(&name)?;
+            check_baseline_name(&name)?;
         }
         let compare = text("baseline").or_else(|| text("baseline-lenient"));
         let discard = matches.get_flag("discard-baseline") || compare.is_some();
         Ok(Self {
-            mode: mode(&matches),
+            mode: mode_from_matches(&matches),
             filter: text("FILTER"),
             exact: matches.get_flag("exact"),
             none: matches.get_flag("ignored"),
@@ -128,14 +128,14 @@ impl Arguments {
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
             all: matches.get_flag("all"),
-            raw: test_harness::for_criterion(raw),
+            raw: test_harness::drop_libtest_flags(raw),
         })
     }
 
     /// A copy with which nothing is saved.
     pub fn without_saving(&self) -> Self {
         let mut raw = self.raw.clone();
-        let rest = raw.split_off(self.flags());
+        let rest = raw.split_off(self.flag_count());
         while let Some(at) = raw.iter().position(|word| word == "--save-baseline" || word == "-s") {
             raw.drain(at..(at + 2).min(raw.len()));
         }
@@ -151,21 +151,21 @@ impl Arguments {
 
     /// The command line of a measuring process: `--baseline` becomes lenient, because Criterion would panic at a missing
     /// baseline, which the driver has reported already.
-    pub fn for_measuring(&self) -> Vec<OsString> {
+    pub fn for_measuring_process(&self) -> Vec<OsString> {
         if self.mode == Mode::Foreign {
             return self.raw.clone();
         }
         let lenient = |word: &OsString| match word.to_string_lossy() {
             word if word == "--baseline" || word == "-b" => Some("--baseline-lenient".into()),
-            word => Some(format!("--baseline-lenient={}", attached(&word)?).into()),
+            word => Some(format!("--baseline-lenient={}", attached_baseline(&word)?).into()),
         };
-        let (flags, rest) = self.raw.split_at(self.flags());
+        let (flags, rest) = self.raw.split_at(self.flag_count());
         let flags = flags.iter().map(|word| lenient(word).unwrap_or_else(|| word.clone()));
         flags.chain(rest.iter().cloned()).collect()
     }
 
     /// The number of words before `--`, behind which there are no flags.
-    fn flags(&self) -> usize {
+    fn flag_count(&self) -> usize {
         self.raw.iter().position(|word| word == "--").unwrap_or(self.raw.len())
     }
 
@@ -194,13 +194,13 @@ impl Arguments {
     }
 }
 
-fn help(raw: impl Iterator<Item = OsString>) -> Option<String> {
-    let answer = command().try_get_matches_from(raw).err()?;
+fn requested_help(raw: impl Iterator<Item = OsString>) -> Option<String> {
+    let answer = criterion_command().try_get_matches_from(raw).err()?;
     (answer.kind() == ErrorKind::DisplayHelp).then(|| answer.to_string().trim_end().to_owned())
 }
 
 /// clap's error as a sentence, without its advice to pass an unknown option as a value: no id looks like one.
-fn sentence(error: &clap::Error) -> String {
+fn error_sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.trim_start_matches("error: ").lines();
     let mut kept: Vec<&str> = lines.filter(|line| !line.trim().starts_with("tip: to pass ")).collect();
@@ -209,37 +209,42 @@ fn sentence(error: &clap::Error) -> String {
 }
 
 /// NAME in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
-fn attached(word: &str) -> Option<&str> {
+fn attached_baseline(word: &str) -> Option<&str> {
     let short = || word.strip_prefix("-b").map(|name| name.strip_prefix('=').unwrap_or(name));
     word.strip_prefix("--baseline=").or_else(short)
 }
 
 /// Criterion uses the name as a directory without checking it; this crate uses it as a file name.
-fn check_name(name: &str) -> Result<()> {
+fn check_baseline_name(name: &str) -> Result<()> {
     if CRITERIONS.contains(&name) {
         return Err(Error::Usage(format!(
             "`{name}` cannot name a baseline: Criterion keeps its own files there"
         )));
     }
-    crate::record::store::file_name(name, "baseline").map(drop)
+    crate::record::store::json_file_name(name, "baseline").map(drop)
 }
 
 /// A parser of numbers strictly between two bounds.
-fn between(least: f64, most: f64) -> impl Fn(&str) -> std::result::Result<f64, String> + Clone + Send + Sync {
+fn number_between(
+    least: f64,
+    most: f64,
+) -> impl Fn(&str) -> std::result::Result<f64, String> + Clone + Send + Sync {
     move |text| {
         let number = text.parse().ok().filter(|&number: &f64| number > least && number < most);
         number.ok_or_else(|| format!("expected a number above {least} and below {most}"))
     }
 }
 
-fn at_least(least: usize) -> impl Fn(&str) -> std::result::Result<usize, String> + Clone + Send + Sync {
+fn number_at_least(
+    least: usize,
+) -> impl Fn(&str) -> std::result::Result<usize, String> + Clone + Send + Sync {
     move |text| {
         let number = text.parse().ok().filter(|&number: &usize| number >= least);
         number.ok_or_else(|| format!("expected a whole number of {least} or more"))
     }
 }
 
-fn mode(matches: &ArgMatches) -> Mode {
+fn mode_from_matches(matches: &ArgMatches) -> Mode {
     let foreign = matches.contains_id("profile-time") || matches.contains_id("load-baseline");
     if matches.get_flag("list") {
         Mode::List
@@ -252,7 +257,7 @@ fn mode(matches: &ArgMatches) -> Mode {
     }
 }
 
-fn command() -> Command {
+fn criterion_command() -> Command {
     let value = |name: &'static str| Arg::new(name).long(name);
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     Command::new("cargo bench --")
@@ -266,24 +271,24 @@ fn command() -> Command {
                 value(name).value_parser(clap::builder::PossibleValuesParser::new(words))
             }),
         )
-        .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(between(least, most))))
+        .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(number_between(least, most))))
         .args(FLAGS.map(flag))
         .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test"].map(flag))
-        .args(test_harness::arguments())
+        .args(test_harness::libtest_arguments())
         .arg(flag("quiet").short('q'))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))
         .arg(value("baseline").short('b'))
         .arg(value("baseline-lenient"))
         .arg(value("load-baseline").requires("baseline"))
-        .arg(value("sample-size").value_parser(at_least(10)))
-        .arg(value("nresamples").value_parser(at_least(1)))
+        .arg(value("sample-size").value_parser(number_at_least(10)))
+        .arg(value("nresamples").value_parser(number_at_least(1)))
         .mut_arg("color", |color| color.short('c'))
         .mut_arg("noplot", |noplot| noplot.short('n'))
-        .mut_args(described)
+        .mut_args(describe_argument)
 }
 
-fn described(argument: Arg) -> Arg {
+fn describe_argument(argument: Arg) -> Arg {
     match HELP.iter().find(|(name, ..)| argument.get_id() == name) {
         None => argument.hide(true),
         Some((_, "", help)) => argument.help(help),

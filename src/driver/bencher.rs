@@ -5,7 +5,7 @@
 use crate::record::{CaseRecord, Outcome};
 
 /// `test ID ... bench: VALUE UNIT/iter (+/- STANDARD DEVIATION)`, with decimals as recent versions of libtest print.
-pub(super) fn line(case: &CaseRecord, unit: &str) -> String {
+pub(super) fn bencher_line(case: &CaseRecord, unit: &str) -> String {
     match &case.outcome {
         Outcome::Measured(m) => format!(
             "test {} ... bench: {:>14.4} {unit}/iter (+/- {:.4})",
@@ -29,7 +29,7 @@ mod tests {
         let median = Interval { estimate: 0.3134, low: 0.31, high: 0.32 };
         let measured = Measured { median, standard_deviation: 0.0021, ..Default::default() };
         assert_eq!(
-            line(&fixture_run::measured("empty_loop/register", measured), "ns"),
+            bencher_line(&fixture_run::measured_case("empty_loop/register", measured), "ns"),
             "test empty_loop/register ... bench:         0.3134 ns/iter (+/- 0.0021)"
         );
     }

@@ -4,7 +4,7 @@
 use crate::case::{Case, Group};
 use crate::error::{Error, Result};
 use crate::platform::inert;
-use crate::record::baseline::directory;
+use crate::record::baseline::criterion_directory;
 use crate::record::soundness::{LONGEST_SENTENCE, MOST_CASES, name_fault};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ type Known = BTreeMap<PathBuf, (String, String)>;
 ///
 /// # Errors
 /// A name cannot be kept, is there twice, or shares Criterion's directory with another. The sentence names both.
-pub(super) fn check(groups: &[Group]) -> Result<()> {
+pub(super) fn check_names(groups: &[Group]) -> Result<()> {
     let (mut names, mut known) = (BTreeSet::new(), Known::new());
     for group in groups {
-        check_group(group.name)?;
+        check_group_name(group.name)?;
         if !names.insert(group.name) {
             return Err(Error::Usage(format!(
                 "two groups have the name {0}: a group is found by its name, so the cases of the second would never be \
@@ -41,18 +41,21 @@ pub(super) fn check(groups: &[Group]) -> Result<()> {
     Ok(())
 }
 
-fn check_group(name: &str) -> Result<()> {
+fn check_group_name(name: &str) -> Result<()> {
     let slash =
         || name.contains('/').then(|| "it holds a slash, which ends the name of a group in an id".into());
     let Some(fault) = name_fault(name).or_else(slash) else { return Ok(()) };
-    Err(Error::Usage(format!("the name of the group {} cannot be kept: {fault}; rename it", quoted(name))))
+    Err(Error::Usage(format!(
+        "the name of the group {} cannot be kept: {fault}; rename it",
+        quote_shortened(name)
+    )))
 }
 
 fn check_case(group: &Group, case: &Case, known: &mut Known) -> Result<()> {
     let id = group.id(case);
     let fault = if case.name.is_empty() { Some("it is empty".into()) } else { name_fault(&id) };
     if let Some(fault) = fault {
-        let (id, title) = (quoted(&id), quoted(&case.title));
+        let (id, title) = (quote_shortened(&id), quote_shortened(&case.title));
         return Err(Error::Usage(format!(
             "the id of the case {id} ({title}) cannot be kept: {fault}; rename it"
         )));
@@ -64,28 +67,28 @@ fn check_case(group: &Group, case: &Case, known: &mut Known) -> Result<()> {
         )));
     }
     if let Some((name, fault)) = case.derived.iter().find_map(|d| Some((d.name, name_fault(d.name)?))) {
-        let name = quoted(name);
+        let name = quote_shortened(name);
         return Err(Error::Usage(format!(
             "the figure {name} of the case {id} cannot be kept: {fault}; rename it"
         )));
     }
-    match known.insert(directory(&id), (id.clone(), case.title.clone())) {
+    match known.insert(criterion_directory(&id), (id.clone(), case.title.clone())) {
         None => Ok(()),
         Some((other, title)) if other == id => Err(Error::Usage(format!(
             "two cases have the id {id}, {} and {}: their samples would become one figure; give each a name of its own",
-            quoted(&title),
-            quoted(&case.title)
+            quote_shortened(&title),
+            quote_shortened(&case.title)
         ))),
         Some((other, _)) => Err(Error::Usage(format!(
             "the cases {other} and {id} would share Criterion's directory {}, and pass for earlier runs of each other: \
              rename one",
-            directory(&id).display()
+            criterion_directory(&id).display()
         ))),
     }
 }
 
-fn quoted(text: &str) -> String {
-    format!("`{}`", inert::line(text, QUOTED))
+fn quote_shortened(text: &str) -> String {
+    format!("`{}`", inert::neutralize_line(text, QUOTED))
 }
 
 #[cfg(test)]
@@ -97,12 +100,12 @@ mod tests {
     }
 
     fn sentence(groups: &[Group]) -> String {
-        check(groups).expect_err("refused").to_string()
+        check_names(groups).expect_err("refused").to_string()
     }
 
     #[test]
     fn this_crates_own_cases_can_all_be_told_apart() {
-        check(crate::suite::GROUPS).expect("different names");
+        check_names(crate::suite::GROUPS).expect("different names");
     }
 
     #[test]
@@ -111,7 +114,7 @@ mod tests {
         let said = sentence(&[Group::new("g", "", twice)]);
         assert!(said.contains("the id g/a, `title of a` and `another`"), "{said}");
         let once = || vec![case("a")];
-        check(&[Group::new("g", "", once), Group::new("h", "", once)]).expect("two groups");
+        check_names(&[Group::new("g", "", once), Group::new("h", "", once)]).expect("two groups");
         assert!(sentence(&[Group::new("g", "", once), Group::new("g", "", once)]).contains("name g:"));
     }
 
@@ -119,7 +122,8 @@ mod tests {
     fn a_directory_that_two_would_share_is_refused_with_both_names() {
         let said = sentence(&[Group::new("g", "", || vec![case("x_y"), case("x/y")])]);
         assert!(said.contains("the cases g/x_y and g/x/y would share"), "{said}");
-        check(&[Group::new("g", "", || vec![case("x/y_z"), case("x/y/z"), case("x?y")])]).expect("hashed");
+        check_names(&[Group::new("g", "", || vec![case("x/y_z"), case("x/y/z"), case("x?y")])])
+            .expect("hashed");
     }
 
     #[test]

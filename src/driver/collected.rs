@@ -8,7 +8,7 @@ use super::supervision::ProcessRun;
 use super::{fitting, frequency_drift, other_cpu_load, prefetch, unquiet};
 use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Tally};
-use crate::study::executions::{pooled, quiet_of};
+use crate::study::executions::{pool_executions, quiet_of_executions};
 use crate::study::reference_frequency::core_frequency;
 use crate::trial::CaseEnd;
 
@@ -18,7 +18,7 @@ pub(super) struct Collected<'a> {
     /// What the processes said of themselves; without cases.
     run: GroupRun,
     cases: Vec<Executions>,
-    /// Its processes cannot measure: no further one is started.
+    /// The processes of this group cannot measure: no further process is started.
     closed: bool,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Collected<'a> {
             (self.run.clock, self.run.cpu) = (run.clock, run.cpu);
         }
         let elsewhere = run.cpu.filter(|_| !never_ready && run.cpu != self.run.cpu);
-        for note in run.notes.into_iter().chain(elsewhere.map(elsewhere_note)) {
+        for note in run.notes.into_iter().chain(elsewhere.map(other_cpu_note)) {
             if !self.run.notes.contains(&note) {
                 self.run.notes.push(note);
             }
@@ -79,19 +79,19 @@ impl<'a> Collected<'a> {
 
     /// The cases that need another execution in this round, counted from 0: too few so far or, while there is `time`, not
     /// settled.
-    pub(super) fn wanted(&self, rounds: &Rounds, round: usize, time: bool) -> Vec<Wanted> {
+    pub(super) fn wanted_cases(&self, rounds: &Rounds, round: usize, time: bool) -> Vec<Wanted> {
         let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
-        let open = cases.filter(|(_, case)| case.is_open(rounds, round, time));
+        let open = cases.filter(|(_, case)| case.needs_execution(rounds, round, time));
         open.map(|(id, case)| Wanted { id: id.clone(), proven: !case.measured.is_empty() }).collect()
     }
 
     /// The core's frequencies beside all executions, Hz.
-    pub(super) fn frequencies(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn core_frequencies(&self) -> impl Iterator<Item = f64> {
         self.cases.iter().flat_map(|case| &case.measured).filter_map(core_frequency)
     }
 
     /// The number of cases that this machine can run, as far as is known.
-    pub(super) fn runnable(&self) -> usize {
+    pub(super) fn count_runnable(&self) -> usize {
         self.cases.iter().filter(|case| case.ended.is_none()).count()
     }
 
@@ -121,14 +121,14 @@ impl<'a> Collected<'a> {
         let mut run = GroupRun { cases: cases.filter_map(outcome).collect(), ..self.run.clone() };
         fitting::add_fits(&mut run, self.planned.group);
         fitting::add_curves(&mut run, fingerprint);
-        let notes = [frequency_drift::note(&run), prefetch::note(&run), other_cpu_load::note(&run)];
-        run.notes.extend(notes.into_iter().flatten().chain(unquiet::notes(&run)));
+        let notes = [frequency_drift::note(&run), prefetch::prefetch_note(&run), other_cpu_load::note(&run)];
+        run.notes.extend(notes.into_iter().flatten().chain(unquiet::unquiet_notes(&run)));
         run
     }
 }
 
 /// A note on a process whose CPU was not that of the first: the usual one was another run's, or offline.
-fn elsewhere_note(cpu: usize) -> String {
+fn other_cpu_note(cpu: usize) -> String {
     format!("some executions were measured on CPU {cpu}, since the first one's CPU was taken or offline")
 }
 
@@ -161,7 +161,7 @@ impl Executions {
     }
 
     /// How long a further execution will take, seconds: the proof is not repeated.
-    fn seconds(&self) -> f64 {
+    fn expected_seconds(&self) -> f64 {
         if self.later > 0.0 { self.later } else { self.first }
     }
 
@@ -173,20 +173,23 @@ impl Executions {
         self.ended.is_none() && self.count() == 0
     }
 
-    fn is_open(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
+    fn needs_execution(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
         let needed = match self.measured.is_empty() {
-            true => rounds.tries(self.disturbed.len()),
-            false => rounds.needed(self.seconds()),
+            true => rounds.max_attempts(self.disturbed.len()),
+            false => rounds.needed_executions(self.expected_seconds()),
         };
-        let unsettled =
-            || rounds.allows(self.count(), self.seconds()) && round >= needed && !self.is_settled(needed);
+        let unsettled = || {
+            rounds.allows_another_execution(self.count(), self.expected_seconds())
+                && round >= needed
+                && !self.is_settled(needed)
+        };
         self.ended.is_none() && (self.count() < needed || (time && unsettled()))
     }
 
     fn is_settled(&self, needed: usize) -> bool {
         // Whether they agree does not depend on the frequency at which they are compared.
         let core_hz = self.measured.first().and_then(core_frequency);
-        let quiet = || quiet_of(&self.measured, core_hz);
+        let quiet = || quiet_of_executions(&self.measured, core_hz);
         self.measured.len() >= needed && quiet().is_some_and(|quiet| quiet.settled)
     }
 
@@ -195,7 +198,7 @@ impl Executions {
         if let Some(ended) = &self.ended {
             return Some(ended.clone());
         }
-        if let Some(mut measured) = pooled(&self.measured, core_hz) {
+        if let Some(mut measured) = pool_executions(&self.measured, core_hz) {
             let left_out = self.disturbed.iter().chain(&self.contradicted);
             measured.left_out = left_out.cloned().collect();
             return Some(Outcome::Measured(Box::new(measured)));
@@ -249,7 +252,7 @@ mod tests {
         }
         let mut ends = contradicted(4);
         ends.extend((0..8).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))));
-        assert!(!case(ends).is_open(&Rounds::ONE, 12, false), "a case is not tried for ever");
+        assert!(!case(ends).needs_execution(&Rounds::ONE, 12, false), "a case is not tried for ever");
     }
 
     #[test]
@@ -268,21 +271,21 @@ mod tests {
             let run = GroupRun { clock, cpu: Some(cpu), ..GroupRun::default() };
             group.add(ProcessRun { run, cases: Vec::new(), cut_short: None });
         }
-        assert_eq!((group.run.cpu, &group.run.notes), (Some(1), &vec![elsewhere_note(0)]));
+        assert_eq!((group.run.cpu, &group.run.notes), (Some(1), &vec![other_cpu_note(0)]));
     }
 
     #[test]
     fn a_disproof_ends_a_case_and_takes_its_number() {
         let case = case(vec![measured(5.0), Err(CaseEnd::Failed("no bytes arrived".into()))]);
         assert!(matches!(case.outcome(None), Some(Outcome::Failed(_))));
-        assert!(!case.is_open(&Rounds::of_test(), 1, true));
+        assert!(!case.needs_execution(&Rounds::default_without_limit(), 1, true));
     }
 
     #[test]
     fn a_case_stays_open_until_its_lowest_executions_agree() {
-        let rounds = Rounds::of_test();
+        let rounds = Rounds::default_without_limit();
         let open = |lows: &[f64]| {
-            case(lows.iter().map(|&low| measured(low)).collect()).is_open(&rounds, lows.len(), true)
+            case(lows.iter().map(|&low| measured(low)).collect()).needs_execution(&rounds, lows.len(), true)
         };
         assert!(open(&[]) && open(&[100.0, 100.0]));
         assert!(!open(&[100.0, 100.1, 100.2]));
@@ -292,14 +295,14 @@ mod tests {
 
     #[test]
     fn a_long_proof_does_not_make_the_later_executions_dear() {
-        let rounds = Rounds::of_test();
+        let rounds = Rounds::default_without_limit();
         let mut case = Executions::default();
         let mut add = |seconds, low| case.add(CaseExecution { seconds, ..end(measured(low)) });
         add(4.0, 100.0);
         add(0.1, 110.0);
-        assert!(case.is_open(&rounds, 2, false), "two are enough only where each takes long");
+        assert!(case.needs_execution(&rounds, 2, false), "two are enough only where each takes long");
         let mut add = |seconds, low| case.add(CaseExecution { seconds, ..end(measured(low)) });
         add(0.1, 120.0);
-        assert!(case.is_open(&rounds, 3, true) && !case.is_open(&rounds, 3, false));
+        assert!(case.needs_execution(&rounds, 3, true) && !case.needs_execution(&rounds, 3, false));
     }
 }

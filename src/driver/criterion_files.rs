@@ -20,20 +20,23 @@ use std::path::{Path, PathBuf};
 /// Files that Criterion writes for a case under `new` and under the baseline's name.
 const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tukey.json"];
 
-/// Files that Criterion writes for a comparison with an earlier run.
+/// Files that Criterion writes under `change` for a comparison with an earlier run.
 const CHANGE: [&str; 1] = ["estimates.json"];
 
 /// Has Criterion write its files for this group, and compare with a baseline if it was asked to. Returns a sentence for
 /// each case whose files could not be written whole.
 pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
     let Supervisor { arguments, options, home, .. } = *supervisor;
-    let mut sentences =
-        hand_over(supervisor, run).err().into_iter().map(|e| failure_line(run, &e)).collect::<Vec<_>>();
+    let mut sentences = hand_over_samples(supervisor, run)
+        .err()
+        .into_iter()
+        .map(|e| failure_line(run, &e))
+        .collect::<Vec<_>>();
     // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
     let all = options.unit == NANOSECONDS && sentences.is_empty();
     let save = arguments.save.as_deref().unwrap_or("new");
     let ids: Vec<_> = run.cases.iter().map(|case| case.id.clone()).collect();
-    sentences.extend(sweep_up(&ids, run, home, save, all));
+    sentences.extend(remove_incomplete_files(&ids, run, home, save, all));
     sentences
 }
 
@@ -41,7 +44,7 @@ pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
 ///
 /// # Errors
 /// A directory or a file is of another user, or its file system is read-only.
-pub(super) fn check<'a>(
+pub(super) fn check_writable<'a>(
     home: &Path,
     ids: impl Iterator<Item = &'a String>,
     save: Option<&str>,
@@ -49,22 +52,22 @@ pub(super) fn check<'a>(
     let mut known = BTreeSet::new();
     for id in ids {
         for name in ["new", "change"].into_iter().chain(save) {
-            let directory = home.join(baseline::directory(id)).join(name);
+            let directory = home.join(baseline::criterion_directory(id)).join(name);
             let existing =
                 directory.ancestors().find(|directory| directory.exists()).unwrap_or(home).to_path_buf();
             if existing == directory {
                 let mut files = FILES.iter().map(|file| directory.join(file)).filter(|file| file.exists());
-                files.try_for_each(|file| may_write(&file, AccessFlags::empty()))?;
+                files.try_for_each(|file| check_may_write(&file, AccessFlags::empty()))?;
             }
             if known.insert(existing.clone()) {
-                may_write(&existing, AccessFlags::X_OK)?;
+                check_may_write(&existing, AccessFlags::X_OK)?;
             }
         }
     }
     Ok(())
 }
 
-fn may_write(path: &Path, more: AccessFlags) -> Result<()> {
+fn check_may_write(path: &Path, more: AccessFlags) -> Result<()> {
     let allowed = faccessat(AT_FDCWD, path, AccessFlags::W_OK | more, AtFlags::AT_EACCESS);
     allowed.map_err(|errno| Error::file(path, "writing", errno.into()))
 }
@@ -74,25 +77,25 @@ fn failure_line(run: &GroupRun, error: &Error) -> String {
 }
 
 /// Starts a process that gives Criterion these samples.
-fn hand_over(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
-    let samples = samples(run, supervisor.options);
+fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
+    let samples = case_samples(run, supervisor.options);
     if samples.is_empty() {
         return Ok(());
     }
-    match supervisor.carry_out(&run.name, &Task::Write(samples, supervisor.clock)).cut_short {
+    match supervisor.run_task(&run.name, &Task::Write(samples, supervisor.clock)).cut_short {
         Some(sentence) => Err(Error::Missing(sentence)),
         None => Ok(()),
     }
 }
 
 /// The samples of the measured cases.
-fn samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
-    let per_count = if options.is_time() { 1e9 / run.clock.hz } else { 1.0 };
+fn case_samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
+    let per_count = if options.measures_time() { 1e9 / run.clock.hz } else { 1.0 };
     let criterion_case = |case: &CaseRecord| {
         let measured = case.measured()?;
         let pairs = measured.counted.iter().zip(&measured.iterations);
         // A gap between two calibrations may be none, and Criterion takes no zero for a time.
-        let least = u64::from(options.is_time());
+        let least = u64::from(options.measures_time());
         let values =
             pairs.map(|(&counted, &n)| per_count * counted.max(least) as f64 / n.max(1) as f64).collect();
         let name = case.id.split_once('/').map_or("", |(_, name)| name).to_owned();
@@ -103,15 +106,21 @@ fn samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
 
 /// Checks the files of these cases, removes directories with an incomplete one, and returns a sentence for each. `all`:
 /// every measured case must have files.
-fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) -> Vec<String> {
+fn remove_incomplete_files(
+    ids: &[String],
+    run: &GroupRun,
+    home: &Path,
+    save: &str,
+    all: bool,
+) -> Vec<String> {
     let measured =
         |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Measured(_)));
     let failed = |id: &str| run.cases.iter().any(|c| c.id == id && matches!(c.outcome, Outcome::Failed(_)));
     let mut sentences = Vec::new();
     for id in ids {
-        let case = home.join(baseline::directory(id));
+        let case = home.join(baseline::criterion_directory(id));
         if failed(id) {
-            sentences.extend(remove_earlier(&case, save));
+            sentences.extend(remove_earlier_files(&case, save));
             continue;
         }
         let wanted = all && measured(id);
@@ -119,8 +128,8 @@ fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) 
             [("new", FILES.as_slice(), wanted), (save, &FILES, wanted), ("change", &CHANGE, false)]
         {
             let directory = case.join(name);
-            if (wanted || directory.exists()) && !is_whole(&directory, files) {
-                sentences.push(remove_incomplete(&directory));
+            if (wanted || directory.exists()) && !has_whole_files(&directory, files) {
+                sentences.push(remove_incomplete_directory(&directory));
             }
         }
     }
@@ -128,7 +137,7 @@ fn sweep_up(ids: &[String], run: &GroupRun, home: &Path, save: &str, all: bool) 
 }
 
 /// Removes an earlier run's files of a failed case, which would pass for this run's.
-fn remove_earlier(case: &Path, save: &str) -> Option<String> {
+fn remove_earlier_files(case: &Path, save: &str) -> Option<String> {
     let old: Vec<_> = ["new", "change", save].iter().map(|name| case.join(name)).collect();
     let there = old.iter().any(|directory| directory.exists());
     for directory in &old {
@@ -143,14 +152,14 @@ fn remove_earlier(case: &Path, save: &str) -> Option<String> {
     })
 }
 
-fn is_whole(directory: &Path, files: &[&str]) -> bool {
+fn has_whole_files(directory: &Path, files: &[&str]) -> bool {
     let parses = |path: PathBuf| {
         read(&path).is_ok_and(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).is_ok())
     };
     files.iter().all(|file| parses(directory.join(file)))
 }
 
-fn remove_incomplete(directory: &Path) -> String {
+fn remove_incomplete_directory(directory: &Path) -> String {
     // If this fails, the sentence below still says that the files are incomplete.
     let _ = std::fs::remove_dir_all(directory);
     format!(
@@ -165,17 +174,17 @@ mod tests {
     use crate::record::{Measured, fixture_run};
 
     fn run_of(id: &str) -> GroupRun {
-        let cases = vec![fixture_run::measured(id, Measured::default())];
+        let cases = vec![fixture_run::measured_case(id, Measured::default())];
         GroupRun { name: "call".into(), cases, ..GroupRun::default() }
     }
 
     fn swept(id: &str, home: &Path) -> Vec<String> {
-        sweep_up(&[id.into()], &run_of("call/u64/3"), home, "base", true)
+        remove_incomplete_files(&[id.into()], &run_of("call/u64/3"), home, "base", true)
     }
 
     fn saved(id: &str) -> tempfile::TempDir {
         let home = tempfile::tempdir().expect("a directory");
-        let case = home.path().join(baseline::directory(id));
+        let case = home.path().join(baseline::criterion_directory(id));
         for name in ["new", "base"] {
             std::fs::create_dir_all(case.join(name)).expect("made");
             FILES.iter().for_each(|file| std::fs::write(case.join(name).join(file), "{}").expect("written"));

@@ -4,11 +4,11 @@ use super::arguments::{Arguments, Mode};
 use super::collected::Collected;
 use super::criterion_files;
 use super::earlier_runs::EarlierRuns;
-use super::final_report::{FinalReport, Outcome, list};
-use super::first_checks::{check_home, complaints, disk_is_full, prepare};
+use super::final_report::{FinalReport, Outcome, print_ids};
+use super::first_checks::{baseline_complaints, check_home, full_disk_sentence, prepare_run};
 use super::first_screen::FirstScreen;
 use super::options::Options;
-use super::plan::{Planned, plan};
+use super::plan::{Planned, plan_groups};
 use super::process_task::{Round, Task};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
@@ -22,11 +22,11 @@ use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{output, signal};
 use crate::record::quantity::NANOSECONDS;
-use crate::record::run_name::named_now;
+use crate::record::run_name::fresh_run_name;
 use crate::record::store::Store;
 use crate::record::{ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
-use crate::study::reference_frequency::left_alone;
+use crate::study::reference_frequency::undisturbed_frequency;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -48,38 +48,39 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     if let Some(file) = options.predictions.as_deref().filter(|_| arguments.mode != Mode::List) {
         super::plan::check_predictions(groups, file)?;
     }
-    output::check()?;
-    let planned = plan(groups, arguments)?;
+    output::check_stdout()?;
+    let planned = plan_groups(groups, arguments)?;
     if arguments.mode == Mode::List {
-        return list(&planned);
+        return print_ids(&planned);
     }
     let report = FinalReport::new(options)?;
-    let home = prepare(options)?;
-    let disputed = if options.is_time() { check_clocks()? } else { None };
-    let complaints = complaints(&planned, arguments, options, &home)?;
+    let home = prepare_run(options)?;
+    let disputed = if options.measures_time() { check_clocks()? } else { None };
+    let complaints = baseline_complaints(&planned, arguments, options, &home)?;
     if arguments.mode == Mode::Measure && !arguments.unsaved {
         check_home(&planned, arguments, &home)?;
     }
     let cases = planned.iter().map(|p| p.ids.len()).sum();
     let rounds = Rounds::new(arguments, options);
     let screen = FirstScreen::for_run(&planned, arguments, options);
-    let progress = Progress::over(rounds.certain(cases), telling(arguments, planned.len()));
-    let mut drive = Drive::new(arguments, options, home, &progress).doubting(disputed);
+    let progress = Progress::over(rounds.minimum_executions(cases), choose_telling(arguments, planned.len()));
+    let mut drive = Drive::new(arguments, options, home, &progress).with_dispute(disputed);
     drive.measure(&planned, rounds);
     progress.finish();
-    scratch::sweep_up(&options.scratch_parent());
-    let saved = drive.save();
+    scratch::remove_orphans(&options.scratch_parent());
+    let saved = drive.save_record();
     let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
     let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
     let outcome =
         Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
-    let exit = report.whole(outcome, arguments, options);
+    let exit = report.print_all(outcome, arguments, options);
     set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
 }
 
-/// Criterion's own report and tests have lines of their own; one group needs no line that says so.
-fn telling(arguments: &Arguments, groups: usize) -> Telling {
+/// How progress is shown: not at all if Criterion prints its own report or the cases are only tested, a line for
+/// each of several groups, else a bar.
+fn choose_telling(arguments: &Arguments, groups: usize) -> Telling {
     match () {
         () if arguments.loud || arguments.mode != Mode::Measure => Telling::Nothing,
         () if groups > 1 => Telling::Groups,
@@ -108,7 +109,7 @@ pub(super) struct Drive<'a> {
 }
 
 /// The line that ends a round in a log. The first round has a line for each group; later rounds have this line only.
-fn round_over(round: usize, elapsed: Duration) -> String {
+fn round_end_line(round: usize, elapsed: Duration) -> String {
     let then = match round {
         0 => {
             ": further ones measure every case again by fresh processes, and try what was disturbed once more"
@@ -141,14 +142,14 @@ impl<'a> Drive<'a> {
             earlier: EarlierRuns::default(),
             disputed: None,
         };
-        if drive.saves() {
+        if drive.is_saving() {
             drive.earlier = EarlierRuns::load(&drive.record, &Store::at(&drive.home));
         }
         drive
     }
 
-    /// With a mark on every figure, because the clocks contradict each other.
-    fn doubting(self, disputed: Option<Dispute>) -> Self {
+    /// Adds a dispute of the clocks, if there is one: every group is then marked as doubtful.
+    fn with_dispute(self, disputed: Option<Dispute>) -> Self {
         Self { disputed, ..self }
     }
 
@@ -160,14 +161,14 @@ impl<'a> Drive<'a> {
         let mut order: Vec<usize> = (0..groups.len()).collect();
         for round in 0.. {
             let mut executed = false;
-            let time = rounds.time(groups.iter().map(Collected::runnable).sum());
+            let time = rounds.time_limit(groups.iter().map(Collected::count_runnable).sum());
             for &at in &order {
                 let time = self.began.elapsed() < time;
-                executed |= self.execute(&mut groups[at], &rounds, round, time);
+                executed |= self.execute_group(&mut groups[at], &rounds, round, time);
                 if round == 0 {
-                    self.progress.group(&groups[at].summary_line());
+                    self.progress.print_group_line(&groups[at].summary_line());
                 }
-                self.keep(&groups, round == 0);
+                self.save_progress(&groups, round == 0);
                 if signal::pending().is_some() {
                     break;
                 }
@@ -176,25 +177,25 @@ impl<'a> Drive<'a> {
                 break;
             }
             if groups.len() > 1 {
-                self.progress.group(&round_over(round, self.began.elapsed()));
+                self.progress.print_group_line(&round_end_line(round, self.began.elapsed()));
             }
             random.shuffle(&mut order);
         }
         self.record.groups = self.group_runs(&groups);
-        self.earlier.widen(&mut self.record);
+        self.earlier.widen_intervals(&mut self.record);
         self.progress.begin("Criterion's files are written");
-        self.write_criterions_files();
+        self.write_criterion_files();
     }
 
     /// One process for the cases of a group that this round wants; false if it wants none.
-    fn execute(&mut self, group: &mut Collected, rounds: &Rounds, round: usize, time: bool) -> bool {
-        let cases = group.wanted(rounds, round, time);
+    fn execute_group(&mut self, group: &mut Collected, rounds: &Rounds, round: usize, time: bool) -> bool {
+        let cases = group.wanted_cases(rounds, round, time);
         if cases.is_empty() {
             return false;
         }
         let task = Task::Measure(Round { cases, clock: self.clock });
-        let process = self.supervisor(&self.home).carry_out(group.planned.group.name, &task);
-        self.clock = self.clock.or_else(|| scale(&process.run.clock));
+        let process = self.supervisor(&self.home).run_task(group.planned.group.name, &task);
+        self.clock = self.clock.or_else(|| clock_scale(&process.run.clock));
         group.add(process);
         true
     }
@@ -205,27 +206,29 @@ impl<'a> Drive<'a> {
     }
 
     /// Saves what there is, so that a later failure costs little; the save at the end reports errors.
-    fn keep(&mut self, groups: &[Collected], always: bool) {
-        if self.saves() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
+    fn save_progress(&mut self, groups: &[Collected], always: bool) {
+        if self.is_saving() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
             self.record.groups = self.group_runs(groups);
-            let _ = self.save();
+            let _ = self.save_record();
             self.saved = Instant::now();
         }
     }
 
     /// The results so far, at the highest frequency of the undisturbed core in this run or an earlier one.
     fn group_runs(&self, groups: &[Collected]) -> Vec<GroupRun> {
-        let frequencies: Vec<f64> = groups.iter().flat_map(Collected::frequencies).collect();
-        let own = left_alone(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
+        let frequencies: Vec<f64> = groups.iter().flat_map(Collected::core_frequencies).collect();
+        let own = undisturbed_frequency(&frequencies).filter(|_| self.options.unit == NANOSECONDS);
         let core_hz = own.map(|own| self.earlier.core_hz.map_or(own, |earlier| own.max(earlier)));
         let tried = groups.iter().filter(|group| !group.is_empty());
-        let run = |group: &Collected<'_>| self.marked(group.group_run(&self.record.fingerprint, core_hz));
+        let run =
+            |group: &Collected<'_>| self.add_run_notes(group.group_run(&self.record.fingerprint, core_hz));
         tried.map(run).collect()
     }
 
-    /// The group with what its numbers hold for: what was inherited, and the dispute of the clocks, if there is one.
-    fn marked(&self, mut run: GroupRun) -> GroupRun {
-        run.notes.extend(Inherited::found().sentences());
+    /// The group with notes on what limits its numbers: settings that the process inherited, and the dispute of
+    /// the clocks.
+    fn add_run_notes(&self, mut run: GroupRun) -> GroupRun {
+        run.notes.extend(Inherited::read_once().deviation_sentences());
         if let Some(dispute) = &self.disputed {
             run.notes.push(format!("{dispute}: every time is in doubt by as much, and marked"));
             run.clock.disputed = Some((dispute.other.clone(), dispute.by));
@@ -234,14 +237,14 @@ impl<'a> Drive<'a> {
     }
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
-    fn write_criterions_files(&mut self) {
+    fn write_criterion_files(&mut self) {
         // Criterion writes in place: two runs that share a home would write into each other's files.
-        let _alone = self.saves().then(|| Store::at(&self.home).lock("runs", PATIENCE));
+        let _alone = self.is_saving().then(|| Store::at(&self.home).lock_directory("runs", PATIENCE));
         for at in 0..self.record.groups.len() {
-            if !self.saves() {
+            if !self.is_saving() {
                 return;
             }
-            if let Some(sentence) = disk_is_full(&self.home) {
+            if let Some(sentence) = full_disk_sentence(&self.home) {
                 self.unsaved.push(sentence);
                 self.arguments = self.arguments.without_saving();
                 return;
@@ -252,19 +255,19 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn saves(&self) -> bool {
+    fn is_saving(&self) -> bool {
         self.arguments.mode == Mode::Measure && !self.arguments.unsaved
     }
 
     /// Writes the record and, where a baseline is named, merges the record into it. `None` if nothing is to be saved.
-    fn save(&mut self) -> Result<Option<PathBuf>> {
-        if !self.saves() || self.record.groups.is_empty() {
+    fn save_record(&mut self) -> Result<Option<PathBuf>> {
+        if !self.is_saving() || self.record.groups.is_empty() {
             return Ok(None);
         }
         let store = Store::at(&self.home);
         let path = match self.is_stored {
             true => store.save_run(&self.record)?,
-            false => store.save_first(&mut self.record)?,
+            false => store.save_new_run(&mut self.record)?,
         };
         self.is_stored = true;
         if let Some(name) = &self.arguments.save {
@@ -275,21 +278,21 @@ impl<'a> Drive<'a> {
 }
 
 /// The scale of a clock that a process has found; `None` of one that never had a clock.
-fn scale(clock: &ClockRun) -> Option<ClockScale> {
+fn clock_scale(clock: &ClockRun) -> Option<ClockScale> {
     let counter = clock.unfit.is_none();
     let ClockRun { hz, step, uncertainty_ppm, .. } = *clock;
     (hz > 0.0).then_some(ClockScale { counter, hz, step, uncertainty_ppm })
 }
 
 fn new_record(options: &Options) -> Record {
-    let (started, run) = named_now();
+    let (started, run) = fresh_run_name();
     let fingerprint = Fingerprint::take(&KernelFiles::live(), &options.scratch_parent());
     Record {
         format: FORMAT,
         tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
         run,
         session: options.session.clone(),
-        boot: KernelFiles::live().line("/proc/sys/kernel/random/boot_id"),
+        boot: KernelFiles::live().read_first_line("/proc/sys/kernel/random/boot_id"),
         started,
         scale: options.scale.name().into(),
         unit: options.unit.clone(),

@@ -2,9 +2,9 @@
 
 use crate::record::store::Store;
 use crate::record::{GroupRun, Outcome, Quiet, Record};
-use crate::study::alike::{is_alike, remark};
-use crate::study::quiet::{hold_against, widen};
-use crate::study::reference_frequency::of_run;
+use crate::study::alike::{is_same_series, series_remark};
+use crate::study::quiet::{check_against_last, widen_to_earlier};
+use crate::study::reference_frequency::undisturbed_frequency_of_run;
 use std::collections::BTreeMap;
 
 /// Runs that are looked at, the newest of this machine.
@@ -32,15 +32,17 @@ impl EarlierRuns {
         let newest = files.iter().rev().take(FILES).filter_map(|path| Store::load(path).ok());
         let mut newest = newest.peekable();
         let first = newest.peek().cloned();
-        let set_back = first.as_ref().and_then(|newest| set_back(newest, record));
-        let records: Vec<Record> = newest.filter(|earlier| is_alike(earlier, record)).take(NEWEST).collect();
-        let core_hz = records.iter().filter_map(of_run).reduce(f64::max);
-        let remark = remark(record, &records, first.as_ref());
+        let set_back = first.as_ref().and_then(|newest| set_back_sentence(newest, record));
+        let records: Vec<Record> =
+            newest.filter(|earlier| is_same_series(earlier, record)).take(NEWEST).collect();
+        let core_hz = records.iter().filter_map(undisturbed_frequency_of_run).reduce(f64::max);
+        let remark = series_remark(record, &records, first.as_ref());
         Self { records, core_hz, remark, set_back }
     }
 
-    /// Holds the figures of a run against the last of them, and widens its intervals to the figures of all.
-    pub(super) fn widen(&self, record: &mut Record) {
+    /// Compares the figures of a run with those of the last earlier run, and widens its intervals by the figures
+    /// of all earlier runs.
+    pub(super) fn widen_intervals(&self, record: &mut Record) {
         let mut known: BTreeMap<(&str, &str), Vec<Quiet>> = BTreeMap::new();
         for (group, case) in self.records.iter().flat_map(Record::cases) {
             let quiet = case.measured().and_then(|measured| measured.quiet);
@@ -51,8 +53,8 @@ impl EarlierRuns {
                 let Outcome::Measured(measured) = &mut case.outcome else { continue };
                 let earlier = known.get(&(case.id.as_str(), version.as_str()));
                 if let (Some(quiet), Some(earlier)) = (&mut measured.quiet, earlier) {
-                    earlier.first().inspect(|last| hold_against(quiet, last));
-                    widen(quiet, earlier);
+                    earlier.first().inspect(|last| check_against_last(quiet, last));
+                    widen_to_earlier(quiet, earlier);
                 }
             }
         }
@@ -61,7 +63,7 @@ impl EarlierRuns {
 
 /// A sentence if a run that is stored when this one begins began later by the clock. A run that began meanwhile is stored
 /// later, and says nothing about the clock.
-fn set_back(newest: &Record, own: &Record) -> Option<String> {
+fn set_back_sentence(newest: &Record, own: &Record) -> Option<String> {
     let ahead = newest.started.checked_sub(own.started).filter(|&seconds| seconds > 0)?;
     let cause = match newest.boot.is_some() && newest.boot == own.boot {
         true => "the clock was set back",
@@ -80,15 +82,15 @@ mod tests {
     use crate::record::fixture_run;
 
     fn run(started: u64, boot: &str) -> Record {
-        Record { started, boot: Some(boot.into()), run: started.to_string(), ..fixture_run::record() }
+        Record { started, boot: Some(boot.into()), run: started.to_string(), ..fixture_run::fixture_record() }
     }
 
     #[test]
     fn only_a_stored_run_that_began_later_says_that_the_clock_was_set_back() {
-        assert_eq!(set_back(&run(7, "a"), &run(7, "a")), None);
-        assert_eq!(set_back(&run(6, "a"), &run(7, "a")), None);
-        let sentence = set_back(&run(67, "a"), &run(7, "a")).expect("set back");
+        assert_eq!(set_back_sentence(&run(7, "a"), &run(7, "a")), None);
+        assert_eq!(set_back_sentence(&run(6, "a"), &run(7, "a")), None);
+        let sentence = set_back_sentence(&run(67, "a"), &run(7, "a")).expect("set back");
         assert!(sentence.contains("67 began 60 s later") && !sentence.contains("ahead"), "{sentence}");
-        assert!(set_back(&run(8, "a"), &run(7, "b")).expect("or ahead").contains("is ahead"));
+        assert!(set_back_sentence(&run(8, "a"), &run(7, "b")).expect("or ahead").contains("is ahead"));
     }
 }

@@ -5,7 +5,7 @@ use super::bencher;
 use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::Planned;
-use super::terminal::{layout, lost, print, report_error};
+use super::terminal::{layout, output_error, print, report_error};
 #[cfg(not(feature = "cli"))]
 use crate::error::Error;
 use crate::error::Result;
@@ -13,8 +13,8 @@ use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::baseline::Complaint;
 use crate::record::{Record, Tally};
-use crate::render::table::{Against, Layout, sentences, table};
-use crate::study::prediction::{Overrides, apply};
+use crate::render::table::{Against, Layout, format_sentences, record_table};
+use crate::study::prediction::{Overrides, apply_overrides};
 #[cfg(feature = "cli")]
 use crate::study::published::{self, Published};
 use crate::study::unmeasured::nothing_measured;
@@ -62,22 +62,24 @@ impl FinalReport {
     }
 
     /// Prints the table, and everything that went wrong.
-    pub(super) fn whole(&self, outcome: Outcome, arguments: &Arguments, options: &Options) -> Exit {
+    pub(super) fn print_all(&self, outcome: Outcome, arguments: &Arguments, options: &Options) -> Exit {
         let Outcome { mut record, complaints, unsaved, saved, screen, earlier } = outcome;
-        apply(&self.overrides, &mut record);
+        apply_overrides(&self.overrides, &mut record);
         if arguments.bencher {
-            record.cases().for_each(|(_, case)| print(&bencher::line(case, &record.unit)));
+            record.cases().for_each(|(_, case)| print(&bencher::bencher_line(case, &record.unit)));
         }
         if has_table(arguments) {
             let layout = layout();
             let screen = screen.map(|screen| screen.render(&record, &earlier, layout));
-            let tables =
-                || table(&record, None, &self.columns(), layout) + &self.source_notes(&record, layout);
+            let tables = || {
+                record_table(&record, None, &self.against_columns(), layout)
+                    + &self.source_notes(&record, layout)
+            };
             print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
             complaints.into_iter().map(|complaint| complaint.sentence).chain(unsaved).collect();
-        complain_of_first(&wrong);
+        report_first_errors(&wrong);
         if let Some(name) = &arguments.compare {
             report_error(format_args!(
                 "the verdicts on {name} above are Criterion's, by samples, and say that unchanged operations changed; `syscost compare` and \
@@ -93,7 +95,7 @@ impl FinalReport {
             report_error(error);
             report_error("the run was not saved to its end; the table above is complete");
         }
-        let lost = lost();
+        let lost = output_error();
         if let Some(error) = &lost {
             report_error(error);
         }
@@ -103,7 +105,7 @@ impl FinalReport {
             report_error(without.sentence());
         }
         let open =
-            options.strict && (disturbed > 0 || unwitnessed > 0 || record.unsettled().next().is_some());
+            options.strict && (disturbed > 0 || unwitnessed > 0 || record.unsettled_cases().next().is_some());
         let incomplete = saved.is_err() || lost.is_some() || without.is_some();
         match failed > 0 || incomplete || !wrong.is_empty() {
             true => Exit::Disproved,
@@ -113,19 +115,19 @@ impl FinalReport {
         .or_signal(signal::pending())
     }
 
-    fn columns(&self) -> Vec<Against<'_>> {
+    fn against_columns(&self) -> Vec<Against<'_>> {
         self.against.iter().map(|Machine { name, values, .. }| Against { name, values }).collect()
     }
 
     /// The sources of the published values.
     fn source_notes(&self, record: &Record, layout: Layout) -> String {
         let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
-        sentences(&said, layout)
+        format_sentences(&said, layout)
     }
 }
 
 /// Prints the first three of these sentences and the number of the others.
-fn complain_of_first(sentences: &[String]) {
+fn report_first_errors(sentences: &[String]) {
     const FEW: usize = 3;
     sentences.iter().take(FEW).for_each(report_error);
     if let Some(more) = sentences.len().checked_sub(FEW).filter(|&more| more > 0) {
@@ -133,7 +135,7 @@ fn complain_of_first(sentences: &[String]) {
     }
 }
 
-/// Criterion's lines, libtest's lines and tests need no table.
+/// Whether the run ends with a table: not for tests, nor in bencher's format.
 fn has_table(arguments: &Arguments) -> bool {
     arguments.mode == Mode::Measure && !arguments.bencher
 }
@@ -142,11 +144,11 @@ fn has_table(arguments: &Arguments) -> bool {
 ///
 /// # Errors
 /// The standard output does not take them.
-pub(super) fn list(planned: &[Planned]) -> Result<Exit> {
+pub(super) fn print_ids(planned: &[Planned]) -> Result<Exit> {
     for id in planned.iter().flat_map(|planned| &planned.ids) {
         print(&format!("{id}: benchmark"));
     }
-    lost().map_or(Ok(Exit::Success), Err)
+    output_error().map_or(Ok(Exit::Success), Err)
 }
 
 #[cfg(feature = "cli")]
@@ -159,7 +161,7 @@ fn against(options: &Options) -> Result<Vec<Machine>> {
     let Some(names) = &options.against else { return Ok(Vec::new()) };
     let machine = |published: Published| Machine {
         name: published.name.clone(),
-        values: published.ns(),
+        values: published.values_ns(),
         below: Box::new(move |record| published.notes(record)),
     };
     Ok(published::find(names)?.into_iter().map(machine).collect())

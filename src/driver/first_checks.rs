@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::criterion_files;
 use super::options::{Options, open_counter};
-use super::output_directory::{criterion_home, home_for};
+use super::output_directory::{criterion_home, home_for_unit};
 use super::plan::Planned;
 use super::terminal::report_error;
 use crate::environment::Inherited;
@@ -21,21 +21,21 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
-pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
+pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
-    if !options.is_time() {
+    if !options.measures_time() {
         open_counter(&options.unit)?;
     }
-    look_at_what_is_inherited()?;
-    end_with_cargo();
-    scratch::sweep_up(&options.scratch_parent());
+    prepare_inherited_state()?;
+    die_with_cargo();
+    scratch::remove_orphans(&options.scratch_parent());
     // Every measuring process makes one.
-    unless_short(scratch::check(&options.scratch_parent())).map_err(|error| {
+    ignore_descriptor_shortage(scratch::check_writable(&options.scratch_parent())).map_err(|error| {
         Error::Usage(format!(
             "{error}; cases have their files there: --dir or SYSCOST_DIR names another directory"
         ))
     })?;
-    if let Some(sentence) = scratch::moved().filter(|_| options.directory.is_none()) {
+    if let Some(sentence) = scratch::moved_sentence().filter(|_| options.directory.is_none()) {
         report_error(sentence);
     }
     let home = options.home.clone().unwrap_or_else(criterion_home);
@@ -46,7 +46,7 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
             home.display()
         ))
     })?;
-    Ok(home_for(&options.unit, &home))
+    Ok(home_for_unit(&options.unit, &home))
 }
 
 /// Checks by writing, before anything is measured, that the run can be kept in this home.
@@ -56,21 +56,21 @@ pub(super) fn prepare(options: &Options) -> Result<PathBuf> {
 pub(super) fn check_home(planned: &[Planned], arguments: &Arguments, home: &Path) -> Result<()> {
     const REMEDY: &str = "so the run could not be kept, and nothing was measured; --home or CRITERION_HOME names another \
                           directory, and `cargo bench -- --discard-baseline` keeps nothing";
-    if let Some(sentence) = disk_is_full(home) {
+    if let Some(sentence) = full_disk_sentence(home) {
         let room = "make room first, or name a directory on another disk by --home or CRITERION_HOME";
         return Err(Error::Usage(format!("{sentence}; {room}")));
     }
     let store = Store::at(home);
     let ids = planned.iter().flat_map(|planned| &planned.ids);
     let checked = store
-        .check_usable("runs")
+        .check_directory_usable("runs")
         .and_then(|()| arguments.save.as_ref().map_or(Ok(()), |name| store.check_baseline(name)))
-        .and_then(|()| criterion_files::check(home, ids, arguments.save.as_deref()));
-    unless_short(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))
+        .and_then(|()| criterion_files::check_writable(home, ids, arguments.save.as_deref()));
+    ignore_descriptor_shortage(checked).map_err(|error| Error::Usage(format!("{error}; {REMEDY}")))
 }
 
-/// The result of a check that opens files. Without free descriptors the check has no result; the run reports the lack later.
-fn unless_short(checked: Result<()>) -> Result<()> {
+/// Ignores the error of a check that failed for lack of file descriptors; the run reports that lack later.
+fn ignore_descriptor_shortage(checked: Result<()>) -> Result<()> {
     // An error that another crate has wrapped has its number in its text only.
     let is_short = |cause: &std::io::Error| {
         let text = cause.to_string();
@@ -84,20 +84,20 @@ fn unless_short(checked: Result<()>) -> Result<()> {
     }
 }
 
-/// Notes what this process has inherited and sets what the driver needs itself: signals, children, the rights to its own files,
-/// a warning before its CPU time is used up.
-fn look_at_what_is_inherited() -> Result<()> {
-    if Inherited::found().cpu_seconds().is_some() {
-        limit::be_warned_of_cpu_time();
-        signal::watch_cpu_time()?;
+/// Prepares the state that this process has inherited: signals, children, the rights to its own files, a warning
+/// before its CPU time is used up.
+fn prepare_inherited_state() -> Result<()> {
+    if Inherited::read_once().cpu_limit_seconds().is_some() {
+        limit::lower_soft_cpu_limit();
+        signal::watch_cpu_limit()?;
     }
-    inheritance::prepare();
-    inheritance::allow_children();
-    signal::watch()
+    inheritance::allow_owner_access();
+    inheritance::leave_deadline_class();
+    signal::watch_signals()
 }
 
 /// A sentence if so little disk is free that Criterion might replace an earlier baseline by half of a new one.
-pub(super) fn disk_is_full(home: &Path) -> Option<String> {
+pub(super) fn full_disk_sentence(home: &Path) -> Option<String> {
     const LEAST: u64 = 4 << 20;
     let existing = home.ancestors().find(|directory| directory.exists())?;
     let disk = nix::sys::statvfs::statvfs(existing).ok()?;
@@ -112,7 +112,7 @@ pub(super) fn disk_is_full(home: &Path) -> Option<String> {
 }
 
 /// Asks the kernel to end this process if Cargo, its parent, is killed. Under a shell it goes on, as `nohup` expects.
-fn end_with_cargo() {
+fn die_with_cargo() {
     let parent = format!("/proc/{}/comm", nix::unistd::getppid());
     if std::fs::read_to_string(parent).is_ok_and(|name| name.trim() == "cargo") {
         // If it is refused, a run whose Cargo was killed goes on to its own end.
@@ -122,16 +122,19 @@ fn end_with_cargo() {
 
 /// The faults of the baseline of a comparison, found before anything is measured. Criterion itself would
 /// print an error in the middle and exit with 0, or compare page faults with nanoseconds.
-pub(super) fn complaints(
+pub(super) fn baseline_complaints(
     planned: &[Planned],
     arguments: &Arguments,
     options: &Options,
     home: &Path,
 ) -> Result<Vec<Complaint>> {
     let Some(name) = &arguments.compare else { return Ok(Vec::new()) };
-    let ids: Vec<_> =
-        planned.iter().flat_map(|p| &p.ids).map(|id| (id.clone(), baseline::directory(id))).collect();
-    let mut complaints = baseline::check(home, name, &ids, &options.unit);
+    let ids: Vec<_> = planned
+        .iter()
+        .flat_map(|p| &p.ids)
+        .map(|id| (id.clone(), baseline::criterion_directory(id)))
+        .collect();
+    let mut complaints = baseline::check_cases(home, name, &ids, &options.unit);
     complaints.retain(|complaint| complaint.kind != Kind::Missing || !arguments.lenient);
     let missing = complaints.iter().filter(|c| c.kind == Kind::Missing).count();
     if missing == ids.len() && missing > 0 {

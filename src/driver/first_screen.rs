@@ -7,12 +7,12 @@ use crate::case::Group;
 use crate::environment::Fingerprint;
 use crate::environment::doctor::examine;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::process::on_path;
+use crate::platform::process::find_on_path;
 use crate::record::{Headline, Record};
-use crate::render::summary::{Summary, screen};
+use crate::render::summary::{Summary, summary_screen};
 use crate::render::table::Layout;
 
-/// What the end of a whole run needs to know from its beginning.
+/// Data collected at the beginning of a whole run for the screen at its end.
 pub(super) struct FirstScreen {
     headlines: Vec<(String, Headline)>,
     doctor: Vec<String>,
@@ -26,22 +26,25 @@ impl FirstScreen {
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
             let groups = planned.iter().map(|planned| planned.group);
-            Self { headlines: headlines(groups), doctor: findings(options) }
+            Self { headlines: group_headlines(groups), doctor: doctor_findings(options) }
         })
     }
 
     /// The screen of this record.
     pub(super) fn render(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
-        let (doctor, program) = (Some(&self.doctor[..]), program());
-        screen(&Summary { record, headlines: &self.headlines, earlier, doctor, program: &program }, layout)
+        let (doctor, program) = (Some(&self.doctor[..]), program_command());
+        summary_screen(
+            &Summary { record, headlines: &self.headlines, earlier, doctor, program: &program },
+            layout,
+        )
     }
 }
 
 /// How the program is called here: by its name if the search path has it, and by a path from the current directory if
 /// not. A bench stands in `target/release/deps`, and the program in the directory above.
-pub fn program() -> String {
+pub fn program_command() -> String {
     const NAME: &str = "syscost";
-    if on_path(NAME).is_some() {
+    if find_on_path(NAME).is_some() {
         return NAME.into();
     }
     let own = std::env::current_exe().unwrap_or_default();
@@ -52,7 +55,7 @@ pub fn program() -> String {
 }
 
 /// Ids and headlines of these groups.
-pub fn headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
+pub fn group_headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
     let named_headlines = |group: &'a Group| {
         group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
     };
@@ -60,7 +63,7 @@ pub fn headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, He
 }
 
 /// What the doctor finds before the run; the load of the run itself is not among it.
-fn findings(options: &Options) -> Vec<String> {
+fn doctor_findings(options: &Options) -> Vec<String> {
     let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
     let found = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
     found.into_iter().map(|finding| finding.fact).collect()

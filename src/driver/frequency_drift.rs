@@ -29,7 +29,7 @@ mod tests {
 
     fn run_with(core_hz: &[(f64, f64)]) -> GroupRun {
         let measured = |pair| Measured { core_hz: Some(pair), ..Measured::default() };
-        let case = |pair: &(f64, f64)| fixture_run::measured("call/u64/3", measured(*pair));
+        let case = |pair: &(f64, f64)| fixture_run::measured_case("call/u64/3", measured(*pair));
         GroupRun { name: "call".into(), cases: core_hz.iter().map(case).collect(), ..GroupRun::default() }
     }
 

@@ -48,7 +48,7 @@ impl Lines {
             if self.is_closed {
                 return Ok(Arrival::Closed);
             }
-            match self.wait(until.saturating_duration_since(Instant::now()))? {
+            match self.wait_for_input(until.saturating_duration_since(Instant::now()))? {
                 Woken::Pipe => self.read()?,
                 Woken::Signal => return Ok(Arrival::Signal),
                 Woken::Timeout if Instant::now() >= until => return Ok(Arrival::Silence),
@@ -66,15 +66,15 @@ impl Lines {
         Some(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned())
     }
 
-    fn wait(&self, limit: Duration) -> Result<Woken> {
-        let bell = signal::bell();
+    fn wait_for_input(&self, limit: Duration) -> Result<Woken> {
+        let bell = signal::bell_descriptor();
         let mut sources = vec![PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
         sources.extend(bell.map(|bell| PollFd::new(bell, PollFlags::POLLIN)));
         // Rounded up: what is waited for in less than a millisecond would be asked for again and again.
         let timeout = PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         match poll(&mut sources, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(Error::refused("poll of a measuring process's pipe", errno)),
+            Err(errno) => return Err(Error::from_errno("poll of a measuring process's pipe", errno)),
         }
         let has_come = |at: usize| sources.get(at).is_some_and(|source| source.any() == Some(true));
         if has_come(1) {
@@ -105,7 +105,7 @@ enum Woken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::in_child_process;
+    use crate::platform::child::run_in_child_process;
     use std::io::Write;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -131,10 +131,10 @@ mod tests {
 
     #[test]
     fn a_signal_ends_a_wait_that_would_be_long() {
-        in_child_process(|| {
-            signal::watch().expect("handlers");
+        run_in_child_process(|| {
+            signal::watch_signals().expect("handlers");
             let (mut lines, _write) = stream();
-            signal::bell().expect("a descriptor");
+            signal::bell_descriptor().expect("a descriptor");
             nix::sys::signal::raise(nix::sys::signal::Signal::SIGTERM).expect("raised");
             assert_eq!(lines.next(LONG).expect("waited"), Arrival::Signal);
             assert_eq!(lines.next(Duration::ZERO).expect("waited"), Arrival::Silence, "it is heard once");

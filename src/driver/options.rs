@@ -43,7 +43,7 @@ pub struct Options {
     pub peer_token_file: Option<PathBuf>,
     /// `SYSCOST_TIME`: how long the run may go on measuring, seconds; `None` for half a second a case.
     pub seconds: Option<f64>,
-    /// `SYSCOST_STRICT`: a case that is disturbed, unwitnessed or not settled is reflected in the exit code.
+    /// `SYSCOST_STRICT`: the run ends with exit code 3 if a case is disturbed, unwitnessed or not settled.
     pub strict: bool,
     /// A run of which every case was skipped fails. A bench target does not: Cargo would not start those behind it.
     pub wants_a_number: bool,
@@ -72,14 +72,17 @@ impl Options {
         Ok(Self {
             scale,
             unit: variable(UNIT_VARIABLE)?.unwrap_or_else(|| NANOSECONDS.into()),
-            events: variable(EVENTS_VARIABLE)?.map(|names| events(&names)).transpose()?.unwrap_or_default(),
+            events: variable(EVENTS_VARIABLE)?
+                .map(|names| parse_events(&names))
+                .transpose()?
+                .unwrap_or_default(),
             predictions: given("SYSCOST_PREDICTIONS").map(PathBuf::from),
             against: variable("SYSCOST_AGAINST")?,
             directory: given(DIRECTORY_VARIABLE).map(PathBuf::from),
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
-            seconds: variable(TIME_VARIABLE)?.map(|text| seconds(&text)).transpose()?,
+            seconds: variable(TIME_VARIABLE)?.map(|text| parse_time_limit(&text)).transpose()?,
             strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
             wants_a_number: false,
             session: None,
@@ -88,11 +91,11 @@ impl Options {
 
     /// The directory in which scratch directories are made.
     pub fn scratch_parent(&self) -> PathBuf {
-        self.directory.clone().unwrap_or_else(scratch::usual)
+        self.directory.clone().unwrap_or_else(scratch::default_parent)
     }
 
     /// Whether time is measured, and not an event counted.
-    pub fn is_time(&self) -> bool {
+    pub fn measures_time(&self) -> bool {
         self.unit == NANOSECONDS || self.unit == DISPLACED
     }
 }
@@ -101,10 +104,10 @@ impl Options {
 ///
 /// # Errors
 /// There is no event of one of the names.
-pub fn events(names: &str) -> Result<Vec<Event>> {
+pub fn parse_events(names: &str) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let event = Event::named(name).map_err(Error::Usage)?;
+        let event = Event::from_name(name).map_err(Error::Usage)?;
         if !events.contains(&event) {
             events.push(event);
         }
@@ -116,7 +119,7 @@ pub fn events(names: &str) -> Result<Vec<Event>> {
 ///
 /// # Errors
 /// It is no number from 0 to a day.
-fn seconds(text: &str) -> Result<f64> {
+fn parse_time_limit(text: &str) -> Result<f64> {
     let number = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
     number.ok_or_else(|| {
         Error::Usage(format!("{TIME_VARIABLE} is {text:?}: expected seconds, from 0 to 86400"))
@@ -134,8 +137,8 @@ pub fn is_measuring_process() -> bool {
 /// [`Error::Usage`]: the name is unknown (the sentence lists the known ones), or the machine or the kernel cannot
 /// count it.
 pub fn open_counter(name: &str) -> Result<Counter> {
-    let event = Event::named(name).map_err(Error::Usage)?;
-    Counter::open(event).map_err(|error| Error::Usage(event.why_not(&error)))
+    let event = Event::from_name(name).map_err(Error::Usage)?;
+    Counter::open(event).map_err(|error| Error::Usage(event.refusal_message(&error)))
 }
 
 #[cfg(test)]
@@ -144,13 +147,13 @@ mod tests {
 
     #[test]
     fn events_are_named_between_commas_and_taken_once() {
-        let found = events("page-faults, context-switches,,page-faults").expect("known");
+        let found = parse_events("page-faults, context-switches,,page-faults").expect("known");
         assert_eq!(
             found.iter().map(|event| event.name).collect::<Vec<_>>(),
             ["page-faults", "context-switches"]
         );
-        assert!(events("").expect("none").is_empty());
-        let sentence = events("page-faults,unicorns").expect_err("unknown").to_string();
+        assert!(parse_events("").expect("none").is_empty());
+        let sentence = parse_events("page-faults,unicorns").expect_err("unknown").to_string();
         assert!(sentence.contains("no event unicorns; there are cpu-cycles"), "{sentence}");
     }
 }

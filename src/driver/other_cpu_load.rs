@@ -32,7 +32,7 @@ mod tests {
     fn a_group_with_busy_neighbours_has_one_note_and_a_quiet_one_none() {
         let beside = |id: &str, busy_beside| {
             let contamination = Contamination { busy_beside, ..Contamination::default() };
-            fixture_run::measured(id, Measured { contamination, ..Measured::default() })
+            fixture_run::measured_case(id, Measured { contamination, ..Measured::default() })
         };
         let skipped = CaseRecord { outcome: Outcome::Skipped("no".into()), ..beside("a/skipped", Some(1.0)) };
         let cases = vec![beside("a/quiet", Some(0.03)), beside("a/call", None), skipped];

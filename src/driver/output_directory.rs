@@ -10,27 +10,31 @@ pub fn criterion_home() -> PathBuf {
     let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let target = || {
         from_environment("CARGO_TARGET_DIR")
-            .or_else(|| std::env::current_exe().ok().and_then(|exe| here(&exe).or_else(|| target_of(&exe))))
+            .or_else(|| {
+                std::env::current_exe()
+                    .ok()
+                    .and_then(|exe| local_target_directory(&exe).or_else(|| target_directory_of(&exe)))
+            })
             .unwrap_or_else(|| PathBuf::from("target"))
     };
     from_environment("CRITERION_HOME").unwrap_or_else(|| target().join("criterion"))
 }
 
 /// The target directory of the crate here, if this is the program and not a bench, and something is kept in it.
-fn here(exe: &Path) -> Option<PathBuf> {
+fn local_target_directory(exe: &Path) -> Option<PathBuf> {
     let is_program = exe.file_name().is_some_and(|name| name == "syscost");
     let target = PathBuf::from("target");
     (is_program && target.join("criterion/syscost").is_dir()).then_some(target)
 }
 
 /// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.
-fn target_of(exe: &Path) -> Option<PathBuf> {
+fn target_directory_of(exe: &Path) -> Option<PathBuf> {
     exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
 }
 
 /// The directory for values of this unit: `home` itself for nanoseconds, `home-UNIT` beside it for others, so that no
 /// tool compares a count with a time.
-pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
+pub(super) fn home_for_unit(unit: &str, home: &Path) -> PathBuf {
     if unit == NANOSECONDS {
         return home.to_path_buf();
     }
@@ -40,9 +44,9 @@ pub(super) fn home_for(unit: &str, home: &Path) -> PathBuf {
 
 /// This directory and the existing ones beside it for other units.
 #[cfg(feature = "cli")]
-pub fn homes(home: &Path) -> Vec<PathBuf> {
+pub fn homes_of_all_units(home: &Path) -> Vec<PathBuf> {
     let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
-    let others = events.chain([crate::record::quantity::DISPLACED]).map(|unit| home_for(unit, home));
+    let others = events.chain([crate::record::quantity::DISPLACED]).map(|unit| home_for_unit(unit, home));
     std::iter::once(home.to_path_buf()).chain(others.filter(|other| other.is_dir())).collect()
 }
 
@@ -53,14 +57,14 @@ mod tests {
     #[test]
     fn a_test_binary_finds_its_target_directory() {
         let exe = std::env::current_exe().expect("an executable");
-        let target = target_of(&exe).expect("built by Cargo");
+        let target = target_directory_of(&exe).expect("built by Cargo");
         assert!(exe.starts_with(&target), "{}", target.display());
     }
 
     #[test]
     fn other_units_live_elsewhere() {
         let home = Path::new("target/criterion");
-        assert_eq!(home_for("ns", home), home);
-        assert_eq!(home_for("page-faults", home), Path::new("target/criterion-page-faults"));
+        assert_eq!(home_for_unit("ns", home), home);
+        assert_eq!(home_for_unit("page-faults", home), Path::new("target/criterion-page-faults"));
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct Planned<'a> {
     pub(super) ids: Vec<String>,
 }
 
-fn ids(group: &Group) -> Vec<String> {
+fn group_ids(group: &Group) -> Vec<String> {
     (group.cases)().iter().map(|case| group.id(case)).collect()
 }
 
@@ -21,20 +21,20 @@ fn ids(group: &Group) -> Vec<String> {
 /// # Errors
 /// Two cases have one name, the filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
 /// or else the nearest ids.
-pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
-    case_names::check(groups)?;
+pub(super) fn plan_groups<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec<Planned<'a>>> {
+    case_names::check_names(groups)?;
     let matches = arguments.matcher()?;
     let planned: Vec<_> = groups
         .iter()
-        .map(|group| Planned { group, ids: ids(group).into_iter().filter(|id| matches(id)).collect() })
+        .map(|group| Planned { group, ids: group_ids(group).into_iter().filter(|id| matches(id)).collect() })
         .filter(|planned| !planned.ids.is_empty())
         .collect();
     match &arguments.filter {
         Some(filter) if planned.is_empty() && !arguments.none => {
-            let elsewhere = elsewhere(groups, &matches);
+            let elsewhere = other_groups_matching(groups, &matches);
             Err(Error::Usage(match elsewhere.is_empty() {
-                true => nothing_matches(filter, &groups.iter().flat_map(ids).collect::<Vec<_>>()),
-                false => found_elsewhere(filter, &elsewhere),
+                true => no_match_message(filter, &groups.iter().flat_map(group_ids).collect::<Vec<_>>()),
+                false => found_elsewhere_message(filter, &elsewhere),
             }))
         }
         _ => Ok(planned),
@@ -42,18 +42,18 @@ pub(super) fn plan<'a>(groups: &'a [Group], arguments: &Arguments) -> Result<Vec
 }
 
 /// Whether all of these are groups of this crate, and not of a user's own bench target.
-fn are_ours(groups: &[Group]) -> bool {
-    groups.iter().all(|group| suite::find(group.name).is_some())
+fn are_own_groups(groups: &[Group]) -> bool {
+    groups.iter().all(|group| suite::find_group(group.name).is_some())
 }
 
 /// Names of the other groups of this crate that have a matching case.
-fn elsewhere(groups: &[Group], matches: impl Fn(&str) -> bool) -> Vec<&'static str> {
-    let other = |group: &&Group| are_ours(groups) && groups.iter().all(|g| g.name != group.name);
+fn other_groups_matching(groups: &[Group], matches: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let other = |group: &&Group| are_own_groups(groups) && groups.iter().all(|g| g.name != group.name);
     let others = suite::GROUPS.iter().filter(other);
-    others.filter(|group| ids(group).iter().any(|id| matches(id))).map(|group| group.name).collect()
+    others.filter(|group| group_ids(group).iter().any(|id| matches(id))).map(|group| group.name).collect()
 }
 
-fn found_elsewhere(filter: &str, names: &[&str]) -> String {
+fn found_elsewhere_message(filter: &str, names: &[&str]) -> String {
     let have = if names.len() == 1 { "the group" } else { "each of the groups" };
     let targets: Vec<_> = names.iter().map(|name| format!("--bench {name}")).collect();
     format!(
@@ -70,21 +70,21 @@ fn found_elsewhere(filter: &str, names: &[&str]) -> String {
 #[cfg(feature = "cli")]
 pub(super) fn check_predictions(groups: &[Group], file: &std::path::Path) -> Result<()> {
     let overrides = crate::study::prediction::Overrides::read(file)?;
-    let known: Vec<_> = groups.iter().chain(suite::GROUPS).flat_map(ids).collect();
+    let known: Vec<_> = groups.iter().chain(suite::GROUPS).flat_map(group_ids).collect();
     // A bench target of another crate does not know its sibling targets, whose predictions may be in the same file.
     let is_checked = |id: &&String| {
         let group = |id: &str| id.split('/').next().map(str::to_owned);
-        are_ours(groups) || known.iter().any(|k| group(k) == group(id))
+        are_own_groups(groups) || known.iter().any(|k| group(k) == group(id))
     };
     let unknown = overrides.0.keys().filter(is_checked).find(|id| !known.contains(id));
     unknown.map_or(Ok(()), |id| {
-        let (file, near) = (file.display(), nearest(id, &known));
+        let (file, near) = (file.display(), nearest_names(id, &known));
         Err(Error::Usage(format!("{file}: there is no case {id} to predict; the nearest are {near}")))
     })
 }
 
 /// The three ids most similar to this one, separated by commas.
-pub fn nearest(wanted: &str, ids: &[String]) -> String {
+pub fn nearest_names(wanted: &str, ids: &[String]) -> String {
     let mut near: Vec<_> = ids.iter().map(|id| (similarity(wanted, id), id)).collect();
     near.sort_by_key(|&(similarity, _)| std::cmp::Reverse(similarity));
     let mut few: Vec<&str> = Vec::new();
@@ -96,17 +96,18 @@ pub fn nearest(wanted: &str, ids: &[String]) -> String {
     few.join(", ")
 }
 
-fn nothing_matches(filter: &str, ids: &[String]) -> String {
+fn no_match_message(filter: &str, ids: &[String]) -> String {
     // A filter may be very long: its beginning must do.
     let beginning: String = filter.chars().take(100).collect();
     let rest = if beginning.len() < filter.len() { "…" } else { "" };
     format!(
         "no case matches {beginning:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
-        nearest(&beginning, ids)
+        nearest_names(&beginning, ids)
     )
 }
 
-/// Whether `b` holds `a`, and how alike they are by pairs of letters (Dice 1945, Ecology 26), in thousandths: enough to find a misspelt id.
+/// Whether `b` contains `a`, and their similarity by pairs of letters, in thousandths (Dice 1945, Ecology 26).
+/// Finds misspelt ids.
 fn similarity(a: &str, b: &str) -> (bool, usize) {
     let pairs = |s: &str| s.as_bytes().windows(2).map(<[u8]>::to_ascii_lowercase).collect::<Vec<_>>();
     let (ours, theirs) = (pairs(a), pairs(b));
@@ -126,24 +127,25 @@ mod tests {
 
     #[test]
     fn a_filter_picks_groups() {
-        let planned = plan(GROUPS, &arguments("--bench ^known_work/")).expect("matches");
+        let planned = plan_groups(GROUPS, &arguments("--bench ^known_work/")).expect("matches");
         assert_eq!(planned.len(), 1);
         assert_eq!(planned[0].ids, ["known_work/add", "known_work/multiply"]);
     }
 
     #[test]
     fn a_misspelt_filter_names_its_neighbours() {
-        let error = plan(GROUPS, &arguments("--bench getpdi")).err().expect("no match").to_string();
+        let error = plan_groups(GROUPS, &arguments("--bench getpdi")).err().expect("no match").to_string();
         assert!(error.contains("syscall/getp"), "{error}");
     }
 
     #[test]
     fn a_case_of_another_target_is_found_there() {
-        let only = |name| std::slice::from_ref(suite::find(name).expect("a group"));
-        let error = plan(only("call"), &arguments("--bench getpid")).err().expect("no match").to_string();
+        let only = |name| std::slice::from_ref(suite::find_group(name).expect("a group"));
+        let error =
+            plan_groups(only("call"), &arguments("--bench getpid")).err().expect("no match").to_string();
         assert!(error.contains("cargo bench --bench syscall -- 'getpid'"), "{error}");
         let mine = [Group::new("mine", "", Vec::new)];
-        let error = plan(&mine, &arguments("--bench getpid")).err().expect("no match").to_string();
+        let error = plan_groups(&mine, &arguments("--bench getpid")).err().expect("no match").to_string();
         assert!(!error.contains("syscall"), "{error}");
     }
 
@@ -155,7 +157,7 @@ mod tests {
             std::fs::write(file.path(), format!("[\"{id}\"]\nwhy = \"\"")).expect("written");
             check_predictions(groups, file.path()).map_err(|error| error.to_string())
         };
-        let call = std::slice::from_ref(suite::find("call").expect("a group"));
+        let call = std::slice::from_ref(suite::find_group("call").expect("a group"));
         assert_eq!(check(call, "syscall/getpid"), Ok(()));
         let error = check(call, "syscall/getpdi").expect_err("misspelt");
         assert!(error.contains("no case syscall/getpdi") && error.contains("syscall/getpid"), "{error}");

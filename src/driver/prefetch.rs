@@ -1,7 +1,7 @@
 //! Detects load "latencies" that are bandwidth: a prefetcher that predicts the order of the loads fetches ahead, and a step
 //! then costs the transfer of a cache line, not the wait for it.
 
-use crate::record::quantity::{NANOSECONDS, amount, count};
+use crate::record::quantity::{NANOSECONDS, format_amount, format_count};
 use crate::record::{CaseRecord, GroupRun, Measured};
 
 /// A case this many times faster than random order was prefetched.
@@ -10,25 +10,25 @@ const TIMES: f64 = 2.0;
 const BANDWIDTH: &str = "bandwidth";
 
 /// A note that names each case that is much faster than the random order over the same size.
-pub(super) fn note(run: &GroupRun) -> Option<String> {
-    let disguised: Vec<_> = run.cases.iter().filter_map(|case| sentence(run, case)).collect();
+pub(super) fn prefetch_note(run: &GroupRun) -> Option<String> {
+    let disguised: Vec<_> = run.cases.iter().filter_map(|case| prefetched_case_sentence(run, case)).collect();
     (!disguised.is_empty()).then(|| {
         format!(
-            "bandwidth in disguise, and no latency, since prefetchers know the order and fetch ahead: {}",
+            "these are bandwidths and not latencies, because the prefetcher predicts the order of the loads: {}",
             disguised.join("; ")
         )
     })
 }
 
-fn sentence(run: &GroupRun, case: &CaseRecord) -> Option<String> {
+fn prefetched_case_sentence(run: &GroupRun, case: &CaseRecord) -> Option<String> {
     let measured = case.measured()?;
     let bandwidth = measured.derived.iter().find(|figure| figure.name == BANDWIDTH)?;
     let size = case.id.rsplit('/').next()?;
     let random = format!("{}/random/{size}", run.name);
     let honest = run.cases.iter().find(|other| other.id == random)?.measured()?;
-    let ns = |measured: &Measured| amount(measured.figure().estimate, NANOSECONDS);
+    let ns = |measured: &Measured| format_amount(measured.figure().estimate, NANOSECONDS);
     (honest.figure().estimate > TIMES * measured.figure().estimate).then(|| {
-        let gigabytes = count(bandwidth.value.estimate);
+        let gigabytes = format_count(bandwidth.value.estimate);
         format!("{} {} ({} GB/s), where {random} is {}", case.id, ns(measured), gigabytes, ns(honest))
     })
 }
@@ -43,11 +43,11 @@ mod tests {
         let figure = |&value: &f64| Derived { name: BANDWIDTH.into(), unit: "GB/s".into(), value: at(value) };
         let derived = derived.iter().map(figure).collect();
         let measured = Measured { median: at(ns), derived, ..Measured::default() };
-        fixture_run::measured(id, measured)
+        fixture_run::measured_case(id, measured)
     }
 
     fn said(cases: Vec<CaseRecord>) -> Option<String> {
-        note(&GroupRun { name: "chase".into(), cases, ..GroupRun::default() })
+        prefetch_note(&GroupRun { name: "chase".into(), cases, ..GroupRun::default() })
     }
 
     #[test]

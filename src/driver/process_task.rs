@@ -58,8 +58,8 @@ impl Task {
     /// The task of this process.
     ///
     /// # Errors
-    /// There is none, or it is of another version of this crate.
-    pub fn of_process() -> Result<Self> {
+    /// The variable names no readable task, or the task is of another version of this crate.
+    pub fn read_inherited() -> Result<Self> {
         let wrong = |error: String| {
             Error::Usage(format!("{TASK_VARIABLE} is for the driver to set, so unset it: {error}"))
         };
@@ -75,11 +75,11 @@ impl Task {
         serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Writes it where a process finds it that inherits the file.
+    /// Writes the task into a file without a name, which a child process inherits.
     ///
     /// # Errors
     /// The file can be made neither in memory nor in the temporary directory.
-    pub(super) fn hand_over(&self) -> Result<HandedOver> {
+    pub(super) fn write_inheritable_file(&self) -> Result<HandedOver> {
         let failed = |cause| Error::file("the task of a measuring process", "writing", cause);
         let text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;
         // A sandbox may refuse memfd_create.
@@ -111,8 +111,8 @@ impl HandedOver {
 }
 
 impl Round {
-    /// Whether this case is to be measured: then whether it is proven already.
-    pub fn wants(&self, id: &str) -> Option<bool> {
+    /// `None` if this round does not measure the case; else whether an earlier process has proved it.
+    pub fn find_proven_flag(&self, id: &str) -> Option<bool> {
         self.cases.iter().find(|wanted| wanted.id == id).map(|wanted| wanted.proven)
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
         let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
         let task = Task::Measure(Round { cases: (0..20_000).map(wanted).collect(), clock: None });
-        let handed_over = task.hand_over().expect("written");
+        let handed_over = task.write_inheritable_file().expect("written");
         let text = plain_file::read(&handed_over.path(), LIMIT).expect("read");
         assert!(text.len() > 3 << 20 && serde_json::from_slice::<Task>(&text).expect("a task") == task);
     }

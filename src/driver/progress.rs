@@ -13,7 +13,7 @@ pub(super) struct Progress {
     done: Cell<u64>,
     #[cfg(feature = "cli")]
     bar: indicatif::ProgressBar,
-    /// Whether to tell a line a group in place of the bar.
+    /// Whether to print one line for each group in place of the bar.
     lines: bool,
 }
 
@@ -29,8 +29,8 @@ pub(super) enum Telling {
 }
 
 impl Progress {
-    /// The progress of this group's first round, for a reader of a log.
-    pub(super) fn group(&self, told: &str) {
+    /// Prints the progress of a group's first round as a line, where the output is a log and not a terminal.
+    pub(super) fn print_group_line(&self, told: &str) {
         if self.lines {
             // The standard error may be closed.
             let _ = writeln!(std::io::stderr(), "{told}");
@@ -57,11 +57,11 @@ impl Progress {
     }
 
     /// Shows which of several runs begins.
-    pub(super) fn run(&self, what: &str, number: usize, of: usize) {
+    pub(super) fn show_run_number(&self, what: &str, number: usize, of: usize) {
         self.bar.set_prefix(format!("{what} {number} of {of}: "));
     }
 
-    /// Shows the case that begins, or what is being waited for where none is under way.
+    /// Shows the case that begins or, between two cases, what the run waits for.
     pub(super) fn begin(&self, what: &str) {
         self.bar.set_message(what.to_owned());
         self.bar.tick();
@@ -69,7 +69,7 @@ impl Progress {
 
     pub(super) fn done(&self) {
         self.done.set(self.done.get() + 1);
-        // Cases that do not settle get more executions than were certain.
+        // Cases that do not settle get more executions than the minimum for which the bar was made.
         self.bar.set_length(self.bar.length().unwrap_or_default().max(self.done.get()));
         self.bar.inc(1);
     }

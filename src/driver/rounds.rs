@@ -11,11 +11,11 @@ use std::time::Duration;
 const FEWEST: usize = 3;
 /// Executions of a case that takes long.
 const FEWEST_OF_LONG: usize = 2;
-/// An execution of this length is long, seconds.
+/// An execution that takes more seconds than this is long: its case needs only [`FEWEST_OF_LONG`].
 const LONG: f64 = 0.5;
-/// Most time of a case that does not settle, in multiples of the average time of a case.
+/// The most time that a case which does not settle may take, in multiples of the average time of a case.
 const SHARE: f64 = 2.5;
-/// Executions of a case that does not settle.
+/// The most executions of a case that does not settle.
 const MOST: usize = 12;
 /// Time of a run for each of its cases, seconds: with what Criterion's files take, five minutes for the default suite.
 const EACH: f64 = 0.43;
@@ -54,35 +54,35 @@ impl Rounds {
 
     /// The time after which no further execution of a case begins that has enough of them; `cases` are those that this
     /// machine can run.
-    pub(super) fn time(&self, cases: usize) -> Duration {
+    pub(super) fn time_limit(&self, cases: usize) -> Duration {
         Duration::from_secs_f64(self.seconds.unwrap_or(self.each * cases as f64))
     }
 
     /// The default rounds, without a limit of time.
     #[cfg(test)]
-    pub(super) const fn of_test() -> Self {
+    pub(super) const fn default_without_limit() -> Self {
         Self { fewest: FEWEST, most: MOST, seconds: None, each: EACH }
     }
 
     /// Executions that a case needs if its longest execution took `seconds`.
-    pub(super) fn needed(&self, seconds: f64) -> usize {
+    pub(super) fn needed_executions(&self, seconds: f64) -> usize {
         if seconds > LONG { self.fewest.min(FEWEST_OF_LONG) } else { self.fewest }
     }
 
     /// Executions of a case that has no number yet. Those that were `disturbed` do not count, up to a limit.
-    pub(super) fn tries(&self, disturbed: usize) -> usize {
+    pub(super) fn max_attempts(&self, disturbed: usize) -> usize {
         self.fewest.max(CONDEMNING + disturbed.min(CONDEMNING))
     }
 
-    /// Whether an unsettled case may have another execution after these `executions` of at most `seconds` each: one dear case
-    /// must not take the time of ten.
-    pub(super) fn allows(&self, executions: usize, seconds: f64) -> bool {
+    /// Whether an unsettled case may have another execution after these `executions` of at most `seconds` each. A
+    /// slow case gets at most [`SHARE`] times the average time of a case, unless the user set the time of the run.
+    pub(super) fn allows_another_execution(&self, executions: usize, seconds: f64) -> bool {
         let dear = (executions + 1) as f64 * seconds > SHARE * self.each;
         executions < self.most && (self.seconds.is_some() || !dear)
     }
 
     /// Executions that a run of this number of cases makes at least.
-    pub(super) fn certain(&self, cases: usize) -> usize {
+    pub(super) fn minimum_executions(&self, cases: usize) -> usize {
         self.fewest * cases
     }
 }
@@ -93,17 +93,27 @@ mod tests {
 
     #[test]
     fn a_case_that_takes_long_needs_fewer_and_one_round_is_one() {
-        let rounds = Rounds::of_test();
+        let rounds = Rounds::default_without_limit();
         assert_eq!(
-            (rounds.needed(0.1), rounds.needed(4.0), rounds.tries(0), rounds.tries(4), rounds.tries(99)),
+            (
+                rounds.needed_executions(0.1),
+                rounds.needed_executions(4.0),
+                rounds.max_attempts(0),
+                rounds.max_attempts(4),
+                rounds.max_attempts(99)
+            ),
             (3, 2, 6, 10, 12)
         );
-        assert!(rounds.allows(11, 0.01) && !rounds.allows(12, 0.01) && !rounds.allows(3, 0.4));
         assert!(
-            Rounds { seconds: Some(600.0), ..rounds }.allows(3, 0.4),
+            rounds.allows_another_execution(11, 0.01)
+                && !rounds.allows_another_execution(12, 0.01)
+                && !rounds.allows_another_execution(3, 0.4)
+        );
+        assert!(
+            Rounds { seconds: Some(600.0), ..rounds }.allows_another_execution(3, 0.4),
             "a time given by the user is used up"
         );
-        assert_eq!(rounds.time(100), Duration::from_secs(43));
-        assert_eq!((Rounds::ONE.needed(4.0), Rounds::ONE.tries(0)), (1, 6));
+        assert_eq!(rounds.time_limit(100), Duration::from_secs(43));
+        assert_eq!((Rounds::ONE.needed_executions(4.0), Rounds::ONE.max_attempts(0)), (1, 6));
     }
 }

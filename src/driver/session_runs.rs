@@ -2,9 +2,9 @@
 
 use super::arguments::Arguments;
 use super::drive::Drive;
-use super::first_checks::prepare;
+use super::first_checks::prepare_run;
 use super::options::Options;
-use super::plan::{Planned, plan};
+use super::plan::{Planned, plan_groups};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use crate::case::Group;
@@ -32,45 +32,54 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// No case matches, or the unit cannot be measured.
-    pub fn begin(groups: &'a [Group], arguments: &Arguments, options: &Options, runs: usize) -> Result<Self> {
-        Self::with(groups, arguments, options, runs, Rounds::ONE)
+    pub fn with_single_executions(
+        groups: &'a [Group],
+        arguments: &Arguments,
+        options: &Options,
+        runs: usize,
+    ) -> Result<Self> {
+        Self::with_rounds(groups, arguments, options, runs, Rounds::ONE)
     }
 
     /// Plans `runs` whole runs, of several executions of each case.
     ///
     /// # Errors
     /// As [`Session::begin`].
-    pub fn of_runs(
+    pub fn with_whole_runs(
         groups: &'a [Group],
         arguments: &Arguments,
         options: &Options,
         runs: usize,
     ) -> Result<Self> {
-        Self::with(groups, arguments, options, runs, Rounds::new(arguments, options))
+        Self::with_rounds(groups, arguments, options, runs, Rounds::new(arguments, options))
     }
 
-    fn with(
+    fn with_rounds(
         groups: &'a [Group],
         arguments: &Arguments,
         options: &Options,
         runs: usize,
         rounds: Rounds,
     ) -> Result<Self> {
-        let planned = plan(groups, arguments)?;
+        let planned = plan_groups(groups, arguments)?;
         if planned.is_empty() {
             return Err(Error::Usage("there is no case to measure".into()));
         }
-        let home = prepare(options)?;
+        let home = prepare_run(options)?;
         let cases: usize = planned.iter().map(|planned| planned.ids.len()).sum();
-        let progress = Progress::over(rounds.certain(cases) * runs, Telling::Bar);
+        let progress = Progress::over(rounds.minimum_executions(cases) * runs, Telling::Bar);
         // Criterion's files would hold the last run only, and pass for the whole session.
         let (arguments, options) = (arguments.without_saving(), options.clone());
         Ok(Self { planned, arguments, options, home, progress, rounds, runs, done: 0 })
     }
 
     /// One run over all cases, up to a signal.
-    fn run(&self) -> Record {
-        self.progress.run(if self.rounds == Rounds::ONE { "process" } else { "run" }, self.done, self.runs);
+    fn run_all_cases(&self) -> Record {
+        self.progress.show_run_number(
+            if self.rounds == Rounds::ONE { "process" } else { "run" },
+            self.done,
+            self.runs,
+        );
         let mut drive = Drive::new(&self.arguments, &self.options, self.home.clone(), &self.progress);
         // Two runs may begin within the same second.
         drive.record.run += &format!("-{}", self.done);
@@ -79,7 +88,7 @@ impl<'a> Session<'a> {
     }
 
     /// Whether every case was tried, as may be even if a signal has arrived.
-    fn is_whole(&self, record: &Record) -> bool {
+    fn has_all_cases(&self, record: &Record) -> bool {
         let tried = |planned: &Planned| {
             record.groups.iter().any(|g| g.cases.len() >= planned.ids.len() && g.name == planned.group.name)
         };
@@ -93,13 +102,13 @@ impl Iterator for Session<'_> {
     fn next(&mut self) -> Option<Record> {
         if self.done < self.runs && signal::pending().is_none() {
             self.done += 1;
-            let record = self.run();
-            if signal::pending().is_none() || self.is_whole(&record) {
+            let record = self.run_all_cases();
+            if signal::pending().is_none() || self.has_all_cases(&record) {
                 return Some(record);
             }
         }
         self.progress.finish();
-        scratch::sweep_up(&self.options.scratch_parent());
+        scratch::remove_orphans(&self.options.scratch_parent());
         None
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
-use crate::platform::process::{self, own_program};
+use crate::platform::process::{self, own_program_command};
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
 use crate::trial::CaseEnd;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated.
-fn patience(arguments: &Arguments) -> Duration {
+fn silence_limit(arguments: &Arguments) -> Duration {
     let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
     PATIENCE + Duration::from_secs_f64(10.0 * asked)
 }
@@ -44,9 +44,9 @@ const ENDING: Duration = Duration::from_secs(60);
 /// Time that the kernel has to end a killed process: one that gets no CPU beside real-time tasks does not end.
 const DYING: Duration = Duration::from_secs(3);
 
-/// What one process brought.
+/// The results of one measuring process.
 pub(super) struct ProcessRun {
-    /// What it said of itself; without cases.
+    /// The group as the process described it: clock, CPU and notes, without cases.
     pub(super) run: GroupRun,
     /// The cases that it ended.
     pub(super) cases: Vec<CaseExecution>,
@@ -54,7 +54,7 @@ pub(super) struct ProcessRun {
     pub(super) cut_short: Option<String>,
 }
 
-/// What all processes of a run share.
+/// The settings that all measuring processes of a run share.
 pub(super) struct Supervisor<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) options: &'a Options,
@@ -69,46 +69,46 @@ pub(super) struct Supervisor<'a> {
 impl Supervisor<'_> {
     /// Carries out a task of this group in a process of its own. However the process ends, the result holds the cases that
     /// it finished and, for the next one, why it failed.
-    pub(super) fn carry_out(&self, group: &str, task: &Task) -> ProcessRun {
+    pub(super) fn run_task(&self, group: &str, task: &Task) -> ProcessRun {
         let mut received = Received::new(self, group, task);
-        match received.listen_to_process() {
-            Ok((status, patient)) => received.end(status, patient),
+        match received.run_and_listen() {
+            Ok((status, patient)) => received.explain_end(status, patient),
             Err(error) => match error.unmet_need(true) {
-                Some(sentence) => received.blame(CaseEnd::Skipped, sentence),
-                None => received.blame(CaseEnd::CutShort, error.to_string()),
+                Some(sentence) => received.blame_unfinished_case(CaseEnd::Skipped, sentence),
+                None => received.blame_unfinished_case(CaseEnd::CutShort, error.to_string()),
             },
         }
     }
 
-    fn start(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
+    fn start_process(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
         let options = self.options;
         let scale = if self.arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
-        let task = task.hand_over()?;
-        let mut command = own_program();
+        let task = task.write_inheritable_file()?;
+        let mut command = own_program_command();
         command
-            .args(self.arguments.for_measuring())
+            .args(self.arguments.for_measuring_process())
             .env(GROUP_VARIABLE, group)
             .env(TASK_VARIABLE, task.path())
             // The child inherits the descriptor under this number.
             .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
             .env(SCALE_VARIABLE, scale)
             .env(UNIT_VARIABLE, &options.unit)
-            .env(EVENTS_VARIABLE, names(&options.events))
+            .env(EVENTS_VARIABLE, join_event_names(&options.events))
             .env("CRITERION_HOME", self.home)
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
-        inheritance::close_others(&mut command, &[pipe.as_fd(), task.file()]);
+        inheritance::close_other_descriptors(&mut command, &[pipe.as_fd(), task.file()]);
         command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
-                Error::Missing(limit::no_task("starting a process to measure in", cause))
+                Error::Missing(limit::refused_task_message("starting a process to measure in", cause))
             }
             _ => Error::file("/proc/self/exe", "starting a process to measure in", cause),
         })
     }
 }
 
-fn names(events: &[Event]) -> String {
+fn join_event_names(events: &[Event]) -> String {
     events.iter().map(|event| event.name).collect::<Vec<_>>().join(",")
 }
 
@@ -116,14 +116,14 @@ fn names(events: &[Event]) -> String {
 ///
 /// # Errors
 /// It does not end.
-fn ended(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
+fn wait_or_kill(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
     let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
     let limit = if signal::pending().is_some() { GRACE } else { ENDING };
     let status = if is_ending { process::wait_within(child, limit).map_err(lost)? } else { None };
     if let Some(status) = status {
         return Ok(status);
     }
-    process::kill_family(child.id());
+    process::kill_process_tree(child.id());
     process::wait_within(child, DYING).map_err(lost)?.ok_or_else(|| {
         Error::Disturbed(format!(
             "the measuring process {} was killed and does not end: no CPU is left for it beside real-time tasks (`ps -eo \
@@ -137,13 +137,13 @@ fn ended(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
 const MORE_MEMORY: &str = "free some, or raise the limit of the control group (memory.max)";
 
 /// Processes that the kernel has killed for want of memory since it booted, in any control group (proc_vmstat(5)).
-fn oom_kills() -> Option<u64> {
+fn read_oom_kills() -> Option<u64> {
     let text = KernelFiles::live().read_text("/proc/vmstat")?;
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
 }
 
 /// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
-fn pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+fn open_pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
     fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok((read, write))
@@ -170,7 +170,7 @@ impl<'a> Received<'a> {
     fn new(supervisor: &'a Supervisor<'a>, group: &'a str, task: &'a Task) -> Self {
         let (run, cases) = (GroupRun::default(), Vec::new());
         let (broken, refused) = (None, None);
-        let (oom_kills, cpu_time) = (oom_kills(), process::time_of_children());
+        let (oom_kills, cpu_time) = (read_oom_kills(), process::children_cpu_time());
         Self {
             run,
             cases,
@@ -187,37 +187,37 @@ impl<'a> Received<'a> {
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
-    fn listen_to_process(&mut self) -> Result<(ExitStatus, bool)> {
-        let (read, write) = pipe().map_err(|e| Error::refused("pipe to a measuring process", e))?;
-        let mut child = self.supervisor.start(self.group, self.task, &write)?;
+    fn run_and_listen(&mut self) -> Result<(ExitStatus, bool)> {
+        let (read, write) = open_pipe().map_err(|e| Error::from_errno("pipe to a measuring process", e))?;
+        let mut child = self.supervisor.start_process(self.group, self.task, &write)?;
         drop(write);
         let heard = match self.task {
             Task::Measure(_) => {
-                signal::pass_on_to(Some(child.id()));
+                signal::forward_to_child(Some(child.id()));
                 0
             }
             Task::Write(..) => {
-                signal::pass_later_ones_on_to(Some(child.id()));
-                signal::arrived()
+                signal::forward_later_to_child(Some(child.id()));
+                signal::arrived_count()
             }
         };
-        let patient = self.listen(Lines::new(read), heard);
-        let status = ended(&mut child, *patient.as_ref().unwrap_or(&false));
-        signal::pass_on_to(None);
+        let patient = self.receive_until_closed(Lines::new(read), heard);
+        let status = wait_or_kill(&mut child, *patient.as_ref().unwrap_or(&false));
+        signal::forward_to_child(None);
         Ok((status?, patient?))
     }
 
     /// Receives messages until the process closes the pipe; false if it is silent for too long, or does not end soon after a
     /// signal. `heard` is the number of signals that do not count.
-    fn listen(&mut self, mut lines: Lines, heard: u32) -> Result<bool> {
+    fn receive_until_closed(&mut self, mut lines: Lines, heard: u32) -> Result<bool> {
         let mut end = None;
         loop {
-            if end.is_none() && signal::arrived() > heard {
+            if end.is_none() && signal::arrived_count() > heard {
                 end = Some(Instant::now() + GRACE);
             }
             let limit = end.map(|end: Instant| end.saturating_duration_since(Instant::now()));
-            match lines.next(limit.unwrap_or_else(|| patience(self.supervisor.arguments)))? {
-                Arrival::Line(line) => self.receive(&line),
+            match lines.next(limit.unwrap_or_else(|| silence_limit(self.supervisor.arguments)))? {
+                Arrival::Line(line) => self.handle_message(&line),
                 Arrival::Closed => return Ok(true),
                 Arrival::Silence => return Ok(false),
                 Arrival::Signal => {}
@@ -225,14 +225,14 @@ impl<'a> Received<'a> {
         }
     }
 
-    fn receive(&mut self, line: &str) {
+    fn handle_message(&mut self, line: &str) {
         match serde_json::from_str(line) {
             Ok(Message::Ready(run)) => self.run = run,
             Ok(Message::Begin(id)) => {
                 self.supervisor.progress.begin(&id);
                 self.current = Some(id);
             }
-            Ok(Message::Done(case)) => self.done(*case),
+            Ok(Message::Done(case)) => self.record_case_end(*case),
             Ok(Message::Note(note)) => self.run.notes.push(note),
             Ok(Message::Broken(reason)) => self.broken = Some(reason),
             Ok(Message::Refused(reason)) => self.refused = Some(reason),
@@ -244,7 +244,7 @@ impl<'a> Received<'a> {
         }
     }
 
-    fn done(&mut self, mut case: CaseExecution) {
+    fn record_case_end(&mut self, mut case: CaseExecution) {
         self.current = None;
         let Supervisor { arguments, progress, began, .. } = self.supervisor;
         if let Ok(measured) = &mut case.end {
@@ -255,71 +255,73 @@ impl<'a> Received<'a> {
         }
         progress.done();
         if arguments.mode == Mode::Test && !arguments.bencher {
-            progress.print(&format!("{}: {}", case.id, verdict(&case.end)));
+            progress.print(&format!("{}: {}", case.id, verdict_text(&case.end)));
         }
         self.cases.push(case);
     }
 
-    fn result(self) -> ProcessRun {
+    fn into_process_run(self) -> ProcessRun {
         ProcessRun { run: self.run, cases: self.cases, cut_short: None }
     }
 
     /// The received messages, with an explanation if the process ended early. A signal to the driver is no failure.
-    fn end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
-        if self.ended && status.success() && self.first_missing().is_none() {
-            return self.result();
+    fn explain_end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
+        if self.ended && status.success() && self.first_missing_case().is_none() {
+            return self.into_process_run();
         }
         if signal::pending().is_some() {
             self.run.notes.push("interrupted: the remaining cases were not measured, or not again".into());
-            return self.result();
+            return self.into_process_run();
         }
-        if let Some(sentence) = limit::used_up(status.signal(), process::time_of_children() - self.cpu_time) {
-            return self.blame(CaseEnd::Disturbed, sentence);
+        if let Some(sentence) =
+            limit::cpu_limit_message(status.signal(), process::children_cpu_time() - self.cpu_time)
+        {
+            return self.blame_unfinished_case(CaseEnd::Disturbed, sentence);
         }
         if let Some(reason) = self.refused.take() {
-            return self.blame(CaseEnd::Skipped, reason);
+            return self.blame_unfinished_case(CaseEnd::Skipped, reason);
         }
         let sentence = match (self.broken.take(), patient) {
             (Some(reason), _) => format!("the measuring process could not go on: {reason}"),
-            (None, true) if status.signal() == Some(SIGKILL) && oom_kills() > self.oom_kills => {
+            (None, true) if status.signal() == Some(SIGKILL) && read_oom_kills() > self.oom_kills => {
                 format!("the measuring process was killed ({status}) when memory was short: {MORE_MEMORY}")
             }
             (None, true) => format!("the measuring process ended early ({status})"),
             (None, false) => {
-                let seconds = patience(self.supervisor.arguments).as_secs();
+                let seconds = silence_limit(self.supervisor.arguments).as_secs();
                 format!("the case said nothing for {seconds} s and was killed")
             }
         };
-        self.blame(CaseEnd::CutShort, sentence)
+        self.blame_unfinished_case(CaseEnd::CutShort, sentence)
     }
 
     /// Charges an early end of this kind to the case that was running or, between two cases, to the first that is missing.
     /// The others are left to the next round.
-    fn blame(mut self, kind: fn(String) -> CaseEnd, sentence: String) -> ProcessRun {
-        match self.current.take().or_else(|| self.first_missing()) {
+    fn blame_unfinished_case(mut self, kind: fn(String) -> CaseEnd, sentence: String) -> ProcessRun {
+        match self.current.take().or_else(|| self.first_missing_case()) {
             Some(id) => {
                 let end = Err(kind(sentence.clone()));
                 self.cases.push(CaseExecution { id, title: String::new(), seconds: 0.0, end });
             }
             None => self.run.notes.push(sentence.clone()),
         }
-        ProcessRun { cut_short: Some(sentence), ..self.result() }
+        ProcessRun { cut_short: Some(sentence), ..self.into_process_run() }
     }
 
-    fn first_missing(&self) -> Option<String> {
+    fn first_missing_case(&self) -> Option<String> {
         let Task::Measure(round) = self.task else { return None };
         let is_missing = |id: &str| !self.cases.iter().any(|case| case.id == id);
         round.cases.iter().find(|wanted| is_missing(&wanted.id)).map(|wanted| wanted.id.clone())
     }
 }
 
-fn verdict(end: &ExecutionEnd) -> String {
+fn verdict_text(end: &ExecutionEnd) -> String {
     match end {
         Ok(m) if m.is_unwitnessed() => {
             format!(
                 "unwitnessed, {} claims hold, {} were not asked",
                 m.evidence.len(),
-                m.open_claims().count()
+                m.unwitnessed_claims().count()
             )
         }
         Ok(m) => format!("ok, {} claims hold", m.evidence.len()),

@@ -8,13 +8,14 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
-/// The first failure to print: a full disk. That the reader of a pipe has left is none.
+/// The first error of writing to the standard output, such as a full disk. A closed pipe does not count as an
+/// error.
 static LOST: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints to the standard output. [`lost`] tells whether it arrived.
+/// Prints to the standard output. [`output_error`] tells whether it arrived.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let text = inert::output(text, out.is_terminal());
+    let text = inert::neutralize_output(text, out.is_terminal());
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         // The first of several is reported.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => _ = LOST.set(error),
@@ -22,15 +23,15 @@ pub fn print(text: &str) {
     }
 }
 
-/// Why something was not printed; `None` if all was, or its reader has left.
-pub fn lost() -> Option<Error> {
+/// The first error of writing to the standard output; `None` if all was written, or the reader closed the pipe.
+pub fn output_error() -> Option<Error> {
     let errno = LOST.get()?.raw_os_error().unwrap_or_default();
     Some(Error::file(output::NAME, "writing", io::Error::from_raw_os_error(errno)))
 }
 
 /// Prints an error or another sentence for the user to the standard error.
 pub fn report_error(sentence: impl Display) {
-    let _ = writeln!(std::io::stderr(), "syscost: {}", inert::inert_text(&sentence.to_string()));
+    let _ = writeln!(std::io::stderr(), "syscost: {}", inert::neutralize_text(&sentence.to_string()));
 }
 
 /// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and
@@ -42,12 +43,12 @@ pub fn layout() -> Layout {
         std::env::var_os("NO_COLOR").is_some() || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let color = terminal && !plain;
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Layout { width: if terminal { width() } else { asked }, color, ascii: terminal && !is_utf8() }
+    Layout { width: if terminal { width() } else { asked }, color, ascii: terminal && !is_utf8_locale() }
 }
 
 /// Whether the locale is UTF-8: the first of these variables that is set names it (POSIX 8.2). Without any, UTF-8 is
 /// assumed, as today's terminals use it.
-fn is_utf8() -> bool {
+fn is_utf8_locale() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     locale.is_none_or(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))

@@ -3,8 +3,9 @@
 use crate::record::GroupRun;
 use crate::statistic::fluid_cost::NOT_QUIET;
 
-/// A note for each flag, and one for all cases that ran while the machine was not quiet.
-pub(super) fn notes(run: &GroupRun) -> Vec<String> {
+/// Notes on cases measured by displacement: one for each flag of an estimate, and one that lists all cases that
+/// ran while the machine was not quiet.
+pub(super) fn unquiet_notes(run: &GroupRun) -> Vec<String> {
     let (mut notes, mut ids, mut most) = (Vec::new(), Vec::new(), 0.0_f64);
     for case in &run.cases {
         let Some(displaced) = case.measured().and_then(|measured| measured.displaced.as_ref()) else {

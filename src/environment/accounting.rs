@@ -19,16 +19,17 @@ pub struct Accounting {
 impl Accounting {
     /// Reads the kernel's configuration where it is available, otherwise files that exist under one setting only.
     pub fn read(files: &KernelFiles) -> Self {
-        let release = files.line("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let release = files.read_first_line("/proc/sys/kernel/osrelease").unwrap_or_default();
         let shown = files.read_text(&format!("/boot/config-{release}")).or_else(|| config(files));
         let set =
             |name: &str| shown.as_ref().map(|text| text.lines().any(|line| line == format!("{name}=y")));
-        let tickless = files.line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
+        let tickless =
+            files.read_first_line("/sys/devices/system/cpu/nohz_full").filter(|list| list != "(null)");
         let hz = shown
             .as_ref()
             .and_then(|text| text.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok()));
         Self {
-            interrupts_apart: set("CONFIG_IRQ_TIME_ACCOUNTING").or_else(|| by_pressure(files)),
+            interrupts_apart: set("CONFIG_IRQ_TIME_ACCOUNTING").or_else(|| has_irq_pressure_file(files)),
             by_tick: set("CONFIG_VIRT_CPU_ACCOUNTING_NATIVE").map(|native| !native && tickless.is_none()),
             tickless,
             hz,
@@ -40,8 +41,8 @@ impl Accounting {
         self.interrupts_apart == Some(true)
     }
 
-    /// For each setting a sentence on what it does to which column.
-    pub fn sentences(&self) -> Vec<String> {
+    /// A sentence for each setting: which column of a displacement it affects, and how.
+    pub fn setting_sentences(&self) -> Vec<String> {
         let interrupts = match self.interrupts_apart {
             Some(true) => {
                 "this kernel charges interrupts to no task (IRQ_TIME_ACCOUNTING): accounting misses all of them, the \
@@ -63,7 +64,7 @@ impl Accounting {
                  process clock agree in their sum, and only their parts are sampled"
             }
             Some(false) => "user and system time are precise: getrusage can be taken apart",
-            None => "nothing tells whether user and system time are sampled: only their sum is used",
+            None => "it is unknown whether user and system time are sampled: only their sum is used",
         };
         let tickless = self.tickless.as_ref().map(|list| {
             format!(
@@ -77,7 +78,7 @@ impl Accounting {
 
 /// `/proc/pressure/irq` exists only where interrupts are accounted for by themselves. On a kernel without any pressure
 /// files its absence means nothing.
-fn by_pressure(files: &KernelFiles) -> Option<bool> {
+fn has_irq_pressure_file(files: &KernelFiles) -> Option<bool> {
     files.has("/proc/pressure/cpu").then(|| files.has("/proc/pressure/irq"))
 }
 
@@ -85,7 +86,7 @@ fn by_pressure(files: &KernelFiles) -> Option<bool> {
 #[cfg(feature = "cli")]
 fn config(files: &KernelFiles) -> Option<String> {
     use std::io::Read;
-    let packed = files.bytes("/proc/config.gz")?;
+    let packed = files.read_bytes("/proc/config.gz")?;
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).ok()?;
     Some(text)
@@ -103,32 +104,32 @@ mod tests {
 
     #[test]
     fn a_configuration_in_the_boot_directory_tells() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             ("proc/sys/kernel/osrelease", "6.12.0\n"),
             ("boot/config-6.12.0", "CONFIG_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\n# CONFIG_X is not set\n"),
         ]);
         let found = Accounting::read(&machine.files);
         assert_eq!((found.interrupts_apart, found.by_tick, found.hz), (Some(true), Some(true), Some(250)));
-        assert!(found.sentences()[0].contains("daemon-free column is left out"));
+        assert!(found.setting_sentences()[0].contains("daemon-free column is left out"));
     }
 
     #[test]
     fn interrupt_pressure_tells_where_there_is_pressure() {
-        let mut machine = Machine::with(&[("proc/pressure/cpu", "")]);
+        let mut machine = Machine::with_files(&[("proc/pressure/cpu", "")]);
         assert_eq!(Accounting::read(&machine.files).interrupts_apart, Some(false));
-        machine.write("proc/pressure/irq", "");
+        machine.write_file("proc/pressure/irq", "");
         assert_eq!(Accounting::read(&machine.files).interrupts_apart, Some(true));
-        machine = Machine::with(&[]);
+        machine = Machine::with_files(&[]);
         assert_eq!(Accounting::read(&machine.files), Accounting::default());
         assert!(!Accounting::read(&machine.files).hides_interrupts());
     }
 
     #[test]
     fn cpus_without_a_tick_are_named() {
-        let machine = Machine::with(&[("sys/devices/system/cpu/nohz_full", "2-3\n")]);
+        let machine = Machine::with_files(&[("sys/devices/system/cpu/nohz_full", "2-3\n")]);
         let found = Accounting::read(&machine.files);
-        assert!(found.sentences().iter().any(|sentence| sentence.contains("CPUs 2-3")), "{found:?}");
-        let machine = Machine::with(&[("sys/devices/system/cpu/nohz_full", "(null)\n")]);
+        assert!(found.setting_sentences().iter().any(|sentence| sentence.contains("CPUs 2-3")), "{found:?}");
+        let machine = Machine::with_files(&[("sys/devices/system/cpu/nohz_full", "(null)\n")]);
         assert_eq!(Accounting::read(&machine.files).tickless, None);
     }
 }

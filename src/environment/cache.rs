@@ -25,10 +25,10 @@ pub struct Cache {
 }
 
 /// All caches of all CPUs, equal ones in one entry, the nearest first. Empty where the kernel does not tell.
-pub fn caches(files: &KernelFiles) -> Vec<Cache> {
+pub fn read_caches(files: &KernelFiles) -> Vec<Cache> {
     let mut found: Vec<(Cache, Vec<usize>)> = Vec::new();
-    for cpu in online(files) {
-        for cache in of_cpu(files, cpu) {
+    for cpu in read_online_cpus(files) {
+        for cache in read_cpu_caches(files, cpu) {
             match found.iter_mut().find(|(known, _)| *known == cache) {
                 Some((_, cpus)) => cpus.push(cpu),
                 None => found.push((cache, vec![cpu])),
@@ -41,29 +41,29 @@ pub fn caches(files: &KernelFiles) -> Vec<Cache> {
     caches
 }
 
-fn online(files: &KernelFiles) -> Vec<usize> {
-    files.line(&format!("{CPUS}/online")).map(|list| cpu_list::parse(&list)).unwrap_or_default()
+fn read_online_cpus(files: &KernelFiles) -> Vec<usize> {
+    files.read_first_line(&format!("{CPUS}/online")).map(|list| cpu_list::parse(&list)).unwrap_or_default()
 }
 
-fn of_cpu(files: &KernelFiles, cpu: usize) -> Vec<Cache> {
+fn read_cpu_caches(files: &KernelFiles, cpu: usize) -> Vec<Cache> {
     let directory = format!("{CPUS}/cpu{cpu}/cache");
-    let indexes = files.entries(&directory).into_iter().filter(|name| name.starts_with("index"));
-    indexes.filter_map(|index| one(files, &format!("{directory}/{index}"))).collect()
+    let indexes = files.entry_names(&directory).into_iter().filter(|name| name.starts_with("index"));
+    indexes.filter_map(|index| read_cache(files, &format!("{directory}/{index}"))).collect()
 }
 
-fn one(files: &KernelFiles, directory: &str) -> Option<Cache> {
-    let line = |file: &str| files.line(&format!("{directory}/{file}"));
+fn read_cache(files: &KernelFiles, directory: &str) -> Option<Cache> {
+    let line = |file: &str| files.read_first_line(&format!("{directory}/{file}"));
     Some(Cache {
         level: line("level")?.parse().ok()?,
         kind: line("type")?,
-        bytes: size(&line("size")?)?,
+        bytes: parse_size(&line("size")?)?,
         shared_by: line("shared_cpu_list").map_or(1, |list| cpu_list::parse(&list).len()),
         cpus: String::new(),
     })
 }
 
 /// `32K` or `260M`: kibibytes and mebibytes.
-fn size(text: &str) -> Option<u64> {
+fn parse_size(text: &str) -> Option<u64> {
     let shift = match text.chars().last()? {
         'K' => 10,
         'M' => 20,
@@ -76,7 +76,7 @@ fn size(text: &str) -> Option<u64> {
 
 impl Cache {
     /// Whether data accesses of this CPU, or with `None` of any CPU, go through it.
-    pub fn serves(&self, cpu: Option<usize>) -> bool {
+    pub fn serves_data_of(&self, cpu: Option<usize>) -> bool {
         let here = cpu.is_none_or(|cpu| cpu_list::parse(&self.cpus).contains(&cpu));
         self.kind != "Instruction" && here
     }
@@ -98,17 +98,17 @@ mod tests {
     type Described<'a> = (&'a str, &'a str, &'a str, &'a str);
 
     fn machine(cpus: &[(usize, &[Described<'_>])]) -> Machine {
-        let machine = Machine::with(&[(
+        let machine = Machine::with_files(&[(
             "sys/devices/system/cpu/online",
             cpus.iter().map(|(cpu, _)| cpu.to_string()).collect::<Vec<_>>().join(",").as_str(),
         )]);
         for (cpu, caches) in cpus {
             for (index, (level, kind, size, shared)) in caches.iter().enumerate() {
                 let file = |name: &str| format!("{CPUS}/cpu{cpu}/cache/index{index}/{name}");
-                machine.write(&file("level"), level);
-                machine.write(&file("type"), kind);
-                machine.write(&file("size"), size);
-                machine.write(&file("shared_cpu_list"), shared);
+                machine.write_file(&file("level"), level);
+                machine.write_file(&file("type"), kind);
+                machine.write_file(&file("size"), size);
+                machine.write_file(&file("shared_cpu_list"), shared);
             }
         }
         machine
@@ -120,7 +120,7 @@ mod tests {
             (0, &[("1", "Data", "32K", "0"), ("3", "Unified", "260M", "0-1")]),
             (1, &[("1", "Data", "32K", "1"), ("3", "Unified", "260M", "0-1")]),
         ]);
-        let found = caches(&machine.files);
+        let found = read_caches(&machine.files);
         let told: Vec<_> = found.iter().map(|c| (c.level, c.bytes, c.shared_by, c.cpus.as_str())).collect();
         assert_eq!(told, [(1, 32 << 10, 1, "0-1"), (3, 260 << 20, 2, "0-1")]);
         assert_eq!(found[0].to_string(), "L1 Data 32 KiB shared by 1 on CPUs 0-1");
@@ -129,9 +129,10 @@ mod tests {
     #[test]
     fn cores_of_two_kinds_are_told_apart() {
         let machine = machine(&[(0, &[("1", "Data", "32K", "0")]), (4, &[("1", "Data", "64K", "4")])]);
-        let found = caches(&machine.files);
+        let found = read_caches(&machine.files);
         assert_eq!(found.len(), 2);
-        let bytes_of_cpu = |cpu| found.iter().find(|cache| cache.serves(Some(cpu))).map(|cache| cache.bytes);
+        let bytes_of_cpu =
+            |cpu| found.iter().find(|cache| cache.serves_data_of(Some(cpu))).map(|cache| cache.bytes);
         assert_eq!(
             (bytes_of_cpu(0), bytes_of_cpu(4), bytes_of_cpu(9)),
             (Some(32 << 10), Some(64 << 10), None)
@@ -141,9 +142,9 @@ mod tests {
     #[test]
     fn instructions_serve_no_data_and_a_file_that_is_missing_is_no_cache() {
         let machine = machine(&[(0, &[("1", "Instruction", "32K", "0"), ("2", "Unified", "?", "0")])]);
-        let found = caches(&machine.files);
+        let found = read_caches(&machine.files);
         assert_eq!(found.len(), 1);
-        assert!(!found[0].serves(Some(0)));
-        assert!(caches(&Machine::with(&[]).files).is_empty());
+        assert!(!found[0].serves_data_of(Some(0)));
+        assert!(read_caches(&Machine::with_files(&[]).files).is_empty());
     }
 }

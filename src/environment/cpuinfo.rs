@@ -3,10 +3,10 @@
 use super::Fingerprint;
 use crate::platform::kernel_files::{field, fields, join_distinct};
 
-/// Notes the identity of the CPUs. Where those of a machine differ, each field has all values. The model is the marketing
-/// name, or implementer and part number where the architecture has none.
-pub fn identify(found: &mut Fingerprint, cpuinfo: &str) {
-    let first = |keys: &[&str]| keys.iter().find_map(|key| distinct(cpuinfo, key));
+/// Fills in the identity of the CPUs. If the CPUs of a machine differ, each field lists all values. The model is
+/// the marketing name, or the implementer and part number where the architecture has no such name.
+pub fn fill_cpu_identity(found: &mut Fingerprint, cpuinfo: &str) {
+    let first = |keys: &[&str]| keys.iter().find_map(|key| distinct_values(cpuinfo, key));
     let vendor = first(&["vendor_id", "CPU implementer", "mvendorid"]);
     let model = first(&["model", "CPU part", "marchid"]);
     // `cpu` is POWER, `uarch` is RISC-V. ARM has numbers only.
@@ -19,7 +19,7 @@ pub fn identify(found: &mut Fingerprint, cpuinfo: &str) {
     (found.cpu_vendor, found.cpu_model_number) = (vendor, model);
 }
 
-fn distinct(cpuinfo: &str, key: &str) -> Option<String> {
+fn distinct_values(cpuinfo: &str, key: &str) -> Option<String> {
     join_distinct(fields(cpuinfo, key).filter(|v| !v.is_empty()).map(String::from))
 }
 
@@ -46,7 +46,7 @@ mod tests {
 
     fn identity(cpuinfo: &str) -> Fingerprint {
         let mut found = Fingerprint::default();
-        identify(&mut found, cpuinfo);
+        fill_cpu_identity(&mut found, cpuinfo);
         found
     }
 

@@ -33,7 +33,7 @@ impl Finding {
     }
 }
 
-/// What the checks are given.
+/// The machine that the checks examine.
 struct Patient<'a> {
     files: &'a KernelFiles,
     fingerprint: &'a Fingerprint,
@@ -42,7 +42,7 @@ struct Patient<'a> {
 
 impl Patient<'_> {
     /// How many CPUs are online; one where the kernel does not tell.
-    fn cpus(&self) -> f64 {
+    fn online_cpu_count(&self) -> f64 {
         self.fingerprint.cpu_count.unwrap_or(1).max(1) as f64
     }
 
@@ -50,7 +50,7 @@ impl Patient<'_> {
         matches!(self.fingerprint.architecture.as_deref(), Some("x86_64" | "x86" | "i686"))
     }
 
-    fn status(&self) -> String {
+    fn read_process_status(&self) -> String {
         self.files.read_text("proc/self/status").unwrap_or_default()
     }
 }
@@ -64,22 +64,22 @@ const CHECKS: &[Check] = &[
     neighbour::other_work_runs,
     neighbour::hypervisor_is_present,
     neighbour::time_was_stolen,
-    neighbour::quota_limits,
+    neighbour::cpu_quota_is_set,
     core_frequency::governor_is_not_performance,
     core_frequency::turbo_is_on,
     core_frequency::battery_discharges,
     processor_setting::smt_is_active,
     processor_setting::one_cpu_is_allowed,
     processor_setting::clock_source_is_slow,
-    processor_setting::counter_is_not_constant,
+    processor_setting::tsc_is_not_constant,
     processor_setting::mitigations_are_off,
     processor_setting::perf_is_forbidden,
-    processor_setting::counters_are_missing,
+    processor_setting::core_counters_are_missing,
     free_memory::huge_pages_are_always,
-    free_memory::little_is_available,
+    free_memory::little_memory_is_available,
     free_memory::swap_is_in_use,
-    free_memory::locking_is_limited,
-    scratch_disk::has_no_disk,
+    free_memory::memory_locking_is_limited,
+    scratch_disk::scratch_has_no_disk,
 ];
 
 /// Everything that would disturb a measurement on this machine, the worst first.

@@ -13,7 +13,7 @@ pub use field_table::{Series, Weight};
 use surroundings::Surroundings;
 
 use super::{Cache, cache, cpu_list, cpuinfo};
-use crate::platform::kernel_files::{KernelFiles, chosen, field, meminfo_bytes};
+use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};
 use crate::platform::{control_group, mount, proc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ pub struct Fingerprint {
     pub turbo: Option<bool>,
     /// When anonymous memory gets huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    /// How hard the kernel tries to free one at a fault.
+    /// How hard the kernel tries to free a huge page at a page fault.
     pub huge_page_defrag: Option<String>,
     /// Reserved huge pages, counted by size, such as `2048kB`.
     pub huge_pages_reserved: BTreeMap<String, u64>,
@@ -114,7 +114,7 @@ pub struct Fingerprint {
 pub enum Smt {
     /// Some core has two or more threads online.
     Active,
-    /// None has.
+    /// No core has more than one thread online.
     Off,
     /// The kernel does not tell.
     #[default]
@@ -124,7 +124,7 @@ pub enum Smt {
 impl Fingerprint {
     /// Reads the properties of a machine, and of this build. Never fails: what the kernel does not show stays unknown.
     pub fn take(files: &KernelFiles, scratch: &Path) -> Self {
-        let mut fingerprint = Self::of_this_build();
+        let mut fingerprint = Self::from_this_build();
         fingerprint.read_kernel(files);
         fingerprint.read_processor(files);
         fingerprint.read_frequency(files);
@@ -133,7 +133,7 @@ impl Fingerprint {
         fingerprint
     }
 
-    fn of_this_build() -> Self {
+    fn from_this_build() -> Self {
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         Self {
             compiler: known(env!("SYSCOST_RUSTC")),
@@ -147,68 +147,71 @@ impl Fingerprint {
     }
 
     fn read_kernel(&mut self, files: &KernelFiles) {
-        self.kernel_release = files.line("proc/sys/kernel/osrelease");
-        self.kernel_version = files.line("proc/sys/kernel/version");
-        self.kernel_command_line = files.line("proc/cmdline").map(|l| command_line::without_names(&l));
+        self.kernel_release = files.read_first_line("proc/sys/kernel/osrelease");
+        self.kernel_version = files.read_first_line("proc/sys/kernel/version");
+        self.kernel_command_line =
+            files.read_first_line("proc/cmdline").map(|l| command_line::hide_naming_values(&l));
         self.architecture =
-            files.line("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned()));
-        self.clock_source = files.line(&in_clock_source("current_clocksource"));
-        self.clock_sources = files.line(&in_clock_source("available_clocksource"));
-        self.mitigations = files.lines_in("sys/devices/system/cpu/vulnerabilities").collect();
-        self.perf_event_paranoid = files.number("proc/sys/kernel/perf_event_paranoid");
-        self.randomize_va_space = files.number("proc/sys/kernel/randomize_va_space");
+            files.read_first_line("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned()));
+        self.clock_source = files.read_first_line(&clock_source_path("current_clocksource"));
+        self.clock_sources = files.read_first_line(&clock_source_path("available_clocksource"));
+        self.mitigations = files.first_lines_in("sys/devices/system/cpu/vulnerabilities").collect();
+        self.perf_event_paranoid = files.read_number("proc/sys/kernel/perf_event_paranoid");
+        self.randomize_va_space = files.read_number("proc/sys/kernel/randomize_va_space");
     }
 
     fn read_processor(&mut self, files: &KernelFiles) {
         let cpuinfo = files.read_text("proc/cpuinfo").unwrap_or_default();
-        cpuinfo::identify(self, &cpuinfo);
-        self.cpus_online = files.line("sys/devices/system/cpu/online");
+        cpuinfo::fill_cpu_identity(self, &cpuinfo);
+        self.cpus_online = files.read_first_line("sys/devices/system/cpu/online");
         self.cpu_count = self.cpus_online.as_deref().map(|list| cpu_list::parse(list).len());
         let status = files.read_text("proc/self/status").unwrap_or_default();
         self.cpus_allowed = field(&status, "Cpus_allowed_list").map(String::from);
-        self.smt = smt(files, &cpuinfo);
-        self.caches = cache::caches(files);
-        self.product = files.line("sys/class/dmi/id/product_name");
-        self.hypervisor = hypervisor(files, &cpuinfo, self.product.as_deref());
+        self.smt = read_smt(files, &cpuinfo);
+        self.caches = cache::read_caches(files);
+        self.product = files.read_first_line("sys/class/dmi/id/product_name");
+        self.hypervisor = hypervisor_name(files, &cpuinfo, self.product.as_deref());
     }
 
     fn read_frequency(&mut self, files: &KernelFiles) {
         let policies = "sys/devices/system/cpu/cpufreq";
-        self.governor = files.distinct(policies, "scaling_governor");
-        self.frequency_driver = files.distinct(policies, "scaling_driver");
+        self.governor = files.distinct_first_lines(policies, "scaling_governor");
+        self.frequency_driver = files.distinct_first_lines(policies, "scaling_driver");
         // The file of intel_pstate is 1 where turbo is forbidden, that of other drivers where it is allowed.
-        let forbidden: Option<u8> = files.number("sys/devices/system/cpu/intel_pstate/no_turbo");
-        let allowed: Option<u8> = files.number("sys/devices/system/cpu/cpufreq/boost");
+        let forbidden: Option<u8> = files.read_number("sys/devices/system/cpu/intel_pstate/no_turbo");
+        let allowed: Option<u8> = files.read_number("sys/devices/system/cpu/cpufreq/boost");
         self.turbo = forbidden.map(|n| n == 0).or(allowed.map(|n| n != 0));
     }
 
     fn read_memory(&mut self, files: &KernelFiles) {
         let choice = |file: &str| {
-            let line = files.line(&format!("sys/kernel/mm/transparent_hugepage/{file}"))?;
-            chosen(&line).map(String::from)
+            let line = files.read_first_line(&format!("sys/kernel/mm/transparent_hugepage/{file}"))?;
+            bracketed_choice(&line).map(String::from)
         };
         self.huge_pages = choice("enabled");
         self.huge_page_defrag = choice("defrag");
         self.huge_pages_reserved = reserved_huge_pages(files);
         self.memory_bytes = files.read_text("proc/meminfo").and_then(|t| meminfo_bytes(&t, "MemTotal"));
-        self.numa_nodes = files.line("sys/devices/system/node/online").map(|l| cpu_list::parse(&l).len());
-        self.page_bytes = files.bytes("proc/self/auxv").and_then(|b| proc::page_size(&b));
+        self.numa_nodes =
+            files.read_first_line("sys/devices/system/node/online").map(|l| cpu_list::parse(&l).len());
+        self.page_bytes = files.read_bytes("proc/self/auxv").and_then(|b| proc::page_size(&b));
     }
 
     fn read_surroundings(&mut self, files: &KernelFiles, scratch: &Path) {
-        self.cpu_quota = control_group::cpu_quota(files);
+        self.cpu_quota = control_group::smallest_cpu_quota(files);
         let mounts = files.read_text("proc/self/mountinfo").unwrap_or_default();
-        self.scratch_filesystem = mount::filesystem_of(&mounts, &mount::resolve(scratch)).map(String::from);
+        self.scratch_filesystem =
+            mount::filesystem_type(&mounts, &mount::resolve_path(scratch)).map(String::from);
         self.surroundings = Surroundings::read(files, scratch);
     }
 }
 
-fn in_clock_source(file: &str) -> String {
+fn clock_source_path(file: &str) -> String {
     format!("sys/devices/system/clocksource/clocksource0/{file}")
 }
 
-fn smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
-    let told = files.number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
+fn read_smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
+    let told = files.read_number::<u8>("sys/devices/system/cpu/smt/active").map(|n| n != 0);
     match told.or_else(|| cpuinfo::has_sibling_threads(cpuinfo)) {
         Some(true) => Smt::Active,
         Some(false) => Smt::Off,
@@ -218,22 +221,22 @@ fn smt(files: &KernelFiles, cpuinfo: &str) -> Smt {
 
 /// The name of the hypervisor: Xen's own, otherwise the product name in the firmware's tables, otherwise `unnamed`
 /// where only a CPU flag shows it.
-fn hypervisor(files: &KernelFiles, cpuinfo: &str, product: Option<&str>) -> Option<String> {
+fn hypervisor_name(files: &KernelFiles, cpuinfo: &str, product: Option<&str>) -> Option<String> {
     const PRODUCTS: [&str; 8] =
         ["KVM", "QEMU", "Virtual", "VMware", "Standard PC", "Google Compute", "OpenStack", "HVM"];
     let flagged = cpuinfo::has_flag(cpuinfo, "hypervisor") == Some(true);
     let named = product.filter(|p| flagged || PRODUCTS.iter().any(|known| p.contains(known)));
     files
-        .line("sys/hypervisor/type")
-        .or_else(|| files.line("proc/device-tree/hypervisor/compatible"))
+        .read_first_line("sys/hypervisor/type")
+        .or_else(|| files.read_first_line("proc/device-tree/hypervisor/compatible"))
         .or_else(|| named.map(String::from))
         .or_else(|| flagged.then(|| "unnamed".to_owned()))
 }
 
 fn reserved_huge_pages(files: &KernelFiles) -> BTreeMap<String, u64> {
     let directory = "sys/kernel/mm/hugepages";
-    let count = |name: &String| files.number(&format!("{directory}/{name}/nr_hugepages"));
-    let sizes = files.entries(directory);
+    let count = |name: &String| files.read_number(&format!("{directory}/{name}/nr_hugepages"));
+    let sizes = files.entry_names(directory);
     sizes.iter().filter_map(|n| Some((n.trim_start_matches("hugepages-").to_owned(), count(n)?))).collect()
 }
 

@@ -15,12 +15,12 @@ use std::sync::OnceLock;
 
 /// The default timer slack of a thread, ns.
 const USUAL_SLACK_NS: u64 = 50_000;
-/// The greatest clamp of a utilization: none.
+/// The upper end of the scale of utilization clamps (sched_setattr(2)): no limit.
 const WHOLE: u32 = 1024;
-/// Longest value of a variable that is quoted.
+/// Characters of a variable's value that a message quotes at most.
 const QUOTED: usize = 80;
 
-/// What was found.
+/// The settings that this process inherited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inherited {
     scheduling: Scheduling,
@@ -36,48 +36,50 @@ pub struct Inherited {
 
 impl Inherited {
     /// What this process has inherited: read at the first call, and not again.
-    pub fn found() -> &'static Self {
+    pub fn read_once() -> &'static Self {
         static FOUND: OnceLock<Inherited> = OnceLock::new();
-        FOUND.get_or_init(Self::look)
+        FOUND.get_or_init(Self::read_now)
     }
 
-    fn look() -> Self {
+    fn read_now() -> Self {
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
         Self {
-            scheduling: inheritance::scheduling(),
+            scheduling: inheritance::read_scheduling(),
             timer_slack_ns: inheritance::timer_slack_ns(),
-            has_no_huge_pages: inheritance::has_no_huge_pages(),
+            has_no_huge_pages: inheritance::is_thp_disabled(),
             personality: inheritance::personality(),
             memory_policy: inheritance::memory_policy(),
             disk_priority: inheritance::disk_priority(),
-            cpu_time: limit::cpu_seconds(),
-            variables: variables.filter(|(name, value)| is_obeyed(name) && !value.is_empty()).collect(),
+            cpu_time: limit::cpu_time_limit_seconds(),
+            variables: variables
+                .filter(|(name, value)| is_libc_variable(name) && !value.is_empty())
+                .collect(),
         }
     }
 
     /// Seconds of CPU time that each process may use; `None` without a limit.
-    pub fn cpu_seconds(&self) -> Option<u64> {
+    pub fn cpu_limit_seconds(&self) -> Option<u64> {
         self.cpu_time
     }
 
-    /// A sentence for everything that is not as usual and that changes a number, or that the run leaves.
-    pub fn sentences(&self) -> Vec<String> {
+    /// A sentence for each inherited setting that differs from the default and may change a number.
+    pub fn deviation_sentences(&self) -> Vec<String> {
         let found = [
-            self.class(),
-            self.nice(),
-            self.clamp(),
-            self.slack(),
-            self.huge_pages(),
-            self.personality(),
-            self.memory_policy(),
-            self.disk_priority(),
-            self.cpu_time(),
+            self.scheduling_class_sentence(),
+            self.nice_sentence(),
+            self.utilization_clamp_sentence(),
+            self.timer_slack_sentence(),
+            self.huge_pages_sentence(),
+            self.personality_sentence(),
+            self.memory_policy_sentence(),
+            self.disk_priority_sentence(),
+            self.cpu_limit_sentence(),
         ];
-        found.into_iter().flatten().chain(self.variables.iter().map(set)).collect()
+        found.into_iter().flatten().chain(self.variables.iter().map(variable_sentence)).collect()
     }
 
-    fn class(&self) -> Option<String> {
+    fn scheduling_class_sentence(&self) -> Option<String> {
         let Scheduling { policy, priority, .. } = self.scheduling;
         let level = if priority > 0 { format!(" at priority {priority}") } else { String::new() };
         let why = if inheritance::is_real_time(policy) {
@@ -93,7 +95,7 @@ impl Inherited {
         })
     }
 
-    fn nice(&self) -> Option<String> {
+    fn nice_sentence(&self) -> Option<String> {
         let nice = self.scheduling.nice;
         (nice != 0).then(|| {
             let share = if nice > 0 { "less" } else { "more" };
@@ -104,7 +106,7 @@ impl Inherited {
         })
     }
 
-    fn clamp(&self) -> Option<String> {
+    fn utilization_clamp_sentence(&self) -> Option<String> {
         let (least, most) = self.scheduling.clamp.filter(|clamp| *clamp != (0, WHOLE))?;
         Some(format!(
             "the utilization clamp {least} to {most} of {WHOLE} was inherited (`uclampset`): the governor may choose another \
@@ -112,7 +114,7 @@ impl Inherited {
         ))
     }
 
-    fn slack(&self) -> Option<String> {
+    fn timer_slack_sentence(&self) -> Option<String> {
         let slack = self.timer_slack_ns.filter(|&slack| slack != USUAL_SLACK_NS && slack > 0)?;
         Some(format!(
             "a timer slack of {slack} ns was inherited ({USUAL_SLACK_NS} is usual): every sleep that ends by a time-out is \
@@ -120,7 +122,7 @@ impl Inherited {
         ))
     }
 
-    fn huge_pages(&self) -> Option<String> {
+    fn huge_pages_sentence(&self) -> Option<String> {
         self.has_no_huge_pages.then(|| {
             "transparent huge pages are switched off for this process and its children (PR_SET_THP_DISABLE): cases that need \
              them are skipped, and large memory is slower"
@@ -128,7 +130,7 @@ impl Inherited {
         })
     }
 
-    fn personality(&self) -> Option<String> {
+    fn personality_sentence(&self) -> Option<String> {
         /// Flags of personality(2) that change what is timed, or how far figures lie apart.
         const FLAGS: [(u32, &str); 5] = [
             (
@@ -148,7 +150,7 @@ impl Inherited {
         })
     }
 
-    fn memory_policy(&self) -> Option<String> {
+    fn memory_policy_sentence(&self) -> Option<String> {
         const MODES: [&str; 7] =
             ["default", "preferred", "bind", "interleave", "local", "preferred-many", "weighted-interleave"];
         let mode = usize::try_from(self.memory_policy & 0xff).ok().filter(|&mode| mode > 0)?;
@@ -158,7 +160,7 @@ impl Inherited {
         ))
     }
 
-    fn disk_priority(&self) -> Option<String> {
+    fn disk_priority_sentence(&self) -> Option<String> {
         const CLASSES: [&str; 4] = ["none", "real-time", "best-effort", "idle"];
         // Level 4 of the second class is what nice 0 gives.
         let (class, level) = self.disk_priority;
@@ -171,7 +173,7 @@ impl Inherited {
         })
     }
 
-    fn cpu_time(&self) -> Option<String> {
+    fn cpu_limit_sentence(&self) -> Option<String> {
         let seconds = self.cpu_time?;
         Some(format!(
             "each process may use {seconds} s of CPU time (RLIMIT_CPU, `ulimit -t`): a case in which that is used up has no \
@@ -181,11 +183,11 @@ impl Inherited {
 }
 
 /// Whether the C library, its allocator or the dynamic linker obeys this variable.
-fn is_obeyed(name: &str) -> bool {
+fn is_libc_variable(name: &str) -> bool {
     name.starts_with("MALLOC_") || ["LD_PRELOAD", "LD_AUDIT", "LD_BIND_NOW", "GLIBC_TUNABLES"].contains(&name)
 }
 
-fn set((name, value): &(String, String)) -> String {
+fn variable_sentence((name, value): &(String, String)) -> String {
     let beginning: String = value.chars().take(QUOTED).collect();
     let rest = if beginning.len() < value.len() { "…" } else { "" };
     format!(
@@ -203,10 +205,10 @@ mod tests {
 
     #[test]
     fn what_is_usual_is_no_sentence() {
-        assert_eq!(usual().sentences(), [""; 0]);
-        assert_eq!(Inherited::default().sentences(), [""; 0], "a kernel that does not tell");
+        assert_eq!(usual().deviation_sentences(), [""; 0]);
+        assert_eq!(Inherited::default().deviation_sentences(), [""; 0], "a kernel that does not tell");
         let scheduling = Scheduling { clamp: Some((0, WHOLE)), ..Scheduling::default() };
-        assert_eq!(Inherited { scheduling, disk_priority: (2, 4), ..usual() }.sentences(), [""; 0]);
+        assert_eq!(Inherited { scheduling, disk_priority: (2, 4), ..usual() }.deviation_sentences(), [""; 0]);
     }
 
     #[test]
@@ -236,14 +238,16 @@ mod tests {
             ),
         ];
         for (inherited, words) in cases {
-            let sentences = inherited.sentences();
+            let sentences = inherited.deviation_sentences();
             assert!(sentences.len() == 1 && sentences[0].contains(words), "{words}: {sentences:?}");
         }
     }
 
     #[test]
     fn a_variable_of_the_user_alone_is_none_of_ours() {
-        assert!(is_obeyed("MALLOC_PERTURB_") && is_obeyed("LD_PRELOAD"));
-        assert!(!["HOME", "LD_LIBRARY_PATH", "LC_ALL", "TZ", "IFS", "MALLOC"].into_iter().any(is_obeyed));
+        assert!(is_libc_variable("MALLOC_PERTURB_") && is_libc_variable("LD_PRELOAD"));
+        assert!(
+            !["HOME", "LD_LIBRARY_PATH", "LC_ALL", "TZ", "IFS", "MALLOC"].into_iter().any(is_libc_variable)
+        );
     }
 }

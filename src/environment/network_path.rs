@@ -26,7 +26,7 @@ pub struct Interface {
 impl Interface {
     /// The interface by which packets go from this local address to that one. Packets to any address of this machine
     /// stay in the loopback interface.
-    pub fn between(here: IpAddr, there: IpAddr) -> Option<Self> {
+    pub fn between_addresses(here: IpAddr, there: IpAddr) -> Option<Self> {
         let known = addresses();
         let find_interface = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
         let is_own = there.is_loopback() || find_interface(there).is_some();
@@ -34,18 +34,18 @@ impl Interface {
             true => known.iter().find(|(_, address)| address.is_loopback()).map_or("lo", |(name, _)| name),
             false => &find_interface(here)?.0,
         };
-        Some(Self::named(name, is_own))
+        Some(Self::read_by_name(name, is_own))
     }
 
-    fn named(name: &str, is_loop: bool) -> Self {
+    fn read_by_name(name: &str, is_loop: bool) -> Self {
         let query = InterfaceQuery::new().ok();
         let ask = |question: fn(&InterfaceQuery, &str) -> Option<u32>| question(query.as_ref()?, name);
-        let offloads = query.as_ref().map(|query| query.offloads(name)).unwrap_or_default();
+        let offloads = query.as_ref().map(|query| query.offload_states(name)).unwrap_or_default();
         Self {
             name: name.to_owned(),
             driver: match is_loop {
                 true => Some("loopback".to_owned()),
-                false => query.as_ref().and_then(|query| query.driver(name)),
+                false => query.as_ref().and_then(|query| query.driver_name(name)),
             },
             mtu: ask(InterfaceQuery::mtu),
             speed_mbps: ask(InterfaceQuery::speed_mbps),
@@ -85,7 +85,7 @@ pub struct Wire {
 impl Wire {
     /// Between two network namespaces of this machine that represent nodes, each with one end of a virtual Ethernet.
     pub fn between_nodes(here: IpAddr, there: IpAddr, rate: Option<String>) -> Self {
-        let near = Interface::between(here, there);
+        let near = Interface::between_addresses(here, there);
         let identity = "a second node of this machine, beyond a bridge".to_owned();
         let far = Station { identity, interface: near.clone(), ..Station::default() };
         Self { near, far, rate, reached: None }
@@ -93,10 +93,10 @@ impl Wire {
 
     /// The properties that must be equal for numbers over two paths to be comparable: the far end, the limit of the
     /// rate, and whether they are of IPv6.
-    pub fn key(&self) -> String {
+    pub fn comparison_key(&self) -> String {
         let held_back = self.rate.as_ref().map(|rate| format!(" at {rate}"));
         let by = if self.is_ipv6() { " over IPv6" } else { "" };
-        self.far.key() + &held_back.unwrap_or_default() + by
+        self.far.comparison_key() + &held_back.unwrap_or_default() + by
     }
 
     /// Whether packets are of IPv6.
@@ -104,8 +104,9 @@ impl Wire {
         self.reached.is_some_and(|reached| reached.ip().to_canonical().is_ipv6())
     }
 
-    /// The way in words: by which protocol and at which address the far end was reached; `None` if it did not say.
-    pub fn phrase(&self) -> Option<String> {
+    /// A sentence: by which protocol and at which address the peer was reached. `None` if the peer did not report
+    /// it.
+    pub fn describe_route(&self) -> Option<String> {
         let by = if self.is_ipv6() { "IPv6" } else { "IPv4" };
         self.reached.map(|reached| format!("over {by}: the peer says that it was reached at {reached}"))
     }
@@ -114,7 +115,7 @@ impl Wire {
 impl Station {
     /// The properties that must be equal for numbers against two far ends to be comparable: the machine, and the driver
     /// of its interface.
-    pub fn key(&self) -> String {
+    pub fn comparison_key(&self) -> String {
         let driver = self.interface.as_ref().and_then(|interface| interface.driver.as_deref());
         format!("{} by {}", self.identity, driver.unwrap_or("an unknown driver"))
     }
@@ -127,10 +128,10 @@ mod tests {
     #[test]
     fn packets_to_an_own_address_go_by_the_loop() {
         let local: IpAddr = "127.0.0.1".parse().unwrap();
-        let found = Interface::between(local, local).unwrap();
+        let found = Interface::between_addresses(local, local).unwrap();
         assert_eq!(found.driver.as_deref(), Some("loopback"));
         for (_, own) in addresses() {
-            let found = Interface::between(own, own).unwrap();
+            let found = Interface::between_addresses(own, own).unwrap();
             assert_eq!(found.driver.as_deref(), Some("loopback"), "{own}");
         }
     }
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn an_address_of_no_interface_has_no_path() {
         let [here, there] = ["240.0.0.1", "240.0.0.2"].map(|address| address.parse().unwrap());
-        assert_eq!(Interface::between(here, there), None);
+        assert_eq!(Interface::between_addresses(here, there), None);
     }
 
     #[test]
@@ -148,14 +149,18 @@ mod tests {
             interface: Some(Interface { driver: Some(driver.into()), ..Interface::default() }),
             ..Station::default()
         };
-        assert_ne!(by("veth").key(), by("loopback").key());
-        assert_eq!(by("veth").key(), by("veth").key());
+        assert_ne!(by("veth").comparison_key(), by("loopback").comparison_key());
+        assert_eq!(by("veth").comparison_key(), by("veth").comparison_key());
     }
 
     #[test]
     fn another_rate_is_another_wire() {
-        let at = |rate: Option<&str>| Wire { rate: rate.map(String::from), ..Wire::default() }.key();
+        let at =
+            |rate: Option<&str>| Wire { rate: rate.map(String::from), ..Wire::default() }.comparison_key();
         let [fast, slow, free] = [Some("300mbit"), Some("8mbit"), None].map(at);
-        assert!(fast != slow && slow != free && free == Station::default().key(), "{fast}, {slow}, {free}");
+        assert!(
+            fast != slow && slow != free && free == Station::default().comparison_key(),
+            "{fast}, {slow}, {free}"
+        );
     }
 }

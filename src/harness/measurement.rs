@@ -32,11 +32,11 @@ pub struct CycleTime {
 impl CycleTime {
     /// Calibrates a clock, which takes about 40 ms.
     pub fn start_up() -> Self {
-        Self::with(Rc::new(Clock::start_up()))
+        Self::with_clock(Rc::new(Clock::start_up()))
     }
 
     /// Measures by an existing clock.
-    pub fn with(clock: Rc<Clock>) -> Self {
+    pub fn with_clock(clock: Rc<Clock>) -> Self {
         let formatter = Shown { unit: "ns", ticks_per_ns: Some(clock.hz() / 1e9) };
         Self { clock, formatter }
     }
@@ -91,9 +91,9 @@ impl EventCount {
         Ok(Self { counter, formatter: Shown { unit, ticks_per_ns: None } })
     }
 
-    /// Criterion's trait knows no error, and would take any number for a measurement: a counter that cannot be believed
-    /// ends the bench by a panic with its sentence.
-    fn believed(counted: Result<u64>) -> u64 {
+    /// The count, or a panic with the error's message. Criterion's trait cannot return an error, and would store
+    /// any number as a measurement.
+    fn count_or_panic(counted: Result<u64>) -> u64 {
         counted.unwrap_or_else(|error| std::panic::panic_any(error.to_string()))
     }
 }
@@ -103,11 +103,11 @@ impl Measurement for EventCount {
     type Value = u64;
 
     fn start(&self) -> u64 {
-        Self::believed(self.counter.read())
+        Self::count_or_panic(self.counter.read())
     }
 
     fn end(&self, start: u64) -> u64 {
-        Self::believed(self.counter.since(start))
+        Self::count_or_panic(self.counter.count_since(start))
     }
 
     fn add(&self, a: &u64, b: &u64) -> u64 {
@@ -130,17 +130,17 @@ impl Measurement for EventCount {
 /// What the harness needs beyond Criterion's trait.
 pub(super) trait Counted: Measurement + 'static {
     /// A count that the trial took, as a value.
-    fn value(counted: u64) -> Self::Value;
+    fn value_from_count(counted: u64) -> Self::Value;
 }
 
 impl Counted for CycleTime {
-    fn value(counted: u64) -> Ticks {
+    fn value_from_count(counted: u64) -> Ticks {
         Ticks(counted)
     }
 }
 
 impl Counted for EventCount {
-    fn value(counted: u64) -> u64 {
+    fn value_from_count(counted: u64) -> u64 {
         counted
     }
 }
@@ -156,9 +156,13 @@ impl ValueFormatter for Shown {
     fn format_value(&self, value: f64) -> String {
         match self.ticks_per_ns {
             Some(ticks) => {
-                format!("{} ({} ticks)", quantity::duration(value), quantity::count(value * ticks))
+                format!(
+                    "{} ({} ticks)",
+                    quantity::format_duration(value),
+                    quantity::format_count(value * ticks)
+                )
             }
-            None => format!("{} {}", quantity::count(value), self.unit),
+            None => format!("{} {}", quantity::format_count(value), self.unit),
         }
     }
 
@@ -167,7 +171,7 @@ impl ValueFormatter for Shown {
     }
 
     fn scale_throughputs(&self, _: f64, throughput: &Throughput, values: &mut [f64]) -> &'static str {
-        rate(throughput, if self.ticks_per_ns.is_some() { 1e9 } else { 1.0 }, values)
+        scale_to_rates(throughput, if self.ticks_per_ns.is_some() { 1e9 } else { 1.0 }, values)
     }
 
     fn scale_for_machines(&self, _: &mut [f64]) -> &'static str {
@@ -176,7 +180,7 @@ impl ValueFormatter for Shown {
 }
 
 /// Replaces each value by amount · `per` / value and names the unit: per second for times (`per` 1e9), per event for counts.
-fn rate(throughput: &Throughput, per: f64, values: &mut [f64]) -> &'static str {
+fn scale_to_rates(throughput: &Throughput, per: f64, values: &mut [f64]) -> &'static str {
     let (amount, unit) = match *throughput {
         Throughput::Bits(n) => (n, "b/s"),
         Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (n, "B/s"),
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn throughput_is_a_rate() {
         let mut values = [2.0, 4.0];
-        assert_eq!(rate(&Throughput::Bytes(64), 1e9, &mut values), "B/s");
+        assert_eq!(scale_to_rates(&Throughput::Bytes(64), 1e9, &mut values), "B/s");
         assert_eq!(values, [32e9, 16e9]);
     }
 

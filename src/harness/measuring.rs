@@ -25,47 +25,47 @@ use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{ClockRun, GroupRun};
-use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, displaced, scratch};
+use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, scratch};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use criterion_drive::{Batches, configured};
+use criterion_drive::{Batches, configured_criterion};
 use sampling::Sampling;
-use settling::settle;
+use settling::claim_cpu_and_memory;
 
 /// Measures the group of this name. If the process ends early, even by a panic in Criterion, the driver receives the
 /// reason for the record.
 ///
 /// # Errors
 /// The driver cannot be reached.
-pub(super) fn process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
-    inheritance::prepare();
-    signal::watch()?;
+pub(super) fn run_process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
+    inheritance::allow_owner_access();
+    signal::watch_signals()?;
     // Where it is refused, a driver that was killed is noticed at the next message.
     let _ = process::die_with_parent();
     let mut sender = Sender::open()?;
-    panic::record();
-    let ended = catch_unwind(AssertUnwindSafe(|| measure(groups, name, arguments, &mut sender)));
+    panic::record_panics();
+    let ended = catch_unwind(AssertUnwindSafe(|| measure_group(groups, name, arguments, &mut sender)));
     let reason = match ended {
         Ok(Ok(())) => return Ok(Exit::Success),
         Ok(Err(error)) => {
             error.unmet_need(true).map_or_else(|| Message::Broken(error.to_string()), Message::Refused)
         }
-        Err(_) => Message::Broken(panic::last()),
+        Err(_) => Message::Broken(panic::last_message()),
     };
     sender.send(&reason)?;
     Ok(Exit::Disproved)
 }
 
-fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
-    let uneasy = inheritance::settle();
+fn measure_group(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
+    let uneasy = inheritance::prepare_measuring_process();
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
     let options = Options::from_environment()?;
-    let round = match Task::of_process()? {
+    let round = match Task::read_inherited()? {
         Task::Write(cases, clock) => {
             return replay::write(group, (&cases, clock), &options, arguments, sender);
         }
@@ -73,31 +73,33 @@ fn measure(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sen
     };
     // Before pinning, since the clock compares the counters of all CPUs.
     let clock = Rc::new(round.clock.map_or_else(Clock::start_up, Clock::with_scale));
-    let allowed = cpu::allowed();
-    let (claimed, mut notes) = settle();
+    let allowed = cpu::allowed_cpus();
+    let (claimed, mut notes) = claim_cpu_and_memory();
     notes.extend(uneasy);
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
-    sender.send(&Message::Ready(ready(group, &clock, pinned, notes, &options)))?;
-    let scratch = scratch::make_in(&options.scratch_parent())?;
+    sender.send(&Message::Ready(prepare_group_run(group, &clock, pinned, notes, &options)))?;
+    let scratch = scratch::make_directory_in(&options.scratch_parent())?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
         scale: options.scale,
-        cpus: Cpus::around(pinned, allowed),
+        cpus: Cpus::from_allowed(pinned, allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned };
     let (unit, events) = (options.unit.as_str(), options.events.as_slice());
-    if options.is_time() {
-        let measurement = || Ok(CycleTime::with(Rc::clone(&clock)));
-        Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
+    if options.measures_time() {
+        let measurement = || Ok(CycleTime::with_clock(Rc::clone(&clock)));
+        Process { group, bench, arguments, round: &round, unit, events, sender }
+            .measure_cases(measurement)?;
     } else {
         let measurement = || EventCount::open(unit);
-        Process { group, bench, arguments, round: &round, unit, events, sender }.measure(measurement)?;
+        Process { group, bench, arguments, round: &round, unit, events, sender }
+            .measure_cases(measurement)?;
     }
-    finish(&clock, sender)
+    send_verified_clock(&clock, sender)
 }
 
 /// Notes that hold for the whole run.
-fn about_the_run(options: &Options) -> Vec<String> {
+fn run_notes(options: &Options) -> Vec<String> {
     let mut notes = Vec::new();
     if options.scale == Scale::Smoke {
         notes.push(
@@ -105,7 +107,7 @@ fn about_the_run(options: &Options) -> Vec<String> {
         );
     }
     if options.unit == DISPLACED {
-        notes.extend(Accounting::read(&KernelFiles::live()).sentences());
+        notes.extend(Accounting::read(&KernelFiles::live()).setting_sentences());
     } else if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
         notes.push(format!(
             "{} are counted in user space only: perf_event_paranoid keeps the kernel's",
@@ -116,15 +118,15 @@ fn about_the_run(options: &Options) -> Vec<String> {
 }
 
 /// The group without cases, with notes on the clock and the run.
-fn ready(
+fn prepare_group_run(
     group: &Group,
     clock: &Clock,
     cpu: Option<usize>,
     mut notes: Vec<String>,
     options: &Options,
 ) -> GroupRun {
-    notes.extend(about_the_run(options));
-    if let Some(reason) = clock.unfit() {
+    notes.extend(run_notes(options));
+    if let Some(reason) = clock.unfit_reason() {
         notes.push(format!("measured by {} because {reason}", clock.source()));
     }
     let step_ns = clock.step_ns();
@@ -133,14 +135,14 @@ fn ready(
             "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
         ));
     }
-    notes.extend(coarse_clock(clock).filter(|_| options.is_time()));
+    notes.extend(coarse_clock_note(clock).filter(|_| options.measures_time()));
     if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
         notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
     }
     GroupRun {
         name: group.name.into(),
         version: group.version_text(),
-        clock: facts(clock),
+        clock: describe_clock(clock),
         cpu,
         notes,
         ..GroupRun::default()
@@ -148,10 +150,10 @@ fn ready(
 }
 
 /// A note on a kernel's clock that moves in steps of half a microsecond or more.
-fn coarse_clock(clock: &Clock) -> Option<String> {
+fn coarse_clock_note(clock: &Clock) -> Option<String> {
     const NOTED_NS: u64 = 500;
     let step_ns = clock.kernel_step_ns();
-    let what = match clock.unfit() {
+    let what = match clock.unfit_reason() {
         None => {
             format!("the counter's frequency is known to ±{:.0} ppm", clock.calibration().uncertainty_ppm)
         }
@@ -163,7 +165,7 @@ fn coarse_clock(clock: &Clock) -> Option<String> {
 }
 
 /// The clock as the record keeps it.
-fn facts(clock: &Clock) -> ClockRun {
+fn describe_clock(clock: &Clock) -> ClockRun {
     ClockRun {
         source: clock.source().into(),
         hz: clock.hz(),
@@ -171,22 +173,22 @@ fn facts(clock: &Clock) -> ClockRun {
         step: clock.calibration().step,
         hz_at_end: None,
         published: clock.calibration().published.clone(),
-        unfit: clock.unfit().map(ToString::to_string),
+        unfit: clock.unfit_reason().map(ToString::to_string),
         disputed: None, // the driver has compared the clocks
     }
 }
 
 /// Verifies the clock and sends the last message.
-fn finish(clock: &Clock, sender: &mut Sender) -> Result<()> {
-    let mut facts = facts(clock);
-    match clock.verify() {
+fn send_verified_clock(clock: &Clock, sender: &mut Sender) -> Result<()> {
+    let mut facts = describe_clock(clock);
+    match clock.verify_frequency() {
         Ok(hz) => facts.hz_at_end = Some(hz),
         Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
     }
     sender.send(&Message::End(facts))
 }
 
-/// What all cases of the process share.
+/// The settings that all cases of this process share.
 struct Process<'a> {
     group: &'a Group,
     bench: Bench<'a>,
@@ -199,23 +201,23 @@ struct Process<'a> {
 
 impl Process<'_> {
     /// Measures the cases of this round, each by a Criterion and a measurement of its own.
-    fn measure<M: Counted>(self, measurement: impl Fn() -> Result<M>) -> Result<()> {
+    fn measure_cases<M: Counted>(self, measurement: impl Fn() -> Result<M>) -> Result<()> {
         // The driver has set it to the directory of this unit.
-        let home = self.criterions_home();
-        let sampling = Sampling::at(self.bench.place.scale);
+        let home = self.criterion_output_home();
+        let sampling = Sampling::for_scale(self.bench.place.scale);
         let mut accounting_told = self.unit == DISPLACED;
         for case in (self.group.cases)() {
             let id = self.group.id(&case);
-            let Some(proven) = self.round.wants(&id) else { continue };
+            let Some(proven) = self.round.find_proven_flag(&id) else { continue };
             self.sender.send(&Message::Begin(id.clone()))?;
             if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
-                for note in Accounting::read(&KernelFiles::live()).sentences() {
+                for note in Accounting::read(&KernelFiles::live()).setting_sentences() {
                     self.sender.send(&Message::Note(note))?;
                 }
             }
             let began = Instant::now();
-            let criterion = configured(&sampling, measurement()?, &home);
-            let ended = self.case(&case, proven, criterion, &sampling);
+            let criterion = configured_criterion(&sampling, measurement()?, &home);
+            let ended = self.measure_case(&case, proven, criterion, &sampling);
             if matches!(ended, Err(CaseEnd::Interrupted)) {
                 return Ok(());
             }
@@ -228,7 +230,7 @@ impl Process<'_> {
 
     /// Where Criterion writes its files of one execution: they are thrown away, because one execution is not the run. Its
     /// own modes write, and read, where the user looks for it.
-    fn criterions_home(&self) -> PathBuf {
+    fn criterion_output_home(&self) -> PathBuf {
         match self.arguments.mode {
             Mode::Foreign => criterion_home(),
             _ => self.bench.place.scratch.join("criterion"),
@@ -236,7 +238,7 @@ impl Process<'_> {
     }
 
     /// Measures a case. A panic ends this case only.
-    fn case<M: Counted>(
+    fn measure_case<M: Counted>(
         &self,
         case: &Case,
         proven: bool,
@@ -245,15 +247,15 @@ impl Process<'_> {
     ) -> ExecutionEnd {
         let attempt = || {
             self.return_to_cpu()?;
-            self.outcome(case, proven, &mut criterion, sampling)
+            self.try_case(case, proven, &mut criterion, sampling)
         };
         let before = background_activity::Before::read();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
         let mut outcome = ended
-            .unwrap_or_else(|payload| Err(panic::case_end(payload)))
-            .map_err(|end| self.excused(case, end));
+            .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
+            .map_err(|end| self.excuse_end(case, end));
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {
-            measured.meanwhile = before.until_now();
+            measured.meanwhile = before.activity_until_now();
         }
         outcome
     }
@@ -264,16 +266,17 @@ impl Process<'_> {
     /// [`CaseEnd::Disturbed`]: the CPU is not back yet.
     fn return_to_cpu(&self) -> std::result::Result<(), CaseEnd> {
         match self.bench.pinned.filter(|&cpu| !cpu::is_pinned_to(cpu)) {
-            Some(cpu) => Ok(cpu::pin(cpu)?),
+            Some(cpu) => Ok(cpu::pin_thread(cpu)?),
             None => Ok(()),
         }
     }
 
-    /// The end of a case, which nothing is held against that lost its CPU meanwhile, or to which a call is refused.
-    fn excused(&self, case: &Case, end: CaseEnd) -> CaseEnd {
+    /// Replaces a failure that is not the case's fault: skipped if the kernel refuses a call that it needs,
+    /// disturbed if the process lost its CPU meanwhile.
+    fn excuse_end(&self, case: &Case, end: CaseEnd) -> CaseEnd {
         if let CaseEnd::Failed(sentence) = &end {
             let Bench { place, clock, .. } = self.bench;
-            if let Some(refused) = trial::refused_call(case, place, clock) {
+            if let Some(refused) = trial::refused_call_sentence(case, place, clock) {
                 return CaseEnd::Skipped(format!("{refused}; without it: {sentence}"));
             }
         }
@@ -281,14 +284,14 @@ impl Process<'_> {
             (CaseEnd::Failed(sentence) | CaseEnd::Contradicted(sentence), Some(cpu))
                 if !cpu::is_pinned_to(cpu) =>
             {
-                CaseEnd::Disturbed(format!("{}; meanwhile: {sentence}", cpu::gone(cpu)))
+                CaseEnd::Disturbed(format!("{}; meanwhile: {sentence}", cpu::lost_cpu_message(cpu)))
             }
             (end, _) => end,
         }
     }
 
-    /// As [`Process::case`], where nothing panics.
-    fn outcome<M: Counted>(
+    /// Measures a case. A panic passes to the caller, [`Process::case`].
+    fn try_case<M: Counted>(
         &self,
         case: &Case,
         proven: bool,
@@ -296,38 +299,38 @@ impl Process<'_> {
         sampling: &Sampling,
     ) -> ExecutionEnd {
         if self.arguments.mode == Mode::Foreign {
-            return self.left_to_criterion(case, criterion);
+            return self.leave_to_criterion(case, criterion);
         }
         if self.unit == DISPLACED || case.displaced.is_some() {
-            return Ok(Box::new(displaced(case, self.bench)?));
+            return Ok(Box::new(measure_displaced(case, self.bench)?));
         }
         let event = if self.unit == NANOSECONDS { None } else { Some(open_counter(self.unit)?) };
         let mut trial = Trial::prepare(case, self.bench, event)?;
         if proven {
-            trial.resume()?
+            trial.prove_briefly()?
         } else {
-            trial.prove()?
+            trial.prove_operation()?
         }
         let asked = (self.arguments.samples, self.arguments.measurement_seconds);
         let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
         // A test keeps no number.
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
-        let (samples, iterations) = sampling.batches(asked, lap, sized)?;
+        let (samples, iterations) = sampling.size_samples(asked, lap, sized)?;
         let warm_up = self.arguments.warm_up_seconds.map_or(sampling.warm_up, Duration::from_secs_f64);
         let batches = Batches { trial, iterations, samples, warm_up, events: self.events };
         let _silence = Silence::new()?;
-        batches.run(criterion, (self.group.name, &case.name), self.arguments.mode == Mode::Test)
+        batches.run_by_criterion(criterion, (self.group.name, &case.name), self.arguments.mode == Mode::Test)
     }
 
     /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is
     /// judged.
-    fn left_to_criterion<M: Counted>(&self, case: &Case, criterion: &mut Criterion<M>) -> ExecutionEnd {
+    fn leave_to_criterion<M: Counted>(&self, case: &Case, criterion: &mut Criterion<M>) -> ExecutionEnd {
         let mut subject = (case.set_up)(self.bench.place)?;
         let mut group = criterion.benchmark_group(criterion_name(self.group.name));
         group.sampling_mode(SamplingMode::Flat);
         group.bench_function(criterion_name(&case.name), |b| {
             b.iter_custom(|n| match subject.run(n, self.bench.clock) {
-                Ok(ticks) => M::value(ticks.0.max(1)),
+                Ok(ticks) => M::value_from_count(ticks.0.max(1)),
                 Err(error) => std::panic::resume_unwind(Box::new(CaseEnd::from(error))),
             });
         });

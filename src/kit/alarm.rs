@@ -25,10 +25,10 @@ pub struct Alarm {
     _here: PhantomData<*const ()>,
 }
 
-extern "C" fn interrupt(_: libc::c_int) {}
+extern "C" fn ignore_signal(_: libc::c_int) {}
 
 impl Alarm {
-    /// An alarm for this thread, not set.
+    /// Makes an alarm for this thread. It does not run yet.
     ///
     /// # Errors
     /// The kernel refuses the timer or the signal handler.
@@ -36,10 +36,10 @@ impl Alarm {
         let signal = libc::SIGRTMIN() + 3; // the first few are the C library's own
         // SAFETY: plain numbers, for which zero is a valid value. Without SA_RESTART the signal interrupts a call.
         let mut action: libc::sigaction = unsafe { zeroed() };
-        action.sa_sigaction = interrupt as extern "C" fn(_) as usize;
+        action.sa_sigaction = ignore_signal as extern "C" fn(_) as usize;
         // SAFETY: HANDLER.
         if unsafe { libc::sigaction(signal, &raw const action, null_mut()) } != 0 {
-            return Err(Error::last_os("sigaction of an alarm"));
+            return Err(Error::from_last_errno("sigaction of an alarm"));
         }
         // SAFETY: plain numbers, for which zero is a valid value.
         let mut event: libc::sigevent = unsafe { zeroed() };
@@ -49,20 +49,20 @@ impl Alarm {
         let mut timer = null_mut();
         // SAFETY: OWN-TIMER.
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
-            return Err(limit::no_timer("timer_create of an alarm", Errno::last()));
+            return Err(limit::timer_error("timer_create of an alarm", Errno::last()));
         }
         Ok(Self { timer, _here: PhantomData })
     }
 
     /// Runs `f`. After `limit`, every call in which it blocks is interrupted.
-    pub fn watch<T>(&self, limit: Duration, f: impl FnOnce() -> T) -> T {
-        self.set(limit, AGAIN);
+    pub fn run_with_limit<T>(&self, limit: Duration, f: impl FnOnce() -> T) -> T {
+        self.set_timer(limit, AGAIN);
         let value = f();
-        self.set(Duration::ZERO, Duration::ZERO);
+        self.set_timer(Duration::ZERO, Duration::ZERO);
         value
     }
 
-    fn set(&self, first: Duration, then: Duration) {
+    fn set_timer(&self, first: Duration, then: Duration) {
         let spec = |d: Duration| libc::timespec {
             tv_sec: d.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(d.subsec_nanos()),
@@ -90,14 +90,15 @@ mod tests {
     fn a_read_without_an_answer_is_interrupted() {
         let alarm = Alarm::new().expect("an alarm");
         let (read, _write) = nix::unistd::pipe().expect("a pipe");
-        let answer = alarm.watch(Duration::from_millis(20), || syscall::read_byte(read.as_raw_fd(), &mut 0));
+        let answer =
+            alarm.run_with_limit(Duration::from_millis(20), || syscall::read_byte(read.as_raw_fd(), &mut 0));
         assert_eq!(answer, -i64::from(libc::EINTR));
     }
 
     #[test]
     fn a_call_after_the_watch_is_not_interrupted() {
         let alarm = Alarm::new().expect("an alarm");
-        assert_eq!(alarm.watch(Duration::from_millis(20), || 7), 7);
+        assert_eq!(alarm.run_with_limit(Duration::from_millis(20), || 7), 7);
         let limit = libc::timespec { tv_sec: 0, tv_nsec: 40_000_000 };
         // SAFETY: it reads a local variable.
         assert_eq!(unsafe { libc::nanosleep(&raw const limit, null_mut()) }, 0);

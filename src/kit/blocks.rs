@@ -12,9 +12,9 @@ use crate::statistic::Random;
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
 
-pub use charge::{reached, stored};
+pub use charge::{claim_blocks_read, claim_blocks_written};
 
-/// What is verified for each batch.
+/// The claims that are verified for each batch.
 pub const FROM_DEVICE: &str =
     "exactly as many bytes came from the device as were asked for, by /proc/self/io";
 pub const OWN_NUMBER: &str = "every block began with its own number: it was the one that was asked for";
@@ -51,9 +51,9 @@ impl Order {
         offset
     }
 
-    /// Undoes one [`Order::next`]: its offset was not used.
+    /// Undoes one [`Order::next_offset`] whose offset was not used.
     #[inline(always)]
-    pub fn back(&mut self) {
+    pub fn undo_next_offset(&mut self) {
         self.next = self.next.checked_sub(1).unwrap_or(self.offsets.len() - 1);
     }
 }
@@ -68,7 +68,7 @@ pub struct Proof {
 impl Proof {
     /// # Errors
     /// The kernel does not keep the account.
-    pub fn by(source: Source) -> Result<Self> {
+    pub fn for_source(source: Source) -> Result<Self> {
         Ok(Self { account: Account::open(source)?, source, before: Moved::default() })
     }
 
@@ -76,7 +76,7 @@ impl Proof {
     ///
     /// # Errors
     /// The account cannot be read.
-    pub fn begin(&mut self) -> Result<()> {
+    pub fn begin_batch(&mut self) -> Result<()> {
         self.before = self.account.read()?;
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Proof {
     ///
     /// # Errors
     /// [`Error::Disproved`] if the device or the network delivered another number.
-    pub fn has_read(&mut self, bytes: u64) -> Result<()> {
+    pub fn verify_read(&mut self, bytes: u64) -> Result<()> {
         let moved = self.account.read()?.read - self.before.read;
         let what = match self.source {
             Source::Device if moved == bytes => return Ok(()),
@@ -95,7 +95,7 @@ impl Proof {
         };
         Err(Error::Disproved(format!(
             "{bytes} bytes were read and {moved} came from {what}: a cache below the file system served the rest; {}",
-            volume::advice()
+            volume::disk_advice()
         )))
     }
 
@@ -103,14 +103,14 @@ impl Proof {
     ///
     /// # Errors
     /// [`Error::Disproved`] if fewer went to the device.
-    pub fn has_written(&mut self, bytes: u64) -> Result<()> {
+    pub fn verify_written(&mut self, bytes: u64) -> Result<()> {
         let moved = self.account.read()?.written - self.before.written;
         if moved >= bytes {
             return Ok(());
         }
         Err(Error::Disproved(format!(
             "{bytes} bytes were written and {moved} went to the device: a cache below the file system kept the rest; {}",
-            volume::advice()
+            volume::disk_advice()
         )))
     }
 }
@@ -131,19 +131,19 @@ impl Blocks {
     /// # Errors
     /// The device does not support blocks of this length, or the kernel does not account for its bytes.
     pub fn new(file: PatternFile, pattern: Pattern, block: usize, source: Source) -> Result<Self> {
-        file.supports(block)?;
+        file.check_block_size(block)?;
         let order = Order::new(pattern, file.bytes(), block);
-        Ok(Self { file, order, proof: Proof::by(source)?, block })
+        Ok(Self { file, order, proof: Proof::for_source(source)?, block })
     }
 
     /// Ends a batch that has read this many blocks; `last` is the offset of the last.
     ///
     /// # Errors
     /// [`Error::Disproved`] if a cache delivered some of them, or kept them.
-    pub fn prove(&mut self, blocks: u64, last: u64) -> Result<()> {
-        self.proof.has_read(blocks * self.block as u64)?;
+    pub fn prove_batch(&mut self, blocks: u64, last: u64) -> Result<()> {
+        self.proof.verify_read(blocks * self.block as u64)?;
         let from = last.saturating_sub(EXAMINED / 2);
-        let kept = self.file.resident(from..from + EXAMINED)?;
+        let kept = self.file.count_resident_pages(from..from + EXAMINED)?;
         if kept > 0 {
             return Err(Error::Disproved(format!(
                 "{kept} pages around what was read last are in the page cache: it was not passed by"
@@ -163,8 +163,8 @@ struct Reads {
 
 impl Subject for Reads {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.blocks.proof.begin()?;
-        let ticks = clock.each(
+        self.blocks.proof.begin_batch()?;
+        let ticks = clock.time_each(
             iterations,
             self,
             |reads| {
@@ -173,11 +173,11 @@ impl Subject for Reads {
             },
             |reads| reads.blocks.file.file().read_at(&mut reads.buffer, reads.offset),
             |reads, got| {
-                reads.blocks.file.check(got, &reads.buffer, reads.offset)?;
+                reads.blocks.file.check_block(got, &reads.buffer, reads.offset)?;
                 Ok(Counts::Yes)
             },
         )?;
-        self.blocks.prove(iterations, self.offset)?;
+        self.blocks.prove_batch(iterations, self.offset)?;
         Ok(ticks)
     }
 }
@@ -186,8 +186,8 @@ impl Subject for Reads {
 ///
 /// # Errors
 /// The first read is refused, or a cache delivers it.
-pub fn one_at_a_time(blocks: Blocks) -> Result<impl Subject> {
-    let mut reads = Reads { buffer: pattern_file::buffer(blocks.block)?, blocks, offset: 0 };
+pub fn single_block_reads(blocks: Blocks) -> Result<impl Subject> {
+    let mut reads = Reads { buffer: pattern_file::map_buffer(blocks.block)?, blocks, offset: 0 };
     // A problem is reported before the first sample.
     reads.run(1, &Clock::with_scale(UNUSED))?;
     Ok(reads)
@@ -197,13 +197,13 @@ pub fn one_at_a_time(blocks: Blocks) -> Result<impl Subject> {
 const UNUSED: ClockScale = ClockScale { counter: false, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 
 /// The set-up of a case that reads a file of its own, one block at a time.
-pub fn reads(
+pub fn reads_set_up(
     open: impl Fn(&Place) -> Result<PatternFile> + 'static,
     pattern: Pattern,
     block: usize,
     source: Source,
 ) -> SetUp {
-    set_up(move |place| one_at_a_time(Blocks::new(open(place)?, pattern, block, source)?))
+    set_up(move |place| single_block_reads(Blocks::new(open(place)?, pattern, block, source)?))
 }
 
 /// The scratch directory is on a device that can be read past the page cache.
@@ -211,17 +211,17 @@ pub const DISK: Need = Need::new(|place| match volume::filesystem_and_medium(&pl
     (filesystem, Medium::Memory) => Err(format!(
         "{} is on {filesystem}, which is memory: there is no device to be read; {}",
         place.scratch.display(),
-        volume::advice()
+        volume::disk_advice()
     )),
-    _ => reaches_a_device(place).map_err(|error| error.to_string()),
+    _ => verify_device_read(place).map_err(|error| error.to_string()),
 });
 
 /// Reads one block and verifies that it came from a device.
-fn reaches_a_device(place: &Place) -> Result<()> {
+fn verify_device_read(place: &Place) -> Result<()> {
     const LENGTH: u64 = 64 << 10;
-    let file = PatternFile::make(&place.scratch, LENGTH, Way::Direct)?;
+    let file = PatternFile::create_filled(&place.scratch, LENGTH, Way::Direct)?;
     let blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device)?;
-    one_at_a_time(blocks).map(drop)
+    single_block_reads(blocks).map(drop)
 }
 
 #[cfg(test)]

@@ -55,13 +55,13 @@ impl Crew {
                 let turn = theirs[word::TURN].value.load(SeqCst);
                 if turn != seen {
                     seen = turn;
-                    take_part(&theirs, turn, &mut work);
+                    work_in_turn(&theirs, turn, &mut work);
                 }
                 0
             };
             let nudge = move || {
                 nudged[word::OPERATIONS].value.store(0, SeqCst);
-                let turn = call_out(&nudged);
+                let turn = start_turn(&nudged);
                 nudged[word::GO].value.store(turn, SeqCst);
             };
             Partner::start(kind, (cpu, Class::Ordinary), step, nudge)
@@ -71,7 +71,7 @@ impl Crew {
     }
 
     /// The partners, for reports.
-    pub fn tasks(&self) -> Vec<Task> {
+    pub fn partner_tasks(&self) -> Vec<Task> {
         self.partners.iter().map(Partner::task).collect()
     }
 
@@ -79,19 +79,19 @@ impl Crew {
     ///
     /// # Errors
     /// [`Error::Disproved`] for a partner that has ended, [`Error::Disturbed`] for one that does not come.
-    pub fn call(&mut self, operations: u64) -> Result<u32> {
+    pub fn wake_and_wait(&mut self, operations: u64) -> Result<u32> {
         let operations = u32::try_from(operations).unwrap_or(u32::MAX);
         for (at, value) in [(word::OPERATIONS, operations), (word::READY, 0), (word::DONE, 0)] {
             self.page[at].value.store(value, SeqCst);
         }
-        let turn = call_out(&self.page);
-        self.all(word::READY)?;
+        let turn = start_turn(&self.page);
+        self.poll_until_all(word::READY)?;
         Ok(turn)
     }
 
     /// Gives the signal to begin.
     #[inline(always)]
-    pub fn go(&self, turn: u32) {
+    pub fn signal_start(&self, turn: u32) {
         self.page[word::GO].value.store(turn, SeqCst);
     }
 
@@ -99,19 +99,19 @@ impl Crew {
     ///
     /// # Errors
     /// Those of [`Crew::call`]; an operation that was refused to a partner.
-    pub fn finish(&mut self) -> Result<()> {
-        self.all(word::DONE)?;
+    pub fn wait_until_finished(&mut self) -> Result<()> {
+        self.poll_until_all(word::DONE)?;
         match self.page[word::REFUSED].value.load(SeqCst) {
             0 => Ok(()),
             errno => {
                 let errno = nix::errno::Errno::from_raw(i32::try_from(errno).unwrap_or(0));
-                Err(Error::refused("an operation of a partner", errno))
+                Err(Error::from_errno("an operation of a partner", errno))
             }
         }
     }
 
     /// Polls until the word counts every partner. It does not sleep, since a wake-up would be in the measured time.
-    fn all(&mut self, at: usize) -> Result<()> {
+    fn poll_until_all(&mut self, at: usize) -> Result<()> {
         let begun = Instant::now();
         loop {
             for _ in 0..POLLS {
@@ -121,7 +121,7 @@ impl Crew {
                 std::hint::spin_loop();
             }
             if let Some(fate) = self.partners.iter_mut().find_map(Partner::fate) {
-                return Err(fate.error(""));
+                return Err(fate.into_error(""));
             }
             if begun.elapsed() > PATIENCE {
                 let count = self.page[at].value.load(SeqCst);
@@ -133,13 +133,13 @@ impl Crew {
     }
 }
 
-fn call_out(page: &Words) -> u32 {
+fn start_turn(page: &Words) -> u32 {
     let turn = page[word::TURN].value.fetch_add(1, SeqCst) + 1;
     wake_all(&page[word::TURN].value, Reach::Shared);
     turn
 }
 
-fn take_part(page: &Words, turn: u32, work: &mut impl FnMut(u64) -> i64) {
+fn work_in_turn(page: &Words, turn: u32, work: &mut impl FnMut(u64) -> i64) {
     page[word::READY].value.fetch_add(1, SeqCst);
     while page[word::GO].value.load(SeqCst) != turn {
         std::hint::spin_loop();
@@ -161,7 +161,7 @@ mod tests {
     use crate::platform::cpu;
 
     fn others() -> Vec<usize> {
-        let mut cpus = cpu::allowed();
+        let mut cpus = cpu::allowed_cpus();
         cpus.pop();
         cpus
     }
@@ -180,10 +180,10 @@ mod tests {
             let mut crew = Crew::start(kind, &others(), make).expect("started");
             for batch in [1, 1000] {
                 sum[0].value.store(0, SeqCst);
-                let turn = crew.call(batch).expect("ready");
+                let turn = crew.wake_and_wait(batch).expect("ready");
                 assert_eq!(sum[0].value.load(SeqCst), 0, "no partner begins before the signal");
-                crew.go(turn);
-                crew.finish().expect("done");
+                crew.signal_start(turn);
+                crew.wait_until_finished().expect("done");
                 assert_eq!(sum[0].value.load(SeqCst) as usize, batch as usize * others().len());
             }
         }
@@ -192,12 +192,12 @@ mod tests {
     #[test]
     fn an_operation_that_was_refused_is_an_error() {
         if others().is_empty() {
-            return crate::platform::skipped("there is one CPU");
+            return crate::platform::print_skipped("there is one CPU");
         }
         let make = |_| Ok(|_: u64| -i64::from(libc::EMFILE));
         let mut crew = Crew::start(Kind::Process, &others(), make).expect("started");
-        let turn = crew.call(1).expect("ready");
-        crew.go(turn);
-        assert!(crew.finish().expect_err("refused").to_string().contains("open files"));
+        let turn = crew.wake_and_wait(1).expect("ready");
+        crew.signal_start(turn);
+        assert!(crew.wait_until_finished().expect_err("refused").to_string().contains("open files"));
     }
 }

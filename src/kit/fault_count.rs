@@ -21,8 +21,8 @@ impl Faults {
     ///
     /// # Errors
     /// `getrusage` is refused.
-    pub fn so_far() -> Result<Self> {
-        let usage = process::usage()?;
+    pub fn count_so_far() -> Result<Self> {
+        let usage = process::thread_usage()?;
         Ok(Self { minor: usage.minor_page_faults() as u64, major: usage.major_page_faults() as u64 })
     }
 
@@ -32,7 +32,7 @@ impl Faults {
     }
 
     /// Faults of both kinds.
-    pub fn all(self) -> u64 {
+    pub fn total(self) -> u64 {
         self.minor + self.major
     }
 }
@@ -46,9 +46,9 @@ impl std::ops::AddAssign for Faults {
 
 /// Bytes that the kernel has read from devices for this thread (`read_bytes` of proc_pid_io(5)). `None` if the kernel
 /// does not count them.
-pub fn read_from_devices() -> Option<u64> {
+pub fn bytes_read_from_devices() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
-    Some(proc::device_bytes(&text)?.read)
+    Some(proc::parse_device_bytes(&text)?.read)
 }
 
 #[cfg(test)]
@@ -59,11 +59,11 @@ mod tests {
 
     #[test]
     fn a_first_touch_is_a_fault_and_a_second_is_none() {
-        let region = Region::anonymous(64 * PAGE, Pages::Base).expect("memory");
+        let region = Region::map_anonymous(64 * PAGE, Pages::Base).expect("memory");
         let touched = || {
-            let before = Faults::so_far().expect("counted");
+            let before = Faults::count_so_far().expect("counted");
             region.write(0..64, 1);
-            Faults::so_far().expect("counted").since(before).all()
+            Faults::count_so_far().expect("counted").since(before).total()
         };
         let (first, second) = (touched(), touched());
         // Larger pages cause fewer faults.

@@ -25,8 +25,8 @@ impl IdleAtTheDisk {
     /// # Errors
     /// The refusal of `ioprio_set`.
     pub fn begin() -> Result<Self> {
-        let before = priority();
-        choose(IDLE)?;
+        let before = read_io_priority();
+        set_io_priority(IDLE)?;
         Ok(Self { before })
     }
 }
@@ -34,21 +34,21 @@ impl IdleAtTheDisk {
 impl Drop for IdleAtTheDisk {
     fn drop(&mut self) {
         // Raising it to what it was may need a privilege; the thread is then idle for the rest of its life.
-        let _ = choose(self.before);
+        let _ = set_io_priority(self.before);
     }
 }
 
-fn priority() -> libc::c_int {
+fn read_io_priority() -> libc::c_int {
     // SAFETY: NO-MEMORY.
     let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, THREAD, 0) };
     // 0 is "none", which follows the nice value: what every thread begins with.
     libc::c_int::try_from(priority).unwrap_or(0).max(0)
 }
 
-fn choose(priority: libc::c_int) -> Result<()> {
+fn set_io_priority(priority: libc::c_int) -> Result<()> {
     // SAFETY: NO-MEMORY.
     let answer = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, priority) };
-    if answer == 0 { Ok(()) } else { Err(Error::refused_to_case("ioprio_set", Errno::last())) }
+    if answer == 0 { Ok(()) } else { Err(Error::from_case_errno("ioprio_set", Errno::last())) }
 }
 
 #[cfg(test)]
@@ -57,14 +57,14 @@ mod tests {
 
     #[test]
     fn a_thread_is_idle_at_the_disk_and_then_as_before() {
-        let before = priority();
+        let before = read_io_priority();
         let Ok(idle) = IdleAtTheDisk::begin() else {
             println!("skipped: this kernel or sandbox refuses ioprio_set");
             return;
         };
-        assert_eq!(priority(), IDLE);
+        assert_eq!(read_io_priority(), IDLE);
         drop(idle);
         // A kernel from 5.19 tells "none" as the class that follows from the nice value.
-        assert_eq!(priority(), before);
+        assert_eq!(read_io_priority(), before);
     }
 }

@@ -7,11 +7,14 @@ const SWITCH: &str = "proc/sys/kernel/io_uring_disabled";
 
 /// The kernel's answer, and what to change.
 pub fn io_uring_refusal(cause: &io::Error) -> String {
-    format!("io_uring_setup: {cause}; {}", remedy(cause.raw_os_error(), KernelFiles::live().number(SWITCH)))
+    format!(
+        "io_uring_setup: {cause}; {}",
+        refusal_remedy(cause.raw_os_error(), KernelFiles::live().read_number(SWITCH))
+    )
 }
 
 /// `switch` is there since Linux 6.6, and only where the kernel has io_uring.
-fn remedy(errno: Option<i32>, switch: Option<u8>) -> String {
+fn refusal_remedy(errno: Option<i32>, switch: Option<u8>) -> String {
     match (errno, switch) {
         (Some(libc::EPERM), Some(level)) if level > 0 => format!("/{SWITCH} is {level}: set it to 0"),
         (Some(libc::EPERM), _) => "a sandbox's filter of system calls denies it: allow it there".into(),
@@ -39,7 +42,7 @@ mod tests {
             (libc::ENOSYS, Some(0), "this kernel has it"),
             (libc::ENOSYS, None, "CONFIG_IO_URING"),
         ] {
-            let sentence = remedy(Some(errno), switch);
+            let sentence = refusal_remedy(Some(errno), switch);
             assert!(sentence.contains(words), "{sentence}");
         }
     }

@@ -67,7 +67,7 @@ impl Bytes {
     /// # Errors
     /// The kernel refuses it: too many open files.
     pub fn pipe() -> Result<Self> {
-        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe", e))?;
+        let (read, write) = nix::unistd::pipe().map_err(|e| Error::from_errno("pipe", e))?;
         Ok(Self { read, write })
     }
 
@@ -75,7 +75,7 @@ impl Bytes {
     ///
     /// # Errors
     /// Those of [`Bytes::pipe`].
-    pub fn pipes(_: &Path) -> ChannelPair<Self> {
+    pub fn pipe_pair(_: &Path) -> ChannelPair<Self> {
         Ok([Self::pipe()?, Self::pipe()?])
     }
 
@@ -83,30 +83,30 @@ impl Bytes {
     ///
     /// # Errors
     /// The directory's file system or the kernel refuses them.
-    pub fn fifos(directory: &Path) -> ChannelPair<Self> {
-        Ok([fifo(&directory.join("fifo-there"))?, fifo(&directory.join("fifo-back"))?])
+    pub fn fifo_pair(directory: &Path) -> ChannelPair<Self> {
+        Ok([open_fifo(&directory.join("fifo-there"))?, open_fifo(&directory.join("fifo-back"))?])
     }
 
     /// A pair of Unix stream sockets.
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn streams(_: &Path) -> ChannelPair<Self> {
-        crossed(Transport::UnixStream.pair()?)
+    pub fn unix_stream_pair(_: &Path) -> ChannelPair<Self> {
+        channels_over_sockets(Transport::UnixStream.connected_pair()?)
     }
 
     /// A pair of Unix datagram sockets.
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn datagrams(_: &Path) -> ChannelPair<Self> {
-        crossed(Transport::UnixDatagram.pair()?)
+    pub fn unix_datagram_pair(_: &Path) -> ChannelPair<Self> {
+        channels_over_sockets(Transport::UnixDatagram.connected_pair()?)
     }
 }
 
 /// The name is removed at once; the opened pipe stays.
-fn fifo(path: &Path) -> Result<Bytes> {
-    nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).map_err(|e| Error::refused("mkfifo", e))?;
+fn open_fifo(path: &Path) -> Result<Bytes> {
+    nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).map_err(|e| Error::from_errno("mkfifo", e))?;
     // Opened for reading and writing, so that neither end waits for the other.
     let open = || File::options().read(true).write(true).open(path);
     let opened = open().and_then(|file| Ok(Bytes { read: file.try_clone()?.into(), write: file.into() }));
@@ -116,7 +116,7 @@ fn fifo(path: &Path) -> Result<Bytes> {
 }
 
 /// A channel in each direction over one pair of sockets.
-fn crossed([ours, theirs]: [OwnedFd; 2]) -> ChannelPair<Bytes> {
+fn channels_over_sockets([ours, theirs]: [OwnedFd; 2]) -> ChannelPair<Bytes> {
     let copy = |end: &OwnedFd| {
         end.try_clone().map_err(|cause| Error::Kernel { call: "dup of a socket".into(), cause })
     };
@@ -135,7 +135,7 @@ impl Event {
     pub fn pair(_: &Path) -> ChannelPair<Self> {
         let event = || match EventFd::from_flags(EfdFlags::EFD_CLOEXEC) {
             Ok(event) => Ok(Self(event.into())),
-            Err(errno) => Err(Error::refused("eventfd", errno)),
+            Err(errno) => Err(Error::from_errno("eventfd", errno)),
         };
         Ok([event()?, event()?])
     }
@@ -173,13 +173,13 @@ mod tests {
     fn every_channel_delivers_what_is_sent() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
-        carries(Bytes::pipes(path));
-        carries(Bytes::fifos(path));
-        carries(Bytes::streams(path));
-        carries(Bytes::datagrams(path));
+        carries(Bytes::pipe_pair(path));
+        carries(Bytes::fifo_pair(path));
+        carries(Bytes::unix_stream_pair(path));
+        carries(Bytes::unix_datagram_pair(path));
         carries(Event::pair(path));
-        carries(Futex::private(path));
-        carries(Futex::shared(path));
+        carries(Futex::private_pair(path));
+        carries(Futex::shared_pair(path));
         carries(Condition::pair(path));
         carries(Semaphore::pair(path));
         carries(PosixSemaphore::pair(path));

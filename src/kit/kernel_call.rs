@@ -11,7 +11,7 @@ use crate::platform::syscall::RawCall;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 
-/// What a call answers that is not refused.
+/// The answers of a call that was not refused.
 pub const GRANTED: RangeInclusive<i64> = 0..=i64::MAX;
 
 /// A case of one call an iteration, always with the same arguments. Every answer must be one of `answers`. `open` prepares
@@ -23,11 +23,11 @@ pub fn raw_case<T: 'static>(
     open: impl Fn(&Place) -> Result<T> + 'static,
     call: impl Fn(&mut T) -> RawCall + Copy + 'static,
 ) -> Case {
-    case(name, title, raw_loop(name, answers, open, call)).control_set_up(no_call())
+    call_case(name, title, raw_loop_set_up(name, answers, open, call)).control_set_up(no_call_control())
 }
 
 /// The loop of [`raw_case`] alone, without claims and control.
-pub fn raw_loop<T: 'static>(
+pub fn raw_loop_set_up<T: 'static>(
     name: &'static str,
     answers: RangeInclusive<i64>,
     open: impl Fn(&Place) -> Result<T> + 'static,
@@ -35,12 +35,12 @@ pub fn raw_loop<T: 'static>(
 ) -> SetUp {
     set_up(move |place| {
         let (mut on, answers) = (open(place)?, answers.clone());
-        Ok(move |n: u64, clock: &Clock| repeat_raw(name, &answers, n, clock, call(&mut on)))
+        Ok(move |n: u64, clock: &Clock| time_raw_calls(name, &answers, n, clock, call(&mut on)))
     })
 }
 
 /// A control: the loop of one raw call without the entry into the kernel.
-pub fn no_call() -> SetUp {
+pub fn no_call_control() -> SetUp {
     set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
             Ok(clock.time(|| {
@@ -54,7 +54,7 @@ pub fn no_call() -> SetUp {
 ///
 /// # Errors
 /// That of [`answered`].
-fn repeat_raw(
+fn time_raw_calls(
     call: &str,
     answers: &RangeInclusive<i64>,
     n: u64,
@@ -63,42 +63,42 @@ fn repeat_raw(
 ) -> Result<Ticks> {
     let mut seen = Answers::default();
     let ticks = clock.time(|| seen = raw.repeat(n));
-    answered(call, answers, seen)?;
+    check_answers(call, answers, seen)?;
     Ok(ticks)
 }
 
 /// A case of one call an iteration. Its control is the same loop around the constant 0.
-pub fn case(name: &'static str, title: impl Into<String>, set_up: SetUp) -> Case {
+pub fn call_case(name: &'static str, title: impl Into<String>, set_up: SetUp) -> Case {
     Case::new(name, title, set_up)
-        .control_set_up(control(name))
+        .control_set_up(empty_loop_control(name))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 
-fn control(name: &'static str) -> SetUp {
-    set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(name, n, clock, || 0)))
+fn empty_loop_control(name: &'static str) -> SetUp {
+    set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls(name, n, clock, || 0)))
 }
 
 /// Times `n` calls in one bracket. The loop keeps the lowest answer, which costs a comparison and shows any error.
 ///
 /// # Errors
-/// That of [`granted`], if any answer was negative.
+/// That of [`check_granted`], if any answer was negative.
 #[inline(always)]
-pub fn repeat(call: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> Result<Ticks> {
+pub fn time_calls(call: &str, n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> Result<Ticks> {
     let mut lowest = 0;
     let ticks = clock.time(|| {
         for _ in 0..n {
             lowest = lowest.min(black_box(once()));
         }
     });
-    granted(call, lowest)?;
+    check_granted(call, lowest)?;
     Ok(ticks)
 }
 
 /// Times up to `n` calls in one bracket and stops at the first negative answer, which it returns beside the time; 0 if
 /// there was none.
 #[inline(always)]
-pub fn repeat_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> (Ticks, i64) {
+pub fn time_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64) -> (Ticks, i64) {
     let mut lowest = 0;
     let ticks = clock.time(|| {
         for _ in 0..n {
@@ -115,20 +115,20 @@ pub fn repeat_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64
 ///
 /// # Errors
 /// A negative answer: [`Error::Forbidden`] if the call is not allowed or unknown here, else [`Error::Kernel`].
-pub fn granted(call: &str, answer: i64) -> Result<()> {
-    if answer >= 0 { Ok(()) } else { Err(Error::refused_to_case(call, Error::errno(answer))) }
+pub fn check_granted(call: &str, answer: i64) -> Result<()> {
+    if answer >= 0 { Ok(()) } else { Err(Error::from_case_errno(call, Error::decode_errno(answer))) }
 }
 
 /// Checks that all answers were among those wanted.
 ///
 /// # Errors
-/// That of [`granted`] for a refusal, else [`Error::Disproved`].
-pub fn answered(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) -> Result<()> {
+/// That of [`check_granted`] for a refusal, else [`Error::Disproved`].
+pub fn check_answers(call: &str, wanted: &RangeInclusive<i64>, seen: Answers) -> Result<()> {
     let Answers { lowest, highest } = seen;
     if lowest >= *wanted.start() && highest <= *wanted.end() {
         return Ok(());
     }
-    granted(call, if lowest < *wanted.start() { lowest } else { highest })?;
+    check_granted(call, if lowest < *wanted.start() { lowest } else { highest })?;
     let all = |from, to| if from == to { format!("{from}") } else { format!("{from} to {to}") };
     let (said, right) = (all(lowest, highest), all(*wanted.start(), *wanted.end()));
     Err(Error::Disproved(format!("{call} answered {said} where {right} is right")))
@@ -140,21 +140,22 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_wanted_is_no_number() {
-        let seen = |lowest, highest| answered("read", &(1..=1), Answers { lowest, highest });
-        assert!(seen(1, 1).is_ok() && answered("read", &(1..=1), Answers::default()).is_ok());
+        let seen = |lowest, highest| check_answers("read", &(1..=1), Answers { lowest, highest });
+        assert!(seen(1, 1).is_ok() && check_answers("read", &(1..=1), Answers::default()).is_ok());
         let short = seen(0, 1).expect_err("one byte is wanted");
         assert_eq!(short.to_string(), "read answered 0 to 1 where 1 is right");
         assert!(matches!(seen(-i64::from(libc::EIO), 1), Err(Error::Kernel { .. })));
         let refused = -i64::from(libc::ENOSYS);
-        let none = |highest| answered("none", &(refused..=refused), Answers { lowest: refused, highest });
+        let none =
+            |highest| check_answers("none", &(refused..=refused), Answers { lowest: refused, highest });
         assert!(none(refused).is_ok());
         assert!(matches!(none(0), Err(Error::Disproved(_))), "a number that is a call after all");
     }
 
     #[test]
     fn a_call_that_is_refused_is_no_number() {
-        assert!(granted("getpid", 7).is_ok() && granted("getpid", 0).is_ok());
-        assert!(matches!(granted("madvise", -i64::from(libc::ENOSYS)), Err(Error::Forbidden { .. })));
-        assert!(matches!(granted("madvise", -i64::from(libc::EINVAL)), Err(Error::Kernel { .. })));
+        assert!(check_granted("getpid", 7).is_ok() && check_granted("getpid", 0).is_ok());
+        assert!(matches!(check_granted("madvise", -i64::from(libc::ENOSYS)), Err(Error::Forbidden { .. })));
+        assert!(matches!(check_granted("madvise", -i64::from(libc::EINVAL)), Err(Error::Kernel { .. })));
     }
 }

@@ -1,13 +1,13 @@
 //! Sizes of messages as ids spell them, the number of messages in an iteration, and the need for loopback.
 
 use crate::case::Need;
-use crate::kit::socket::loopback;
+use crate::kit::socket::check_loopback;
 
 /// 127.0.0.1 can be reached.
-pub const LOOPBACK: Need = Need::new(|_| loopback());
+pub const LOOPBACK: Need = Need::new(|_| check_loopback());
 
 /// A length as ids spell it.
-pub fn length(bytes: usize) -> String {
+pub fn size_text(bytes: usize) -> String {
     match bytes {
         _ if bytes >= 1 << 20 => format!("{}MiB", bytes >> 20),
         _ if bytes >= 1 << 10 => format!("{}KiB", bytes >> 10),
@@ -21,6 +21,6 @@ const ITERATION_BYTES: usize = 1 << 20;
 const MOST_MESSAGES: usize = 1024;
 
 /// Messages of this length in an iteration.
-pub fn messages(bytes: usize) -> usize {
+pub fn messages_per_iteration(bytes: usize) -> usize {
     (ITERATION_BYTES / bytes).clamp(1, MOST_MESSAGES)
 }

@@ -5,7 +5,7 @@ use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::crew::Crew;
-use crate::kit::kernel_call::granted;
+use crate::kit::kernel_call::check_granted;
 use crate::platform::partner::Kind;
 
 /// How many tasks work, each on a CPU of its own.
@@ -27,7 +27,7 @@ impl Parallelism {
     }
 
     /// The CPUs of all tasks but the measuring thread.
-    pub fn cpus(self, place: &Place) -> &[usize] {
+    pub fn partner_cpus(self, place: &Place) -> &[usize] {
         let others = &place.cpus.others;
         let wanted = match self {
             Self::Count(count) => count.saturating_sub(1),
@@ -50,37 +50,37 @@ struct Parallel<W> {
 ///
 /// # Errors
 /// Those of `make`, and of [`Crew::start`].
-pub fn parallel<W: FnMut(u64) -> i64 + Send + 'static>(
+pub fn parallel_subject<W: FnMut(u64) -> i64 + Send + 'static>(
     kind: Kind,
     parallelism: Parallelism,
     place: &Place,
     make: impl Fn(usize) -> Result<W>,
     check: impl FnMut(u64) -> std::result::Result<(), String> + 'static,
 ) -> Result<Box<dyn Subject>> {
-    let cpus = parallelism.cpus(place);
+    let cpus = parallelism.partner_cpus(place);
     let crew = Crew::start(kind, cpus, &make)?;
     Ok(Box::new(Parallel { crew, work: make(cpus.len())?, check: Box::new(check) }))
 }
 
 impl<W: FnMut(u64) -> i64> Subject for Parallel<W> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let turn = self.crew.call(iterations)?;
+        let turn = self.crew.wake_and_wait(iterations)?;
         let mut own = 0;
         let mut ended = Ok(());
         let ticks = clock.time(|| {
-            self.crew.go(turn);
+            self.crew.signal_start(turn);
             own = (self.work)(iterations);
-            ended = self.crew.finish();
+            ended = self.crew.wait_until_finished();
         });
         ended?;
-        granted("an operation, in the timed loop", own)?;
-        let all = iterations * (self.crew.tasks().len() as u64 + 1);
+        check_granted("an operation, in the timed loop", own)?;
+        let all = iterations * (self.crew.partner_tasks().len() as u64 + 1);
         (self.check)(all).map_err(Error::Disproved)?;
         Ok(ticks)
     }
 
     fn report(&self) -> Report {
-        Report { partners: self.crew.tasks(), ..Report::default() }
+        Report { partners: self.crew.partner_tasks(), ..Report::default() }
     }
 }
 
@@ -89,7 +89,7 @@ impl<W: FnMut(u64) -> i64> Subject for Parallel<W> {
 ///
 /// # Errors
 /// A sentence, where there is none.
-pub fn all_stayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
+pub fn all_partners_stayed(delta: &Delta, _: u64) -> std::result::Result<String, String> {
     match delta.partners.map_or(0, |partners| partners.answering) {
         0 => Err("there is no partner".into()),
         1 => Ok("the partner stayed on its CPU".into()),

@@ -4,7 +4,7 @@
 use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Place};
 use crate::error::{Error, Result};
-use crate::platform::partner::{Class, Partner, spinner};
+use crate::platform::partner::{Class, Partner, start_spinner};
 use nix::errno::Errno;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Placement {
     }
 
     /// Adds the needs of this placement to a case.
-    pub fn needed(self, case: Case) -> Case {
+    pub fn add_needs(self, case: Case) -> Case {
         let case = case.need(PINNED);
         if self == Self::Same { case } else { case.need(TWO_CPUS) }
     }
@@ -48,7 +48,7 @@ impl Placement {
     ///
     /// # Errors
     /// [`Error::Missing`] without one.
-    pub fn cpu(self, place: &Place) -> Result<usize> {
+    pub fn partner_cpu(self, place: &Place) -> Result<usize> {
         let cpu = if self == Self::Same { place.cpus.here } else { place.cpus.others.first().copied() };
         cpu.ok_or_else(|| Error::Missing(format!("there is no CPU for a partner {}", self.title())))
     }
@@ -57,40 +57,40 @@ impl Placement {
     ///
     /// # Errors
     /// [`Error::Missing`] without the CPUs; the kernel refuses a task.
-    pub fn spinners(self, place: &Place) -> Result<Vec<Partner>> {
+    pub fn start_spinners(self, place: &Place) -> Result<Vec<Partner>> {
         if self != Self::Awake {
             return Ok(Vec::new());
         }
-        let cpus = [Self::Same.cpu(place)?, self.cpu(place)?];
-        cpus.into_iter().map(|cpu| spinner(cpu, Class::Idle)).collect()
+        let cpus = [Self::Same.partner_cpu(place)?, self.partner_cpu(place)?];
+        cpus.into_iter().map(|cpu| start_spinner(cpu, Class::Idle)).collect()
     }
 }
 
 /// How long a batch may take before its partner counts as hung: two seconds, and a fifth of a second for every hundred
 /// round trips, which is a hundred times what they take.
-pub fn patience(iterations: u64) -> Duration {
+pub fn partner_time_limit(iterations: u64) -> Duration {
     const ALWAYS: Duration = Duration::from_secs(2);
     ALWAYS + Duration::from_millis(2 * iterations.min(10_000))
 }
 
 /// The error behind a negative answer in the timed loop: [`Error::Disproved`] where a partner has ended,
 /// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
-pub fn refused(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
+pub fn explain_refusal(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
     // A partner's connection ends a moment before the partner does.
     const MOMENTS: u32 = 100;
-    let errno = Error::errno(answer);
+    let errno = Error::decode_errno(answer);
     let has_closed = [Errno::EPIPE, Errno::ECONNRESET].contains(&errno);
     for _ in 0..if has_closed { MOMENTS } else { 1 } {
         if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
-            return fate.error(&format!("{name}: "));
+            return fate.into_error(&format!("{name}: "));
         }
         std::thread::sleep(Duration::from_millis(u64::from(has_closed)));
     }
     if [Errno::EINTR, Errno::ETIMEDOUT].contains(&errno) {
-        let seconds = patience(iterations).as_secs();
+        let seconds = partner_time_limit(iterations).as_secs();
         return Error::Disturbed(format!(
             "{name}: the partner has not answered for {seconds} s; it hangs, or others have its CPU"
         ));
     }
-    Error::refused(format!("{name}, in the timed loop"), errno)
+    Error::from_errno(format!("{name}, in the timed loop"), errno)
 }

@@ -5,7 +5,7 @@ use crate::clock::{Clock, Delta, Ticks};
 use crate::error::Result;
 use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Channel, ChannelPair};
-use crate::kit::placement::{Placement, patience, refused};
+use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
 use crate::platform::partner::{Class, Kind, Partner};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,12 @@ struct RoundTrip<C> {
 }
 
 /// Sets up round trips to a partner that returns every token. `name` stands in error messages.
-pub fn round_trip<C: Channel>(name: &'static str, kind: Kind, open: Open<C>, placement: Placement) -> SetUp {
+pub fn round_trip_set_up<C: Channel>(
+    name: &'static str,
+    kind: Kind,
+    open: Open<C>,
+    placement: Placement,
+) -> SetUp {
     set_up(move |place| {
         let channels = Arc::new(open(&place.scratch)?);
         let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
@@ -33,9 +38,9 @@ pub fn round_trip<C: Channel>(name: &'static str, kind: Kind, open: Open<C>, pla
             _ => theirs[1].send(),
         };
         let nudge = move || _ = nudged[0].send();
-        let at = (placement.cpu(place)?, Class::Ordinary);
+        let at = (placement.partner_cpu(place)?, Class::Ordinary);
         let mut partners = vec![Partner::start(kind, at, answer, nudge)?];
-        partners.extend(placement.spinners(place)?);
+        partners.extend(placement.start_spinners(place)?);
         Ok(RoundTrip { name, partners, channels, alarm: Alarm::new()? })
     })
 }
@@ -44,7 +49,7 @@ impl<C: Channel> Subject for RoundTrip<C> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let [there, back] = &*self.channels;
         let mut answer = 0;
-        let ticks = self.alarm.watch(patience(iterations), || {
+        let ticks = self.alarm.run_with_limit(partner_time_limit(iterations), || {
             clock.time(|| {
                 for _ in 0..iterations {
                     answer = there.send().min(back.receive());
@@ -55,7 +60,7 @@ impl<C: Channel> Subject for RoundTrip<C> {
             })
         });
         if answer < 0 {
-            return Err(refused(self.name, answer, &mut self.partners, iterations));
+            return Err(explain_refusal(self.name, answer, &mut self.partners, iterations));
         }
         Ok(ticks)
     }
@@ -69,10 +74,10 @@ impl<C: Channel> Subject for RoundTrip<C> {
 ///
 /// # Errors
 /// A sentence with both counts, where they are too few.
-pub fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub fn both_left_cpu(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_switches);
-    enough("left the CPU", own, partner, iterations, 1.0)
+    check_both_counts("left the CPU", own, partner, iterations, 1.0)
 }
 
 /// The claim across CPUs: each end sleeps for at least half of the round trips. An end whose token is there at once
@@ -83,15 +88,16 @@ pub fn both_left(delta: &Delta, iterations: u64) -> std::result::Result<String, 
 pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
-    enough("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
+    check_both_counts("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
 }
 
-/// The claim that the partner has read and written every token, over channels that do so by read(2) and write(2): half of
-/// them would suffice for [`both_slept`]. The count may lack the call that is about to return.
+/// The claim that the partner has read and written every token, for channels that use read(2) and write(2). It is
+/// stricter than [`both_slept`], which half of the tokens satisfy. The count may lack the call that is about to
+/// return.
 ///
 /// # Errors
 /// A sentence with the count, where it is too small.
-pub fn passed_on(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub fn partner_passed_tokens(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     match delta.partners.and_then(|partners| partners.fewest_transfers) {
         None => Ok("the kernel does not tell what the partner has read and written".into()),
         Some(calls) if calls + 1 < 2 * iterations => {
@@ -107,7 +113,7 @@ pub fn passed_on(delta: &Delta, iterations: u64) -> std::result::Result<String, 
 ///
 /// # Errors
 /// The sentence, where either count is too small.
-pub fn enough(
+pub fn check_both_counts(
     what: &str,
     own: u64,
     partner: u64,
@@ -129,7 +135,7 @@ mod tests {
     use super::*;
     use crate::case::Scale;
     use crate::kit::ipc::Bytes;
-    use crate::kit::runnable::place;
+    use crate::kit::runnable::test_place;
     use Kind::Process;
     use Placement::Same;
     use std::time::{Duration, Instant};
@@ -137,7 +143,7 @@ mod tests {
     #[test]
     fn a_partner_that_dies_or_hangs_ends_the_case_in_seconds() {
         let directory = tempfile::tempdir().unwrap();
-        let place = place(directory.path(), Scale::Smoke);
+        let place = test_place(directory.path(), Scale::Smoke);
         let clock = Clock::start_up();
         let mut fates = Vec::new();
         for dies in [true, false] {
@@ -148,9 +154,9 @@ mod tests {
                 std::thread::sleep(Duration::from_secs(60));
                 0
             };
-            let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
+            let at = (Same.partner_cpu(&place).unwrap(), Class::Ordinary);
             let partners = vec![Partner::start(Process, at, step, || ()).unwrap()];
-            let channels = Arc::new(Bytes::pipes(directory.path()).unwrap());
+            let channels = Arc::new(Bytes::pipe_pair(directory.path()).unwrap());
             let alarm = Alarm::new().unwrap();
             let begun = Instant::now();
             let error = RoundTrip { name: "pipe", partners, channels, alarm }.run(10, &clock).unwrap_err();
@@ -165,7 +171,7 @@ mod tests {
     fn a_partner_that_has_not_read_every_token_is_caught() {
         let judged = |calls| {
             let partners = crate::clock::PartnerReport { fewest_transfers: calls, ..Default::default() };
-            passed_on(&Delta { partners: Some(partners), ..Delta::default() }, 100)
+            partner_passed_tokens(&Delta { partners: Some(partners), ..Delta::default() }, 100)
         };
         assert!(judged(Some(200)).is_ok() && judged(Some(199)).is_ok() && judged(None).is_ok());
         assert!(judged(Some(180)).is_err());
@@ -178,12 +184,12 @@ mod tests {
         let partners =
             crate::clock::PartnerReport { fewest_switches: 3, fewest_voluntary: 3, ..Default::default() };
         delta.partners = Some(partners);
-        for claim in [both_left, both_slept] {
+        for claim in [both_left_cpu, both_slept] {
             assert!(claim(&delta, 100).unwrap_err().contains("partner 0.03 times"));
         }
         delta.partners =
             Some(crate::clock::PartnerReport { fewest_switches: 100, fewest_voluntary: 100, ..partners });
-        assert!(both_left(&delta, 100).is_ok() && both_slept(&delta, 100).is_ok());
-        assert!(both_left(&delta, 101).is_err());
+        assert!(both_left_cpu(&delta, 100).is_ok() && both_slept(&delta, 100).is_ok());
+        assert!(both_left_cpu(&delta, 101).is_err());
     }
 }

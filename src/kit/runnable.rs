@@ -6,19 +6,19 @@ use crate::platform::arch::Unfit;
 use std::path::Path;
 
 /// A clock for tests that do not look at the time.
-pub fn clock() -> Clock {
+pub fn test_clock() -> Clock {
     Clock::fallback(Unfit::Declined)
 }
 
 /// A place with this scratch directory and the CPUs of this process.
-pub fn place(scratch: &Path, scale: Scale) -> Place {
-    Place { scratch: scratch.to_path_buf(), scale, cpus: Cpus::expected() }
+pub fn test_place(scratch: &Path, scale: Scale) -> Place {
+    Place { scratch: scratch.to_path_buf(), scale, cpus: Cpus::for_measuring_process() }
 }
 
 /// The cases whose needs are met; prints the others.
-pub fn runnable(cases: Vec<Case>, place: &Place) -> impl Iterator<Item = Case> {
+pub fn runnable_cases(cases: Vec<Case>, place: &Place) -> impl Iterator<Item = Case> {
     cases.into_iter().filter(|case| {
-        let missed = case.needs.iter().find_map(|need| need.ask(place).err());
+        let missed = case.needs.iter().find_map(|need| need.check_place(place).err());
         if let Some(sentence) = &missed {
             println!("skipped {}: {sentence}", case.name);
         }

@@ -19,7 +19,7 @@ impl Batch {
     pub fn begin() -> Result<Self> {
         let changed = scheduling_class::get() == Ok(libc::SCHED_OTHER);
         if changed {
-            choose(libc::SCHED_BATCH)?;
+            set_policy(libc::SCHED_BATCH)?;
         }
         Ok(Self { changed })
     }
@@ -29,13 +29,13 @@ impl Drop for Batch {
     fn drop(&mut self) {
         if self.changed {
             // Changing between these two policies needs no privilege.
-            let _ = choose(libc::SCHED_OTHER);
+            let _ = set_policy(libc::SCHED_OTHER);
         }
     }
 }
 
-fn choose(policy: i32) -> Result<()> {
-    scheduling_class::set(policy, 0).map_err(|errno| Error::refused_to_case("sched_setscheduler", errno))
+fn set_policy(policy: i32) -> Result<()> {
+    scheduling_class::set(policy, 0).map_err(|errno| Error::from_case_errno("sched_setscheduler", errno))
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl Transport {
     }
 
     /// Whether it can carry a message of this length: an IPv4 packet has at most 65535 bytes, headers included.
-    pub fn carries(self, bytes: usize) -> bool {
+    pub fn can_carry(self, bytes: usize) -> bool {
         const LONGEST_UDP: usize = 65_507;
         self != Self::Udp || bytes <= LONGEST_UDP
     }
@@ -92,7 +92,7 @@ impl Transport {
     ///
     /// # Errors
     /// [`Error::Missing`] where 127.0.0.1 cannot be reached, or descriptors or ports are used up.
-    pub fn pair(self) -> Result<[OwnedFd; 2]> {
+    pub fn connected_pair(self) -> Result<[OwnedFd; 2]> {
         match self {
             Self::Tcp => tcp_pair(),
             Self::Udp => udp_pair(),
@@ -105,28 +105,28 @@ impl Transport {
 
 fn tcp_pair() -> Result<[OwnedFd; 2]> {
     let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| refused("bind to 127.0.0.1", e))?;
-    let address = listener.local_addr().map_err(|e| refused("getsockname", e))?;
-    let near = TcpStream::connect(address).map_err(|e| refused("connect to 127.0.0.1", e))?;
-    let (far, client) = listener.accept().map_err(|e| refused("accept", e))?;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| socket_error("bind to 127.0.0.1", e))?;
+    let address = listener.local_addr().map_err(|e| socket_error("getsockname", e))?;
+    let near = TcpStream::connect(address).map_err(|e| socket_error("connect to 127.0.0.1", e))?;
+    let (far, client) = listener.accept().map_err(|e| socket_error("accept", e))?;
     // Any process of this machine could connect to the port.
-    let ours = near.local_addr().map_err(|e| refused("getsockname", e))?;
+    let ours = near.local_addr().map_err(|e| socket_error("getsockname", e))?;
     if ours != client {
         return Err(Error::Missing(format!("{client} connected to our port {address}: run again")));
     }
     for end in [&near, &far] {
-        end.set_nodelay(true).map_err(|e| refused("setsockopt TCP_NODELAY", e))?;
+        end.set_nodelay(true).map_err(|e| socket_error("setsockopt TCP_NODELAY", e))?;
     }
     Ok([near.into(), far.into()])
 }
 
 fn udp_pair() -> Result<[OwnedFd; 2]> {
-    let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| refused("bind to 127.0.0.1", e));
+    let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| socket_error("bind to 127.0.0.1", e));
     let (near, far) = (bind()?, bind()?);
-    let address = |of: &UdpSocket| of.local_addr().map_err(|e| refused("getsockname", e));
+    let address = |of: &UdpSocket| of.local_addr().map_err(|e| socket_error("getsockname", e));
     // From here on the kernel drops datagrams from any other address.
-    near.connect(address(&far)?).map_err(|e| refused("connect of a UDP socket", e))?;
-    far.connect(address(&near)?).map_err(|e| refused("connect of a UDP socket", e))?;
+    near.connect(address(&far)?).map_err(|e| socket_error("connect of a UDP socket", e))?;
+    far.connect(address(&near)?).map_err(|e| socket_error("connect of a UDP socket", e))?;
     Ok([near.into(), far.into()])
 }
 
@@ -136,7 +136,7 @@ fn unix_pair(kind: i32, call: &str) -> Result<[OwnedFd; 2]> {
     let kind = kind | libc::SOCK_CLOEXEC;
     // SAFETY: OWN-BUFFER: two numbers are written.
     if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
-        return Err(refused(call, std::io::Error::last_os_error()));
+        return Err(socket_error(call, std::io::Error::last_os_error()));
     }
     // SAFETY: OWN-DESCRIPTOR.
     Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))
@@ -144,17 +144,17 @@ fn unix_pair(kind: i32, call: &str) -> Result<[OwnedFd; 2]> {
 
 /// The error for a call on a socket that the kernel refuses: [`Error::Missing`], with advice, where the machine lacks
 /// something.
-pub fn refused(call: &str, cause: std::io::Error) -> Error {
+pub fn socket_error(call: &str, cause: std::io::Error) -> Error {
     let errno = Errno::from_raw(cause.raw_os_error().unwrap_or(libc::EIO));
-    match advice(errno) {
+    match errno_advice(errno) {
         Some(advice) => Error::Missing(format!("{call}: {}: {advice}", errno.desc())),
-        None => Error::refused_to_case(call, errno),
+        None => Error::from_case_errno(call, errno),
     }
 }
 
-fn advice(errno: Errno) -> Option<String> {
+fn errno_advice(errno: Errno) -> Option<String> {
     Some(match errno {
-        Errno::EADDRNOTAVAIL => ports_used_up(),
+        Errno::EADDRNOTAVAIL => ports_used_up_sentence(),
         Errno::ENETUNREACH | Errno::ENETDOWN | Errno::EHOSTUNREACH => {
             "there is no way to that address here: bring the interface up (`ip link set lo up` for 127.0.0.1)"
                 .into()
@@ -170,7 +170,7 @@ fn advice(errno: Errno) -> Option<String> {
 }
 
 /// The sentence for an address of which no port is left.
-fn ports_used_up() -> String {
+fn ports_used_up_sentence() -> String {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let range: Vec<_> = range.split_whitespace().collect();
     format!(
@@ -184,8 +184,8 @@ fn ports_used_up() -> String {
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub fn loopback() -> std::result::Result<(), String> {
-    Transport::Udp.pair().map(drop).map_err(|e| e.to_string())
+pub fn check_loopback() -> std::result::Result<(), String> {
+    Transport::Udp.connected_pair().map(drop).map_err(|e| e.to_string())
 }
 
 /// setsockopt(2) of an option that is a number.
@@ -203,7 +203,7 @@ pub fn set_option(descriptor: RawFd, level: i32, name: i32, value: i32) -> std::
 ///
 /// # Errors
 /// The error number.
-pub fn option(descriptor: RawFd, level: i32, name: i32) -> std::result::Result<i32, Errno> {
+pub fn get_option(descriptor: RawFd, level: i32, name: i32) -> std::result::Result<i32, Errno> {
     let (mut value, mut length) = (0, size_of::<i32>() as u32);
     let at = (&raw mut value).cast();
     // SAFETY: OWN-BUFFER: one number is written.
@@ -212,19 +212,19 @@ pub fn option(descriptor: RawFd, level: i32, name: i32) -> std::result::Result<i
 }
 
 /// Lets a TCP end fill its packets while others are in flight (RFC 896). Does nothing to another end.
-pub fn hold(end: RawFd) {
+pub fn enable_nagle(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 0);
 }
 
 /// Makes a TCP end send what it still holds. At the end of a batch no further data fills its packet, and the other end
 /// delays its acknowledgement by 40 ms.
 #[inline(always)]
-pub fn push(end: RawFd) {
+pub fn flush_held_data(end: RawFd) {
     let _ = set_option(end, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
 }
 
 /// The addresses of an IPv4 end: its own and the other end's.
-pub fn addresses(end: &OwnedFd) -> Option<[std::net::SocketAddr; 2]> {
+pub fn own_and_peer_addresses(end: &OwnedFd) -> Option<[std::net::SocketAddr; 2]> {
     // The two calls are the same for TCP and UDP; neither checks the type of the descriptor.
     let end = TcpStream::from(end.try_clone().ok()?);
     Some([end.local_addr().ok()?, end.peer_addr().ok()?])
@@ -234,11 +234,11 @@ pub fn addresses(end: &OwnedFd) -> Option<[std::net::SocketAddr; 2]> {
 ///
 /// # Errors
 /// [`Error::Disproved`] with the addresses, where they are not.
-pub fn are_connected(transport: Transport, ends: &[OwnedFd; 2]) -> Result<()> {
+pub fn verify_connected(transport: Transport, ends: &[OwnedFd; 2]) -> Result<()> {
     if !transport.is_inet() {
         return Ok(()); // socketpair(2) connects them
     }
-    let [near, far] = ends.each_ref().map(addresses);
+    let [near, far] = ends.each_ref().map(own_and_peer_addresses);
     match (near, far) {
         (Some([ours, theirs]), Some([far, back])) if ours == back && theirs == far => Ok(()),
         (near, far) => Err(Error::Disproved(format!(
@@ -253,13 +253,13 @@ pub fn are_connected(transport: Transport, ends: &[OwnedFd; 2]) -> Result<()> {
 /// The kernel refuses the call.
 pub fn set_nonblocking(end: &OwnedFd) -> Result<()> {
     use nix::fcntl::{FcntlArg, OFlag, fcntl};
-    let flags = fcntl(end, FcntlArg::F_GETFL).map_err(|e| Error::refused("fcntl F_GETFL", e))?;
+    let flags = fcntl(end, FcntlArg::F_GETFL).map_err(|e| Error::from_errno("fcntl F_GETFL", e))?;
     let flags = OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK;
-    fcntl(end, FcntlArg::F_SETFL(flags)).map(drop).map_err(|e| Error::refused("fcntl F_SETFL", e))
+    fcntl(end, FcntlArg::F_SETFL(flags)).map(drop).map_err(|e| Error::from_errno("fcntl F_SETFL", e))
 }
 
 /// The descriptor's number, for timed loops.
-pub fn number(end: &OwnedFd) -> RawFd {
+pub fn raw_descriptor(end: &OwnedFd) -> RawFd {
     end.as_raw_fd()
 }
 
@@ -267,7 +267,7 @@ pub fn number(end: &OwnedFd) -> RawFd {
 ///
 /// # Errors
 /// The negative error number of ppoll(2).
-pub fn arrives_within(end: RawFd, limit: std::time::Duration) -> std::result::Result<bool, i64> {
+pub fn data_arrives_within(end: RawFd, limit: std::time::Duration) -> std::result::Result<bool, i64> {
     let mut polled = libc::pollfd { fd: end, events: libc::POLLIN, revents: 0 };
     let limit =
         libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos().into() };
@@ -283,7 +283,7 @@ pub fn arrives_within(end: RawFd, limit: std::time::Duration) -> std::result::Re
 ///
 /// # Errors
 /// The error number.
-pub fn open(domain: i32, kind: i32, protocol: i32) -> std::result::Result<OwnedFd, Errno> {
+pub fn open_socket(domain: i32, kind: i32, protocol: i32) -> std::result::Result<OwnedFd, Errno> {
     // SAFETY: OWN-BUFFER: the call takes no memory.
     match unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) } {
         -1 => Err(Errno::last()),

@@ -1,4 +1,4 @@
-//! Which came first: the start of a new task, or its creator's return from the call.
+//! Detects whether a new task started before its creator returned from the call.
 //!
 //! # Invariants
 //!
@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What creator and task share.
+/// The flags that a creator and its new task share.
 struct Flags {
     returned: AtomicBool,
     early: AtomicBool,
@@ -33,7 +33,7 @@ impl Order {
         let (protection, flags) = (ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED);
         // SAFETY: OWN-MAPPING: it is fresh, and zero is a valid value of both flags.
         let mapped = unsafe { mmap_anonymous(None, BYTES, protection, flags) };
-        Ok(Self(mapped.map_err(|e| Error::refused("mmap of a shared page", e))?.cast()))
+        Ok(Self(mapped.map_err(|e| Error::from_errno("mmap of a shared page", e))?.cast()))
     }
 
     fn flags(&self) -> &Flags {
@@ -43,14 +43,14 @@ impl Order {
 
     /// Clears both flags. Called before a task is created.
     #[inline(always)]
-    pub fn begin(&self) {
+    pub fn clear_flags(&self) {
         self.flags().returned.store(false, Ordering::SeqCst);
         self.flags().early.store(false, Ordering::SeqCst);
     }
 
     /// Called by the task when it starts.
     #[inline(always)]
-    pub fn arrive(&self) {
+    pub fn note_start(&self) {
         if !self.flags().returned.load(Ordering::SeqCst) {
             self.flags().early.store(true, Ordering::SeqCst);
         }
@@ -58,7 +58,7 @@ impl Order {
 
     /// Called by the creator when the creating call has returned.
     #[inline(always)]
-    pub fn returned(&self) {
+    pub fn note_return(&self) {
         self.flags().returned.store(true, Ordering::SeqCst);
     }
 
@@ -97,7 +97,7 @@ impl Repeats {
     /// # Errors
     /// [`Error::Disturbed`] if the repetitions are used up: other tasks want this CPU, or the scheduler runs new tasks
     /// first.
-    pub fn judge(&mut self, call: &str, order: &Order) -> Result<Counts> {
+    pub fn judge_creation(&mut self, call: &str, order: &Order) -> Result<Counts> {
         if !order.was_early() {
             return Ok(Counts::Yes);
         }
@@ -115,7 +115,7 @@ impl Repeats {
 
 /// Claims that tasks were created. The kernel counts those of the whole machine, so there must be at least one an
 /// iteration.
-pub fn created(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub fn tasks_were_created(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     match delta.counted.created {
         Some(count) if count < iterations => Err(format!(
             "{count} tasks were created on the whole machine in {iterations} iterations: there was no child in each"
@@ -128,29 +128,29 @@ pub fn created(delta: &Delta, iterations: u64) -> std::result::Result<String, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::in_child_process;
+    use crate::platform::child::run_in_child_process;
 
     #[test]
     fn a_child_that_starts_early_is_repeated_until_the_limit() {
         let order = Order::new().expect("a mapping");
         let mut repeats = Repeats::for_batch(1);
-        order.begin();
-        order.arrive();
+        order.clear_flags();
+        order.note_start();
         for _ in 0..20 {
-            assert_eq!(repeats.judge("fork", &order).expect("repetitions are left"), Counts::Again);
+            assert_eq!(repeats.judge_creation("fork", &order).expect("repetitions are left"), Counts::Again);
         }
-        assert!(matches!(repeats.judge("fork", &order), Err(Error::Disturbed(_))));
+        assert!(matches!(repeats.judge_creation("fork", &order), Err(Error::Disturbed(_))));
     }
 
     #[test]
     fn a_child_knows_who_came_first() {
         let order = Order::new().expect("a mapping");
         for had_returned in [true, false] {
-            order.begin();
+            order.clear_flags();
             if had_returned {
-                order.returned();
+                order.note_return();
             }
-            in_child_process(|| order.arrive());
+            run_in_child_process(|| order.note_start());
             assert_eq!(order.was_early(), !had_returned);
         }
     }

@@ -91,7 +91,7 @@ impl Operation {
     ];
 
     /// The number of arrays that it uses.
-    pub fn arrays(self) -> usize {
+    pub fn array_count(self) -> usize {
         match self {
             Self::Read | Self::Write | Self::WriteNonTemporal | Self::Update => 1,
             Self::Copy | Self::CopyNonTemporal | Self::Scale => 2,
@@ -180,7 +180,7 @@ impl Stream {
             return None;
         }
         let turns = match means {
-            Means::Library => library::turns(operation),
+            Means::Library => library::find_loop(operation),
             _ => here::turns(operation, means),
         };
         turns.map(|turns| Self { operation, means, turns, asks_ahead: false })
@@ -188,13 +188,13 @@ impl Stream {
 
     /// Replaces the loop, for arrays in main memory, by one that prefetches the lines it will write or read, if there
     /// is one.
-    pub fn of_memory(self) -> Self {
+    pub fn with_prefetch(self) -> Self {
         let ahead = here::ahead(self.operation, self.means);
         Self { turns: ahead.unwrap_or(self.turns), asks_ahead: ahead.is_some(), ..self }
     }
 
     /// Whether the loop prefetches.
-    pub fn asks_ahead(&self) -> bool {
+    pub fn has_prefetch(&self) -> bool {
         self.asks_ahead
     }
 
@@ -203,7 +203,7 @@ impl Stream {
     /// Operations that calculate do not change an incomplete last word.
     #[inline]
     pub fn run(&self, arrays: &mut Arrays, passes: u64, constant: u64) -> u64 {
-        let bytes = self.length(arrays);
+        let bytes = self.common_length(arrays);
         let head = if self.operation.is_non_temporal() {
             arrays.to.as_ptr().align_offset(LINE).min(bytes)
         } else {
@@ -230,7 +230,7 @@ impl Stream {
         sum
     }
 
-    fn length(&self, arrays: &Arrays) -> usize {
+    fn common_length(&self, arrays: &Arrays) -> usize {
         let (to, x, y) = (arrays.to.len(), arrays.x.len(), arrays.y.len());
         match self.operation {
             Operation::Read => x,

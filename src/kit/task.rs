@@ -31,12 +31,12 @@ pub const NOT_EXECUTED: i32 = 127;
 /// Checks what a call that creates a task has returned.
 ///
 /// # Errors
-/// A negative answer: [`Error::Missing`] with the limits on tasks for `EAGAIN`, else that of [`kernel_call::granted`].
-pub fn granted(call: &str, answer: i64) -> Result<()> {
+/// A negative answer: [`Error::Missing`] with the limits on tasks for `EAGAIN`, else that of [`kernel_call::check_granted`].
+pub fn check_created(call: &str, answer: i64) -> Result<()> {
     if answer == -i64::from(libc::EAGAIN) {
-        return Err(Error::Missing(limit::no_task(call, Errno::EAGAIN.into())));
+        return Err(Error::Missing(limit::refused_task_message(call, Errno::EAGAIN.into())));
     }
-    kernel_call::granted(call, answer)
+    kernel_call::check_granted(call, answer)
 }
 
 /// fork(2) by the C library; the child exits at once.
@@ -46,7 +46,7 @@ pub fn fork_exit() -> i64 {
     match unsafe { libc::fork() } {
         // SAFETY: ENDS.
         0 => unsafe { libc::_exit(0) },
-        -1 => refusal(),
+        -1 => negative_errno(),
         child => i64::from(child),
     }
 }
@@ -57,11 +57,11 @@ pub fn fork_arrive_exit(order: &Order) -> i64 {
     // SAFETY: ENDS.
     match unsafe { libc::fork() } {
         0 => {
-            order.arrive();
+            order.note_start();
             // SAFETY: ENDS.
             unsafe { libc::_exit(0) }
         }
-        -1 => refusal(),
+        -1 => negative_errno(),
         child => i64::from(child),
     }
 }
@@ -163,7 +163,7 @@ impl Program {
                 libc::execve(self.path.as_ptr(), self.pointers.as_ptr(), NO_ENVIRONMENT.as_ptr());
                 libc::_exit(NOT_EXECUTED)
             },
-            -1 => refusal(),
+            -1 => negative_errno(),
             child => i64::from(child),
         }
     }
@@ -236,27 +236,27 @@ pub fn reap(child: i32, status: &mut i32) -> i64 {
         // SAFETY: OWN-STATUS.
         match unsafe { libc::waitpid(child, status, 0) } {
             -1 if Errno::last() == Errno::EINTR => {}
-            -1 => return refusal(),
+            -1 => return negative_errno(),
             reaped => return i64::from(reaped),
         }
     }
 }
 
-fn refusal() -> i64 {
+fn negative_errno() -> i64 {
     -i64::from(Errno::last_raw())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::how_it_ended;
+    use crate::platform::child::describe_raw_status;
 
     fn end_of(child: i64) -> Option<String> {
         let child = i32::try_from(child).expect("a number");
         assert!(child > 0, "refused: {child}");
         let mut status = -1;
         assert_eq!(reap(child, &mut status), i64::from(child));
-        how_it_ended(status)
+        describe_raw_status(status)
     }
 
     #[test]

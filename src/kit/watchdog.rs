@@ -13,7 +13,7 @@
 
 use crate::error::{Error, Result};
 use crate::platform::limit;
-use crate::platform::signal::thread_signal::thread_signal;
+use crate::platform::signal::thread_signal::thread_signal_event;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;
@@ -42,7 +42,7 @@ thread_local! {
     };
 }
 
-extern "C" fn look(_: libc::c_int) {
+extern "C" fn end_stuck_wait(_: libc::c_int) {
     WATCH.with(|watch| {
         let wait = watch.wait.load(Ordering::SeqCst);
         if watch.seen.swap(wait, Ordering::SeqCst) != wait || wait == 0 {
@@ -71,15 +71,15 @@ impl Watchdog {
     ///
     /// # Errors
     /// The refusal of `sigaction` or `timer_create`.
-    pub fn over_this_thread(period: Duration) -> Result<Self> {
-        let action = SigAction::new(SigHandler::Handler(look), SaFlags::empty(), SigSet::empty());
+    pub fn for_this_thread(period: Duration) -> Result<Self> {
+        let action = SigAction::new(SigHandler::Handler(end_stuck_wait), SaFlags::empty(), SigSet::empty());
         // SAFETY: HANDLER.
-        unsafe { sigaction(SIGNAL, &action) }.map_err(|e| Error::refused_to_case("sigaction", e))?;
+        unsafe { sigaction(SIGNAL, &action) }.map_err(|e| Error::from_case_errno("sigaction", e))?;
         WATCH.with(|watch| {
             watch.wait.store(0, Ordering::SeqCst);
             watch.expired.store(false, Ordering::SeqCst);
         });
-        Ok(Self { period, _timer: timer(period)? })
+        Ok(Self { period, _timer: start_timer(period)? })
     }
 
     /// Starts a wait for this child.
@@ -101,7 +101,7 @@ impl Watchdog {
     }
 
     /// A sentence about a wait that the watchdog has ended. Each is reported once.
-    pub fn expired(&self) -> Option<String> {
+    pub fn take_expired_sentence(&self) -> Option<String> {
         let expired = WATCH.with(|watch| watch.expired.swap(false, Ordering::SeqCst));
         expired.then(|| format!("nothing happened for {} s, and it was ended", self.period.as_secs_f64()))
     }
@@ -113,10 +113,10 @@ impl Drop for Watchdog {
     }
 }
 
-fn timer(period: Duration) -> Result<Timer> {
-    let refused = |e| limit::no_timer("timer_create of a watchdog", e);
+fn start_timer(period: Duration) -> Result<Timer> {
+    let refused = |e| limit::timer_error("timer_create of a watchdog", e);
     let thread_id = nix::unistd::gettid().as_raw();
-    let event = thread_signal(SIGNAL, thread_id);
+    let event = thread_signal_event(SIGNAL, thread_id);
     let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, event).map_err(refused)?;
     timer.set(Expiration::Interval(period.into()), TimerSetTimeFlags::empty()).map_err(refused)?;
     Ok(timer)
@@ -144,19 +144,19 @@ mod tests {
 
     #[test]
     fn a_child_that_hangs_is_killed_in_the_middle_of_a_wait() {
-        let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
+        let watchdog = Watchdog::for_this_thread(SHORT).expect("a timer");
         let child = Child::start(|| std::thread::sleep(Duration::from_secs(60))).expect("forked");
-        let child = child.leave();
+        let child = child.into_pid();
         watchdog.watch_child(child.as_raw());
         assert_eq!(waits(child), Ok(WaitStatus::Signaled(child, Signal::SIGKILL, false)));
-        let sentence = watchdog.expired().expect("it expired");
+        let sentence = watchdog.take_expired_sentence().expect("it expired");
         assert!(sentence.contains("0.03 s"), "{sentence}");
-        assert_eq!(watchdog.expired(), None, "once");
+        assert_eq!(watchdog.take_expired_sentence(), None, "once");
     }
 
     #[test]
     fn another_wait_each_time_is_progress() {
-        let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
+        let watchdog = Watchdog::for_this_thread(SHORT).expect("a timer");
         let begun = std::time::Instant::now();
         for turn in 0.. {
             watchdog.watch_turn(turn);
@@ -166,17 +166,17 @@ mod tests {
             }
         }
         watchdog.end_wait();
-        assert_eq!(watchdog.expired(), None);
+        assert_eq!(watchdog.take_expired_sentence(), None);
     }
 
     #[test]
     fn a_wait_for_anything_else_is_interrupted() {
-        let watchdog = Watchdog::over_this_thread(SHORT).expect("a timer");
+        let watchdog = Watchdog::for_this_thread(SHORT).expect("a timer");
         let (read, _write) = nix::unistd::pipe().expect("a pipe");
         watchdog.watch_turn(7);
         let mut ends = (0..1_000).map(|_| nix::unistd::read(&read, &mut [0]));
         // The first expiry only looks; the read that it interrupted is started again.
         assert!(ends.by_ref().take(3).all(|end| end == Err(Errno::EINTR)));
-        assert!(watchdog.expired().is_some());
+        assert!(watchdog.take_expired_sentence().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Cases of no group: operations as a user writes them, whose claims no case of the suite has.
+//! Cases outside the suite: operations as a user may write them, with claims that no case of the suite has.
 
 use crate::case::{Case, Claim, SetUp, set_up};
 use crate::clock::{Clock, Counts};
@@ -15,11 +15,11 @@ const ADDITIONS: u64 = 2_000;
 pub(super) fn find(name: &str) -> Option<Case> {
     match name {
         "hash" => Some(
-            Case::looped("hash", "a hash of 4096 multiplications", hashes)
+            Case::looped("hash", "a hash of 4096 multiplications", run_hashes)
                 .claim(Claim::Executes(4_000.0))
                 .claim(Claim::Linear),
         ),
-        "single" => Some(Case::new("single", "single short operations", singles()).one_by_one()),
+        "single" => Some(Case::new("single", "single short operations", single_additions()).one_by_one()),
         _ => None,
     }
 }
@@ -28,7 +28,7 @@ fn hash() -> u64 {
     arch::multiply_chain(black_box(MULTIPLICATIONS))
 }
 
-fn hashes(n: u64) {
+fn run_hashes(n: u64) {
     (0..n).for_each(|_| _ = black_box(hash()));
 }
 
@@ -47,11 +47,11 @@ pub(super) fn remembered_hash() -> SetUp {
     })
 }
 
-fn singles() -> SetUp {
+fn single_additions() -> SetUp {
     set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
             let add = |(): &mut ()| arch::add_chain(ADDITIONS);
-            clock.each(n, &mut (), |()| Ok(()), add, |(), _| Ok(Counts::Yes))
+            clock.time_each(n, &mut (), |()| Ok(()), add, |(), _| Ok(Counts::Yes))
         })
     })
 }

@@ -6,7 +6,7 @@ use super::stranger;
 use super::twisted::{
     BEST_FOR_ALL, BEST_IN_ALL, CAPPED, CONSTANT, COUNTS_BEYOND, COUNTS_LATER, HALF, HALF_BEYOND, HALF_LATER,
     HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS,
-    SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH, THREE_TENTHS_BESIDE, Twist, left_to_a_thread, twisted,
+    SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH, THREE_TENTHS_BESIDE, Twist, leave_to_thread, twist_case,
 };
 use crate::case::{Case, SetUp};
 use crate::suite;
@@ -25,7 +25,7 @@ pub(super) enum Lie {
 use Lie::{Instead, LeftToThread, Twisted};
 
 impl Lie {
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Twisted(twist) => twist.words,
             LeftToThread => "leaves the work to another thread",
@@ -34,7 +34,7 @@ impl Lie {
     }
 }
 
-/// The group of cases that are of no group.
+/// The group name in the ids of [`own_case`], whose cases belong to no group of the suite.
 const OWN: &str = "own";
 
 /// A liar: the id of the real case, the claim that must catch it, and the lie.
@@ -48,30 +48,30 @@ pub(super) const LIARS: &[Row] = &[
     ("known_work/multiply", "Executes", Twisted(MADE_UP)),
     ("known_work/multiply", "Executes", Twisted(CONSTANT)),
     ("known_work/multiply", "CPU time of threads", LeftToThread),
-    ("empty_loop/register", "Executes", Instead("was optimised away", stranger::nothing)),
-    ("known_work/multiply", "Linear", Instead("works more with each iteration", stranger::square)),
+    ("empty_loop/register", "Executes", Instead("was optimised away", stranger::empty_loop)),
+    ("known_work/multiply", "Linear", Instead("works more with each iteration", stranger::quadratic_loop)),
     ("call/u64/3", "Calls", Twisted(NINE_TENTHS)),
-    ("call/u64/3", "Calls", Instead("was inlined", stranger::inlined)),
+    ("call/u64/3", "Calls", Instead("was inlined", stranger::inlined_call)),
     ("syscall/getppid", "Enters", Twisted(NINE_TENTHS)),
     ("syscall/getppid", "Enters", Twisted(HALF)),
-    ("syscall/getppid", "Enters", Instead("answers from memory", stranger::constant)),
+    ("syscall/getppid", "Enters", Instead("answers from memory", stranger::constant_loop)),
     ("syscall/getppid", "Enters", Instead("makes another call as often", stranger::another_call)),
     ("syscall/read-zero", "Enters", Instead("reads from no descriptor", stranger::refused_read)),
     ("syscall/read-zero", "Answers", Instead("reads no byte", stranger::empty_read)),
     ("syscall/clock-gettime-vdso", "Calls", Twisted(NINE_TENTHS)),
-    ("syscall/clock-gettime-vdso", "NeverEnters", Instead("enters the kernel", stranger::entering_for_vdso)),
+    ("syscall/clock-gettime-vdso", "NeverEnters", Instead("enters the kernel", stranger::vdso_entering_kernel)),
     ("signal/caught", "Enters", Twisted(NINE_TENTHS)),
     ("wait/poll-pipe/10", "Enters", Twisted(NINE_TENTHS)),
     ("getdents/list/10", "Enters", Twisted(NINE_TENTHS)),
     ("cached_read/pread/4KiB", "Enters", Twisted(NINE_TENTHS)),
     ("mapping/first-touch/1MiB", "Enters", Twisted(NINE_TENTHS)),
-    ("mapping/first-touch/1MiB", "Counted faults", Instead("touches every other page", stranger::half_touched)),
-    ("page_fault/anonymous/4KiB", "Checked faults", Instead("touched the pages before", stranger::touched_before)),
+    ("mapping/first-touch/1MiB", "Counted faults", Instead("touches every other page", stranger::half_touched_pages)),
+    ("page_fault/anonymous/4KiB", "Checked faults", Instead("touched the pages before", stranger::pages_touched_before)),
     ("page_fault/anonymous/4KiB", "Counted faults", Twisted(NINE_TENTHS)),
     ("page_fault/anonymous/4KiB", "Counted faults", Twisted(REMEMBERED)),
-    ("chase/random/16KiB", "Checked ring", Instead("walks half of the ring", stranger::half_a_ring)),
+    ("chase/random/16KiB", "Checked ring", Instead("walks half of the ring", stranger::half_ring_walk)),
     ("fork/touched-mib/0", "Counted tasks", Twisted(NINE_TENTHS)),
-    ("fork/touched-mib/0", "Counted faults", Instead("shares the memory instead of copying it", stranger::shared_for_copied)),
+    ("fork/touched-mib/0", "Counted faults", Instead("shares the memory instead of copying it", stranger::vfork_for_fork)),
     ("thread/same-cpu/join-64KiB", "Counted tasks", Twisted(NINE_TENTHS)),
     ("context_switch/processes-2/0KiB", "Counted switches", Twisted(NINE_TENTHS)),
     ("ping_pong/pipe-processes/same-cpu", "Counted switches", Twisted(NINE_TENTHS)),
@@ -82,7 +82,7 @@ pub(super) const LIARS: &[Row] = &[
     ("wake_up/timerfd/idle", "single times", Twisted(NINE_TENTHS)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(NINE_TENTHS)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(HALF)),
-    ("direct_read/random/4KiB", "Checked bytes", Instead("reads from the page cache", stranger::cached_for_direct)),
+    ("direct_read/random/4KiB", "Checked bytes", Instead("reads from the page cache", stranger::cached_instead_of_direct)),
     ("direct_read/random/4KiB", "CPU time of threads", LeftToThread),
     ("known_work/multiply", "later witness", Twisted(HALF_BEYOND)),
     ("known_work/multiply", "later witness", Twisted(COUNTS_BEYOND)),
@@ -110,11 +110,11 @@ pub(super) const LIARS: &[Row] = &[
     ("syscall/getppid", "Enters", Twisted(CAPPED)),
     ("syscall/read-zero", "later witness", Twisted(HALF_BEYOND)),
     ("syscall/read-zero", "later witness", Twisted(COUNTS_LATER)),
-    ("syscall/read-zero", "later witness", Instead("is refused beyond the witness's batch", stranger::refused_beyond)),
-    ("syscall/read-zero", "later witness", Instead("reads no byte beyond the witness's batch", stranger::empty_beyond)),
-    ("syscall/read-zero", "later witness", Instead("makes another call beyond the witness's batch", stranger::another_beyond)),
+    ("syscall/read-zero", "later witness", Instead("is refused beyond the witness's batch", stranger::refused_past_witness)),
+    ("syscall/read-zero", "later witness", Instead("reads no byte beyond the witness's batch", stranger::empty_past_witness)),
+    ("syscall/read-zero", "later witness", Instead("makes another call beyond the witness's batch", stranger::another_past_witness)),
     ("syscall/clock-gettime-vdso", "later witness", Twisted(HALF_LATER)),
-    ("syscall/clock-gettime-vdso", "later witness", Instead("enters the kernel beyond the witness's batch", stranger::entering_beyond)),
+    ("syscall/clock-gettime-vdso", "later witness", Instead("enters the kernel beyond the witness's batch", stranger::entering_past_witness)),
     ("signal/caught", "later witness", Twisted(HALF_LATER)),
     ("wait/poll-pipe/10", "later witness", Twisted(HALF_LATER)),
     ("wait/poll-pipe/10", "later witness", Twisted(COUNTS_LATER)),
@@ -138,7 +138,7 @@ pub(super) const LIARS: &[Row] = &[
     ("direct_read/random/4KiB", "single times", Twisted(SINGLES_LEFT_OUT)),
     ("direct_read/random/4KiB", "single times", Twisted(BEST_FOR_ALL)),
     ("direct_read/random/4KiB", "single times", Twisted(BEST_IN_ALL)),
-    ("direct_read/random/4KiB", "timed share", Instead("times a cached read beside the device's", stranger::cached_beside_direct)),
+    ("direct_read/random/4KiB", "timed share", Instead("times a cached read beside the device's", stranger::timed_cached_reads)),
     ("own/hash", "Executes", Instead("remembers its answer behind a lock", own_case::remembered_hash)),
     ("own/hash", "Executes", Twisted(NINE_TENTHS)),
     ("own/hash", "brackets", Twisted(SEVEN_TENTHS)),
@@ -153,12 +153,12 @@ pub(super) const LIARS: &[Row] = &[
 ];
 
 /// The case of this id.
-fn real(id: &str) -> Option<Case> {
+fn real_case(id: &str) -> Option<Case> {
     let (group, name) = id.split_once('/')?;
     if group == OWN {
         return own_case::find(name);
     }
-    let cases = suite::find(group)?.cases;
+    let cases = suite::find_group(group)?.cases;
     cases().into_iter().find(|case| case.name == name)
 }
 
@@ -166,19 +166,19 @@ fn real(id: &str) -> Option<Case> {
 pub fn liars() -> Vec<Liar> {
     let liar = |&(id, claim, lie): &Row| {
         let case = match lie {
-            Twisted(twist) => twisted(real(id)?, twist),
-            LeftToThread => left_to_a_thread(id, real)?,
-            Instead(_, set_up) => Case { set_up: set_up(), ..real(id)? },
+            Twisted(twist) => twist_case(real_case(id)?, twist),
+            LeftToThread => leave_to_thread(id, real_case)?,
+            Instead(_, set_up) => Case { set_up: set_up(), ..real_case(id)? },
         };
-        Some(Liar { id: id.into(), lie: lie.words(), claim, case })
+        Some(Liar { id: id.into(), lie: lie.description(), claim, case })
     };
     LIARS.iter().filter_map(liar).collect()
 }
 
 /// The real cases that the liars pretend to be, with their ids.
-pub fn twins() -> Vec<(String, Case)> {
+pub fn real_cases() -> Vec<(String, Case)> {
     let mut ids: Vec<_> = LIARS.iter().map(|(id, ..)| *id).collect();
     ids.sort_unstable();
     ids.dedup();
-    ids.into_iter().filter_map(|id| Some((id.to_owned(), real(id)?))).collect()
+    ids.into_iter().filter_map(|id| Some((id.to_owned(), real_case(id)?))).collect()
 }

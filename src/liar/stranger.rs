@@ -4,8 +4,8 @@ use crate::case::{Place, SetUp, Subject, set_up};
 use crate::clock::witness::ITERATIONS;
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::blocks::{Blocks, Pattern, one_at_a_time};
-use crate::kit::kernel_call::repeat;
+use crate::kit::blocks::{Blocks, Pattern, single_block_reads};
+use crate::kit::kernel_call::time_calls;
 use crate::kit::placement::Placement;
 use crate::kit::socket::Transport;
 use crate::kit::socket::dialogue::Timed;
@@ -29,65 +29,66 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
 /// A loop in one bracket.
-fn looped(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
+fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
     set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
 }
 
 /// A system call, repeated.
-fn called(once: impl Fn() -> i64 + Copy + 'static) -> SetUp {
-    set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat("a call", n, clock, once)))
+fn call_set_up(once: impl Fn() -> i64 + Copy + 'static) -> SetUp {
+    set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls("a call", n, clock, once)))
 }
 
-pub(super) fn nothing() -> SetUp {
-    looped(|n| _ = black_box(n))
+pub(super) fn empty_loop() -> SetUp {
+    loop_set_up(|n| _ = black_box(n))
 }
 
 /// A loop around a constant, as a C library that remembers an answer makes it.
-pub(super) fn constant() -> SetUp {
-    looped(|n| (0..n).for_each(|_| _ = black_box(4711)))
+pub(super) fn constant_loop() -> SetUp {
+    loop_set_up(|n| (0..n).for_each(|_| _ = black_box(4711)))
 }
 
-pub(super) fn square() -> SetUp {
-    looped(|n| arch::register_loop(n * n.min(1 << 20) / 16))
+pub(super) fn quadratic_loop() -> SetUp {
+    loop_set_up(|n| arch::register_loop(n * n.min(1 << 20) / 16))
 }
 
-pub(super) fn inlined() -> SetUp {
-    looped(crate::suite::call::operation::control)
+pub(super) fn inlined_call() -> SetUp {
+    loop_set_up(crate::suite::call::operation::control)
 }
 
 pub(super) fn another_call() -> SetUp {
-    called(syscall::getpid)
+    call_set_up(syscall::getpid)
 }
 
-pub(super) fn entering_for_vdso() -> SetUp {
-    called(|| time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
+pub(super) fn vdso_entering_kernel() -> SetUp {
+    call_set_up(|| time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
 }
 
 /// read(2) of a descriptor that is not open.
 pub(super) fn refused_read() -> SetUp {
-    looped(|n| (0..n).for_each(|_| _ = black_box(syscall::read_byte(-1, &mut 0))))
+    loop_set_up(|n| (0..n).for_each(|_| _ = black_box(syscall::read_byte(-1, &mut 0))))
 }
 
-fn zero() -> Result<File> {
+fn open_dev_zero() -> Result<File> {
     File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
 }
 
 /// read(2) of no byte.
-fn read_nothing(mut from: &File) -> i64 {
+fn read_no_byte(mut from: &File) -> i64 {
     from.read(&mut []).map_or(-1, |length| length as i64)
 }
 
 pub(super) fn empty_read() -> SetUp {
     set_up(|_| {
-        let zero = zero()?;
+        let zero = open_dev_zero()?;
         Ok(move |n: u64, clock: &Clock| {
-            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(read_nothing(&zero)))))
+            Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(read_no_byte(&zero)))))
         })
     })
 }
 
-/// Another call behind as many true ones as the first witness sees in a batch.
-fn behind(
+/// Times a batch whose first iterations, as many as the first witness sees, are honest; the others make another
+/// call.
+fn switch_past_witness(
     n: u64,
     clock: &Clock,
     mut truly: impl FnMut() -> i64,
@@ -100,33 +101,38 @@ fn behind(
     }))
 }
 
-/// Reads a byte of /dev/zero, and later does otherwise.
-fn read_then(otherwise: fn(&File) -> i64) -> SetUp {
+/// Reads a byte of /dev/zero in the first iterations of a batch, and calls `otherwise` in the others.
+fn read_then_other(otherwise: fn(&File) -> i64) -> SetUp {
     set_up(move |_| {
-        let zero = zero()?;
+        let zero = open_dev_zero()?;
         Ok(move |n: u64, clock: &Clock| {
-            behind(n, clock, || syscall::read_byte(zero.as_raw_fd(), &mut 0), || otherwise(&zero))
+            switch_past_witness(
+                n,
+                clock,
+                || syscall::read_byte(zero.as_raw_fd(), &mut 0),
+                || otherwise(&zero),
+            )
         })
     })
 }
 
-pub(super) fn refused_beyond() -> SetUp {
-    read_then(|_| syscall::read_byte(-1, &mut 0))
+pub(super) fn refused_past_witness() -> SetUp {
+    read_then_other(|_| syscall::read_byte(-1, &mut 0))
 }
 
-pub(super) fn another_beyond() -> SetUp {
-    read_then(|_| syscall::getpid())
+pub(super) fn another_past_witness() -> SetUp {
+    read_then_other(|_| syscall::getpid())
 }
 
-pub(super) fn empty_beyond() -> SetUp {
-    read_then(read_nothing)
+pub(super) fn empty_past_witness() -> SetUp {
+    read_then_other(read_no_byte)
 }
 
-pub(super) fn entering_beyond() -> SetUp {
+pub(super) fn entering_past_witness() -> SetUp {
     set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
             let read = || time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64;
-            behind(n, clock, read, || time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
+            switch_past_witness(n, clock, read, || time::clock_gettime_entry_ns(libc::CLOCK_MONOTONIC) as i64)
         })
     })
 }
@@ -134,9 +140,9 @@ pub(super) fn entering_beyond() -> SetUp {
 /// Pages that are touched before they are timed.
 const PAGES: usize = 1024;
 
-pub(super) fn touched_before() -> SetUp {
+pub(super) fn pages_touched_before() -> SetUp {
     set_up(|_| {
-        let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
+        let region = Rc::new(Region::map_anonymous(PAGES * PAGE, Pages::Base)?);
         let touched = Rc::clone(&region);
         let prepare = move |pages: usize| {
             region.discard(0..pages)?;
@@ -148,8 +154,8 @@ pub(super) fn touched_before() -> SetUp {
 }
 
 /// Maps 1 MiB and touches every other page.
-pub(super) fn half_touched() -> SetUp {
-    looped(|n| {
+pub(super) fn half_touched_pages() -> SetUp {
+    loop_set_up(|n| {
         for _ in 0..n {
             if let Ok(mut memory) = MmapMut::map_anon(1 << 20) {
                 memory.iter_mut().step_by(2 * PAGE).for_each(|byte| *byte = 1);
@@ -160,7 +166,7 @@ pub(super) fn half_touched() -> SetUp {
 }
 
 /// Creates each child without copying the parent's memory.
-pub(super) fn shared_for_copied() -> SetUp {
+pub(super) fn vfork_for_fork() -> SetUp {
     set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
             let mut lowest = 0;
@@ -170,19 +176,19 @@ pub(super) fn shared_for_copied() -> SetUp {
                     lowest = lowest.min(child).min(task::reap(child as i32, &mut 0));
                 }
             });
-            task::granted("vfork", lowest).map(|()| ticks)
+            task::check_created("vfork", lowest).map(|()| ticks)
         })
     })
 }
 
 /// A ring of which half of the slots are left out.
-pub(super) fn half_a_ring() -> SetUp {
+pub(super) fn half_ring_walk() -> SetUp {
     const SLOTS: u32 = 256;
     set_up(|_| {
         let memory = ResidentMemory::new(SLOTS as usize * LINE, Pages::Base)?;
         let visits: Vec<u32> = (0..SLOTS).map(|slot| slot % (SLOTS / 2)).collect();
         let walk = Walk::<1>::new(memory, Spread::Every(LINE), &visits)?;
-        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| _ = walk.go(n))))
+        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| _ = walk.walk_steps(n))))
     })
 }
 
@@ -190,21 +196,21 @@ pub(super) fn half_a_ring() -> SetUp {
 const FILE: u64 = 1 << 20;
 const BLOCK: usize = 4 << 10;
 
-fn blocks(place: &Place, way: Way) -> Result<Blocks> {
-    let file = PatternFile::make(&place.scratch, FILE, way)?;
+fn open_blocks(place: &Place, way: Way) -> Result<Blocks> {
+    let file = PatternFile::create_filled(&place.scratch, FILE, way)?;
     Blocks::new(file, Pattern::Random, BLOCK, Source::Device)
 }
 
 /// Reads through the page cache.
-pub(super) fn cached_for_direct() -> SetUp {
-    set_up(|place| one_at_a_time(blocks(place, Way::Cached)?))
+pub(super) fn cached_instead_of_direct() -> SetUp {
+    set_up(|place| single_block_reads(open_blocks(place, Way::Cached)?))
 }
 
 /// Reads blocks of the device untimed, and times reads of the page cache.
-pub(super) fn cached_beside_direct() -> SetUp {
+pub(super) fn timed_cached_reads() -> SetUp {
     set_up(|place| {
-        let mut direct = one_at_a_time(blocks(place, Way::Direct)?)?;
-        let zero = zero()?;
+        let mut direct = single_block_reads(open_blocks(place, Way::Direct)?)?;
+        let zero = open_dev_zero()?;
         Ok(move |n: u64, clock: &Clock| {
             direct.run(n, clock)?;
             Ok(clock
@@ -217,7 +223,7 @@ pub(super) fn cached_beside_direct() -> SetUp {
 pub(super) fn remembering_partner() -> SetUp {
     const BYTES: usize = 56;
     set_up(|place| {
-        let [near, far] = Transport::UnixStream.pair()?;
+        let [near, far] = Transport::UnixStream.connected_pair()?;
         let (mut end, mut first, mut next) = (Blocking::new(far)?, [0; BYTES], [0; BYTES]);
         let mut steps = 0u64;
         let step = move || {
@@ -228,8 +234,13 @@ pub(super) fn remembering_partner() -> SetUp {
                 _ => end.receive(&mut next).min(end.send(&first)),
             }
         };
-        let at = (Placement::Same.cpu(place)?, Class::Ordinary);
+        let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
         let partner = Partner::start(Kind::Process, at, step, || ())?;
-        Conversation::begin("unix-stream", Blocking::new(near)?, (BYTES, Timed::Together), vec![partner])
+        Conversation::await_greeting(
+            "unix-stream",
+            Blocking::new(near)?,
+            (BYTES, Timed::Together),
+            vec![partner],
+        )
     })
 }

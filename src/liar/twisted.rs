@@ -16,85 +16,93 @@ pub struct Twist {
     run: Run,
 }
 
-/// Does something in place of this number of iterations of the honest subject.
+/// A function that replaces this number of iterations of the honest subject.
 type Run = fn(&mut Twisted, u64, &Clock) -> Result<Ticks>;
 
-const fn twist(words: &'static str, run: Run) -> Twist {
+const fn new_twist(words: &'static str, run: Run) -> Twist {
     Twist { words, run }
 }
 
-/// Iterations of a batch that are done truly by a liar of long batches: as many as the first witness sees.
+/// Iterations that a liar does honestly in each batch before it lies: as many as the first witness sees.
 const TRUE_ITERATIONS: u64 = crate::clock::witness::ITERATIONS;
-/// Batches that are done truly by a liar of later batches.
+/// Batches that a liar does honestly before it lies.
 const TRUE_BATCHES: u64 = 4;
-/// Ticks of an iteration or a batch that are made up.
+/// The invented time of an iteration or of a batch, ticks.
 const TICKS: u64 = 1_000;
 
-pub const NINE_TENTHS: Twist =
-    twist("does nine tenths of the iterations", |lie, n, clock| lie.honest.run(n - n.div_ceil(10), clock));
-pub const HALF: Twist = twist("does half of the iterations", |lie, n, clock| lie.honest.run(n / 2, clock));
-pub const REMEMBERED: Twist = twist("works once and answers that time again", Twisted::remembered);
-pub const MADE_UP: Twist = twist("makes up a time for each iteration", |_, n, _| Ok(Ticks(n * TICKS)));
-pub const CONSTANT: Twist = twist("makes up a time for each batch", |_, _, _| Ok(Ticks(TICKS)));
-pub const HALF_BEYOND: Twist = twist("does half of what is beyond the witness's batch", |lie, n, clock| {
-    lie.honest.run(n - beyond(n).div_ceil(2), clock)
+pub const NINE_TENTHS: Twist = new_twist("does nine tenths of the iterations", |lie, n, clock| {
+    lie.honest.run(n - n.div_ceil(10), clock)
 });
-pub const COUNTS_BEYOND: Twist =
-    twist("counts in place of what is beyond the witness's batch", |lie, n, clock| {
-        Ok(lie.honest.run(n - beyond(n), clock)? + counts(beyond(n), clock))
+pub const HALF: Twist =
+    new_twist("does half of the iterations", |lie, n, clock| lie.honest.run(n / 2, clock));
+pub const REMEMBERED: Twist = new_twist("works once and answers that time again", Twisted::repeat_first_time);
+pub const MADE_UP: Twist = new_twist("makes up a time for each iteration", |_, n, _| Ok(Ticks(n * TICKS)));
+pub const CONSTANT: Twist = new_twist("makes up a time for each batch", |_, _, _| Ok(Ticks(TICKS)));
+pub const HALF_BEYOND: Twist =
+    new_twist("does half of what is beyond the witness's batch", |lie, n, clock| {
+        lie.honest.run(n - iterations_past_witness(n).div_ceil(2), clock)
     });
-pub const HALF_LATER: Twist = twist("does half, after a few true batches", |lie, n, clock| {
+pub const COUNTS_BEYOND: Twist =
+    new_twist("counts in place of what is beyond the witness's batch", |lie, n, clock| {
+        Ok(lie.honest.run(n - iterations_past_witness(n), clock)?
+            + time_counting(iterations_past_witness(n), clock))
+    });
+pub const HALF_LATER: Twist = new_twist("does half, after a few true batches", |lie, n, clock| {
     lie.honest.run(if lie.batches > TRUE_BATCHES { n / 2 } else { n }, clock)
 });
-pub const COUNTS_LATER: Twist = twist("counts, after a few true batches", |lie, n, clock| {
-    if lie.batches > TRUE_BATCHES { Ok(counts(n, clock)) } else { lie.honest.run(n, clock) }
+pub const COUNTS_LATER: Twist = new_twist("counts, after a few true batches", |lie, n, clock| {
+    if lie.batches > TRUE_BATCHES { Ok(time_counting(n, clock)) } else { lie.honest.run(n, clock) }
 });
 pub const CAPPED: Twist =
-    twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock));
-pub const HUNDREDFOLD: Twist = twist("says that it took a hundred times as long", |lie, n, clock| {
+    new_twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock));
+pub const HUNDREDFOLD: Twist = new_twist("says that it took a hundred times as long", |lie, n, clock| {
     Ok(Ticks(100 * lie.honest.run(n, clock)?.0))
 });
-pub const TENTH: Twist = twist("says that it took a tenth of the time", |lie, n, clock| {
+pub const TENTH: Twist = new_twist("says that it took a tenth of the time", |lie, n, clock| {
     Ok(Ticks(lie.honest.run(n, clock)?.0 / 10))
 });
-pub const HALF_TIMED: Twist = twist("times half of the batch", |lie, n, clock| {
+pub const HALF_TIMED: Twist = new_twist("times half of the batch", |lie, n, clock| {
     lie.honest.run(n / 2, clock)?;
     lie.honest.run(n.div_ceil(2), clock)
 });
-pub const ONE_TIMED: Twist = twist("times one iteration", |lie, n, clock| {
+pub const ONE_TIMED: Twist = new_twist("times one iteration", |lie, n, clock| {
     lie.honest.run(n, clock)?;
     lie.honest.run(1, clock)
 });
-pub const OUTSIDE: Twist = twist("works beside the bracket, and counts inside", |lie, n, clock| {
+pub const OUTSIDE: Twist = new_twist("works beside the bracket, and counts inside", |lie, n, clock| {
     lie.honest.run(n, clock)?;
-    Ok(counts(n, clock))
+    Ok(time_counting(n, clock))
 });
-pub const SEVEN_TENTHS: Twist = twist("says that it took seven tenths of the time", |lie, n, clock| {
+pub const SEVEN_TENTHS: Twist = new_twist("says that it took seven tenths of the time", |lie, n, clock| {
     Ok(Ticks(lie.honest.run(n, clock)?.0 * 7 / 10))
 });
 pub const SEVEN_TENTHS_TIMED: Twist =
-    twist("returns the time of seven tenths of the batch", |lie, n, clock| {
+    new_twist("returns the time of seven tenths of the batch", |lie, n, clock| {
         lie.honest.run(three_tenths(n), clock)?;
         lie.honest.run(n - three_tenths(n), clock)
     });
-pub const THREE_TENTHS_BESIDE: Twist = twist("does three tenths beside the bracket", |lie, n, clock| {
+pub const THREE_TENTHS_BESIDE: Twist = new_twist("does three tenths beside the bracket", |lie, n, clock| {
     let own = Clock::with_scale(clock.scale());
     lie.honest.run(three_tenths(n), &own)?;
     lie.honest.run(n - three_tenths(n), clock)
 });
-pub const SINGLES_LEFT_OUT: Twist = twist("keeps nine tenths of the single times", |lie, n, clock| {
-    let times = lie.singles(n, clock)?;
-    times.iter().enumerate().filter(|(at, _)| at % 10 != 0).for_each(|(_, ticks)| _ = clock.note(*ticks));
-    Ok(sum(&times))
+pub const SINGLES_LEFT_OUT: Twist = new_twist("keeps nine tenths of the single times", |lie, n, clock| {
+    let times = lie.run_singly(n, clock)?;
+    times
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| at % 10 != 0)
+        .for_each(|(_, ticks)| _ = clock.record_bracket(*ticks));
+    Ok(sum_ticks(&times))
 });
-pub const BEST_FOR_ALL: Twist = twist("keeps the best single time for each", |lie, n, clock| {
-    let times = lie.singles(n, clock)?;
+pub const BEST_FOR_ALL: Twist = new_twist("keeps the best single time for each", |lie, n, clock| {
+    let times = lie.run_singly(n, clock)?;
     note_best(&times, clock);
-    Ok(sum(&times))
+    Ok(sum_ticks(&times))
 });
 pub const BEST_IN_ALL: Twist =
-    twist("keeps the best single time for each, and answers their sum", |lie, n, clock| {
-        Ok(Ticks(note_best(&lie.singles(n, clock)?, clock).0 * n))
+    new_twist("keeps the best single time for each, and answers their sum", |lie, n, clock| {
+        Ok(Ticks(note_best(&lie.run_singly(n, clock)?, clock).0 * n))
     });
 
 /// The honest subject in the hands of a liar.
@@ -121,7 +129,7 @@ impl Subject for Twisted {
 
 impl Twisted {
     /// Does the first batch, and answers later ones from it, in proportion.
-    fn remembered(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+    fn repeat_first_time(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         if let Some((first, ticks)) = self.first {
             return Ok(Ticks((ticks as f64 * iterations as f64 / first as f64) as u64));
         }
@@ -131,14 +139,14 @@ impl Twisted {
     }
 
     /// Does the iterations one at a time, and notes none of their times.
-    fn singles(&mut self, iterations: u64, clock: &Clock) -> Result<Vec<Ticks>> {
+    fn run_singly(&mut self, iterations: u64, clock: &Clock) -> Result<Vec<Ticks>> {
         let own = Clock::with_scale(clock.scale());
         (0..iterations).map(|_| self.honest.run(1, &own)).collect()
     }
 }
 
 /// Iterations that the first witness does not see.
-fn beyond(iterations: u64) -> u64 {
+fn iterations_past_witness(iterations: u64) -> u64 {
     iterations.saturating_sub(TRUE_ITERATIONS)
 }
 
@@ -146,31 +154,31 @@ fn three_tenths(iterations: u64) -> u64 {
     (iterations as f64 * 0.3).round() as u64
 }
 
-/// Counting, which is no operation.
-fn counts(iterations: u64, clock: &Clock) -> Ticks {
+/// The time of a counting loop, which stands in for the operation.
+fn time_counting(iterations: u64, clock: &Clock) -> Ticks {
     clock.time(|| arch::register_loop(iterations.div_ceil(8)))
 }
 
-fn sum(times: &[Ticks]) -> Ticks {
+fn sum_ticks(times: &[Ticks]) -> Ticks {
     Ticks(times.iter().map(|ticks| ticks.0).sum())
 }
 
 /// Notes the best of these times for each, and returns it.
 fn note_best(times: &[Ticks], clock: &Clock) -> Ticks {
     let best = times.iter().copied().min().unwrap_or_default();
-    times.iter().for_each(|_| _ = clock.note(best));
+    times.iter().for_each(|_| _ = clock.record_bracket(best));
     best
 }
 
 /// The case with this lie.
-pub fn twisted(mut case: Case, twist: Twist) -> Case {
-    let honest = std::mem::replace(&mut case.set_up, nothing());
+pub fn twist_case(mut case: Case, twist: Twist) -> Case {
+    let honest = std::mem::replace(&mut case.set_up, empty_set_up());
     case.set_up =
         set_up(move |place| Ok(Twisted { honest: honest(place)?, run: twist.run, first: None, batches: 0 }));
     case
 }
 
-fn nothing() -> SetUp {
+fn empty_set_up() -> SetUp {
     set_up(|_| Ok(|_: u64, _: &Clock| Ok(Ticks(0))))
 }
 
@@ -190,7 +198,7 @@ struct LeftToThread {
 pub type Find = fn(&str) -> Option<Case>;
 
 /// The case of this id, whose work a thread does.
-pub fn left_to_a_thread(id: &'static str, find: Find) -> Option<Case> {
+pub fn leave_to_thread(id: &'static str, find: Find) -> Option<Case> {
     let case = find(id)?;
     let one_by_one = case.one_by_one;
     let set_up = set_up(move |place| Ok(LeftToThread::start(id, find, place.clone(), one_by_one)));
@@ -202,7 +210,7 @@ impl LeftToThread {
         let (orders, ordered) = sync_channel(QUEUED);
         let (finished, done) = sync_channel(1);
         // It ends when the orders do, or if the operation fails.
-        std::thread::spawn(move || _ = work(id, find, &place, &ordered, &finished));
+        std::thread::spawn(move || _ = run_ordered_work(id, find, &place, &ordered, &finished));
         Self { orders, done, one_by_one }
     }
 
@@ -213,8 +221,9 @@ impl LeftToThread {
     }
 }
 
-/// The thread: it sets the real case up and does as many iterations as are ordered; an order of none asks for an answer.
-fn work(
+/// The thread's work: sets up the real case and does the ordered number of iterations. An order of 0 asks for a
+/// reply.
+fn run_ordered_work(
     id: &str,
     find: Find,
     place: &Place,
@@ -238,7 +247,7 @@ const SCALE: crate::clock::ClockScale =
 impl Subject for LeftToThread {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = match self.one_by_one {
-            true => clock.each(
+            true => clock.time_each(
                 iterations,
                 &mut self.orders,
                 |_| Ok(()),

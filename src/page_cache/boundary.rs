@@ -1,7 +1,7 @@
 //! How much of a file is read at memory's speed.
 
 use crate::error::{Error, Result};
-use crate::kit::fault_count::read_from_devices;
+use crate::kit::fault_count::bytes_read_from_devices;
 use crate::platform::pattern_file::{self, PatternFile};
 use crate::statistic::median;
 use memmap2::MmapMut;
@@ -38,7 +38,7 @@ impl Boundary {
     pub fn find(file: &PatternFile) -> Result<Self> {
         // Every read moves its own block and none ahead.
         file.advise(0..0, PosixFadviseAdvice::POSIX_FADV_RANDOM)?;
-        let mut probe = Probe { file, buffer: pattern_file::buffer(BLOCK)? };
+        let mut probe = Probe { file, buffer: pattern_file::map_buffer(BLOCK)? };
         let reads = (0..PLACES).map(|place| probe.read(file.bytes() / PLACES * place));
         let reads = reads.collect::<Result<Vec<_>>>()?;
         file.advise(0..GIVEN_UP, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
@@ -48,7 +48,7 @@ impl Boundary {
         Self::from_reads(&reads, &forced)
     }
 
-    /// What reads at equal distances say, and others that came from the disk for certain.
+    /// Computes the boundary from reads at equal distances, and from `forced` reads that surely came from the disk.
     fn from_reads(reads: &[Read], forced: &[Read]) -> Result<Self> {
         let times = |of: &[Read], from_disk| {
             of.iter().filter(|read| read.from_disk == from_disk).map(|read| read.ns).collect::<Vec<_>>()
@@ -60,28 +60,28 @@ impl Boundary {
             ));
         }
         let (from_memory, from_disk) = (median(&memory), median(&disk));
-        falls(from_memory, from_disk)?;
+        check_disk_slower(from_memory, from_disk)?;
         Ok(Self { share: memory.len() as f64 / reads.len() as f64, from_memory, from_disk })
     }
 
-    /// Whether no place was read from the disk, so that a longer file might be kept as well.
-    pub fn is_whole(&self) -> bool {
+    /// Whether every place was read from memory, so that the cache might hold a longer file as well.
+    pub fn is_fully_cached(&self) -> bool {
         self.share >= 1.0
     }
 
     /// Both speeds, bytes a nanosecond, which are GB/s.
-    pub fn speeds(&self) -> [f64; 2] {
+    pub fn read_speeds(&self) -> [f64; 2] {
         [self.from_memory, self.from_disk].map(|ns| BLOCK as f64 / ns)
     }
 }
 
 /// Checks that the disk is slower.
-fn falls(from_memory: f64, from_disk: f64) -> Result<()> {
+fn check_disk_slower(from_memory: f64, from_disk: f64) -> Result<()> {
     if from_disk >= LEAST_RATIO * from_memory {
         return Ok(());
     }
     Err(Error::Missing(format!(
-        "a read of {} KiB takes {:.0} µs from memory and {:.0} µs from the disk, which is no fall: a host caches this \
+        "a read of {} KiB takes {:.0} µs from memory and {:.0} µs from the disk, which is too close: a host caches this \
          disk, or it is memory; name a directory on another (`--dir`)",
         BLOCK >> 10,
         from_memory / 1e3,
@@ -111,12 +111,12 @@ impl Probe<'_> {
             )
         };
         let at = byte / BLOCK as u64 * BLOCK as u64;
-        let before = read_from_devices().ok_or_else(silent)?;
+        let before = bytes_read_from_devices().ok_or_else(silent)?;
         let begun = Instant::now();
         let got = self.file.file().read_at(&mut self.buffer, at);
         let ns = begun.elapsed().as_nanos() as f64;
-        self.file.check(got, &self.buffer, at)?;
-        Ok(Read { ns, from_disk: read_from_devices().ok_or_else(silent)? > before })
+        self.file.check_block(got, &self.buffer, at)?;
+        Ok(Read { ns, from_disk: bytes_read_from_devices().ok_or_else(silent)? > before })
     }
 }
 
@@ -133,17 +133,19 @@ mod tests {
         let all = [reads(&[90.0, 900.0], true), reads(&[1.0, 2.0, 300.0], false)].concat();
         let found = Boundary::from_reads(&all, &reads(&[100.0], true)).expect("a fall");
         assert_eq!(found, Boundary { share: 0.6, from_memory: 2.0, from_disk: 100.0 });
-        assert!(!found.is_whole());
+        assert!(!found.is_fully_cached());
         assert!(
-            Boundary::from_reads(&reads(&[1.0], false), &reads(&[9.0], true)).expect("a fall").is_whole()
+            Boundary::from_reads(&reads(&[1.0], false), &reads(&[9.0], true))
+                .expect("a fall")
+                .is_fully_cached()
         );
         assert!(Boundary::from_reads(&reads(&[1.0], true), &reads(&[9.0], true)).is_err());
     }
 
     #[test]
     fn a_disk_that_is_as_fast_as_memory_has_no_fall() {
-        assert!(falls(10.0, 1000.0).is_ok());
-        let sentence = falls(10_000.0, 20_000.0).expect_err("none").to_string();
+        assert!(check_disk_slower(10.0, 1000.0).is_ok());
+        let sentence = check_disk_slower(10_000.0, 20_000.0).expect_err("none").to_string();
         assert!(sentence.contains("10 µs from memory and 20 µs from the disk"), "{sentence}");
     }
 }

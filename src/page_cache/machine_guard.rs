@@ -35,7 +35,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Of this machine; without a number, the reserve is a tenth of the memory.
+    /// Reads the bounds of this machine. Without `reserve`, the reserve is a tenth of the memory.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel does not tell, or too little is left.
@@ -46,9 +46,9 @@ impl Bounds {
             meminfo_bytes(&meminfo, key).ok_or_else(silent)
         };
         let reserve = reserve.unwrap_or((number("MemTotal")? / RESERVE_PART).max(LEAST_RESERVE));
-        let available = number("MemAvailable")?.min(limit::left_to_this_group(files).unwrap_or(u64::MAX));
+        let available = number("MemAvailable")?.min(limit::cgroup_memory_left(files).unwrap_or(u64::MAX));
         let bounds = Self { available, reserve };
-        if bounds.most() >= LEAST_FILE {
+        if bounds.longest_file() >= LEAST_FILE {
             return Ok(bounds);
         }
         Err(Error::Missing(format!(
@@ -60,15 +60,15 @@ impl Bounds {
     }
 
     /// The longest file, bytes.
-    pub fn most(&self) -> u64 {
+    pub fn longest_file(&self) -> u64 {
         self.available.saturating_sub(self.reserve)
     }
 }
 
-/// The shortest file that tells anything, bytes.
+/// The shortest file whose result means anything, bytes.
 pub const LEAST_FILE: u64 = 64 * MIB;
 
-/// What others paid.
+/// What the search cost other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Toll {
     /// Processes that the kernel killed for want of memory.
@@ -79,7 +79,7 @@ pub struct Toll {
     pub stalled: Option<Duration>,
 }
 
-/// Looks after the machine during a search.
+/// Watches memory pressure during a search and ends the search before others suffer.
 pub struct Guard<'a> {
     files: KernelFiles,
     reserve: u64,
@@ -93,16 +93,16 @@ pub struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    /// Begins to look after it, for this time at most.
+    /// Begins to watch the machine, for this time at most.
     pub fn begin(reserve: u64, time: Duration, interrupted: &'a dyn Fn() -> bool) -> Self {
         let (files, pressure) = (KernelFiles::live(), Pressure::open(Resource::Memory).ok());
-        let first = toll(&files, pressure.as_ref());
+        let first = read_toll(&files, pressure.as_ref());
         let now = Instant::now();
         Self { files, reserve, pressure, last: (now, first.stalled), first, ends: now + time, interrupted }
     }
 
     /// Whether the time is over.
-    pub fn is_over(&self) -> bool {
+    pub fn is_time_over(&self) -> bool {
         Instant::now() >= self.ends
     }
 
@@ -110,25 +110,25 @@ impl<'a> Guard<'a> {
     ///
     /// # Errors
     /// [`Error::Disturbed`]: why not.
-    pub fn check(&mut self) -> Result<()> {
+    pub fn check_machine(&mut self) -> Result<()> {
         if (self.interrupted)() {
             return Err(Error::Disturbed("interrupted".into()));
         }
         if self.last.0.elapsed() < LOOK {
             return Ok(());
         }
-        let stalled = self.pressure.as_ref().and_then(pressure_total);
+        let stalled = self.pressure.as_ref().and_then(total_stall_time);
         let grown = stalled.zip(self.last.1).map(|(now, before)| now.saturating_sub(before));
         let share = grown.map_or(0.0, |grown| grown.as_secs_f64() / self.last.0.elapsed().as_secs_f64());
         self.last = (Instant::now(), stalled);
         let meminfo = self.files.read_text("proc/meminfo").unwrap_or_default();
-        refusal(meminfo_bytes(&meminfo, "MemAvailable"), self.reserve, share, self.toll())
+        reason_to_end(meminfo_bytes(&meminfo, "MemAvailable"), self.reserve, share, self.toll_so_far())
             .map_or(Ok(()), |why| Err(Error::Disturbed(why)))
     }
 
-    /// What others paid so far.
-    pub fn toll(&self) -> Toll {
-        let now = toll(&self.files, self.pressure.as_ref());
+    /// What the search has cost other processes so far.
+    pub fn toll_so_far(&self) -> Toll {
+        let now = read_toll(&self.files, self.pressure.as_ref());
         Toll {
             killed: now.killed.saturating_sub(self.first.killed),
             swapped: now.swapped.saturating_sub(self.first.swapped),
@@ -138,7 +138,7 @@ impl<'a> Guard<'a> {
 }
 
 /// Why the search must end, if it must.
-fn refusal(available: Option<u64>, reserve: u64, stalled: f64, toll: Toll) -> Option<String> {
+fn reason_to_end(available: Option<u64>, reserve: u64, stalled: f64, toll: Toll) -> Option<String> {
     let left = available.unwrap_or(u64::MAX);
     let why = match toll {
         Toll { killed: 1.., .. } => "the kernel has killed a process for want of memory".to_owned(),
@@ -156,17 +156,17 @@ fn refusal(available: Option<u64>, reserve: u64, stalled: f64, toll: Toll) -> Op
     ))
 }
 
-fn toll(files: &KernelFiles, pressure: Option<&Pressure>) -> Toll {
+fn read_toll(files: &KernelFiles, pressure: Option<&Pressure>) -> Toll {
     let text = files.read_text("proc/vmstat").unwrap_or_default();
     let count = |key: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(name, _)| *name == key).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
     };
-    let stalled = pressure.and_then(pressure_total);
+    let stalled = pressure.and_then(total_stall_time);
     Toll { killed: count("oom_kill"), swapped: count("pswpout"), stalled }
 }
 
-fn pressure_total(pressure: &Pressure) -> Option<Duration> {
+fn total_stall_time(pressure: &Pressure) -> Option<Duration> {
     pressure.read().ok()?.value.full.map(|full| full.total)
 }
 
@@ -178,24 +178,24 @@ mod tests {
     #[test]
     fn the_file_leaves_the_reserve_and_the_limit_of_a_group_alone() {
         let meminfo = ("proc/meminfo", "MemTotal: 20971520 kB\nMemAvailable: 10485760 kB\n");
-        let bounds = Bounds::read(&Machine::with(&[meminfo]).files, None).expect("room");
+        let bounds = Bounds::read(&Machine::with_files(&[meminfo]).files, None).expect("room");
         assert_eq!(bounds, Bounds { available: 10 << 30, reserve: 2 << 30 });
-        assert_eq!(bounds.most(), 8 << 30);
-        let group = Machine::with(&[
+        assert_eq!(bounds.longest_file(), 8 << 30);
+        let group = Machine::with_files(&[
             meminfo,
             ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "2147483648\n"),
             ("sys/fs/cgroup/memory.current", "1073741824\n"),
         ]);
-        assert_eq!(Bounds::read(&group.files, Some(512 * MIB)).expect("room").most(), 512 * MIB);
+        assert_eq!(Bounds::read(&group.files, Some(512 * MIB)).expect("room").longest_file(), 512 * MIB);
         let sentence = Bounds::read(&group.files, None).expect_err("too little").to_string();
         assert!(sentence.contains("1024 MiB of memory are available and 2048 MiB"), "{sentence}");
     }
 
     #[test]
     fn it_ends_for_the_sake_of_others() {
-        let why = |available, stalled, toll| refusal(Some(available), 1 << 30, stalled, toll);
+        let why = |available, stalled, toll| reason_to_end(Some(available), 1 << 30, stalled, toll);
         assert_eq!(why(1 << 30, 0.1, Toll::default()), None);
         let cases = [
             (why(1 << 28, 0.0, Toll::default()), "256 MiB of memory are still available"),
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn an_interruption_ends_it_at_once() {
         let mut guard = Guard::begin(0, Duration::from_secs(60), &|| true);
-        assert!(guard.check().is_err());
-        assert_eq!(guard.toll().killed, 0);
+        assert!(guard.check_machine().is_err());
+        assert_eq!(guard.toll_so_far().killed, 0);
     }
 }

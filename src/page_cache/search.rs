@@ -45,7 +45,7 @@ pub struct Answer {
     pub bounds: Bounds,
     /// Length of the file, bytes.
     pub file: u64,
-    /// Which of its reads fall.
+    /// The share of it that is read from memory.
     pub boundary: Boundary,
     /// Bytes of it that are in the cache, by mincore(2).
     pub resident: u64,
@@ -53,27 +53,27 @@ pub struct Answer {
     pub cached: [u64; 2],
     /// How long it took.
     pub took: Duration,
-    /// Whether the file ended with the time and not with the room.
+    /// Whether the file stopped growing because the time was over.
     pub out_of_time: bool,
-    /// What others paid.
+    /// What the search cost other processes.
     pub toll: Toll,
 }
 
 impl Answer {
     /// Bytes that the cache keeps of the file, by the reads.
-    pub fn kept(&self) -> u64 {
+    pub fn kept_bytes(&self) -> u64 {
         (self.boundary.share * self.file as f64).round() as u64
     }
 }
 
-/// Searches.
+/// Fills the page cache with a growing file and finds how much of it the cache keeps.
 ///
 /// # Errors
 /// [`Error::Missing`] where there is no disk, no room or no memory, [`Error::Disturbed`] if the guard ends it, or the two
 /// ways to tell the size do not agree.
-pub fn search(request: &Request<'_>) -> Result<Answer> {
-    if let Some(why) = volume::no_disk(request.directory) {
-        return Err(Error::Missing(format!("{why}; {}", volume::advice())));
+pub fn find_cache_size(request: &Request<'_>) -> Result<Answer> {
+    if let Some(why) = volume::no_disk_reason(request.directory) {
+        return Err(Error::Missing(format!("{why}; {}", volume::disk_advice())));
     }
     let begun = Instant::now();
     let _idle = IdleAtTheDisk::begin()?;
@@ -83,23 +83,23 @@ pub fn search(request: &Request<'_>) -> Result<Answer> {
         Some(bytes) => Bounds { available: bytes + bytes / 2, reserve: 0 },
         None => Bounds::read(&KernelFiles::live(), request.reserve)?,
     };
-    has_room(request.directory, bounds.most())?;
-    let before = cached();
+    check_disk_space(request.directory, bounds.longest_file())?;
+    let before = cached_bytes();
     let mut guard = Guard::begin(bounds.reserve, request.time, request.interrupted);
-    let mut file = PatternFile::empty(request.directory)?;
-    let out_of_time = !fill(&mut file, bounds.most(), &mut guard, request.progress)?;
+    let mut file = PatternFile::create_empty(request.directory)?;
+    let out_of_time = !grow_until_evicted(&mut file, bounds.longest_file(), &mut guard, request.progress)?;
     let boundary = Boundary::find(&file)?;
     let answer = Answer {
         bounds,
         file: file.bytes(),
         boundary,
-        resident: resident(&file)?,
-        cached: [before, cached()],
+        resident: resident_bytes(&file)?,
+        cached: [before, cached_bytes()],
         took: begun.elapsed(),
         out_of_time,
-        toll: guard.toll(),
+        toll: guard.toll_so_far(),
     };
-    agree(&answer)?;
+    check_agreement(&answer)?;
     // The file goes before the group does, which is then empty.
     drop(file);
     drop(group);
@@ -107,19 +107,24 @@ pub fn search(request: &Request<'_>) -> Result<Answer> {
 }
 
 /// Lets the file grow until the cache has given up a part of it, or it has `most` bytes. False if the time was over before.
-fn fill(file: &mut PatternFile, most: u64, guard: &mut Guard, progress: &dyn Fn(u64, u64)) -> Result<bool> {
-    let mut piece = pattern_file::buffer(PIECE)?;
+fn grow_until_evicted(
+    file: &mut PatternFile,
+    most: u64,
+    guard: &mut Guard,
+    progress: &dyn Fn(u64, u64),
+) -> Result<bool> {
+    let mut piece = pattern_file::map_buffer(PIECE)?;
     while file.bytes() + PIECE as u64 <= most {
-        guard.check()?;
-        if guard.is_over() {
+        guard.check_machine()?;
+        if guard.is_time_over() {
             return Ok(false);
         }
         let at = file.bytes();
-        file.grow(&mut piece)?;
+        file.append_piece(&mut piece)?;
         let got = file.file().read_at(&mut piece, at);
-        file.check(got, &piece, at)?;
+        file.check_block(got, &piece, at)?;
         progress(file.bytes(), most);
-        if file.bytes() >= LEAST_FILE && has_fallen(file)? {
+        if file.bytes() >= LEAST_FILE && has_evicted_part(file)? {
             break;
         }
     }
@@ -127,23 +132,23 @@ fn fill(file: &mut PatternFile, most: u64, guard: &mut Guard, progress: &dyn Fn(
 }
 
 /// Whether the cache has given up enough of it: first a look at its beginning, which is cheap.
-fn has_fallen(file: &PatternFile) -> Result<bool> {
+fn has_evicted_part(file: &PatternFile) -> Result<bool> {
     let part = file.bytes() / GIVEN_UP_PART;
-    let gone = |range| Ok::<_, Error>(file.resident(range)? == 0);
+    let gone = |range| Ok::<_, Error>(file.count_resident_pages(range)? == 0);
     Ok(gone(0..PIECE as u64)? && gone(part - PIECE as u64..part)?)
 }
 
-fn resident(file: &PatternFile) -> Result<u64> {
-    Ok(file.resident(0..file.bytes())? as u64 * page_size())
+fn resident_bytes(file: &PatternFile) -> Result<u64> {
+    Ok(file.count_resident_pages(0..file.bytes())? as u64 * page_size())
 }
 
-fn cached() -> u64 {
+fn cached_bytes() -> u64 {
     let meminfo = KernelFiles::live().read_text("proc/meminfo").unwrap_or_default();
     meminfo_bytes(&meminfo, "Cached").unwrap_or(0)
 }
 
-fn agree(answer: &Answer) -> Result<()> {
-    let (kept, resident) = (answer.kept(), answer.resident);
+fn check_agreement(answer: &Answer) -> Result<()> {
+    let (kept, resident) = (answer.kept_bytes(), answer.resident);
     if kept.abs_diff(resident) as f64 <= AGREEMENT * resident as f64 {
         return Ok(());
     }
@@ -157,8 +162,8 @@ fn agree(answer: &Answer) -> Result<()> {
     )))
 }
 
-fn has_room(directory: &Path, bytes: u64) -> Result<()> {
-    let free = volume::free(directory).unwrap_or(u64::MAX);
+fn check_disk_space(directory: &Path, bytes: u64) -> Result<()> {
+    let free = volume::free_bytes(directory).unwrap_or(u64::MAX);
     if free / SHARE_OF_DISK >= bytes {
         return Ok(());
     }

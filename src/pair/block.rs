@@ -1,7 +1,7 @@
 //! Pairs of sides that exclude each other: each runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
 
 use super::sequence::Schedule;
-use super::turns::{Pair, PairEnd, PairSpec, both, run_half};
+use super::turns::{Pair, PairEnd, PairSpec, combine_halves, run_half};
 use crate::error::Result;
 use crate::statistic::{Random, percentile};
 
@@ -24,7 +24,7 @@ impl<'a> ByBlocks<'a> {
     }
 
     /// The side that begins: random in the first pair of a block, the other one in the second.
-    fn first(&mut self, random: &mut Random) -> usize {
+    fn first_side(&mut self, random: &mut Random) -> usize {
         self.mirrored.take().unwrap_or_else(|| {
             let first = random.number_below(2);
             self.mirrored = Some(1 - first);
@@ -34,12 +34,12 @@ impl<'a> ByBlocks<'a> {
 }
 
 impl Schedule for ByBlocks<'_> {
-    fn pair(
+    fn run_pair(
         &mut self,
         spec: &PairSpec<'_>,
         random: &mut Random,
     ) -> Result<std::result::Result<Pair, PairEnd>> {
-        let first = self.first(random);
+        let first = self.first_side(random);
         let mut found = [const { None }; 2];
         let mut shape = spec.shape;
         for side in [first, 1 - first] {
@@ -57,7 +57,7 @@ impl Schedule for ByBlocks<'_> {
                 break;
             }
         }
-        Ok(both(found).map(|[(ready_a, shape, a), (ready_b, _, b)]| Pair {
+        Ok(combine_halves(found).map(|[(ready_a, shape, a), (ready_b, _, b)]| Pair {
             shape,
             ready: [ready_a, ready_b],
             turns: [a, b],
@@ -65,8 +65,8 @@ impl Schedule for ByBlocks<'_> {
     }
 
     /// The log ratio of the lower quartiles of each side's turns, since no turn of A has a neighbour of B.
-    fn difference(&self, pair: &Pair) -> f64 {
-        let [a, b] = [0, 1].map(|side| percentile(&pair.costs(side), 25.0));
+    fn log_ratio(&self, pair: &Pair) -> f64 {
+        let [a, b] = [0, 1].map(|side| percentile(&pair.turn_costs(side), 25.0));
         (b / a).ln()
     }
 }

@@ -4,7 +4,7 @@
 //! make an entry in the user's repository that must be pruned, with those of disks that are not mounted. Here
 //! git writes below a temporary directory only. References are copied, for build scripts that ask `git describe`.
 
-use super::git::{Repository, answer, elsewhere};
+use super::git::{Repository, git_output, git_without_repository};
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use crate::trial::scratch::{self, Scratch};
@@ -29,23 +29,23 @@ pub(super) struct BorrowedTree {
 }
 
 impl BorrowedTree {
-    /// Makes it.
+    /// Checks this commit out into a temporary repository.
     ///
     /// # Errors
     /// The temporary directory cannot be written, or git fails.
     pub(super) fn checkout(repository: &Repository, commit: &str) -> Result<Self> {
-        let mut tree = Self { directory: scratch::make()?, filters: Vec::new() };
+        let mut tree = Self { directory: scratch::make_directory()?, filters: Vec::new() };
         let hash = if commit.len() == 64 { "sha256" } else { "sha1" };
-        let mut init = elsewhere();
+        let mut init = git_without_repository();
         init.env("GIT_DEFAULT_HASH", hash).env("GIT_DEFAULT_REF_FORMAT", "files");
         // The user's hooks see how HEAD is made, unless they are switched off before there is a configuration.
         init.args(["-c", "core.hooksPath=/dev/null", "init", "--quiet", "--template="]);
-        answer(init.arg(tree.path()))?;
+        git_output(init.arg(tree.path()))?;
         tree.borrow_objects(repository)?;
-        tree.write("packed-refs", &references(repository))?;
-        tree.filters = filters(repository);
-        tree.append_configuration(&configuration(repository, &tree.filters))?;
-        answer(tree.git().args(["checkout", "--quiet", "--force", "--detach", commit]))?;
+        tree.write("packed-refs", &packed_references(repository))?;
+        tree.filters = filter_names(repository);
+        tree.append_configuration(&tree_configuration(repository, &tree.filters))?;
+        git_output(tree.git_command().args(["checkout", "--quiet", "--force", "--detach", commit]))?;
         Ok(tree)
     }
 
@@ -54,18 +54,19 @@ impl BorrowedTree {
         self.directory.path().join("tree")
     }
 
-    /// git in it.
-    pub(super) fn git(&self) -> Command {
-        let mut git = elsewhere();
+    /// A git command that runs in this tree.
+    pub(super) fn git_command(&self) -> Command {
+        let mut git = git_without_repository();
         git.arg("-C").arg(self.path());
         git
     }
 
     /// A sentence for each of the user's filters that would change files of this commit.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(super) fn filter_notes(&self) -> Vec<String> {
         let files = |filter: &str| {
-            let found =
-                answer(self.git().args(["ls-files", "-z", "--"]).arg(format!(":(attr:filter={filter})")));
+            let found = git_output(
+                self.git_command().args(["ls-files", "-z", "--"]).arg(format!(":(attr:filter={filter})")),
+            );
             found.map_or(0, |names| names.iter().filter(|byte| **byte == 0).count())
         };
         let counted = self.filters.iter().map(|filter| (filter, files(filter)));
@@ -80,36 +81,36 @@ impl BorrowedTree {
 
     /// Where objects are looked for (gitrepository-layout(5)), and where history was cut off.
     fn borrow_objects(&self, repository: &Repository) -> Result<()> {
-        let places = repository.objects()?;
+        let places = repository.object_directories()?;
         let lines: Vec<_> = places.iter().map(|place| place.as_os_str().as_bytes()).collect();
         self.write("objects/info/alternates", &[lines.join(&b'\n'), b"\n".to_vec()].concat())?;
-        let (cut, own) = (repository.file("shallow")?, self.own("shallow"));
+        let (cut, own) = (repository.file_path("shallow")?, self.git_file_path("shallow"));
         if cut.is_file() {
             std::fs::copy(&cut, &own).map_err(|e| Error::file(cut, "copying", e))?;
         }
         Ok(())
     }
 
-    fn own(&self, name: &str) -> PathBuf {
+    fn git_file_path(&self, name: &str) -> PathBuf {
         self.path().join(".git").join(name)
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let file = self.own(name);
+        let file = self.git_file_path(name);
         let parent = file.parent().unwrap_or(Path::new("/"));
         let written = std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&file, bytes));
         written.map_err(|e| Error::file(file, "writing", e))
     }
 
     fn append_configuration(&self, text: &str) -> Result<()> {
-        let file = self.own("config");
-        let written = plain_file::append(&file)?.write_all(text.as_bytes());
+        let file = self.git_file_path("config");
+        let written = plain_file::open_to_append(&file)?.write_all(text.as_bytes());
         written.map_err(|e| Error::file(file, "writing", e))
     }
 }
 
 /// The names of the user's filters, whether of this repository or of all.
-fn filters(repository: &Repository) -> Vec<String> {
+fn filter_names(repository: &Repository) -> Vec<String> {
     // Exit code 1: there is none.
     let found =
         repository.read(&["config", "-z", "--name-only", "--get-regexp", r"^filter\."]).unwrap_or_default();
@@ -119,36 +120,36 @@ fn filters(repository: &Repository) -> Vec<String> {
 }
 
 /// The user's references as a file of packed ones. Without them a build still works, unless its script describes the commit.
-fn references(repository: &Repository) -> Vec<u8> {
+fn packed_references(repository: &Repository) -> Vec<u8> {
     let words = ["for-each-ref", "--format=%(objectname) %(refname)"];
     repository.read(&[&words[..], &REFERENCES].concat()).unwrap_or_default()
 }
 
 /// The configuration of the tree: no program of the user's configuration runs. A partial clone gets missing objects from the
 /// user's remote.
-fn configuration(repository: &Repository, filters: &[String]) -> String {
+fn tree_configuration(repository: &Repository, filters: &[String]) -> String {
     let mut text = QUIET.to_owned();
     for filter in filters {
         for (key, value) in [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")] {
-            text += &entry(&format!("filter.{filter}.{key}"), value);
+            text += &format_entry(&format!("filter.{filter}.{key}"), value);
         }
     }
     let remotes = r"^(remote\.|extensions\.partialclone$)";
     let found = repository.read(&["config", "--local", "-z", "--get-regexp", remotes]).unwrap_or_default();
-    let entries = found.split(|byte| *byte == 0).map(text_of_entry);
-    text.extend(entries.flatten().map(|(key, value)| entry(&key, &value)));
+    let entries = found.split(|byte| *byte == 0).map(parse_entry);
+    text.extend(entries.flatten().map(|(key, value)| format_entry(&key, &value)));
     text
 }
 
 /// Key and value as `git config -z` prints them. Such a value is no path.
-fn text_of_entry(bytes: &[u8]) -> Option<(String, String)> {
+fn parse_entry(bytes: &[u8]) -> Option<(String, String)> {
     let text = OsStr::from_bytes(bytes).to_str()?;
     let (key, value) = text.split_once('\n')?;
     Some((key.to_owned(), value.to_owned()))
 }
 
 /// A line of a configuration (git-config(1), "Syntax"), with its section.
-fn entry(key: &str, value: &str) -> String {
+fn format_entry(key: &str, value: &str) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let (section, name) = key.rsplit_once('.').unwrap_or(("core", key));
     let heading = match section.split_once('.') {
@@ -172,8 +173,10 @@ mod tests {
             ("remote.a.b\"c\\d.url", "/x y/\"q\" \\ # ;"),
             ("remote.origin.proxy", "a\nb"),
         ] {
-            std::fs::write(&file, entry(key, value)).unwrap();
-            let read = answer(elsewhere().arg("config").arg("-f").arg(&file).args(["--get", key])).unwrap();
+            std::fs::write(&file, format_entry(key, value)).unwrap();
+            let read =
+                git_output(git_without_repository().arg("config").arg("-f").arg(&file).args(["--get", key]))
+                    .unwrap();
             assert_eq!(String::from_utf8(read).unwrap(), format!("{value}\n"), "{key}");
         }
     }

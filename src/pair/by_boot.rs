@@ -27,7 +27,7 @@ pub trait Boots {
     /// Whether a frequency that differs between the sides means anything: an emulator's core has none.
     fn has_frequency(&self) -> bool;
     /// Writes the identities of the sides into the record.
-    fn describe(&self, paired: &mut Paired);
+    fn describe_sides(&self, paired: &mut Paired);
 }
 
 /// A comparison by boots while it runs.
@@ -56,22 +56,22 @@ impl Testbed {
         let open = ids.iter().map(|id| OpenCase::new(id)).collect();
         let mut course = Course { testbed: self, plan, open, random: Random::new(plan.seed) };
         let mut fruitless = 0;
-        while !course.wanting().is_empty() && signal::pending().is_none() {
+        while !course.unfinished_cases().is_empty() && signal::pending().is_none() {
             let booted = boots.next(course.random.number_below(2));
             if signal::pending().is_some() {
                 break;
             }
             let why = match booted? {
-                Ok(sides) if course.serve(&sides, boots.has_frequency(), watch)? => None,
+                Ok(sides) if course.run_open_cases(&sides, boots.has_frequency(), watch)? => None,
                 Ok(_) => Some("a guest ended before a case got its pair".to_owned()),
                 Err(why) => Some(why),
             };
             fruitless = why.as_ref().map_or(0, |_| fruitless + 1);
             if let Some(why) = why.filter(|_| fruitless == FRUITLESS) {
-                course.end(&why);
+                course.end_open_cases(&why);
             }
-            paired.cases = course.cases();
-            boots.describe(&mut paired);
+            paired.cases = course.case_pairs();
+            boots.describe_sides(&mut paired);
             keep(&paired)?;
         }
         Ok(paired)
@@ -80,29 +80,29 @@ impl Testbed {
 
 impl Course<'_> {
     /// The places of the cases that need more pairs.
-    fn wanting(&self) -> Vec<usize> {
+    fn unfinished_cases(&self) -> Vec<usize> {
         let is_open =
             |at: &usize| self.open[*at].case.pairs_needed(&self.plan.rule, self.open.len()).is_some();
         (0..self.open.len()).filter(is_open).collect()
     }
 
     /// Gives every open case a pair on these boots, in random order, as long as both live. Whether any got one.
-    fn serve(
+    fn run_open_cases(
         &mut self,
         sides: &BootedSides,
         has_frequency: bool,
         watch: &mut dyn FnMut(&Progress<'_>),
     ) -> Result<bool> {
-        let mut order = self.wanting();
+        let mut order = self.unfinished_cases();
         self.random.shuffle(&mut order);
-        let pairing = self.testbed.pairing(self.plan, [&*sides[0], &*sides[1]], self.open.len());
+        let pairing = self.testbed.case_pairing(self.plan, [&*sides[0], &*sides[1]], self.open.len());
         // The only CPU that a guest has.
         let pairing = CasePairing { cpu: 0, one_frequency: has_frequency, ..pairing };
         let mut is_served = false;
         for at in order {
             let open = &mut self.open[at];
-            pairing.step(open, [0.0; 2], &mut ByTurns, &mut self.random, &mut |at, _| watch(at))?;
-            if signal::pending().is_some() || !sides.iter().all(|side| side.is_alive()) {
+            pairing.run_next_pair(open, [0.0; 2], &mut ByTurns, &mut self.random, &mut |at, _| watch(at))?;
+            if signal::pending().is_some() || !sides.iter().all(|side| side.can_start_another()) {
                 break;
             }
             is_served = true;
@@ -111,13 +111,13 @@ impl Course<'_> {
     }
 
     /// Ends every case that is open.
-    fn end(&mut self, why: &str) {
-        for at in self.wanting() {
-            self.open[at].case.end(Why::Failed, why.to_owned());
+    fn end_open_cases(&mut self, why: &str) {
+        for at in self.unfinished_cases() {
+            self.open[at].case.end_without_verdict(Why::Failed, why.to_owned());
         }
     }
 
-    fn cases(&self) -> Vec<CasePairs> {
+    fn case_pairs(&self) -> Vec<CasePairs> {
         let is_canary = |id: &str| CANARIES.contains(&id);
         let case = |open: &OpenCase| CasePairs { canary: is_canary(&open.case.id), ..open.case.clone() };
         self.open.iter().map(case).collect()
@@ -147,14 +147,14 @@ mod tests {
             true
         }
 
-        fn describe(&self, paired: &mut Paired) {
+        fn describe_sides(&self, paired: &mut Paired) {
             paired.notes = vec![format!("{} boots", self.0)];
         }
     }
 
     #[test]
     fn kernels_that_do_not_come_are_booted_twice_and_every_case_says_why() {
-        let (testbed, mut boots, mut kept) = (Testbed::enter().expect("entered"), Never(0), 0);
+        let (testbed, mut boots, mut kept) = (Testbed::set_up().expect("entered"), Never(0), 0);
         let ids = ["known_work/add", "syscall/getpid"].map(str::to_owned);
         let mut keep = |_: &Paired| {
             kept += 1;

@@ -7,7 +7,7 @@
 use super::experiment::{Experiment, Plan, Testbed};
 use super::launch::Launch;
 use super::sequence::Progress;
-use super::side::found;
+use super::side::find_case;
 use super::turns::Pair;
 use crate::case::{Claim, Scale};
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ impl Slowdown {
     }
 
     /// The same means with another number of additions.
-    fn with(self, additions: f64) -> Self {
+    fn with_additions(self, additions: f64) -> Self {
         match self {
             Self::Filter(_) => Self::Filter(additions.round().clamp(1.0, (LONGEST - 2) as f64)),
             Self::Spin(_) => Self::Spin(additions),
@@ -110,14 +110,14 @@ pub struct Outcome {
 
 impl Outcome {
     /// The number of these verdicts.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count_verdict(&self, verdict: Verdict) -> usize {
         self.verdicts.iter().filter(|v| **v == verdict).count()
     }
 
     fn add(&mut self, case: &CasePairs, parameters: &Parameters<'_>, seconds: f64) {
-        let differences = case.differences();
+        let differences = case.valid_log_ratios();
         match case_state(&differences, &parameters.rule, parameters.cases) {
-            Stand::Closed(judgement) if case.unfit().is_none() => {
+            Stand::Closed(judgement) if case.unfit_reason().is_none() => {
                 self.verdicts.push(judgement.verdict);
                 self.seconds.push(seconds);
             }
@@ -125,13 +125,13 @@ impl Outcome {
         }
         self.pairs += differences.len();
         self.rejected += case.pairs.len() - differences.len();
-        let detectable = parameters.rule.detectable(&differences);
+        let detectable = parameters.rule.detectable_change(&differences);
         self.detectable.extend(detectable.is_finite().then_some(detectable));
     }
 
     /// Applies the two-process rule to the processes of a pair. `before` holds side A of the pair before.
-    fn add_two_processes(&mut self, pair: &Pair, before: &mut Option<Vec<f64>>) {
-        let [a, b] = [0, 1].map(|side| pair.means(side));
+    fn apply_two_process_rule(&mut self, pair: &Pair, before: &mut Option<Vec<f64>>) {
+        let [a, b] = [0, 1].map(|side| pair.turn_means(side));
         let seed = self.side_by_side.0 as u64;
         let right = if self.asked > 0.0 { Change::Slower } else { Change::None };
         let change = change_between(&a, &b, RESAMPLES, seed);
@@ -149,7 +149,7 @@ impl Outcome {
 ///
 /// # Errors
 /// A side cannot be started.
-pub fn verdicts(
+pub fn reach_verdicts(
     testbed: &Testbed,
     parameters: &Parameters<'_>,
     id: &str,
@@ -160,7 +160,7 @@ pub fn verdicts(
     let mut random = Random::new(parameters.seed ^ hash(id) ^ share.to_bits());
     let mut outcome = Outcome { id: id.to_owned(), asked: share, ..Outcome::default() };
     let injection = Injection { testbed, parameters, id };
-    let slowdown = if share > 0.0 { Some(injection.calibrate(share, &mut random)?) } else { None };
+    let slowdown = if share > 0.0 { Some(injection.calibrate_slowdown(share, &mut random)?) } else { None };
     outcome.means = slowdown.map_or_else(|| "–".into(), |slowdown| slowdown.to_string());
     let mut differences = Vec::new();
     let mut before = None;
@@ -170,10 +170,16 @@ pub fn verdicts(
         let mut resampling = Duration::ZERO;
         let mut record = |pair: &Pair| {
             let begun = Instant::now();
-            outcome.add_two_processes(pair, &mut before);
+            outcome.apply_two_process_rule(pair, &mut before);
             resampling += begun.elapsed();
         };
-        let case = injection.case(slowdown, parameters.rule, parameters.cases, &mut random, &mut record)?;
+        let case = injection.compare_slowed(
+            slowdown,
+            parameters.rule,
+            parameters.cases,
+            &mut random,
+            &mut record,
+        )?;
         if signal::pending().is_some() {
             break;
         }
@@ -182,7 +188,7 @@ pub fn verdicts(
             break;
         }
         outcome.add(&case, parameters, (begun.elapsed() - resampling).as_secs_f64());
-        differences.extend(case.differences());
+        differences.extend(case.valid_log_ratios());
         watch(&outcome);
     }
     outcome.injected = median(&differences).exp_m1();
@@ -193,9 +199,14 @@ pub fn verdicts(
 ///
 /// # Errors
 /// A side cannot be started; the case does not enter the kernel.
-pub fn filter(testbed: &Testbed, parameters: &Parameters<'_>, id: &str, share: f64) -> Result<usize> {
+pub fn calibrate_filter(
+    testbed: &Testbed,
+    parameters: &Parameters<'_>,
+    id: &str,
+    share: f64,
+) -> Result<usize> {
     let mut random = Random::new(parameters.seed ^ hash(id) ^ share.to_bits());
-    match (Injection { testbed, parameters, id }).calibrate(share, &mut random)? {
+    match (Injection { testbed, parameters, id }).calibrate_slowdown(share, &mut random)? {
         Slowdown::Filter(additions) => Ok(additions as usize),
         Slowdown::Spin(_) => Err(Error::Usage(format!("{id} makes no system call that a filter could slow"))),
     }
@@ -210,7 +221,7 @@ struct Injection<'a> {
 
 impl Injection<'_> {
     /// Compares the case with itself, slowed on side B.
-    fn case(
+    fn compare_slowed(
         &self,
         slowdown: Option<Slowdown>,
         rule: Rule,
@@ -233,29 +244,29 @@ impl Injection<'_> {
         };
         let experiment = Experiment { starts: [&launches[0], &launches[1]], plan };
         let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *record);
-        self.testbed.case(&experiment, self.id, cases, [0.0, spin], random, &mut watch)
+        self.testbed.compare_case(&experiment, self.id, cases, [0.0, spin], random, &mut watch)
     }
 
     /// A pilot run under this slowdown: the log change, and the cost of an iteration on side A, ns.
-    fn pilot(&self, slowdown: Option<Slowdown>, random: &mut Random) -> Result<(f64, f64)> {
+    fn run_pilot(&self, slowdown: Option<Slowdown>, random: &mut Random) -> Result<(f64, f64)> {
         let mut pairs: Vec<(f64, f64)> = Vec::new();
-        let mut record = |pair: &Pair| pairs.push((pair.difference(), median(&pair.costs(0))));
+        let mut record = |pair: &Pair| pairs.push((pair.log_ratio(), median(&pair.turn_costs(0))));
         // Its threshold ends the case after sixteen pairs, whatever they show.
         let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
-        self.case(slowdown, soon, 1, random, &mut record)?;
+        self.compare_slowed(slowdown, soon, 1, random, &mut record)?;
         let median_of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
-        Ok((median_of(|pair| pair.0), self.testbed.nanoseconds(median_of(|pair| pair.1))))
+        Ok((median_of(|pair| pair.0), self.testbed.ticks_to_nanoseconds(median_of(|pair| pair.1))))
     }
 
     /// Finds the slowdown of this share: a guess, corrected by pilot runs. The cost of a filter is not proportional to its
     /// length, because its first additions overlap with other work.
-    fn calibrate(&self, share: f64, random: &mut Random) -> Result<Slowdown> {
+    fn calibrate_slowdown(&self, share: f64, random: &mut Random) -> Result<Slowdown> {
         let target = share.ln_1p();
-        let mut slowdown = self.first_guess(share, random)?;
+        let mut slowdown = self.guess_slowdown(share, random)?;
         let (mut below, mut above) = (0.0, f64::INFINITY);
         let mut nearest = (f64::INFINITY, slowdown);
         for _ in 0..CORRECTIONS {
-            let (found, _) = self.pilot(Some(slowdown), random)?;
+            let (found, _) = self.run_pilot(Some(slowdown), random)?;
             let by = target / found.max(target / 8.0);
             if by.ln().abs() < nearest.0 {
                 nearest = (by.ln().abs(), slowdown);
@@ -272,25 +283,28 @@ impl Injection<'_> {
             // In proportion, or by bisection where that leaves the known bounds.
             let next = additions * by;
             let inside = (below..above).contains(&next);
-            slowdown =
-                slowdown.with(if inside || above.is_infinite() { next } else { (below + above) / 2.0 });
+            slowdown = slowdown.with_additions(if inside || above.is_infinite() {
+                next
+            } else {
+                (below + above) / 2.0
+            });
         }
         Ok(nearest.1)
     }
 
-    fn first_guess(&self, share: f64, random: &mut Random) -> Result<Slowdown> {
-        let (_, cost_ns) = self.pilot(None, random)?;
+    fn guess_slowdown(&self, share: f64, random: &mut Random) -> Result<Slowdown> {
+        let (_, cost_ns) = self.run_pilot(None, random)?;
         // One addition takes one core cycle.
         let additions = share * cost_ns * self.testbed.core_hz() / 1e9;
         let means = if enters_the_kernel(self.id) { Slowdown::Filter(0.0) } else { Slowdown::Spin(0.0) };
-        Ok(means.with(additions))
+        Ok(means.with_additions(additions))
     }
 }
 
 /// Whether a filter at the kernel's entry can slow the case. `mapping` is excluded: it takes milliseconds between two
 /// calls, and would need a filter longer than the kernel accepts.
 fn enters_the_kernel(id: &str) -> bool {
-    let case = found(suite::GROUPS, id).filter(|_| !id.starts_with("mapping/"));
+    let case = find_case(suite::GROUPS, id).filter(|_| !id.starts_with("mapping/"));
     case.is_some_and(|(_, case)| case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_))))
 }
 

@@ -12,7 +12,7 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::inheritance;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
-use crate::record::run_name::named_now;
+use crate::record::run_name::fresh_run_name;
 use crate::statistic::Random;
 use crate::trial::scratch;
 
@@ -52,9 +52,9 @@ pub struct Unpaired {
 }
 
 impl Unpaired {
-    fn record(&self) -> CasePairs {
+    fn to_case_pairs(&self) -> CasePairs {
         let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
-        case.end(Why::Lone, format!("only side {} has it", self.side));
+        case.end_without_verdict(Why::Lone, format!("only side {} has it", self.side));
         case
     }
 }
@@ -75,7 +75,7 @@ pub struct Testbed {
 impl Drop for Testbed {
     fn drop(&mut self) {
         // A side that was killed leaves its scratch directory.
-        scratch::sweep_up(&scratch::place());
+        scratch::remove_orphans(&scratch::scratch_parent());
     }
 }
 
@@ -84,18 +84,18 @@ impl Testbed {
     ///
     /// # Errors
     /// A signal handler or the CPU affinity cannot be set.
-    pub fn enter() -> Result<Self> {
-        let notes = Inherited::found().sentences();
-        inheritance::prepare();
-        inheritance::allow_children();
-        signal::watch()?;
-        scratch::sweep_up(&scratch::place());
-        let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::place());
+    pub fn set_up() -> Result<Self> {
+        let notes = Inherited::read_once().deviation_sentences();
+        inheritance::allow_owner_access();
+        inheritance::leave_deadline_class();
+        signal::watch_signals()?;
+        scratch::remove_orphans(&scratch::scratch_parent());
+        let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::scratch_parent());
         let disputed = check_clocks()?;
         let clock = Clock::start_up();
-        let claimed = cpu::claim();
-        let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
-        let aside = Aside::from(cpu)?;
+        let claimed = cpu::claim_cpu();
+        let cpu = claimed.as_ref().map_or_else(cpu::current_cpu, |claimed| claimed.cpu);
+        let aside = Aside::keep_off(cpu)?;
         Ok(Self { clock, cpu, claimed, aside, fingerprint, inherited: notes, disputed })
     }
 
@@ -103,9 +103,9 @@ impl Testbed {
     ///
     /// # Errors
     /// A side cannot be started, or is no bench of this version of syscost.
-    pub fn cases(&self, starts: [&dyn Start; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
-        let a = turns::cases(starts[0], &self.aside)?;
-        let b = turns::cases(starts[1], &self.aside)?;
+    pub fn match_cases(&self, starts: [&dyn Start; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
+        let a = turns::list_cases(starts[0], &self.aside)?;
+        let b = turns::list_cases(starts[1], &self.aside)?;
         let only = |side, ours: &[String], theirs: &[String]| -> Vec<Unpaired> {
             let unpaired = ours.iter().filter(|id| !theirs.contains(id));
             unpaired.map(|id| Unpaired { id: id.clone(), side }).collect()
@@ -116,7 +116,7 @@ impl Testbed {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.inherited.clone();
-        if !self.aside.is_aside() {
+        if !self.aside.has_other_cpu() {
             notes.push(
                 "there is one CPU: the driver shares it with the sides, which adds a switch to every turn and \
                  lets a turn begin with colder caches"
@@ -135,7 +135,7 @@ impl Testbed {
     ///
     /// # Errors
     /// As [`CasePairing::case`].
-    pub fn case(
+    pub fn compare_case(
         &self,
         experiment: &Experiment<'_>,
         id: &str,
@@ -144,21 +144,27 @@ impl Testbed {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
-        self.pairing(&experiment.plan, experiment.starts, cases).case(id, spin, &mut ByTurns, random, watch)
+        self.case_pairing(&experiment.plan, experiment.starts, cases).compare_case(
+            id,
+            spin,
+            &mut ByTurns,
+            random,
+            watch,
+        )
     }
 
     /// Converts ticks of the sides' clock to nanoseconds.
-    pub fn nanoseconds(&self, ticks: f64) -> f64 {
+    pub fn ticks_to_nanoseconds(&self, ticks: f64) -> f64 {
         ticks * 1e9 / self.clock.hz()
     }
 
     /// Current frequency of the measured core, Hz. This process moves to that CPU for the moment of the reading; where
     /// it may not, it reads its own core.
     pub fn core_hz(&self) -> f64 {
-        cpu::while_on(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
+        cpu::run_on_cpu(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
     }
 
-    pub(super) fn pairing<'a>(
+    pub(super) fn case_pairing<'a>(
         &'a self,
         plan: &Plan,
         starts: [&'a dyn Start; 2],
@@ -179,7 +185,7 @@ impl Testbed {
     ///
     /// # Errors
     /// A side's state cannot be entered, or `keep` fails.
-    pub fn compare(
+    pub fn compare_cases(
         &self,
         experiment: &Experiment<'_>,
         ids: &[String],
@@ -190,9 +196,10 @@ impl Testbed {
     ) -> Result<Paired> {
         let mut paired = self.new_record(&experiment.plan);
         let mut random = Random::new(experiment.plan.seed);
-        let pairing = self.pairing(&experiment.plan, experiment.starts, ids.len());
+        let pairing = self.case_pairing(&experiment.plan, experiment.starts, ids.len());
         for id in ids {
-            let mut case = pairing.case(id, [0.0; 2], schedule, &mut random, &mut |at, _| watch(at))?;
+            let mut case =
+                pairing.compare_case(id, [0.0; 2], schedule, &mut random, &mut |at, _| watch(at))?;
             if signal::pending().is_some() {
                 break;
             }
@@ -200,15 +207,15 @@ impl Testbed {
             paired.cases.push(case);
             keep(&paired)?;
         }
-        paired.cases.extend(unpaired.iter().map(Unpaired::record));
-        if let Err(reason) = self.clock.verify() {
+        paired.cases.extend(unpaired.iter().map(Unpaired::to_case_pairs));
+        if let Err(reason) = self.clock.verify_frequency() {
             paired.notes.push(format!("the clock cannot be trusted: {reason}"));
         }
         Ok(paired)
     }
 
     pub(super) fn new_record(&self, plan: &Plan) -> Paired {
-        let (started, run) = named_now();
+        let (started, run) = fresh_run_name();
         Paired {
             paired: LAYOUT,
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
@@ -231,7 +238,7 @@ impl Testbed {
 ///
 /// # Errors
 /// No case matches.
-pub fn chosen(all: &[String], matches: impl Fn(&str) -> bool, canaries: bool) -> Result<Vec<String>> {
+pub fn choose_cases(all: &[String], matches: impl Fn(&str) -> bool, canaries: bool) -> Result<Vec<String>> {
     let wanted: Vec<_> = all.iter().filter(|id| matches(id)).collect();
     if wanted.is_empty() {
         return Err(Error::Usage(
@@ -251,12 +258,15 @@ mod tests {
     #[test]
     fn canaries_run_first_and_once() {
         let all = ["call/u64/0", "known_work/add", "syscall/bare"].map(String::from);
-        assert_eq!(chosen(&all, |_| true, true).unwrap(), ["known_work/add", "call/u64/0", "syscall/bare"]);
         assert_eq!(
-            chosen(&all, |id| id == "syscall/bare", true).unwrap(),
+            choose_cases(&all, |_| true, true).unwrap(),
+            ["known_work/add", "call/u64/0", "syscall/bare"]
+        );
+        assert_eq!(
+            choose_cases(&all, |id| id == "syscall/bare", true).unwrap(),
             ["known_work/add", "syscall/bare"]
         );
-        assert_eq!(chosen(&all, |id| id == "syscall/bare", false).unwrap(), ["syscall/bare"]);
-        assert!(chosen(&all, |_| false, true).is_err());
+        assert_eq!(choose_cases(&all, |id| id == "syscall/bare", false).unwrap(), ["syscall/bare"]);
+        assert!(choose_cases(&all, |_| false, true).is_err());
     }
 }

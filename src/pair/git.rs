@@ -48,7 +48,7 @@ impl Repository {
     /// # Errors
     /// There is none, or git refuses to read it: its own words.
     pub(super) fn find() -> Result<Self> {
-        match (Self::ask(true), Self::ask(false)) {
+        match (Self::query_git(true), Self::query_git(false)) {
             // A hook sets GIT_DIR alone, and git takes every current directory for the top then.
             (Ok(named), Ok(around)) if named.directory == around.directory => {
                 Ok(Self { is_of_environment: true, ..around })
@@ -59,10 +59,10 @@ impl Repository {
         }
     }
 
-    fn ask(is_of_environment: bool) -> Result<Self> {
+    fn query_git(is_of_environment: bool) -> Result<Self> {
         let ask = |word: &str| {
-            let mut git = reader(is_of_environment);
-            path(answer(git.args(["rev-parse", word]))?)
+            let mut git = read_only_git(is_of_environment);
+            parse_path(git_output(git.args(["rev-parse", word]))?)
         };
         let directory = ask("--absolute-git-dir")?;
         let top = ask("--show-toplevel").ok().filter(|top| !top.as_os_str().is_empty());
@@ -70,19 +70,19 @@ impl Repository {
         Ok(Self { directory, top, inside, is_of_environment })
     }
 
-    /// What the sentences call it.
-    pub(super) fn name(&self) -> &Path {
+    /// The path by which messages name the repository.
+    pub(super) fn display_path(&self) -> &Path {
         self.top.as_deref().unwrap_or(&self.directory)
     }
 
     /// The directory of the files that belong to it.
-    pub(super) fn top(&self) -> Option<&Path> {
+    pub(super) fn top_directory(&self) -> Option<&Path> {
         self.top.as_deref()
     }
 
     /// A command that reads this repository.
-    fn command(&self) -> Command {
-        let mut git = reader(self.is_of_environment);
+    fn git_command(&self) -> Command {
+        let mut git = read_only_git(self.is_of_environment);
         git.arg("--git-dir").arg(&self.directory);
         git
     }
@@ -92,15 +92,15 @@ impl Repository {
     /// # Errors
     /// git fails: its own words.
     pub(super) fn read(&self, words: &[&str]) -> Result<Vec<u8>> {
-        answer(self.command().args(words))
+        git_output(self.git_command().args(words))
     }
 
     /// A file of the repository as `git rev-parse --git-path` finds it: in the environment, or below its directory.
     ///
     /// # Errors
     /// git fails.
-    pub(super) fn file(&self, name: &str) -> Result<PathBuf> {
-        let file = path(self.read(&["rev-parse", "--git-path", name])?)?;
+    pub(super) fn file_path(&self, name: &str) -> Result<PathBuf> {
+        let file = parse_path(self.read(&["rev-parse", "--git-path", name])?)?;
         std::path::absolute(&file).map_err(|e| Error::file(file, "naming", e))
     }
 
@@ -108,8 +108,8 @@ impl Repository {
     ///
     /// # Errors
     /// git fails.
-    pub(super) fn objects(&self) -> Result<Vec<PathBuf>> {
-        let own = self.file("objects")?;
+    pub(super) fn object_directories(&self) -> Result<Vec<PathBuf>> {
+        let own = self.file_path("objects")?;
         let borrowed =
             std::env::var_os("GIT_ALTERNATE_OBJECT_DIRECTORIES").filter(|_| self.is_of_environment);
         let borrowed =
@@ -122,10 +122,10 @@ impl Repository {
     ///
     /// # Errors
     /// There is no such revision: with what git says, and whether history was cut off.
-    pub(super) fn commit(&self, rev: &str) -> Result<String> {
+    pub(super) fn resolve_commit(&self, rev: &str) -> Result<String> {
         let name = format!("{rev}^{{commit}}");
-        let mut git = self.command();
-        let output = run(git.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]))?;
+        let mut git = self.git_command();
+        let output = run_git(git.args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]))?;
         if output.status.success() {
             return Ok(trimmed_output(&output.stdout));
         }
@@ -142,13 +142,13 @@ impl Repository {
         };
         Err(Error::Usage(format!(
             "{rev} is no revision of the git repository {}{why}{cut}",
-            self.name().display()
+            self.display_path().display()
         )))
     }
 }
 
 /// git on the user's repository: it takes no lock, fetches nothing that a partial clone lacks, and asks for no password.
-fn reader(is_of_environment: bool) -> Command {
+fn read_only_git(is_of_environment: bool) -> Command {
     let mut git = tool::command("git");
     if !is_of_environment {
         forget_repository(&mut git);
@@ -157,16 +157,16 @@ fn reader(is_of_environment: bool) -> Command {
     git
 }
 
-/// git that knows of no repository but the one it is started in.
-pub(super) fn elsewhere() -> Command {
+/// A git command without the environment that names a repository: it uses the one it is started in.
+pub(super) fn git_without_repository() -> Command {
     let mut git = tool::command("git");
     forget_repository(&mut git);
     git
 }
 
-/// Takes away what the environment says of a repository.
+/// Removes the variables that name a repository from the environment of a command.
 pub(super) fn forget_repository(command: &mut Command) {
-    for (name, value) in changes(std::env::vars_os().collect()) {
+    for (name, value) in environment_changes(std::env::vars_os().collect()) {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
@@ -175,7 +175,7 @@ pub(super) fn forget_repository(command: &mut Command) {
 }
 
 /// The variables that are removed from this environment, or set otherwise.
-fn changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString, Option<OsString>)> {
+fn environment_changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString, Option<OsString>)> {
     let begins = |name: &OsStr, beginnings: &[&str]| {
         let name = name.as_bytes().to_ascii_lowercase();
         beginnings.iter().any(|start| name.starts_with(start.to_ascii_lowercase().as_bytes()))
@@ -203,30 +203,30 @@ fn changes(environment: Vec<(OsString, OsString)>) -> Vec<(OsString, Option<OsSt
 ///
 /// # Errors
 /// It cannot be started, or fails: its words, or its exit status if it has none.
-pub(super) fn answer(git: &mut Command) -> Result<Vec<u8>> {
-    let output = run(git)?;
+pub(super) fn git_output(git: &mut Command) -> Result<Vec<u8>> {
+    let output = run_git(git)?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let words: Vec<_> = git.get_args().map(|word| word.to_string_lossy()).collect();
     let said = match trimmed_output(&output.stderr) {
-        said if said.is_empty() => tool::failure(&output),
+        said if said.is_empty() => tool::failure_message(&output),
         said => format!("({}): {said}", output.status),
     };
     Err(Error::Usage(format!("`git {}` failed {said}", words.join(" "))))
 }
 
-fn run(git: &mut Command) -> Result<Output> {
+fn run_git(git: &mut Command) -> Result<Output> {
     git.output().map_err(|e| Error::file("git", "starting", e))
 }
 
-/// What git said, without the end of its last line.
+/// The output of git as text, without blanks around it.
 pub(super) fn trimmed_output(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
 /// A path that git printed in a line of its own.
-fn path(mut bytes: Vec<u8>) -> Result<PathBuf> {
+fn parse_path(mut bytes: Vec<u8>) -> Result<PathBuf> {
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }
@@ -240,7 +240,10 @@ mod tests {
     fn changed(variables: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
         let environment = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let utf8 = |word: OsString| word.into_string().unwrap();
-        changes(environment).into_iter().map(|(name, value)| (utf8(name), value.map(utf8))).collect()
+        environment_changes(environment)
+            .into_iter()
+            .map(|(name, value)| (utf8(name), value.map(utf8)))
+            .collect()
     }
 
     #[test]

@@ -52,11 +52,11 @@ impl Launch {
     ///
     /// # Errors
     /// Its binary is not as before, or cannot be started.
-    fn child(&self, padding: usize, aside: &Aside) -> Result<Child> {
-        self.is_as_before()?;
-        let mut command = self.command(padding);
+    fn spawn_child(&self, padding: usize, aside: &Aside) -> Result<Child> {
+        self.check_binary_unchanged()?;
+        let mut command = self.side_command(padding);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let spawned = aside.as_before(|| command.spawn())?;
+        let spawned = aside.run_with_former_affinity(|| command.spawn())?;
         spawned.map_err(|e| Error::file(&self.program, "starting a side", e))
     }
 
@@ -65,7 +65,7 @@ impl Launch {
     ///
     /// # Errors
     /// It does not.
-    fn is_as_before(&self) -> Result<()> {
+    fn check_binary_unchanged(&self) -> Result<()> {
         let there =
             std::fs::read_link(&self.program).map_err(|e| Error::file(&self.program, "reading", e))?;
         if Identity::read(&there)? == self.identity {
@@ -81,7 +81,7 @@ impl Launch {
 
     /// The command, with an environment variable of random length: each process must draw its own stack position, instead
     /// of all processes of a side sharing one.
-    fn command(&self, padding: usize) -> Command {
+    fn side_command(&self, padding: usize) -> Command {
         let mut command = match &self.wrap {
             None => Command::new(&self.program),
             Some(wrap) => {
@@ -91,14 +91,14 @@ impl Launch {
             }
         };
         command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
-        inheritance::close_others(&mut command, &[]);
+        inheritance::close_other_descriptors(&mut command, &[]);
         command
     }
 }
 
 impl Start for Launch {
-    fn start(&self, padding: usize, aside: &Aside) -> Result<Side> {
-        let mut child = self.child(padding, aside)?;
+    fn start_side(&self, padding: usize, aside: &Aside) -> Result<Side> {
+        let mut child = self.spawn_child(padding, aside)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let seat = Box::new(Process(child));
         let (Some(requests), Some(responses), Some(error)) = pipes else {
@@ -113,7 +113,7 @@ impl Start for Launch {
 struct Process(Child);
 
 impl Seat for Process {
-    fn how_it_ended(&mut self) -> String {
+    fn exit_description(&mut self) -> String {
         match self.0.try_wait() {
             Ok(Some(status)) => status.to_string(),
             _ => "it closed its output".into(),
@@ -121,8 +121,8 @@ impl Seat for Process {
     }
 
     /// Closes its input, which ends it; after [`GRACE`] its whole process group is killed.
-    fn end(&mut self, connection: &mut Connection, _is_gone: bool) {
-        connection.close();
+    fn end_process(&mut self, connection: &mut Connection, _is_gone: bool) {
+        connection.close_input();
         let until = Instant::now() + GRACE;
         while Instant::now() < until && matches!(self.0.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(1));

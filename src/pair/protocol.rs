@@ -17,7 +17,7 @@ pub const VARIABLE: &str = "SYSCOST_SIDE";
 
 /// Whether a driver started this process as a side. A side has no arguments, unlike a wrapper that is the same binary,
 /// such as `syscost burden`.
-pub fn is_side() -> bool {
+pub fn is_side_process() -> bool {
     std::env::var_os(VARIABLE).is_some() && std::env::args_os().len() <= 1
 }
 

@@ -12,41 +12,41 @@ use std::process::{Command, Output, Stdio};
 ///
 /// # Errors
 /// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
-pub fn built(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
+pub fn build_revision(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
     let repository = Repository::find()?;
-    let commit = repository.commit(rev)?;
-    let home = target(&repository)?.join("syscost-ab");
+    let commit = repository.resolve_commit(rev)?;
+    let home = target_directory(&repository)?.join("syscost-ab");
     let kept = home.join(format!("{commit}-{}", bench.unwrap_or("suite")));
     if kept.is_file() {
         return Ok(kept);
     }
     let tree = BorrowedTree::checkout(&repository, &commit)?;
-    tree.notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
+    tree.filter_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
     say(&format!("building {rev} ({commit:.12}) in {}", home.display()));
-    let place = inside(&tree, &repository, rev)?;
-    let binaries = compile(&place, &home.join("target"), bench)?;
-    keep(&choose(binaries, rev, bench)?, &kept)
+    let place = package_directory(&tree, &repository, rev)?;
+    let binaries = build_benches(&place, &home.join("target"), bench)?;
+    keep_binary(&choose_binary(binaries, rev, bench)?, &kept)
 }
 
 /// The commit of a revision of the user's repository.
 ///
 /// # Errors
 /// There is no such revision, or no repository that git reads.
-pub fn commit(rev: &str) -> Result<String> {
-    Repository::find()?.commit(rev)
+pub fn resolve_commit(rev: &str) -> Result<String> {
+    Repository::find()?.resolve_commit(rev)
 }
 
 /// Lets `git bisect` run a command between a good and a bad commit, in a tree of its own; whether it has found the first bad one. git prints its
-/// own progress. The builds are shared with [`built`].
+/// own progress. The builds are shared with [`build_revision`].
 ///
 /// # Errors
 /// The tree cannot be made, or git refuses to start.
-pub fn bisected([good, bad]: [&str; 2], command: &[String]) -> Result<bool> {
+pub fn run_bisection([good, bad]: [&str; 2], command: &[String]) -> Result<bool> {
     let repository = Repository::find()?;
     let tree = BorrowedTree::checkout(&repository, bad)?;
-    let place = inside(&tree, &repository, bad)?;
-    let target = target(&repository)?;
-    git::answer(tree.git().args(["bisect", "start", bad, good]))?;
+    let place = package_directory(&tree, &repository, bad)?;
+    let target = target_directory(&repository)?;
+    git::git_output(tree.git_command().args(["bisect", "start", bad, good]))?;
     let mut run = Command::new("git");
     git::forget_repository(&mut run);
     run.args(["bisect", "run"]).args(command).current_dir(&place).env("CARGO_TARGET_DIR", target);
@@ -55,7 +55,7 @@ pub fn bisected([good, bad]: [&str; 2], command: &[String]) -> Result<bool> {
 }
 
 /// The current directory, as the tree has it.
-fn inside(tree: &BorrowedTree, repository: &Repository, rev: &str) -> Result<PathBuf> {
+fn package_directory(tree: &BorrowedTree, repository: &Repository, rev: &str) -> Result<PathBuf> {
     let place = tree.path().join(&repository.inside);
     if place.is_dir() {
         return Ok(place);
@@ -67,7 +67,7 @@ fn inside(tree: &BorrowedTree, repository: &Repository, rev: &str) -> Result<Pat
 }
 
 /// Copies a binary, whole or not at all, since the next revision overwrites it.
-fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
+fn keep_binary(binary: &Path, kept: &Path) -> Result<PathBuf> {
     // A name that no other process copies to, in another container either.
     let half = kept.with_extension(plain_file::random_word(12));
     let moved = std::fs::copy(binary, &half).and_then(|_| std::fs::rename(&half, kept));
@@ -80,19 +80,19 @@ fn keep(binary: &Path, kept: &Path) -> Result<PathBuf> {
 }
 
 /// Cargo's target directory for this repository.
-fn target(repository: &Repository) -> Result<PathBuf> {
+fn target_directory(repository: &Repository) -> Result<PathBuf> {
     let given = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let target = given.or_else(|| Some(repository.top()?.join("target"))).ok_or_else(|| {
+    let target = given.or_else(|| Some(repository.top_directory()?.join("target"))).ok_or_else(|| {
         Error::Usage(format!(
             "{} is a repository without files, so there is no place for what is built: name one by CARGO_TARGET_DIR",
-            repository.name().display()
+            repository.display_path().display()
         ))
     })?;
     std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
 }
 
 /// Builds the benches; their names and executables.
-fn compile(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
+fn build_benches(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(&program);
     cargo.args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);
@@ -105,10 +105,10 @@ fn compile(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(Stri
     if !output.status.success() {
         return Err(Error::Usage(format!("the revision does not build ({}): see above", output.status)));
     }
-    Ok(executables(&output))
+    Ok(bench_executables(&output))
 }
 
-fn executables(output: &Output) -> Vec<(String, PathBuf)> {
+fn bench_executables(output: &Output) -> Vec<(String, PathBuf)> {
     let text = String::from_utf8_lossy(&output.stdout);
     let built = text.lines().filter_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -119,7 +119,7 @@ fn executables(output: &Output) -> Vec<(String, PathBuf)> {
     built.collect()
 }
 
-fn choose(binaries: Vec<(String, PathBuf)>, rev: &str, bench: Option<&str>) -> Result<PathBuf> {
+fn choose_binary(binaries: Vec<(String, PathBuf)>, rev: &str, bench: Option<&str>) -> Result<PathBuf> {
     let names: Vec<_> = binaries.iter().map(|(name, _)| name.clone()).collect();
     let wanted = bench.map_or("suite", |bench| bench);
     let only = binaries.len() == 1;

@@ -14,9 +14,9 @@ pub trait Start {
     ///
     /// # Errors
     /// It cannot be started.
-    fn start(&self, padding: usize, aside: &Aside) -> Result<Side>;
+    fn start_side(&self, padding: usize, aside: &Aside) -> Result<Side>;
     /// Whether it can start another one.
-    fn is_alive(&self) -> bool {
+    fn can_start_another(&self) -> bool {
         true
     }
 }
@@ -24,13 +24,13 @@ pub trait Start {
 /// The machine on which the process of a side runs: this one, or a guest.
 pub trait Seat {
     /// How the process ended, after it has closed its output.
-    fn how_it_ended(&mut self) -> String;
+    fn exit_description(&mut self) -> String;
     /// CPU time that others took from the side so far, measured from outside; `None` if the side measures it itself.
-    fn taken(&self) -> Option<Taken> {
+    fn taken_time(&self) -> Option<Taken> {
         None
     }
-    /// Ends the process. `is_gone`: it was said that it has ended.
-    fn end(&mut self, connection: &mut Connection, is_gone: bool);
+    /// Ends the process. `is_gone`: the guest has reported that the process has ended.
+    fn end_process(&mut self, connection: &mut Connection, is_gone: bool);
 }
 
 /// Time that was taken from a side, counted from some moment in the past.
@@ -57,79 +57,79 @@ impl Side {
         Self { label, connection, seat, is_gone: false }
     }
 
-    /// What others took from it so far, if that is seen from outside.
-    pub(super) fn taken(&self) -> Option<Taken> {
-        self.seat.taken()
+    /// CPU time that others took from this side so far, if it is measured from outside.
+    pub(super) fn taken_time(&self) -> Option<Taken> {
+        self.seat.taken_time()
     }
 
     /// Sends a request, without waiting for the response.
-    pub(super) fn ask(&mut self, request: &Request) -> std::result::Result<(), String> {
-        let is_sent = self.connection.borrow_mut().send(request);
-        if is_sent { Ok(()) } else { Err(self.died()) }
+    pub(super) fn send_request(&mut self, request: &Request) -> std::result::Result<(), String> {
+        let is_sent = self.connection.borrow_mut().send_request(request);
+        if is_sent { Ok(()) } else { Err(self.describe_end()) }
     }
 
     /// Checks the first response, which carries the version of the protocol.
-    pub(super) fn hello(&mut self, patience: Duration) -> std::result::Result<(), String> {
-        match self.response(patience)? {
+    pub(super) fn receive_hello(&mut self, patience: Duration) -> std::result::Result<(), String> {
+        match self.receive_response(patience)? {
             Response::Hello { version: VERSION } => Ok(()),
             Response::Hello { version } => Err(format!(
                 "side {} speaks version {version} of the turns, and this is version {VERSION}: build it anew",
                 self.label
             )),
-            other => Err(self.nonsense(&format!("{other:?}"))),
+            other => Err(self.invalid_answer_sentence(&format!("{other:?}"))),
         }
     }
 
     /// The next response.
-    pub(super) fn response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
+    pub(super) fn receive_response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
         let received = self.connection.borrow_mut().next(patience);
         match received {
             Received::Line(line) => match serde_json::from_str(&line) {
                 Ok(Response::Gone { how }) => {
                     self.is_gone = true;
-                    Err(self.ended(&how.chars().take(100).collect::<String>()))
+                    Err(self.end_sentence(&how.chars().take(100).collect::<String>()))
                 }
                 Ok(response) => Ok(response),
-                Err(_) => Err(self.nonsense(&line)),
+                Err(_) => Err(self.invalid_answer_sentence(&line)),
             },
-            Received::End => Err(self.died()),
+            Received::End => Err(self.describe_end()),
             Received::Nothing => Err(format!(
                 "side {} said nothing for {} s and was killed{}",
                 self.label,
                 patience.as_secs(),
-                self.connection.borrow().quoted()
+                self.connection.borrow().quoted_output()
             )),
-            Received::TooMuch => Err(self.nonsense("a line without end")),
+            Received::TooMuch => Err(self.invalid_answer_sentence("a line without end")),
             Received::Interrupted => Err("interrupted".into()),
         }
     }
 
-    pub(super) fn twins(&self, id: &str) -> String {
+    pub(super) fn duplicate_case_sentence(&self, id: &str) -> String {
         format!(
             "side {} has two cases of the id {id}, of which only the first is ever found: rename one",
             self.label
         )
     }
 
-    pub(super) fn nonsense(&self, said: &str) -> String {
+    pub(super) fn invalid_answer_sentence(&self, said: &str) -> String {
         let said: String = said.chars().take(100).collect();
         format!(
             "side {} answered {said:?}, which is no answer to a turn: it must be a bench of this version of \
              syscost, and what comes before it must write nothing to its standard output and pass the environment \
              on{}",
             self.label,
-            self.connection.borrow().quoted()
+            self.connection.borrow().quoted_output()
         )
     }
 
-    fn died(&mut self) -> String {
+    fn describe_end(&mut self) -> String {
         // Its output is closed, so it is about to exit; a wrapper may live on.
         std::thread::sleep(Duration::from_millis(50));
-        let how = self.seat.how_it_ended();
-        self.ended(&how)
+        let how = self.seat.exit_description();
+        self.end_sentence(&how)
     }
 
-    fn ended(&self, how: &str) -> String {
+    fn end_sentence(&self, how: &str) -> String {
         let said = self.connection.borrow_mut().last_output();
         format!("side {} ended in the middle of the conversation ({how}){said}", self.label)
     }
@@ -137,7 +137,7 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        self.seat.end(&mut self.connection.borrow_mut(), self.is_gone);
+        self.seat.end_process(&mut self.connection.borrow_mut(), self.is_gone);
     }
 }
 
@@ -146,15 +146,15 @@ mod tests {
     use super::*;
     use crate::pair::Launch;
     use crate::platform::cpu;
-    use crate::platform::time::tried_by_chance;
+    use crate::platform::time::run_random_trials;
     use std::path::Path;
 
     fn side(wrap: &str) -> Side {
         let directory = tempfile::tempdir().expect("a directory");
         let wrap = Some(wrap.to_owned());
         let launch = Launch::new("B", Path::new("/bin/true"), wrap, directory.path()).expect("linked");
-        let aside = Aside::from(cpu::current()).expect("aside");
-        launch.start(0, &aside).expect("started")
+        let aside = Aside::keep_off(cpu::current_cpu()).expect("aside");
+        launch.start_side(0, &aside).expect("started")
     }
 
     const SHORT: Duration = Duration::from_millis(200);
@@ -165,7 +165,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let told = place.path().join("pid");
         let mut side = side(&format!("echo $$ >{}; sleep 1000 #", told.display()));
-        assert!(side.hello(SHORT).expect_err("silent").contains("side B said nothing"));
+        assert!(side.receive_hello(SHORT).expect_err("silent").contains("side B said nothing"));
         let pid = std::fs::read_to_string(told).expect("its number");
         drop(side);
         assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "killed and reaped");
@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn a_side_of_another_version_is_told_apart() {
-        let said = side("echo '{\"hello\":{\"version\":99}}' #").hello(LONG).expect_err("another");
+        let said = side("echo '{\"hello\":{\"version\":99}}' #").receive_hello(LONG).expect_err("another");
         assert!(said.contains("version 99") && said.contains("build it anew"), "{said}");
     }
 
     #[test]
     fn a_line_without_end_is_no_answer() {
-        let said = side("yes | tr -d '\\n' #").hello(LONG).expect_err("too much");
+        let said = side("yes | tr -d '\\n' #").receive_hello(LONG).expect_err("too much");
         assert!(said.contains("a line without end"), "{said}");
     }
 
@@ -189,15 +189,15 @@ mod tests {
         let talk = "head -c 20000000 /dev/zero | tr '\\0' x >&2";
         let mut side =
             side(&format!("{talk}; echo '{{\"hello\":{{\"version\":99}}}}'; {talk}; echo ' why' >&2 #"));
-        assert!(side.hello(LONG).expect_err("another").contains("version 99"));
-        let said = side.hello(LONG).expect_err("the end");
+        assert!(side.receive_hello(LONG).expect_err("another").contains("version 99"));
+        let said = side.receive_hello(LONG).expect_err("the end");
         assert!(said.ends_with("x why") && said.len() < 800, "{said}");
     }
 
     #[test]
     fn an_answer_out_of_turn_is_no_answer() {
-        let said =
-            side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #").hello(LONG);
+        let said = side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #")
+            .receive_hello(LONG);
         assert!(said.expect_err("no hello").contains("is no answer to a turn"));
     }
 
@@ -210,11 +210,11 @@ mod tests {
     fn a_line_of_chance_is_a_response_or_refused() {
         let side = side("cat #");
         let (mut random, mut read) = (crate::statistic::Random::new(9), 0);
-        let lines = tried_by_chance("lines", FEWEST, || {
+        let lines = run_random_trials("lines", FEWEST, || {
             let line = spoilt(&mut random);
             match serde_json::from_str::<Response>(&line) {
                 Ok(_) => read += 1,
-                Err(_) => assert!(side.nonsense(&line).len() < 2_000, "{line:?}"),
+                Err(_) => assert!(side.invalid_answer_sentence(&line).len() < 2_000, "{line:?}"),
             }
         });
         assert!(read > 0 && read < lines, "{read} of {lines} are responses");
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_guest_says_how_its_process_ended() {
         let mut side = side("echo '{\"gone\":{\"how\":\"signal: 9\"}}' #");
-        let said = side.hello(LONG).expect_err("it has ended");
+        let said = side.receive_hello(LONG).expect_err("it has ended");
         assert!(said.contains("side B ended in the middle of the conversation (signal: 9)"), "{said}");
         assert!(side.is_gone);
     }

@@ -63,29 +63,29 @@ pub trait Schedule {
     ///
     /// # Errors
     /// A side's state cannot be entered.
-    fn pair(
+    fn run_pair(
         &mut self,
         spec: &PairSpec<'_>,
         random: &mut Random,
     ) -> Result<std::result::Result<Pair, PairEnd>>;
     /// The pair's log ratio, B over A.
-    fn difference(&self, pair: &Pair) -> f64;
+    fn log_ratio(&self, pair: &Pair) -> f64;
 }
 
 /// Runs both processes at once, in turns.
 pub struct ByTurns;
 
 impl Schedule for ByTurns {
-    fn pair(
+    fn run_pair(
         &mut self,
         spec: &PairSpec<'_>,
         random: &mut Random,
     ) -> Result<std::result::Result<Pair, PairEnd>> {
-        Ok(turns::pair(spec, random))
+        Ok(turns::run_pair_by_turns(spec, random))
     }
 
-    fn difference(&self, pair: &Pair) -> f64 {
-        pair.difference()
+    fn log_ratio(&self, pair: &Pair) -> f64 {
+        pair.log_ratio()
     }
 }
 
@@ -103,7 +103,7 @@ impl CasePairing<'_> {
     ///
     /// # Errors
     /// A side's state cannot be entered.
-    pub fn case(
+    pub fn compare_case(
         &self,
         id: &str,
         spin: [f64; 2],
@@ -113,7 +113,7 @@ impl CasePairing<'_> {
     ) -> Result<CasePairs> {
         let mut open = OpenCase::new(id);
         while open.case.pairs_needed(&self.rule, self.cases).is_some() && signal::pending().is_none() {
-            self.step(&mut open, spin, schedule, random, watch)?;
+            self.run_next_pair(&mut open, spin, schedule, random, watch)?;
         }
         Ok(open.case)
     }
@@ -122,7 +122,7 @@ impl CasePairing<'_> {
     ///
     /// # Errors
     /// A side's state cannot be entered.
-    pub fn step(
+    pub fn run_next_pair(
         &self,
         open: &mut OpenCase,
         spin: [f64; 2],
@@ -132,60 +132,62 @@ impl CasePairing<'_> {
     ) -> Result<()> {
         let Some(wanted) = open.case.pairs_needed(&self.rule, self.cases) else { return Ok(()) };
         watch(&Progress { case: &open.case, wanted }, None);
-        let pair = schedule.pair(&self.spec(&open.case.id, open.shape, spin), random)?;
+        let pair = schedule.run_pair(&self.pair_spec(&open.case.id, open.shape, spin), random)?;
         if signal::pending().is_some() {
             return Ok(());
         }
         let is_first = open.shape.is_none();
         match pair {
             Ok(pair) => {
-                self.keep(&mut open.case, &pair, is_first, schedule);
+                self.record_pair(&mut open.case, &pair, is_first, schedule);
                 open.shape = Some(pair.shape);
                 watch(&Progress { case: &open.case, wanted }, Some(&pair));
             }
-            Err(end) => end_pair(&mut open.case, end, is_first, &mut open.lost),
+            Err(end) => record_pair_end(&mut open.case, end, is_first, &mut open.lost),
         }
         Ok(())
     }
 
-    fn spec<'a>(&'a self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> PairSpec<'a> {
+    fn pair_spec<'a>(&'a self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> PairSpec<'a> {
         let Self { starts, aside, cpu, scale, .. } = *self;
         PairSpec { starts, aside, case, cpu, clock: self.clock.scale(), shape, scale, spin }
     }
 
-    fn keep(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {
+    fn record_pair(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {
         if first {
             case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
             case.versions = pair.ready.each_ref().map(|ready| ready.version.clone());
-            case.notes.extend(notes(pair));
+            case.notes.extend(setup_notes(pair));
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
-        let cost_ns = [0, 1].map(|side| ns(percentile(&pair.costs(side), 25.0)));
-        let rejected = rejection(pair, self.one_frequency);
-        case.pairs.push(PairRecord { difference: schedule.difference(pair), cost_ns, rejected });
+        let cost_ns = [0, 1].map(|side| ns(percentile(&pair.turn_costs(side), 25.0)));
+        let rejected = rejection_reason(pair, self.one_frequency);
+        case.pairs.push(PairRecord { difference: schedule.log_ratio(pair), cost_ns, rejected });
     }
 }
 
 /// Records a pair without a figure, which may end the case.
-fn end_pair(case: &mut CasePairs, end: PairEnd, first: bool, lost: &mut usize) {
+fn record_pair_end(case: &mut CasePairs, end: PairEnd, first: bool, lost: &mut usize) {
     match end {
-        // A case that ran in an earlier pair lacks nothing of the machine.
-        PairEnd::Skipped(sentence) if first => case.end(Why::Skipped, sentence),
-        PairEnd::Skipped(sentence) | PairEnd::Failed(sentence) => case.end(Why::Failed, sentence),
-        PairEnd::Disturbed(sentence) => case.pairs.push(PairRecord::rejected(sentence)),
+        // Only the first pair can skip: a case that ran in an earlier pair has all that it needs.
+        PairEnd::Skipped(sentence) if first => case.end_without_verdict(Why::Skipped, sentence),
+        PairEnd::Skipped(sentence) | PairEnd::Failed(sentence) => {
+            case.end_without_verdict(Why::Failed, sentence)
+        }
+        PairEnd::Disturbed(sentence) => case.pairs.push(PairRecord::from_rejection(sentence)),
         PairEnd::Lost(sentence) => {
             *lost += 1;
             case.notes.push(format!("a pair was lost: {sentence}"));
-            case.pairs.push(PairRecord::rejected(sentence.clone()));
+            case.pairs.push(PairRecord::from_rejection(sentence.clone()));
             if *lost > LOST {
-                case.end(Why::Failed, sentence);
+                case.end_without_verdict(Why::Failed, sentence);
             }
         }
     }
 }
 
 /// The notes of both sides at set-up, each sentence once.
-fn notes(pair: &Pair) -> Vec<String> {
+fn setup_notes(pair: &Pair) -> Vec<String> {
     let mut notes = Vec::new();
     for (label, ready) in ["A", "B"].iter().zip(&pair.ready) {
         for note in &ready.notes {
@@ -203,8 +205,8 @@ fn notes(pair: &Pair) -> Vec<String> {
     notes
 }
 
-/// Why a pair does not count. Only what happened on the machine decides this, never the pair's figure.
-fn rejection(pair: &Pair, one_frequency: bool) -> Option<String> {
+/// Why a pair is rejected, if it is. Only events on the machine decide this, never the pair's figure.
+fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<String> {
     let turns = || pair.turns.iter().flatten();
     let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
     let elapsed_s = turns().map(|turn| turn.elapsed_ns).sum::<f64>() / 1e9;

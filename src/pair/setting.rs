@@ -10,7 +10,7 @@ mod journal;
 mod shell;
 mod tunable;
 
-pub use guard::run as guard;
+pub use guard::run_guard as guard;
 pub use journal::Journal;
 
 use crate::error::{Error, Result};
@@ -38,21 +38,21 @@ impl Setting {
     /// The commands cannot be undone, another comparison changes settings, or a killed one has left settings that would
     /// pass for the original state.
     pub fn begin(commands: [&str; 2], restore: Option<&str>, home: &Path) -> Result<Self> {
-        let alone = Exclusion::take()?;
-        if let Some((_, left)) = outstanding(home).first() {
+        let alone = Exclusion::acquire_lock()?;
+        if let Some((_, left)) = outstanding_journals(home).first() {
             return Err(Error::Usage(format!(
                 "a comparison that was killed has left its settings, which would be taken for the state before: \
                  run `syscost restore` first, which does: {}",
-                left.words()
+                left.restore_commands()
             )));
         }
         let journal = Journal::new(commands, restore)?;
-        let held = alone.duplicate()?;
+        let held = alone.duplicate_socket()?;
         let file = journal.write(home)?;
         let guard = match Guard::start(&file, held) {
             Ok(guard) => guard,
             Err(error) => {
-                journal::remove(&file)?;
+                journal::remove_journal(&file)?;
                 return Err(error);
             }
         };
@@ -61,18 +61,18 @@ impl Setting {
     }
 
     /// The shell commands that restore the settings, for display.
-    pub fn promise(&self) -> String {
-        self.journal.words()
+    pub fn restore_commands(&self) -> String {
+        self.journal.restore_commands()
     }
 
     /// Puts the machine into the state of a side (0 for A, 1 for B).
     ///
     /// # Errors
     /// The guard has gone, or the side's command fails.
-    pub fn enter(&mut self, side: usize) -> Result<()> {
+    pub fn enter_side(&mut self, side: usize) -> Result<()> {
         let Some(guard) = &mut self.guard else { return Ok(()) };
         if !self.has_changed {
-            guard.alert()?;
+            guard.announce_change()?;
             self.has_changed = true;
         }
         let command = &self.commands[side];
@@ -86,14 +86,14 @@ impl Setting {
     ///
     /// # Errors
     /// A file cannot be restored, or the user's command fails.
-    pub fn end(mut self) -> Result<()> {
+    pub fn restore_settings(mut self) -> Result<()> {
         self.put_back()
     }
 
     fn put_back(&mut self) -> Result<()> {
         let Some(guard) = self.guard.take() else { return Ok(()) };
         let restored = if self.has_changed { self.journal.restore(Some(&guard.input)) } else { Ok(()) };
-        match restored.and_then(|()| journal::remove(&self.file)) {
+        match restored.and_then(|()| journal::remove_journal(&self.file)) {
             Ok(()) => {
                 guard.dismiss();
                 Ok(())
@@ -122,9 +122,9 @@ impl Exclusion {
     ///
     /// # Errors
     /// Another process has it; each would take the other's state for the original one.
-    pub fn take() -> Result<Self> {
+    pub fn acquire_lock() -> Result<Self> {
         let taken = socket_handle::take_name("syscost-changes-settings");
-        if socket_handle::is_taken(&taken) {
+        if socket_handle::is_name_taken(&taken) {
             return Err(Error::Usage(
                 "another comparison of settings runs on this machine, or its guard still puts back what it \
                  changed: wait for its end"
@@ -135,22 +135,22 @@ impl Exclusion {
     }
 
     /// A duplicate for the guard, which outlives this process.
-    fn duplicate(&self) -> Result<Option<std::os::fd::OwnedFd>> {
+    fn duplicate_socket(&self) -> Result<Option<std::os::fd::OwnedFd>> {
         let refused = |cause| Error::Kernel { call: "dup of a socket".into(), cause };
         self.0.as_ref().map(|name| name.try_clone().map(Into::into).map_err(refused)).transpose()
     }
 }
 
 /// The journals below this directory whose owners are dead, each with its file: settings still to be restored.
-pub fn outstanding(home: &Path) -> Vec<(PathBuf, Journal)> {
-    journal::all(home).into_iter().filter(|(_, journal)| journal.is_outstanding()).collect()
+pub fn outstanding_journals(home: &Path) -> Vec<(PathBuf, Journal)> {
+    journal::own_journals(home).into_iter().filter(|(_, journal)| journal.is_outstanding()).collect()
 }
 
 /// Restores what a journal records, and removes its file.
 ///
 /// # Errors
 /// A file cannot be restored, the user's command fails, or the journal cannot be removed.
-pub fn restore(file: &Path, journal: &Journal) -> Result<()> {
+pub fn restore_journal(file: &Path, journal: &Journal) -> Result<()> {
     journal.restore(None)?;
-    journal::remove(file)
+    journal::remove_journal(file)
 }

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 
 /// Serves the driver's requests until it closes the input. An error is not printed: the driver has gone.
-pub fn process(groups: &[Group]) -> Exit {
-    Exit::failed_if(serve(groups).is_err())
+pub fn run_side_process(groups: &[Group]) -> Exit {
+    Exit::failed_if(serve_driver(groups).is_err())
 }
 
 /// The connection to the driver. It replaces the standard streams, which an operation may read or write.
@@ -24,12 +24,12 @@ struct Driver {
 
 impl Driver {
     fn new() -> Result<Self> {
-        let [requests, responses] = output::take_streams()?;
+        let [requests, responses] = output::take_standard_streams()?;
         Ok(Self { requests: BufReader::new(requests), responses })
     }
 
     /// The next request; `None` when the driver has closed the input.
-    fn request(&mut self) -> Result<Option<Request>> {
+    fn read_request(&mut self) -> Result<Option<Request>> {
         let lost = |cause| Error::Kernel { call: "read from the driver of a pair".into(), cause };
         let mut line = String::new();
         if self.requests.read_line(&mut line).map_err(lost)? == 0 {
@@ -38,7 +38,7 @@ impl Driver {
         serde_json::from_str(&line).map(Some).map_err(|e| lost(e.into()))
     }
 
-    fn respond(&mut self, response: &Response) -> Result<()> {
+    fn send_response(&mut self, response: &Response) -> Result<()> {
         let lost = |cause| Error::Kernel { call: "write to the driver of a pair".into(), cause };
         let mut line = serde_json::to_vec(response).map_err(|e| lost(e.into()))?;
         line.push(b'\n');
@@ -46,18 +46,18 @@ impl Driver {
     }
 }
 
-fn serve(groups: &[Group]) -> Result<()> {
+fn serve_driver(groups: &[Group]) -> Result<()> {
     let mut driver = Driver::new()?;
     // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
     let _ = process::die_with_parent();
-    driver.respond(&Response::Hello { version: VERSION })?;
-    let prepare = match driver.request()? {
+    driver.send_response(&Response::Hello { version: VERSION })?;
+    let prepare = match driver.read_request()? {
         Some(Request::Prepare(prepare)) => prepare,
-        Some(Request::Cases) => return driver.respond(&Response::Cases(ids(groups))),
+        Some(Request::Cases) => return driver.send_response(&Response::Cases(case_ids(groups))),
         _ => return Ok(()),
     };
-    let ended = match found(groups, &prepare.case) {
-        Some((group, case)) => case_by_turns(group, case, &prepare, &mut driver),
+    let ended = match find_case(groups, &prepare.case) {
+        Some((group, case)) => run_case_by_turns(group, case, &prepare, &mut driver),
         None => Err(CaseEnd::Skipped(format!("this build has no case {}", prepare.case))),
     };
     let (kind, sentence) = match ended {
@@ -66,51 +66,51 @@ fn serve(groups: &[Group]) -> Result<()> {
         Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => (EndKind::Failed, sentence),
         Err(CaseEnd::Disturbed(sentence) | CaseEnd::Contradicted(sentence)) => (EndKind::Disturbed, sentence),
     };
-    driver.respond(&Response::Ended { kind, sentence })
+    driver.send_response(&Response::Ended { kind, sentence })
 }
 
 /// The ids of all cases of these groups, in table order.
-pub fn ids(groups: &[Group]) -> Vec<String> {
+pub fn case_ids(groups: &[Group]) -> Vec<String> {
     let group_ids = |group: &Group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>();
     groups.iter().flat_map(group_ids).collect()
 }
 
 /// The case of this id, with its group.
-pub fn found<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)> {
+pub fn find_case<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)> {
     groups.iter().find_map(|group| {
         let case = (group.cases)().into_iter().find(|case| group.id(case) == id)?;
         Some((group, case))
     })
 }
 
-fn case_by_turns(
+fn run_case_by_turns(
     group: &Group,
     case: Case,
     prepare: &Prepare,
     driver: &mut Driver,
 ) -> std::result::Result<(), CaseEnd> {
-    let case = if prepare.spin > 0.0 { slowed(case, prepare.spin) } else { case };
-    let allowed = cpu::allowed();
-    let (cpu, mut notes) = settle(prepare.cpu);
+    let case = if prepare.spin > 0.0 { slow_case(case, prepare.spin) } else { case };
+    let allowed = cpu::allowed_cpus();
+    let (cpu, mut notes) = pin_to_cpu(prepare.cpu);
     let clock = Clock::with_scale(prepare.clock);
-    let scratch = scratch::make()?;
+    let scratch = scratch::make_directory()?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
         scale: prepare.scale,
-        cpus: Cpus::around(Some(cpu), allowed),
+        cpus: Cpus::from_allowed(Some(cpu), allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu) };
-    let mut trial = trial::repeated(|| {
+    let mut trial = trial::repeat_while_disturbed(|| {
         let mut trial = Trial::prepare(&case, bench, None)?;
         if prepare.prove {
-            trial.prove()?;
+            trial.prove_operation()?;
         }
         Ok(trial)
     })?;
     let batch = trial.size_batch(prepare.batch_ns, BATCHES)?;
     let evidence = trial.evidence().to_vec();
-    notes.extend(trial.unasked().iter().map(|sentence| format!("not asked: {sentence}")));
-    driver.respond(&Response::Ready(Ready {
+    notes.extend(trial.unchecked_claims().iter().map(|sentence| format!("not asked: {sentence}")));
+    driver.send_response(&Response::Ready(Ready {
         version: group.version_text(),
         cpu,
         iteration_ns: batch.wall_ns / batch.iterations as f64,
@@ -118,24 +118,24 @@ fn case_by_turns(
         evidence,
         notes,
     }))?;
-    while let Some(Request::Turn { iterations, batches }) = driver.request()? {
-        let turn = trial.turn(iterations, batches)?;
-        driver.respond(&Response::Turn(turn))?;
+    while let Some(Request::Turn { iterations, batches }) = driver.read_request()? {
+        let turn = trial.run_turn(iterations, batches)?;
+        driver.send_response(&Response::Turn(turn))?;
     }
     Ok(())
 }
 
 /// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and
 /// prepares its memory. Returns the CPU and notes.
-fn settle(wanted: usize) -> (usize, Vec<String>) {
-    let mut notes = Vec::from_iter(inheritance::settle());
-    let allowed = cpu::allowed();
+fn pin_to_cpu(wanted: usize) -> (usize, Vec<String>) {
+    let mut notes = Vec::from_iter(inheritance::prepare_measuring_process());
+    let allowed = cpu::allowed_cpus();
     let last = allowed.iter().copied().max();
     let chosen = if allowed.contains(&wanted) { wanted } else { last.unwrap_or(wanted) };
     if chosen != wanted {
         notes.push(format!("CPU {wanted} is not allowed to this side: it runs on CPU {chosen}"));
     }
-    if let Err(error) = cpu::pin(chosen) {
+    if let Err(error) = cpu::pin_thread(chosen) {
         notes.push(format!("not pinned to a CPU: {error}"));
     }
     notes.extend(trial::prepare_memory());
@@ -144,7 +144,7 @@ fn settle(wanted: usize) -> (usize, Vec<String>) {
 
 /// The case with a slowdown of known size: after each batch it times `additions` dependent additions per iteration and adds
 /// that time to the batch.
-fn slowed(mut case: Case, additions: f64) -> Case {
+fn slow_case(mut case: Case, additions: f64) -> Case {
     let set_up: SetUp = case.set_up;
     case.set_up = Box::new(move |place: &Place| Ok(Box::new(Slowed { subject: set_up(place)?, additions })));
     case

@@ -38,30 +38,30 @@ impl Connection {
     }
 
     /// Sends a request, without waiting for the response. False if the other end is closed.
-    pub fn send(&mut self, request: &Request) -> bool {
+    pub fn send_request(&mut self, request: &Request) -> bool {
         let Ok(mut line) = serde_json::to_vec(request) else { return false };
         line.push(b'\n');
         self.requests.as_mut().is_some_and(|requests| requests.write_all(&line).is_ok())
     }
 
     /// Closes the side's input.
-    pub fn close(&mut self) {
+    pub fn close_input(&mut self) {
         self.requests = None;
     }
 
     /// The end of its standard error, as part of a sentence.
     pub fn last_output(&mut self) -> String {
         self.remarks.read();
-        self.remarks.quoted()
+        self.remarks.quoted_end()
     }
 
     /// The same of what was read so far.
-    pub fn quoted(&self) -> String {
-        self.remarks.quoted()
+    pub fn quoted_output(&self) -> String {
+        self.remarks.quoted_end()
     }
 
     /// The end of its standard error as it is.
-    pub fn last_bytes(&mut self) -> &[u8] {
+    pub fn last_error_bytes(&mut self) -> &[u8] {
         self.remarks.read();
         &self.remarks.end
     }
@@ -143,7 +143,7 @@ struct Remarks {
 
 impl Remarks {
     fn from_pipe(pipe: File) -> Result<Self> {
-        let refused = |errno| Error::refused("fcntl O_NONBLOCK of a side's standard error", errno);
+        let refused = |errno| Error::from_errno("fcntl O_NONBLOCK of a side's standard error", errno);
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(refused)?;
         Ok(Self { pipe: Some(pipe), end: Vec::new() })
     }
@@ -164,7 +164,7 @@ impl Remarks {
     }
 
     /// The end of it, as part of a sentence.
-    fn quoted(&self) -> String {
+    fn quoted_end(&self) -> String {
         let text = String::from_utf8_lossy(&self.end[self.end.len().saturating_sub(QUOTED)..]);
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if text.is_empty() { String::new() } else { format!("; it said: {text}") }

@@ -109,25 +109,25 @@ pub enum PairEnd {
 ///
 /// # Errors
 /// Why the pair has no figure.
-pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, PairEnd> {
+pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, PairEnd> {
     let failed = |error: Error| PairEnd::Lost(error.to_string());
     // The order of starting decides which pages a side gets, so it is random too.
     let first = random.number_below(2);
     let padding = [random.number_below(PADDING), random.number_below(PADDING)];
-    let start = |side: usize| spec.starts[side].start(padding[side], spec.aside).map_err(failed);
+    let start = |side: usize| spec.starts[side].start_side(padding[side], spec.aside).map_err(failed);
     let one = start(first)?;
     let other = start(1 - first)?;
     let mut sides = if first == 0 { [one, other] } else { [other, one] };
     // One after the other, because they share a CPU; which one allocates first is random too.
     let mut prepared = [const { None }; 2];
     for at in [first, 1 - first] {
-        prepared[at] = Some(prepare(&mut sides[at], at, spec));
+        prepared[at] = Some(prepare_case(&mut sides[at], at, spec));
     }
-    let ready = both(prepared)?;
+    let ready = combine_halves(prepared)?;
     let shape = spec.shape.unwrap_or_else(|| Shape::for_sides(&ready));
     let mut turns = [Vec::new(), Vec::new()];
-    for side in order(shape.rounds, random) {
-        turns[side].push(turn(&mut sides[side], shape)?);
+    for side in turn_order(shape.rounds, random) {
+        turns[side].push(run_turn(&mut sides[side], shape)?);
     }
     Ok(Pair { shape, ready, turns })
 }
@@ -136,29 +136,29 @@ pub fn pair(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pai
 ///
 /// # Errors
 /// The side cannot be started, or does not answer as a bench of this version of syscost.
-pub fn cases(start: &dyn Start, aside: &Aside) -> Result<Vec<String>> {
+pub fn list_cases(start: &dyn Start, aside: &Aside) -> Result<Vec<String>> {
     let ask = |side: &mut Side| {
-        side.hello(PATIENCE)?;
-        side.ask(&Request::Cases)?;
-        match side.response(PATIENCE)? {
-            Response::Cases(ids) => match twice(&ids) {
+        side.receive_hello(PATIENCE)?;
+        side.send_request(&Request::Cases)?;
+        match side.receive_response(PATIENCE)? {
+            Response::Cases(ids) => match first_duplicate(&ids) {
                 None => Ok(ids),
-                Some(id) => Err(side.twins(id)),
+                Some(id) => Err(side.duplicate_case_sentence(id)),
             },
-            other => Err(side.nonsense(&format!("{other:?}"))),
+            other => Err(side.invalid_answer_sentence(&format!("{other:?}"))),
         }
     };
-    ask(&mut start.start(0, aside)?).map_err(Error::Usage)
+    ask(&mut start.start_side(0, aside)?).map_err(Error::Usage)
 }
 
-/// The first id that is there twice.
-fn twice(ids: &[String]) -> Option<&String> {
+/// The first id that occurs twice.
+fn first_duplicate(ids: &[String]) -> Option<&String> {
     let mut known = std::collections::BTreeSet::new();
     ids.iter().find(|id| !known.insert(*id))
 }
 
 /// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.
-pub(super) fn both<T>(
+pub(super) fn combine_halves<T>(
     halves: [Option<std::result::Result<T, PairEnd>>; 2],
 ) -> std::result::Result<[T; 2], PairEnd> {
     let only = |label: &str, sentence: String| {
@@ -185,17 +185,18 @@ pub(super) fn run_half(
     shape: Option<Shape>,
     random: &mut Random,
 ) -> std::result::Result<(Ready, Shape, Vec<Turn>), PairEnd> {
-    let started = spec.starts[at].start(random.number_below(PADDING), spec.aside);
+    let started = spec.starts[at].start_side(random.number_below(PADDING), spec.aside);
     let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
-    let ready = prepare(&mut side, at, spec)?;
+    let ready = prepare_case(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::for_sides(std::slice::from_ref(&ready)));
-    let turns = (0..shape.rounds).map(|_| turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
+    let turns =
+        (0..shape.rounds).map(|_| run_turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
     Ok((ready, shape, turns))
 }
 
 /// Has a side set the case up.
-fn prepare(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, PairEnd> {
-    side.hello(PATIENCE).map_err(PairEnd::Lost)?;
+fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, PairEnd> {
+    side.receive_hello(PATIENCE).map_err(PairEnd::Lost)?;
     let request = Prepare {
         case: spec.case.to_owned(),
         cpu: spec.cpu,
@@ -205,28 +206,28 @@ fn prepare(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Resu
         scale: spec.scale,
         spin: spec.spin[at],
     };
-    side.ask(&Request::Prepare(request)).map_err(PairEnd::Lost)?;
+    side.send_request(&Request::Prepare(request)).map_err(PairEnd::Lost)?;
     let patience = if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
-    match side.response(patience).map_err(PairEnd::Lost)? {
+    match side.receive_response(patience).map_err(PairEnd::Lost)? {
         Response::Ready(ready) => Ok(ready),
-        other => Err(unexpected(side, other)),
+        other => Err(end_from_response(side, other)),
     }
 }
 
-fn turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, PairEnd> {
+fn run_turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, PairEnd> {
     let Shape { iterations, batches, .. } = shape;
-    let before = side.taken();
-    side.ask(&Request::Turn { iterations, batches }).map_err(PairEnd::Lost)?;
-    match side.response(PATIENCE).map_err(PairEnd::Lost)? {
+    let before = side.taken_time();
+    side.send_request(&Request::Turn { iterations, batches }).map_err(PairEnd::Lost)?;
+    match side.receive_response(PATIENCE).map_err(PairEnd::Lost)? {
         Response::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => {
-            Ok(seen_from_outside(turn, before, side.taken()))
+            Ok(add_taken_time(turn, before, side.taken_time()))
         }
-        other => Err(unexpected(side, other)),
+        other => Err(end_from_response(side, other)),
     }
 }
 
-/// The turn with what was taken from its side between these two looks: a guest sees nothing of its host.
-fn seen_from_outside(mut turn: Turn, before: Option<Taken>, after: Option<Taken>) -> Turn {
+/// Adds to a turn the CPU time that the host took between these two readings: a guest cannot measure it.
+fn add_taken_time(mut turn: Turn, before: Option<Taken>, after: Option<Taken>) -> Turn {
     if let (Some(before), Some(after)) = (before, after) {
         let waited_ns = after.waited_ns.saturating_sub(before.waited_ns);
         let stolen_ticks = after.stolen_ticks.saturating_sub(before.stolen_ticks);
@@ -236,17 +237,17 @@ fn seen_from_outside(mut turn: Turn, before: Option<Taken>, after: Option<Taken>
     turn
 }
 
-fn unexpected(side: &Side, answer: Response) -> PairEnd {
+fn end_from_response(side: &Side, answer: Response) -> PairEnd {
     match answer {
         Response::Ended { kind: EndKind::Skipped, sentence } => PairEnd::Skipped(sentence),
         Response::Ended { kind: EndKind::Failed, sentence } => PairEnd::Failed(sentence),
         Response::Ended { kind: EndKind::Disturbed, sentence } => PairEnd::Disturbed(sentence),
-        other => PairEnd::Lost(side.nonsense(&format!("{other:?}"))),
+        other => PairEnd::Lost(side.invalid_answer_sentence(&format!("{other:?}"))),
     }
 }
 
 /// The order of turns: random blocks of ABBA or BAAB, within which a linear drift affects both sides alike.
-fn order(rounds: usize, random: &mut Random) -> Vec<usize> {
+fn turn_order(rounds: usize, random: &mut Random) -> Vec<usize> {
     let blocks = (0..rounds.div_ceil(2)).flat_map(|_| match random.number_below(2) {
         0 => [0, 1, 1, 0],
         _ => [1, 0, 0, 1],
@@ -256,7 +257,7 @@ fn order(rounds: usize, random: &mut Random) -> Vec<usize> {
 
 impl Pair {
     /// Ticks per iteration in each turn of a side: the lower quartile over its batches.
-    pub fn costs(&self, side: usize) -> Vec<f64> {
+    pub fn turn_costs(&self, side: usize) -> Vec<f64> {
         let iterations = self.shape.iterations as f64;
         let cost = |turn: &Turn| {
             let batches: Vec<_> = turn.ticks.iter().map(|&ticks| ticks as f64 / iterations).collect();
@@ -266,7 +267,7 @@ impl Pair {
     }
 
     /// Ticks per iteration in each turn of a side, the mean over its batches: what a harness calls a sample.
-    pub fn means(&self, side: usize) -> Vec<f64> {
+    pub fn turn_means(&self, side: usize) -> Vec<f64> {
         let iterations = (self.shape.iterations * self.shape.batches as u64) as f64;
         self.turns[side].iter().map(|turn| turn.ticks.iter().sum::<u64>() as f64 / iterations).collect()
     }
@@ -279,8 +280,8 @@ impl Pair {
     /// took 201 or 252 ns, under a longer filter 217 or 268. Neighbours in different modes differ by more than
     /// what is looked for; of four turns nearly always one is in the fast mode. The deviation of such a case's pairs
     /// fell from 2.2 to 0.4 %, that of cases with one mode rose from 0.1 to 0.2 %.
-    pub fn difference(&self) -> f64 {
-        let (a, b) = (self.costs(0), self.costs(1));
+    pub fn log_ratio(&self) -> f64 {
+        let (a, b) = (self.turn_costs(0), self.turn_costs(1));
         let fastest = |turns: &[f64]| turns.iter().copied().fold(f64::INFINITY, f64::min);
         let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
         let ratios: Vec<_> = blocks.map(|(a, b)| (fastest(b) / fastest(a)).ln()).collect();
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn turns_come_in_blocks_that_even_out_a_drift() {
-        let order = order(12, &mut Random::new(1));
+        let order = turn_order(12, &mut Random::new(1));
         assert_eq!(order.len(), 24);
         for block in order.chunks(4) {
             assert_eq!((block[0], block[1]), (block[3], block[2]));
@@ -307,9 +308,11 @@ mod tests {
     #[test]
     fn what_one_side_lacks_is_no_lack_of_the_machine() {
         let skipped = || Some(Err::<(), _>(PairEnd::Skipped("no clock".into())));
-        assert_eq!(both([skipped(), skipped()]), Err(PairEnd::Skipped("no clock".into())));
+        assert_eq!(combine_halves([skipped(), skipped()]), Err(PairEnd::Skipped("no clock".into())));
         for halves in [[skipped(), Some(Ok(()))], [Some(Ok(())), skipped()]] {
-            assert!(matches!(both(halves), Err(PairEnd::Failed(said)) if said.contains("no clock")));
+            assert!(
+                matches!(combine_halves(halves), Err(PairEnd::Failed(said)) if said.contains("no clock"))
+            );
         }
     }
 
@@ -317,9 +320,9 @@ mod tests {
     fn what_a_guest_does_not_see_is_added_to_its_turn() {
         let taken = |waited_ns, stolen_ticks| Some(Taken { waited_ns, stolen_ticks });
         let turn = || Turn { waited_ns: Some(5), ..Turn::default() };
-        let seen = seen_from_outside(turn(), taken(100, 2), taken(130, 3));
+        let seen = add_taken_time(turn(), taken(100, 2), taken(130, 3));
         assert_eq!((seen.waited_ns, seen.stolen_ticks), (Some(35), Some(1)));
-        assert_eq!(seen_from_outside(turn(), None, None), turn());
+        assert_eq!(add_taken_time(turn(), None, None), turn());
     }
 
     #[test]
@@ -332,7 +335,7 @@ mod tests {
         };
         let turns = [turns(1.0), turns(1.07)];
         let pair = Pair { shape, ready: Default::default(), turns };
-        assert!((pair.difference() - 0.07_f64.ln_1p()).abs() < 0.001, "{}", pair.difference());
+        assert!((pair.log_ratio() - 0.07_f64.ln_1p()).abs() < 0.001, "{}", pair.log_ratio());
     }
 
     #[test]

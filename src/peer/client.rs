@@ -1,12 +1,12 @@
 //! The client of a peer. Every error names the peer.
 
 use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, VERSION};
-use super::host_port::addresses;
+use super::host_port::resolve_addresses;
 use super::json_line::{Silence, Talk};
-use super::proof::{End, Nonces, nonce};
-use super::secret::{Secret, bytes};
+use super::proof::{End, Nonces, generate_nonce};
+use super::secret::{Secret, parse_hex};
 use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
-use super::station::believed;
+use super::station::sanitize_station;
 use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
 use crate::error::{Error, Result};
@@ -31,18 +31,18 @@ pub struct Given {
 
 impl Given {
     /// The peer that the environment names, if it names one.
-    pub fn of_process() -> Option<Self> {
+    pub fn from_environment() -> Option<Self> {
         let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let address = given(VARIABLE)?.to_string_lossy().into_owned();
         Some(Self { address, token: given(TOKEN_VARIABLE).map(PathBuf::from) })
     }
 
-    fn token(&self) -> Result<Token> {
-        self.token.as_deref().map_or_else(|| Ok(Token::none()), Token::read)
+    fn read_token(&self) -> Result<Token> {
+        self.token.as_deref().map_or_else(|| Ok(Token::empty()), Token::read)
     }
 
-    fn resolved(&self) -> Result<Vec<SocketAddr>> {
-        addresses(&self.address).map_err(|why| Error::peer(&self.address, why))
+    fn resolve_addresses(&self) -> Result<Vec<SocketAddr>> {
+        resolve_addresses(&self.address).map_err(|why| Error::peer(&self.address, why))
     }
 }
 
@@ -68,16 +68,16 @@ impl Client {
     /// # Errors
     /// [`Error::Peer`]: it cannot be reached, does not answer, has another version of the protocol, or one end does not
     /// have the token.
-    pub fn call(given: &Given) -> Result<Self> {
+    pub fn connect(given: &Given) -> Result<Self> {
         let name = given.address.clone();
-        let (token, addresses) = (given.token()?, given.resolved()?);
-        let stream = connect(&name, &addresses)?;
+        let (token, addresses) = (given.read_token()?, given.resolve_addresses()?);
+        let stream = connect_to_any(&name, &addresses)?;
         let broken = |cause| Error::peer(&name, Silence::Refused(cause).to_string());
         let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
-        let mut talk = Talk::over(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
-        let (far, reached) = introduce(&name, &mut talk, &token)?;
-        same_family(address, reached).map_err(|why| Error::peer(&name, why))?;
-        let near = Interface::between(own.ip().to_canonical(), address.ip().to_canonical());
+        let mut talk = Talk::from_stream(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
+        let (far, reached) = authenticate_peer(&name, &mut talk, &token)?;
+        check_same_family(address, reached).map_err(|why| Error::peer(&name, why))?;
+        let near = Interface::between_addresses(own.ip().to_canonical(), address.ip().to_canonical());
         Ok(Self { name, talk, address, wire: Wire { near, far, rate: None, reached: Some(reached) } })
     }
 
@@ -105,10 +105,10 @@ impl Client {
     ///
     /// # Errors
     /// As of [`count`](Self::count).
-    pub fn open(&mut self, asked: Open) -> Result<Way> {
-        self.say(&Ask::Open(asked))?;
-        let Answer::Opened(opened) = self.receive()? else { return Err(self.confused()) };
-        let secret = bytes(&opened.secret).ok_or_else(|| self.confused())?;
+    pub fn open_service(&mut self, asked: Open) -> Result<Way> {
+        self.send_request(&Ask::Open(asked))?;
+        let Answer::Opened(opened) = self.receive()? else { return Err(self.wrong_answer_error()) };
+        let secret = parse_hex(&opened.secret).ok_or_else(|| self.wrong_answer_error())?;
         let mut address = self.address;
         address.set_port(opened.port);
         Ok(Way { address, secret })
@@ -118,11 +118,11 @@ impl Client {
     ///
     /// # Errors
     /// As of [`count`](Self::count), or a data stream cannot be connected.
-    pub fn streams(&mut self, asked: Open) -> Result<Vec<TcpStream>> {
-        let way = self.open(asked)?;
-        let streams = (0..asked.streams).map(|_| way.stream()).collect::<std::io::Result<Vec<_>>>();
-        let streams = streams.map_err(|cause| self.data_refused(&way, &cause))?;
-        self.ready()?;
+    pub fn open_streams(&mut self, asked: Open) -> Result<Vec<TcpStream>> {
+        let way = self.open_service(asked)?;
+        let streams = (0..asked.streams).map(|_| way.connect_stream()).collect::<std::io::Result<Vec<_>>>();
+        let streams = streams.map_err(|cause| self.data_port_error(&way, &cause))?;
+        self.wait_until_ready()?;
         Ok(streams)
     }
 
@@ -130,15 +130,15 @@ impl Client {
     ///
     /// # Errors
     /// As of [`count`](Self::count), or the socket cannot be made.
-    pub fn datagrams(&mut self, asked: Open) -> Result<(UdpSocket, Way)> {
-        let way = self.open(asked)?;
+    pub fn open_datagrams(&mut self, asked: Open) -> Result<(UdpSocket, Way)> {
+        let way = self.open_service(asked)?;
         let local = if way.address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(local).and_then(|socket| {
             socket.connect(way.address)?;
             Ok(socket)
         });
-        let socket = socket.map_err(|cause| self.data_refused(&way, &cause))?;
-        self.ready()?;
+        let socket = socket.map_err(|cause| self.data_port_error(&way, &cause))?;
+        self.wait_until_ready()?;
         Ok((socket, way))
     }
 
@@ -146,10 +146,10 @@ impl Client {
     ///
     /// # Errors
     /// As of [`count`](Self::count).
-    pub fn ready(&mut self) -> Result<()> {
+    pub fn wait_until_ready(&mut self) -> Result<()> {
         match self.receive()? {
             Answer::Ready => Ok(()),
-            _ => Err(self.confused()),
+            _ => Err(self.wrong_answer_error()),
         }
     }
 
@@ -157,29 +157,31 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Peer`]: the peer does not answer, ends the connection, or sends another answer.
-    pub fn count(&mut self) -> Result<Counted> {
-        self.say(&Ask::Count)?;
+    pub fn request_counts(&mut self) -> Result<Counted> {
+        self.send_request(&Ask::Count)?;
         match self.receive()? {
             Answer::Counted(counted) => Ok(counted),
-            _ => Err(self.confused()),
+            _ => Err(self.wrong_answer_error()),
         }
     }
 
     /// The error of a broken data socket: the peer's own reason, if it has sent one.
-    pub fn trouble(&mut self, happened: &str) -> Error {
+    pub fn connection_error(&mut self, happened: &str) -> Error {
         let last = self.talk.receive(DATA_PATIENCE / 10);
         let why = match last {
-            Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
+            Ok(Answer::Ended(sentence)) => {
+                format!("it ended the conversation: {}", printable_sentence(&sentence))
+            }
             Err(Silence::Closed) => format!("{happened}: it has died, or was stopped"),
             _ => happened.to_owned(),
         };
         Error::peer(&self.name, why)
     }
 
-    fn say(&mut self, ask: &Ask) -> Result<()> {
-        match self.talk.say(ask) {
+    fn send_request(&mut self, ask: &Ask) -> Result<()> {
+        match self.talk.send_value(ask) {
             Ok(()) => Ok(()),
-            Err(silence) => Err(self.trouble(&silence.to_string())),
+            Err(silence) => Err(self.connection_error(&silence.to_string())),
         }
     }
 
@@ -187,13 +189,15 @@ impl Client {
         receive_answer(&self.name, &mut self.talk)
     }
 
-    fn confused(&self) -> Error {
+    fn wrong_answer_error(&self) -> Error {
         Error::peer(&self.name, "it answered another question than it was asked")
     }
 
-    fn data_refused(&mut self, way: &Way, cause: &std::io::Error) -> Error {
+    fn data_port_error(&mut self, way: &Way, cause: &std::io::Error) -> Error {
         let port = way.address.port();
-        self.trouble(&format!("its data port {port} cannot be reached: {cause}; a firewall may be between"))
+        self.connection_error(&format!(
+            "its data port {port} cannot be reached: {cause}; a firewall may be between"
+        ))
     }
 }
 
@@ -202,7 +206,7 @@ impl Way {
     ///
     /// # Errors
     /// That of the socket.
-    pub fn stream(&self) -> std::io::Result<TcpStream> {
+    pub fn connect_stream(&self) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect_timeout(&self.address, DATA_PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.write_all(&self.secret)?;
@@ -210,7 +214,7 @@ impl Way {
     }
 }
 
-fn connect(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
+fn connect_to_any(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
     let mut last = None;
     for address in addresses {
         match TcpStream::connect_timeout(address, PROOF_PATIENCE) {
@@ -224,7 +228,9 @@ fn connect(name: &str, addresses: &[SocketAddr]) -> Result<TcpStream> {
 
 fn receive_answer(name: &str, talk: &mut Talk) -> Result<Answer> {
     let why = match talk.receive(READ_PATIENCE) {
-        Ok(Answer::Ended(sentence)) => format!("it ended the conversation: {}", plain(&sentence)),
+        Ok(Answer::Ended(sentence)) => {
+            format!("it ended the conversation: {}", printable_sentence(&sentence))
+        }
         Ok(answer) => return Ok(answer),
         Err(Silence::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
         Err(silence) => silence.to_string(),
@@ -234,7 +240,7 @@ fn receive_answer(name: &str, talk: &mut Talk) -> Result<Answer> {
 
 /// Checks that the peer was reached by the family of addresses by which it was called. Behind a translation of addresses
 /// of one family it is reached at another than was called.
-fn same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Result<(), String> {
+fn check_same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Result<(), String> {
     let is_ipv4 = |address: SocketAddr| address.ip().to_canonical().is_ipv4();
     if is_ipv4(called) == is_ipv4(reached) {
         return Ok(());
@@ -248,15 +254,15 @@ fn same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Result<(
 }
 
 /// Exchanges hello, proof and welcome; the machine of the peer, and the address at which it says that it was reached.
-fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, SocketAddr)> {
+fn authenticate_peer(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, SocketAddr)> {
     let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
     let wrong = |why: &str| Error::peer(name, why);
     let garbled = || wrong(&Silence::Garbled.to_string());
-    let own = nonce()?;
-    said(talk.say(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
+    let own = generate_nonce()?;
+    said(talk.send_value(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
     let hello = match receive_answer(name, talk)? {
         Answer::Hello(hello) => hello,
-        Answer::Refused => return Err(refused(name)),
+        Answer::Refused => return Err(refusal_error(name)),
         _ => return Err(garbled()),
     };
     if hello.version != VERSION {
@@ -266,27 +272,27 @@ fn introduce(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, Soc
         )));
     }
     let nonces = Nonces::read(&own, &hello.nonce).ok_or_else(garbled)?;
-    said(talk.say(&Ask::Proof(nonces.proof(End::Client, token))))?;
+    said(talk.send_value(&Ask::Proof(nonces.compute_proof(End::Client, token))))?;
     match receive_answer(name, talk)? {
-        Answer::Welcome(welcome) if nonces.proves(End::Server, token, &welcome.proof) => {
+        Answer::Welcome(welcome) if nonces.is_valid_proof(End::Server, token, &welcome.proof) => {
             let strange = || wrong("what it says of its machine is nothing that syscost says");
-            Ok((believed(&welcome.station).ok_or_else(strange)?, welcome.reached))
+            Ok((sanitize_station(&welcome.station).ok_or_else(strange)?, welcome.reached))
         }
         Answer::Welcome(_) => {
             Err(wrong("it did not prove that it has the token: it is another peer than was meant"))
         }
-        Answer::Refused => Err(refused(name)),
+        Answer::Refused => Err(refusal_error(name)),
         _ => Err(garbled()),
     }
 }
 
-fn refused(name: &str) -> Error {
+fn refusal_error(name: &str) -> Error {
     Error::peer(name, "it refused us: give the token that it was started with by `--peer-token-file`")
 }
 
 /// A sentence of the peer in printable form: of limited length and without control characters.
-fn plain(sentence: &str) -> String {
-    inert::line(sentence, 300)
+fn printable_sentence(sentence: &str) -> String {
+    inert::neutralize_line(sentence, 300)
 }
 
 #[cfg(test)]
@@ -296,9 +302,10 @@ mod tests {
     #[test]
     fn an_address_of_the_other_family_is_another_way() {
         let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
-        assert_eq!(same_family(at("[fd00::1]:7470"), at("[fd00::2]:7470")), Ok(()));
-        assert_eq!(same_family(at("127.0.0.1:1"), at("[::ffff:127.0.0.1]:1")), Ok(()));
-        let why = same_family(at("[64:ff9b::c000:207]:7470"), at("192.0.2.7:7470")).expect_err("translated");
+        assert_eq!(check_same_family(at("[fd00::1]:7470"), at("[fd00::2]:7470")), Ok(()));
+        assert_eq!(check_same_family(at("127.0.0.1:1"), at("[::ffff:127.0.0.1]:1")), Ok(()));
+        let why =
+            check_same_family(at("[64:ff9b::c000:207]:7470"), at("192.0.2.7:7470")).expect_err("translated");
         assert!(
             why.contains("called over IPv6") && why.contains("reached over IPv4 at 192.0.2.7:7470"),
             "{why}"

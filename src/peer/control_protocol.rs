@@ -127,7 +127,7 @@ pub struct Counted {
 
 impl Open {
     /// Why the request is invalid, if it is.
-    pub fn complaint(&self) -> Option<String> {
+    pub fn invalid_reason(&self) -> Option<String> {
         let Self { service, bytes, streams } = *self;
         let (least, largest, most) = match service {
             Service::Echo | Service::Reply => (1, LARGEST_ECHO, MOST_STREAMS),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_served_is_told() {
-        let open = |service, bytes, streams| Open { service, bytes, streams }.complaint();
+        let open = |service, bytes, streams| Open { service, bytes, streams }.invalid_reason();
         assert_eq!(open(Service::Echo, 1, 1), None);
         assert_eq!(open(Service::DatagramEcho, 56, 1), None);
         assert_eq!(open(Service::Sink, 0, 16), None);

@@ -21,16 +21,16 @@ pub enum HostPort<'a> {
 /// What is wrong with it, and what to write instead.
 pub fn read(text: &str) -> Result<HostPort<'_>, String> {
     if let Some(rest) = text.strip_prefix('[') {
-        return bracketed(rest).map(HostPort::Address);
+        return parse_bracketed(rest).map(HostPort::Address);
     }
     // More than one colon: an address of IPv6, whose last number is no port.
     if text.matches(':').count() > 1 {
-        return ipv6(text, PORT).map(HostPort::Address);
+        return parse_ipv6(text, PORT).map(HostPort::Address);
     }
     match text.split_once(':').unwrap_or((text, "")) {
         ("", _) => Err("the host is missing: write HOST:PORT".into()),
         (host, "") if host.len() == text.len() => Ok(HostPort::Host(host, PORT)),
-        (host, port) => number(port).map(|port| HostPort::Host(host, port)),
+        (host, port) => parse_port(port).map(|port| HostPort::Host(host, port)),
     }
 }
 
@@ -38,7 +38,7 @@ pub fn read(text: &str) -> Result<HostPort<'_>, String> {
 ///
 /// # Errors
 /// Why it names none, and what to write instead.
-pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
+pub fn resolve_addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
     let (host, port) = match read(text)? {
         HostPort::Address(address) => return Ok(vec![address]),
         HostPort::Host(host, port) => (host, port),
@@ -50,26 +50,26 @@ pub fn addresses(text: &str) -> Result<Vec<SocketAddr>, String> {
 }
 
 /// What follows the opening bracket.
-fn bracketed(rest: &str) -> Result<SocketAddr, String> {
+fn parse_bracketed(rest: &str) -> Result<SocketAddr, String> {
     let (inside, behind) =
         rest.split_once(']').ok_or("the bracket is not closed: write [ADDRESS]:PORT".to_owned())?;
     let port = match behind.strip_prefix(':') {
-        Some(port) => number(port)?,
+        Some(port) => parse_port(port)?,
         None if behind.is_empty() => PORT,
         None => return Err("behind the bracket comes nothing or :PORT: write [ADDRESS]:PORT".into()),
     };
-    ipv6(inside, port)
+    parse_ipv6(inside, port)
 }
 
-fn ipv6(text: &str, port: u16) -> Result<SocketAddr, String> {
+fn parse_ipv6(text: &str, port: u16) -> Result<SocketAddr, String> {
     let (address, zone) = text.split_once('%').map_or((text, None), |(address, zone)| (address, Some(zone)));
     let wrong = || {
-        let shown = inert::line(address, 60);
+        let shown = inert::neutralize_line(address, 60);
         format!("`{shown}` is no address of IPv6: write [ADDRESS]:PORT, such as [::1]:{PORT}, or HOST:PORT")
     };
     let ip: Ipv6Addr = address.parse().map_err(|_| wrong())?;
     let scope = match zone {
-        Some(zone) => scope(zone)?,
+        Some(zone) => zone_scope_id(zone)?,
         None if ip.is_unicast_link_local() => {
             return Err(format!(
                 "it is the same on every link: write the interface behind it, [{ip}%eth0]:{port}"
@@ -81,20 +81,20 @@ fn ipv6(text: &str, port: u16) -> Result<SocketAddr, String> {
 }
 
 /// The number of the interface that a zone names or numbers.
-fn scope(zone: &str) -> Result<u32, String> {
+fn zone_scope_id(zone: &str) -> Result<u32, String> {
     if let Ok(number) = zone.parse() {
         return Ok(number);
     }
     let is_name = !zone.is_empty() && !zone.contains(['/', '.']);
-    let line = || KernelFiles::live().line(&format!("sys/class/net/{zone}/ifindex"))?.parse().ok();
+    let line = || KernelFiles::live().read_first_line(&format!("sys/class/net/{zone}/ifindex"))?.parse().ok();
     is_name.then(line).flatten().ok_or_else(|| {
-        let shown = inert::line(zone, 30);
+        let shown = inert::neutralize_line(zone, 30);
         format!("there is no interface `{shown}` here: `ip link` lists them")
     })
 }
 
-fn number(port: &str) -> Result<u16, String> {
-    let shown = inert::line(port, 20);
+fn parse_port(port: &str) -> Result<u16, String> {
+    let shown = inert::neutralize_line(port, 20);
     let wrong = format!(
         "the port `{shown}` is no number from 0 to 65535: write HOST:PORT, or [ADDRESS]:PORT for IPv6"
     );
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> String {
-        addresses(text).unwrap_or_else(|why| panic!("{text}: {why}"))[0].to_string()
+        resolve_addresses(text).unwrap_or_else(|why| panic!("{text}: {why}"))[0].to_string()
     }
 
     #[test]
@@ -152,10 +152,10 @@ mod tests {
             ("fe80::1%no/such", "there is no interface `no/such` here"),
             ("[fe80::1%]:80", "there is no interface `` here"),
         ] {
-            let why = addresses(text).expect_err(text);
+            let why = resolve_addresses(text).expect_err(text);
             assert!(why.contains(expected), "{text}: {why}");
         }
-        let hostile = addresses("[\u{1b}[2J]:80").expect_err("no address");
+        let hostile = resolve_addresses("[\u{1b}[2J]:80").expect_err("no address");
         assert!(!hostile.contains('\u{1b}'), "{hostile}");
     }
 }

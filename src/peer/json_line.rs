@@ -7,10 +7,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Why no line was received: a clause that follows the name of the other end.
+/// The error if no line was received. Its text continues a sentence that begins with the peer's name.
 #[derive(Debug, thiserror::Error)]
 pub enum Silence {
-    /// None arrived in time.
+    /// No line arrived in time.
     #[error("it does not answer")]
     Late,
     /// The other end closed the connection.
@@ -53,7 +53,7 @@ impl Lines {
     ///
     /// # Errors
     /// The stream has ended or failed, or has no data yet.
-    pub fn fill(&mut self, mut from: impl Read) -> Result<(), Silence> {
+    pub fn read_once(&mut self, mut from: impl Read) -> Result<(), Silence> {
         let mut chunk = [0; 1024];
         // One byte more than the longest line, for its end.
         let room = chunk.len().min(self.longest + 1 - self.buffer.len().min(self.longest));
@@ -70,7 +70,7 @@ impl Lines {
     ///
     /// # Errors
     /// The line is too long or invalid.
-    pub fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Silence> {
+    pub fn take_value<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Silence> {
         match self.buffer.iter().position(|byte| *byte == b'\n') {
             Some(end) => {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
@@ -84,7 +84,7 @@ impl Lines {
 }
 
 /// A value as a line.
-pub fn line<T: Serialize>(value: &T) -> Vec<u8> {
+pub fn to_line<T: Serialize>(value: &T) -> Vec<u8> {
     let mut line =
         serde_json::to_vec(value).expect("messages of the protocol have no map with other keys than texts");
     line.push(b'\n');
@@ -102,7 +102,7 @@ impl Talk {
     ///
     /// # Errors
     /// The socket cannot be configured.
-    pub fn over(stream: TcpStream, longest: usize, patience: Duration) -> std::io::Result<Self> {
+    pub fn from_stream(stream: TcpStream, longest: usize, patience: Duration) -> std::io::Result<Self> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(patience))?;
@@ -119,7 +119,7 @@ impl Talk {
         longest: usize,
         patience: Duration,
     ) -> std::io::Result<Self> {
-        let talk = Self::over(stream, longest, patience)?;
+        let talk = Self::from_stream(stream, longest, patience)?;
         Ok(Self { lines: Lines { longest, ..lines }, ..talk })
     }
 
@@ -129,7 +129,7 @@ impl Talk {
     }
 
     /// Whether the other end has closed the connection, tested without waiting.
-    pub fn is_over(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         let now = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
         let is_open = match now {
             Ok(0) => false,
@@ -143,8 +143,8 @@ impl Talk {
     ///
     /// # Errors
     /// The other end does not read in time, or the connection has broken.
-    pub fn say<T: Serialize>(&mut self, value: &T) -> Result<(), Silence> {
-        Ok(self.stream.write_all(&line(value))?)
+    pub fn send_value<T: Serialize>(&mut self, value: &T) -> Result<(), Silence> {
+        Ok(self.stream.write_all(&to_line(value))?)
     }
 
     /// Receives the next value. The beginning of a late line is kept for the next call.
@@ -154,7 +154,7 @@ impl Talk {
     pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, Silence> {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(value) = self.lines.take()? {
+            if let Some(value) = self.lines.take_value()? {
                 return Ok(value);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -162,7 +162,7 @@ impl Talk {
                 return Err(Silence::Late);
             }
             self.stream.set_read_timeout(Some(left))?;
-            match self.lines.fill(&self.stream) {
+            match self.lines.read_once(&self.stream) {
                 Err(Silence::Refused(cause)) if cause.kind() == ErrorKind::Interrupted => {}
                 other => other?,
             }
@@ -179,8 +179,8 @@ mod tests {
         let mut lines = Lines::new(longest);
         let mut from = bytes;
         while !from.is_empty() {
-            lines.fill(&mut from)?;
-            if let Some(value) = lines.take()? {
+            lines.read_once(&mut from)?;
+            if let Some(value) = lines.take_value()? {
                 return Ok(Some(value));
             }
         }
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn lines_that_come_together_are_heard_one_by_one() {
         let mut lines = Lines::new(10);
-        lines.fill(&b"1\n2\n3"[..]).unwrap();
+        lines.read_once(&b"1\n2\n3"[..]).unwrap();
         assert_eq!(
-            [lines.take().unwrap(), lines.take().unwrap(), lines.take().unwrap()],
+            [lines.take_value().unwrap(), lines.take_value().unwrap(), lines.take_value().unwrap()],
             [Some(1), Some(2), None]
         );
     }
@@ -212,14 +212,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let short = Duration::from_millis(30);
-        let mut talk = Talk::over(listener.accept().unwrap().0, 10, short).unwrap();
+        let mut talk = Talk::from_stream(listener.accept().unwrap().0, 10, short).unwrap();
         far.write_all(b"4").unwrap();
         assert!(matches!(talk.receive::<u32>(short), Err(Silence::Late)));
         far.write_all(b"2\n").unwrap();
         assert_eq!(talk.receive::<u32>(Duration::from_secs(5)).unwrap(), 42);
-        assert!(!talk.is_over());
+        assert!(!talk.is_closed());
         drop(far);
-        assert!(matches!(talk.receive::<u32>(short), Err(Silence::Closed)) && talk.is_over());
+        assert!(matches!(talk.receive::<u32>(short), Err(Silence::Closed)) && talk.is_closed());
         assert!(matches!(talk.receive::<u32>(short), Err(Silence::Closed)));
     }
 }

@@ -5,7 +5,7 @@
 //! which prevents a downgrade. Proofs are compared in constant time.
 
 use super::control_protocol::VERSION;
-use super::secret::{bytes, drawn, hex};
+use super::secret::{parse_hex, random_bytes, to_hex};
 use super::token::Token;
 use crate::error::Result;
 use hmac::{Hmac, KeyInit, Mac};
@@ -18,8 +18,8 @@ const NONCE_BYTES: usize = 32;
 ///
 /// # Errors
 /// The kernel gives no random bytes.
-pub fn nonce() -> Result<String> {
-    drawn::<NONCE_BYTES>().map(|bytes| hex(&bytes))
+pub fn generate_nonce() -> Result<String> {
+    random_bytes::<NONCE_BYTES>().map(|bytes| to_hex(&bytes))
 }
 
 /// The end that makes a proof.
@@ -41,24 +41,24 @@ pub struct Nonces {
 impl Nonces {
     /// Parses both; `None` if one is invalid.
     pub fn read(clients: &str, servers: &str) -> Option<Self> {
-        Some(Self { drawn: [bytes(clients)?, bytes(servers)?] })
+        Some(Self { drawn: [parse_hex(clients)?, parse_hex(servers)?] })
     }
 
     /// The proof of one end, in hexadecimal digits.
-    pub fn proof(&self, end: End, token: &Token) -> String {
-        hex(&self.code(end, token).finalize().into_bytes())
+    pub fn compute_proof(&self, end: End, token: &Token) -> String {
+        to_hex(&self.authentication_code(end, token).finalize().into_bytes())
     }
 
     /// Whether `proof` is the proof of that end. An invalid one takes as long as a wrong one.
-    pub fn proves(&self, end: End, token: &Token, proof: &str) -> bool {
-        let (told, is_one) = match bytes::<32>(proof) {
+    pub fn is_valid_proof(&self, end: End, token: &Token, proof: &str) -> bool {
+        let (told, is_one) = match parse_hex::<32>(proof) {
             Some(told) => (told, true),
             None => ([0; 32], false),
         };
-        self.code(end, token).verify_slice(&told).is_ok() & is_one
+        self.authentication_code(end, token).verify_slice(&told).is_ok() & is_one
     }
 
-    fn code(&self, end: End, token: &Token) -> Hmac<Sha256> {
+    fn authentication_code(&self, end: End, token: &Token) -> Hmac<Sha256> {
         let mut code =
             Hmac::<Sha256>::new_from_slice(token.key()).expect("a key of HMAC may have any length");
         let word = match end {
@@ -77,7 +77,7 @@ pub fn pseudonym(text: &str) -> String {
     let mut code =
         Hmac::<Sha256>::new_from_slice(text.as_bytes()).expect("a key of HMAC may have any length");
     code.update(b"syscost peer identity");
-    hex(&code.finalize().into_bytes()[..8])
+    to_hex(&code.finalize().into_bytes()[..8])
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn nonces() -> Nonces {
-        Nonces::read(&nonce().unwrap(), &nonce().unwrap()).unwrap()
+        Nonces::read(&generate_nonce().unwrap(), &generate_nonce().unwrap()).unwrap()
     }
 
     #[test]
@@ -93,23 +93,23 @@ mod tests {
         let (token, other) =
             (Token::from_text("a token of some length"), Token::from_text("another token of it"));
         let (nonces, later) = (nonces(), nonces());
-        let proof = nonces.proof(End::Client, &token);
-        assert!(nonces.proves(End::Client, &token, &proof));
-        assert!(!nonces.proves(End::Server, &token, &proof), "sent back to the end that made it");
-        assert!(!nonces.proves(End::Client, &other, &proof), "another token");
-        assert!(!nonces.proves(End::Client, &Token::none(), &proof), "no token");
-        assert!(!later.proves(End::Client, &token, &proof), "a replay");
+        let proof = nonces.compute_proof(End::Client, &token);
+        assert!(nonces.is_valid_proof(End::Client, &token, &proof));
+        assert!(!nonces.is_valid_proof(End::Server, &token, &proof), "sent back to the end that made it");
+        assert!(!nonces.is_valid_proof(End::Client, &other, &proof), "another token");
+        assert!(!nonces.is_valid_proof(End::Client, &Token::empty(), &proof), "no token");
+        assert!(!later.is_valid_proof(End::Client, &token, &proof), "a replay");
     }
 
     #[test]
     fn what_is_no_proof_proves_nothing() {
         let (token, nonces) = (Token::from_text("a token of some length"), nonces());
-        let proof = nonces.proof(End::Client, &token);
+        let proof = nonces.compute_proof(End::Client, &token);
         let zeros = "0".repeat(64);
         for wrong in ["", "zz", &proof[..62], &(proof.clone() + "00"), &zeros, "é"] {
-            assert!(!nonces.proves(End::Client, &token, wrong), "{wrong:?}");
+            assert!(!nonces.is_valid_proof(End::Client, &token, wrong), "{wrong:?}");
         }
-        assert!(nonces.proves(End::Client, &token, &proof.to_uppercase()), "the same number");
+        assert!(nonces.is_valid_proof(End::Client, &token, &proof.to_uppercase()), "the same number");
     }
 
     #[test]
@@ -118,11 +118,11 @@ mod tests {
         let mut code = Hmac::<Sha256>::new_from_slice(b"Jefe").unwrap();
         code.update(b"what do ya want for nothing?");
         let standard = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
-        assert_eq!(hex(&code.finalize().into_bytes()), standard);
+        assert_eq!(to_hex(&code.finalize().into_bytes()), standard);
     }
 
     #[test]
     fn two_nonces_are_never_the_same() {
-        assert_ne!(nonce().unwrap(), nonce().unwrap());
+        assert_ne!(generate_nonce().unwrap(), generate_nonce().unwrap());
     }
 }

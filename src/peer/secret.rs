@@ -10,7 +10,7 @@ pub type Secret = [u8; SECRET_BYTES];
 ///
 /// # Errors
 /// The kernel gives none.
-pub fn drawn<const N: usize>() -> Result<[u8; N]> {
+pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     match getrandom::fill(&mut bytes) {
         Ok(()) => Ok(bytes),
@@ -22,17 +22,17 @@ pub fn drawn<const N: usize>() -> Result<[u8; N]> {
 }
 
 /// Whether two secrets are equal, in a time that does not depend on where they differ.
-pub fn same(a: Secret, b: Secret) -> bool {
+pub fn is_same_secret(a: Secret, b: Secret) -> bool {
     std::hint::black_box(u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)) == 0
 }
 
-/// Hexadecimal digits, two a byte.
-pub fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits, two for each byte.
+pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of `2 * N` digits; `None` for any other text.
-pub fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
+pub fn parse_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let digits = digits.as_bytes();
     if digits.len() != 2 * N {
         return None;
@@ -51,18 +51,18 @@ mod tests {
 
     #[test]
     fn secrets_are_the_same_or_not() {
-        let secret: Secret = drawn().unwrap();
-        assert!(same(secret, secret));
+        let secret: Secret = random_bytes().unwrap();
+        assert!(is_same_secret(secret, secret));
         for at in 0..SECRET_BYTES {
             let mut other = secret;
             other[at] ^= 1;
-            assert!(!same(secret, other), "byte {at}");
+            assert!(!is_same_secret(secret, other), "byte {at}");
         }
     }
 
     #[test]
     fn digits_are_read_back() {
-        assert_eq!(bytes::<3>(&hex(&[0, 0xab, 0xff])), Some([0, 0xab, 0xff]));
-        assert_eq!((bytes::<1>("0"), bytes::<1>("+1"), bytes::<1>("0g")), (None, None, None));
+        assert_eq!(parse_hex::<3>(&to_hex(&[0, 0xab, 0xff])), Some([0, 0xab, 0xff]));
+        assert_eq!((parse_hex::<1>("0"), parse_hex::<1>("+1"), parse_hex::<1>("0g")), (None, None, None));
     }
 }

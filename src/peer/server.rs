@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::platform::socket_handle::shut_down;
 use client_session::Session;
 use lobby::{Lobby, Proved};
-use nonblocking::{PAUSE, accept_all, is_ready};
+use nonblocking::{PAUSE, accept_all, wait_until_readable};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -56,7 +56,7 @@ impl Server {
         let listener = TcpListener::bind(at).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Self { listener, address, token: token.unwrap_or_else(Token::none), limits })
+        Ok(Self { listener, address, token: token.unwrap_or_else(Token::empty), limits })
     }
 
     /// The address at which it listens.
@@ -73,12 +73,12 @@ impl Server {
         let (mut lobby, mut open, mut queue) = (Lobby::default(), Vec::new(), VecDeque::new());
         let mut ended = Ok(());
         while ended.is_ok() && !is_to_end() {
-            ended = self.turn(&mut lobby).map(|proved| {
+            ended = self.handle_arrivals(&mut lobby).map(|proved| {
                 proved.iter().for_each(|proved| tell(&format!("{} has proved itself", proved.from)));
                 queue.extend(proved.into_iter().map(|proved| (Instant::now(), proved)));
                 // Drops the handles of threads that have ended.
                 open.retain(|open: &Open| !open.thread.is_finished());
-                self.admit(&mut queue, &mut open, &ending);
+                self.admit_clients(&mut queue, &mut open, &ending);
             });
         }
         ending.store(true, Ordering::SeqCst);
@@ -90,21 +90,23 @@ impl Server {
     }
 
     /// Waits for a short time and handles what has arrived; the connections that have authenticated.
-    fn turn(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
-        let spoke = is_ready(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
+    fn handle_arrivals(&self, lobby: &mut Lobby) -> Result<Vec<Proved>> {
+        let spoke =
+            wait_until_readable(std::iter::once(self.listener.as_fd()).chain(lobby.descriptors()), GLANCE);
         let proved = lobby.receive_proofs(|place| spoke[place + 1], &self.token);
         if spoke[0] {
-            self.accept(lobby)?;
+            self.accept_waiting(lobby)?;
         }
         Ok(proved)
     }
 
-    fn accept(&self, lobby: &mut Lobby) -> Result<()> {
+    fn accept_waiting(&self, lobby: &mut Lobby) -> Result<()> {
         // Limited, so that waiting connections are handled in between.
-        let ran_out = accept_all(&self.listener, MOST_WAITING / 4, |stream, from| lobby.enter(stream, from));
+        let ran_out =
+            accept_all(&self.listener, MOST_WAITING / 4, |stream, from| lobby.add_connection(stream, from));
         let over = |cause| Error::peer(self.address.to_string(), format!("accept: {cause}"));
         if ran_out.map_err(over)? {
-            lobby.make_room();
+            lobby.evict_connection();
             std::thread::sleep(PAUSE);
         }
         Ok(())
@@ -112,19 +114,24 @@ impl Server {
 
     /// Begins sessions as far as the limit of clients allows. A session may be about to end, so that a client over the
     /// limit waits a while before it is refused. At most as many clients wait as may be served.
-    fn admit(&self, queue: &mut VecDeque<(Instant, Proved)>, open: &mut Vec<Open>, ending: &Arc<AtomicBool>) {
+    fn admit_clients(
+        &self,
+        queue: &mut VecDeque<(Instant, Proved)>,
+        open: &mut Vec<Open>,
+        ending: &Arc<AtomicBool>,
+    ) {
         let clients = self.limits.clients;
         while let Some((since, _)) = queue.front() {
             if open.len() >= clients && since.elapsed() < PROOF_PATIENCE && queue.len() <= clients {
                 break;
             }
             let Some((_, proved)) = queue.pop_front() else { break };
-            open.extend(self.begin(proved, open.len(), ending));
+            open.extend(self.begin_session(proved, open.len(), ending));
         }
     }
 
     /// Begins a session; `None` if the limit of clients is reached or the thread cannot be started.
-    fn begin(&self, proved: Proved, there_are: usize, ending: &Arc<AtomicBool>) -> Option<Open> {
+    fn begin_session(&self, proved: Proved, there_are: usize, ending: &Arc<AtomicBool>) -> Option<Open> {
         let Proved { stream, from: client, lines, proof } = proved;
         let (own, copy) = (stream.local_addr().ok()?, stream.try_clone().ok()?);
         let mut talk = Talk::resume(stream, lines, LONGEST, READ_PATIENCE).ok()?;
@@ -133,7 +140,7 @@ impl Server {
             let sentence = format!(
                 "it serves as many clients as it may ({there_are}): wait, or raise `--clients` there"
             );
-            let _ = talk.say(&Answer::Ended(sentence));
+            let _ = talk.send_value(&Answer::Ended(sentence));
             return None;
         }
         let ending = Arc::clone(ending);

@@ -1,7 +1,7 @@
 //! The description of a machine that each end sends to the other.
 
 use super::proof::pseudonym;
-use super::secret::bytes;
+use super::secret::parse_hex;
 use crate::environment::{Fingerprint, Interface, Station};
 use crate::platform::inert;
 use crate::platform::kernel_files::KernelFiles;
@@ -14,43 +14,48 @@ const LONGEST_TEXT: usize = 4096;
 const LONGEST_DRIVER: usize = 32;
 
 /// The description of this machine, with the interface between these addresses.
-pub(super) fn here(own: SocketAddr, other: SocketAddr) -> Station {
+pub(super) fn describe_this_machine(own: SocketAddr, other: SocketAddr) -> Station {
     let files = KernelFiles::live();
     // A machine without an identifier is identified by that of its boot.
-    let number = files.line("etc/machine-id").or_else(|| files.line("proc/sys/kernel/random/boot_id"));
+    let number = files
+        .read_first_line("etc/machine-id")
+        .or_else(|| files.read_first_line("proc/sys/kernel/random/boot_id"));
     Station {
         identity: pseudonym(&number.unwrap_or_default()),
         fingerprint: Fingerprint::take(&files, &std::env::temp_dir()),
-        interface: Interface::between(own.ip().to_canonical(), other.ip().to_canonical()),
+        interface: Interface::between_addresses(own.ip().to_canonical(), other.ip().to_canonical()),
     }
 }
 
 /// A received description in a form that is safe for a record and a terminal: texts are cut and have no control
 /// characters. `None` if the identity or the name of the driver, by which results are named, is invalid.
-pub(super) fn believed(station: &Station) -> Option<Station> {
-    bytes::<8>(&station.identity)?;
+pub(super) fn sanitize_station(station: &Station) -> Option<Station> {
+    parse_hex::<8>(&station.identity)?;
     let driver = station.interface.as_ref().and_then(|interface| interface.driver.as_ref());
     if driver.is_some_and(|driver| driver.len() >= LONGEST_DRIVER) {
         return None;
     }
     let mut told = serde_json::to_value(station).ok()?;
-    tame(&mut told);
+    sanitize_value(&mut told);
     serde_json::from_value(told).ok()
 }
 
-fn tame(value: &mut Value) {
+fn sanitize_value(value: &mut Value) {
     match value {
-        Value::String(text) => *text = tamed(text),
-        Value::Array(values) => values.iter_mut().for_each(tame),
+        Value::String(text) => *text = sanitize_text(text),
+        Value::Array(values) => values.iter_mut().for_each(sanitize_value),
         Value::Object(fields) => {
-            fields.values_mut().for_each(tame);
-            *fields = std::mem::take(fields).into_iter().map(|(name, value)| (tamed(&name), value)).collect();
+            fields.values_mut().for_each(sanitize_value);
+            *fields = std::mem::take(fields)
+                .into_iter()
+                .map(|(name, value)| (sanitize_text(&name), value))
+                .collect();
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn tamed(text: &str) -> String {
+fn sanitize_text(text: &str) -> String {
     let shown = |c: char| if inert::is_hostile(c) { inert::TAKEN } else { c };
     text.chars().map(shown).take(LONGEST_TEXT).collect()
 }
@@ -62,8 +67,8 @@ mod tests {
     #[test]
     fn what_this_machine_says_of_itself_is_believed_word_for_word() {
         let local = "127.0.0.1:1".parse().unwrap();
-        let told = here(local, local);
-        assert_eq!(believed(&told), Some(told));
+        let told = describe_this_machine(local, local);
+        assert_eq!(sanitize_station(&told), Some(told));
     }
 
     #[test]
@@ -72,7 +77,7 @@ mod tests {
         told.fingerprint.cpu_model = Some("\u{1b}[2J fast".into());
         told.fingerprint.kernel_command_line = Some("x".repeat(60_000));
         told.fingerprint.mitigations.insert("a\nb".into(), "\u{7}".into());
-        let kept = believed(&told).unwrap().fingerprint;
+        let kept = sanitize_station(&told).unwrap().fingerprint;
         assert_eq!(kept.cpu_model.as_deref(), Some("\u{fffd}[2J fast"));
         assert_eq!(kept.kernel_command_line.map(|text| text.len()), Some(LONGEST_TEXT));
         assert_eq!(kept.mitigations.into_iter().next(), Some(("a\u{fffd}b".into(), "\u{fffd}".into())));
@@ -85,10 +90,10 @@ mod tests {
             interface: Some(Interface { driver: Some("d".repeat(driver)), ..Interface::default() }),
             ..Station::default()
         };
-        assert!(believed(&named("0123456789abcdef", 31)).is_some());
-        assert_eq!(believed(&named("0123456789abcdef", 32)), None);
+        assert!(sanitize_station(&named("0123456789abcdef", 31)).is_some());
+        assert_eq!(sanitize_station(&named("0123456789abcdef", 32)), None);
         for identity in ["", "0123456789abcde", "0123456789abcdeg", "\u{1b}[2Jabcdefghijkl"] {
-            assert_eq!(believed(&named(identity, 4)), None, "{identity:?}");
+            assert_eq!(sanitize_station(&named(identity, 4)), None, "{identity:?}");
         }
     }
 }

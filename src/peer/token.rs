@@ -1,6 +1,6 @@
 //! The token: a secret that both ends share.
 
-use super::secret::{drawn, hex};
+use super::secret::{random_bytes, to_hex};
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use std::io::Read;
@@ -18,7 +18,7 @@ pub struct Token(Vec<u8>);
 
 impl Token {
     /// The empty token of a server without authentication.
-    pub fn none() -> Self {
+    pub fn empty() -> Self {
         Self(Vec::new())
     }
 
@@ -31,8 +31,8 @@ impl Token {
     ///
     /// # Errors
     /// The kernel gives no random bytes.
-    pub fn generated() -> Result<(Self, String)> {
-        let text = hex(&drawn::<32>()?);
+    pub fn generate() -> Result<(Self, String)> {
+        let text = to_hex(&random_bytes::<32>()?);
         Ok((Self::from_text(&text), text))
     }
 
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn a_token_is_what_its_file_holds() {
-        let (token, text) = Token::generated().unwrap();
+        let (token, text) = Token::generate().unwrap();
         assert!(token == Token::read(file(&(text + "\n"), 0o600).path()).unwrap());
-        assert!(token != Token::generated().unwrap().0);
+        assert!(token != Token::generate().unwrap().0);
     }
 
     #[test]

@@ -4,12 +4,12 @@
 mod case_directory;
 mod complaint;
 
-pub use case_directory::{criterion_name, directory};
-pub use complaint::{Complaint, Kind, check, is_readable};
+pub use case_directory::{criterion_directory, criterion_name};
+pub use complaint::{Complaint, Kind, check_cases, is_readable_baseline};
 
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
-use crate::record::store::{Store, file_name, parse, read, replace, seal};
+use crate::record::store::{Store, json_file_name, parse, read, replace_file, seal};
 use crate::record::{GroupRun, Outcome, Record};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -25,7 +25,7 @@ impl Store {
     /// # Errors
     /// The name is no file name.
     pub fn baseline_path(&self, name: &str) -> Result<PathBuf> {
-        Ok(self.home().join("baselines").join(file_name(name, "baseline")?))
+        Ok(self.home().join("baselines").join(json_file_name(name, "baseline")?))
     }
 
     /// The files of all baselines, by name.
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// The directory cannot be listed.
     pub fn baseline_files(&self) -> Result<Vec<PathBuf>> {
-        self.files("baselines", "json")
+        self.list_files("baselines", "json")
     }
 
     /// The runs saved under this name, each with the cases that no later run replaced. Empty if nothing was saved.
@@ -54,7 +54,7 @@ impl Store {
         if path.exists() {
             plain_file::open(&path)?;
         }
-        self.check_usable("baselines")
+        self.check_directory_usable("baselines")
     }
 
     /// Saves the measured cases of a run under this name, in place of those with the same ids. Other cases stay with
@@ -64,18 +64,18 @@ impl Store {
     /// The name is no file name, or the file cannot be read or written.
     pub fn merge_baseline(&self, name: &str, record: &Record) -> Result<PathBuf> {
         let path = self.baseline_path(name)?;
-        let _alone = self.lock("baselines", Duration::from_secs(5));
-        save(&path, &merge(self.load_baseline(name)?, record))?;
+        let _alone = self.lock_directory("baselines", Duration::from_secs(5));
+        save_records(&path, &merge_records(self.load_baseline(name)?, record))?;
         Ok(path)
     }
 
     /// Locks one of the store's directories against other processes; the kernel releases it with this one. `None` if another
     /// keeps it for so long, or if the file system has no locks.
-    pub fn lock(&self, directory: &str, patience: Duration) -> Option<Flock<File>> {
+    pub fn lock_directory(&self, directory: &str, patience: Duration) -> Option<Flock<File>> {
         let directory = self.home().join(directory);
         // What cannot be made or opened is reported by the saving that follows.
         let _ = std::fs::create_dir_all(&directory);
-        let mut directory = plain_file::directory(&directory).ok()?;
+        let mut directory = plain_file::open_directory(&directory).ok()?;
         let until = Instant::now() + patience;
         loop {
             directory = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
@@ -89,7 +89,7 @@ impl Store {
 }
 
 /// Writes one line for each run, after checking that it can be read back; removes the file if no run is left.
-fn save(path: &Path, records: &[Record]) -> Result<()> {
+fn save_records(path: &Path, records: &[Record]) -> Result<()> {
     if records.is_empty() {
         return match std::fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file(path, "removing", error)),
@@ -99,39 +99,39 @@ fn save(path: &Path, records: &[Record]) -> Result<()> {
     let mut bytes = Vec::new();
     for record in records {
         let line = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
-        bytes.extend(seal::sealed(&line));
+        bytes.extend(seal::add_seal(&line));
         bytes.push(b'\n');
     }
     parse::records(path, &bytes)?;
-    replace(path, &bytes)
+    replace_file(path, &bytes)
 }
 
 /// The earlier runs without the cases that the new run measured, and the new run. A case that failed loses its earlier
 /// number; a skipped or disturbed case keeps it, because Criterion wrote nothing for it either. Values in another unit are
 /// dropped, because a baseline has one unit; [`check`] then reports them as missing.
-fn merge(old: Vec<Record>, new: &Record) -> Vec<Record> {
+fn merge_records(old: Vec<Record>, new: &Record) -> Vec<Record> {
     let tried =
         new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_) | Outcome::Disturbed(_)));
     let replaced: BTreeSet<&str> = tried.map(|(_, case)| case.id.as_str()).collect();
     let kept = old.into_iter().filter(|old| old.unit == new.unit).map(|old| {
-        let groups = old.groups.into_iter().map(|group| without(group, &replaced)).collect();
+        let groups = old.groups.into_iter().map(|group| without_cases(group, &replaced)).collect();
         Record { groups, ..old }
     });
-    let fresh = Record { groups: new.groups.iter().map(measured_only).collect(), ..new.clone() };
+    let fresh = Record { groups: new.groups.iter().map(keep_measured).collect(), ..new.clone() };
     let mut records: Vec<_> = kept.chain([fresh]).collect();
     records.iter_mut().for_each(|record| record.groups.retain(|group| !group.cases.is_empty()));
     records.retain(|record| !record.groups.is_empty());
     records
 }
 
-fn measured_only(group: &GroupRun) -> GroupRun {
+fn keep_measured(group: &GroupRun) -> GroupRun {
     let mut group = group.clone();
     group.cases.retain(|case| case.measured().is_some());
     group
 }
 
 /// The group less these cases, and less its lines if one of the cases was a point of them.
-fn without(mut group: GroupRun, ids: &BTreeSet<&str>) -> GroupRun {
+fn without_cases(mut group: GroupRun, ids: &BTreeSet<&str>) -> GroupRun {
     let before = group.cases.len();
     group.cases.retain(|case| !ids.contains(case.id.as_str()));
     if group.cases.len() < before {
@@ -155,7 +155,7 @@ mod tests {
 
     /// A later run of a part, on another kernel.
     fn part() -> Record {
-        let mut part = Record { run: "20270101T000000-1".into(), ..fixture_run::record() };
+        let mut part = Record { run: "20270101T000000-1".into(), ..fixture_run::fixture_record() };
         part.fingerprint.kernel_release = Some("7.0.0".into());
         part.groups.retain(|g| g.name == "call");
         part.groups[0].cases.truncate(3);
@@ -167,8 +167,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.load_baseline("main").unwrap().is_empty());
-        store.merge_baseline("main", &fixture_run::record()).unwrap();
-        let measured = fixture_run::record().tally().measured;
+        store.merge_baseline("main", &fixture_run::fixture_record()).unwrap();
+        let measured = fixture_run::fixture_record().tally().measured;
         store.merge_baseline("main", &part()).unwrap();
         let merged = store.load_baseline("main").unwrap();
         let cases = ids(&merged);
@@ -179,19 +179,19 @@ mod tests {
 
     #[test]
     fn each_run_keeps_its_own_machine() {
-        let merged = merge(vec![fixture_run::record()], &part());
+        let merged = merge_records(vec![fixture_run::fixture_record()], &part());
         let kernels: Vec<_> = merged.iter().map(|r| r.fingerprint.kernel_release.as_deref()).collect();
         assert_eq!(kernels, [None, Some("7.0.0")]);
     }
 
     #[test]
     fn a_run_of_which_nothing_is_left_vanishes() {
-        let again = merge(
-            merge(Vec::new(), &fixture_run::record()),
-            &Record { run: "b".into(), ..fixture_run::record() },
+        let again = merge_records(
+            merge_records(Vec::new(), &fixture_run::fixture_record()),
+            &Record { run: "b".into(), ..fixture_run::fixture_record() },
         );
         assert_eq!(again.iter().map(|r| r.run.as_str()).collect::<Vec<_>>(), ["b"]);
-        let shorter = merge(merge(Vec::new(), &part()), &part());
+        let shorter = merge_records(merge_records(Vec::new(), &part()), &part());
         assert_eq!(shorter.len(), 1, "a run takes the place of its shorter self");
     }
 
@@ -200,7 +200,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         let path = store.baseline_path("main").unwrap();
-        replace(&path, &serde_json::to_vec(&fixture_run::record()).unwrap()).unwrap();
+        replace_file(&path, &serde_json::to_vec(&fixture_run::fixture_record()).unwrap()).unwrap();
         assert_eq!(store.load_baseline("main").unwrap().len(), 1);
         store.merge_baseline("main", &part()).unwrap();
         assert_eq!(store.load_baseline("main").unwrap().len(), 2);
@@ -210,11 +210,11 @@ mod tests {
     fn runs_that_save_at_the_same_time_lose_nothing() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        let groups = fixture_run::record().groups;
+        let groups = fixture_run::fixture_record().groups;
         let part = |at: usize| Record {
             run: at.to_string(),
             groups: vec![groups[at].clone()],
-            ..fixture_run::record()
+            ..fixture_run::fixture_record()
         };
         std::thread::scope(|scope| {
             for at in 0..groups.len() {
@@ -225,25 +225,25 @@ mod tests {
             }
         });
         let merged = store.load_baseline("main").unwrap();
-        assert_eq!(ids(&merged).len(), fixture_run::record().tally().measured);
+        assert_eq!(ids(&merged).len(), fixture_run::fixture_record().tally().measured);
     }
 
     #[test]
     fn values_in_another_unit_do_not_stay() {
-        let counted = Record { unit: "instructions".into(), ..fixture_run::record() };
-        let merged = merge(vec![counted], &part());
+        let counted = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
+        let merged = merge_records(vec![counted], &part());
         assert_eq!(merged.iter().map(|r| r.unit.as_str()).collect::<Vec<_>>(), ["ns"]);
     }
 
     #[test]
     fn a_failed_case_takes_the_old_number_with_it() {
-        let mut failed = fixture_run::record();
+        let mut failed = fixture_run::fixture_record();
         for case in failed.groups.iter_mut().flat_map(|g| &mut g.cases) {
             case.outcome = Outcome::Failed("no".into());
         }
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        let path = store.merge_baseline("main", &fixture_run::record()).unwrap();
+        let path = store.merge_baseline("main", &fixture_run::fixture_record()).unwrap();
         store.merge_baseline("main", &failed).unwrap();
         assert!(!path.exists() && store.load_baseline("main").unwrap().is_empty());
         store.merge_baseline("main", &failed).unwrap();

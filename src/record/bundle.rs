@@ -11,8 +11,8 @@ mod check;
 mod member;
 
 pub use bundle_file::{Bundle, read, read_any, read_any_head, read_head, write_new};
-pub use bundle_store::name_of;
-pub use by_kernel::by_kernel;
+pub use bundle_store::record_name;
+pub use by_kernel::split_by_kernel;
 
 use super::{GroupRun, Interval, Measured, Record};
 use crate::environment::Fingerprint;
@@ -108,7 +108,7 @@ impl Head {
             name: name.to_owned(),
             created,
             unit: text(|r| &r.unit),
-            scale: scales(records),
+            scale: joined_scales(records),
             fingerprints: Vec::new(),
             runs: Vec::new(),
             runs_end: None,
@@ -116,7 +116,7 @@ impl Head {
         };
         let mut index = Index::default();
         records.iter().for_each(|record| head.add(record, &mut index));
-        head.gather_clockless();
+        head.merge_clockless_series();
         head
     }
 
@@ -136,22 +136,22 @@ impl Head {
         });
         for (group, case) in record.cases() {
             let peer = case.measured().and_then(|measured| measured.peer.as_deref());
-            let at = self.series_of((&case.id, None, peer), group, index);
-            if let Some(sentence) = case.outcome.sentence().filter(|new| index.without.insert((at, *new))) {
+            let at = self.series_index((&case.id, None, peer), group, index);
+            if let Some(sentence) = case.outcome.reason().filter(|new| index.without.insert((at, *new))) {
                 self.series[at].without.push(sentence.to_owned());
             }
             let Some(measured) = case.measured() else { continue };
-            let (median, core_hz) = floor(measured);
+            let (median, core_hz) = cost_and_frequency(measured);
             self.series[at].values.push(Value { run, median, core_hz });
             let core_hz = core_frequency(measured);
-            for (percentile, value) in percentiles(measured) {
-                let at = self.series_of((&case.id, Some(percentile), peer), group, index);
+            for (percentile, value) in compared_percentiles(measured) {
+                let at = self.series_index((&case.id, Some(percentile), peer), group, index);
                 self.series[at].values.push(Value { run, median: Interval::exactly(value), core_hz });
             }
         }
     }
 
-    fn series_of<'a>(
+    fn series_index<'a>(
         &mut self,
         (id, percentile, peer): (&'a str, Option<u8>, Option<&'a str>),
         group: &'a GroupRun,
@@ -175,7 +175,7 @@ impl Head {
 impl Head {
     /// A process that died before it had a clock has no series of its own: its reasons are added to the series of the
     /// same case that has a clock.
-    fn gather_clockless(&mut self) {
+    fn merge_clockless_series(&mut self) {
         let is_clockless = |series: &Series| series.clock.is_empty() && series.values.is_empty();
         let key = |series: &Series| (series.id.clone(), series.version.clone());
         let (clockless, clocked): (Vec<_>, Vec<_>) = self.series.drain(..).partition(is_clockless);
@@ -199,7 +199,7 @@ fn core_frequency(measured: &Measured) -> Option<f64> {
 }
 
 /// The cost of a case in one run, and the core's frequency for which it holds.
-fn floor(measured: &Measured) -> (Interval, Option<f64>) {
+fn cost_and_frequency(measured: &Measured) -> (Interval, Option<f64>) {
     let mut executions = measured.executions.clone();
     executions.sort_by(|a, b| a.low.total_cmp(&b.low));
     executions.truncate(2);
@@ -218,9 +218,9 @@ fn floor(measured: &Measured) -> (Interval, Option<f64>) {
 }
 
 /// The percentiles that are compared: the median, and the 99th, the furthest that a few hundred operations support.
-fn percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
+fn compared_percentiles(measured: &Measured) -> impl Iterator<Item = (u8, f64)> {
     let distribution = measured.distribution.as_ref();
-    [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.at(f64::from(p))?)))
+    [50, 99].into_iter().filter_map(move |p| Some((p, distribution?.value_at(f64::from(p))?)))
 }
 
 /// The key of a series: id, percentile, version, clock, peer.
@@ -235,7 +235,7 @@ struct Index<'a> {
 }
 
 /// The scale of these runs, or a list: a baseline of Criterion's may have been saved at several.
-fn scales(records: &[Record]) -> String {
+fn joined_scales(records: &[Record]) -> String {
     let mut scales: Vec<&str> = Vec::new();
     for record in records {
         if !scales.contains(&record.scale.as_str()) {
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_process_has_one_value_of_a_case_and_its_machine_stands_once() {
-        let run = |name: &str| Record { run: name.into(), ..fixture_run::record() };
+        let run = |name: &str| Record { run: name.into(), ..fixture_run::fixture_record() };
         let other = crate::environment::Fingerprint { governor: Some("x".into()), ..Default::default() };
         let records = [run("a"), run("b"), Record { fingerprint: other, ..run("c") }];
         let head = Head::from_records("main", 1, &records);
@@ -265,7 +265,8 @@ mod tests {
 
     #[test]
     fn the_percentiles_of_single_operations_are_series_of_processes_too() {
-        let records = [fixture_run::record(), Record { run: "b".into(), ..fixture_run::record() }];
+        let records =
+            [fixture_run::fixture_record(), Record { run: "b".into(), ..fixture_run::fixture_record() }];
         let head = Head::from_records("x", 1, &records);
         let series_of = |id: &str| head.series.iter().find(|series| series.id == id).unwrap();
         let values: Vec<_> =
@@ -276,18 +277,21 @@ mod tests {
 
     #[test]
     fn another_version_or_clock_is_another_series() {
-        let mut other = fixture_run::record();
+        let mut other = fixture_run::fixture_record();
         other.groups[0].version = "another".into();
         other.groups[1].clock.source = "monotonic-raw".into();
-        let one = Head::from_records("x", 1, &[fixture_run::record()]).series.len();
+        let one = Head::from_records("x", 1, &[fixture_run::fixture_record()]).series.len();
         let cases: usize = other.groups[..2].iter().map(|group| group.cases.len()).sum();
-        assert_eq!(Head::from_records("x", 1, &[fixture_run::record(), other]).series.len(), one + cases);
+        assert_eq!(
+            Head::from_records("x", 1, &[fixture_run::fixture_record(), other]).series.len(),
+            one + cases
+        );
     }
 
     #[test]
     fn another_peer_is_another_series() {
         let against = |peer: &str| {
-            let mut record = fixture_run::record();
+            let mut record = fixture_run::fixture_record();
             let case = record.groups.iter_mut().flat_map(|group| &mut group.cases);
             let measured = case.filter_map(|case| match &mut case.outcome {
                 Outcome::Measured(measured) => Some(measured),
@@ -297,7 +301,10 @@ mod tests {
             Head::from_records("x", 1, &[record])
         };
         let (one, other) = (against("a by veth"), against("b by veth"));
-        assert_eq!(one.series.len(), Head::from_records("x", 1, &[fixture_run::record()]).series.len());
+        assert_eq!(
+            one.series.len(),
+            Head::from_records("x", 1, &[fixture_run::fixture_record()]).series.len()
+        );
         assert_eq!(
             one.series.iter().filter(|series| series.peer.is_some()).count(),
             one.series.iter().filter(|series| !series.values.is_empty()).count()
@@ -307,13 +314,15 @@ mod tests {
 
     #[test]
     fn a_process_that_died_before_it_had_a_clock_is_no_series_of_its_own() {
-        let mut dead = fixture_run::record();
+        let mut dead = fixture_run::fixture_record();
         dead.groups.retain(|group| group.name == "call");
         dead.groups[0].clock = Default::default();
         dead.groups[0].cases.truncate(1);
         dead.groups[0].cases[0].outcome = Outcome::Failed("It died.".into());
-        let whole = Head::from_records("x", 1, &[fixture_run::record()]);
-        for records in [[dead.clone(), fixture_run::record()], [fixture_run::record(), dead.clone()]] {
+        let whole = Head::from_records("x", 1, &[fixture_run::fixture_record()]);
+        for records in
+            [[dead.clone(), fixture_run::fixture_record()], [fixture_run::fixture_record(), dead.clone()]]
+        {
             let head = Head::from_records("x", 1, &records);
             assert_eq!(head.series.len(), whole.series.len());
             let series = head.series.iter().find(|series| series.id == "call/u64/0").unwrap();
@@ -324,9 +333,14 @@ mod tests {
 
     #[test]
     fn scales_that_differ_are_all_named() {
-        let smoke = Record { scale: "smoke".into(), ..fixture_run::record() };
+        let smoke = Record { scale: "smoke".into(), ..fixture_run::fixture_record() };
         assert_eq!(
-            Head::from_records("x", 1, &[fixture_run::record(), smoke, fixture_run::record()]).scale,
+            Head::from_records(
+                "x",
+                1,
+                &[fixture_run::fixture_record(), smoke, fixture_run::fixture_record()]
+            )
+            .scale,
             "default, smoke"
         );
     }

@@ -27,7 +27,7 @@ pub struct Contamination {
 
 impl Contamination {
     /// The number of samples in which another task ran, the hypervisor stole time, or the thread moved or was held up.
-    pub fn disturbed(&self) -> usize {
+    pub fn count_disturbed(&self) -> usize {
         (0..self.involuntary_switches.len())
             .filter(|&i| {
                 self.involuntary_switches[i] > 0

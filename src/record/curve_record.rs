@@ -55,22 +55,22 @@ impl Curve {
     }
 
     /// Draws this derived figure instead of the cost, on a chart of the same name.
-    pub const fn figure(self, name: &'static str) -> Self {
+    pub const fn with_figure(self, name: &'static str) -> Self {
         Self { figure: Some(name), chart: name, ..self }
     }
 
     /// Looks for levels or a fall.
-    pub const fn study(self, study: Study) -> Self {
+    pub const fn with_study(self, study: Study) -> Self {
         Self { study, ..self }
     }
 
     /// On a chart of this name.
-    pub const fn chart(self, chart: &'static str) -> Self {
+    pub const fn with_chart(self, chart: &'static str) -> Self {
         Self { chart, ..self }
     }
 
     /// Adds a point that needs no measurement.
-    pub const fn start(self, at: u64, value: f64) -> Self {
+    pub const fn with_start(self, at: u64, value: f64) -> Self {
         Self { start: Some((at, value)), ..self }
     }
 }

@@ -51,7 +51,7 @@ impl Quiet {
     }
 
     /// The factor that converts this figure to the frequency of another; 1 where one of them has none.
-    pub fn factor_to(&self, other: &Self) -> f64 {
+    pub fn frequency_factor_to(&self, other: &Self) -> f64 {
         self.core_hz.zip(other.core_hz).map_or(1.0, |(own, wanted)| own / wanted)
     }
 }

@@ -21,7 +21,7 @@ pub enum ClockKind {
 
 impl ClockKind {
     /// A warning that its numbers are not times of this machine; `None` if they are.
-    pub fn caution(self) -> Option<&'static str> {
+    pub fn clock_warning(self) -> Option<&'static str> {
         match self {
             Self::Host => None,
             Self::Icount => Some("instructions (icount), and not time"),
@@ -91,10 +91,13 @@ mod tests {
     #[test]
     fn a_file_without_a_mark_is_of_the_host_and_every_other_clock_has_a_caution() {
         assert_eq!(ClockKind::default(), ClockKind::Host);
-        assert_eq!(ClockKind::Host.caution(), None);
+        assert_eq!(ClockKind::Host.clock_warning(), None);
         for clock in [ClockKind::Icount, ClockKind::Kvm, ClockKind::Tcg, ClockKind::Uml] {
             let word = clock.to_string();
-            assert!(clock.caution().is_some_and(|caution| caution.contains(&format!("({word})"))), "{word}");
+            assert!(
+                clock.clock_warning().is_some_and(|caution| caution.contains(&format!("({word})"))),
+                "{word}"
+            );
             assert_eq!(serde_json::to_value(clock).expect("JSON"), word);
         }
     }

@@ -23,7 +23,7 @@ impl Headline {
     }
 
     /// Tells this derived figure in place of the cost.
-    pub const fn figure(self, name: &'static str) -> Self {
+    pub const fn with_figure(self, name: &'static str) -> Self {
         Self { figure: Some(name), ..self }
     }
 }

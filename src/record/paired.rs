@@ -58,15 +58,15 @@ impl Paired {
         self.cases.iter().filter_map(|case| case.ended.as_ref()).any(|ended| ended.why == Why::Failed)
     }
 
-    /// Whether a pair counts of some case that is no canary, or of a canary where nothing else was asked for.
+    /// Whether some case has a pair that counts. Canaries are considered only if there is no other case.
     pub fn has_pairs(&self) -> bool {
         let only_canaries = self.cases.iter().all(|case| case.canary);
         let asked = self.cases.iter().filter(|case| only_canaries || !case.canary);
-        asked.into_iter().any(|case| !case.differences().is_empty())
+        asked.into_iter().any(|case| !case.valid_log_ratios().is_empty())
     }
 
-    /// What its times are of.
-    pub fn clock(&self) -> ClockKind {
+    /// The clock of its times.
+    pub fn clock_kind(&self) -> ClockKind {
         self.guests.as_ref().map_or(ClockKind::Host, |guests| guests.clock)
     }
 }
@@ -137,20 +137,20 @@ pub struct PairRecord {
 
 impl PairRecord {
     /// A pair that does not count and has no value.
-    pub fn rejected(sentence: String) -> Self {
+    pub fn from_rejection(sentence: String) -> Self {
         Self { rejected: Some(sentence), ..Self::default() }
     }
 }
 
 impl CasePairs {
     /// Ends a case without a verdict and drops its pairs.
-    pub fn end(&mut self, why: Why, sentence: String) {
+    pub fn end_without_verdict(&mut self, why: Why, sentence: String) {
         self.pairs.clear();
         self.ended = Some(Ended { why, sentence });
     }
 
     /// The figures of the pairs that count, in order.
-    pub fn differences(&self) -> Vec<f64> {
+    pub fn valid_log_ratios(&self) -> Vec<f64> {
         self.pairs.iter().filter(|pair| pair.rejected.is_none()).map(|pair| pair.difference).collect()
     }
 }

@@ -9,7 +9,7 @@ pub const NANOSECONDS: &str = "ns";
 /// The unit of a record whose values are CPU time displaced: durations too, and never compared with those.
 pub const DISPLACED: &str = "displaced-ns";
 
-fn is_time(unit: &str) -> bool {
+fn is_time_unit(unit: &str) -> bool {
     unit == NANOSECONDS || unit == DISPLACED
 }
 
@@ -21,25 +21,25 @@ const TIME: [Step; 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
 const COUNT: [Step; 3] = [(1.0, ""), (1e6, "M"), (1e9, "G")];
 
 /// A duration in the largest unit in which it is at least one: `0.3134 ns`, `88.12 ns`, `2.314 µs`.
-pub fn duration(ns: f64) -> String {
-    let (divisor, unit) = step(ns, &TIME);
-    format!("{} {unit}", digits(ns / divisor, decimals(ns / divisor)))
+pub fn format_duration(ns: f64) -> String {
+    let (divisor, unit) = unit_step(ns, &TIME);
+    format!("{} {unit}", format_digits(ns / divisor, decimal_places(ns / divisor)))
 }
 
 /// A number without a unit: `0.8125`, `312.3`, `71146`, `45.29 M`.
-pub fn count(value: f64) -> String {
-    let (divisor, unit) = step(value, &COUNT);
+pub fn format_count(value: f64) -> String {
+    let (divisor, unit) = unit_step(value, &COUNT);
     let scaled = value / divisor;
-    format!("{} {unit}", digits(scaled, decimals(scaled))).trim_end().to_owned()
+    format!("{} {unit}", format_digits(scaled, decimal_places(scaled))).trim_end().to_owned()
 }
 
 /// A value of a record: a duration if that is its unit, else a count.
-pub fn amount(value: f64, unit: &str) -> String {
-    if is_time(unit) { duration(value) } else { count(value) }
+pub fn format_amount(value: f64, unit: &str) -> String {
+    if is_time_unit(unit) { format_duration(value) } else { format_count(value) }
 }
 
 /// A size in the largest unit in which it is at least one: `32 KiB`, `861 KiB`, `1.5 MiB`.
-pub fn size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     const SIZE: [(u64, &str); 5] = [(0, "B"), (10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB")];
     let (shift, unit) = SIZE.into_iter().rev().find(|(shift, _)| bytes >> shift > 0).unwrap_or(SIZE[0]);
     let scaled = bytes as f64 / (1u64 << shift) as f64;
@@ -48,16 +48,20 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Both ends of an interval, in the unit and with the decimals of its estimate: `[0.3129, 0.3141]`.
-pub fn ends(interval: &Interval, unit: &str) -> String {
-    let steps: &[Step] = if is_time(unit) { &TIME } else { &COUNT };
-    let (divisor, _) = step(interval.estimate, steps);
-    let places = decimals(interval.estimate / divisor);
-    format!("[{}, {}]", digits(interval.low / divisor, places), digits(interval.high / divisor, places))
+pub fn format_interval(interval: &Interval, unit: &str) -> String {
+    let steps: &[Step] = if is_time_unit(unit) { &TIME } else { &COUNT };
+    let (divisor, _) = unit_step(interval.estimate, steps);
+    let places = decimal_places(interval.estimate / divisor);
+    format!(
+        "[{}, {}]",
+        format_digits(interval.low / divisor, places),
+        format_digits(interval.high / divisor, places)
+    )
 }
 
 /// The larger half of an interval as a share of its estimate: `±0.16%`. Where it reaches the estimate itself, the factor up
 /// to its upper end: `≤4.2×`. Nothing for an estimate of zero.
-pub fn share(interval: &Interval) -> String {
+pub fn format_half_width(interval: &Interval) -> String {
     let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
     let percent = 100.0 * half / interval.estimate.abs();
     match percent {
@@ -65,20 +69,20 @@ pub fn share(interval: &Interval) -> String {
         p if p < 0.995 => format!("±{p:.2}%"),
         p if p < 9.95 => format!("±{p:.1}%"),
         p if p >= 99.5 && interval.high > 1.9 * interval.estimate.abs() => {
-            format!("≤{}", times(interval.high / interval.estimate))
+            format!("≤{}", format_ratio(interval.high / interval.estimate))
         }
         p => format!("±{p:.0}%"),
     }
 }
 
 /// A ratio: `1.08×`, `12.3×`, `240×`.
-pub fn times(ratio: f64) -> String {
+pub fn format_ratio(ratio: f64) -> String {
     let places = if ratio.abs() >= 99.95 { 0 } else { usize::from(ratio.abs() < 9.995) + 1 };
-    format!("{}×", digits(ratio, places))
+    format!("{}×", format_digits(ratio, places))
 }
 
 /// A ratio less 1 in percent: `+5.2%`, `-0.3%`, `+140%`; `0.0%` without a sign.
-pub fn change(ratio: f64) -> String {
+pub fn format_change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
     let places = usize::from(percent.abs() < 99.95);
     match format!("{percent:+.places$}%") {
@@ -88,12 +92,12 @@ pub fn change(ratio: f64) -> String {
 }
 
 /// This moment by the wall clock, in seconds since 1970; a clock that is before then only spoils names.
-pub fn now() -> u64 {
+pub fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// A moment in universal time, as names of files take it: `20261120T134405`.
-pub fn utc(unix_seconds: u64) -> String {
+pub fn format_utc(unix_seconds: u64) -> String {
     let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
     // Days to a date by the method of Hinnant (chrono-compatible low-level date algorithms, 2013).
     let shifted = days + 719_468;
@@ -108,9 +112,9 @@ pub fn utc(unix_seconds: u64) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}")
 }
 
-/// The same as other tools read it, by RFC 3339: `2026-11-20T13:44:05+00:00`.
-pub fn rfc3339(unix_seconds: u64) -> String {
-    let utc = utc(unix_seconds);
+/// A moment in universal time by RFC 3339: `2026-11-20T13:44:05+00:00`.
+pub fn format_rfc3339(unix_seconds: u64) -> String {
+    let utc = format_utc(unix_seconds);
     // A year may have more than four digits.
     let (year, rest) = utc.split_at(utc.len() - "0101T000000".len());
     let part = |at: usize| &rest[at..at + 2];
@@ -119,18 +123,18 @@ pub fn rfc3339(unix_seconds: u64) -> String {
 
 /// The last step at which the value is at least one, after rounding to four digits: 999.96 ns are
 /// 1.000 µs and not "1000 ns".
-fn step(value: f64, steps: &[Step]) -> Step {
+fn unit_step(value: f64, steps: &[Step]) -> Step {
     let reached = |&&(divisor, _): &&Step| value.abs() >= 0.999_95 * divisor;
     *steps.iter().rev().find(reached).unwrap_or(&steps[0])
 }
 
 /// Decimals that make four digits, and never more than four: a tenth of a femtosecond is noise.
-fn decimals(value: f64) -> usize {
+fn decimal_places(value: f64) -> usize {
     [0.999_95, 9.999_5, 99.995, 999.95].iter().filter(|&&bound| value.abs() < bound).count()
 }
 
-/// Nothing is `0`, and what was rounded to it keeps its decimals but no sign.
-fn digits(value: f64, places: usize) -> String {
+/// Formats with this many decimals. Zero is `0`; a value that rounds to zero keeps decimals and loses its sign.
+fn format_digits(value: f64, places: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }
@@ -162,14 +166,14 @@ mod tests {
             (-0.000_01, "0.0000 ns"),
         ];
         for (ns, text) in read {
-            assert_eq!(duration(ns), text);
+            assert_eq!(format_duration(ns), text);
         }
     }
 
     #[test]
     fn a_count_is_whole_up_to_a_million() {
         for (value, text) in [(0.8125, "0.8125"), (52.0, "52.00"), (71146.0, "71146"), (45.29e6, "45.29 M")] {
-            assert_eq!(count(value), text);
+            assert_eq!(format_count(value), text);
         }
     }
 
@@ -185,34 +189,34 @@ mod tests {
             (1 << 30, "1 GiB"),
         ];
         for (bytes, text) in read {
-            assert_eq!(size(bytes), text);
+            assert_eq!(format_size(bytes), text);
         }
     }
 
     #[test]
     fn an_interval_keeps_the_scale_of_its_estimate() {
         let interval = Interval { estimate: 1001.0, low: 998.0, high: 1004.0 };
-        assert_eq!(ends(&interval, NANOSECONDS), "[0.998, 1.004]");
-        assert_eq!(ends(&interval, "instructions"), "[998, 1004]");
-        assert_eq!(share(&interval), "±0.30%");
+        assert_eq!(format_interval(&interval, NANOSECONDS), "[0.998, 1.004]");
+        assert_eq!(format_interval(&interval, "instructions"), "[998, 1004]");
+        assert_eq!(format_half_width(&interval), "±0.30%");
     }
 
     #[test]
     fn a_share_of_nothing_is_nothing() {
-        assert_eq!(share(&Interval { estimate: 0.0, low: -1.0, high: 1.0 }), "");
-        assert_eq!(share(&Interval { estimate: -2.0, low: -3.0, high: -1.0 }), "±50%");
+        assert_eq!(format_half_width(&Interval { estimate: 0.0, low: -1.0, high: 1.0 }), "");
+        assert_eq!(format_half_width(&Interval { estimate: -2.0, low: -3.0, high: -1.0 }), "±50%");
     }
 
     #[test]
     fn an_interval_that_is_wider_than_its_estimate_is_told_as_a_factor() {
-        assert_eq!(share(&Interval { estimate: 2.0, low: 1.0, high: 36.6 }), "≤18.3×");
-        assert_eq!(share(&Interval { estimate: 2.0, low: -3.0, high: 3.0 }), "±250%");
+        assert_eq!(format_half_width(&Interval { estimate: 2.0, low: 1.0, high: 36.6 }), "≤18.3×");
+        assert_eq!(format_half_width(&Interval { estimate: 2.0, low: -3.0, high: 3.0 }), "±250%");
     }
 
     #[test]
     fn a_ratio_has_three_digits() {
         for (ratio, text) in [(1.084, "1.08×"), (0.021, "0.02×"), (12.34, "12.3×"), (240.4, "240×")] {
-            assert_eq!(times(ratio), text);
+            assert_eq!(format_ratio(ratio), text);
         }
     }
 
@@ -220,18 +224,18 @@ mod tests {
     fn a_change_has_a_sign_unless_it_is_none() {
         let read = [(1.052, "+5.2%"), (0.997, "-0.3%"), (1.000_4, "0.0%"), (0.999_6, "0.0%"), (2.4, "+140%")];
         for (ratio, text) in read {
-            assert_eq!(change(ratio), text);
+            assert_eq!(format_change(ratio), text);
         }
-        assert_eq!(change(1.1), "+10.0%");
-        assert_eq!(change(1.9996), "+100%");
+        assert_eq!(format_change(1.1), "+10.0%");
+        assert_eq!(format_change(1.9996), "+100%");
     }
 
     #[test]
     fn moments_are_named_in_universal_time() {
-        assert_eq!(utc(0), "19700101T000000");
-        assert_eq!(utc(951_782_399), "20000228T235959");
-        assert_eq!(utc(951_782_400), "20000229T000000");
-        assert_eq!(utc(1_795_182_245), "20261120T134405");
-        assert_eq!(rfc3339(1_795_182_245), "2026-11-20T13:44:05+00:00");
+        assert_eq!(format_utc(0), "19700101T000000");
+        assert_eq!(format_utc(951_782_399), "20000228T235959");
+        assert_eq!(format_utc(951_782_400), "20000229T000000");
+        assert_eq!(format_utc(1_795_182_245), "20261120T134405");
+        assert_eq!(format_rfc3339(1_795_182_245), "2026-11-20T13:44:05+00:00");
     }
 }

@@ -16,7 +16,7 @@ pub const LONGEST_SENTENCE: usize = 64 << 10;
 /// The most cases of a run, twenty times those that there are.
 pub const MOST_CASES: usize = 20_000;
 
-/// That something is as it must be, or the first thing that is wrong.
+/// The result of a check: `Ok`, or the first fault.
 pub type Sound = std::result::Result<(), Fault>;
 
 /// What is wrong.
@@ -27,14 +27,14 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// As the error of this file, with what to do about it.
-    pub fn refused(self, path: &Path, remedy: &str) -> Error {
-        Error::content(path, self.field, self.expected, self.found, remedy)
+    /// Converts the fault to the error of this file, with the remedy.
+    pub fn into_error(self, path: &Path, remedy: &str) -> Error {
+        Error::invalid_content(path, self.field, self.expected, self.found, remedy)
     }
 }
 
-/// A fault in this field unless it is sane.
-pub fn expect(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
+/// Returns a fault of this field unless `sane` is true.
+pub fn check_that(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
     match sane {
         true => Ok(()),
         false => {
@@ -43,17 +43,17 @@ pub fn expect(sane: bool, field: impl Display, expected: impl Display, found: im
     }
 }
 
-/// Refuses a run with a name, a number or an interval that cannot be, or with a case twice.
+/// Refuses a run with an invalid name, number or interval, or with the same case twice.
 ///
 /// # Errors
 /// Names the first field that is wrong.
-pub fn check(path: &Path, record: &Record) -> Result<()> {
+pub fn check_record(path: &Path, record: &Record) -> Result<()> {
     let remedy = "it was damaged or edited: restore it from a copy, or delete it";
-    of_record(record).map_err(|fault| fault.refused(path, remedy))
+    check_record_fields(record).map_err(|fault| fault.into_error(path, remedy))
 }
 
 /// Whether this can be a name: of a run, a unit, a case. It stands in tables and becomes a file name.
-pub fn is_name(text: &str) -> bool {
+pub fn is_valid_name(text: &str) -> bool {
     name_fault(text).is_none()
 }
 
@@ -69,49 +69,49 @@ pub fn name_fault(id: &str) -> Option<String> {
     }
 }
 
-fn of_record(record: &Record) -> Sound {
+fn check_record_fields(record: &Record) -> Sound {
     let texts =
         [("tool", &record.tool), ("run", &record.run), ("scale", &record.scale), ("unit", &record.unit)];
     let given = [("session", &record.session), ("boot", &record.boot)];
     let given = given.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
-    texts.into_iter().chain(given).try_for_each(|(field, text)| name(field, text))?;
+    texts.into_iter().chain(given).try_for_each(|(field, text)| check_name(field, text))?;
     let is_possible = record.cases().count() <= MOST_CASES;
-    expect(is_possible, "groups", format_args!("at most {MOST_CASES} cases"), "more")?;
+    check_that(is_possible, "groups", format_args!("at most {MOST_CASES} cases"), "more")?;
     let mut ids = BTreeSet::new();
     for (at, group) in record.groups.iter().enumerate() {
         let place = format!("groups[{at}]");
-        of_group(&place, group)?;
+        check_group(&place, group)?;
         for (at, case) in group.cases.iter().enumerate() {
             let place = format!("{place}.cases[{at}]");
-            of_case(&place, case)?;
+            check_case(&place, case)?;
             let is_new = ids.insert(case.id.as_str());
-            expect(is_new, place + ".id", "each case once", format_args!("{} twice", case.id))?;
+            check_that(is_new, place + ".id", "each case once", format_args!("{} twice", case.id))?;
         }
     }
     Ok(())
 }
 
-fn of_group(place: &str, group: &GroupRun) -> Sound {
-    name(format_args!("{place}.name"), &group.name)?;
-    group.notes.iter().try_for_each(|note| sentence(format_args!("{place}.notes"), note))?;
-    positive(format_args!("{place}.clock.hz"), group.clock.hz)?;
+fn check_group(place: &str, group: &GroupRun) -> Sound {
+    check_name(format_args!("{place}.name"), &group.name)?;
+    group.notes.iter().try_for_each(|note| check_sentence(format_args!("{place}.notes"), note))?;
+    check_nonnegative(format_args!("{place}.clock.hz"), group.clock.hz)?;
     for fit in &group.fits {
-        sentence(format_args!("{place}.fits.step"), &fit.step)?;
-        ordered(format_args!("{place}.fits.slope"), fit.slope)?;
-        ordered(format_args!("{place}.fits.intercept"), fit.intercept)?;
+        check_sentence(format_args!("{place}.fits.step"), &fit.step)?;
+        check_ordered(format_args!("{place}.fits.slope"), fit.slope)?;
+        check_ordered(format_args!("{place}.fits.intercept"), fit.intercept)?;
     }
     Ok(())
 }
 
-fn of_case(place: &str, case: &CaseRecord) -> Sound {
-    name(format_args!("{place}.id"), &case.id)?;
-    sentence(format_args!("{place}.title"), &case.title)?;
-    case.outcome.sentence().map_or(Ok(()), |text| sentence(format_args!("{place}.outcome"), text))?;
-    case.measured().map_or(Ok(()), |measured| of_measured(&format!("{place}.outcome.measured"), measured))
+fn check_case(place: &str, case: &CaseRecord) -> Sound {
+    check_name(format_args!("{place}.id"), &case.id)?;
+    check_sentence(format_args!("{place}.title"), &case.title)?;
+    case.outcome.reason().map_or(Ok(()), |text| check_sentence(format_args!("{place}.outcome"), text))?;
+    case.measured().map_or(Ok(()), |measured| check_measured(&format!("{place}.outcome.measured"), measured))
 }
 
-fn of_measured(place: &str, measured: &Measured) -> Sound {
-    of_samples(place, measured)?;
+fn check_measured(place: &str, measured: &Measured) -> Sound {
+    check_samples(place, measured)?;
     let costs = [("median", Some(measured.median)), ("quiet", measured.quiet.map(|quiet| quiet.figure))];
     let others = [
         ("slope", Some(measured.slope)),
@@ -121,66 +121,66 @@ fn of_measured(place: &str, measured: &Measured) -> Sound {
     ];
     let given = |(part, given): (&'static str, Option<Interval>)| Some((part, given?));
     for (part, given) in costs.into_iter().chain(others).filter_map(given) {
-        interval(format_args!("{place}.{part}"), given)?;
+        check_interval(format_args!("{place}.{part}"), given)?;
     }
     for (part, given) in costs.into_iter().filter_map(given) {
-        positive(format_args!("{place}.{part}"), given.estimate)?;
+        check_nonnegative(format_args!("{place}.{part}"), given.estimate)?;
     }
     for figure in &measured.derived {
-        of_derived(format_args!("{place}.derived"), &figure.name, figure.value)?;
+        check_derived(format_args!("{place}.derived"), &figure.name, figure.value)?;
     }
     for event in &measured.events {
-        event.rate.map_or(Ok(()), |rate| of_derived(format_args!("{place}.events"), &event.name, rate))?;
+        event.rate.map_or(Ok(()), |rate| check_derived(format_args!("{place}.events"), &event.name, rate))?;
     }
     for execution in &measured.executions {
-        positive(format_args!("{place}.executions.low"), execution.low)?;
-        positive(format_args!("{place}.executions.median"), execution.median)?;
+        check_nonnegative(format_args!("{place}.executions.low"), execution.low)?;
+        check_nonnegative(format_args!("{place}.executions.median"), execution.median)?;
     }
     let sentences = measured.evidence.iter().chain(&measured.unasked).chain(&measured.left_out);
     let remarks = measured.events.iter().filter_map(|event| event.remark.as_ref());
-    sentences.chain(remarks).try_for_each(|text| sentence(format_args!("{place}.evidence"), text))
+    sentences.chain(remarks).try_for_each(|text| check_sentence(format_args!("{place}.evidence"), text))
 }
 
-fn of_samples(place: &str, measured: &Measured) -> Sound {
+fn check_samples(place: &str, measured: &Measured) -> Sound {
     let Measured { counted, iterations, core_mhz, .. } = measured;
     let [values, iterations, frequencies] = [counted.len(), iterations.len(), core_mhz.len()];
     let field = format!("{place}.iterations");
-    expect(values == iterations, &field, format_args!("{values}, as many as values"), iterations)?;
-    expect(!measured.iterations.contains(&0), &field, "at least 1 in each sample", 0)?;
+    check_that(values == iterations, &field, format_args!("{values}, as many as values"), iterations)?;
+    check_that(!measured.iterations.contains(&0), &field, "at least 1 in each sample", 0)?;
     let (field, is_paced) = (format!("{place}.core_mhz"), [0, values].contains(&frequencies));
-    expect(is_paced, field, format_args!("{values}, as many as values, or none"), frequencies)
+    check_that(is_paced, field, format_args!("{values}, as many as values, or none"), frequencies)
 }
 
-fn of_derived(field: impl Display, title: &str, value: Interval) -> Sound {
-    name(format_args!("{field}.name"), title)?;
-    ordered(format_args!("{field}.value"), value)
+fn check_derived(field: impl Display, title: &str, value: Interval) -> Sound {
+    check_name(format_args!("{field}.name"), title)?;
+    check_ordered(format_args!("{field}.value"), value)
 }
 
-fn interval(field: impl Display, interval: Interval) -> Sound {
+fn check_interval(field: impl Display, interval: Interval) -> Sound {
     let Interval { estimate, low, high } = interval;
     let sane = [estimate, low, high].iter().all(|n| n.is_finite()) && low <= estimate && estimate <= high;
     let expected = "a finite estimate within its interval";
-    expect(sane, field, expected, format_args!("{estimate} between {low} and {high}"))
+    check_that(sane, field, expected, format_args!("{estimate} between {low} and {high}"))
 }
 
-/// Of a figure that follows from others only this is certain.
-fn ordered(field: impl Display, interval: Interval) -> Sound {
+/// Checks a derived figure: its interval must be finite and ordered; the estimate may lie outside it.
+fn check_ordered(field: impl Display, interval: Interval) -> Sound {
     let Interval { estimate, low, high } = interval;
     let sane = [estimate, low, high].iter().all(|number| number.is_finite()) && low <= high;
-    expect(sane, field, "a finite interval", format_args!("{low} to {high}"))
+    check_that(sane, field, "a finite interval", format_args!("{low} to {high}"))
 }
 
-fn positive(field: impl Display, number: f64) -> Sound {
-    expect(number.is_finite() && number >= 0.0, field, "a finite number, 0 or more", number)
+fn check_nonnegative(field: impl Display, number: f64) -> Sound {
+    check_that(number.is_finite() && number >= 0.0, field, "a finite number, 0 or more", number)
 }
 
-fn name(field: impl Display, text: &str) -> Sound {
-    expect(is_name(text), field, NAME, format_args!("`{}`", inert::line(text, 40)))
+fn check_name(field: impl Display, text: &str) -> Sound {
+    check_that(is_valid_name(text), field, NAME, format_args!("`{}`", inert::neutralize_line(text, 40)))
 }
 
-fn sentence(field: impl Display, text: &str) -> Sound {
+fn check_sentence(field: impl Display, text: &str) -> Sound {
     let is_short = text.len() <= LONGEST_SENTENCE;
-    expect(is_short, field, format_args!("at most {LONGEST_SENTENCE} bytes"), text.len())
+    check_that(is_short, field, format_args!("at most {LONGEST_SENTENCE} bytes"), text.len())
 }
 
 #[cfg(test)]
@@ -190,10 +190,10 @@ mod tests {
 
     /// The message for a run with one fault.
     fn said(change: impl FnOnce(&mut Record)) -> String {
-        let mut record = fixture_run::record();
-        check(Path::new("x.json"), &record).expect("the fixture is sound");
+        let mut record = fixture_run::fixture_record();
+        check_record(Path::new("x.json"), &record).expect("the fixture is sound");
         change(&mut record);
-        check(Path::new("x.json"), &record).expect_err("one thing is wrong").to_string()
+        check_record(Path::new("x.json"), &record).expect_err("one thing is wrong").to_string()
     }
 
     fn measured(record: &mut Record) -> &mut Measured {

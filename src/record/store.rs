@@ -6,12 +6,12 @@ pub mod seal;
 mod temporary;
 mod whole;
 
-pub use whole::{LIMIT, OwnFile, check_new, create, read, replace};
+pub use whole::{LIMIT, OwnFile, check_creatable, create_file, read, replace_file};
 
 use crate::error::{Error, Result};
 use crate::platform::inert::{self, is_hostile};
 use crate::record::Record;
-use crate::record::run_name::named_now;
+use crate::record::run_name::fresh_run_name;
 use std::path::{Path, PathBuf};
 
 /// The records under one Criterion home.
@@ -37,7 +37,7 @@ impl Store {
     /// # Errors
     /// The directory cannot be listed.
     pub fn history_files(&self) -> Result<Vec<PathBuf>> {
-        self.files("history", "jsonl")
+        self.list_files("history", "jsonl")
     }
 
     /// Saves a run, whole or not at all, over what was saved of it before; returns the file.
@@ -46,7 +46,7 @@ impl Store {
     /// Its name is no file name, it holds a number that JSON cannot hold, or the file cannot be written.
     pub fn save_run(&self, record: &Record) -> Result<PathBuf> {
         let path = self.run_path(&record.run)?;
-        save(&path, record)?;
+        save_record(&path, record)?;
         Ok(path)
     }
 
@@ -55,20 +55,20 @@ impl Store {
     /// # Errors
     /// The name is no file name.
     pub fn run_path(&self, run: &str) -> Result<PathBuf> {
-        Ok(self.home.join("runs").join(file_name(run, "run")?))
+        Ok(self.home.join("runs").join(json_file_name(run, "run")?))
     }
 
     /// Saves a run for the first time, never in place of another: where its name is taken, it gets a fresh one.
     ///
     /// # Errors
     /// As [`Store::save_run`].
-    pub fn save_first(&self, record: &mut Record) -> Result<PathBuf> {
+    pub fn save_new_run(&self, record: &mut Record) -> Result<PathBuf> {
         loop {
             let path = self.run_path(&record.run)?;
-            if whole::create_unless_taken(&path, &checked(&path, record)?)? {
+            if whole::create_unless_taken(&path, &encode_record(&path, record)?)? {
                 return Ok(path);
             }
-            record.run = named_now().1;
+            record.run = fresh_run_name().1;
         }
     }
 
@@ -76,8 +76,8 @@ impl Store {
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn check_usable(&self, directory: &str) -> Result<()> {
-        self.files(directory, "")?;
+    pub fn check_directory_usable(&self, directory: &str) -> Result<()> {
+        self.list_files(directory, "")?;
         whole::check_writable(&self.home.join(directory))
     }
 
@@ -94,11 +94,11 @@ impl Store {
     /// # Errors
     /// The directory cannot be listed.
     pub fn run_files(&self) -> Result<Vec<PathBuf>> {
-        self.files("runs", "json")
+        self.list_files("runs", "json")
     }
 
     /// The files with this extension in one of the store's directories, by name.
-    pub fn files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
+    pub fn list_files(&self, directory: &str, ending: &str) -> Result<Vec<PathBuf>> {
         let directory = self.home.join(directory);
         let listed = |e| Error::file(&directory, "listing the directory", e);
         let entries = match std::fs::read_dir(&directory) {
@@ -118,23 +118,23 @@ impl Store {
 }
 
 /// Writes a record.
-pub fn save(path: &Path, record: &Record) -> Result<()> {
-    replace(path, &checked(path, record)?)
+pub fn save_record(path: &Path, record: &Record) -> Result<()> {
+    replace_file(path, &encode_record(path, record)?)
 }
 
 /// A record as it is written, after checking that it can be read back: JSON has no infinity and no NaN, which would be
 /// written as `null` and could never be read again.
-fn checked(path: &Path, record: &Record) -> Result<Vec<u8>> {
+fn encode_record(path: &Path, record: &Record) -> Result<Vec<u8>> {
     let bytes = serde_json::to_vec(record).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
     parse::record(path, &bytes)?;
-    Ok(seal::sealed(&bytes))
+    Ok(seal::add_seal(&bytes))
 }
 
 /// The file name `NAME.json`, for a name that passes [`check_name`].
 ///
 /// # Errors
 /// As [`check_name`].
-pub fn file_name(name: &str, what: &str) -> Result<String> {
+pub fn json_file_name(name: &str, what: &str) -> Result<String> {
     check_name(name, what).map(|()| format!("{name}.json"))
 }
 
@@ -147,7 +147,7 @@ pub fn check_name(name: &str, what: &str) -> Result<()> {
     if name.is_empty() || name.starts_with('.') || name.len() > 200 || !name.chars().all(plain) {
         return Err(Error::Usage(format!(
             "`{}` cannot name a {what}: it becomes a file name, so use letters, digits, `-`, `_` and `.`",
-            inert::line(name, 100)
+            inert::neutralize_line(name, 100)
         )));
     }
     Ok(())
@@ -165,13 +165,13 @@ mod tests {
     }
 
     fn named(run: &str) -> Record {
-        Record { run: run.into(), ..fixture_run::record() }
+        Record { run: run.into(), ..fixture_run::fixture_record() }
     }
 
     #[test]
     fn a_run_is_read_as_it_was_saved() {
         let (_home, store) = store();
-        let record = fixture_run::record();
+        let record = fixture_run::fixture_record();
         let back = Store::load(&store.save_run(&record).unwrap()).unwrap();
         assert_eq!((&back.run, back.seed, back.tally()), (&record.run, record.seed, record.tally()));
         for ((_, a), (_, b)) in record.cases().zip(back.cases()) {
@@ -192,7 +192,7 @@ mod tests {
         store.save_run(&named("20261119T000000-9")).unwrap();
         let files = store.run_files().unwrap();
         assert_eq!(files.len(), 2);
-        assert_eq!(Store::load(&files[1]).unwrap().tally(), fixture_run::record().tally());
+        assert_eq!(Store::load(&files[1]).unwrap().tally(), fixture_run::fixture_record().tally());
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 let store = &store;
-                scope.spawn(move || store.save_first(&mut named("20261120T134405-1")).unwrap());
+                scope.spawn(move || store.save_new_run(&mut named("20261120T134405-1")).unwrap());
             }
         });
         let files = store.run_files().unwrap();
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_number_that_json_cannot_hold_is_refused_before_it_is_saved() {
         let (_home, store) = store();
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         if let crate::record::Outcome::Measured(m) = &mut record.groups[0].cases[0].outcome {
             m.ticks = f64::NAN;
         }

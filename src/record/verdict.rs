@@ -36,8 +36,8 @@ impl Verdict {
         }
     }
 
-    /// How many of these there are of each, in words: `2 slower, 5 same`; nothing of none.
-    pub fn counted(verdicts: &[Self]) -> String {
+    /// The number of each verdict, as text: `2 slower, 5 same`. Verdicts that do not occur are left out.
+    pub fn format_counts(verdicts: &[Self]) -> String {
         let count = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
         let counts = Self::ALL.into_iter().map(|verdict| (count(verdict), verdict));
         let told =
@@ -73,8 +73,8 @@ mod tests {
     #[test]
     fn verdicts_are_counted_in_words() {
         use Verdict::{Faster, Same, Slower};
-        assert_eq!(Verdict::counted(&[Same, Faster, Slower, Same]), "1 slower, 1 faster, 2 same");
-        assert_eq!(Verdict::counted(&[]), "");
+        assert_eq!(Verdict::format_counts(&[Same, Faster, Slower, Same]), "1 slower, 1 faster, 2 same");
+        assert_eq!(Verdict::format_counts(&[]), "");
     }
 
     #[test]

@@ -3,17 +3,17 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns of a text on a terminal: two for a wide character such as a Chinese one, none for a combining one.
-pub fn width(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     text.width()
 }
 
 /// The text with blanks behind it, up to this width.
-pub fn padded(text: &str, columns: usize) -> String {
-    text.to_owned() + &" ".repeat(columns.saturating_sub(width(text)))
+pub fn pad_right(text: &str, columns: usize) -> String {
+    text.to_owned() + &" ".repeat(columns.saturating_sub(display_width(text)))
 }
 
 /// The longest part of these characters that fits into these columns.
-fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
+fn fitting_prefix(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> {
     let mut used = 0;
     let fits = |c: &char| {
         used += c.width().unwrap_or(0);
@@ -23,40 +23,40 @@ fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> Vec<char> 
 }
 
 /// The text on one line, without what a terminal would obey; a longer one ends in `…`.
-pub fn cut(text: &str, most: usize) -> String {
+pub fn cut_to_width(text: &str, most: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if width(&text) <= most {
+    if display_width(&text) <= most {
         return text;
     }
-    let kept = String::from_iter(fitting(text.chars(), most.saturating_sub(1)));
+    let kept = String::from_iter(fitting_prefix(text.chars(), most.saturating_sub(1)));
     kept.trim_end().to_owned() + "…"
 }
 
 /// As [`cut`], but what stands behind it stays whole where there is room for it.
-pub fn cut_before(text: &str, behind: &str, most: usize) -> String {
-    match most.checked_sub(width(behind)).filter(|room| *room > 20) {
-        Some(room) => cut(text, room) + behind,
-        None => cut(text, most),
+pub fn cut_before_suffix(text: &str, behind: &str, most: usize) -> String {
+    match most.checked_sub(display_width(behind)).filter(|room| *room > 20) {
+        Some(room) => cut_to_width(text, room) + behind,
+        None => cut_to_width(text, most),
     }
 }
 
 /// Shortened in its middle: ids and names often differ in their ends only.
-pub fn shortened(text: &str, longest: usize) -> String {
-    if width(text) <= longest {
+pub fn shorten_middle(text: &str, longest: usize) -> String {
+    if display_width(text) <= longest {
         return text.into();
     }
     let (head, tail) = (longest / 2, longest.saturating_sub(longest / 2 + 1));
-    let before = fitting(text.chars(), head).into_iter();
-    let behind = fitting(text.chars().rev(), tail).into_iter().rev();
+    let before = fitting_prefix(text.chars(), head).into_iter();
+    let behind = fitting_prefix(text.chars().rev(), tail).into_iter().rev();
     before.chain(std::iter::once('…')).chain(behind).collect()
 }
 
 /// Breaks a text between words. The first line begins with `first`, the others `indent` columns to the right. A word that is
 /// longer than a line (a path, a command) stays whole, so that it can be copied.
-pub fn wrapped(first: &str, indent: usize, text: &str, most: usize) -> String {
-    let (mut wrapped, mut column, mut is_empty) = (first.to_owned(), width(first), true);
+pub fn wrap_words(first: &str, indent: usize, text: &str, most: usize) -> String {
+    let (mut wrapped, mut column, mut is_empty) = (first.to_owned(), display_width(first), true);
     for word in text.split_whitespace() {
-        if !is_empty && column + 1 + width(word) > most {
+        if !is_empty && column + 1 + display_width(word) > most {
             wrapped += &format!("\n{:indent$}", "");
             (column, is_empty) = (indent, true);
         }
@@ -65,7 +65,7 @@ pub fn wrapped(first: &str, indent: usize, text: &str, most: usize) -> String {
             column += 1;
         }
         wrapped.push_str(word);
-        column += width(word);
+        column += display_width(word);
         is_empty = false;
     }
     wrapped
@@ -73,12 +73,14 @@ pub fn wrapped(first: &str, indent: usize, text: &str, most: usize) -> String {
 
 /// Lines of rows whose cells stand below each other. `column` says of each column whether it is text, which begins at the left,
 /// or numbers, which end at the right, and how many blanks follow it.
-pub fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
-    let widest = |at: usize| rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
+pub fn align_columns(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) -> Vec<String> {
+    let widest = |at: usize| rows.iter().map(|row| display_width(&row[at])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(widest).collect();
     let padded = |(at, text): (usize, &String)| match (widths[at], column(at)) {
-        (wide, (true, gap)) => padded(text, wide + gap),
-        (wide, (false, gap)) => " ".repeat(wide - width(text)) + &padded(text, width(text) + gap),
+        (wide, (true, gap)) => pad_right(text, wide + gap),
+        (wide, (false, gap)) => {
+            " ".repeat(wide - display_width(text)) + &pad_right(text, display_width(text) + gap)
+        }
     };
     let line = |row: &Vec<String>| row.iter().enumerate().map(padded).collect::<String>();
     rows.iter().map(|row| line(row).trim_end().to_owned()).collect()
@@ -87,13 +89,13 @@ pub fn aligned(rows: &[Vec<String>], column: impl Fn(usize) -> (bool, usize)) ->
 /// A name in a horizontal rule.
 pub fn rule_with_name(name: &str, most: usize) -> String {
     let head = format!("── {name} ");
-    let rule = most.saturating_sub(width(&head));
+    let rule = most.saturating_sub(display_width(&head));
     head + &"─".repeat(rule)
 }
 
-/// Three names, or two and how many more there are, in these words.
+/// At most three names as a list; of more names, two and the number of the others followed by `more`.
 #[cfg(feature = "cli")]
-pub fn enumerated(names: &[&str], more: &str) -> String {
+pub fn enumerate_names(names: &[&str], more: &str) -> String {
     match names {
         [first, second, others @ ..] if others.len() > 1 => {
             format!("{first}, {second} and {} {more}", others.len())
@@ -108,32 +110,38 @@ mod tests {
 
     #[test]
     fn what_is_too_long_ends_in_a_dot_and_the_command_stays() {
-        assert_eq!(cut("one two three", 9), "one two…");
-        assert_eq!(cut("a\u{1b}b", 9), "a b");
-        let line = cut_before("a sentence that is by far too long", " (do this)", 35);
-        assert!(line.ends_with("… (do this)") && width(&line) <= 35, "{line}");
-        assert_eq!(cut_before("short", " (do this)", 12), "short");
+        assert_eq!(cut_to_width("one two three", 9), "one two…");
+        assert_eq!(cut_to_width("a\u{1b}b", 9), "a b");
+        let line = cut_before_suffix("a sentence that is by far too long", " (do this)", 35);
+        assert!(line.ends_with("… (do this)") && display_width(&line) <= 35, "{line}");
+        assert_eq!(cut_before_suffix("short", " (do this)", 12), "short");
     }
 
     #[test]
     fn a_wide_character_takes_two_columns() {
-        assert_eq!((width("測定"), width("µs ±2"), width("e\u{301}")), (4, 5, 1));
-        assert_eq!((cut("測定測定", 6).as_str(), shortened("測定測定", 6).as_str()), ("測定…", "測…定"));
+        assert_eq!((display_width("測定"), display_width("µs ±2"), display_width("e\u{301}")), (4, 5, 1));
+        assert_eq!(
+            (cut_to_width("測定測定", 6).as_str(), shorten_middle("測定測定", 6).as_str()),
+            ("測定…", "測…定")
+        );
         let rows = [vec!["測定".to_owned(), "1".into()], vec!["a".into(), "22".into()]];
-        assert_eq!(aligned(&rows, |at| (at == 0, 2)), ["測定   1", "a     22"]);
+        assert_eq!(align_columns(&rows, |at| (at == 0, 2)), ["測定   1", "a     22"]);
     }
 
     #[test]
     fn a_shortened_id_keeps_both_ends() {
-        assert_eq!(shortened("chase/64MiB/random", 11), "chase…andom");
-        assert_eq!((shortened("short", 5).as_str(), shortened("short", 2).as_str()), ("short", "s…"));
+        assert_eq!(shorten_middle("chase/64MiB/random", 11), "chase…andom");
+        assert_eq!(
+            (shorten_middle("short", 5).as_str(), shorten_middle("short", 2).as_str()),
+            ("short", "s…")
+        );
     }
 
     #[test]
     fn lines_break_between_words_and_hang() {
-        assert_eq!(wrapped("- ", 2, "one two three", 9), "- one two\n  three");
-        assert_eq!(wrapped("", 2, "one two three four", 9), "one two\n  three\n  four");
-        assert_eq!(wrapped("", 0, "see /a/very/long/path now", 8), "see\n/a/very/long/path\nnow");
-        assert_eq!(wrapped("only", 4, "", 80), "only");
+        assert_eq!(wrap_words("- ", 2, "one two three", 9), "- one two\n  three");
+        assert_eq!(wrap_words("", 2, "one two three four", 9), "one two\n  three\n  four");
+        assert_eq!(wrap_words("", 0, "see /a/very/long/path now", 8), "see\n/a/very/long/path\nnow");
+        assert_eq!(wrap_words("only", 4, "", 80), "only");
     }
 }

@@ -1,24 +1,24 @@
 //! Figures of one case on one line.
 
-use crate::record::quantity::{NANOSECONDS, amount, duration, ends};
+use crate::record::quantity::{NANOSECONDS, format_amount, format_duration, format_interval};
 use crate::record::{Bar, Derived, Distribution};
 
 /// The percentiles of single operations and the shape of their histogram:
 /// `p5 1.902 µs · p50 2.314 µs · max 48.21 µs, 200 calls ▃█▁ ▁`.
-pub fn spread(distribution: &Distribution) -> String {
+pub fn distribution_line(distribution: &Distribution) -> String {
     let named = |(percentile, ns): &(f64, f64)| match *percentile {
-        p if p <= 0.0 => format!("min {}", duration(*ns)),
-        p if p >= 100.0 => format!("max {}", duration(*ns)),
-        p => format!("p{p} {}", duration(*ns)),
+        p if p <= 0.0 => format!("min {}", format_duration(*ns)),
+        p if p >= 100.0 => format!("max {}", format_duration(*ns)),
+        p => format!("p{p} {}", format_duration(*ns)),
     };
     let values: Vec<String> = distribution.percentiles.iter().map(named).collect();
     let told = format!("{}, {} calls", values.join(" · "), distribution.count);
-    format!("{told} {}", shape(&distribution.histogram)).trim_end().to_owned()
+    format!("{told} {}", histogram_line(&distribution.histogram)).trim_end().to_owned()
 }
 
 /// A histogram on one line: a character for each factor of 1.25 between the least and the greatest value, as
 /// high as the logarithm of its count, for the tail is what matters. Nothing for one that spans less than two.
-fn shape(bars: &[Bar]) -> String {
+fn histogram_line(bars: &[Bar]) -> String {
     const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const STEP: f64 = 1.25;
     let Some(first) = bars.first().map(|bar| bar.low.max(1e-3)) else { return String::new() };
@@ -40,7 +40,7 @@ fn shape(bars: &[Bar]) -> String {
 pub fn derived_line(derived: &Derived) -> String {
     let Derived { name, unit, value } = derived;
     let counted = if unit == NANOSECONDS { "" } else { unit };
-    format!("{name} {}{counted} {}", amount(value.estimate, unit), ends(value, unit))
+    format!("{name} {}{counted} {}", format_amount(value.estimate, unit), format_interval(value, unit))
 }
 
 #[cfg(test)]
@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn a_shape_shows_the_tail() {
         let bars = [(100.0, 1000), (126.0, 30), (300.0, 1)].map(|(low, count)| Bar { low, count });
-        assert_eq!(shape(&bars), "█▄··▂");
-        assert_eq!(shape(&bars[..1]), "");
-        assert_eq!(shape(&[]), "");
+        assert_eq!(histogram_line(&bars), "█▄··▂");
+        assert_eq!(histogram_line(&bars[..1]), "");
+        assert_eq!(histogram_line(&[]), "");
     }
 }

@@ -9,11 +9,11 @@ mod lava;
 pub mod open_metrics;
 mod trend;
 
-pub use junit::junit;
-pub use kcidb::kcidb;
-pub use lava::lava;
-pub use open_metrics::open_metrics;
-pub use trend::{action_benchmark, bencher};
+pub use junit::junit_xml;
+pub use kcidb::kcidb_report;
+pub use lava::lava_lines;
+pub use open_metrics::open_metrics_text;
+pub use trend::{action_benchmark_json, bencher_json};
 
 #[cfg(test)]
 mod tests {
@@ -24,7 +24,7 @@ mod tests {
     const HOSTILE: &str = "a\"<b>&'\\\n\u{1b}]]>\u{202e}";
 
     fn hostile() -> Record {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         record.groups[0].name = HOSTILE.into();
         record.groups[0].cases[0].id = HOSTILE.into();
         record.groups[0].cases[1].outcome = Outcome::Failed(HOSTILE.into());
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn bencher_has_a_value_and_its_ends_for_every_measured_case() {
-        let record = fixture_run::record();
-        let read: Value = serde_json::from_str(&bencher(&record).unwrap()).unwrap();
+        let record = fixture_run::fixture_record();
+        let read: Value = serde_json::from_str(&bencher_json(&record).unwrap()).unwrap();
         assert_eq!(read.as_object().unwrap().len(), record.tally().measured);
         let latency = &read["call/u64/3"]["latency"];
         let figure =
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn action_benchmark_is_a_list_with_units() {
         let record = hostile();
-        let read: Value = serde_json::from_str(&action_benchmark(&record).unwrap()).unwrap();
+        let read: Value = serde_json::from_str(&action_benchmark_json(&record).unwrap()).unwrap();
         let list = read.as_array().unwrap();
         assert_eq!(list.len(), record.tally().measured);
         assert!(
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn every_case_is_a_test_and_every_text_is_escaped() {
         let record = hostile();
-        let text = junit(&record);
+        let text = junit_xml(&record);
         assert_eq!(text.matches("<testcase ").count(), record.cases().count());
         assert_eq!(text.matches("<failure ").count(), record.tally().failed);
         assert_eq!(text.matches("<skipped ").count(), record.tally().skipped + record.tally().disturbed);
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn metrics_have_one_line_a_value_and_an_end() {
         let record = hostile();
-        let text = open_metrics(&record);
+        let text = open_metrics_text(&record);
         let figures = text.lines().filter(|line| line.starts_with("syscost_operation_seconds{")).count();
         assert_eq!(figures, record.tally().measured);
         assert!(text.ends_with("# EOF\n") && text.contains(r#"id="a\"<b>&'\\\n"#), "{text}");
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn lava_has_a_line_a_case_and_no_word_in_it_that_it_would_take_for_another() {
         let record = hostile();
-        let text = lava(&record);
+        let text = lava_lines(&record);
         assert_eq!(text.lines().count(), record.cases().count());
         for line in text.lines() {
             let words: Vec<_> = line.split(' ').collect();
@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn counts_are_no_seconds() {
-        let record = Record { unit: "instructions".into(), ..fixture_run::record() };
-        assert!(open_metrics(&record).contains("syscost_operation_events{"));
-        assert!(bencher(&record).unwrap().contains("\"instructions\""));
-        assert!(action_benchmark(&record).unwrap().contains("\"unit\": \"instructions\""));
+        let record = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
+        assert!(open_metrics_text(&record).contains("syscost_operation_events{"));
+        assert!(bencher_json(&record).unwrap().contains("\"instructions\""));
+        assert!(action_benchmark_json(&record).unwrap().contains("\"unit\": \"instructions\""));
     }
 }

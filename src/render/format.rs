@@ -31,12 +31,12 @@ pub fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) 
 }
 
 /// Estimate, lower and upper end, as three columns have them.
-pub fn ends(interval: Option<Interval>) -> [Option<f64>; 3] {
+pub fn interval_columns(interval: Option<Interval>) -> [Option<f64>; 3] {
     interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
 }
 
 /// The cell of a number, with all its decimals; empty for none.
-pub fn number(value: Option<f64>) -> String {
+pub fn number_cell(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
@@ -44,12 +44,12 @@ pub fn number(value: Option<f64>) -> String {
 ///
 /// # Errors
 /// It holds a number that JSON cannot hold.
-pub fn json(record: &Record) -> Result<String> {
-    pretty(&record.run, record)
+pub fn record_json(record: &Record) -> Result<String> {
+    indented_json(&record.run, record)
 }
 
 /// A value as indented JSON; `of` names it in an error.
-pub fn pretty(of: &str, value: &impl Serialize) -> Result<String> {
+pub fn indented_json(of: &str, value: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value);
     text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
 }
@@ -72,9 +72,9 @@ mod tests {
 
     #[test]
     fn json_is_the_record() {
-        let text = json(&fixture_run::record()).unwrap();
+        let text = record_json(&fixture_run::fixture_record()).unwrap();
         let back: Record = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.tally(), fixture_run::record().tally());
+        assert_eq!(back.tally(), fixture_run::fixture_record().tally());
         assert!(text.ends_with("}\n"));
     }
 }

@@ -1,8 +1,8 @@
 //! The figure of a case that speaks for its group: its cost, or a rate that is derived from it.
 
-use crate::record::quantity::{NANOSECONDS, amount, count, ends, times};
+use crate::record::quantity::{NANOSECONDS, format_amount, format_count, format_interval, format_ratio};
 use crate::record::{Headline, Interval, Measured};
-use crate::study::basis::{predicted, predicted_figure, ratio};
+use crate::study::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
 
 /// The cost, or the derived figure that stands for it.
 pub struct HeadlineFigure {
@@ -33,35 +33,35 @@ impl HeadlineFigure {
     }
 
     /// A value of this figure's kind, with its unit.
-    pub fn amount(&self, value: f64) -> String {
+    pub fn format_value(&self, value: f64) -> String {
         match self.is_rate {
-            true => format!("{} {}", count(value), self.unit),
-            false => amount(value, &self.unit),
+            true => format!("{} {}", format_count(value), self.unit),
+            false => format_amount(value, &self.unit),
         }
     }
 
     /// Where the next run's figure will lie.
-    pub fn ends(&self) -> String {
-        ends(&self.value, if self.is_rate { "" } else { &self.unit })
+    pub fn next_run_interval(&self) -> String {
+        format_interval(&self.value, if self.is_rate { "" } else { &self.unit })
     }
 
     /// What was expected of the figure.
-    pub fn expected(&self, measured: &Measured) -> Option<f64> {
-        let predicted = predicted(measured)?;
+    pub fn expected_value(&self, measured: &Measured) -> Option<f64> {
+        let predicted = predicted_ns(measured)?;
         match self.is_rate {
-            true => Some(self.value.estimate * ratio(measured)?),
+            true => Some(self.value.estimate * ratio_to_prediction(measured)?),
             false => (self.unit == NANOSECONDS).then_some(predicted),
         }
     }
 
-    /// The figure over what was expected, or what remains of it when the control is taken off, if that was predicted.
-    pub fn ratio(&self, measured: &Measured) -> Option<String> {
-        let over = ratio(measured)?;
-        let is_net = predicted_figure(measured) != Some(measured.figure());
+    /// The ratio of the figure to its prediction. `net` marks a prediction of the cost less the control.
+    pub fn ratio_to_expected(&self, measured: &Measured) -> Option<String> {
+        let over = ratio_to_prediction(measured)?;
+        let is_net = figure_for_prediction(measured) != Some(measured.figure());
         Some(match self.is_rate {
-            true => times(over.recip()),
-            false if is_net => format!("{} net", times(over)),
-            false => times(over),
+            true => format_ratio(over.recip()),
+            false if is_net => format!("{} net", format_ratio(over)),
+            false => format_ratio(over),
         })
     }
 }

@@ -9,12 +9,12 @@ pub fn markdown_table(
 ) -> String {
     let heads: Vec<String> = heads.into_iter().map(Into::into).collect();
     let rule = (0..heads.len()).map(|column| if is_text(column) { ":--" } else { "--:" });
-    let mut text = line(heads.iter()) + &line(rule);
-    text.extend(rows.into_iter().map(|row| line(row.iter())));
+    let mut text = table_line(heads.iter()) + &table_line(rule);
+    text.extend(rows.into_iter().map(|row| table_line(row.iter())));
     text
 }
 
-fn line(cells: impl Iterator<Item = impl AsRef<str>>) -> String {
+fn table_line(cells: impl Iterator<Item = impl AsRef<str>>) -> String {
     let cells: Vec<String> = cells.map(|cell| cell.as_ref().replace('|', "\\|").replace('\n', " ")).collect();
     format!("| {} |\n", cells.join(" | "))
 }

@@ -6,24 +6,24 @@ mod sheet;
 pub use sheet::Sheet;
 
 use crate::record::{Displaced, Interval, Record};
-use crate::study::paper::{GROUP, Paper, columns_of};
+use crate::study::paper::{GROUP, Paper, find_displacement};
 
 /// A cell without a measurement.
 const NOTHING: &str = "–";
 
-/// All four, and the terms by which the numbers may be off.
-pub fn sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
+/// All tables of the paper, and a table of the error terms.
+pub fn paper_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
     vec![
-        computation(paper, record),
+        computation_sheet(paper, record),
         send_sheet(paper, record),
-        rate_sheet::one_sender(paper, record),
-        rate_sheet::six_senders(paper, record),
-        loops(paper, record),
-        errors(record),
+        rate_sheet::one_sender_sheet(paper, record),
+        rate_sheet::six_senders_sheet(paper, record),
+        loops_sheet(paper, record),
+        error_sheet(record),
     ]
 }
 
-/// Of each of these, the ways that its numbers of ours were measured by; the terms are of all.
+/// For each sheet, the beginnings of the ids of its cases. The last sheet, of error terms, takes every case.
 const WAYS: [&[&str]; 6] = [
     &["compute/"],
     &["loopback/", "steered/", "nodes/", "tcp-peer/"],
@@ -33,12 +33,12 @@ const WAYS: [&[&str]; 6] = [
     &[""],
 ];
 
-/// Those that have a number of the record.
+/// The sheets for which the record has a number.
 pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
-    let names = measured(record).filter_map(|(id, _)| id.strip_prefix(GROUP)?.strip_prefix('/'));
+    let names = displaced_cases(record).filter_map(|(id, _)| id.strip_prefix(GROUP)?.strip_prefix('/'));
     let names: Vec<_> = names.collect();
     let is_filled = |ways: &[&str]| ways.iter().any(|way| names.iter().any(|name| name.starts_with(way)));
-    sheets(paper, record)
+    paper_sheets(paper, record)
         .into_iter()
         .zip(WAYS)
         .filter(|(_, ways)| is_filled(ways))
@@ -47,34 +47,34 @@ pub fn filled_sheets(paper: &Paper, record: &Record) -> Vec<Sheet> {
 }
 
 /// The cases of the group that have a number, by their ids.
-fn measured(record: &Record) -> impl Iterator<Item = (&str, &Displaced)> {
+fn displaced_cases(record: &Record) -> impl Iterator<Item = (&str, &Displaced)> {
     let cases = record.groups.iter().filter(|run| run.name == GROUP).flat_map(|run| &run.cases);
     cases.filter_map(|case| Some((&*case.id, case.measured()?.displaced.as_ref()?)))
 }
 
-fn computation(paper: &Paper, record: &Record) -> Sheet {
+fn computation_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.compute.iter().map(|row| {
-        let ours = columns_of(record, &row.id);
+        let ours = find_displacement(record, &row.id);
         let charged = ours.and_then(|ours| ours.charged);
         let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
         let (theirs, free) = (column(|o| o.paper), column(|o| o.daemon_free));
         vec![
             row.id.trim_start_matches("compute/").to_owned(),
-            number(row.accounting, 0),
-            number(row.displacement, 0),
-            signed(row.percent, 2),
-            microseconds(charged),
-            microseconds(theirs),
-            percent_more(theirs, charged),
-            microseconds(column(|o| o.gap)),
-            percent_more(column(|o| o.gap), charged),
-            microseconds(free),
-            percent_more(free, charged),
+            format_fixed(row.accounting, 0),
+            format_fixed(row.displacement, 0),
+            format_signed(row.percent, 2),
+            format_microseconds(charged),
+            format_microseconds(theirs),
+            format_percent_more(theirs, charged),
+            format_microseconds(column(|o| o.gap)),
+            format_percent_more(column(|o| o.gap), charged),
+            format_microseconds(free),
+            format_percent_more(free, charged),
         ]
     });
     Sheet {
         title: "Table 1: plain computation, µs an operation".into(),
-        head: head(&[
+        head: header_cells(&[
             "asked",
             "1997 ioctl",
             "displ.",
@@ -90,7 +90,7 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
         rows: rows.collect(),
         notes: vec![
             format!("1997: {}; % is how much more than accounting", paper.source),
-            quietness(record, "compute/"),
+            quiet_note(record, "compute/"),
         ],
     }
 }
@@ -98,26 +98,30 @@ fn computation(paper: &Paper, record: &Record) -> Sheet {
 fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.send.iter().map(|row| {
         let ours = ["loopback", "steered", "nodes", "tcp-peer"]
-            .map(|way| columns_of(record, &format!("{way}/{}", row.id)));
+            .map(|way| find_displacement(record, &format!("{way}/{}", row.id)));
         let cells = ours.iter().flat_map(|ours| {
             let column = |field: fn(&Displaced) -> Option<Interval>| ours.and_then(field);
             let difference = column(|o| o.difference);
             [
-                microseconds(column(|o| o.charged)),
-                microseconds(column(|o| o.gap)),
-                percent(difference),
-                within(difference),
+                format_microseconds(column(|o| o.charged)),
+                format_microseconds(column(|o| o.gap)),
+                format_percent(difference),
+                format_percent_range(difference),
             ]
         });
-        let published =
-            [row.id.clone(), number(row.accounting, 0), number(row.displacement, 0), signed(row.percent, 2)];
+        let published = [
+            row.id.clone(),
+            format_fixed(row.accounting, 0),
+            format_fixed(row.displacement, 0),
+            format_signed(row.percent, 2),
+        ];
         published.into_iter().chain(cells).collect()
     });
     let way = |name: &str| [format!("{name} acc."), "displ.".into(), "%".into(), "95 %".into()];
     let ways = ["loopback", "steered", "2 nodes", "peer"].into_iter().flat_map(way);
     Sheet {
         title: format!("Table 2: TCP send of a message (its bytes), and a reply of one, µs an operation{}", wire_phrase(record)),
-        head: head(&["message", "1997 ioctl", "displ.", "%"]).into_iter().chain(ways).collect(),
+        head: header_cells(&["message", "1997 ioctl", "displ.", "%"]).into_iter().chain(ways).collect(),
         rows: rows.collect(),
         notes: vec![
             "%: how much more displacement (by its gaps) finds than accounting; below nothing is an over-charge".into(),
@@ -128,25 +132,25 @@ fn send_sheet(paper: &Paper, record: &Record) -> Sheet {
             "peer: another machine, with `--peer`; the receive work of the interface is in it as far as it is done on the measuring \
              CPU (its interrupt's affinity, or receive steering)"
                 .into(),
-            quietness(record, "nodes/"),
+            quiet_note(record, "nodes/"),
         ],
     }
 }
 
-fn loops(paper: &Paper, record: &Record) -> Sheet {
+fn loops_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.loops.iter().map(|row| {
-        let ours = columns_of(record, &row.id);
+        let ours = find_displacement(record, &row.id);
         let gap = ours.and_then(|ours| ours.gap);
         let deviation = ours.map(|ours| ours.deviation / 1e3);
         let share = gap.zip(deviation).map(|(gap, deviation)| 100.0 * deviation / (gap.estimate / 1e3));
-        let plain = |value: Option<f64>| value.map_or(NOTHING.into(), |value| number(value, 2));
+        let plain = |value: Option<f64>| value.map_or(NOTHING.into(), |value| format_fixed(value, 2));
         vec![
             row.id.trim_start_matches("loops/").to_owned(),
-            number(row.mean, 2),
-            number(row.deviation, 2),
-            number(row.percent, 2),
-            number(row.half, 2),
-            microseconds(gap),
+            format_fixed(row.mean, 2),
+            format_fixed(row.deviation, 2),
+            format_fixed(row.percent, 2),
+            format_fixed(row.half, 2),
+            format_microseconds(gap),
             plain(deviation),
             plain(share),
             plain(gap.map(|gap| (gap.high - gap.estimate) / 1e3)),
@@ -155,7 +159,7 @@ fn loops(paper: &Paper, record: &Record) -> Sheet {
     });
     Sheet {
         title: "Table 4: a send of 2 KB, by the loops of a run, µs an operation".into(),
-        head: head(&[
+        head: header_cells(&[
             "loops", "1997 mean", "sd", "%", "± 95 %", "mean", "sd", "%", "± 95 %", "unspoilt runs",
         ]),
         rows: rows.collect(),
@@ -167,17 +171,17 @@ fn loops(paper: &Paper, record: &Record) -> Sheet {
     }
 }
 
-fn errors(record: &Record) -> Sheet {
-    let rows = measured(record).map(|(id, ours)| {
+fn error_sheet(record: &Record) -> Sheet {
+    let rows = displaced_cases(record).map(|(id, ours)| {
         let terms = [ours.error_daemons, ours.error_start, ours.error_resolution, ours.error_cache];
         let name = id.trim_start_matches(GROUP).trim_start_matches('/').to_owned();
-        let cost = ours.gap.map_or(NOTHING.into(), |gap| number(gap.estimate, 0));
-        let turns = ours.turns.map(|turns| if turns > 0.0 { number(turns, 0) } else { NOTHING.into() });
-        [name, cost].into_iter().chain(terms.map(|term| number(term, 3))).chain(turns).collect()
+        let cost = ours.gap.map_or(NOTHING.into(), |gap| format_fixed(gap.estimate, 0));
+        let turns = ours.turns.map(|turns| if turns > 0.0 { format_fixed(turns, 0) } else { NOTHING.into() });
+        [name, cost].into_iter().chain(terms.map(|term| format_fixed(term, 3))).chain(turns).collect()
     });
     Sheet {
         title: "Error terms of section 3, ns an operation".into(),
-        head: head(&["case", "cost", "daemons", "start", "± resolution", "cache", "L(1)", "L(2)"]),
+        head: header_cells(&["case", "cost", "daemons", "start", "± resolution", "cache", "L(1)", "L(2)"]),
         rows: rows.collect(),
         notes: vec![
             "daemons: in the paper's estimate alone; start: taken off; cache: what the fluid's turns took more after an \
@@ -202,7 +206,7 @@ fn wire_phrase(record: &Record) -> String {
 }
 
 /// The number of these cases that were measured on a quiet machine.
-fn quietness(record: &Record, prefix: &str) -> String {
+fn quiet_note(record: &Record, prefix: &str) -> String {
     let prefix = format!("{GROUP}/{prefix}");
     let of_prefix = record.cases().filter(|(_, case)| case.id.starts_with(&prefix));
     let all: Vec<_> = of_prefix.filter_map(|(_, case)| case.measured()?.displaced.as_ref()).collect();
@@ -213,36 +217,36 @@ fn quietness(record: &Record, prefix: &str) -> String {
     )
 }
 
-fn head(names: &[&str]) -> Vec<String> {
+fn header_cells(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn number(value: f64, places: usize) -> String {
+fn format_fixed(value: f64, places: usize) -> String {
     format!("{value:.places$}")
 }
 
-fn signed(value: f64, places: usize) -> String {
+fn format_signed(value: f64, places: usize) -> String {
     format!("{value:+.places$}")
 }
 
 /// Microseconds with four digits.
-fn microseconds(interval: Option<Interval>) -> String {
+fn format_microseconds(interval: Option<Interval>) -> String {
     interval.map_or(NOTHING.into(), |interval| {
         let us = interval.estimate / 1e3;
-        number(us, if us < 100.0 { 2 } else { 1 })
+        format_fixed(us, if us < 100.0 { 2 } else { 1 })
     })
 }
 
-fn percent_more(one: Option<Interval>, than: Option<Interval>) -> String {
+fn format_percent_more(one: Option<Interval>, than: Option<Interval>) -> String {
     let ratio = one.zip(than).map(|(one, than)| 100.0 * (one.estimate / than.estimate - 1.0));
-    ratio.map_or(NOTHING.into(), |percent| signed(percent, 2))
+    ratio.map_or(NOTHING.into(), |percent| format_signed(percent, 2))
 }
 
-fn percent(share: Option<Interval>) -> String {
-    share.map_or(NOTHING.into(), |share| signed(100.0 * share.estimate, 1))
+fn format_percent(share: Option<Interval>) -> String {
+    share.map_or(NOTHING.into(), |share| format_signed(100.0 * share.estimate, 1))
 }
 
-fn within(share: Option<Interval>) -> String {
+fn format_percent_range(share: Option<Interval>) -> String {
     share.map_or(String::new(), |share| format!("[{:.1}, {:.1}]", 100.0 * share.low, 100.0 * share.high))
 }
 
@@ -250,12 +254,12 @@ fn within(share: Option<Interval>) -> String {
 mod tests {
     use super::*;
     use crate::environment::Wire;
-    use crate::study::paper::fixture_paper::{interval, measured, record};
+    use crate::study::paper::fixture_paper::{measured_case, record_of_cases, ten_percent_interval};
 
     #[test]
     fn a_cell_without_a_measurement_says_so_and_the_published_ones_stay() {
         let paper = Paper::read().expect("four tables");
-        let sheets = sheets(&paper, &record(Vec::new()));
+        let sheets = paper_sheets(&paper, &record_of_cases(Vec::new()));
         assert_eq!(sheets.len(), 6);
         for sheet in &sheets[..5] {
             assert!(sheet.rows.iter().all(|row| row.len() == sheet.head.len()), "{}", sheet.title);
@@ -268,25 +272,28 @@ mod tests {
     fn a_table_without_a_number_of_the_record_can_be_left_out() {
         let paper = Paper::read().expect("four tables");
         let titles = |cases| {
-            let sheets = filled_sheets(&paper, &record(cases));
+            let sheets = filled_sheets(&paper, &record_of_cases(cases));
             sheets.iter().map(|sheet| sheet.title[..7].to_owned()).collect::<Vec<_>>()
         };
         assert!(titles(Vec::new()).is_empty());
-        assert_eq!(titles(vec![measured("steered/3000B", Displaced::default())]), ["Table 2", "Error t"]);
-        assert_eq!(titles(vec![measured("pipe", Displaced::default())]), ["Error t"]);
+        assert_eq!(
+            titles(vec![measured_case("steered/3000B", Displaced::default())]),
+            ["Table 2", "Error t"]
+        );
+        assert_eq!(titles(vec![measured_case("pipe", Displaced::default())]), ["Error t"]);
     }
 
     #[test]
     fn our_columns_stand_beside_those_of_1997() {
         let displaced = Displaced {
             quiet: true,
-            charged: interval(10e3),
-            gap: interval(20e3),
-            difference: interval(1.0),
+            charged: ten_percent_interval(10e3),
+            gap: ten_percent_interval(20e3),
+            difference: ten_percent_interval(1.0),
             ..Displaced::default()
         };
         let paper = Paper::read().expect("four tables");
-        let sheets = sheets(&paper, &record(vec![measured("nodes/3000B", displaced)]));
+        let sheets = paper_sheets(&paper, &record_of_cases(vec![measured_case("nodes/3000B", displaced)]));
         let row = &sheets[1].rows[2];
         assert_eq!(row[..4], ["3000B", "777", "1280", "+64.74"]);
         assert_eq!(row[12..16], ["10.00", "20.00", "+100.0", "[90.0, 110.0]"]);
@@ -295,8 +302,9 @@ mod tests {
 
     #[test]
     fn small_error_terms_are_not_rounded_to_nothing() {
-        let displaced = Displaced { gap: interval(20e3), error_cache: 0.004, ..Displaced::default() };
-        let sheet = errors(&record(vec![measured("nodes/3000B", displaced)]));
+        let displaced =
+            Displaced { gap: ten_percent_interval(20e3), error_cache: 0.004, ..Displaced::default() };
+        let sheet = error_sheet(&record_of_cases(vec![measured_case("nodes/3000B", displaced)]));
         assert_eq!(
             sheet.rows,
             [["nodes/3000B", "20000", "0.000", "0.000", "0.000", "0.004", NOTHING, NOTHING]]
@@ -306,7 +314,7 @@ mod tests {
     #[test]
     fn the_wire_is_told_where_there_was_one() {
         let over = |wire: Option<Wire>| {
-            let mut record = record(Vec::new());
+            let mut record = record_of_cases(Vec::new());
             record.groups[0].wire = wire.map(Box::new);
             let paper = Paper::read().expect("four tables");
             send_sheet(&paper, &record).title

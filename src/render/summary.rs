@@ -33,23 +33,23 @@ pub struct Summary<'a> {
 }
 
 /// The screen, its lines ended.
-pub fn screen(summary: &Summary<'_>, layout: Layout) -> String {
+pub fn summary_screen(summary: &Summary<'_>, layout: Layout) -> String {
     let width = match layout.width.map_or(COLUMNS, usize::from) {
         narrow if narrow < ROOMY => narrow.min(COLUMNS),
         roomy => roomy,
     };
     let prose = width.min(COLUMNS);
-    let above = machine::lines(summary, prose);
-    let look = look::lines(summary, prose);
+    let above = machine::machine_lines(summary, prose);
+    let look = look::look_lines(summary, prose);
     let whole = case_count_lines(summary, prose);
     // The head of the table takes a line.
     let room = LINES.saturating_sub(above.len() + look.len() + whole.len() + 1);
-    let rows = observation::rows(summary);
+    let rows = observation::headline_rows(summary);
     let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
-    let mut table = observation::lines(&rows[..shown], &summary.record.unit, width);
+    let mut table = observation::table_lines(&rows[..shown], &summary.record.unit, width);
     if shown < rows.len() {
         let said = format!("and {} rows more: `{} report --all`", rows.len() - shown, summary.program);
-        table.push(Line::new(Tone::Plain, cell::cut(&said, prose)));
+        table.push(Line::new(Tone::Plain, cell::cut_to_width(&said, prose)));
     }
     // Empty lines are what goes first where there is no room.
     let empty =
@@ -69,13 +69,13 @@ fn case_count_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
         format!("More: `{program} report --group NAME`, `report --all`, `explain NAME`"),
     ];
     vec![
-        Line::new(Tone::Bold, fit_text(&counts(summary.record), width)),
+        Line::new(Tone::Bold, fit_text(&case_count_texts(summary.record), width)),
         Line::new(Tone::Plain, fit_text(&more, width)),
     ]
 }
 
 /// How many cases ended how, and why some were skipped, the longest text first.
-fn counts(record: &Record) -> [String; 3] {
+fn case_count_texts(record: &Record) -> [String; 3] {
     let tally = record.tally();
     // The sentence of every case that only a larger scale measures names the variable that chooses it.
     let of_scale =
@@ -88,8 +88,8 @@ fn counts(record: &Record) -> [String; 3] {
 
 /// The first text that has room, or the last one cut.
 fn fit_text(texts: &[String], width: usize) -> String {
-    let text = texts.iter().find(|text| cell::width(text) <= width).or(texts.last());
-    text.map_or_else(String::new, |text| cell::cut(text, width))
+    let text = texts.iter().find(|text| cell::display_width(text) <= width).or(texts.last());
+    text.map_or_else(String::new, |text| cell::cut_to_width(text, width))
 }
 
 /// A line and how it is shown.

@@ -10,7 +10,7 @@ mod squeeze;
 
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::cell::{aligned, rule_with_name, width, wrapped};
+use crate::render::cell::{align_columns, display_width, rule_with_name, wrap_words};
 use crate::render::tone::Tone;
 use column::Column;
 use std::collections::BTreeMap;
@@ -36,25 +36,25 @@ pub struct Against<'a> {
 }
 
 /// The table of a record, or of only one of its groups, with what stands below it.
-pub fn table(record: &Record, group: Option<&str>, against: &[Against<'_>], layout: Layout) -> String {
-    let rows = rows(record, group);
+pub fn record_table(record: &Record, group: Option<&str>, against: &[Against<'_>], layout: Layout) -> String {
+    let rows = table_rows(record, group);
     let sheet = Sheet { rows: &rows, unit: &record.unit, against };
-    let shape = squeeze::shape(&sheet, layout.width);
-    let mut text = body(&sheet, &shape, layout.color);
+    let shape = squeeze::fit_to_width(&sheet, layout.width);
+    let mut text = table_text(&sheet, &shape, layout.color);
     text.push_str(&below::table_notes(&sheet, &shape, layout));
     text
 }
 
 /// Sentences to stand below a table, each on lines of its own, after an empty one.
-pub fn sentences(sentences: &[String], layout: Layout) -> String {
+pub fn format_sentences(sentences: &[String], layout: Layout) -> String {
     let width = layout.width.map_or(usize::MAX, usize::from);
-    let text: String = sentences.iter().map(|sentence| paragraph(sentence, width) + "\n").collect();
+    let text: String = sentences.iter().map(|sentence| wrap_sentence(sentence, width) + "\n").collect();
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// A sentence below the table, broken between words; all lines but the first are indented.
-fn paragraph(text: &str, width: usize) -> String {
-    wrapped("", 2, text, width)
+fn wrap_sentence(text: &str, width: usize) -> String {
+    wrap_words("", 2, text, width)
 }
 
 /// A case with its group.
@@ -82,20 +82,20 @@ struct Shape {
     width: usize,
 }
 
-fn rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
+fn table_rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
     let wanted = |(of, _): &(&GroupRun, &CaseRecord)| group.is_none_or(|name| of.name == name);
     record.cases().filter(wanted).map(|(group, case)| Row { group, case }).collect()
 }
 
 impl Sheet<'_> {
     /// Whether some case has several executions, and with them an interval for the next run.
-    fn knows_the_next_run(&self) -> bool {
+    fn has_next_run_interval(&self) -> bool {
         self.rows.iter().any(|row| row.measured().is_some_and(|measured| measured.quiet.is_some()))
     }
 
     /// The rows that have a line. Cases that were skipped for one reason have none, unless a column from elsewhere has
     /// a value for them.
-    fn listed(&self) -> impl Iterator<Item = &Row<'_>> {
+    fn visible_rows(&self) -> impl Iterator<Item = &Row<'_>> {
         self.rows.iter().filter(|row| {
             let Outcome::Skipped(sentence) = &row.case.outcome else { return true };
             let same =
@@ -112,7 +112,7 @@ impl Row<'_> {
     }
 
     /// Whether it is a time, and the clocks contradict each other.
-    fn is_in_doubt(&self, unit: &str) -> bool {
+    fn is_time_in_doubt(&self, unit: &str) -> bool {
         self.group.clock.disputed.is_some() && self.measured().is_some() && unit == NANOSECONDS
     }
 
@@ -127,7 +127,7 @@ impl Row<'_> {
     }
 
     /// The id below its group's heading, where the group goes without saying.
-    fn operation(&self) -> &str {
+    fn operation_name(&self) -> &str {
         let id = &self.case.id;
         id.strip_prefix(&self.group.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)
     }
@@ -135,15 +135,15 @@ impl Row<'_> {
 
 /// The lines of the table proper: a head, and a line a case. One table for all groups, so that their
 /// columns stand under each other.
-fn lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
-    let head = columns.iter().map(|column| column.head(sheet)).collect();
-    let cells = |row| columns.iter().map(|column| column.cell(sheet, row, longest)).collect();
-    let all: Vec<Vec<String>> = std::iter::once(head).chain(sheet.listed().map(cells)).collect();
-    aligned(&all, |at| (columns[at].is_text(), columns[at].gap()))
+fn table_lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
+    let head = columns.iter().map(|column| column.heading(sheet)).collect();
+    let cells = |row| columns.iter().map(|column| column.cell_text(sheet, row, longest)).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(sheet.visible_rows().map(cells)).collect();
+    align_columns(&all, |at| (columns[at].is_text(), columns[at].gap_width()))
 }
 
-fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
-    let mut lines = lines(sheet, &shape.columns, shape.longest).into_iter();
+fn table_text(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
+    let mut lines = table_lines(sheet, &shape.columns, shape.longest).into_iter();
     let mut text = String::new();
     let mut add = |tone: Tone, line: &str| {
         text.push_str(&tone.paint(line, color));
@@ -151,7 +151,7 @@ fn body(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
     };
     add(Tone::Bold, &lines.next().unwrap_or_default());
     let mut group = "";
-    for (row, line) in sheet.listed().zip(lines) {
+    for (row, line) in sheet.visible_rows().zip(lines) {
         if row.group.name != group {
             group = &row.group.name;
             add(Tone::Bold, &rule_with_name(group, shape.width));

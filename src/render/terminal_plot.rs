@@ -1,6 +1,6 @@
 //! A curve in a terminal: eight lines of dots with its levels marked, or one line of blocks.
 
-use crate::record::quantity::{amount, size};
+use crate::record::quantity::{format_amount, format_size};
 use crate::record::{CurveRecord, Point};
 
 /// Lines of a plot, without its axis.
@@ -23,46 +23,47 @@ pub const BRAILLE: Ink = Ink { across: 2, down: 4, is_ascii: false };
 pub const STARS: Ink = Ink { across: 1, down: 1, is_ascii: true };
 
 /// A text for a value, in the unit of the curve.
-fn value(curve: &CurveRecord, value: f64) -> String {
+fn format_value(curve: &CurveRecord, value: f64) -> String {
     let unit = if curve.unit == "ns" { "" } else { &curve.unit };
-    format!("{} {unit}", amount(value, &curve.unit)).trim_end().to_owned()
+    format!("{} {unit}", format_amount(value, &curve.unit)).trim_end().to_owned()
 }
 
 /// A text for a parameter.
-pub fn parameter(curve: &CurveRecord, at: u64) -> String {
-    if curve.bytes { size(at) } else { at.to_string() }
+pub fn format_parameter(curve: &CurveRecord, at: u64) -> String {
+    if curve.bytes { format_size(at) } else { at.to_string() }
 }
 
 /// Both axes are logarithmic; zero is drawn a step left of the smallest size, for it has no logarithm.
-pub fn logarithms(points: &[Point]) -> Vec<(f64, f64)> {
+pub fn logarithmic_points(points: &[Point]) -> Vec<(f64, f64)> {
     let least = points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1) as f64;
     let x = |at: u64| if at == 0 { least.log2() - 1.0 } else { (at as f64).log2() };
     points.iter().map(|p| (x(p.at), p.value.estimate.max(f64::MIN_POSITIVE).log2())).collect()
 }
 
 /// The curve on one line: `random order ▁▁▂▂▅█ 1.090 ns at 1 KiB, 272.3 ns at 128 MiB`.
-pub fn line(curve: &CurveRecord, is_ascii: bool) -> String {
+pub fn curve_line(curve: &CurveRecord, is_ascii: bool) -> String {
     let marks = if is_ascii { PLAIN } else { BLOCKS };
-    let heights = logarithms(&curve.points);
-    let (low, high) = range(heights.iter().map(|p| p.1));
+    let heights = logarithmic_points(&curve.points);
+    let (low, high) = value_range(heights.iter().map(|p| p.1));
     let mark = |(_, y): &(f64, f64)| marks[(((y - low) / (high - low)) * 7.0).round() as usize];
     let shape: String = heights.iter().map(mark).collect();
-    let told = |p: &Point| format!("{} at {}", value(curve, p.value.estimate), parameter(curve, p.at));
+    let told =
+        |p: &Point| format!("{} at {}", format_value(curve, p.value.estimate), format_parameter(curve, p.at));
     let ends: Vec<String> =
         [curve.points.first(), curve.points.last()].into_iter().flatten().map(told).collect();
     format!("{} {shape} {}", curve.title, ends.join(", "))
 }
 
-/// Several lines with two axes. What does not fit into the width is not drawn finer.
-pub fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
+/// The curve as several lines with two axes, at most as wide as the terminal.
+pub fn plot_lines(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<String> {
     let ink = if is_ascii { STARS } else { BRAILLE };
-    let points = logarithms(&curve.points);
-    let (low, high) = range(points.iter().map(|p| p.1));
-    let labels: Vec<String> = [high, 0.5 * (low + high), low].map(|y| value(curve, y.exp2())).into();
-    let margin = labels.iter().map(|label| super::cell::width(label)).max().unwrap_or(0);
+    let points = logarithmic_points(&curve.points);
+    let (low, high) = value_range(points.iter().map(|p| p.1));
+    let labels: Vec<String> = [high, 0.5 * (low + high), low].map(|y| format_value(curve, y.exp2())).into();
+    let margin = labels.iter().map(|label| super::cell::display_width(label)).max().unwrap_or(0);
     let columns = width.map_or(WIDEST, usize::from).min(WIDEST).saturating_sub(margin + 2).max(8);
     let wall = if is_ascii { "|" } else { "┤" };
-    let rows = dots(&points, columns, &ink);
+    let rows = dot_rows(&points, columns, &ink);
     let named = |row: usize| match row {
         0 => labels[0].as_str(),
         r if r == ROWS / 2 => &labels[1],
@@ -71,24 +72,24 @@ pub fn plot(curve: &CurveRecord, width: Option<u16>, is_ascii: bool) -> Vec<Stri
     };
     let mut lines = vec![format!("{} ({}):", curve.prefix, curve.title)];
     lines.extend(rows.iter().enumerate().map(|(row, text)| format!("{:>margin$} {wall}{text}", named(row))));
-    lines.extend(axis(curve, &points, columns, is_ascii).map(|text| format!("{:>margin$} {text}", "")));
+    lines.extend(axis_lines(curve, &points, columns, is_ascii).map(|text| format!("{:>margin$} {text}", "")));
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The least and the greatest, never the same.
-pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+/// The least and the greatest value; equal ones are moved half a unit apart on each side.
+pub fn value_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     if high - low > 1e-9 { (low, high) } else { (low - 0.5, low + 0.5) }
 }
 
 /// Rows of characters, from the top.
-fn dots(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
+fn dot_rows(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
     let (wide, tall) = (columns * ink.across, ROWS * ink.down);
-    let (left, right) = range(points.iter().map(|p| p.0));
-    let (low, high) = range(points.iter().map(|p| p.1));
+    let (left, right) = value_range(points.iter().map(|p| p.0));
+    let (low, high) = value_range(points.iter().map(|p| p.1));
     let height = |x: usize| {
         let at = left + (right - left) * x as f64 / (wide - 1) as f64;
-        let share = (between(points, at) - low) / (high - low);
+        let share = (interpolate_at(points, at) - low) / (high - low);
         ((1.0 - share) * (tall - 1) as f64).round().clamp(0.0, (tall - 1) as f64) as usize
     };
     let mut cells = vec![vec![0u8; columns]; ROWS];
@@ -102,12 +103,12 @@ fn dots(points: &[(f64, f64)], columns: usize, ink: &Ink) -> Vec<String> {
         }
         before = y;
     }
-    let text = |row: &Vec<u8>| row.iter().map(|&cell| character(cell, ink)).collect();
+    let text = |row: &Vec<u8>| row.iter().map(|&cell| cell_character(cell, ink)).collect();
     cells.iter().map(text).collect()
 }
 
 /// The line through the points, at `x`.
-fn between(points: &[(f64, f64)], x: f64) -> f64 {
+fn interpolate_at(points: &[(f64, f64)], x: f64) -> f64 {
     let at = points.partition_point(|p| p.0 < x).clamp(1, points.len() - 1);
     let (a, b) = (points[at - 1], points[at]);
     a.1 + (b.1 - a.1) * ((x - a.0) / (b.0 - a.0)).clamp(0.0, 1.0)
@@ -118,7 +119,7 @@ pub fn braille_bit(x: usize, y: usize) -> u8 {
     [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]][y][x]
 }
 
-pub fn character(cell: u8, ink: &Ink) -> char {
+pub fn cell_character(cell: u8, ink: &Ink) -> char {
     match (cell, ink.is_ascii) {
         (0, _) => ' ',
         (_, true) => '*',
@@ -127,9 +128,9 @@ pub fn character(cell: u8, ink: &Ink) -> char {
 }
 
 /// The axis with a mark where a level ends, and below it the names that have room.
-fn axis(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_ascii: bool) -> [String; 2] {
+fn axis_lines(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_ascii: bool) -> [String; 2] {
     let (corner, rule, mark) = if is_ascii { ('+', '-', '+') } else { ('└', '─', '┴') };
-    let (left, right) = range(points.iter().map(|p| p.0));
+    let (left, right) = value_range(points.iter().map(|p| p.0));
     let place = |at: u64| {
         let share = ((at.max(1) as f64).log2() - left) / (right - left);
         (share.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize
@@ -137,22 +138,23 @@ fn axis(curve: &CurveRecord, points: &[(f64, f64)], columns: usize, is_ascii: bo
     let steps = curve.levels.iter().filter_map(|level| {
         let (held, _) = level.step?;
         level.reported?;
-        Some((place(held), format!("{} {}", level.name.as_deref().unwrap_or(""), size(held))))
+        Some((place(held), format!("{} {}", level.name.as_deref().unwrap_or(""), format_size(held))))
     });
-    let fall = curve.fall.iter().map(|fall| (place(fall.step.0), format!("falls at {}", size(fall.step.0))));
+    let fall =
+        curve.fall.iter().map(|fall| (place(fall.step.0), format!("falls at {}", format_size(fall.step.0))));
     let marks: Vec<(usize, String)> = steps.chain(fall).collect();
     let mut line = vec![rule; columns];
     marks.iter().for_each(|(at, _)| line[*at] = mark);
     let mut names = vec![' '; columns];
     let ends = [curve.points.first(), curve.points.last()].into_iter().flatten();
-    let ends = ends.map(|p| (if p.at == 0 { 0 } else { place(p.at) }, parameter(curve, p.at)));
+    let ends = ends.map(|p| (if p.at == 0 { 0 } else { place(p.at) }, format_parameter(curve, p.at)));
     marks.iter().cloned().chain(ends).for_each(|(at, name)| write(&mut names, at, &name));
     [std::iter::once(corner).chain(line).collect(), format!(" {}", names.into_iter().collect::<String>())]
 }
 
 /// Writes a name around its place, unless another one is there.
 fn write(names: &mut [char], at: usize, name: &str) {
-    let length = super::cell::width(name);
+    let length = super::cell::display_width(name);
     let first = at.saturating_sub(length / 2).min(names.len().saturating_sub(length));
     let beside = first.saturating_sub(1)..(first + length + 1).min(names.len());
     if length <= names.len() && names[beside].iter().all(|c| *c == ' ') {
@@ -195,7 +197,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal_and_none_is_lost() {
         for width in [20, 40, 80, 200] {
             for is_ascii in [false, true] {
-                let lines = plot(&steps(), Some(width), is_ascii);
+                let lines = plot_lines(&steps(), Some(width), is_ascii);
                 assert_eq!(lines.len(), 1 + ROWS + 2);
                 let widest = lines[1..].iter().map(|line| line.chars().count()).max();
                 assert!(widest <= Some(usize::from(width)), "{width}: {lines:#?}");
@@ -206,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_curve_that_rises_ends_higher_than_it_begins() {
-        let lines = plot(&steps(), Some(60), true);
+        let lines = plot_lines(&steps(), Some(60), true);
         let star = |line: &str| line.find('*');
         assert!(star(&lines[1]) > Some(40) && star(&lines[ROWS]) < Some(12), "{lines:#?}");
         assert!(lines[1].starts_with("64.00 ns |") && lines[ROWS].starts_with("1.000 ns |"), "{lines:#?}");
@@ -215,15 +217,15 @@ mod tests {
 
     #[test]
     fn a_curve_on_one_line_has_a_mark_a_point() {
-        let line = line(&curve(&[(0, 1.0), (1 << 10, 1.0), (2 << 10, 64.0)]), false);
+        let line = curve_line(&curve(&[(0, 1.0), (1 << 10, 1.0), (2 << 10, 64.0)]), false);
         assert_eq!(line, "random ▁▁█ 1.000 ns at 0 B, 64.00 ns at 2 KiB");
     }
 
     #[test]
     fn two_points_and_a_curve_that_stays_are_drawn_too() {
         for values in [&[(0, 1.0), (1 << 20, 1.0)][..], &[(1, 5.0), (2, 1.0)]] {
-            assert_eq!(plot(&curve(values), Some(80), false).len(), 1 + ROWS + 2);
-            assert!(!line(&curve(values), true).is_empty());
+            assert_eq!(plot_lines(&curve(values), Some(80), false).len(), 1 + ROWS + 2);
+            assert!(!curve_line(&curve(values), true).is_empty());
         }
     }
 }

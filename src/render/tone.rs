@@ -13,7 +13,7 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// That of a row with this verdict; what is the same needs none.
+    /// The tone of a row with this verdict; `Same` is plain.
     pub fn from_verdict(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Slower => Self::Red,

@@ -3,28 +3,28 @@
 use crate::environment::{Difference, Series};
 use crate::record::{Measured, Record};
 
-/// Whether an earlier run is of the same series: of the same scale and unit, and nothing is known to differ on which all
-/// numbers depend (`src/manual/series.md`).
-pub fn is_alike(earlier: &Record, record: &Record) -> bool {
-    is_of_kind(earlier, record) && earlier.fingerprint.is_of_series(&record.fingerprint)
+/// Whether an earlier run is of the same series: the scale and unit are the same, and no known property that all
+/// numbers depend on differs (`src/manual/series.md`).
+pub fn is_same_series(earlier: &Record, record: &Record) -> bool {
+    is_comparable_run(earlier, record) && earlier.fingerprint.is_same_series(&record.fingerprint)
 }
 
-/// Whether it is another run that measures the same thing as long.
-fn is_of_kind(earlier: &Record, record: &Record) -> bool {
+/// Whether `earlier` is another run, with the same unit and scale.
+fn is_comparable_run(earlier: &Record, record: &Record) -> bool {
     earlier.run != record.run && (&earlier.unit, &earlier.scale) == (&record.unit, &record.scale)
 }
 
-/// The fields that differ from the last run of the same series, as far as numbers depend on them. Without such a run: why the
-/// newest of these runs is of another series. `None` if there is no difference.
-pub fn remark(record: &Record, alike: &[Record], newest: Option<&Record>) -> Option<String> {
-    let (last, asked) = match (alike.first(), newest.filter(|newest| is_of_kind(newest, record))) {
+/// A remark on the fields that differ from the last run of the same series and may change the numbers. Without
+/// such a run: why the newest run belongs to another series. `None` if no such field differs.
+pub fn series_remark(record: &Record, alike: &[Record], newest: Option<&Record>) -> Option<String> {
+    let (last, asked) = match (alike.first(), newest.filter(|newest| is_comparable_run(newest, record))) {
         (Some(last), _) => (last, Series::Reported),
         (None, Some(newest)) => (newest, Series::Another),
         (None, None) => return None,
     };
     let all = record.fingerprint.differences(&last.fingerprint);
     let told: Vec<String> =
-        all.iter().filter(|difference| difference.series == asked).map(in_words).collect();
+        all.iter().filter(|difference| difference.series == asked).map(difference_text).collect();
     let (told, run) = (told.join("; "), &last.run);
     match asked {
         _ if told.is_empty() => None,
@@ -38,16 +38,16 @@ pub fn remark(record: &Record, alike: &[Record], newest: Option<&Record>) -> Opt
     }
 }
 
-fn in_words(difference: &Difference) -> String {
+fn difference_text(difference: &Difference) -> String {
     format!("{} is {}, and was {}", difference.field, difference.ours, difference.theirs)
 }
 
 /// The figure of a case in this run over that of an earlier run, both at one frequency of the core. `None` if the case was not
 /// measured in both, or is of another version.
-pub fn change(record: &Record, earlier: &Record, id: &str) -> Option<f64> {
+pub fn change_ratio(record: &Record, earlier: &Record, id: &str) -> Option<f64> {
     let find = |of: &Record| {
         let (group, case) = of.cases().find(|(_, case)| case.id == id)?;
-        Some((group.version.clone(), case.measured().map(figure)??))
+        Some((group.version.clone(), case.measured().map(figure_and_frequency)??))
     };
     let ((version, (now, hz)), (then_version, (then, then_hz))) = (find(record)?, find(earlier)?);
     let by = hz.zip(then_hz).map_or(1.0, |(wanted, own)| own / wanted);
@@ -55,7 +55,7 @@ pub fn change(record: &Record, earlier: &Record, id: &str) -> Option<f64> {
 }
 
 /// The figure, and the frequency of the core for which it holds.
-fn figure(measured: &Measured) -> Option<(f64, Option<f64>)> {
+fn figure_and_frequency(measured: &Measured) -> Option<(f64, Option<f64>)> {
     let figure = measured.figure().estimate;
     figure.is_finite().then(|| (figure, measured.quiet.and_then(|quiet| quiet.core_hz)))
 }
@@ -67,23 +67,23 @@ mod tests {
 
     #[test]
     fn a_run_is_not_its_own_predecessor_and_another_kernel_is_another_machine() {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         record.fingerprint.kernel_release = Some("this".into());
         let mut earlier = record.clone();
-        assert!(!is_alike(&earlier, &record));
+        assert!(!is_same_series(&earlier, &record));
         earlier.run = "earlier".into();
-        assert!(is_alike(&earlier, &record));
-        assert_eq!(change(&record, &earlier, "call/u64/3"), Some(1.0));
+        assert!(is_same_series(&earlier, &record));
+        assert_eq!(change_ratio(&record, &earlier, "call/u64/3"), Some(1.0));
         earlier.groups[0].version = "99".into();
         let id = &record.groups[0].cases[0].id;
-        assert_eq!(change(&record, &earlier, id), None);
+        assert_eq!(change_ratio(&record, &earlier, id), None);
         earlier.fingerprint.kernel_release = Some("another".into());
-        assert!(!is_alike(&earlier, &record));
+        assert!(!is_same_series(&earlier, &record));
     }
 
     /// Two runs, of which the second knows the first.
     fn runs() -> [Record; 2] {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         record.fingerprint.surroundings.seccomp = Some("off".into());
         record.fingerprint.governor = Some("performance".into());
         [Record { run: "earlier".into(), ..record.clone() }, record]
@@ -93,25 +93,29 @@ mod tests {
     fn a_run_under_a_filter_is_of_another_series_and_an_unknown_one_is_not() {
         let [mut earlier, record] = runs();
         earlier.fingerprint.surroundings.seccomp = Some("1 filter".into());
-        assert!(!is_alike(&earlier, &record));
-        let told = remark(&record, &[], Some(&earlier)).expect("a remark");
+        assert!(!is_same_series(&earlier, &record));
+        let told = series_remark(&record, &[], Some(&earlier)).expect("a remark");
         assert!(told.contains("seccomp is off, and was 1 filter, as the run earlier was made"), "{told}");
         earlier.fingerprint.surroundings.seccomp = None;
-        assert!(is_alike(&earlier, &record), "a record from before it was kept");
+        assert!(is_same_series(&earlier, &record), "a record from before it was kept");
     }
 
     #[test]
     fn what_does_not_begin_a_series_is_told_beside_the_last_run() {
         let [mut earlier, record] = runs();
-        assert_eq!(remark(&record, std::slice::from_ref(&earlier), None), None);
+        assert_eq!(series_remark(&record, std::slice::from_ref(&earlier), None), None);
         earlier.fingerprint.governor = Some("powersave".into());
-        assert!(is_alike(&earlier, &record));
-        let told = remark(&record, &[earlier.clone()], Some(&earlier)).expect("a remark");
+        assert!(is_same_series(&earlier, &record));
+        let told = series_remark(&record, &[earlier.clone()], Some(&earlier)).expect("a remark");
         assert!(
             told.contains("the last run, earlier,") && told.contains("governor is performance"),
             "{told}"
         );
         earlier.scale = "another".into();
-        assert_eq!(remark(&record, &[], Some(&earlier)), None, "another scale was chosen, and is no news");
+        assert_eq!(
+            series_remark(&record, &[], Some(&earlier)),
+            None,
+            "another scale was chosen, and is no news"
+        );
     }
 }

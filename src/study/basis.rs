@@ -30,25 +30,25 @@ impl Basis {
 }
 
 /// The cost of one operation, on the best basis that the case has.
-pub fn cost(measured: &Measured) -> Option<(Basis, Interval)> {
+pub fn best_cost(measured: &Measured) -> Option<(Basis, Interval)> {
     Basis::ALL.into_iter().find_map(|basis| basis.figure(measured).map(|figure| (basis, figure)))
 }
 
-/// The figure that the prediction is of: the net one where there is a control, unless it says that it is of all that is timed.
-pub fn predicted_figure(measured: &Measured) -> Option<Interval> {
+/// The measured figure to compare with the prediction: net if known, unless the prediction is of the whole.
+pub fn figure_for_prediction(measured: &Measured) -> Option<Interval> {
     let whole = || Basis::Median.figure(measured);
     let net = Basis::Net.figure(measured).filter(|_| measured.predicted.as_ref().is_some_and(|p| !p.whole));
     net.or_else(whole)
 }
 
 /// The predicted cost, ns. `None` without a prediction above zero.
-pub fn predicted(measured: &Measured) -> Option<f64> {
+pub fn predicted_ns(measured: &Measured) -> Option<f64> {
     measured.predicted.as_ref().map(|p| p.hardware + p.software).filter(|predicted| *predicted > 0.0)
 }
 
 /// The measured cost divided by the predicted one. `None` without a prediction above zero.
-pub fn ratio(measured: &Measured) -> Option<f64> {
-    Some(predicted_figure(measured)?.estimate / predicted(measured)?)
+pub fn ratio_to_prediction(measured: &Measured) -> Option<f64> {
+    Some(figure_for_prediction(measured)?.estimate / predicted_ns(measured)?)
 }
 
 #[cfg(test)]
@@ -59,25 +59,25 @@ mod tests {
     #[test]
     fn the_control_is_taken_off_where_there_is_one() {
         let mut measured = Measured { median: Interval::exactly(3.0), ..Measured::default() };
-        assert_eq!(cost(&measured), Some((Basis::Median, Interval::exactly(3.0))));
+        assert_eq!(best_cost(&measured), Some((Basis::Median, Interval::exactly(3.0))));
         measured.slope = Interval::exactly(2.5);
-        assert_eq!(cost(&measured), Some((Basis::Slope, Interval::exactly(2.5))));
+        assert_eq!(best_cost(&measured), Some((Basis::Slope, Interval::exactly(2.5))));
         measured.net = Some(Interval::exactly(-0.1));
-        assert_eq!(cost(&measured), Some((Basis::Net, Interval::exactly(-0.1))));
+        assert_eq!(best_cost(&measured), Some((Basis::Net, Interval::exactly(-0.1))));
     }
 
     #[test]
     fn nothing_predicted_gives_no_ratio() {
         let mut measured = Measured { median: Interval::exactly(3.0), ..Measured::default() };
-        assert_eq!(ratio(&measured), None);
+        assert_eq!(ratio_to_prediction(&measured), None);
         measured.predicted = Some(Predicted::default());
-        assert_eq!(ratio(&measured), None);
+        assert_eq!(ratio_to_prediction(&measured), None);
         measured.predicted = Some(Predicted { hardware: 1.0, software: 0.5, ..Predicted::default() });
-        assert_eq!(ratio(&measured), Some(2.0));
+        assert_eq!(ratio_to_prediction(&measured), Some(2.0));
         // The ratio is of the net figure, unless the prediction is of the whole.
         (measured.median, measured.net) = (Interval::exactly(6.0), Some(Interval::exactly(-1.5)));
-        assert_eq!(ratio(&measured), Some(-1.0));
+        assert_eq!(ratio_to_prediction(&measured), Some(-1.0));
         measured.predicted.as_mut().unwrap().whole = true;
-        assert_eq!(ratio(&measured), Some(4.0));
+        assert_eq!(ratio_to_prediction(&measured), Some(4.0));
     }
 }

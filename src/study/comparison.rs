@@ -220,11 +220,11 @@ pub enum Basis {
 /// are ignored.
 pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison {
     let indexes: Vec<Index<'_>> = heads.iter().map(Index::new).collect();
-    let ids = ids(heads);
+    let ids = measured_ids(heads);
     let history = History::from_records(heads, history);
     let threshold = if options.threshold > LEAST_THRESHOLD { options.threshold } else { LEAST_THRESHOLD };
     let rule = Rule { threshold, margin: MARGIN.max(threshold) };
-    let names = identity::names(heads);
+    let names = identity::distinct_names(heads);
     let mut baselines: Vec<_> =
         heads.iter().zip(names).map(|(head, name)| identity::baseline(head, name)).collect();
     let columns: Vec<_> = (1..heads.len())
@@ -234,7 +234,7 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
             changes
         })
         .collect();
-    let mut rows: Vec<Row> = ids.iter().map(|id| row(id, &indexes)).collect();
+    let mut rows: Vec<Row> = ids.iter().map(|id| row_without_changes(id, &indexes)).collect();
     for (at, changes) in columns.into_iter().enumerate() {
         let places = rows.iter_mut().map(|row| &mut row.cells[at + 1].change);
         places.zip(changes).for_each(|(place, change)| *place = Some(change));
@@ -252,7 +252,7 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
 
 /// Every id that at least one head measured, once: in the order of the first head, then the ids of the other heads only. An id
 /// that no head could measure has no row.
-fn ids(heads: &[Head]) -> Vec<&str> {
+fn measured_ids(heads: &[Head]) -> Vec<&str> {
     let mut known = BTreeSet::new();
     let series = || heads.iter().flat_map(|head| &head.series);
     let measured: BTreeSet<&str> =
@@ -261,8 +261,10 @@ fn ids(heads: &[Head]) -> Vec<&str> {
     all.filter(|id| measured.contains(id) && known.insert(*id)).collect()
 }
 
-fn row(id: &str, indexes: &[Index<'_>]) -> Row {
-    let value = |index: &Index<'_>| index.fullest(id).and_then(|series| contrast::value(index.head, series));
+fn row_without_changes(id: &str, indexes: &[Index<'_>]) -> Row {
+    let value = |index: &Index<'_>| {
+        index.fullest_series(id).and_then(|series| contrast::case_value(index.head, series))
+    };
     Row {
         id: id.to_owned(),
         group: id.split('/').next().unwrap_or_default().to_owned(),
@@ -282,7 +284,7 @@ impl Comparison {
     ///
     /// # Errors
     /// A number is not finite.
-    pub fn json(&self) -> Result<String> {
+    pub fn to_json(&self) -> Result<String> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|e| Error::file("the comparison", "writing as JSON", e.into()))
     }

@@ -5,12 +5,12 @@ use super::comparison::{Change, Options, compare};
 use crate::record::Verdict;
 use crate::record::bundle::{Head, Run, Value};
 use crate::statistic::student::mean_interval;
-use crate::statistic::{Interval, Random, median, proportion};
+use crate::statistic::{Interval, Random, median, proportion_interval};
 use serde::Serialize;
 
 /// Sessions a side.
 pub const SESSIONS: usize = 5;
-/// Comparisons of the slowed with the plain; of ten sessions with themselves there are as many.
+/// Comparisons of slowed with plain sessions: as many as there are ways to split ten sessions into halves.
 const DRAWN: usize = 126;
 
 /// The comparisons of one case.
@@ -29,18 +29,19 @@ pub struct Judged {
 }
 
 /// Deals the sessions of a head to two sides of five in every way, and judges each case.
-pub fn against_itself(head: &Head) -> Vec<Judged> {
-    let sessions = sessions(head);
-    let deals: Vec<_> = halves(sessions.len()).map(|half| split_sessions(&sessions, half)).collect();
+pub fn judge_against_itself(head: &Head) -> Vec<Judged> {
+    let sessions = session_names(head);
+    let deals: Vec<_> = half_masks(sessions.len()).map(|half| split_sessions(&sessions, half)).collect();
     judge_deals(head, head, &deals, Verdict::is_change)
 }
 
 /// Judges five of the plain sessions against five of the slowed ones, drawn by this seed.
-pub fn against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
-    let (of_plain, of_slowed) = (sessions(plain), sessions(slowed));
+pub fn judge_against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
+    let (of_plain, of_slowed) = (session_names(plain), session_names(slowed));
     let mut random = Random::new(seed);
-    let deals: Vec<_> =
-        (0..DRAWN).map(|_| [drawn(&of_plain, &mut random), drawn(&of_slowed, &mut random)]).collect();
+    let deals: Vec<_> = (0..DRAWN)
+        .map(|_| [draw_sessions(&of_plain, &mut random), draw_sessions(&of_slowed, &mut random)])
+        .collect();
     let mut all = judge_deals(plain, slowed, &deals, |verdict| verdict == Verdict::Slower);
     let whole = compare(&[plain.clone(), slowed.clone()], &[], Options::default());
     for judged in &mut all {
@@ -52,9 +53,9 @@ pub fn against_slowed(plain: &Head, slowed: &Head, seed: u64) -> Vec<Judged> {
 
 /// The share that was found over all cases. The comparisons of a case share its sessions, so the interval is no narrower
 /// than that of the mean over cases.
-pub fn share(all: &[Judged]) -> Interval {
+pub fn found_share(all: &[Judged]) -> Interval {
     let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>() as u64;
-    let alone = proportion(sum(|judged| judged.found), sum(|judged| judged.comparisons));
+    let alone = proportion_interval(sum(|judged| judged.found), sum(|judged| judged.comparisons));
     let shares: Vec<f64> =
         all.iter().map(|judged| judged.found as f64 / judged.comparisons.max(1) as f64).collect();
     let Some(over_cases) = mean_interval(&shares) else { return alone };
@@ -66,7 +67,7 @@ pub fn share(all: &[Judged]) -> Interval {
 }
 
 /// The names of the sessions, in the order in which they ran.
-fn sessions(head: &Head) -> Vec<String> {
+fn session_names(head: &Head) -> Vec<String> {
     let mut names: Vec<String> = head.runs.iter().map(|run| run.session.clone()).collect();
     names.dedup();
     names
@@ -75,9 +76,9 @@ fn sessions(head: &Head) -> Vec<String> {
 /// Two sides' sessions.
 type Deal = [Vec<String>; 2];
 
-/// Every choice of five of the first ten that has the first: what is left is the other side, and a mirrored deal says nothing
-/// new.
-fn halves(count: usize) -> impl Iterator<Item = u32> {
+/// Every way to split the first ten sessions into halves, as a bit mask of the half with the first one.
+/// Mirrored splits are left out.
+fn half_masks(count: usize) -> impl Iterator<Item = u32> {
     let enough = count >= 2 * SESSIONS;
     (0..1_u32 << (2 * SESSIONS))
         .filter(move |half| enough && half & 1 == 1 && half.count_ones() == SESSIONS as u32)
@@ -88,7 +89,7 @@ fn split_sessions(sessions: &[String], half: u32) -> Deal {
     [a, b].map(|side| side.into_iter().map(|at| sessions[at].clone()).collect())
 }
 
-fn drawn(sessions: &[String], random: &mut Random) -> Vec<String> {
+fn draw_sessions(sessions: &[String], random: &mut Random) -> Vec<String> {
     let mut sessions = sessions.to_vec();
     random.shuffle(&mut sessions);
     sessions.truncate(SESSIONS);
@@ -99,18 +100,22 @@ fn judge_deals(a: &Head, b: &Head, deals: &[Deal], is_found: fn(Verdict) -> bool
     let ids: Vec<String> = a.series.iter().map(|series| series.id.clone()).collect();
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); ids.len()];
     for [of_a, of_b] in deals {
-        let comparison = compare(&[part(a, "A", of_a), part(b, "B", of_b)], &[], Options::default());
+        let comparison =
+            compare(&[select_sessions(a, "A", of_a), select_sessions(b, "B", of_b)], &[], Options::default());
         for row in &comparison.rows {
             if let Some(at) = ids.iter().position(|id| *id == row.id) {
                 changes[at].extend(row.changes().cloned());
             }
         }
     }
-    ids.into_iter().zip(changes).filter_map(|(id, changes)| sum(id, &changes, is_found)).collect()
+    ids.into_iter()
+        .zip(changes)
+        .filter_map(|(id, changes)| summarize_changes(id, &changes, is_found))
+        .collect()
 }
 
 /// `None` if no comparison had a verdict.
-fn sum(id: String, changes: &[Change], is_found: fn(Verdict) -> bool) -> Option<Judged> {
+fn summarize_changes(id: String, changes: &[Change], is_found: fn(Verdict) -> bool) -> Option<Judged> {
     let detectable: Vec<f64> = changes.iter().filter_map(|change| change.detectable_percent).collect();
     (!detectable.is_empty()).then(|| Judged {
         id,
@@ -121,8 +126,8 @@ fn sum(id: String, changes: &[Change], is_found: fn(Verdict) -> bool) -> Option<
     })
 }
 
-/// What these sessions measured.
-fn part(head: &Head, name: &str, sessions: &[String]) -> Head {
+/// The part of a head that these sessions measured, under another name.
+fn select_sessions(head: &Head, name: &str, sessions: &[String]) -> Head {
     let mut part = Head { name: name.into(), runs: Vec::new(), ..head.clone() };
     let mut keep = |run: &Run| {
         sessions.contains(&run.session).then(|| {
@@ -141,20 +146,20 @@ fn part(head: &Head, name: &str, sessions: &[String]) -> Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::fixture_head::{CASES, disturb, head, one_boot, scale};
+    use crate::study::comparison::fixture_head::{CASES, add_noise, head, join_into_one_boot, scale_cases};
 
     fn recorded(name: &str, sessions: usize, seed: u64) -> Head {
         let mut head = head(name, sessions, 3);
-        disturb(&mut head, 0.002, 0.003, seed);
-        one_boot(&mut head);
+        add_noise(&mut head, 0.002, 0.003, seed);
+        join_into_one_boot(&mut head);
         head
     }
 
     #[test]
     fn ten_sessions_are_dealt_in_every_way_once() {
-        assert_eq!(halves(10).count(), DRAWN);
-        assert_eq!(halves(9).count(), 0);
-        let all = against_itself(&recorded("plain", 10, 1));
+        assert_eq!(half_masks(10).count(), DRAWN);
+        assert_eq!(half_masks(9).count(), 0);
+        let all = judge_against_itself(&recorded("plain", 10, 1));
         assert_eq!(all.len(), CASES.len());
         assert!(all.iter().all(|judged| (judged.comparisons, judged.found) == (DRAWN, 0)), "{all:?}");
     }
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn a_part_has_the_values_of_its_sessions_alone() {
         let whole = recorded("plain", 3, 1);
-        let part = part(&whole, "A", &sessions(&whole)[1..2]);
+        let part = select_sessions(&whole, "A", &session_names(&whole)[1..2]);
         assert_eq!((part.runs.len(), part.runs[0].name.as_str()), (3, "plain-3"));
         let estimates =
             |head: &Head| head.series[2].values.iter().map(|v| v.median.estimate).collect::<Vec<_>>();
@@ -173,8 +178,8 @@ mod tests {
     #[test]
     fn a_slowdown_is_found_and_its_size_is_told() {
         let (plain, mut slowed) = (recorded("plain", 10, 1), recorded("slowed", 10, 2));
-        scale(&mut slowed, "syscall/getpid", 1.05);
-        let all = against_slowed(&plain, &slowed, 1);
+        scale_cases(&mut slowed, "syscall/getpid", 1.05);
+        let all = judge_against_slowed(&plain, &slowed, 1);
         let getpid = all.iter().find(|judged| judged.id == "syscall/getpid").expect("the case");
         assert_eq!(getpid.found, DRAWN);
         assert!((getpid.injected.expect("all sessions") - 0.05).abs() < 0.01, "{getpid:?}");
@@ -190,7 +195,7 @@ mod tests {
             found,
             detectable_percent: 1.0,
         };
-        let (even, uneven) = (share(&[5, 5, 5, 5].map(case)), share(&[0, 20, 0, 0].map(case)));
+        let (even, uneven) = (found_share(&[5, 5, 5, 5].map(case)), found_share(&[0, 20, 0, 0].map(case)));
         assert_eq!((even.estimate, uneven.estimate), (0.05, 0.05));
         assert!(even.low > 0.02 && uneven.low == 0.0 && uneven.high > even.high, "{even:?} {uneven:?}");
     }

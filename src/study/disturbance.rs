@@ -27,8 +27,8 @@ const KINDS: [Kind; 4] = [
     ("networks moved up to {} MiB/s", |m| m.network_bytes as f64 / m.seconds, MOVED),
 ];
 
-/// Everything that is known of one case, in a sentence.
-pub fn summary(meanwhile: &Meanwhile) -> String {
+/// The other work on the machine while one case ran, in a sentence.
+pub fn disturbance_summary(meanwhile: &Meanwhile) -> String {
     let seconds = meanwhile.seconds;
     let each = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
     let mib = |bytes: u64| bytes as f64 / MIB;
@@ -49,7 +49,7 @@ pub fn summary(meanwhile: &Meanwhile) -> String {
 }
 
 /// One sentence about these cases, if other work on the machine was above a limit in one of them.
-pub fn sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
+pub fn disturbance_sentence<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Option<String> {
     let told = cases.filter_map(|case| Some((case.id.as_str(), case.measured()?.meanwhile.as_ref()?)));
     disturbance_line(&told.collect::<Vec<_>>())
 }
@@ -101,13 +101,13 @@ mod tests {
             free_bytes: (8 << 20, 6 << 20),
             ..Meanwhile::default()
         };
-        let words = summary(&told);
+        let words = disturbance_summary(&told);
         for part in ["in 2.00 s", "others used 0.75 CPUs", "7 page faults of others", "was 8 and then 6 MiB"]
         {
             assert!(words.contains(part), "{part}: {words}");
         }
         assert!(
-            summary(&Meanwhile::default()).contains("others used 0.00 CPUs"),
+            disturbance_summary(&Meanwhile::default()).contains("others used 0.00 CPUs"),
             "of no time nothing is divided"
         );
     }

@@ -6,20 +6,21 @@ mod parameter;
 #[cfg(test)]
 mod tests;
 
-pub use parameter::size as bytes_of;
+pub use parameter::parse_size as bytes_of;
 
 use super::basis::Basis;
 use crate::environment::Fingerprint;
 use crate::record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 use crate::record::{CaseRecord, GroupRun, Interval, Measured};
 use crate::statistic::level::WIDEST;
-use crate::statistic::{fall, levels, median, spacing};
+use crate::statistic::{find_levels, locate_fall, median, median_spacing};
 
 /// The curve through the measured cases of a group, if there are two at least.
-pub fn draw(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<CurveRecord> {
-    let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| cpus(list) as u64);
-    let members: Vec<_> = run.cases.iter().filter_map(|case| member(curve, case, cpus)).collect();
-    let (unit, mut points) = values(curve.figure, &members)?;
+pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<CurveRecord> {
+    let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| count_cpus(list) as u64);
+    let members: Vec<_> =
+        run.cases.iter().filter_map(|case| member_with_parameter(curve, case, cpus)).collect();
+    let (unit, mut points) = points_and_unit(curve.figure, &members)?;
     points.extend(curve.start.map(|(at, value)| Point { at, value: Interval::exactly(value) }));
     points.sort_by_key(|point| point.at);
     points.dedup_by_key(|point| point.at);
@@ -42,23 +43,23 @@ pub fn draw(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<
     };
     match curve.study {
         Study::Plain => {}
-        Study::Levels => find_levels(&mut drawn, &members, run, fingerprint),
+        Study::Levels => add_levels(&mut drawn, &members, run, fingerprint),
         Study::Fall => drawn.fall = find_fall(&drawn.points),
     }
     Some(drawn)
 }
 
-fn cpus(list: &str) -> usize {
+fn count_cpus(list: &str) -> usize {
     crate::environment::cpu_list::parse(list).len()
 }
 
-fn member<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> Option<(u64, &'a Measured)> {
+fn member_with_parameter<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> Option<(u64, &'a Measured)> {
     let end = case.id.strip_prefix(curve.prefix)?;
     Some((parameter::read(end, curve.axis, cpus)?, case.measured()?))
 }
 
 /// The points and their unit. Costs stand all on the same basis, the best that every one of them has.
-fn values(figure: Option<&str>, members: &[(u64, &Measured)]) -> Option<(String, Vec<Point>)> {
+fn points_and_unit(figure: Option<&str>, members: &[(u64, &Measured)]) -> Option<(String, Vec<Point>)> {
     let Some(name) = figure else {
         let points_on = |basis: Basis| {
             let point = |(at, m): &(u64, &Measured)| Some(Point { at: *at, value: basis.figure(m)? });
@@ -77,7 +78,7 @@ fn values(figure: Option<&str>, members: &[(u64, &Measured)]) -> Option<(String,
     Some((units.into_iter().next()?, points))
 }
 
-fn find_levels(
+fn add_levels(
     drawn: &mut CurveRecord,
     members: &[(u64, &Measured)],
     run: &GroupRun,
@@ -87,32 +88,32 @@ fn find_levels(
     let caches: Vec<(u8, u64)> = fingerprint
         .caches
         .iter()
-        .filter(|cache| cache.serves(run.cpu))
+        .filter(|cache| cache.serves_data_of(run.cpu))
         .map(|cache| (cache.level, cache.bytes))
         .collect();
     let speeds: Vec<f64> =
         members.iter().filter_map(|(_, m)| m.core_hz.map(|(a, b)| 0.5 * (a + b))).collect();
     let core_hz = (!speeds.is_empty()).then(|| median(&speeds));
     let octaves: Vec<f64> = drawn.points.iter().map(|point| (point.at.max(1) as f64).log2()).collect();
-    if spacing(&octaves) > 1.01 * WIDEST {
+    if median_spacing(&octaves) > 1.01 * WIDEST {
         drawn.remarks = vec![
             "its sizes lie too far apart to tell levels: at full scale (`SYSCOST_SCALE=full`) there are more"
                 .into(),
         ];
         return;
     }
-    drawn.levels = cache_level::name_levels(&levels(&octaves, &values), &drawn.points, &caches);
+    drawn.levels = cache_level::name_levels(&find_levels(&octaves, &values), &drawn.points, &caches);
     for level in &mut drawn.levels {
         let per_ns = level.latency.estimate / 1e9;
         level.ticks = (run.clock.hz > 0.0).then_some(per_ns * run.clock.hz);
         level.cycles = core_hz.map(|hz| per_ns * hz);
     }
-    drawn.remarks = cache_level::remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
+    drawn.remarks = cache_level::level_remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
 }
 
 fn find_fall(points: &[Point]) -> Option<FallRecord> {
     let values: Vec<f64> = points.iter().map(|point| point.value.estimate).collect();
-    let found = fall(&values)?;
+    let found = locate_fall(&values)?;
     let step = (points[found.last].at, points[found.last + 1].at);
     Some(FallRecord { step, before: found.before, after: found.after })
 }

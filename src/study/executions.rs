@@ -1,35 +1,36 @@
 //! Joins what several executions measured of one case into one outcome.
 
-use super::quiet::{faster, quiet};
-use super::reference_frequency::{self, core_frequency, factor};
+use super::quiet::{lone_faster_mode, quiet_from_lows};
+use super::reference_frequency::{self, conversion_factor, core_frequency};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
 use crate::statistic::{median, standard_deviation};
 
-/// The outcome of these executions of a case, in the order in which they were made; `None` of none.
+/// The pooled outcome of a case's executions, given in the order in which they ran; `None` without executions.
 ///
 /// Every sample and every count of a disturbance is kept. The figures that follow from the cost (slope, control, net, derived
 /// ones) are those of the two quietest executions, at a core that runs at `core_hz` if that is known; the evidence is that of
 /// the first, which proved the case.
-pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
+pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
     let first = parts.first()?;
-    let quiet = quiet_of(parts, core_hz);
+    let quiet = quiet_of_executions(parts, core_hz);
     let wanted = quiet.and_then(|quiet| quiet.core_hz);
-    let converted: Vec<Measured> = parts.iter().map(|part| reference_frequency::at(part, wanted)).collect();
-    let [lowest, second] = quietest(&converted)?;
-    let two = |field: fn(&Measured) -> Interval| between(field(lowest), field(second));
+    let converted: Vec<Measured> =
+        parts.iter().map(|part| reference_frequency::convert_to_frequency(part, wanted)).collect();
+    let [lowest, second] = two_quietest(&converted)?;
+    let two = |field: fn(&Measured) -> Interval| merge_intervals(field(lowest), field(second));
     let executions = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
-    let values = parts.iter().flat_map(values).collect::<Vec<_>>();
+    let values = parts.iter().flat_map(sample_costs).collect::<Vec<_>>();
     let scale = parts.iter().map(unit_per_count).find(|scale| *scale > 0.0).unwrap_or(1.0);
     Some(Measured {
-        median: if parts.len() > 1 { medians(parts, &values) } else { first.median },
+        median: if parts.len() > 1 { pooled_median(parts, &values) } else { first.median },
         ticks: quiet.map_or(first.ticks, |quiet| quiet.figure.estimate / scale),
         quiet,
         executions,
         iterations: parts.iter().flat_map(|part| part.iterations.iter().copied()).collect(),
         counted: parts.iter().flat_map(|part| part.counted.iter().copied()).collect(),
-        core_mhz: core_mhz(parts),
+        core_mhz: joined_core_mhz(parts),
         standard_deviation: if parts.len() > 1 {
             standard_deviation(&values)
         } else {
@@ -37,14 +38,14 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
         },
         slope: two(|part| part.slope),
         intercept: two(|part| part.intercept),
-        control: between_known(lowest.control, second.control),
-        net: between_known(lowest.net, second.net),
-        derived: lowest.derived.iter().map(|figure| derived(figure, second)).collect(),
-        events: event_rates(parts),
-        matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(lower),
-        distribution: distribution(parts),
-        contamination: contamination(parts),
-        meanwhile: meanwhile(parts),
+        control: merge_known_intervals(lowest.control, second.control),
+        net: merge_known_intervals(lowest.net, second.net),
+        derived: lowest.derived.iter().map(|figure| merge_derived(figure, second)).collect(),
+        events: pooled_event_rates(parts),
+        matrix: parts.iter().filter_map(|part| part.matrix.clone()).reduce(cellwise_minimum),
+        distribution: pooled_distribution(parts),
+        contamination: pooled_contamination(parts),
+        meanwhile: pooled_meanwhile(parts),
         predicted: converted.first().and_then(|first| first.predicted.clone()),
         core_hz: lowest.core_hz,
         ..first.clone()
@@ -52,29 +53,30 @@ pub fn pooled(parts: &[Measured], core_hz: Option<f64>) -> Option<Measured> {
 }
 
 /// The frequency around each sample, if that of all is known.
-fn core_mhz(parts: &[Measured]) -> Vec<u32> {
+fn joined_core_mhz(parts: &[Measured]) -> Vec<u32> {
     let is_known = parts.iter().all(|part| part.core_mhz.len() == part.counted.len());
     if is_known { parts.iter().flat_map(|part| part.core_mhz.iter().copied()).collect() } else { Vec::new() }
 }
 
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.
-pub fn quiet_of(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
+pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
     let wanted = core_hz.filter(|_| parts.iter().all(|part| core_frequency(part).is_some()));
-    let low = |part: &Measured| Some(factor(part, wanted).unwrap_or(1.0) * part.executions.first()?.low);
+    let low =
+        |part: &Measured| Some(conversion_factor(part, wanted).unwrap_or(1.0) * part.executions.first()?.low);
     let lows: Vec<f64> = parts.iter().filter_map(low).collect();
     let adds = parts.first()?.displaced.is_none();
-    quiet(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
+    quiet_from_lows(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }
 
 /// The two executions with the lowest quartiles, without one that [`quiet`] leaves out as a lone faster mode; the lowest
 /// first, and the same twice where there is one.
-fn quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
+fn two_quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
     let low =
         |part: &Measured| part.executions.first().map_or(part.median.estimate, |execution| execution.low);
     let mut order: Vec<&Measured> = parts.iter().collect();
     order.sort_by(|a, b| low(a).total_cmp(&low(b)));
     let lows: Vec<f64> = order.iter().map(|part| low(part)).collect();
-    let left_out = usize::from(faster(&lows).is_some());
+    let left_out = usize::from(lone_faster_mode(&lows).is_some());
     let lowest = *order.get(left_out)?;
     Some([lowest, order.get(left_out + 1).copied().unwrap_or(lowest)])
 }
@@ -85,35 +87,35 @@ fn unit_per_count(part: &Measured) -> f64 {
 }
 
 /// The cost of an iteration by each sample, in the record's unit.
-fn values(part: &Measured) -> Vec<f64> {
+fn sample_costs(part: &Measured) -> Vec<f64> {
     let scale = unit_per_count(part);
     let samples = part.counted.iter().zip(&part.iterations);
     samples.map(|(&counted, &iterations)| scale * counted as f64 / iterations.max(1) as f64).collect()
 }
 
-/// The median of all samples, and the range of the executions' own.
-fn medians(parts: &[Measured], values: &[f64]) -> Interval {
+/// The median of all samples, with the range of the executions' medians.
+fn pooled_median(parts: &[Measured], values: &[f64]) -> Interval {
     let each = parts.iter().map(|part| part.median.estimate);
     let (low, high) = each.fold((f64::MAX, f64::MIN), |(low, high), m| (low.min(m), high.max(m)));
     Interval { estimate: median(values).clamp(low, high), low, high }
 }
 
-fn between(a: Interval, b: Interval) -> Interval {
+fn merge_intervals(a: Interval, b: Interval) -> Interval {
     Interval { estimate: (a.estimate + b.estimate) / 2.0, low: a.low.min(b.low), high: a.high.max(b.high) }
 }
 
-fn between_known(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
-    a.zip(b).map(|(a, b)| between(a, b)).or(a).or(b)
+fn merge_known_intervals(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {
+    a.zip(b).map(|(a, b)| merge_intervals(a, b)).or(a).or(b)
 }
 
-fn derived(figure: &Derived, second: &Measured) -> Derived {
+fn merge_derived(figure: &Derived, second: &Measured) -> Derived {
     let twin = second.derived.iter().find(|other| other.name == figure.name);
-    let value = twin.map_or(figure.value, |twin| between(figure.value, twin.value));
+    let value = twin.map_or(figure.value, |twin| merge_intervals(figure.value, twin.value));
     Derived { value, ..figure.clone() }
 }
 
 /// The median of all executions for each event, and their range. Every execution was asked for the same ones.
-fn event_rates(parts: &[Measured]) -> Vec<EventRate> {
+fn pooled_event_rates(parts: &[Measured]) -> Vec<EventRate> {
     let pooled = |event: &EventRate| {
         let same = parts.iter().flat_map(|part| &part.events).filter(|other| other.name == event.name);
         let rates: Vec<Interval> = same.filter_map(|other| other.rate).collect();
@@ -121,7 +123,7 @@ fn event_rates(parts: &[Measured]) -> Vec<EventRate> {
         let rate = rates
             .iter()
             .copied()
-            .reduce(between)
+            .reduce(merge_intervals)
             .map(|range| Interval { estimate: median(&estimates), ..range });
         EventRate { rate, ..event.clone() }
     };
@@ -129,23 +131,23 @@ fn event_rates(parts: &[Measured]) -> Vec<EventRate> {
 }
 
 /// The lower of the two, pair of CPUs by pair of CPUs.
-fn lower(mut a: Matrix, b: Matrix) -> Matrix {
+fn cellwise_minimum(mut a: Matrix, b: Matrix) -> Matrix {
     let cells = a.rows.iter_mut().flatten().zip(b.rows.iter().flatten());
     cells.for_each(|(mine, other)| *mine = mine.min(*other));
     a
 }
 
-fn distribution(parts: &[Measured]) -> Option<Distribution> {
+fn pooled_distribution(parts: &[Measured]) -> Option<Distribution> {
     let all: Vec<&Distribution> = parts.iter().filter_map(|part| part.distribution.as_ref()).collect();
     match all.as_slice() {
         [] => None,
         [one] => Some((*one).clone()),
-        several => Some(joined(several)),
+        several => Some(join_distributions(several)),
     }
 }
 
 /// One distribution of all operations. Its percentiles, but for the ends, are read from the bars, to three digits.
-fn joined(parts: &[&Distribution]) -> Distribution {
+fn join_distributions(parts: &[&Distribution]) -> Distribution {
     let mut histogram: Vec<Bar> = parts.iter().flat_map(|part| part.histogram.iter().copied()).collect();
     histogram.sort_by(|a, b| a.low.total_cmp(&b.low));
     histogram.dedup_by(|next, kept| {
@@ -155,20 +157,20 @@ fn joined(parts: &[&Distribution]) -> Distribution {
     });
     let fullest = parts.iter().max_by_key(|part| part.percentiles.len());
     let named = fullest.map_or(&[][..], |part| &part.percentiles);
-    let ends = |p: f64| parts.iter().filter_map(move |part| part.at(p));
+    let ends = |p: f64| parts.iter().filter_map(move |part| part.value_at(p));
     let (least, greatest) = (ends(0.0).fold(f64::MAX, f64::min), ends(100.0).fold(f64::MIN, f64::max));
     let value = |p: f64| match p {
         0.0 => least,
         100.0 => greatest,
         // A bar begins at a round number, below the least value that is in it.
-        _ => at(&histogram, p).max(least).min(greatest),
+        _ => bar_at_percentile(&histogram, p).max(least).min(greatest),
     };
     let percentiles = named.iter().map(|&(p, _)| (p, value(p))).collect();
     Distribution { count: parts.iter().map(|part| part.count).sum(), percentiles, histogram }
 }
 
-/// The bar in which this percentile lies.
-fn at(bars: &[Bar], percentile: f64) -> f64 {
+/// The lower end of the bar in which this percentile lies.
+fn bar_at_percentile(bars: &[Bar], percentile: f64) -> f64 {
     let all: u64 = bars.iter().map(|bar| bar.count).sum();
     let mut left = percentile / 100.0 * all as f64;
     let found = bars.iter().find(|bar| {
@@ -178,7 +180,7 @@ fn at(bars: &[Bar], percentile: f64) -> f64 {
     found.or(bars.last()).map_or(0.0, |bar| bar.low)
 }
 
-fn contamination(parts: &[Measured]) -> Contamination {
+fn pooled_contamination(parts: &[Measured]) -> Contamination {
     let mut sum = Contamination::default();
     let mut beside = Vec::new();
     for part in parts.iter().map(|part| &part.contamination) {
@@ -194,8 +196,8 @@ fn contamination(parts: &[Measured]) -> Contamination {
     sum
 }
 
-/// Of all executions together.
-fn meanwhile(parts: &[Measured]) -> Option<Meanwhile> {
+/// The other work on the machine during all executions together.
+fn pooled_meanwhile(parts: &[Measured]) -> Option<Meanwhile> {
     parts.iter().filter_map(|part| part.meanwhile.clone()).reduce(|a, b| Meanwhile {
         seconds: a.seconds + b.seconds,
         others_seconds: a.others_seconds + b.others_seconds,
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn every_sample_stays_and_figures_are_those_of_the_quietest() {
-        let all = pooled(&[part(130.0), part(100.0), part(102.0)], None).expect("three");
+        let all = pool_executions(&[part(130.0), part(100.0), part(102.0)], None).expect("three");
         assert_eq!(all.counted, [2600, 2600, 2000, 2000, 2040, 2040]);
         assert_eq!(all.executions.iter().map(|e| e.samples).sum::<usize>(), all.counted.len());
         assert_eq!((all.slope.estimate, all.net.map(|net| net.estimate)), (101.0, Some(100.0)));
@@ -254,27 +256,29 @@ mod tests {
             part.executions[0].core_hz = Some(ghz * 1e9);
             part
         };
-        let all = pooled(&[at(100.0, 4.0), at(125.0, 3.2), at(110.0, 4.0)], Some(4e9)).expect("three");
+        let all =
+            pool_executions(&[at(100.0, 4.0), at(125.0, 3.2), at(110.0, 4.0)], Some(4e9)).expect("three");
         let quiet = all.quiet.expect("several");
         assert_eq!((quiet.figure.estimate, quiet.core_hz, all.slope.estimate), (100.0, Some(4e9), 100.0));
         assert_eq!(all.executions[1].low, 125.0, "an execution is kept as it was");
-        let unknown =
-            pooled(&[at(100.0, 4.0), part(125.0)], Some(4e9)).and_then(|all| all.quiet).expect("two");
+        let unknown = pool_executions(&[at(100.0, 4.0), part(125.0)], Some(4e9))
+            .and_then(|all| all.quiet)
+            .expect("two");
         assert_eq!((unknown.figure.estimate, unknown.core_hz), (112.5, None));
     }
 
     #[test]
     fn a_lone_faster_mode_is_in_no_figure() {
-        let all = pooled(&[part(339.0), part(250.0), part(340.0), part(339.5)], None).expect("four");
+        let all = pool_executions(&[part(339.0), part(250.0), part(340.0), part(339.5)], None).expect("four");
         assert_eq!(all.quiet.map(|quiet| (quiet.figure.estimate, quiet.faster)), Some((339.25, Some(250.0))));
         assert_eq!((all.slope.estimate, all.net.map(|net| net.estimate)), (339.25, Some(338.25)));
     }
 
     #[test]
     fn one_execution_stays_what_it_is() {
-        let one = pooled(&[part(100.0)], None).expect("one");
+        let one = pool_executions(&[part(100.0)], None).expect("one");
         assert_eq!((one.quiet, one.median, one.ticks), (None, Interval::exactly(100.0), 200.0));
-        assert!(pooled(&[], None).is_none());
+        assert!(pool_executions(&[], None).is_none());
     }
 
     #[test]
@@ -284,9 +288,9 @@ mod tests {
             percentiles: vec![(0.0, low), (50.0, low), (100.0, low + 5.0)],
             histogram: vec![Bar { low, count }, Bar { low: 900.0, count: 1 }],
         };
-        let all = joined(&[&distribution(100.0, 10), &distribution(200.0, 30)]);
+        let all = join_distributions(&[&distribution(100.0, 10), &distribution(200.0, 30)]);
         assert_eq!(
-            (all.count, all.at(0.0), all.at(50.0), all.at(100.0)),
+            (all.count, all.value_at(0.0), all.value_at(50.0), all.value_at(100.0)),
             (40, Some(100.0), Some(200.0), Some(205.0))
         );
         let bars: Vec<_> = all.histogram.iter().map(|bar| (bar.low, bar.count)).collect();
@@ -299,8 +303,9 @@ mod tests {
             matrix: Some(Matrix { cpus: vec![0, 1, 2], rows: vec![vec![], vec![ns], vec![other, ns]] }),
             ..part(ns)
         };
-        let matrix =
-            pooled(&[map(50.0, 70.0), map(60.0, 40.0)], None).and_then(|all| all.matrix).expect("a map");
+        let matrix = pool_executions(&[map(50.0, 70.0), map(60.0, 40.0)], None)
+            .and_then(|all| all.matrix)
+            .expect("a map");
         assert_eq!(matrix.rows, [vec![], vec![50.0], vec![40.0, 50.0]]);
     }
 }

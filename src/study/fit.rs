@@ -7,20 +7,21 @@ use crate::study::basis::Basis;
 /// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
 /// one step of that number is. All its points stand on the same basis, the best that every
 /// one of them has: a line through some values with the loop and some without it would be no line.
-pub fn fit(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
-    let members: Vec<(f64, &Measured)> = cases.iter().filter_map(|case| member(prefix, case)).collect();
-    let points = Basis::ALL.into_iter().find_map(|basis| points(basis, &members))?;
+pub fn fit_cases(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
+    let members: Vec<(f64, &Measured)> =
+        cases.iter().filter_map(|case| member_with_parameter(prefix, case)).collect();
+    let points = Basis::ALL.into_iter().find_map(|basis| points_on_basis(basis, &members))?;
     let line = fit_line(&points)?;
     Some(FitRecord { step: step.into(), slope: line.slope, intercept: line.intercept, cases: points.len() })
 }
 
-fn member<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
+fn member_with_parameter<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
     // Whole numbers only: "inf" and "nan" would parse as floating point.
     let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
     Some((parameter as f64, case.measured()?))
 }
 
-fn points(basis: Basis, members: &[(f64, &Measured)]) -> Option<Vec<(f64, f64)>> {
+fn points_on_basis(basis: Basis, members: &[(f64, &Measured)]) -> Option<Vec<(f64, f64)>> {
     members.iter().map(|(x, measured)| Some((*x, basis.figure(measured)?.estimate))).collect()
 }
 
@@ -30,7 +31,7 @@ mod tests {
     use crate::record::{Interval, Outcome};
 
     fn fitted(cases: &[CaseRecord]) -> Option<FitRecord> {
-        fit("a further u64 argument", "call/u64/", cases)
+        fit_cases("a further u64 argument", "call/u64/", cases)
     }
 
     fn case(id: &str, slope: f64, net: Option<f64>) -> CaseRecord {

@@ -2,7 +2,7 @@
 
 mod mute;
 
-pub use mute::{Mutes, SECONDS_A_DAY, day};
+pub use mute::{Mutes, SECONDS_A_DAY, parse_day};
 
 use super::comparison::Comparison;
 use crate::exit::Exit;
@@ -64,7 +64,7 @@ pub enum Answer {
 
 impl Answer {
     /// How a gate ends with this answer.
-    pub fn exit(self) -> Exit {
+    pub fn exit_status(self) -> Exit {
         match self {
             Self::Pass => Exit::Success,
             Self::Slower => Exit::Disproved,
@@ -78,7 +78,7 @@ impl Answer {
     /// The same for `git bisect run`, which knows good, bad and skip.
     pub fn exit_for_bisect(self) -> Exit {
         match self {
-            Self::Pass | Self::Slower => self.exit(),
+            Self::Pass | Self::Slower => self.exit_status(),
             _ => Exit::Skipped,
         }
     }
@@ -115,13 +115,13 @@ pub fn answer(findings: &[Finding]) -> Answer {
 }
 
 /// The findings of a comparison by pairs.
-pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
+pub fn findings_from_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     let finding = |row: &Row| {
         let case = paired.cases.iter().find(|case| case.id == row.id);
         let progress = match case {
             Some(CasePairs { ended: Some(Ended { why: Why::Skipped, .. }), .. }) => Progress::Skipped,
             Some(CasePairs { ended: Some(Ended { why: Why::Failed, .. }), .. }) => Progress::Failed,
-            Some(case) if case.unfit().is_some() => Progress::Unfit,
+            Some(case) if case.unfit_reason().is_some() => Progress::Unfit,
             _ => Progress::Measured,
         };
         Finding {
@@ -138,7 +138,7 @@ pub fn of_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
 }
 
 /// The findings of a comparison of two records.
-pub fn of_records(comparison: &Comparison) -> Vec<Finding> {
+pub fn findings_from_comparison(comparison: &Comparison) -> Vec<Finding> {
     let finding = |row: &super::comparison::Row| {
         let change = row.changes().next().cloned().unwrap_or_default();
         let values = row.cells.iter().filter(|cell| cell.value.is_some()).count();
@@ -168,35 +168,35 @@ mod tests {
     #[test]
     fn one_slower_case_fails_all_the_others() {
         let all = [Verdict::Same, Verdict::Faster, Verdict::Inconclusive, Verdict::Slower].map(finding);
-        assert_eq!(answer(&all).exit().code(), 1);
+        assert_eq!(answer(&all).exit_status().code(), 1);
     }
 
     #[test]
     fn what_was_not_shown_is_no_pass() {
-        assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).exit().code(), 4);
-        assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).exit().code(), 3);
-        assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).exit().code(), 0);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).exit_status().code(), 4);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).exit_status().code(), 3);
+        assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).exit_status().code(), 0);
     }
 
     #[test]
     fn a_canary_that_moved_says_that_nothing_can_be_told_but_excuses_no_slowdown() {
         let canary = || Finding { canary: true, ..finding(Verdict::Slower) };
-        assert_eq!(answer(&[finding(Verdict::Same), canary()]).exit().code(), 5);
-        assert_eq!(answer(&[finding(Verdict::Slower), canary()]).exit().code(), 1);
+        assert_eq!(answer(&[finding(Verdict::Same), canary()]).exit_status().code(), 5);
+        assert_eq!(answer(&[finding(Verdict::Slower), canary()]).exit_status().code(), 1);
     }
 
     #[test]
     fn a_canary_is_not_what_was_asked_for() {
         let canary = Finding { canary: true, ..finding(Verdict::Same) };
         let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
-        assert_eq!(answer(&[canary, skipped]).exit().code(), 125);
+        assert_eq!(answer(&[canary, skipped]).exit_status().code(), 125);
     }
 
     #[test]
     fn what_the_machine_lacks_on_both_sides_is_nobodys_fault() {
         let skipped = Finding { progress: Progress::Skipped, ..finding(Verdict::Incomparable) };
-        assert_eq!(answer(&[finding(Verdict::Same), skipped.clone()]).exit().code(), 0);
-        assert_eq!(answer(&[skipped]).exit().code(), 125, "nothing at all was asked");
+        assert_eq!(answer(&[finding(Verdict::Same), skipped.clone()]).exit_status().code(), 0);
+        assert_eq!(answer(&[skipped]).exit_status().code(), 125, "nothing at all was asked");
     }
 
     #[test]
@@ -210,6 +210,6 @@ mod tests {
     #[test]
     fn a_muted_case_is_overlooked() {
         let muted = Finding { muted: Some("known".into()), ..finding(Verdict::Slower) };
-        assert_eq!(answer(&[finding(Verdict::Same), muted]).exit().code(), 0);
+        assert_eq!(answer(&[finding(Verdict::Same), muted]).exit_status().code(), 0);
     }
 }

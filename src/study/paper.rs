@@ -8,7 +8,7 @@ mod separate_prediction;
 pub use paper_figure::{Figure, figures};
 pub use separate_prediction::SeparatePrediction;
 
-use super::published::compiled_in;
+use super::published::parse_compiled_in;
 use crate::error::Result;
 use crate::record::{Displaced, Record};
 use serde::Deserialize;
@@ -89,7 +89,7 @@ pub struct Spread {
 }
 
 /// The displacement record of a case of the group, by its id without the group.
-pub fn columns_of<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
+pub fn find_displacement<'a>(record: &'a Record, name: &str) -> Option<&'a Displaced> {
     let id = format!("{GROUP}/{name}");
     record.cases().find(|(_, case)| case.id == id)?.1.measured()?.displaced.as_ref()
 }
@@ -100,7 +100,7 @@ impl Paper {
     /// # Errors
     /// The compiled file is no TOML of this layout.
     pub fn read() -> Result<Self> {
-        compiled_in("woodside1997", TEXT, "four tables")
+        parse_compiled_in("woodside1997", TEXT, "four tables")
     }
 }
 

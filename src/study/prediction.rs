@@ -30,7 +30,7 @@ impl Override {
 }
 
 /// Puts the predictions into the record. Returns the ids that no case has, which are probably misspelt.
-pub fn apply(overrides: &Overrides, record: &mut Record) -> Vec<String> {
+pub fn apply_overrides(overrides: &Overrides, record: &mut Record) -> Vec<String> {
     for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
         if let (Some(given), Outcome::Measured(measured)) = (overrides.0.get(&case.id), &mut case.outcome) {
             given.apply_to(measured.predicted.get_or_insert_default());
@@ -56,26 +56,31 @@ mod tests {
 
     #[test]
     fn what_is_not_given_stays() {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         let before = predicted(&record, "call/u64/3");
         let given = Override { hardware_ns: Some(9.5), ..Override::default() };
-        assert!(apply(&overrides("call/u64/3", given), &mut record).is_empty());
+        assert!(apply_overrides(&overrides("call/u64/3", given), &mut record).is_empty());
         assert_eq!(predicted(&record, "call/u64/3"), Predicted { hardware: 9.5, ..before });
     }
 
     #[test]
     fn a_case_without_a_prediction_gets_one() {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         let given = Override { software_ns: Some(3.0), why: Some("a guess".into()), ..Override::default() };
-        apply(&overrides("known_work/chain-1000", given), &mut record);
+        apply_overrides(&overrides("known_work/chain-1000", given), &mut record);
         let wanted = Predicted { hardware: 0.0, software: 3.0, why: "a guess".into(), whole: false };
         assert_eq!(predicted(&record, "known_work/chain-1000"), wanted);
     }
 
     #[test]
     fn an_unknown_id_is_told_and_a_skipped_case_is_not() {
-        let mut record = fixture_run::record();
-        assert_eq!(apply(&overrides("call/u65/3", Override::default()), &mut record), ["call/u65/3"]);
-        assert!(apply(&overrides("clock_read/cntvct", Override::default()), &mut record).is_empty());
+        let mut record = fixture_run::fixture_record();
+        assert_eq!(
+            apply_overrides(&overrides("call/u65/3", Override::default()), &mut record),
+            ["call/u65/3"]
+        );
+        assert!(
+            apply_overrides(&overrides("clock_read/cntvct", Override::default()), &mut record).is_empty()
+        );
     }
 }

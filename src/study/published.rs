@@ -75,8 +75,8 @@ struct Sheet {
 }
 
 impl Published {
-    /// Only the values, as the table takes them.
-    pub fn ns(&self) -> BTreeMap<String, f64> {
+    /// The published times by case id, ns, as the table takes them.
+    pub fn values_ns(&self) -> BTreeMap<String, f64> {
         self.values.iter().filter_map(|(id, value)| Some((id.clone(), value.ns?))).collect()
     }
 
@@ -113,15 +113,16 @@ pub fn find(names: &str) -> Result<Vec<Published>> {
 }
 
 fn load_published(name: &str) -> Result<Published> {
-    let (_, text) = FILES.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown(name))?;
-    let sheet: Sheet = compiled_in(name, text, "published values")?;
+    let (_, text) =
+        FILES.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown_name_error(name))?;
+    let sheet: Sheet = parse_compiled_in(name, text, "published values")?;
     let values = sheet.value.iter().map(|value| (value.id.clone(), value.clone())).collect();
     let Sheet { source, value: rows, without } = sheet;
     Ok(Published { name: name.into(), source, values, rows, without })
 }
 
 /// What a file that is compiled in holds.
-pub(super) fn compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
+pub(super) fn parse_compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
     toml::from_str(text).map_err(|error| Error::Content {
         path: format!("fixtures/published/{name}.toml").into(),
         field: "compiled in".into(),
@@ -131,7 +132,7 @@ pub(super) fn compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected:
     })
 }
 
-fn unknown(name: &str) -> Error {
+fn unknown_name_error(name: &str) -> Error {
     let known: Vec<&str> = names().collect();
     Error::Usage(format!("no published values are called `{name}`; there are: {}", known.join(", ")))
 }
@@ -180,13 +181,13 @@ mod tests {
     fn both_machines_are_found_in_the_order_asked() {
         let found = find("cse221, csc501").unwrap();
         assert_eq!([&found[0].name, &found[1].name], ["cse221", "csc501"]);
-        assert_eq!(found[0].ns()["syscall/getpid"], 3.44);
+        assert_eq!(found[0].values_ns()["syscall/getpid"], 3.44);
         assert_eq!(found[1].values["empty_loop/memory"].predicted_ns, Some(1.6));
     }
 
     #[test]
     fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
-        let mut record = crate::record::fixture_run::record();
+        let mut record = crate::record::fixture_run::fixture_record();
         let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
         let said = csc501.notes(&record);
         assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");

@@ -11,15 +11,15 @@ use crate::statistic::median;
 const AGREEMENT: f64 = 0.01;
 /// … and the third is as near, since two may have met a rare mode.
 const NEAR: f64 = 0.03;
-/// Half of the narrowest interval, as a share of the figure: below it lies what a run differs by from the next in any case.
+/// Half of the narrowest interval, as a share of the figure: successive runs differ by up to this in any case.
 /// Four runs of an idle guest: 95.1 % of 6 900 figures lay in another run's interval, 93.8 % with the narrower one for all.
 const NARROWEST: f64 = 0.025;
-/// The same where the executions agree within [`EXACT`], as those of what computes and never waits do.
+/// The same if the executions agree within [`EXACT`], as they do for code that computes and never waits.
 const NARROWEST_OF_EXACT: f64 = 0.015;
 /// See [`NARROWEST_OF_EXACT`].
 const EXACT: f64 = 0.0025;
-/// An interval that is wider than this share of its figure is no prediction. A cost that each process draws anew, such as that
-/// of a ring of 4 MiB, differs by a factor of two.
+/// An interval wider than this share of its figure does not count as a prediction. Some costs differ by a factor
+/// of two from process to process, such as that of a ring of 4 MiB.
 const WIDEST: f64 = 1.0;
 /// Safety factor: the interval is this many times wider than the spread of the lowest three executions, or of the lower half.
 const STRETCH: f64 = 2.0;
@@ -27,33 +27,33 @@ const STRETCH: f64 = 2.0;
 const LOWEST: f64 = 0.5;
 /// … and not higher than the slowest execution by more than this factor.
 const BEYOND: f64 = 1.5;
-/// An execution that is alone by more than this share below the others …
+/// The lowest execution has met a rare faster mode if the next is slower by more than this share …
 const ALONE: f64 = 0.03;
-/// … and by this many times what the next three span, has met a rare faster mode.
+/// … and this gap is at least so many times the span of the next three.
 const TIMES: f64 = 4.0;
 
-/// The quiet figure of executions with these lower quartiles; `None` of fewer than two. Where noise does not `add`, because
-/// the figure is a difference, it is their median.
-pub fn quiet(lows: &[f64], adds: bool) -> Option<Quiet> {
+/// The quiet figure from the executions' lower quartiles; `None` for fewer than two. If `adds` is false, because
+/// the figure is a difference and noise may lower it, it is their median.
+pub fn quiet_from_lows(lows: &[f64], adds: bool) -> Option<Quiet> {
     let mut lows = lows.to_vec();
     lows.sort_by(f64::total_cmp);
     if lows.len() < 2 {
         return None;
     }
-    Some(if adds { floor(&lows) } else { middle(&lows) })
+    Some(if adds { quiet_from_lowest(&lows) } else { quiet_from_median(&lows) })
 }
 
 /// From ascending lower quartiles.
-fn floor(lows: &[f64]) -> Quiet {
-    let faster = faster(lows);
+fn quiet_from_lowest(lows: &[f64]) -> Quiet {
+    let faster = lone_faster_mode(lows);
     let lows = if faster.is_some() { &lows[1..] } else { lows };
     let third = lows[2.min(lows.len() - 1)];
     let estimate = (lows[0] + lows[1]) / 2.0;
-    let settled = agree(lows[0], lows[1], AGREEMENT) && agree(lows[0], third, NEAR);
+    let settled = is_within_share(lows[0], lows[1], AGREEMENT) && is_within_share(lows[0], third, NEAR);
     if lows[0] <= 0.0 {
         return Quiet { figure: widened_interval(estimate, lows[0], third), settled, ..Quiet::default() };
     }
-    // The lowest say how far apart floors lie, the lower half how often a run meets none.
+    // The lowest executions show how far apart floors lie; the lower half, how often a run misses its floor.
     let half = 1.0 + STRETCH * (median(lows) / lows[0] - 1.0);
     let apart = (third / lows[0]).powf(STRETCH).max(half);
     let mut figure = interval_by_factor(estimate, apart);
@@ -62,31 +62,31 @@ fn floor(lows: &[f64]) -> Quiet {
     Quiet { figure, settled, faster, ..Quiet::default() }
 }
 
-fn middle(ascending: &[f64]) -> Quiet {
+fn quiet_from_median(ascending: &[f64]) -> Quiet {
     let (first, last) = (ascending[0], ascending[ascending.len() - 1]);
-    let (estimate, settled) = (median(ascending), agree(first, last, NEAR));
+    let (estimate, settled) = (median(ascending), is_within_share(first, last, NEAR));
     if first <= 0.0 {
         return Quiet { figure: widened_interval(estimate, first, last), settled, ..Quiet::default() };
     }
     Quiet {
         figure: interval_by_factor(estimate, (last / first).powf(STRETCH)),
-        settled: agree(first, last, NEAR),
+        settled: is_within_share(first, last, NEAR),
         ..Quiet::default()
     }
 }
 
 /// The lowest of these ascending values, if the distance to the next is several times that which the next three span.
-pub(super) fn faster(lows: &[f64]) -> Option<f64> {
+pub(super) fn lone_faster_mode(lows: &[f64]) -> Option<f64> {
     let [first, second, _, fourth, ..] = lows else { return None };
     let gap = second / first - 1.0;
-    (*first > 0.0 && gap > ALONE && agree(*second, *fourth, gap / TIMES)).then_some(*first)
+    (*first > 0.0 && gap > ALONE && is_within_share(*second, *fourth, gap / TIMES)).then_some(*first)
 }
 
-fn agree(low: f64, high: f64, share: f64) -> bool {
+fn is_within_share(low: f64, high: f64, share: f64) -> bool {
     high - low <= share * low.abs()
 }
 
-/// The interval of a count or a difference, which may be zero or negative: by as much as it spans beyond both ends.
+/// The interval of a value that may be zero or negative: `first` to `last`, and their distance beyond both ends.
 fn widened_interval(estimate: f64, first: f64, last: f64) -> Interval {
     let span = last - first;
     Interval { estimate, low: first - span, high: last + span }
@@ -99,18 +99,18 @@ fn interval_by_factor(estimate: f64, factor: f64) -> Interval {
     Interval { estimate, low: estimate / factor, high: estimate * factor }
 }
 
-/// Notes whether the run before on this machine had said where the figure lies.
-pub fn hold_against(quiet: &mut Quiet, last: &Quiet) {
+/// Notes whether the figure lies in the interval of the last run on this machine.
+pub fn check_against_last(quiet: &mut Quiet, last: &Quiet) {
     let Interval { estimate, low, high } = last.figure;
-    let figure = quiet.figure.estimate * quiet.factor_to(last);
+    let figure = quiet.figure.estimate * quiet.frequency_factor_to(last);
     let tells = high - low <= WIDEST * estimate.abs();
     quiet.foretold = Some(tells && (low..=high).contains(&figure));
 }
 
 /// Widens the interval of a figure to those of earlier runs of the same case on the same machine.
-pub fn widen(quiet: &mut Quiet, earlier: &[Quiet]) {
+pub fn widen_to_earlier(quiet: &mut Quiet, earlier: &[Quiet]) {
     for other in earlier {
-        let figure = other.figure.estimate * other.factor_to(quiet);
+        let figure = other.figure.estimate * other.frequency_factor_to(quiet);
         quiet.figure.low = quiet.figure.low.min(figure);
         quiet.figure.high = quiet.figure.high.max(figure);
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn quiet_times(lows: &[f64]) -> Option<Quiet> {
-        quiet(lows, true)
+        quiet_from_lows(lows, true)
     }
 
     #[test]
@@ -165,14 +165,14 @@ mod tests {
         let faults = quiet_times(&[0.0, 0.5, 0.5]).expect("three").figure;
         assert_eq!((faults.estimate, faults.low, faults.high), (0.25, -0.5, 1.0));
         assert_eq!(quiet_times(&[0.0, 0.0, 0.0]).expect("three").figure, Interval::exactly(0.0));
-        let gap = quiet(&[-10.0, 0.4, 0.5], false).expect("three").figure;
+        let gap = quiet_from_lows(&[-10.0, 0.4, 0.5], false).expect("three").figure;
         assert_eq!((gap.estimate, gap.low, gap.high), (0.4, -20.5, 11.0));
     }
 
     #[test]
     fn a_difference_may_be_too_low_as_well() {
         assert_eq!(
-            quiet(&[1.0, 9.0, 10.0, 11.0, 30.0], false).map(|quiet| quiet.figure.estimate),
+            quiet_from_lows(&[1.0, 9.0, 10.0, 11.0, 30.0], false).map(|quiet| quiet.figure.estimate),
             Some(10.0)
         );
     }
@@ -181,7 +181,7 @@ mod tests {
     fn earlier_runs_widen_and_never_narrow() {
         let mut found = quiet_times(&[100.0, 100.0, 100.0]).expect("three");
         let earlier = [100.1, 140.0].map(|ns| Quiet { figure: Interval::exactly(ns), ..Quiet::default() });
-        widen(&mut found, &earlier);
+        widen_to_earlier(&mut found, &earlier);
         assert_eq!((found.figure.high, found.earlier), (140.0, 2));
         assert!((found.figure.low - 100.0 / 1.015).abs() < 1e-9);
     }
@@ -192,7 +192,7 @@ mod tests {
         let mut found = quiet_times(&[100.0, 105.0, 110.0]).expect("three");
         assert!(!found.is_settled() && found.foretold.is_none());
         for (last, is) in [(said(104.0, 5.0), true), (said(150.0, 5.0), false), (said(100.0, 60.0), false)] {
-            hold_against(&mut found, &last);
+            check_against_last(&mut found, &last);
             assert_eq!((found.foretold, found.is_settled()), (Some(is), is), "{last:?}");
         }
     }

@@ -13,42 +13,42 @@ const LEFT_ALONE: f64 = 90.0;
 /// Fewer readings than these have no 90th percentile: one misreading would be it.
 const ENOUGH: usize = 20;
 
-/// The frequency of a core that is left alone, from those beside all executions, Hz; of few of them the median, `None` of none.
-pub fn left_alone(frequencies: &[f64]) -> Option<f64> {
+/// The frequency of an undisturbed core, Hz: the 90th percentile of the executions' readings, of few the median.
+pub fn undisturbed_frequency(frequencies: &[f64]) -> Option<f64> {
     let percent = if frequencies.len() < ENOUGH { 50.0 } else { LEFT_ALONE };
     (!frequencies.is_empty()).then(|| percentile(frequencies, percent))
 }
 
-/// The frequency of a core that is left alone, from all executions of an earlier run, Hz; `None` of too few.
-pub fn of_run(record: &Record) -> Option<f64> {
+/// The frequency of an undisturbed core, Hz, from the executions of an earlier run; `None` if these are too few.
+pub fn undisturbed_frequency_of_run(record: &Record) -> Option<f64> {
     let measured = record.cases().filter_map(|(_, case)| case.measured());
     let frequencies: Vec<f64> = measured.flat_map(|m| &m.executions).filter_map(|e| e.core_hz).collect();
-    left_alone(&frequencies).filter(|_| frequencies.len() >= ENOUGH)
+    undisturbed_frequency(&frequencies).filter(|_| frequencies.len() >= ENOUGH)
 }
 
 /// The frequency for which the figures of these cases hold, and the two between which the core ran at nine of ten executions,
 /// Hz; `None` where nothing was converted.
-pub fn range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) -> Option<[f64; 3]> {
+pub fn frequency_range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) -> Option<[f64; 3]> {
     let wanted = cases.clone().find_map(|measured| measured.quiet?.core_hz)?;
     let own: Vec<f64> = cases.flat_map(|m| &m.executions).filter_map(|execution| execution.core_hz).collect();
     Some([wanted, percentile(&own, 5.0), percentile(&own, 95.0)])
 }
 
-/// The frequency beside an execution, Hz. `None` where it says nothing about the cost: of a case that waits for memory, whose
-/// clock is another, and of one measured by displacement, which is compared with its own calibration.
+/// The core's frequency during an execution, Hz. `None` if the cost does not follow it: in a case that waits for
+/// memory, and in one measured by displacement, which is compared with its own calibration.
 pub fn core_frequency(part: &Measured) -> Option<f64> {
     let is_core_bound = part.contamination.busy_beside.is_none() && part.displaced.is_none();
     part.executions.first()?.core_hz.filter(|hz| is_core_bound && *hz > 0.0)
 }
 
 /// The factor that converts the costs of an execution to a core that runs at `wanted` Hz; `None` where they stay as they are.
-pub fn factor(part: &Measured, wanted: Option<f64>) -> Option<f64> {
+pub fn conversion_factor(part: &Measured, wanted: Option<f64>) -> Option<f64> {
     wanted.zip(core_frequency(part)).map(|(wanted, own)| own / wanted)
 }
 
 /// The same execution on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
-pub fn at(part: &Measured, wanted: Option<f64>) -> Measured {
-    let Some(by) = factor(part, wanted) else { return part.clone() };
+pub fn convert_to_frequency(part: &Measured, wanted: Option<f64>) -> Measured {
+    let Some(by) = conversion_factor(part, wanted) else { return part.clone() };
     let cost = |interval: Interval| interval.map(|ns| by * ns);
     let execution = |e: &Execution| Execution { low: by * e.low, median: by * e.median, ..*e };
     Measured {
@@ -57,14 +57,14 @@ pub fn at(part: &Measured, wanted: Option<f64>) -> Measured {
         intercept: cost(part.intercept),
         control: part.control.map(cost),
         net: part.net.map(cost),
-        derived: part.derived.iter().map(|figure| derived(figure, by)).collect(),
-        predicted: part.predicted.as_ref().map(|p| predicted(p, part, wanted)),
+        derived: part.derived.iter().map(|figure| convert_derived(figure, by)).collect(),
+        predicted: part.predicted.as_ref().map(|p| convert_prediction(p, part, wanted)),
         ..part.clone()
     }
 }
 
 /// Times grow by this factor, rates shrink by it; shares and bytes a cycle stay.
-fn derived(figure: &Derived, by: f64) -> Derived {
+fn convert_derived(figure: &Derived, by: f64) -> Derived {
     let value = match figure.unit.as_str() {
         NANOSECONDS => figure.value.map(|ns| by * ns),
         "/s" | "GB/s" => figure.value.map(|rate| rate / by),
@@ -74,7 +74,7 @@ fn derived(figure: &Derived, by: f64) -> Derived {
 }
 
 /// A prediction is written in cycles, and was converted by the frequency before the execution.
-fn predicted(prediction: &Predicted, part: &Measured, wanted: Option<f64>) -> Predicted {
+fn convert_prediction(prediction: &Predicted, part: &Measured, wanted: Option<f64>) -> Predicted {
     let by = part.core_hz.zip(wanted).map_or(1.0, |((before, _), wanted)| before / wanted);
     Predicted { hardware: by * prediction.hardware, software: by * prediction.software, ..prediction.clone() }
 }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn as_many_cycles_take_less_time_on_a_faster_core() {
-        let fast = at(&part(3e9, 100.0), Some(4e9));
+        let fast = convert_to_frequency(&part(3e9, 100.0), Some(4e9));
         assert_eq!((fast.executions[0].low, fast.slope.estimate), (75.0, 75.0));
         let figures: Vec<_> = fast.derived.iter().map(|figure| figure.value.estimate).collect();
         assert!(
@@ -116,15 +116,21 @@ mod tests {
     fn what_waits_for_memory_stays_as_it_was_timed() {
         let contamination = Contamination { busy_beside: Some(0.0), ..Contamination::default() };
         let memory = Measured { contamination, ..part(3e9, 100.0) };
-        assert_eq!((core_frequency(&memory), at(&memory, Some(4e9)).slope.estimate), (None, 100.0));
-        assert_eq!(at(&part(3e9, 100.0), None).slope.estimate, 100.0);
+        assert_eq!(
+            (core_frequency(&memory), convert_to_frequency(&memory, Some(4e9)).slope.estimate),
+            (None, 100.0)
+        );
+        assert_eq!(convert_to_frequency(&part(3e9, 100.0), None).slope.estimate, 100.0);
     }
 
     #[test]
     fn a_misreading_is_not_the_frequency_of_a_core_that_is_left_alone() {
         let mut frequencies = vec![3.7e9; 99];
         frequencies.push(9e9);
-        assert_eq!(left_alone(&frequencies), Some(3.7e9));
-        assert_eq!((left_alone(&[3.7e9, 3.7e9, 9e9]), left_alone(&[])), (Some(3.7e9), None));
+        assert_eq!(undisturbed_frequency(&frequencies), Some(3.7e9));
+        assert_eq!(
+            (undisturbed_frequency(&[3.7e9, 3.7e9, 9e9]), undisturbed_frequency(&[])),
+            (Some(3.7e9), None)
+        );
     }
 }

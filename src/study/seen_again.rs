@@ -1,8 +1,8 @@
 //! Checks intervals against later runs of the same machine: how often the next run's figure lies in the interval.
 
 use crate::record::{Measured, Quiet, Record};
-use crate::statistic::{Interval, percentile, proportion};
-use crate::study::quiet::{hold_against, widen};
+use crate::statistic::{Interval, percentile, proportion_interval};
+use crate::study::quiet::{check_against_last, widen_to_earlier};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -30,35 +30,35 @@ pub struct Again {
 /// Cases that are named.
 const NAMED: usize = 5;
 
-/// Holds every run against the one before it. The intervals of unsaved runs know no earlier ones, so they are widened here
-/// as those of saved runs were. `None` of runs without a figure in common.
+/// Compares every run with the one before it. Intervals that were not yet widened to earlier runs, as those of
+/// unsaved runs, are widened here. `None` if no two successive runs have a figure in common.
 pub fn compare_successive(runs: &[Record]) -> Option<Again> {
     let mut known: BTreeMap<&str, Vec<Quiet>> = BTreeMap::new();
     let (mut pairs, mut settled) = (Vec::new(), Vec::new());
     for (at, run) in runs.iter().enumerate() {
-        let next = runs.get(at + 1).map(figures).unwrap_or_default();
-        for (id, mut quiet) in figures(run) {
+        let next = runs.get(at + 1).map(quiet_figures).unwrap_or_default();
+        for (id, mut quiet) in quiet_figures(run) {
             let earlier = known.entry(id).or_default();
-            earlier.first().inspect(|last| hold_against(&mut quiet, last));
+            earlier.first().inspect(|last| check_against_last(&mut quiet, last));
             if quiet.earlier == 0 {
-                widen(&mut quiet, earlier);
+                widen_to_earlier(&mut quiet, earlier);
             }
             settled.push((quiet.settled, earlier.first().map(|_| quiet.is_settled())));
             earlier.insert(0, quiet);
             // A saved run converts its figures to the frequency of those before it.
-            let figure = |next: &Quiet| next.figure.estimate * next.factor_to(&quiet);
+            let figure = |next: &Quiet| next.figure.estimate * next.frequency_factor_to(&quiet);
             pairs.extend(next.get(id).map(|next| (id, quiet.figure, figure(next))));
         }
     }
-    summary(runs.len(), &mut pairs, &settled)
+    summarize_pairs(runs.len(), &mut pairs, &settled)
 }
 
-fn figures(run: &Record) -> BTreeMap<&str, Quiet> {
+fn quiet_figures(run: &Record) -> BTreeMap<&str, Quiet> {
     let quiet = |measured: &Measured| measured.quiet.filter(|quiet| quiet.figure.estimate > 0.0);
     run.cases().filter_map(|(_, case)| Some((case.id.as_str(), quiet(case.measured()?)?))).collect()
 }
 
-fn summary(
+fn summarize_pairs(
     runs: usize,
     pairs: &mut [(&str, Interval, f64)],
     settled: &[(bool, Option<bool>)],
@@ -74,17 +74,17 @@ fn summary(
     Some(Again {
         runs,
         figures: pairs.len(),
-        inside: proportion(inside as u64, pairs.len() as u64),
+        inside: proportion_interval(inside as u64, pairs.len() as u64),
         distance: both(pairs.iter().map(apart).collect()),
         half_width: both(pairs.iter().map(|(_, figure, _)| half(figure)).collect()),
-        agreeing: share(settled.iter().map(|(agreeing, _)| *agreeing)),
-        settled: share(settled.iter().filter_map(|(_, settled)| *settled)),
+        agreeing: share_of_true(settled.iter().map(|(agreeing, _)| *agreeing)),
+        settled: share_of_true(settled.iter().filter_map(|(_, settled)| *settled)),
         furthest: pairs.iter().take(NAMED).map(|(id, a, b)| ((*id).to_owned(), [a.estimate, *b])).collect(),
     })
 }
 
 /// The share that is true; 0 of none.
-fn share(all: impl Iterator<Item = bool> + Clone) -> f64 {
+fn share_of_true(all: impl Iterator<Item = bool> + Clone) -> f64 {
     all.clone().filter(|is| *is).count() as f64 / all.count().max(1) as f64
 }
 
@@ -95,7 +95,7 @@ mod tests {
 
     /// The fixture with its first case at this figure, ± 1, and nothing else measured.
     fn run(ns: f64) -> Record {
-        let mut run = fixture_run::record();
+        let mut run = fixture_run::fixture_record();
         run.groups.truncate(1);
         run.groups[0].cases.truncate(1);
         if let Outcome::Measured(measured) = &mut run.groups[0].cases[0].outcome {
@@ -131,7 +131,7 @@ mod tests {
     fn runs_without_a_common_figure_say_nothing() {
         assert_eq!(compare_successive(&[run(100.0)]), None);
         assert_eq!(
-            compare_successive(&[fixture_run::record(), fixture_run::record()]),
+            compare_successive(&[fixture_run::fixture_record(), fixture_run::fixture_record()]),
             None,
             "single executions promise nothing"
         );

@@ -12,7 +12,7 @@
 use crate::record::paired::{CasePairs, Ended, Paired, Rule};
 use crate::record::{Interval, Verdict};
 use crate::statistic::{
-    Alternative, equivalence_p, hodges_lehmann, median, minimum_detectable, signed_rank_p,
+    Alternative, equivalence_p, hodges_lehmann, median, minimum_detectable_shift, signed_rank_p,
 };
 use serde::Serialize;
 
@@ -47,9 +47,9 @@ impl Rule {
 
     /// The smallest change that pairs like these would flag four times in five at the last look, as a share. After
     /// eight pairs alone that cannot be forecast: the smallest p is the error itself.
-    pub fn detectable(&self, differences: &[f64]) -> f64 {
+    pub fn detectable_change(&self, differences: &[f64]) -> f64 {
         let (last, _) = LOOKS[self.looks.clamp(1, LOOKS.len()) - 1];
-        (self.threshold.ln_1p() + minimum_detectable(differences, last)).exp_m1()
+        (self.threshold.ln_1p() + minimum_detectable_shift(differences, last)).exp_m1()
     }
 }
 
@@ -81,7 +81,7 @@ impl Judgement {
     }
 
     /// Inconclusive, for want of pairs.
-    pub(super) fn open(differences: &[f64], wanted: usize) -> Self {
+    pub(super) fn from_too_few_pairs(differences: &[f64], wanted: usize) -> Self {
         let open = Self::new(Verdict::Inconclusive, differences, 1.0);
         open.with_reason(format!("ended after {} of {wanted} pairs", differences.len()))
     }
@@ -100,7 +100,7 @@ pub fn case_state(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
         let Some(seen) = differences.get(..pairs) else { return Stand::Open(pairs) };
         for direction in [Alternative::Greater, Alternative::Less] {
             if p_within_threshold(seen, rule, direction) <= error {
-                return confirmed(differences, pairs, direction, rule, cases);
+                return confirm_change(differences, pairs, direction, rule, cases);
             }
         }
         if equivalence_p(seen, rule.margin.ln_1p()) <= error {
@@ -112,7 +112,7 @@ pub fn case_state(differences: &[f64], rule: &Rule, cases: usize) -> Stand {
 }
 
 /// Whether pairs after those that flagged a change find it again, with an error that is small enough among all cases.
-fn confirmed(
+fn confirm_change(
     differences: &[f64],
     flagged: usize,
     direction: Alternative,
@@ -171,16 +171,16 @@ pub struct Row {
 }
 
 impl CasePairs {
-    /// How many pairs its next look needs in all, where it is one of `cases`; `None` once it needs no more.
+    /// The number of pairs at which this case, one of `cases`, is judged next; `None` if it needs no more pairs.
     pub fn pairs_needed(&self, rule: &Rule, cases: usize) -> Option<usize> {
-        match case_state(&self.differences(), rule, cases) {
-            Stand::Open(wanted) if self.unfit().is_none() && self.ended.is_none() => Some(wanted),
+        match case_state(&self.valid_log_ratios(), rule, cases) {
+            Stand::Open(wanted) if self.unfit_reason().is_none() && self.ended.is_none() => Some(wanted),
             _ => None,
         }
     }
 
     /// Why the machine was unfit, if too many pairs had to be rejected.
-    pub fn unfit(&self) -> Option<String> {
+    pub fn unfit_reason(&self) -> Option<String> {
         let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();
         let all = self.pairs.len();
         let too_many = rejected.len() > FEW_REJECTED && rejected.len() as f64 > MOST_REJECTED * all as f64;
@@ -191,15 +191,15 @@ impl CasePairs {
         ))
     }
 
-    fn row(&self, rule: &Rule, cases: usize) -> Row {
-        let differences = self.differences();
+    fn judged_row(&self, rule: &Rule, cases: usize) -> Row {
+        let differences = self.valid_log_ratios();
         let counted: Vec<_> = self.pairs.iter().filter(|pair| pair.rejected.is_none()).collect();
         let cost = |side: usize| median(&counted.iter().map(|pair| pair.cost_ns[side]).collect::<Vec<_>>());
         let judged = match case_state(&differences, rule, cases) {
             Stand::Closed(judgement) => judgement,
-            Stand::Open(wanted) => Judgement::open(&differences, wanted),
+            Stand::Open(wanted) => Judgement::from_too_few_pairs(&differences, wanted),
         };
-        let judgement = match (&self.ended, self.unfit()) {
+        let judgement = match (&self.ended, self.unfit_reason()) {
             (Some(Ended { sentence, .. }), _) => {
                 Judgement { verdict: Verdict::Incomparable, ..judged }.with_reason(sentence.clone())
             }
@@ -212,18 +212,18 @@ impl CasePairs {
             id: self.id.clone(),
             canary: self.canary,
             cost_ns: [cost(0), cost(1)],
-            remark: remark([cost(0), cost(1)], &judgement, rule),
+            remark: slow_mode_remark([cost(0), cost(1)], &judgement, rule),
             pairs: counted.len(),
             rejected: self.pairs.len() - counted.len(),
-            detectable: Some(rule.detectable(&differences)).filter(|share| share.is_finite()),
+            detectable: Some(rule.detectable_change(&differences)).filter(|share| share.is_finite()),
             judgement,
         }
     }
 }
 
-/// Change compares the fastest of neighbouring turns, costs the lower quartiles of all of them. Where these two
-/// disagree, one side met its slow mode more often.
-fn remark(cost_ns: [f64; 2], judgement: &Judgement, rule: &Rule) -> Option<String> {
+/// A remark if one side met its slow mode more often. The change compares the fastest of neighbouring turns, the
+/// costs are lower quartiles of all turns; in that case the two disagree.
+fn slow_mode_remark(cost_ns: [f64; 2], judgement: &Judgement, rule: &Rule) -> Option<String> {
     let apart = cost_ns[1] / cost_ns[0] - 1.0;
     let off = apart < judgement.change.low - rule.margin || apart > judgement.change.high + rule.margin;
     (apart.is_finite() && off).then(|| {
@@ -237,9 +237,9 @@ fn remark(cost_ns: [f64; 2], judgement: &Judgement, rule: &Rule) -> Option<Strin
 }
 
 impl Paired {
-    /// The verdicts. Each is held among all the cases.
+    /// Judges every case. The permitted error is divided among all cases.
     pub fn judge(&self) -> Vec<Row> {
-        self.cases.iter().map(|case| case.row(&self.rule, self.cases.len())).collect()
+        self.cases.iter().map(|case| case.judged_row(&self.rule, self.cases.len())).collect()
     }
 }
 
@@ -342,7 +342,7 @@ mod row_tests {
             3,
             PairRecord { difference: -9.0, rejected: Some("it moved".into()), ..Default::default() },
         );
-        let row = case.row(&Rule::default(), 1);
+        let row = case.judged_row(&Rule::default(), 1);
         assert_eq!((row.judgement.verdict, row.pairs, row.rejected), (Verdict::Slower, 16, 1));
     }
 
@@ -350,7 +350,7 @@ mod row_tests {
     fn too_many_rejected_pairs_are_the_machines_fault() {
         let mut case = case(&slower(0.05, 16));
         case.pairs.iter_mut().take(5).for_each(|pair| pair.rejected = Some("it moved".into()));
-        let row = case.row(&Rule::default(), 1);
+        let row = case.judged_row(&Rule::default(), 1);
         assert_eq!(row.judgement.verdict, Verdict::Inconclusive);
         assert!(
             row.judgement
@@ -362,8 +362,8 @@ mod row_tests {
     #[test]
     fn a_case_that_ended_is_incomparable_and_says_why() {
         let mut case = case(&slower(0.05, 16));
-        case.end(Why::Failed, "side B died".into());
-        let row = case.row(&Rule::default(), 1);
+        case.end_without_verdict(Why::Failed, "side B died".into());
+        let row = case.judged_row(&Rule::default(), 1);
         assert_eq!((row.judgement.verdict, row.pairs), (Verdict::Incomparable, 0), "no number");
         assert_eq!(row.judgement.reason.as_deref(), Some("side B died"));
     }

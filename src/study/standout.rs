@@ -1,7 +1,7 @@
 //! The cases of a run that need a second look: those without a number, unsettled ones, and those far from their
 //! prediction.
 
-use super::basis::{predicted, predicted_figure, ratio};
+use super::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
 use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record};
 
 /// A prediction that is off by less than this factor, either way, was a good one.
@@ -37,58 +37,60 @@ pub struct PredictedCase<'a> {
 
 impl PredictedCase<'_> {
     /// The factor between the two, either way.
-    fn distance(&self) -> f64 {
+    fn deviation_factor(&self) -> f64 {
         self.ratio.max(self.ratio.recip())
     }
 
     /// Whether they lie further apart than [`FAR`].
     pub fn is_far(&self) -> bool {
-        self.distance() > FAR
+        self.deviation_factor() > FAR
     }
 }
 
 /// The cases of this record that need a second look.
-pub fn standouts(record: &Record) -> Standouts<'_> {
+pub fn find_standouts(record: &Record) -> Standouts<'_> {
     let mut found = Standouts::default();
     record.cases().for_each(|(_, case)| found.add(case));
     found.unsettled.sort_by(|a, b| b.1.total_cmp(&a.1));
-    found.predicted.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
+    found.predicted.sort_by(|a, b| b.deviation_factor().total_cmp(&a.deviation_factor()));
     let curves = record.groups.iter().flat_map(|group| &group.curves);
     let levels = curves.flat_map(|curve| curve.levels.iter().map(move |level| (curve, level)));
-    found.levels = levels.filter(|(_, level)| level.agrees() == Some(false)).collect();
+    found.levels = levels.filter(|(_, level)| level.agrees_with_kernel() == Some(false)).collect();
     found
 }
 
 impl<'a> Standouts<'a> {
     fn add(&mut self, case: &'a CaseRecord) {
         match &case.outcome {
-            Outcome::Measured(measured) => self.look_at(&case.id, measured),
+            Outcome::Measured(measured) => self.add_measured(&case.id, measured),
             Outcome::Disturbed(sentence) => self.disturbed.push((&case.id, sentence)),
             Outcome::Failed(sentence) => self.failed.push((&case.id, sentence)),
             Outcome::Skipped(_) => (),
         }
     }
 
-    fn look_at(&mut self, id: &'a str, measured: &'a Measured) {
-        self.unwitnessed.extend(measured.open_claims().next().map(|sentence| (id, sentence.as_str())));
+    fn add_measured(&mut self, id: &'a str, measured: &'a Measured) {
+        self.unwitnessed.extend(measured.unwitnessed_claims().next().map(|sentence| (id, sentence.as_str())));
         if !measured.is_settled() {
-            self.unsettled.push((id, half(&measured.figure())));
+            self.unsettled.push((id, relative_half_width(&measured.figure())));
         }
-        let Some((predicted, ratio)) = predicted(measured).zip(ratio(measured)) else { return };
-        // A net figure that may be nothing says nothing of how far it is.
-        if predicted_figure(measured).is_none_or(|figure| figure.low <= 0.0) {
+        let Some((predicted, ratio)) = predicted_ns(measured).zip(ratio_to_prediction(measured)) else {
+            return;
+        };
+        // If the interval of the figure reaches zero, its ratio to the prediction has no meaning.
+        if figure_for_prediction(measured).is_none_or(|figure| figure.low <= 0.0) {
             return;
         }
         self.predicted.push(PredictedCase { id, predicted, ratio });
     }
 
     /// The cases that lie far from what was predicted, the farthest first.
-    pub fn far(&self) -> impl Iterator<Item = &PredictedCase<'a>> {
+    pub fn far_cases(&self) -> impl Iterator<Item = &PredictedCase<'a>> {
         self.predicted.iter().take_while(|case| case.is_far())
     }
 }
 
-fn half(interval: &Interval) -> f64 {
+fn relative_half_width(interval: &Interval) -> f64 {
     let half = (interval.high - interval.estimate).max(interval.estimate - interval.low);
     half / interval.estimate.abs().max(f64::MIN_POSITIVE)
 }
@@ -101,25 +103,29 @@ mod tests {
     #[test]
     fn the_farthest_is_first_whichever_way() {
         let at = |ratio| PredictedCase { id: "", predicted: 1.0, ratio };
-        assert!(at(0.1).distance() > at(9.0).distance() && at(0.1).is_far() && !at(1.0).is_far());
+        assert!(
+            at(0.1).deviation_factor() > at(9.0).deviation_factor() && at(0.1).is_far() && !at(1.0).is_far()
+        );
     }
 
     #[test]
     fn each_case_is_counted_where_it_belongs() {
-        let record = fixture_run::record();
-        let found = standouts(&record);
+        let record = fixture_run::fixture_record();
+        let found = find_standouts(&record);
         let tally = record.tally();
         assert_eq!((found.failed.len(), found.disturbed.len()), (tally.failed, tally.disturbed));
-        assert_eq!(found.unsettled.len(), record.unsettled().count());
-        assert!(found.far().count() <= found.predicted.len() && found.predicted.len() <= tally.measured);
+        assert_eq!(found.unsettled.len(), record.unsettled_cases().count());
+        assert!(
+            found.far_cases().count() <= found.predicted.len() && found.predicted.len() <= tally.measured
+        );
     }
 
     #[test]
     fn a_level_that_ends_elsewhere_is_found() {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         let level = |reported| LevelRecord { step: Some((1024, 2048)), reported, ..LevelRecord::default() };
         let levels = vec![level(Some(1500)), level(Some(99_999)), level(None)];
         record.groups[0].curves = vec![CurveRecord { levels, ..CurveRecord::default() }];
-        assert_eq!(standouts(&record).levels.len(), 1);
+        assert_eq!(find_standouts(&record).levels.len(), 1);
     }
 }

@@ -57,7 +57,7 @@ mod tests {
 
     /// A run of which the cases ended so.
     fn run(outcomes: &[Outcome]) -> Record {
-        let mut run = fixture_run::record();
+        let mut run = fixture_run::fixture_record();
         run.groups.truncate(1);
         let case = run.groups[0].cases[0].clone();
         let ended = |(at, outcome): (usize, &Outcome)| {
@@ -81,7 +81,7 @@ mod tests {
         assert!(!tried.is_all_skipped());
         assert!(tried.sentence().contains("1 skipped, 1 disturbed"), "{}", tried.sentence());
         assert!(tried.sentence().ends_with("case/1: others had the CPU"), "{}", tried.sentence());
-        assert_eq!(nothing_measured([&fixture_run::record()]), None);
+        assert_eq!(nothing_measured([&fixture_run::fixture_record()]), None);
         assert_eq!(judge(&[]), None, "no case was asked for");
     }
 }

@@ -60,7 +60,7 @@ mod workload;
 use crate::case::{Case, Claim, Group, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::parallel::{Parallelism, all_stayed, parallel};
+use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::{cpu, limit};
 use crate::record::{Axis, Curve, Headline};
@@ -73,88 +73,90 @@ use workload::Workload;
 
 pub const GROUP: Group = Group::new("bandwidth", include_str!("bandwidth.rs"), cases)
     .curves(&[
-        one_curve("bandwidth/read/", "read"),
-        one_curve("bandwidth/write/", "write"),
-        one_curve("bandwidth/copy/", "copy"),
-        one_curve("bandwidth/write-nt/", "write past the caches"),
-        one_curve("bandwidth/memcpy/", "memcpy"),
-        one_curve("bandwidth/memset/", "memset"),
-        one_curve("bandwidth/triad/", "triad"),
+        one_cpu_curve("bandwidth/read/", "read"),
+        one_cpu_curve("bandwidth/write/", "write"),
+        one_cpu_curve("bandwidth/copy/", "copy"),
+        one_cpu_curve("bandwidth/write-nt/", "write past the caches"),
+        one_cpu_curve("bandwidth/memcpy/", "memcpy"),
+        one_cpu_curve("bandwidth/memset/", "memset"),
+        one_cpu_curve("bandwidth/triad/", "triad"),
         strided_curve("bandwidth/read-strided-256MiB/", "read"),
         strided_curve("bandwidth/write-strided-256MiB/", "write"),
-        all_curve("bandwidth/read-all/", "read"),
-        all_curve("bandwidth/write-all/", "write"),
-        all_curve("bandwidth/copy-all/", "copy"),
+        all_cpus_curve("bandwidth/read-all/", "read"),
+        all_cpus_curve("bandwidth/write-all/", "write"),
+        all_cpus_curve("bandwidth/copy-all/", "copy"),
     ])
     // 2: STREAM's three prefetch on Intel's processors only. 3: a sample is whole rounds of the arrays.
     .version(3)
     .headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 3] = [
-    Headline::new(37, "read/256MiB", "memory read").figure("bandwidth"),
-    Headline::new(38, "write/256MiB", "memory written").figure("bandwidth"),
-    Headline::new(39, "memcpy/256MiB", "memcpy").figure("bandwidth"),
+    Headline::new(37, "read/256MiB", "memory read").with_figure("bandwidth"),
+    Headline::new(38, "write/256MiB", "memory written").with_figure("bandwidth"),
+    Headline::new(39, "memcpy/256MiB", "memcpy").with_figure("bandwidth"),
 ];
 
 /// A curve of one CPU's bandwidth.
-const fn one_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size")).figure("bandwidth")
+const fn one_cpu_curve(prefix: &'static str, title: &'static str) -> Curve {
+    Curve::new(prefix, title, Axis::Bytes("size")).with_figure("bandwidth")
 }
 
 /// A curve of one CPU's bandwidth along the stride.
 const fn strided_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("stride")).figure("bandwidth").chart("bandwidth by stride")
+    Curve::new(prefix, title, Axis::Bytes("stride"))
+        .with_figure("bandwidth")
+        .with_chart("bandwidth by stride")
 }
 
 /// A curve of the bandwidth of all CPUs together.
-const fn all_curve(prefix: &'static str, title: &'static str) -> Curve {
+const fn all_cpus_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size on each CPU"))
-        .figure("bandwidth")
-        .chart("bandwidth of all CPUs")
+        .with_figure("bandwidth")
+        .with_chart("bandwidth of all CPUs")
 }
 
 /// The largest size of a smoke run, bytes.
 const SMOKE: usize = 2 << 20;
 
 fn cases() -> Vec<Case> {
-    variant::variants().into_iter().map(case).chain(strided::cases()).collect()
+    variant::variants().into_iter().map(case_of_variant).chain(strided::cases()).collect()
 }
 
-fn case(variant: Variant) -> Case {
+fn case_of_variant(variant: Variant) -> Case {
     let plan = variant.plan();
-    let (bytes, crowd) = (plan.moved(), variant.crowd);
+    let (bytes, crowd) = (plan.bytes_moved(), variant.crowd);
     let set_up = match crowd {
-        None => set_up(move |place| single_workload(fitting(plan, place)?)),
-        Some(crowd) => set_up(move |place| crowded(crowd, fitting(plan, place)?, place)),
+        None => set_up(move |place| single_workload(plan_at_scale(plan, place)?)),
+        Some(crowd) => set_up(move |place| parallel_workloads(crowd, plan_at_scale(plan, place)?, place)),
     };
-    let (cycles, why) = plan.predicted();
+    let (cycles, why) = plan.predicted_cycles();
     let mut case = Case::new(variant.id(), variant.title(), set_up)
         .claim(Claim::Checked(
             "what was read has the sum of its closed form; what was to be written is there",
         ))
-        .claim(Claim::Regime(no_faults))
-        .lap(plan.chunks() as u64)
+        .claim(Claim::Regime(claim_no_faults))
+        .lap_length(plan.chunk_count() as u64)
         .predict(cycles, 0.0, why);
     case.needs.extend(variant.needs());
     case = match crowd {
-        None => case.claim(Claim::Linear).derive("bandwidth", Rule::Bandwidth(bytes)),
+        None => case.claim(Claim::Linear).derived_figure("bandwidth", Rule::Bandwidth(bytes)),
         Some(Parallelism::Count(count)) => {
             let all = count as u64 * bytes;
-            case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::Bandwidth(all))
+            case.claim(Claim::Counted(all_partners_stayed)).derived_figure("bandwidth", Rule::Bandwidth(all))
         }
-        Some(Parallelism::All) => {
-            case.claim(Claim::Counted(all_stayed)).derive("bandwidth", Rule::BandwidthOfAll(bytes))
-        }
+        Some(Parallelism::All) => case
+            .claim(Claim::Counted(all_partners_stayed))
+            .derived_figure("bandwidth", Rule::BandwidthOfAll(bytes)),
     };
-    if plan.level().is_shared() {
+    if plan.memory_level().is_shared() {
         case = case.shares_memory();
     }
     if crowd.is_none() {
-        case = case.derive("cycle", Rule::BytesPerCycle(bytes));
+        case = case.derived_figure("cycle", Rule::BytesPerCycle(bytes));
     }
-    match memory_module::limit() {
-        Ok((of, _)) if plan.level() == Level::Memory => {
-            case.derive("share", Rule::Share { bytes, on_all: crowd == Some(Parallelism::All), of })
+    match memory_module::bandwidth_limit() {
+        Ok((of, _)) if plan.memory_level() == Level::Memory => {
+            case.derived_figure("share", Rule::Share { bytes, on_all: crowd == Some(Parallelism::All), of })
         }
         _ => case,
     }
@@ -162,9 +164,9 @@ fn case(variant: Variant) -> Case {
 
 /// The plan at the scale of `place`: a smoke run does the same on less memory. A call for a whole array would then
 /// not be what its id says, and is skipped.
-fn fitting(plan: Plan, place: &Place) -> Result<Plan> {
+fn plan_at_scale(plan: Plan, place: &Place) -> Result<Plan> {
     match place.scale {
-        Scale::Smoke if plan.bytes > SMOKE && plan.is_whole() => Err(Error::Missing(
+        Scale::Smoke if plan.bytes > SMOKE && plan.calls_whole_array() => Err(Error::Missing(
             "smoke scale: one call for so much takes longer than it has; measured at default and full scale"
                 .into(),
         )),
@@ -182,8 +184,8 @@ struct Described<S> {
 impl<S: Subject> Described<S> {
     fn new(inner: S, plan: &Plan, workload: String) -> Self {
         let mut evidence = vec![workload];
-        if plan.level() == Level::Memory {
-            evidence.push(memory_module::limit().map_or_else(|why| why, |(_, sentence)| sentence));
+        if plan.memory_level() == Level::Memory {
+            evidence.push(memory_module::bandwidth_limit().map_or_else(|why| why, |(_, sentence)| sentence));
         }
         Self { inner, evidence }
     }
@@ -201,28 +203,28 @@ impl<S: Subject> Subject for Described<S> {
 
 /// A workload on the measuring CPU.
 fn single_workload(plan: Plan) -> Result<impl Subject> {
-    limit::for_half(plan.bytes as u64).map_err(Error::Missing)?;
+    limit::check_half_of_memory(plan.bytes as u64).map_err(Error::Missing)?;
     let mut workload = Workload::new(plan)?;
     let description = workload.description();
     let inner = move |n: u64, clock: &Clock| {
-        let ticks = clock.time(|| workload.run(n));
-        workload.prove().map_err(Error::Disproved)?;
+        let ticks = clock.time(|| workload.run_batch(n));
+        workload.verify_last_batch().map_err(Error::Disproved)?;
         Ok(ticks)
     };
     Ok(Described::new(inner, &plan, description))
 }
 
 /// A workload for each CPU, first touched by that CPU, so that its memory is on that CPU's node.
-fn crowded(crowd: Parallelism, plan: Plan, place: &Place) -> Result<impl Subject + use<>> {
-    let cpus = crowd.cpus(place);
-    limit::for_half((plan.bytes * (cpus.len() + 1)) as u64).map_err(Error::Missing)?;
+fn parallel_workloads(crowd: Parallelism, plan: Plan, place: &Place) -> Result<impl Subject + use<>> {
+    let cpus = crowd.partner_cpus(place);
+    limit::check_half_of_memory((plan.bytes * (cpus.len() + 1)) as u64).map_err(Error::Missing)?;
     let workloads: Rc<RefCell<Vec<Arc<Mutex<Workload>>>>> = Rc::default();
     let make = |index: usize| {
         let workload = match (place.cpus.here, cpus.get(index)) {
             (Some(here), Some(&there)) => {
-                cpu::pin(there)?;
+                cpu::pin_thread(there)?;
                 let workload = Workload::new(plan);
-                cpu::pin(here)?;
+                cpu::pin_thread(here)?;
                 workload?
             }
             _ => Workload::new(plan)?,
@@ -230,27 +232,29 @@ fn crowded(crowd: Parallelism, plan: Plan, place: &Place) -> Result<impl Subject
         let workload = Arc::new(Mutex::new(workload));
         workloads.borrow_mut().push(Arc::clone(&workload));
         Ok(move |n: u64| {
-            locked(&workload).run(n);
+            lock_workload(&workload).run_batch(n);
             0
         })
     };
     let proven = Rc::clone(&workloads);
-    let prove = move |_: u64| proven.borrow().iter().try_for_each(|workload| locked(workload).prove());
-    let inner = parallel(Kind::Thread, crowd, place, make, prove)?;
+    let prove = move |_: u64| {
+        proven.borrow().iter().try_for_each(|workload| lock_workload(workload).verify_last_batch())
+    };
+    let inner = parallel_subject(Kind::Thread, crowd, place, make, prove)?;
     let mut descriptions: Vec<_> =
-        workloads.borrow().iter().map(|workload| locked(workload).description()).collect();
+        workloads.borrow().iter().map(|workload| lock_workload(workload).description()).collect();
     descriptions.dedup();
     Ok(Described::new(inner, &plan, format!("each {}", descriptions.join(", and "))))
 }
 
 /// The lock is never contended: in a batch only the workload's thread takes it, between two only the measuring thread.
-fn locked(workload: &Mutex<Workload>) -> MutexGuard<'_, Workload> {
+fn lock_workload(workload: &Mutex<Workload>) -> MutexGuard<'_, Workload> {
     workload.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The claim that there was no page fault, which costs more than moving a page. A kernel that migrates pages to the CPU
 /// that uses them, or makes them huge, causes some for a while.
-fn no_faults(delta: &Delta, _: u64) -> std::result::Result<String, String> {
+fn claim_no_faults(delta: &Delta, _: u64) -> std::result::Result<String, String> {
     match (delta.counted.minor_faults, delta.counted.major_faults) {
         (0, 0) => Ok("no page fault in it".into()),
         (minor, major) => Err(format!(

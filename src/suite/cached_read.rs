@@ -59,9 +59,9 @@ pub const GROUP: Group = Group::new("cached_read", include_str!("cached_read.rs"
         by_block_curve("cached_read/copy-file-range/", "copy_file_range"),
         by_file_curve("cached_read/pread-by-file/", "pread", "bandwidth by file"),
         by_file_curve("cached_read/file-cache-in-64MiB/", "in 64 MiB of memory", "file cache in 64 MiB")
-            .study(Study::Fall),
+            .with_study(Study::Fall),
         by_file_curve("cached_read/file-cache-in-1GiB/", "in 1 GiB of memory", "file cache in 1 GiB")
-            .study(Study::Fall),
+            .with_study(Study::Fall),
     ])
     .headlines(&HEADLINES);
 
@@ -69,12 +69,12 @@ const HEADLINES: [Headline; 1] = [Headline::new(54, "pread/4KiB", "4 KiB of a ca
 
 /// A curve of bandwidth along the size of a block.
 const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the block")).figure("bandwidth")
+    Curve::new(prefix, title, Axis::Bytes("size of the block")).with_figure("bandwidth")
 }
 
 /// A curve of bandwidth along the size of the file.
 const fn by_file_curve(prefix: &'static str, title: &'static str, chart: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the file")).figure("bandwidth").chart(chart)
+    Curve::new(prefix, title, Axis::Bytes("size of the file")).with_figure("bandwidth").with_chart(chart)
 }
 
 const KIB: u64 = 1 << 10;
@@ -87,7 +87,7 @@ type Call = (&'static str, i64);
 /// Name, description, and the call that is entered once per block.
 const WAYS: [(&str, &str, ReadBlock, Option<Call>); 4] = [
     ("read", "read", Reader::read, None),
-    ("pread", "pread", Reader::pread, Some(("pread64", libc::SYS_pread64))),
+    ("pread", "pread", Reader::read_at_offset, Some(("pread64", libc::SYS_pread64))),
     ("mmap", "a copy out of a mapping", Reader::copy_from_mapping, None),
     (
         "copy-file-range",
@@ -120,9 +120,9 @@ fn cases() -> Vec<Case> {
             let case = Case::new(
                 format!("{name}/{length}"),
                 format!("{length} of a cached file by {words}"),
-                reading(way, |_| Ok(FILE), block),
+                block_read_set_up(way, |_| Ok(FILE), block),
             );
-            let case = described(case, FILE, block);
+            let case = with_cached_claims(case, FILE, block);
             match call {
                 Some(call) => case.claim(Claim::Enters(vec![call])),
                 None => case,
@@ -133,17 +133,17 @@ fn cases() -> Vec<Case> {
         let case = Case::new(
             format!("pread-by-file/{length}"),
             format!("64 KiB of a cached file of {length} by pread"),
-            reading(Reader::pread, move |place| at_scale(place, bytes), 64 << 10),
+            block_read_set_up(Reader::read_at_offset, move |place| check_smoke_size(place, bytes), 64 << 10),
         );
-        let case = described(case, bytes, 64 << 10);
+        let case = with_cached_claims(case, bytes, 64 << 10);
         if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
     }));
     cases.extend(file_cache::cases());
     cases
 }
 
-/// Rejects files that take too long to make at smoke scale.
-fn at_scale(place: &Place, bytes: u64) -> Result<u64> {
+/// Returns `bytes`, or skips the case at smoke scale if such a file takes too long to make.
+fn check_smoke_size(place: &Place, bytes: u64) -> Result<u64> {
     if bytes > FILE && place.scale == Scale::Smoke {
         let sentence =
             format!("smoke scale: a file of {} MiB is read at default and full scale", bytes >> 20);
@@ -153,9 +153,9 @@ fn at_scale(place: &Place, bytes: u64) -> Result<u64> {
 }
 
 /// Adds the figure, the claims and the prediction of cases that read a file of this length from the cache.
-fn described(case: Case, bytes: u64, block: usize) -> Case {
-    case.lap(bytes / block as u64)
-        .derive("bandwidth", Rule::Bandwidth(block as u64))
+fn with_cached_claims(case: Case, bytes: u64, block: usize) -> Case {
+    case.lap_length(bytes / block as u64)
+        .derived_figure("bandwidth", Rule::Bandwidth(block as u64))
         .claim(Claim::Linear)
         .claim(Claim::Checked(ALL_CACHED))
         .claim(Claim::Checked(OWN_NUMBER))
@@ -179,15 +179,15 @@ struct Reader {
 }
 
 /// The set-up of a case that reads a file of this length in blocks.
-fn reading(way: ReadBlock, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
+fn block_read_set_up(way: ReadBlock, bytes: impl Fn(&Place) -> Result<u64> + 'static, block: usize) -> SetUp {
     set_up(move |place| {
-        let file = PatternFile::make(&place.scratch, bytes(place)?, Way::Cached)?;
+        let file = PatternFile::create_filled(&place.scratch, bytes(place)?, Way::Cached)?;
         // This reads every page into the cache.
         let mapped = Mapped::new(&file)?;
-        let other = PatternFile::make(&place.scratch, block as u64, Way::Cached)?;
-        let (buffer, proof) = (pattern_file::buffer(block)?, Proof::by(Source::Device)?);
+        let other = PatternFile::create_filled(&place.scratch, block as u64, Way::Cached)?;
+        let (buffer, proof) = (pattern_file::map_buffer(block)?, Proof::for_source(Source::Device)?);
         let mut reader = Reader { file, mapped, other, buffer, block, at: 0, is_in_other: false };
-        reader.warm(way)?;
+        reader.warm_cache(way)?;
         Ok(Cached { reader, proof, checked: None, owner: std::process::id(), way })
     })
 }
@@ -199,7 +199,7 @@ const WARMING: Duration = Duration::from_millis(20);
 
 impl Reader {
     /// Reads round and round, untimed.
-    fn warm(&mut self, way: ReadBlock) -> Result<()> {
+    fn warm_cache(&mut self, way: ReadBlock) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < WARMING {
             let at = self.next();
@@ -210,7 +210,7 @@ impl Reader {
         Ok(())
     }
 
-    fn pread(&mut self, at: u64) -> std::io::Result<usize> {
+    fn read_at_offset(&mut self, at: u64) -> std::io::Result<usize> {
         self.file.file().read_at(&mut self.buffer, at)
     }
 
@@ -243,18 +243,19 @@ impl Reader {
     }
 
     /// Verifies that what was read last is the block of this offset.
-    fn check(&mut self, at: u64) -> Result<()> {
+    fn check_block(&mut self, at: u64) -> Result<()> {
         if self.is_in_other {
             let read = self.other.file().read_exact_at(&mut self.buffer, 0);
-            read.map_err(|cause| self.other.refused("reading what was copied", cause))?;
+            read.map_err(|cause| self.other.call_error("reading what was copied", cause))?;
         }
-        self.file.check(Ok(self.block), &self.buffer, at)
+        self.file.check_block(Ok(self.block), &self.buffer, at)
     }
 
     /// Verifies that every page of the file is in the page cache.
-    fn is_cached(&self) -> Result<()> {
+    fn check_all_cached(&self) -> Result<()> {
         let bytes = self.file.bytes();
-        let (pages, cached) = (bytes.div_ceil(page_size()) as usize, self.file.resident(0..bytes)?);
+        let (pages, cached) =
+            (bytes.div_ceil(page_size()) as usize, self.file.count_resident_pages(0..bytes)?);
         if cached == pages {
             return Ok(());
         }
@@ -285,11 +286,11 @@ impl Cached {
             return Ok(());
         }
         if self.checked.is_some() {
-            self.proof.has_read(0)?;
+            self.proof.verify_read(0)?;
         }
-        self.reader.is_cached()?;
+        self.reader.check_all_cached()?;
         self.checked = Some(Instant::now());
-        self.proof.begin()
+        self.proof.begin_batch()
     }
 }
 
@@ -298,7 +299,7 @@ impl Subject for Cached {
         self.check_cache()?;
         // A witness is a child process and shares the file position.
         let position = self.reader.file.file().seek(SeekFrom::Start(self.reader.at));
-        position.map_err(|cause| self.reader.file.refused("seeking", cause))?;
+        position.map_err(|cause| self.reader.file.call_error("seeking", cause))?;
         let (way, reader) = (self.way, &mut self.reader);
         let (mut last, mut wrong) = (0, None);
         let ticks = clock.time(|| {
@@ -313,7 +314,7 @@ impl Subject for Cached {
         if let Some((got, at)) = wrong {
             self.reader.file.check_length("reading a block", got, self.reader.block, at)?;
         }
-        self.reader.check(last)?;
+        self.reader.check_block(last)?;
         self.check_cache()?;
         Ok(ticks)
     }

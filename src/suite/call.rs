@@ -77,43 +77,43 @@ fn cases() -> Vec<Case> {
     let by_arity = TYPES.iter().flat_map(|(name, calls)| {
         calls.iter().enumerate().map(move |(arity, &call)| {
             let title = format!("direct call, {arity} {name} arguments");
-            calling(format!("{name}/{arity}"), title, call).predict(3.0, 0.5 * arity as f64, DIRECT)
+            call_case(format!("{name}/{arity}"), title, call).predict(3.0, 0.5 * arity as f64, DIRECT)
         })
     });
-    by_arity.chain(other_ways()).map(Case::predicted_whole).collect()
+    by_arity.chain(special_cases()).map(Case::prediction_includes_control).collect()
 }
 
 const DIRECT: &str = "three taken branches, and half a cycle for each argument loaded";
 
-fn other_ways() -> [Case; 5] {
+fn special_cases() -> [Case; 5] {
     [
-        calling("struct/16B", "direct call, 16 bytes by value", operation::STRUCT[0]).predict(
+        call_case("struct/16B", "direct call, 16 bytes by value", operation::STRUCT[0]).predict(
             3.0,
             1.0,
             "two registers",
         ),
-        calling("struct/64B", "direct call, 64 bytes by value", operation::STRUCT[1]).predict(
+        call_case("struct/64B", "direct call, 64 bytes by value", operation::STRUCT[1]).predict(
             3.0,
             8.0,
             "four 16-byte copies to the stack",
         ),
-        calling("pointer/3", "call through a pointer, 3 arguments", operation::POINTER_3).predict(
+        call_case("pointer/3", "call through a pointer, 3 arguments", operation::POINTER_3).predict(
             3.0,
             1.5,
             "the indirect branch predictor is never wrong here",
         ),
-        calling("dyn/3", "call through a table of methods, 3 arguments", operation::DYN_3).predict(
+        call_case("dyn/3", "call through a table of methods, 3 arguments", operation::DYN_3).predict(
             3.0,
             3.0,
             "one more argument, self, and a load of the method",
         ),
-        calling("plt/0", "call into a shared object through its linkage table", operation::PLT_0)
-            .need(Need::new(shared_object))
+        call_case("plt/0", "call into a shared object through its linkage table", operation::PLT_0)
+            .need(Need::new(require_dynamic_linking))
             .predict(4.0, 1.0, "the stub's jump is a fourth taken branch"),
     ]
 }
 
-fn calling(name: impl Into<String>, title: impl Into<String>, call: Call) -> Case {
+fn call_case(name: impl Into<String>, title: impl Into<String>, call: Call) -> Case {
     Case::looped(name, title, call.turns)
         .control(operation::control)
         .claim(Claim::Calls(call.callee))
@@ -121,7 +121,7 @@ fn calling(name: impl Into<String>, title: impl Into<String>, call: Call) -> Cas
 }
 
 /// A static executable has no linkage table.
-fn shared_object(_: &Place) -> Result<(), String> {
+fn require_dynamic_linking(_: &Place) -> Result<(), String> {
     if cfg!(target_feature = "crt-static") {
         return Err(
             "this binary is linked statically and has no linkage table; build it without +crt-static".into(),

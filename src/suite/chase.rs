@@ -65,23 +65,24 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
     // 2: a sample of a large ring is a whole round.
     .version(2)
     .curves(&[
-        latency_curve("chase/random-huge/", "random order, huge pages").study(Study::Levels),
-        latency_curve("chase/random/", "random order, 4 KiB pages").study(Study::Levels),
+        latency_curve("chase/random-huge/", "random order, huge pages").with_study(Study::Levels),
+        latency_curve("chase/random/", "random order, 4 KiB pages").with_study(Study::Levels),
         latency_curve("chase/within-pages/", "random order within pages"),
         latency_curve("chase/stride-64/", "stride 64"),
-        latency_curve("chase/list/", "linked list").chart("latency by list"),
-        latency_curve("chase/quarters-64/", "quarters, stride 64").chart("latency by quarters at 64 bytes"),
+        latency_curve("chase/list/", "linked list").with_chart("latency by list"),
+        latency_curve("chase/quarters-64/", "quarters, stride 64")
+            .with_chart("latency by quarters at 64 bytes"),
         latency_curve("chase/quarters-256/", "quarters, stride 256")
-            .chart("latency by quarters at 512 bytes"),
+            .with_chart("latency by quarters at 512 bytes"),
         latency_curve("chase/quarters-512/", "quarters, stride 512")
-            .chart("latency by quarters at 512 bytes"),
+            .with_chart("latency by quarters at 512 bytes"),
         Curve::new("chase/tlb-4KiB/", "a line of each page", Axis::Bytes("size of the ring"))
-            .figure("walk")
-            .chart("page walk"),
+            .with_figure("walk")
+            .with_chart("page walk"),
         Curve::new("chase/parallel-256MiB/", "each of the chains", Axis::Count("chains at once"))
-            .figure("load"),
+            .with_figure("load"),
         Curve::new("chase/loaded-256MiB/", "a load", Axis::Others("CPUs that load the bus"))
-            .chart("loaded latency"),
+            .with_chart("loaded latency"),
     ])
     .headlines(&HEADLINES);
 
@@ -94,5 +95,5 @@ const HEADLINES: [Headline; 4] = [
 
 /// A curve of latency along the size of the ring.
 const fn latency_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the ring")).chart("latency")
+    Curve::new(prefix, title, Axis::Bytes("size of the ring")).with_chart("latency")
 }

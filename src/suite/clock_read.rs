@@ -31,7 +31,7 @@ use crate::case::Need;
 use crate::case::need::{VDSO_CLOCK, VDSO_COARSE};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::kit::kernel_call::raw_loop;
+use crate::kit::kernel_call::raw_loop_set_up;
 use crate::platform::syscall::RawCall;
 use crate::platform::{arch, time};
 use crate::record::Headline;
@@ -80,7 +80,7 @@ fn cases() -> Vec<Case> {
     });
     let entry = ENTRY.iter().map(|&(name, id)| {
         let unread = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let calls = raw_loop(
+        let calls = raw_loop_set_up(
             "clock_gettime",
             0..=0,
             move |_| Ok(unread),
@@ -94,11 +94,11 @@ fn cases() -> Vec<Case> {
     });
     counter_reads()
         .into_iter()
-        .chain([own_clock()])
+        .chain([own_clock_case()])
         .chain(vdso)
         .chain(entry)
-        .chain(in_rust())
-        .chain(brackets())
+        .chain(rust_clock_cases())
+        .chain(bracket_cases())
         .collect()
 }
 
@@ -165,7 +165,7 @@ fn counter_reads() -> Vec<Case> {
 
 /// This crate's clock, which chooses its counter at run time: it should cost hardly more than the bracket alone. Here
 /// the bracket itself is the operation, so it is opened and closed inside [`Clock::time`].
-fn own_clock() -> Case {
+fn own_clock_case() -> Case {
     let brackets = set_up(|_| {
         Ok(|n: u64, clock: &Clock| {
             Ok(clock.time(|| (0..n).for_each(|_| _ = black_box(clock.stop() - clock.start()))))
@@ -177,7 +177,7 @@ fn own_clock() -> Case {
         .predict(60.0, 2.0, "the bracket, and a branch on which counter it is")
 }
 
-fn in_rust() -> [Case; 2] {
+fn rust_clock_cases() -> [Case; 2] {
     let cases = [
         read("instant", "std::time::Instant::now", std::time::Instant::now).predict(
             25.0,
@@ -194,13 +194,14 @@ fn in_rust() -> [Case; 2] {
 }
 
 /// Brackets around nothing, one at a time. The one of 2010 has ends of its own, so it notes its ticks itself.
-fn brackets() -> Vec<Case> {
-    let own = bracket("bracket/own", "what this crate's clock says of nothing", |clock| clock.time(|| ()))
-        .predict(30.0, 0.0, "the distance of the two reads");
+fn bracket_cases() -> Vec<Case> {
+    let own =
+        bracket_case("bracket/own", "what this crate's clock says of nothing", |clock| clock.time(|| ()))
+            .predict(30.0, 0.0, "the distance of the two reads");
     #[cfg(target_arch = "x86_64")]
-    let cpuid = bracket("bracket/cpuid", "what the bracket of 2010 says of nothing", |clock| {
+    let cpuid = bracket_case("bracket/cpuid", "what the bracket of 2010 says of nothing", |clock| {
         let start = arch::start_cpuid();
-        clock.note(Ticks(arch::stop_cpuid().saturating_sub(start)))
+        clock.record_bracket(Ticks(arch::stop_cpuid().saturating_sub(start)))
     })
     .need(RDTSCP)
     .predict(30.0, 0.0, "the distance of the two reads: the barriers stand outside");
@@ -219,7 +220,7 @@ fn read<T>(name: impl Into<String>, title: impl Into<String>, how: impl Fn() -> 
     .claim(Claim::Linear)
 }
 
-fn bracket(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
+fn bracket_case(name: &'static str, title: &'static str, once: fn(&Clock) -> Ticks) -> Case {
     let one_by_one = set_up(move |_| {
         Ok(move |n: u64, clock: &Clock| {
             let mut sum = Ticks(0);

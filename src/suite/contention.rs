@@ -30,7 +30,7 @@ use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Found, Group, OwnTasks, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, reached};
+use crate::kit::blocks::{Blocks, DISK, FROM_DEVICE, OWN_NUMBER, Pattern, claim_blocks_read};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::Source;
@@ -68,9 +68,9 @@ fn case_with_others(others: usize) -> Case {
     let case = if others == 0 { case } else { case.need(TWO_CPUS).claim(Claim::Checked(ALL_READ)) };
     case.one_by_one()
         .own_tasks(OwnTasks::Elsewhere)
-        .derive("rate", Rule::Rate)
+        .derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked(FROM_DEVICE))
-        .claim(reached(BLOCK))
+        .claim(claim_blocks_read(BLOCK))
         .claim(Claim::Checked(OWN_NUMBER))
         .predict(180_000.0, 12_000.0 + 6_000.0 * others as f64, "as alone, and a queue before the disk")
 }
@@ -94,11 +94,12 @@ struct Contention {
 
 impl Contention {
     fn new(place: &Place, count: usize) -> Result<Self> {
-        let file = PatternFile::make(&place.scratch, FILE, Way::Direct)?;
+        let file = PatternFile::create_filled(&place.scratch, FILE, Way::Direct)?;
         let own = Blocks::new(file, Pattern::Sequential, BLOCK, Source::Device)?;
         let counts = Arc::new(Words::new()?);
-        let others = (0..count).map(|index| other(place, index, &counts)).collect::<Result<_>>()?;
-        let buffer = pattern_file::buffer(BLOCK)?;
+        let others =
+            (0..count).map(|index| start_other_reader(place, index, &counts)).collect::<Result<_>>()?;
+        let buffer = pattern_file::map_buffer(BLOCK)?;
         let (before, since) = (vec![0; count], Instant::now());
         Ok(Self { own, buffer, others, counts, before, since, fairness: Vec::new(), rates: Vec::new() })
     }
@@ -106,7 +107,7 @@ impl Contention {
     /// Verifies that the others live, and at the end of a window that each has read.
     fn check_others(&mut self) -> Result<()> {
         if let Some(fate) = self.others.iter_mut().find_map(Partner::fate) {
-            return Err(fate.error("another reader: "));
+            return Err(fate.into_error("another reader: "));
         }
         let elapsed = self.since.elapsed();
         if self.others.is_empty() || elapsed < WINDOW {
@@ -116,7 +117,7 @@ impl Contention {
             self.counts[..self.others.len()].iter().map(|word| word.value.load(Relaxed)).collect();
         let read: Vec<_> =
             now.iter().zip(&self.before).map(|(now, before)| f64::from(now.wrapping_sub(*before))).collect();
-        self.fairness.push(fairness(&read).map_err(Error::Disturbed)?);
+        self.fairness.push(fairness_index(&read).map_err(Error::Disturbed)?);
         self.rates.push(read.iter().sum::<f64>() / elapsed.as_secs_f64());
         (self.before, self.since) = (now, Instant::now());
         Ok(())
@@ -124,7 +125,7 @@ impl Contention {
 }
 
 /// Jain's index of these shares: the square of their sum over their number times the sum of their squares.
-fn fairness(shares: &[f64]) -> std::result::Result<f64, String> {
+fn fairness_index(shares: &[f64]) -> std::result::Result<f64, String> {
     if let Some(idle) = shares.iter().position(|share| *share == 0.0) {
         return Err(format!("reader {idle} of the others has read nothing for a twentieth of a second"));
     }
@@ -133,13 +134,13 @@ fn fairness(shares: &[f64]) -> std::result::Result<f64, String> {
 }
 
 /// Starts a process that reads a file of its own until it is ended.
-fn other(place: &Place, index: usize, counts: &Arc<Words>) -> Result<Partner> {
+fn start_other_reader(place: &Place, index: usize, counts: &Arc<Words>) -> Result<Partner> {
     let cpu = place.cpus.others[index % place.cpus.others.len().max(1)];
-    let file = PatternFile::make(&place.scratch, FILE, Way::Direct)?;
-    let mut buffer = pattern_file::buffer(BLOCK)?;
+    let file = PatternFile::create_filled(&place.scratch, FILE, Way::Direct)?;
+    let mut buffer = pattern_file::map_buffer(BLOCK)?;
     let (counts, mut offset) = (Arc::clone(counts), 0);
     let step = move || match file.file().read_at(&mut buffer, offset) {
-        Ok(BLOCK) if pattern_file::is_of(&buffer, offset) => {
+        Ok(BLOCK) if pattern_file::is_pattern_at(&buffer, offset) => {
             offset = (offset + BLOCK as u64) % FILE;
             counts[index].value.fetch_add(1, Relaxed);
             0
@@ -152,18 +153,18 @@ fn other(place: &Place, index: usize, counts: &Arc<Words>) -> Result<Partner> {
 
 impl Subject for Contention {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.own.proof.begin()?;
-        let ticks = clock.each(
+        self.own.proof.begin_batch()?;
+        let ticks = clock.time_each(
             iterations,
             self,
             |_| Ok(()),
             |contention| contention.own.file.file().read_at(&mut contention.buffer, 0),
             |contention, got| {
-                contention.own.file.check(got, &contention.buffer, 0)?;
+                contention.own.file.check_block(got, &contention.buffer, 0)?;
                 Ok(Counts::Yes)
             },
         )?;
-        self.own.prove(iterations, 0)?;
+        self.own.prove_batch(iterations, 0)?;
         self.check_others()?;
         Ok(ticks)
     }
@@ -186,13 +187,13 @@ mod tests {
 
     #[test]
     fn equal_shares_are_fair_and_a_single_one_is_not() {
-        assert_eq!(fairness(&[5.0, 5.0, 5.0]), Ok(1.0));
-        assert!((fairness(&[1.0, 3.0]).expect("both") - 0.8).abs() < 1e-12);
-        assert!(fairness(&[1e9, 1e-9]).expect("both") < 0.51);
+        assert_eq!(fairness_index(&[5.0, 5.0, 5.0]), Ok(1.0));
+        assert!((fairness_index(&[1.0, 3.0]).expect("both") - 0.8).abs() < 1e-12);
+        assert!(fairness_index(&[1e9, 1e-9]).expect("both") < 0.51);
     }
 
     #[test]
     fn a_reader_that_does_not_read_is_an_error() {
-        assert!(fairness(&[7.0, 0.0]).expect_err("idle").contains("reader 1"));
+        assert!(fairness_index(&[7.0, 0.0]).expect_err("idle").contains("reader 1"));
     }
 }

@@ -31,7 +31,7 @@ use crate::clock::{Clock, Delta, Ticks};
 use crate::error::Result;
 use crate::kit::alarm::Alarm;
 use crate::kit::ipc::{Bytes, Channel};
-use crate::kit::placement::{Placement, patience, refused};
+use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
 use Kind::{Process, Thread};
@@ -70,25 +70,25 @@ const LONGEST_US: usize = 100;
 
 fn cases() -> Vec<Case> {
     let all = RINGS.into_iter().flat_map(|ring| SETS_KIB.map(|kib| (ring, kib)));
-    let processes = all.map(|(ring, kib)| case(Process, ring, kib));
-    processes.chain(OF_THREADS.map(|(ring, kib)| case(Thread, ring, kib))).collect()
+    let processes = all.map(|(ring, kib)| ring_case(Process, ring, kib));
+    processes.chain(OF_THREADS.map(|(ring, kib)| ring_case(Thread, ring, kib))).collect()
 }
 
-fn case(kind: Kind, ring: usize, kib: usize) -> Case {
+fn ring_case(kind: Kind, ring: usize, kib: usize) -> Case {
     let kinds = if kind == Process { "processes" } else { "threads" };
     let title = format!("a token round {ring} {kinds} with {kib} KiB each, on one CPU");
     let control = set_up(move |_| {
-        let (pipe, set) = (Bytes::pipe()?, written(kib));
+        let (pipe, set) = (Bytes::pipe()?, written_set(kib));
         Ok(move |n: u64, clock: &Clock| time_one_process(&pipe, &set, n * ring as u64, clock))
     });
-    let case = Case::new(format!("{kinds}-{ring}/{kib}KiB"), title, round(kind, ring, kib));
-    let case = Placement::Same.needed(case).control_set_up(control);
+    let case = Case::new(format!("{kinds}-{ring}/{kib}KiB"), title, ring_set_up(kind, ring, kib));
+    let case = Placement::Same.add_needs(case).control_set_up(control);
     // An estimate of a round: 2.5 µs a task, and a quarter of a microsecond for each KiB.
     let is_long = ring * (10 + kib) / 4 > LONGEST_US || ring > 32;
     let case = if is_long { case.need(FULL_SCALE) } else { case };
-    case.derive("switch", Rule::OfNet(1.0 / ring as f64))
+    case.derived_figure("switch", Rule::OfNet(1.0 / ring as f64))
         .claim(Claim::AboveControl)
-        .claim(Claim::Counted(all_left))
+        .claim(Claim::Counted(claim_all_switched))
         .predict(
             ring as f64 * 1_000.0,
             ring as f64 * 1_700.0,
@@ -97,12 +97,12 @@ fn case(kind: Kind, ring: usize, kib: usize) -> Case {
 }
 
 /// A working set, every page written.
-fn written(kib: usize) -> Vec<u64> {
+fn written_set(kib: usize) -> Vec<u64> {
     vec![1; kib * 1024 / size_of::<u64>()]
 }
 
 #[inline(always)]
-fn sum(set: &[u64]) -> u64 {
+fn sum_words(set: &[u64]) -> u64 {
     set.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
@@ -112,10 +112,10 @@ fn time_one_process(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Resu
     let ticks = clock.time(|| {
         for _ in 0..hops {
             lowest = lowest.min(pipe.send()).min(pipe.receive());
-            black_box(sum(black_box(set)));
+            black_box(sum_words(black_box(set)));
         }
     });
-    if lowest < 0 { Err(refused("pipe", lowest, &mut [], 1)) } else { Ok(ticks) }
+    if lowest < 0 { Err(explain_refusal("pipe", lowest, &mut [], 1)) } else { Ok(ticks) }
 }
 
 /// The ring. The measuring thread is its first task.
@@ -126,13 +126,13 @@ struct Ring {
     alarm: Alarm,
 }
 
-fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
+fn ring_set_up(kind: Kind, ring: usize, kib: usize) -> SetUp {
     set_up(move |place| {
-        let at = (Placement::Same.cpu(place)?, Class::Ordinary);
+        let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
         let pipes: Arc<Vec<_>> = Arc::new((0..ring).map(|_| Bytes::pipe()).collect::<Result<_>>()?);
         let partner = |index: usize| {
             let (theirs, nudged) = (Arc::clone(&pipes), Arc::clone(&pipes));
-            let mut set = written(kib);
+            let mut set = written_set(kib);
             let mut is_own = false;
             let step = move || {
                 if !is_own {
@@ -143,7 +143,7 @@ fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
                 match theirs[index].receive() {
                     refused if refused < 0 => refused,
                     _ => {
-                        black_box(sum(black_box(&set)));
+                        black_box(sum_words(black_box(&set)));
                         theirs[(index + 1) % theirs.len()].send()
                     }
                 }
@@ -151,7 +151,7 @@ fn round(kind: Kind, ring: usize, kib: usize) -> SetUp {
             Partner::start(kind, at, step, move || _ = nudged[index].send())
         };
         let partners = (1..ring).map(partner).collect::<Result<_>>()?;
-        let (set, alarm) = (written(kib), Alarm::new()?);
+        let (set, alarm) = (written_set(kib), Alarm::new()?);
         Ok(Ring { partners, pipes, set, alarm })
     })
 }
@@ -160,19 +160,20 @@ impl Subject for Ring {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let (first, own) = (&self.pipes[1], &self.pipes[0]);
         let mut answer = 0;
-        let ticks = self.alarm.watch(patience(iterations * self.pipes.len() as u64), || {
-            clock.time(|| {
-                for _ in 0..iterations {
-                    answer = first.send().min(own.receive());
-                    if answer < 0 {
-                        break;
+        let ticks =
+            self.alarm.run_with_limit(partner_time_limit(iterations * self.pipes.len() as u64), || {
+                clock.time(|| {
+                    for _ in 0..iterations {
+                        answer = first.send().min(own.receive());
+                        if answer < 0 {
+                            break;
+                        }
+                        black_box(sum_words(black_box(&self.set)));
                     }
-                    black_box(sum(black_box(&self.set)));
-                }
-            })
-        });
+                })
+            });
         if answer < 0 {
-            return Err(refused("a ring of pipes", answer, &mut self.partners, iterations));
+            return Err(explain_refusal("a ring of pipes", answer, &mut self.partners, iterations));
         }
         Ok(ticks)
     }
@@ -183,7 +184,7 @@ impl Subject for Ring {
 }
 
 /// The claim that every task switched: on one CPU the token reaches the next task only after this one has left it.
-fn all_left(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
+fn claim_all_switched(delta: &Delta, rounds: u64) -> std::result::Result<String, String> {
     let own = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
     let partners = delta.partners.unwrap_or_default();
     let fewest = own.min(partners.fewest_switches);
@@ -199,17 +200,17 @@ mod tests {
     use super::*;
     use crate::case::Scale;
     use crate::clock::PartnerReport;
-    use crate::kit::runnable::place;
+    use crate::kit::runnable::test_place;
     use crate::platform::cpu;
 
     #[test]
     fn the_token_comes_back_from_every_ring() {
-        let place = place(&std::env::temp_dir(), Scale::Smoke);
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         let here = place.cpus.here.unwrap();
         let clock = Clock::start_up();
         for (kind, ring, kib) in [(Process, 2, 0), (Process, 8, 4), (Thread, 3, 4)] {
-            let run = || (round(kind, ring, kib))(&place)?.run(5, &clock);
-            assert!(cpu::while_on(here, run).unwrap().unwrap().0 > 0);
+            let run = || (ring_set_up(kind, ring, kib))(&place)?.run(5, &clock);
+            assert!(cpu::run_on_cpu(here, run).unwrap().unwrap().0 > 0);
         }
     }
 
@@ -218,7 +219,7 @@ mod tests {
         let mut delta = Delta::default();
         delta.counted.voluntary_switches = 10;
         delta.partners = Some(PartnerReport { answering: 7, fewest_switches: 9, ..PartnerReport::default() });
-        assert!(all_left(&delta, 10).unwrap_err().contains("did not go round"));
-        assert!(all_left(&delta, 9).unwrap().contains("each of 8 tasks"));
+        assert!(claim_all_switched(&delta, 10).unwrap_err().contains("did not go round"));
+        assert!(claim_all_switched(&delta, 9).unwrap().contains("each of 8 tasks"));
     }
 }

@@ -32,11 +32,11 @@ use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Sca
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
 use crate::kit::ipc::{Channel, PolledWord};
-use crate::kit::parallel::all_stayed;
-use crate::kit::placement::{Placement, refused};
+use crate::kit::parallel::all_partners_stayed;
+use crate::kit::placement::{Placement, explain_refusal};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::Headline;
-use operation::{LineThreads, spread};
+use operation::{LineThreads, spread_evenly};
 use std::sync::Arc;
 
 pub const GROUP: Group =
@@ -50,9 +50,9 @@ fn cases() -> Vec<Case> {
         Case::new("neighbour", "a cache line to another CPU and back", set_up(Neighbour::start))
             .need(PINNED)
             .need(TWO_CPUS)
-            .derive("journey", Rule::OfCost(0.5))
+            .derived_figure("journey", Rule::OfCost(0.5))
             .claim(Claim::Linear)
-            .claim(Claim::Counted(all_stayed))
+            .claim(Claim::Counted(all_partners_stayed))
             .predict(330.0, 10.0, why),
         // The measuring thread only distributes the work, and waits while one of the pair has its CPU.
         Case::new(
@@ -64,7 +64,7 @@ fn cases() -> Vec<Case> {
         .need(PINNED)
         .need(TWO_CPUS)
         .claim(Claim::Linear)
-        .claim(Claim::Counted(all_stayed))
+        .claim(Claim::Counted(all_partners_stayed))
         .predict(330.0, 10.0, why),
     ]
 }
@@ -80,7 +80,7 @@ impl Neighbour {
         let channels = Arc::new(PolledWord::pair(&place.scratch)?);
         let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
         let step = move || theirs[0].receive().min(theirs[1].send());
-        let at = (Placement::Cross.cpu(place)?, Class::Ordinary);
+        let at = (Placement::Cross.partner_cpu(place)?, Class::Ordinary);
         let partner = Partner::start(Kind::Thread, at, step, move || _ = nudged[0].send())?;
         Ok(Self { partners: [partner], channels })
     }
@@ -97,7 +97,7 @@ impl Subject for Neighbour {
                 }
             }
         });
-        if answer < 0 { Err(refused("polling", answer, &mut self.partners, 0)) } else { Ok(ticks) }
+        if answer < 0 { Err(explain_refusal("polling", answer, &mut self.partners, 0)) } else { Ok(ticks) }
     }
 
     fn report(&self) -> Report {
@@ -123,7 +123,7 @@ impl EveryPair {
             Scale::Full => usize::MAX,
         };
         let cpus: Vec<_> = place.cpus.here.into_iter().chain(place.cpus.others.iter().copied()).collect();
-        let threads = LineThreads::start(&spread(cpus, most))?;
+        let threads = LineThreads::start(&spread_evenly(cpus, most))?;
         let figures = vec![Vec::new(); threads.pairs().len()];
         Ok(Self { threads, figures })
     }
@@ -135,7 +135,7 @@ impl Subject for EveryPair {
         let each = iterations.div_ceil(pairs.len() as u64).max(FEWEST);
         let mut sum = 0;
         for (&pair, figures) in pairs.iter().zip(&mut self.figures) {
-            let ns = self.threads.round_trips(pair, each)?;
+            let ns = self.threads.time_round_trips(pair, each)?;
             figures.push(ns as f64 / each as f64 / 2.0);
             sum += ns;
         }
@@ -153,12 +153,12 @@ impl Subject for EveryPair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::runnable::clock;
+    use crate::kit::runnable::test_clock;
     use crate::platform::cpu;
 
     #[test]
     fn every_pair_has_its_round_trips_and_the_figure_is_their_mean() {
-        let cpus = cpu::allowed();
+        let cpus = cpu::allowed_cpus();
         let [first, second, ..] = cpus[..] else {
             println!("skipped: one CPU");
             return;
@@ -166,7 +166,7 @@ mod tests {
         // Two threads that share a CPU need a time slice for each trip: their pair is slower than the two others.
         let threads = LineThreads::start(&[first, second, second]).expect("started");
         let mut every = EveryPair { figures: vec![Vec::new(); 3], threads };
-        let clock = clock();
+        let clock = test_clock();
         for (batch, iterations) in [1, 200].into_iter().enumerate() {
             let told_ns = clock.nanoseconds(every.run(iterations, &clock).expect("came back")).0;
             let each: Vec<_> = every.figures.iter().map(|figures| 2.0 * figures[batch]).collect();

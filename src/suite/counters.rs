@@ -76,27 +76,29 @@ const CLOCK_AND_PIDFD: Calls =
     &[("clock_gettime", libc::SYS_clock_gettime), ("pidfd_send_signal", libc::SYS_pidfd_send_signal)];
 
 fn cases() -> Vec<Case> {
-    let mut cases: Vec<_> = ROUTES.iter().flat_map(files).collect();
-    cases.extend(calls());
-    cases.extend(of_several());
+    let mut cases: Vec<_> = ROUTES.iter().flat_map(file_counter_cases).collect();
+    cases.extend(system_call_cases());
+    cases.extend(several_call_cases());
     cases.extend(populous::cases());
     cases
 }
 
 /// The cases of a counter that is a file: kept and stateless, and their floors.
-fn files(route: &'static Route) -> Vec<Case> {
+fn file_counter_cases(route: &'static Route) -> Vec<Case> {
     let Route { name, words, path, kept, stateless, cycles } = *route;
     let mut cases = vec![
-        reading(format!("{name}/kept"), words, kept).claim(enters(PREAD)).predict(cycles, 100.0, READ),
-        reading(format!("{name}/kept-floor"), words, move || kept_floor(path))
-            .claim(enters(PREAD))
+        reading_case(format!("{name}/kept"), words, kept)
+            .claim(enters_claim(PREAD))
+            .predict(cycles, 100.0, READ),
+        reading_case(format!("{name}/kept-floor"), words, move || kept_floor(path))
+            .claim(enters_claim(PREAD))
             .predict(cycles, 0.0, READ),
     ];
     if let Some(stateless) = stateless {
         let reads = if is_rate(name) { 2.0 } else { 1.0 };
         let pair = [
-            reading(format!("{name}/stateless"), words, stateless),
-            reading(format!("{name}/stateless-floor"), words, move || stateless_floor(name, path)),
+            reading_case(format!("{name}/stateless"), words, stateless),
+            reading_case(format!("{name}/stateless-floor"), words, move || stateless_floor(name, path)),
         ];
         cases.extend(pair.map(|case| {
             let case = case.predict(reads * cycles, 4_000.0, OPENED);
@@ -116,13 +118,13 @@ fn kept_floor(path: fn() -> Result<String>) -> Result<Call> {
     let path = path()?;
     let file = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
     let mut buffer = vec![0; 64 << 10];
-    call(move || read_once(&file, &mut buffer))
+    boxed_call(move || read_once(&file, &mut buffer))
 }
 
 fn stateless_floor(name: &str, path: fn() -> Result<String>) -> Result<Call> {
     let (path, twice, over_all_cpus) = (path()?, is_rate(name), name == "idle");
     let mut buffer = vec![0; 64 << 10];
-    call(move || {
+    boxed_call(move || {
         let file = File::open(&path).map_err(|_| Fault::Gone(path.clone()))?;
         if twice {
             read_once(&file, &mut buffer)?;
@@ -140,76 +142,81 @@ const OPENED: &str = "a path is walked, a file is made and unmade, and the kerne
 const FIELD: &str = "entry and exit, and fields of the kernel's";
 
 /// Counters that have system calls of their own.
-fn calls() -> Vec<Case> {
+fn system_call_cases() -> Vec<Case> {
     vec![
-        reading("cpu-time/kept", "CPU time of a process", || {
-            over(Process::open(starter())?, |process| {
+        reading_case("cpu-time/kept", "CPU time of a process", || {
+            call_on_handle(Process::open(starter_pid())?, |process| {
                 process.cpu_time().map(|reading| reading.value.as_nanos() as u64)
             })
         })
-        .claim(enters(CLOCK_AND_PIDFD))
+        .claim(enters_claim(CLOCK_AND_PIDFD))
         .predict(600.0, 400.0, FIELD),
-        reading("cpu-time/kept-floor", "its clock, and whether it is there", || {
-            let (process, clock) = (Process::open(starter())?, ClockId::from_raw((!starter() << 3) | 2));
-            call(move || {
+        reading_case("cpu-time/kept-floor", "its clock, and whether it is there", || {
+            let (process, clock) =
+                (Process::open(starter_pid())?, ClockId::from_raw((!starter_pid() << 3) | 2));
+            boxed_call(move || {
                 let time = clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64);
                 if process.is_there() { Ok(time) } else { Err(Fault::Gone("the process".into())) }
             })
         })
-        .claim(enters(CLOCK_AND_PIDFD))
+        .claim(enters_claim(CLOCK_AND_PIDFD))
         .predict(600.0, 300.0, FIELD),
-        reading("cpu-time/clock-alone", "its clock, by its number alone", || {
-            let clock = ClockId::from_raw((!starter() << 3) | 2);
-            call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
+        reading_case("cpu-time/clock-alone", "its clock, by its number alone", || {
+            let clock = ClockId::from_raw((!starter_pid() << 3) | 2);
+            boxed_call(move || Ok(clock_gettime(clock).map_or(0, |time| time.tv_nsec() as u64)))
         })
-        .claim(enters(CLOCK))
+        .claim(enters_claim(CLOCK))
         .predict(400.0, 200.0, FIELD)
         .need(FULL_SCALE),
-        reading("free-memory/kept", "free memory", || {
-            call(|| physical_memory::free().map(|reading| reading.value))
+        reading_case("free-memory/kept", "free memory", || {
+            boxed_call(|| physical_memory::free().map(|reading| reading.value))
         })
-        .claim(enters(SYSINFO))
+        .claim(enters_claim(SYSINFO))
         .predict(500.0, 100.0, FIELD),
-        reading("free-memory/kept-floor", "free memory", || {
-            call(|| Ok(nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())))
+        reading_case("free-memory/kept-floor", "free memory", || {
+            boxed_call(|| Ok(nix::sys::sysinfo::sysinfo().map_or(0, |info| info.ram_unused())))
         })
-        .claim(enters(SYSINFO))
+        .claim(enters_claim(SYSINFO))
         .predict(500.0, 0.0, FIELD),
-        reading("threads/kept", "threads of a process", || {
-            over(Process::open(starter())?, |process| process.threads().map(|reading| reading.value))
+        reading_case("threads/kept", "threads of a process", || {
+            call_on_handle(Process::open(starter_pid())?, |process| {
+                process.threads().map(|reading| reading.value)
+            })
         })
         .predict(500.0, 100.0, FIELD),
-        reading("threads/kept-floor", "links of a directory", || {
-            let path = format!("/proc/{}/task", starter());
+        reading_case("threads/kept-floor", "links of a directory", || {
+            let path = format!("/proc/{}/task", starter_pid());
             let directory = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
-            call(move || Ok(fstat(&directory).map_or(0, |status| status.st_size.unsigned_abs().max(1))))
+            boxed_call(move || Ok(fstat(&directory).map_or(0, |status| status.st_size.unsigned_abs().max(1))))
         })
         .predict(500.0, 0.0, FIELD),
-        reading("threads/stateless", "threads of a process", || {
-            over(starter(), |pid| camp::thread_count(*pid).map(|reading| reading.value))
+        reading_case("threads/stateless", "threads of a process", || {
+            call_on_handle(starter_pid(), |pid| camp::thread_count(*pid).map(|reading| reading.value))
         })
         .predict(1_500.0, 100.0, "a path is walked"),
     ]
 }
 
-/// Counters that take several calls, or more than a call; and the block of nine.
-fn of_several() -> Vec<Case> {
+/// Counters that need several system calls or other work, and the block of nine counters.
+fn several_call_cases() -> Vec<Case> {
     vec![
-        reading("cpus/kept", "CPUs that may be used", || {
-            call(|| camp::cpu_count_allowed().map(|count| count as u64))
+        reading_case("cpus/kept", "CPUs that may be used", || {
+            boxed_call(|| camp::cpu_count_allowed().map(|count| count as u64))
         })
         .predict(400.0, 300.0, "entry and exit, and a set of 1024 bits")
         .need(FULL_SCALE),
-        reading("identifier/stateless", "opening a process", || {
-            over(starter(), |pid| camp::process_identifier(*pid).map(|process| process.pid() as u64))
+        reading_case("identifier/stateless", "opening a process", || {
+            call_on_handle(starter_pid(), |pid| {
+                camp::process_identifier(*pid).map(|process| process.pid() as u64)
+            })
         })
         .predict(2_000.0, 20_000.0, "four files are opened and closed")
         .need(FULL_SCALE),
-        reading("probe/block", "nine counters in a block", probe)
-            .claim(enters(BLOCK))
+        reading_case("probe/block", "nine counters in a block", nine_counters_call)
+            .claim(enters_claim(BLOCK))
             .predict(9_000.0, 1_000.0, SUM),
-        reading("probe/block-floor", "their eight calls", block_floor)
-            .claim(enters(BLOCK))
+        reading_case("probe/block-floor", "their eight calls", block_floor)
+            .claim(enters_claim(BLOCK))
             .predict(9_000.0, 0.0, SUM),
     ]
 }
@@ -217,17 +224,17 @@ fn of_several() -> Vec<Case> {
 const SUM: &str = "the sum of its parts, of which two are one look";
 
 /// Nine counters in the order of CAMP's `probe`.
-fn probe() -> Result<Call> {
-    let (probe, ..) = nine_counters()?;
-    call(move || {
-        probe.block().map(|block| block.free ^ block.page_faults ^ block.cpu_time.as_nanos() as u64 | 1)
+fn nine_counters_call() -> Result<Call> {
+    let (probe, ..) = open_probe()?;
+    boxed_call(move || {
+        probe.read_block().map(|block| block.free ^ block.page_faults ^ block.cpu_time.as_nanos() as u64 | 1)
     })
 }
 
 /// A probe with the names of its interface and its disk. Without these the block would have fewer counters.
-fn nine_counters() -> Result<(Probe, String, String)> {
-    let probe = Probe::open(starter())?;
-    match (probe.interface().map(str::to_owned), probe.disk().map(str::to_owned)) {
+fn open_probe() -> Result<(Probe, String, String)> {
+    let probe = Probe::open(starter_pid())?;
+    match (probe.interface_name().map(str::to_owned), probe.disk_name().map(str::to_owned)) {
         (Some(interface), Some(disk)) => Ok((probe, interface, disk)),
         _ => Err(Error::Missing("there is no interface or no disk for a block of nine".into())),
     }
@@ -235,8 +242,8 @@ fn nine_counters() -> Result<(Probe, String, String)> {
 
 /// The system calls of [`probe`], in its order.
 fn block_floor() -> Result<Call> {
-    let (_, interface, disk) = nine_counters()?;
-    let pid = starter();
+    let (_, interface, disk) = open_probe()?;
+    let pid = starter_pid();
     let open = |path: String| File::open(&path).map_err(|e| Error::file(&path, "opening", e));
     let uptime = open("/proc/uptime".into())?;
     let [sent, received] =
@@ -244,7 +251,7 @@ fn block_floor() -> Result<Call> {
     let rest = [sent?, received?, open(format!("/sys/class/block/{disk}/stat"))?];
     let process = [open(format!("/proc/{pid}/stat"))?, open(format!("/proc/{pid}/statm"))?];
     let (clock, mut buffer) = (ClockId::from_raw((!pid << 3) | 2), vec![0; 64 << 10]);
-    call(move || {
+    boxed_call(move || {
         read_once(&uptime, &mut buffer)?;
         black_box(nix::sys::sysinfo::sysinfo().is_ok());
         rest.iter().try_for_each(|file| read_once(file, &mut buffer).map(drop))?;
@@ -255,16 +262,16 @@ fn block_floor() -> Result<Call> {
 }
 
 /// A case of one reading an iteration. Its control is the same loop around a constant.
-fn reading(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
-    Case::new(name, title, set_up(move |_| Ok(repeated(open()?))))
-        .control_set_up(set_up(|_| Ok(repeated(Box::new(|| Ok(1))))))
+fn reading_case(name: impl Into<String>, title: &str, open: impl Fn() -> Result<Call> + 'static) -> Case {
+    Case::new(name, title, set_up(move |_| Ok(repeat_call(open()?))))
+        .control_set_up(set_up(|_| Ok(repeat_call(Box::new(|| Ok(1))))))
         .claim(Claim::Checked("every reading had a value"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
 }
 
 /// The subject: one reading after another in one bracket. The loop keeps the last refusal.
-fn repeated(mut call: Call) -> impl Subject {
+fn repeat_call(mut call: Call) -> impl Subject {
     move |n: u64, clock: &Clock| {
         let mut refused = None;
         let ticks = clock.time(|| {
@@ -276,17 +283,17 @@ fn repeated(mut call: Call) -> impl Subject {
     }
 }
 
-fn enters(calls: Calls) -> Claim {
+fn enters_claim(calls: Calls) -> Claim {
     Claim::Enters(calls.to_vec())
 }
 
-fn call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
+fn boxed_call(call: impl FnMut() -> Answer<u64> + 'static) -> Result<Call> {
     Ok(Box::new(call))
 }
 
-/// A call on something that is opened before.
-fn over<H: 'static>(mut open: H, read: impl Fn(&mut H) -> Answer<u64> + 'static) -> Result<Call> {
-    call(move || read(&mut open))
+/// A reading through a handle that stays open.
+fn call_on_handle<H: 'static>(mut open: H, read: impl Fn(&mut H) -> Answer<u64> + 'static) -> Result<Call> {
+    boxed_call(move || read(&mut open))
 }
 
 /// Reads a file without looking at its text.
@@ -299,7 +306,7 @@ fn read_once(file: &File, buffer: &mut [u8]) -> Answer<u64> {
 
 /// Id of the process that started this one: it has a few threads, and mostly waits. Asking for it is a system call, which
 /// must not be in the timed part.
-fn starter() -> i32 {
+fn starter_pid() -> i32 {
     match nix::unistd::getppid().as_raw() {
         // The parent belongs to another PID namespace, or a sandbox refuses to tell.
         ..=0 => std::process::id() as i32,

@@ -44,7 +44,7 @@ use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp,
 use crate::clock::Ticks;
 use crate::error::{Error, Result};
 use crate::kit::blocks::{
-    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, one_at_a_time, reached,
+    self, Blocks, DISK, FROM_DEVICE, NOT_KEPT, OWN_NUMBER, Pattern, claim_blocks_read, single_block_reads,
 };
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
@@ -60,9 +60,9 @@ pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"
         by_block_curve("direct_read/write/", "written"),
         by_block_curve("direct_read/write-dsync/", "written for good"),
         Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("operations in flight"))
-            .figure("rate"),
+            .with_figure("rate"),
         Curve::new("direct_read/threads-depth/", "threads", Axis::Count("operations in flight"))
-            .figure("rate"),
+            .with_figure("rate"),
     ])
     .headlines(&HEADLINES);
 
@@ -73,14 +73,16 @@ const HEADLINES: [Headline; 2] = [
 
 /// A curve of bandwidth along the size of the file.
 const fn by_file_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the file")).figure("bandwidth").chart("bandwidth by file")
+    Curve::new(prefix, title, Axis::Bytes("size of the file"))
+        .with_figure("bandwidth")
+        .with_chart("bandwidth by file")
 }
 
 /// A curve of bandwidth along the size of a block.
 const fn by_block_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size of the block"))
-        .figure("bandwidth")
-        .chart("bandwidth by block")
+        .with_figure("bandwidth")
+        .with_chart("bandwidth by block")
 }
 
 const KIB: u64 = 1 << 10;
@@ -111,16 +113,17 @@ fn cases() -> Vec<Case> {
         [(Pattern::Sequential, "sequential", "in order"), (Pattern::Random, "random", "at random")];
     let mut cases = Vec::new();
     for (pattern, name, words) in PATTERNS {
-        cases.extend(FILES.map(|(length, bytes)| by_file((pattern, name, words), length, bytes)));
+        cases.extend(FILES.map(|(length, bytes)| file_length_case((pattern, name, words), length, bytes)));
     }
     for (pattern, name, words) in PATTERNS {
-        cases.extend(BLOCKS.map(|(length, block)| by_block((pattern, name, words), length, block)));
+        cases.extend(BLOCKS.map(|(length, block)| block_length_case((pattern, name, words), length, block)));
     }
-    cases.extend(
-        DEPTHS.map(|depth| in_flight("uring", "by io_uring", depth, ring_queue::with(depth)).need(RING)),
-    );
     cases.extend(DEPTHS.map(|depth| {
-        let case = in_flight("threads", "by as many threads", depth, reader_thread::with(depth));
+        queue_depth_case("uring", "by io_uring", depth, ring_queue::set_up_for_depth(depth)).need(RING)
+    }));
+    cases.extend(DEPTHS.map(|depth| {
+        let case =
+            queue_depth_case("threads", "by as many threads", depth, reader_thread::set_up_for_depth(depth));
         case.own_tasks(OwnTasks::Elsewhere)
     }));
     cases.extend(direct_write::cases());
@@ -128,9 +131,9 @@ fn cases() -> Vec<Case> {
 }
 
 /// The kernel has io_uring and permits it.
-const RING: Need = Need::new(|_| operation::offered());
+const RING: Need = Need::new(|_| operation::check_io_uring());
 
-fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u64) -> Case {
+fn file_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u64) -> Case {
     let open = move |place: &Place| {
         if bytes > SMOKE_BYTES && place.scale == Scale::Smoke {
             return Err(Error::Missing(format!(
@@ -138,12 +141,12 @@ fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u
                 bytes >> 20
             )));
         }
-        PatternFile::make(&place.scratch, bytes, Way::Direct)
+        PatternFile::create_filled(&place.scratch, bytes, Way::Direct)
     };
     let case = Case::new(
         format!("{name}-by-file/{length}"),
         format!("4 KiB past the page cache, {words} from {length}"),
-        blocks::reads(open, pattern, BLOCK, Source::Device),
+        blocks::reads_set_up(open, pattern, BLOCK, Source::Device),
     );
     let case = read(case, BLOCK);
     if BETWEEN.contains(&length) { case.need(FULL_SCALE) } else { case }
@@ -152,14 +155,14 @@ fn by_file((pattern, name, words): (Pattern, &str, &str), length: &str, bytes: u
 /// The longest file that is made at smoke scale.
 const SMOKE_BYTES: u64 = 8 * MIB;
 
-fn by_block((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {
-    let set_up = set_up(move |place| one_at_a_time(large(place, pattern, block)?));
+fn block_length_case((pattern, name, words): (Pattern, &str, &str), length: &str, block: usize) -> Case {
+    let set_up = set_up(move |place| single_block_reads(blocks_of_file(place, pattern, block)?));
     let title = format!("{length} past the page cache, {words} from 64 MiB");
     // Beside each read only its block is checked: a read that is timed is most of the time.
     read(Case::new(format!("{name}/{length}"), title, set_up), block).timed_share(0.05)
 }
 
-fn in_flight(name: &str, how: &str, depth: usize, set_up: SetUp) -> Case {
+fn queue_depth_case(name: &str, how: &str, depth: usize, set_up: SetUp) -> Case {
     let title = format!("4 KiB past the page cache at random, {depth} in flight {how}");
     read(Case::new(format!("{name}-depth/{depth}"), title, set_up), BLOCK)
 }
@@ -168,41 +171,41 @@ fn in_flight(name: &str, how: &str, depth: usize, set_up: SetUp) -> Case {
 const TURNS: u64 = 8;
 
 /// The blocks that are read for a batch.
-fn at_least(iterations: u64, depth: usize) -> u64 {
+fn blocks_for_batch(iterations: u64, depth: usize) -> u64 {
     if depth == 1 { iterations } else { iterations.max(TURNS * depth as u64) }
 }
 
 /// The part of the time of `read` blocks that `iterations` of them took.
-fn share(ticks: Ticks, iterations: u64, read: u64) -> Ticks {
+fn share_of_time(ticks: Ticks, iterations: u64, read: u64) -> Ticks {
     Ticks((u128::from(ticks.0) * u128::from(iterations) / u128::from(read.max(1))) as u64)
 }
 
 /// The large file, or a shorter one at smoke scale.
-fn file(place: &Place, way: Way) -> Result<PatternFile> {
+fn scratch_file(place: &Place, way: Way) -> Result<PatternFile> {
     let bytes = if place.scale == Scale::Smoke { FILE / 16 } else { FILE };
-    PatternFile::make(&place.scratch, bytes, way)
+    PatternFile::create_filled(&place.scratch, bytes, way)
 }
 
-fn large(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {
-    Blocks::new(file(place, Way::Direct)?, pattern, block, Source::Device)
+fn blocks_of_file(place: &Place, pattern: Pattern, block: usize) -> Result<Blocks> {
+    Blocks::new(scratch_file(place, Way::Direct)?, pattern, block, Source::Device)
 }
 
 /// Adds the claims of all cases that read.
 fn read(case: Case, block: usize) -> Case {
-    moved(case, block)
+    with_block_figures(case, block)
         .claim(Claim::Checked(FROM_DEVICE))
-        .claim(reached(block))
+        .claim(claim_blocks_read(block))
         .claim(Claim::Checked(OWN_NUMBER))
         .claim(Claim::Checked(NOT_KEPT))
 }
 
 /// Adds the need, the figures and the prediction of all cases.
-fn moved(case: Case, block: usize) -> Case {
+fn with_block_figures(case: Case, block: usize) -> Case {
     // Some 60 µs until a flash disk answers, and a nanosecond per byte.
     let hardware = 180_000.0 + 3.0 * block as f64;
     case.need(DISK)
         .one_by_one()
-        .derive("bandwidth", Rule::Bandwidth(block as u64))
-        .derive("rate", Rule::Rate)
+        .derived_figure("bandwidth", Rule::Bandwidth(block as u64))
+        .derived_figure("rate", Rule::Rate)
         .predict(hardware, 12_000.0, "a flash disk's answer; a request made, an interrupt, a wake-up")
 }

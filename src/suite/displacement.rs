@@ -84,7 +84,7 @@ pub const GROUP: Group = Group::new("displacement", include_str!("displacement.r
 
 /// A curve of CPU time along the size of a message.
 const fn cpu_time_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the message")).chart("CPU time")
+    Curve::new(prefix, title, Axis::Bytes("size of the message")).with_chart("CPU time")
 }
 
 /// Message sizes of the paper's tables, bytes.
@@ -103,81 +103,85 @@ const LEAST_COMPUTED: usize = 2000;
 const MULTIPLICATION: f64 = 3.5;
 
 fn cases() -> Vec<Case> {
-    let mut cases: Vec<_> = (1..=8).map(|i| local_case::compute(400 * i)).collect();
+    let mut cases: Vec<_> = (1..=8).map(|i| local_case::compute_case(400 * i)).collect();
     for path in [Loopback, Steered, Nodes] {
-        cases.extend(SIZES.map(|bytes| message(path, bytes)));
+        cases.extend(SIZES.map(|bytes| message_case(path, bytes)));
     }
-    cases.extend(SIZES.map(to_peer));
-    cases.extend(SIZES.map(throughput));
-    cases.extend(SIZES.map(sender));
+    cases.extend(SIZES.map(peer_message_case));
+    cases.extend(SIZES.map(throughput_case));
+    cases.extend(SIZES.map(sender_case));
     // Measured where what it predicts is.
-    cases.extend(computations().into_iter().map(|length| local_case::computation(length).need(Nodes.need())));
-    cases.extend([200, 1000, 5000, 10_000, 15_000].map(loops));
-    cases.extend([local_case::direct_read(), local_case::pipe(), local_case::nanosleep()]);
+    cases.extend(
+        computation_lengths()
+            .into_iter()
+            .map(|length| local_case::sender_computation_case(length).need(Nodes.need())),
+    );
+    cases.extend([200, 1000, 5000, 10_000, 15_000].map(loops_case));
+    cases.extend([local_case::direct_read_case(), local_case::pipe_case(), local_case::nanosleep_case()]);
     let displaced = |case: Case| match case.displaced {
         Some(_) => case,
-        None => case.displaced(Repetition::default()),
+        None => case.by_displacement(Repetition::default()),
     };
     cases.into_iter().map(displaced).collect()
 }
 
-fn message(path: NetworkPath, bytes: usize) -> Case {
+fn message_case(path: NetworkPath, bytes: usize) -> Case {
     let title = format!("TCP message of {bytes} bytes, reply of one, {}", path.title());
-    exchange(format!("{}/{bytes}B", path.name()), title, (path, bytes, 0))
+    exchange_case(format!("{}/{bytes}B", path.name()), title, (path, bytes, 0))
 }
 
 /// As [`message`], to a machine that runs `syscost peer`.
-fn to_peer(bytes: usize) -> Case {
-    let (hardware, software, why) = Nodes.expected(bytes);
-    remote::answered(bytes as u32)
+fn peer_message_case(bytes: usize) -> Case {
+    let (hardware, software, why) = Nodes.expected_cycles(bytes);
+    remote::answer_case(bytes as u32)
         .need(PINNED)
-        .claim(Claim::Regime(local_case::slept))
+        .claim(Claim::Regime(local_case::check_slept))
         .predict(hardware, software, why)
 }
 
 /// The case of one sender: what it needs, claims and predicts.
-fn exchange(name: String, title: String, (path, bytes, computed): (NetworkPath, usize, u64)) -> Case {
-    let (hardware, software, why) = path.expected(bytes);
+fn exchange_case(name: String, title: String, (path, bytes, computed): (NetworkPath, usize, u64)) -> Case {
+    let (hardware, software, why) = path.expected_cycles(bytes);
     Case::new(name, title, set_up(move |place| Exchange::start(path, bytes, computed, place)))
         .need(PINNED)
         .need(TWO_CPUS)
         .need(path.need())
         .claim(Claim::Checked(ANSWERED))
-        .claim(Claim::Regime(local_case::slept))
+        .claim(Claim::Regime(local_case::check_slept))
         .predict(hardware, software, why)
 }
 
-fn throughput(bytes: usize) -> Case {
+fn throughput_case(bytes: usize) -> Case {
     let title =
         format!("TCP message of {bytes} bytes between two nodes and computation, and the rate of a busy CPU");
-    let computed = computed(bytes);
+    let computed = multiplications_for(bytes);
     let saturated = set_up(move |place| SharedCpu::start(Nodes, bytes, computed, place));
-    let (hardware, software, _) = Nodes.expected(bytes);
-    exchange(format!("throughput/{bytes}B"), title, (Nodes, bytes, computed))
+    let (hardware, software, _) = Nodes.expected_cycles(bytes);
+    exchange_case(format!("throughput/{bytes}B"), title, (Nodes, bytes, computed))
         .need(Need::new(shared_cpu::may_lower_nice_value))
-        .displaced(Repetition { saturated: Some(saturated), ..Repetition::default() })
+        .by_displacement(Repetition { saturated: Some(saturated), ..Repetition::default() })
         .predict(hardware + MULTIPLICATION * computed as f64, software, "a message, and the multiplications")
 }
 
 /// Multiplications of a sender for each message of this number of bytes.
-fn computed(bytes: usize) -> u64 {
+fn multiplications_for(bytes: usize) -> u64 {
     MULTIPLICATIONS * bytes.max(LEAST_COMPUTED) as u64
 }
 
 /// One sender, alone on its CPU, which it never leaves idle.
-fn sender(bytes: usize) -> Case {
+fn sender_case(bytes: usize) -> Case {
     let title =
         format!("TCP message of {bytes} bytes between two nodes, and computation while it is under way");
-    let computed = computed(bytes);
+    let computed = multiplications_for(bytes);
     let start = move |place: &Place| Exchange::start(Nodes, bytes, computed, place).map(LoneSender);
-    let (hardware, software, _) = Nodes.expected(bytes);
+    let (hardware, software, _) = Nodes.expected_cycles(bytes);
     Case::new(format!("sender/{bytes}B"), title, set_up(start))
         .need(PINNED)
         .need(TWO_CPUS)
         .need(Nodes.need())
         .claim(Claim::Checked(ANSWERED))
-        .claim(Claim::Regime(local_case::hardly_slept))
-        .displaced(Repetition { saturated: Some(set_up(start)), ..Repetition::default() })
+        .claim(Claim::Regime(local_case::check_hardly_slept))
+        .by_displacement(Repetition { saturated: Some(set_up(start)), ..Repetition::default() })
         .predict(
             hardware + MULTIPLICATION * computed as f64,
             0.5 * software,
@@ -186,15 +190,15 @@ fn sender(bytes: usize) -> Case {
 }
 
 /// The lengths of all computations of senders.
-fn computations() -> Vec<u64> {
-    let mut all: Vec<_> = SIZES.into_iter().map(computed).collect();
+fn computation_lengths() -> Vec<u64> {
+    let mut all: Vec<_> = SIZES.into_iter().map(multiplications_for).collect();
     all.dedup();
     all
 }
 
-fn loops(count: u64) -> Case {
+fn loops_case(count: u64) -> Case {
     let title = format!("TCP message of {LOOPED} bytes between two nodes, in runs of {count}");
     let repetition = Repetition { iterations: Some(count), runs: Some(REPLICATIONS), saturated: None };
-    let case = exchange(format!("loops/{count}"), title, (Nodes, LOOPED, 0)).displaced(repetition);
+    let case = exchange_case(format!("loops/{count}"), title, (Nodes, LOOPED, 0)).by_displacement(repetition);
     if count > 1000 { case.need(FULL_SCALE) } else { case }
 }

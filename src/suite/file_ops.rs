@@ -38,7 +38,7 @@ use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
 use crate::record::{Axis, Curve, Headline};
-use directory::{Directory, Operate, once_each};
+use directory::{Directory, Operate, operation_subject};
 
 pub const GROUP: Group = Group::new("file_ops", include_str!("file_ops.rs"), cases)
     .version(2)
@@ -62,22 +62,27 @@ const ENTRIES: [usize; 3] = [1, 1_000, 100_000];
 
 /// Name in the id, title, the operation, and the predicted cost of its software, core cycles.
 const OPERATIONS: [(&str, &str, Operate, f64); 7] = [
-    ("create", "creating an empty file", Directory::create, 20_000.0),
-    ("open", "opening a file", Directory::open, 3_000.0),
-    ("stat", "stat of a file by its name", Directory::stat, 1_500.0),
-    ("rename", "renaming a file", Directory::rename, 20_000.0),
-    ("unlink", "unlinking an empty file", Directory::unlink, 20_000.0),
-    ("fsync", "fsync of a file with 4 KiB overwritten", Directory::fsync, 60_000.0),
-    ("mkdir", "making a directory", Directory::mkdir, 40_000.0),
+    ("create", "creating an empty file", Directory::time_create, 20_000.0),
+    ("open", "opening a file", Directory::time_open, 3_000.0),
+    ("stat", "stat of a file by its name", Directory::time_stat, 1_500.0),
+    ("rename", "renaming a file", Directory::time_rename, 20_000.0),
+    ("unlink", "unlinking an empty file", Directory::time_unlink, 20_000.0),
+    ("fsync", "fsync of a file with 4 KiB overwritten", Directory::time_fsync, 60_000.0),
+    ("mkdir", "making a directory", Directory::time_mkdir, 40_000.0),
 ];
 
 fn cases() -> Vec<Case> {
-    let operation_cases = |operation| ENTRIES.map(|entries| case(operation, entries));
+    let operation_cases = |operation| ENTRIES.map(|entries| operation_case(operation, entries));
     OPERATIONS.into_iter().flat_map(operation_cases).collect()
 }
 
-fn case((name, words, operate, software): (&'static str, &str, Operate, f64), entries: usize) -> Case {
-    let once_each = set_up(move |place| Ok(once_each(Directory::with(&place.scratch, entries)?, operate)));
+fn operation_case(
+    (name, words, operate, software): (&'static str, &str, Operate, f64),
+    entries: usize,
+) -> Case {
+    let once_each = set_up(move |place| {
+        Ok(operation_subject(Directory::with_entries(&place.scratch, entries)?, operate))
+    });
     let title = match entries {
         1 => format!("{words} in a directory of one entry"),
         _ => format!("{words} in a directory of {entries} entries"),
@@ -86,17 +91,20 @@ fn case((name, words, operate, software): (&'static str, &str, Operate, f64), en
         .one_by_one()
         // Threads of the kernel write the journal, on any CPU.
         .own_tasks(OwnTasks::Elsewhere)
-        .derive("rate", Rule::Rate)
+        .derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked(directory::LOOKED_AT));
     let case = match entries {
         100_000.. => case.need(FULL_SCALE),
         _ => case,
     };
     // Those that use the names do so in turn.
-    let case =
-        if matches!(name, "open" | "stat") { case.lap(entries.min(directory::USED) as u64) } else { case };
+    let case = if matches!(name, "open" | "stat") {
+        case.lap_length(entries.min(directory::USED) as u64)
+    } else {
+        case
+    };
     match name {
-        "fsync" => case.need(DISK).claim(Claim::Counted(written)).predict(
+        "fsync" => case.need(DISK).claim(Claim::Counted(claim_bytes_written)).predict(
             300_000.0,
             software,
             "two writes that the disk must have kept, one after the other",
@@ -106,7 +114,7 @@ fn case((name, words, operate, software): (&'static str, &str, Operate, f64), en
 }
 
 /// Claims that the kernel has charged this process for writing what it overwrote.
-fn written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_bytes_written(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let Some(bytes) = delta.counted.device_written else {
         return Err("the kernel does not tell what went to devices (CONFIG_TASK_IO_ACCOUNTING)".into());
     };

@@ -47,7 +47,7 @@ mod operation;
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::clock::Delta;
 use crate::error::{Error, Result};
-use crate::kit::start_order::created;
+use crate::kit::start_order::tasks_were_created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
 use crate::record::{Axis, Curve, Headline};
@@ -68,7 +68,7 @@ pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
         ),
         Curve::new("fork/huge-mib/", "the same in huge pages", Axis::Mebibytes("memory of the parent")),
         Curve::new("fork/mappings/", "mappings", Axis::Count("mappings of the parent"))
-            .chart("cost by mappings"),
+            .with_chart("cost by mappings"),
     ])
     .headlines(&HEADLINES);
 
@@ -78,12 +78,12 @@ const HEADLINES: [Headline; 2] = [
 ];
 
 fn cases() -> Vec<Case> {
-    let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_mib).into();
-    cases.extend([0, 16, 64, 256, 1024].map(returns_mib));
-    cases.extend([16, 64, 256, 1024].map(huge_mib));
-    cases.extend([1, 100, 1000].map(mappings));
-    cases.extend(borrowed());
-    cases.extend(programs());
+    let mut cases: Vec<_> = [0, 16, 64, 256, 1024].map(touched_memory_case).into();
+    cases.extend([0, 16, 64, 256, 1024].map(fork_return_case));
+    cases.extend([16, 64, 256, 1024].map(huge_pages_case));
+    cases.extend([1, 100, 1000].map(mappings_case));
+    cases.extend(shared_memory_cases());
+    cases.extend(exec_cases());
     cases
 }
 
@@ -92,82 +92,90 @@ const LIFE: (f64, f64) = (30_000.0, 150_000.0);
 /// Predicted cost of a MiB in base pages: 256 table entries copied and cleared, 256 reference counts raised and lowered.
 const MIB: (f64, f64) = (6_000.0, 34_000.0);
 
-fn touched_mib(mib: u32) -> Case {
+fn touched_memory_case(mib: u32) -> Case {
     let title = format!("fork, exit, wait with {mib} MiB of the parent touched");
     let (hardware, software) = (LIFE.0 + MIB.0 * f64::from(mib), LIFE.1 + MIB.1 * f64::from(mib));
     let set_up = match mib {
-        SINGLE_MIB.. => life::each("fork", memory(mib, Pages::Base), fork),
-        _ => life::whole("fork", memory(mib, Pages::Base), fork),
+        SINGLE_MIB.. => life::each_life_set_up("fork", touched_memory(mib, Pages::Base), fork_and_exit),
+        _ => life::whole_life_set_up("fork", touched_memory(mib, Pages::Base), fork_and_exit),
     };
     let why = "tables copied and torn down, a count for each page, two switches";
-    let case = singly(mib, Case::new(format!("touched-mib/{mib}"), title, set_up));
-    described(case, (hardware, software), why).claim(Claim::Counted(copied))
+    let case = linear_or_single(mib, Case::new(format!("touched-mib/{mib}"), title, set_up));
+    with_child_claims(case, (hardware, software), why).claim(Claim::Counted(claim_memory_copied))
 }
 
-fn returns_mib(mib: u32) -> Case {
+fn fork_return_case(mib: u32) -> Case {
     let title = format!("fork until it returns with {mib} MiB of the parent touched");
     let (hardware, software) = (10_000.0 + 3_000.0 * f64::from(mib), 60_000.0 + 17_000.0 * f64::from(mib));
-    let set_up = life::until_return(memory(mib, Pages::Base));
+    let set_up = life::fork_call_set_up(touched_memory(mib, Pages::Base));
     let why = "tables copied, a count for each page; the child has yet to run";
-    let case = singly(mib, Case::new(format!("returns-mib/{mib}"), title, set_up));
-    described(case, (hardware, software), why)
+    let case = linear_or_single(mib, Case::new(format!("returns-mib/{mib}"), title, set_up));
+    with_child_claims(case, (hardware, software), why)
         .claim(Claim::Checked(life::LATER))
-        .claim(Claim::Counted(copied))
+        .claim(Claim::Counted(claim_memory_copied))
 }
 
 /// From this size on a life takes milliseconds. Each is timed by itself, since batches of several sizes, by which
 /// time is shown to be proportional, would take minutes where the machine is slow.
 const SINGLE_MIB: u32 = 256;
 
-fn singly(mib: u32, case: Case) -> Case {
+fn linear_or_single(mib: u32, case: Case) -> Case {
     if mib < SINGLE_MIB { case.claim(Claim::Linear) } else { case.one_by_one() }
 }
 
-fn huge_mib(mib: u32) -> Case {
+fn huge_pages_case(mib: u32) -> Case {
     let title = format!("fork, exit, wait with {mib} MiB of the parent touched, in huge pages");
     let (hardware, software) = (LIFE.0 + 40.0 * f64::from(mib), LIFE.1 + 400.0 * f64::from(mib));
-    described(
-        Case::new(format!("huge-mib/{mib}"), title, life::whole("fork", memory(mib, Pages::Huge), fork)),
+    with_child_claims(
+        Case::new(
+            format!("huge-mib/{mib}"),
+            title,
+            life::whole_life_set_up("fork", touched_memory(mib, Pages::Huge), fork_and_exit),
+        ),
         (hardware, software),
         "one entry and one spare table for each 2 MiB, two switches",
     )
     .claim(Claim::Linear)
-    .claim(Claim::Counted(copied))
+    .claim(Claim::Counted(claim_memory_copied))
     .claim(Claim::Checked("the memory lay in huge pages when it was touched, by /proc/self/smaps"))
 }
 
-fn mappings(count: u32) -> Case {
+fn mappings_case(count: u32) -> Case {
     let title = format!("fork, exit, wait with {count} more mappings of a touched page");
     let (hardware, software) = (LIFE.0 + 300.0 * f64::from(count), LIFE.1 + 2_500.0 * f64::from(count));
     let make = move |_: &Place| Mappings::new(count as usize);
-    described(
-        Case::new(format!("mappings/{count}"), title, life::whole("fork", make, |_| task::fork_exit())),
+    with_child_claims(
+        Case::new(
+            format!("mappings/{count}"),
+            title,
+            life::whole_life_set_up("fork", make, |_| task::fork_exit()),
+        ),
         (hardware, software),
         "a structure allocated, linked twice and freed for each mapping",
     )
     .claim(Claim::Linear)
-    .claim(Claim::Counted(copied))
+    .claim(Claim::Counted(claim_memory_copied))
 }
 
 /// Children in the parent's own memory.
-fn borrowed() -> [Case; 2] {
+fn shared_memory_cases() -> [Case; 2] {
     const WHY: &str = "a task allocated, run and freed; no memory is copied";
     [
-        described(
+        with_child_claims(
             Case::new(
                 "vfork",
                 "vfork, exit, wait",
-                life::whole("vfork", |_| Ok(()), |()| task::vfork_exit()),
+                life::whole_life_set_up("vfork", |_| Ok(()), |()| task::vfork_exit()),
             ),
             (5_000.0, 25_000.0),
             WHY,
         )
         .claim(Claim::Linear),
-        described(
+        with_child_claims(
             Case::new(
                 "clone-vm",
                 "clone with shared memory, exit, wait",
-                life::whole("clone with CLONE_VM", |_| Stack::new(), task::clone_vm_exit),
+                life::whole_life_set_up("clone with CLONE_VM", |_| Stack::new(), task::clone_vm_exit),
             ),
             (5_000.0, 25_000.0),
             WHY,
@@ -187,10 +195,10 @@ const WAYS: [(&str, &str, Execute, f64); 3] = [
     ("posix-spawn", "posix_spawn", |program| program.spawn(), 40_000.0),
 ];
 
-fn programs() -> Vec<Case> {
+fn exec_cases() -> Vec<Case> {
     let found: [(&str, &str, Find, f64); 2] = [
-        ("tiny", "a program of 129 bytes", tiny, 250_000.0),
-        ("true", "/bin/true", |_| Program::new(present("true")?, &[]), 1_500_000.0),
+        ("tiny", "a program of 129 bytes", tiny_program, 250_000.0),
+        ("true", "/bin/true", |_| Program::new(system_program("true")?, &[]), 1_500_000.0),
     ];
     let mut cases = Vec::new();
     for (way, how, execute, own) in WAYS {
@@ -198,43 +206,45 @@ fn programs() -> Vec<Case> {
             let case = Case::new(
                 format!("{way}/{name}"),
                 format!("{how} of {what}, exit, wait"),
-                life::whole(how, find, execute),
+                life::whole_life_set_up(how, find, execute),
             );
             let why = "a new address space, pages mapped and faulted in, all of it torn down";
             let cycles = (0.2 * (own + program), 0.8 * (own + program));
-            cases.push(described(case, cycles, why).claim(Claim::Linear));
+            cases.push(with_child_claims(case, cycles, why).claim(Claim::Linear));
         }
     }
-    cases.push(shell("tiny", "a program of 129 bytes", |place| {
+    cases.push(shell_case("tiny", "a program of 129 bytes", |place| {
         let program = write_tiny(place)?;
-        Program::new(present("sh")?, &["-c", &program])
+        Program::new(system_program("sh")?, &["-c", &program])
     }));
-    cases.push(shell("true", "/bin/true", |_| Program::new(present("sh")?, &["-c", present("true")?])));
+    cases.push(shell_case("true", "/bin/true", |_| {
+        Program::new(system_program("sh")?, &["-c", system_program("true")?])
+    }));
     cases
 }
 
-fn shell(name: &str, what: &str, find: Find) -> Case {
+fn shell_case(name: &str, what: &str, find: Find) -> Case {
     let execute: Execute = |program| program.spawn();
     let case = Case::new(
         format!("shell/{name}"),
         format!("posix_spawn of sh -c with {what}, exit, wait"),
-        life::whole("posix_spawn of sh", find, execute),
+        life::whole_life_set_up("posix_spawn of sh", find, execute),
     );
     let why = "a shell loaded and linked, then a program more";
-    described(case, (700_000.0, 2_800_000.0), why).claim(Claim::Linear)
+    with_child_claims(case, (700_000.0, 2_800_000.0), why).claim(Claim::Linear)
 }
 
 /// Adds the claims that all cases have, and the prediction.
-fn described(case: Case, (hardware, software): (f64, f64), why: &'static str) -> Case {
+fn with_child_claims(case: Case, (hardware, software): (f64, f64), why: &'static str) -> Case {
     case.own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked(life::REAPED))
-        .claim(Claim::Counted(created))
+        .claim(Claim::Counted(tasks_were_created))
         .predict(hardware, software, why)
 }
 
 /// The claim that the child got an address space of its own. It shares the parent's pages until one of them writes, which
 /// the parent does at once, to its stack: that is a fault a fork at least, and none where the memory itself is shared.
-fn copied(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_memory_copied(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let faults = delta.counted.minor_faults;
     if faults < iterations {
         return Err(format!(
@@ -244,7 +254,7 @@ fn copied(delta: &Delta, iterations: u64) -> std::result::Result<String, String>
     Ok(format!("the parent took {faults} faults on pages that {iterations} forks had shared"))
 }
 
-fn fork(_: &mut Option<ResidentMemory>) -> i64 {
+fn fork_and_exit(_: &mut Option<ResidentMemory>) -> i64 {
     task::fork_exit()
 }
 
@@ -252,7 +262,7 @@ fn fork(_: &mut Option<ResidentMemory>) -> i64 {
 const SMOKE_MIB: u32 = 256;
 
 /// Touches this many MiB of the parent.
-fn memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMemory>> {
+fn touched_memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMemory>> {
     move |place| {
         if mib > SMOKE_MIB && place.scale == Scale::Smoke {
             return Err(Error::Missing(format!(
@@ -263,25 +273,25 @@ fn memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<ResidentMe
     }
 }
 
-fn tiny(place: &Place) -> Result<Program> {
+fn tiny_program(place: &Place) -> Result<Program> {
     Program::new(&write_tiny(place)?, &[])
 }
 
 /// Writes the smallest program into the scratch directory.
 fn write_tiny(place: &Place) -> Result<String> {
     use nix::sys::statvfs::{FsFlags, statvfs};
-    let refused = |e| Error::refused("statvfs of the scratch directory", e);
+    let refused = |e| Error::from_errno("statvfs of the scratch directory", e);
     if statvfs(&place.scratch).map_err(refused)?.flags().contains(FsFlags::ST_NOEXEC) {
         return Err(Error::Missing(format!(
             "no program may be executed in {} (mounted noexec): set TMPDIR to another directory",
             place.scratch.display()
         )));
     }
-    Ok(operation::write_smallest(&place.scratch)?.to_string_lossy().into_owned())
+    Ok(operation::write_smallest_elf(&place.scratch)?.to_string_lossy().into_owned())
 }
 
 /// Path of a program of the system.
-fn present(name: &str) -> Result<&'static str> {
+fn system_program(name: &str) -> Result<&'static str> {
     let places: &[&str] = if name == "sh" { &["/bin/sh"] } else { &["/bin/true", "/usr/bin/true"] };
     let found = places.iter().copied().find(|path| std::path::Path::new(path).exists());
     found.ok_or_else(|| Error::Missing(format!("there is no {} on this system: install one", places[0])))

@@ -60,9 +60,9 @@ fn cases() -> Vec<Case> {
     let many =
         "100 entries and exits; each name hashed, sorted in a tree beyond the second cache, copied out";
     vec![
-        in_one_buffer(case("list/10", 10)).predict(300.0, 450.0 + 10.0 * 150.0, few),
-        in_one_buffer(case("list/1000", 1000)).predict(300.0, 450.0 + 1000.0 * 150.0, few),
-        case("list/100000", 100_000).need(FULL_SCALE).predict(
+        with_known_entries(listing_case("list/10", 10)).predict(300.0, 450.0 + 10.0 * 150.0, few),
+        with_known_entries(listing_case("list/1000", 1000)).predict(300.0, 450.0 + 1000.0 * 150.0, few),
+        listing_case("list/100000", 100_000).need(FULL_SCALE).predict(
             10_000.0 + 100_000.0 * 50.0,
             15_000.0 + 100_000.0 * 200.0,
             many,
@@ -70,21 +70,21 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn case(name: &'static str, names: usize) -> Case {
+fn listing_case(name: &'static str, names: usize) -> Case {
     let list = set_up(move |place| {
-        let listing = Listing::of_new(&place.scratch, names)?;
+        let listing = Listing::create(&place.scratch, names)?;
         if names <= ONE_BUFFER {
-            listing.takes_one_buffer()?;
+            listing.check_one_buffer()?;
         }
         Ok(listing)
     });
-    kernel_call::case(name, format!("listing a directory of {names} names"), list)
+    kernel_call::call_case(name, format!("listing a directory of {names} names"), list)
         .claim(Claim::Checked(whole_listing::WHOLE))
-        .derive("name", Rule::OfNet(1.0 / names as f64))
+        .derived_figure("name", Rule::OfNet(1.0 / names as f64))
 }
 
 /// Claims the entries of a listing whose names come all at once; the second call says that there are no more.
-fn in_one_buffer(case: Case) -> Case {
+fn with_known_entries(case: Case) -> Case {
     let [list, end] = [("getdents64", libc::SYS_getdents64); 2];
     case.claim(Claim::Enters(vec![("lseek", libc::SYS_lseek), list, end]))
 }

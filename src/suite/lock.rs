@@ -34,7 +34,7 @@ use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::kit::parallel::{Parallelism, all_stayed, parallel};
+use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::shared::Word;
 use crate::record::Headline;
@@ -50,12 +50,12 @@ const HEADLINES: [Headline; 1] = [Headline::new(114, "atomic-add/private", "an a
 
 fn cases() -> Vec<Case> {
     let (mutex, library) = (|| Ok(FutexMutex::default()), || Ok(LibraryMutex::default()));
-    let mut cases = vec![free("futex-mutex", mutex).claim(Claim::NeverEnters)];
-    cases.extend([Count(2), All].map(|crowd| contended("futex-mutex", mutex, crowd)));
-    cases.push(free("pthread-mutex", library).claim(Claim::NeverEnters));
-    cases.extend([Count(2), All].map(|crowd| contended("pthread-mutex", library, crowd)));
-    cases.push(free("posix-semaphore", LibrarySemaphore::new).claim(Claim::NeverEnters));
-    let set = free("sysv-semaphore", SetSemaphore::new);
+    let mut cases = vec![free_lock_case("futex-mutex", mutex).claim(Claim::NeverEnters)];
+    cases.extend([Count(2), All].map(|crowd| contended_lock_case("futex-mutex", mutex, crowd)));
+    cases.push(free_lock_case("pthread-mutex", library).claim(Claim::NeverEnters));
+    cases.extend([Count(2), All].map(|crowd| contended_lock_case("pthread-mutex", library, crowd)));
+    cases.push(free_lock_case("posix-semaphore", LibrarySemaphore::new).claim(Claim::NeverEnters));
+    let set = free_lock_case("sysv-semaphore", SetSemaphore::new);
     let set = set.need(crate::case::Need::new(|_| SetSemaphore::new().map(drop).map_err(|e| e.to_string())));
     cases.push(set.predict(200.0, 700.0, "two entries, the set looked up and locked twice"));
     cases.push(
@@ -68,7 +68,7 @@ fn cases() -> Vec<Case> {
         .claim(Claim::Linear)
         .predict(18.0, 0.0, "a locked instruction that waits for the stores before it"),
     );
-    cases.extend([Count(2), All].map(shared_add));
+    cases.extend([Count(2), All].map(shared_add_case));
     cases
 }
 
@@ -80,7 +80,7 @@ struct Guarded<L> {
 }
 
 #[inline(always)]
-fn take<L: Lock>(guarded: &Guarded<L>, n: u64) {
+fn lock_and_add<L: Lock>(guarded: &Guarded<L>, n: u64) {
     let number = &guarded.number.value;
     for _ in 0..n {
         guarded.lock.acquire();
@@ -89,10 +89,10 @@ fn take<L: Lock>(guarded: &Guarded<L>, n: u64) {
     }
 }
 
-fn free<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
+fn free_lock_case<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
     let alone = set_up(move |_| {
         let guarded = Guarded { lock: make()?, number: Word::default() };
-        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| take(black_box(&guarded), n))))
+        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| lock_and_add(black_box(&guarded), n))))
     });
     Case::new(format!("{name}/free"), format!("{name}, taken and given back by one thread alone"), alone)
         .control(|n| {
@@ -107,36 +107,36 @@ fn free<L: Lock>(name: &str, make: impl Fn() -> Result<L> + 'static) -> Case {
         .predict(36.0, 10.0, "an atomic operation to take it and one to give it back")
 }
 
-fn needing(crowd: Parallelism, case: Case) -> Case {
-    let case = case.need(PINNED).need(TWO_CPUS).claim(Claim::Counted(all_stayed));
+fn with_crowd_needs(crowd: Parallelism, case: Case) -> Case {
+    let case = case.need(PINNED).need(TWO_CPUS).claim(Claim::Counted(all_partners_stayed));
     if crowd == All { case.need(THREE_CPUS) } else { case }
 }
 
-fn contended<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Parallelism) -> Case {
+fn contended_lock_case<L: Lock>(name: &str, make: fn() -> Result<L>, crowd: Parallelism) -> Case {
     let at_once = set_up(move |place| {
         let guarded = Arc::new(Guarded { lock: make()?, number: Word::default() });
         let theirs = Arc::clone(&guarded);
         let work = move |_| {
             let guarded = Arc::clone(&theirs);
             Ok(move |n: u64| {
-                take(&guarded, n);
+                lock_and_add(&guarded, n);
                 0
             })
         };
-        parallel(Kind::Thread, crowd, place, work, move |all| adds_up(&guarded.number, all))
+        parallel_subject(Kind::Thread, crowd, place, work, move |all| check_sum(&guarded.number, all))
     });
-    let title = format!("{name}, taken by each of {} threads at once", words(crowd));
+    let title = format!("{name}, taken by each of {} threads at once", thread_count_words(crowd));
     let why = "a cache line fetched a few times, and now and then a sleep and a wake-up";
     let name = format!("{name}/contended-{}", crowd.name());
-    needing(crowd, Case::new(name, title, at_once)).predict(400.0, 200.0, why)
+    with_crowd_needs(crowd, Case::new(name, title, at_once)).predict(400.0, 200.0, why)
 }
 
-fn words(crowd: Parallelism) -> &'static str {
+fn thread_count_words(crowd: Parallelism) -> &'static str {
     if crowd == Count(2) { "two" } else { "all CPUs'" }
 }
 
 /// Checks that no addition was lost, and resets the number.
-fn adds_up(number: &Word, all: u64) -> std::result::Result<(), String> {
+fn check_sum(number: &Word, all: u64) -> std::result::Result<(), String> {
     let found = number.value.swap(0, SeqCst);
     // The word counts modulo 2^32, and so does the comparison.
     match found == all as u32 {
@@ -152,7 +152,7 @@ fn add(word: &Word, n: u64) {
     }
 }
 
-fn shared_add(crowd: Parallelism) -> Case {
+fn shared_add_case(crowd: Parallelism) -> Case {
     let adding = |word: Arc<Word>| {
         move |n: u64| {
             add(&word, n);
@@ -162,15 +162,15 @@ fn shared_add(crowd: Parallelism) -> Case {
     let shared = set_up(move |place| {
         let word = Arc::new(Word::default());
         let theirs = Arc::clone(&word);
-        let check = move |all| adds_up(&word, all);
-        parallel(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
+        let check = move |all| check_sum(&word, all);
+        parallel_subject(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::clone(&theirs))), check)
     });
     let private = set_up(move |place| {
-        parallel(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
+        parallel_subject(Kind::Thread, crowd, place, move |_| Ok(adding(Arc::default())), |_| Ok(()))
     });
-    let title = format!("an atomic addition to one word by each of {} threads", words(crowd));
+    let title = format!("an atomic addition to one word by each of {} threads", thread_count_words(crowd));
     let case = Case::new(format!("atomic-add/shared-{}", crowd.name()), title, shared);
-    needing(crowd, case).control_set_up(private).predict(
+    with_crowd_needs(crowd, case).control_set_up(private).predict(
         150.0,
         0.0,
         "the line goes to and fro after every few additions",
@@ -189,10 +189,10 @@ mod tests {
             fn release(&self) {}
         }
         let guarded = Guarded { lock: Open, number: Word::default() };
-        take(&guarded, 5);
+        lock_and_add(&guarded, 5);
         guarded.number.value.fetch_sub(1, SeqCst); // as if two had stored the same sum
-        assert!(adds_up(&guarded.number, 5).unwrap_err().contains("4 of 5"));
-        take(&guarded, 5);
-        assert_eq!(adds_up(&guarded.number, 5), Ok(()));
+        assert!(check_sum(&guarded.number, 5).unwrap_err().contains("4 of 5"));
+        lock_and_add(&guarded, 5);
+        assert_eq!(check_sum(&guarded.number, 5), Ok(()));
     }
 }

@@ -38,10 +38,10 @@ use crate::case::{Case, Claim, Group, Rule, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
-use crate::kit::kernel_call::granted;
+use crate::kit::kernel_call::check_granted;
 use crate::platform::limit;
 use crate::platform::region::{self, PAGE, Region};
-use crate::platform::resident::{Pages, largest_unasked_page};
+use crate::platform::resident::{Pages, read_largest_default_page};
 use crate::record::{Axis, Curve, Headline};
 use memmap2::MmapMut;
 use nix::errno::Errno;
@@ -71,13 +71,13 @@ const MIB: usize = 1 << 20;
 #[rustfmt::skip]
 fn cases() -> Vec<Case> {
     vec![
-        first_touch::<MIB>("first-touch/1MiB", "mapping, first touch and unmapping of 1 MiB"),
-        first_touch::<{ 64 * MIB }>("first-touch/64MiB", "mapping, first touch and unmapping of 64 MiB"),
-        map("4KiB", PAGE), map("1GiB", 1024 * MIB),
-        populate::<PAGE>("4KiB"), populate::<MIB>("1MiB"), populate::<{ 16 * MIB }>("16MiB"),
-        mprotect("4KiB", PAGE), mprotect("1MiB", MIB),
-        dontneed("4KiB", PAGE), dontneed("1MiB", MIB), dontneed("16MiB", 16 * MIB),
-        brk("4KiB", PAGE),
+        first_touch_case::<MIB>("first-touch/1MiB", "mapping, first touch and unmapping of 1 MiB"),
+        first_touch_case::<{ 64 * MIB }>("first-touch/64MiB", "mapping, first touch and unmapping of 64 MiB"),
+        untouched_map_case("4KiB", PAGE), untouched_map_case("1GiB", 1024 * MIB),
+        populate_case::<PAGE>("4KiB"), populate_case::<MIB>("1MiB"), populate_case::<{ 16 * MIB }>("16MiB"),
+        mprotect_case("4KiB", PAGE), mprotect_case("1MiB", MIB),
+        dontneed_case("4KiB", PAGE), dontneed_case("1MiB", MIB), dontneed_case("16MiB", 16 * MIB),
+        brk_case("4KiB", PAGE),
     ]
     .into_iter()
     .map(|case| case.need(FOUR_KIB))
@@ -85,13 +85,13 @@ fn cases() -> Vec<Case> {
 }
 
 /// A long iteration is timed by itself; short ones must take time in proportion to their number.
-fn sized(case: Case, bytes: usize) -> Case {
+fn linear_or_single(case: Case, bytes: usize) -> Case {
     if bytes < SINGLE { case.claim(Claim::Linear) } else { case.one_by_one() }
 }
 
 /// Performs `n` operations, in one bracket or, if they are long, in a bracket each.
 #[inline(always)]
-fn repeat(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) -> Ticks {
+fn time_operations(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) -> Ticks {
     if bytes < SINGLE {
         return clock.time(|| (0..n).for_each(|_| once()));
     }
@@ -104,37 +104,42 @@ fn repeat(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) -> Ticks 
 
 /// As [`repeat`], for operations that may be refused. Returns the last refusal.
 #[inline(always)]
-fn repeat_granted(n: u64, bytes: usize, clock: &Clock, once: impl Fn() -> Result<()>) -> Result<Ticks> {
+fn time_fallible_operations(
+    n: u64,
+    bytes: usize,
+    clock: &Clock,
+    once: impl Fn() -> Result<()>,
+) -> Result<Ticks> {
     let mut refused = None;
-    let ticks = repeat(n, bytes, clock, || refused = once().err().or(refused.take()));
+    let ticks = time_operations(n, bytes, clock, || refused = once().err().or(refused.take()));
     refused.map_or(Ok(ticks), Err)
 }
 
 /// Skips the case if this much memory cannot be mapped and touched here: by a limit of addresses or of a control group.
-fn has_room(bytes: usize) -> Result<()> {
-    limit::for_memory(bytes as u64 + MARGIN).map_err(Error::Missing)?;
-    Region::anonymous(bytes, Pages::Base).map(drop)
+fn check_room(bytes: usize) -> Result<()> {
+    limit::check_memory(bytes as u64 + MARGIN).map_err(Error::Missing)?;
+    Region::map_anonymous(bytes, Pages::Base).map(drop)
 }
 
 /// Memory of which every page exists.
-fn touched(bytes: usize) -> Result<Region> {
-    has_room(bytes)?;
-    let region = Region::anonymous(bytes, Pages::Base)?;
-    region.write(0..region.pages(), 1);
+fn touched_region(bytes: usize) -> Result<Region> {
+    check_room(bytes)?;
+    let region = Region::map_anonymous(bytes, Pages::Base)?;
+    region.write(0..region.page_count(), 1);
     Ok(region)
 }
 
-fn first_touch<const BYTES: usize>(name: &'static str, title: &'static str) -> Case {
+fn first_touch_case<const BYTES: usize>(name: &'static str, title: &'static str) -> Case {
     let set_up = set_up(|_| {
-        has_room(BYTES)?;
-        Ok(|n: u64, clock: &Clock| repeat_granted(n, BYTES, clock, || map_and_touch(BYTES)))
+        check_room(BYTES)?;
+        Ok(|n: u64, clock: &Clock| time_fallible_operations(n, BYTES, clock, || map_and_touch(BYTES)))
     });
     let pages = (BYTES / PAGE) as f64;
     let case = Case::new(name, title, set_up);
     if BYTES < SINGLE { case } else { case.one_by_one() }
-        .claim(maps_and_unmaps())
-        .claim(Claim::Counted(faulted::<BYTES>))
-        .derive("page", Rule::OfCost(1.0 / pages))
+        .claim(enters_mmap_munmap())
+        .claim(Claim::Counted(claim_all_touched::<BYTES>))
+        .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(pages * 500.0, pages * 700.0, "each page of 4 KiB zeroed, and a fault for it")
 }
 
@@ -149,18 +154,25 @@ fn map_and_touch(bytes: usize) -> Result<()> {
 }
 
 /// A case that maps and unmaps `bytes`, which takes as long as touching `touched` bytes.
-fn mapping(variant: &str, size: &str, how: &str, bytes: usize, touched: usize, populated: bool) -> Case {
+fn map_and_unmap_case(
+    variant: &str,
+    size: &str,
+    how: &str,
+    bytes: usize,
+    touched: usize,
+    populated: bool,
+) -> Case {
     let set_up = set_up(move |_| {
         if populated {
-            has_room(bytes)?
+            check_room(bytes)?
         } else {
-            Region::anonymous(bytes, Pages::Base).map(drop)?
+            Region::map_anonymous(bytes, Pages::Base).map(drop)?
         }
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let once = || lowest = lowest.min(black_box(region::map_and_unmap(bytes, populated)));
-            let ticks = repeat(n, touched, clock, once);
-            granted("mmap and munmap, in the timed loop", lowest)?;
+            let ticks = time_operations(n, touched, clock, once);
+            check_granted("mmap and munmap, in the timed loop", lowest)?;
             Ok(ticks)
         })
     });
@@ -168,25 +180,25 @@ fn mapping(variant: &str, size: &str, how: &str, bytes: usize, touched: usize, p
 }
 
 /// The claim that an iteration maps and unmaps once.
-fn maps_and_unmaps() -> Claim {
+fn enters_mmap_munmap() -> Claim {
     Claim::Enters(vec![("mmap", libc::SYS_mmap), ("munmap", libc::SYS_munmap)])
 }
 
-fn map(size: &str, bytes: usize) -> Case {
+fn untouched_map_case(size: &str, bytes: usize) -> Case {
     // The kernel only makes an entry for the mapping, whatever its size.
-    mapping("map", size, "untouched", bytes, PAGE, false)
+    map_and_unmap_case("map", size, "untouched", bytes, PAGE, false)
         .claim(Claim::Linear)
-        .claim(maps_and_unmaps())
-        .claim(Claim::Counted(untouched))
+        .claim(enters_mmap_munmap())
+        .claim(Claim::Counted(claim_untouched))
         .predict(300.0, 2_200.0, "two entries, a gap found, a note allocated, linked and freed")
 }
 
-fn populate<const BYTES: usize>(size: &str) -> Case {
+fn populate_case<const BYTES: usize>(size: &str) -> Case {
     let pages = (BYTES / PAGE) as f64;
-    sized(mapping("populate", size, "populated", BYTES, BYTES, true), BYTES)
-        .claim(maps_and_unmaps())
-        .claim(Claim::Counted(faulted::<BYTES>))
-        .derive("page", Rule::OfCost(1.0 / pages))
+    linear_or_single(map_and_unmap_case("populate", size, "populated", BYTES, BYTES, true), BYTES)
+        .claim(enters_mmap_munmap())
+        .claim(Claim::Counted(claim_all_touched::<BYTES>))
+        .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(
             300.0 + pages * 400.0,
             2_200.0 + pages * 400.0,
@@ -194,22 +206,22 @@ fn populate<const BYTES: usize>(size: &str) -> Case {
         )
 }
 
-fn mprotect(size: &str, bytes: usize) -> Case {
+fn mprotect_case(size: &str, bytes: usize) -> Case {
     let set_up = set_up(move |_| {
-        let region = touched(bytes)?;
-        let pages = region.pages();
+        let region = touched_region(bytes)?;
+        let pages = region.page_count();
         Ok(move |n: u64, clock: &Clock| {
             let protect = |writable| region.protect(0..pages, writable);
-            repeat_granted(n, bytes, clock, || protect(false).and(protect(true)))
+            time_fallible_operations(n, bytes, clock, || protect(false).and(protect(true)))
         })
     });
     let (name, title) =
         (format!("mprotect/{size}"), format!("mprotect of {size}: read only, and writable again"));
     let pages = (bytes / PAGE) as f64;
-    sized(Case::new(name, title, set_up), bytes)
+    linear_or_single(Case::new(name, title, set_up), bytes)
         .claim(Claim::Enters(vec![("mprotect", libc::SYS_mprotect), ("mprotect", libc::SYS_mprotect)]))
-        .claim(Claim::Counted(untouched))
-        .derive("page", Rule::OfCost(1.0 / pages))
+        .claim(Claim::Counted(claim_untouched))
+        .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(
             700.0 + pages * 5.0,
             2_000.0 + pages * 15.0,
@@ -217,13 +229,13 @@ fn mprotect(size: &str, bytes: usize) -> Case {
         )
 }
 
-fn dontneed(size: &str, bytes: usize) -> Case {
+fn dontneed_case(size: &str, bytes: usize) -> Case {
     let set_up = set_up(move |_| {
-        let mut region = touched(bytes)?;
-        let pages = region.pages();
+        let mut region = touched_region(bytes)?;
+        let pages = region.page_count();
         Ok(move |n: u64, clock: &Clock| {
-            let before = Faults::so_far()?;
-            let ticks = clock.each(
+            let before = Faults::count_so_far()?;
+            let ticks = clock.time_each(
                 n,
                 &mut region,
                 |_| Ok(()),
@@ -234,7 +246,7 @@ fn dontneed(size: &str, bytes: usize) -> Case {
                     Ok(Counts::Yes)
                 },
             )?;
-            returned(Faults::so_far()?.since(before), n * pages as u64)?;
+            check_pages_refaulted(Faults::count_so_far()?.since(before), n * pages as u64)?;
             Ok(ticks)
         })
     });
@@ -244,7 +256,7 @@ fn dontneed(size: &str, bytes: usize) -> Case {
     Case::new(name, title, set_up)
         .one_by_one()
         .claim(Claim::Checked("every page that was given back was a fault when it was touched again"))
-        .derive("page", Rule::OfCost(1.0 / pages))
+        .derived_figure("page", Rule::OfCost(1.0 / pages))
         .predict(
             500.0 + pages * 100.0,
             1_000.0 + pages * 200.0,
@@ -253,7 +265,7 @@ fn dontneed(size: &str, bytes: usize) -> Case {
 }
 
 /// Touching pages that were given back must fault.
-fn returned(faults: Faults, pages: u64) -> Result<()> {
+fn check_pages_refaulted(faults: Faults, pages: u64) -> Result<()> {
     if faults.minor >= pages {
         return Ok(());
     }
@@ -263,26 +275,26 @@ fn returned(faults: Faults, pages: u64) -> Result<()> {
     )))
 }
 
-fn brk(size: &str, bytes: usize) -> Case {
+fn brk_case(size: &str, bytes: usize) -> Case {
     let set_up = set_up(move |_| {
-        if operation::grow_and_shrink(operation::end(), bytes) < 0 {
-            return Err(Error::Missing(limit::no_mapping(bytes as u64, Errno::ENOMEM.into())));
+        if operation::grow_and_shrink(operation::program_break(), bytes) < 0 {
+            return Err(Error::Missing(limit::refused_mapping_message(bytes as u64, Errno::ENOMEM.into())));
         }
         Ok(move |n: u64, clock: &Clock| {
             // Between two batches the allocator may have moved it.
-            let end = operation::end();
+            let end = operation::program_break();
             let mut lowest = 0;
             let ticks = clock.time(|| {
                 for _ in 0..n {
                     lowest = lowest.min(black_box(operation::grow_and_shrink(end, bytes)));
                 }
             });
-            granted("brk, in the timed loop", lowest)?;
+            check_granted("brk, in the timed loop", lowest)?;
             Ok(ticks)
         })
     });
     let (name, title) = (format!("brk/{size}"), format!("brk up by {size} and down again, untouched"));
-    Case::new(name, title, set_up).claim(Claim::Linear).claim(Claim::Counted(untouched)).predict(
+    Case::new(name, title, set_up).claim(Claim::Linear).claim(Claim::Counted(claim_untouched)).predict(
         300.0,
         1_700.0,
         "two entries, a note made longer and shorter again",
@@ -290,14 +302,17 @@ fn brk(size: &str, bytes: usize) -> Case {
 }
 
 /// The largest page that the kernel uses unasked, as it is set when the first batch is judged.
-static LARGEST: LazyLock<usize> = LazyLock::new(largest_unasked_page);
+static LARGEST: LazyLock<usize> = LazyLock::new(read_largest_default_page);
 
 /// The claim that all of fresh memory was touched: a fault for each page, of the largest size that may be in use.
-fn faulted<const BYTES: usize>(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
-    faulted_by(*LARGEST, BYTES, delta, iterations)
+fn claim_all_touched<const BYTES: usize>(
+    delta: &Delta,
+    iterations: u64,
+) -> std::result::Result<String, String> {
+    check_fault_count(*LARGEST, BYTES, delta, iterations)
 }
 
-fn faulted_by(
+fn check_fault_count(
     page: usize,
     bytes: usize,
     delta: &Delta,
@@ -319,7 +334,7 @@ fn faulted_by(
 }
 
 /// The claim that no page was touched: there is hardly a fault, and not one per iteration.
-fn untouched(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_untouched(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     /// Faults that the measuring program itself may cause.
     const OWN: u64 = 16;
     let faults = delta.counted.minor_faults + delta.counted.major_faults;
@@ -341,7 +356,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_not_fresh_or_is_swapped_is_rejected() {
-        let judged = |page, delta| faulted_by(page, 4 << 20, &delta, 10);
+        let judged = |page, delta| check_fault_count(page, 4 << 20, &delta, 10);
         assert!(judged(2 << 20, sample(20, 0)).is_ok());
         assert!(judged(2 << 20, sample(19, 0)).is_err());
         assert!(judged(2 << 20, sample(20, 1)).is_err());
@@ -351,14 +366,14 @@ mod tests {
 
     #[test]
     fn a_fault_per_iteration_without_a_touch_is_rejected() {
-        assert!(untouched(&sample(3, 0), 1000).is_ok());
-        assert!(untouched(&sample(1000, 0), 1000).is_err());
-        assert!(untouched(&sample(0, 1000), 1000).is_err());
+        assert!(claim_untouched(&sample(3, 0), 1000).is_ok());
+        assert!(claim_untouched(&sample(1000, 0), 1000).is_err());
+        assert!(claim_untouched(&sample(0, 1000), 1000).is_err());
     }
 
     #[test]
     fn pages_that_were_kept_are_noticed() {
-        assert!(returned(Faults { minor: 256, major: 0 }, 256).is_ok());
-        assert!(returned(Faults { minor: 1, major: 0 }, 256).is_err());
+        assert!(check_pages_refaulted(Faults { minor: 256, major: 0 }, 256).is_ok());
+        assert!(check_pages_refaulted(Faults { minor: 1, major: 0 }, 256).is_err());
     }
 }

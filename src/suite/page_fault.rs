@@ -70,22 +70,22 @@ fn cases() -> Vec<Case> {
     [anonymous::cases(), userfault::cases(), cached_page::cases(), disk_page::cases()]
         .into_iter()
         .flatten()
-        .map(prepared)
+        .map(limit_timed_share)
         .collect()
 }
 
 /// Pages are unmapped, protected, evicted or shared before they are touched, which is untimed and takes a hundred times as
 /// long as some touches.
-fn prepared(case: Case) -> Case {
+fn limit_timed_share(case: Case) -> Case {
     let share = case.timed_share.min(0.01);
     case.timed_share(share)
 }
 
 /// Adds the claims that are judged for every timed part, and for the whole batch by what the trial counts itself.
-fn judged(case: Case, expected: Expected) -> Case {
+fn with_fault_claims(case: Case, expected: Expected) -> Case {
     let case = case.claim(Claim::Checked(expected.claim()));
     match expected {
-        Expected::OneEach | Expected::OneEachOfAnyKind => case.claim(Claim::Counted(touch::one_each)),
+        Expected::OneEach | Expected::OneEachOfAnyKind => case.claim(Claim::Counted(touch::check_fault_each)),
         Expected::AtMostOneEach | Expected::AllOrNone => case,
     }
 }

@@ -41,9 +41,9 @@ use crate::error::Error;
 use crate::kit::ipc::{
     Bytes, Channel, Condition, Event, Futex, PolledWord, PosixSemaphore, Queue, Semaphore,
 };
-use crate::kit::parallel::all_stayed;
-use crate::kit::placement::{Placement, refused};
-use crate::kit::round_trip::{Open, both_left, both_slept, passed_on, round_trip};
+use crate::kit::parallel::all_partners_stayed;
+use crate::kit::placement::{Placement, explain_refusal};
+use crate::kit::round_trip::{Open, both_left_cpu, both_slept, partner_passed_tokens, round_trip_set_up};
 use crate::platform::partner::Kind;
 use crate::record::Headline;
 use Kind::{Process, Thread};
@@ -60,27 +60,27 @@ const HEADLINES: [Headline; 1] =
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |more: Vec<Case>| cases.extend(more);
-    add(on("pipe", Process, Bytes::pipes, &[Same, Cross, Awake]));
-    add(on("eventfd", Process, Event::pair, &[Same, Cross]));
-    add(on("unix-stream", Process, Bytes::streams, &[Same, Cross]));
-    add(on("unix-datagram", Process, Bytes::datagrams, &[Same]));
-    add(on("fifo", Process, Bytes::fifos, &[Same]));
-    add(on("mqueue", Process, Queue::pair, &[Same, Cross]));
-    add(on("sysv-semaphore", Process, Semaphore::pair, &[Same, Cross]));
-    add(on("futex", Process, Futex::shared, &[Same, Cross, Awake]));
-    add(vec![polled(Process)]);
-    add(vec![turn_taking::case(Process)]);
-    add(on("pipe", Thread, Bytes::pipes, &[Same, Cross, Awake]));
-    add(on("eventfd", Thread, Event::pair, &[Same]));
-    add(on("futex", Thread, Futex::private, &[Same, Cross, Awake]));
-    add(on("posix-semaphore", Thread, PosixSemaphore::pair, &[Same]));
-    add(on("condition", Thread, Condition::pair, &[Same, Cross]));
-    add(vec![polled(Thread)]);
-    add(vec![turn_taking::case(Thread)]);
+    add(channel_cases("pipe", Process, Bytes::pipe_pair, &[Same, Cross, Awake]));
+    add(channel_cases("eventfd", Process, Event::pair, &[Same, Cross]));
+    add(channel_cases("unix-stream", Process, Bytes::unix_stream_pair, &[Same, Cross]));
+    add(channel_cases("unix-datagram", Process, Bytes::unix_datagram_pair, &[Same]));
+    add(channel_cases("fifo", Process, Bytes::fifo_pair, &[Same]));
+    add(channel_cases("mqueue", Process, Queue::pair, &[Same, Cross]));
+    add(channel_cases("sysv-semaphore", Process, Semaphore::pair, &[Same, Cross]));
+    add(channel_cases("futex", Process, Futex::shared_pair, &[Same, Cross, Awake]));
+    add(vec![polling_case(Process)]);
+    add(vec![turn_taking::yield_case(Process)]);
+    add(channel_cases("pipe", Thread, Bytes::pipe_pair, &[Same, Cross, Awake]));
+    add(channel_cases("eventfd", Thread, Event::pair, &[Same]));
+    add(channel_cases("futex", Thread, Futex::private_pair, &[Same, Cross, Awake]));
+    add(channel_cases("posix-semaphore", Thread, PosixSemaphore::pair, &[Same]));
+    add(channel_cases("condition", Thread, Condition::pair, &[Same, Cross]));
+    add(vec![polling_case(Thread)]);
+    add(vec![turn_taking::yield_case(Thread)]);
     cases
 }
 
-fn named(kind: Kind) -> &'static str {
+fn kind_plural(kind: Kind) -> &'static str {
     if kind == Process { "processes" } else { "threads" }
 }
 
@@ -88,27 +88,35 @@ fn named(kind: Kind) -> &'static str {
 const BY_DESCRIPTOR: [&str; 5] = ["pipe", "eventfd", "unix-stream", "unix-datagram", "fifo"];
 
 /// A case of the round trip over this channel for each placement of the partner.
-fn on<C: Channel>(way: &'static str, kind: Kind, open: Open<C>, placements: &[Placement]) -> Vec<Case> {
+fn channel_cases<C: Channel>(
+    way: &'static str,
+    kind: Kind,
+    open: Open<C>,
+    placements: &[Placement],
+) -> Vec<Case> {
     let case = |&placement: &Placement| {
-        let name = format!("{way}-{}/{}", named(kind), placement.name());
-        let title = format!("to and fro by {way}, two {}, {}", named(kind), placement.title());
-        let case = Case::new(name, title, round_trip(way, kind, open, placement));
+        let name = format!("{way}-{}/{}", kind_plural(kind), placement.name());
+        let title = format!("to and fro by {way}, two {}, {}", kind_plural(kind), placement.title());
+        let case = Case::new(name, title, round_trip_set_up(way, kind, open, placement));
         let derived = if placement == Same { "switch" } else { "hand-over" };
-        let case = case.control_set_up(transfers(way, open)).derive(derived, Rule::OfNet(0.5));
-        let (hardware, software, why) = expected(placement);
-        let case = placement
-            .needed(case)
-            .need(offered(way))
-            .claim(Claim::AboveControl)
-            .claim(if placement == Same { Claim::Counted(both_left) } else { Claim::Regime(both_slept) });
-        let case = if BY_DESCRIPTOR.contains(&way) { case.claim(Claim::Counted(passed_on)) } else { case };
+        let case = case.control_set_up(transfer_control(way, open)).derived_figure(derived, Rule::OfNet(0.5));
+        let (hardware, software, why) = expected_cycles(placement);
+        let case =
+            placement.add_needs(case).need(channel_need(way)).claim(Claim::AboveControl).claim(
+                if placement == Same { Claim::Counted(both_left_cpu) } else { Claim::Regime(both_slept) },
+            );
+        let case = if BY_DESCRIPTOR.contains(&way) {
+            case.claim(Claim::Counted(partner_passed_tokens))
+        } else {
+            case
+        };
         case.predict(hardware, software, why)
     };
     placements.iter().map(case).collect()
 }
 
 /// Predicted core cycles of hardware and software for a round trip without its transfers: two switches.
-fn expected(placement: Placement) -> (f64, f64, &'static str) {
+fn expected_cycles(placement: Placement) -> (f64, f64, &'static str) {
     match placement {
         Same => (2_000.0, 3_400.0, "two sleeps, wake-ups and switches; registers and translations to refill"),
         Cross => (60_000.0, 10_000.0, "two interrupts to a CPU that sleeps, in a guest two exits from halt"),
@@ -119,27 +127,29 @@ fn expected(placement: Placement) -> (f64, f64, &'static str) {
 }
 
 /// The channel can be opened and used: a call may be forbidden, or a table full.
-fn offered(way: &'static str) -> Need {
+fn channel_need(way: &'static str) -> Need {
     match way {
-        "mqueue" => Need::new(|place| opens(Queue::pair, place)),
-        "sysv-semaphore" => Need::new(|place| opens(Semaphore::pair, place)),
-        "fifo" => Need::new(|place| opens(Bytes::fifos, place)),
-        "eventfd" => Need::new(|place| opens(Event::pair, place)),
-        "unix-stream" | "unix-datagram" => Need::new(|place| opens(Bytes::streams, place)),
-        _ => Need::new(|place| opens(Bytes::pipes, place)),
+        "mqueue" => Need::new(|place| try_channel(Queue::pair, place)),
+        "sysv-semaphore" => Need::new(|place| try_channel(Semaphore::pair, place)),
+        "fifo" => Need::new(|place| try_channel(Bytes::fifo_pair, place)),
+        "eventfd" => Need::new(|place| try_channel(Event::pair, place)),
+        "unix-stream" | "unix-datagram" => Need::new(|place| try_channel(Bytes::unix_stream_pair, place)),
+        _ => Need::new(|place| try_channel(Bytes::pipe_pair, place)),
     }
 }
 
-fn opens<C: Channel>(open: Open<C>, place: &Place) -> std::result::Result<(), String> {
+fn try_channel<C: Channel>(open: Open<C>, place: &Place) -> std::result::Result<(), String> {
     let channels = open(&place.scratch).map_err(|e| format!("it cannot be opened here: {e}"))?;
     match channels[0].send() {
-        answer if answer < 0 => Err(format!("it cannot be used here: {}", Error::errno(answer).desc())),
+        answer if answer < 0 => {
+            Err(format!("it cannot be used here: {}", Error::decode_errno(answer).desc()))
+        }
         _ => Ok(()),
     }
 }
 
 /// The control: the four calls of a round trip in one process, without a switch.
-fn transfers<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
+fn transfer_control<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
     set_up(move |place| {
         let [there, back] = open(&place.scratch)?;
         Ok(move |n: u64, clock: &Clock| {
@@ -151,7 +161,7 @@ fn transfers<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
                 }
             });
             if lowest < 0 {
-                return Err(refused(name, lowest, &mut [], n));
+                return Err(explain_refusal(name, lowest, &mut [], n));
             }
             Ok(ticks)
         })
@@ -159,13 +169,13 @@ fn transfers<C: Channel>(name: &'static str, open: Open<C>) -> SetUp {
 }
 
 /// One word that both ends poll: the cache line moves, and neither end sleeps.
-fn polled(kind: Kind) -> Case {
-    let name = format!("polling-{}/{}", named(kind), Cross.name());
-    let title = format!("to and fro in a word that two {} poll, {}", named(kind), Cross.title());
+fn polling_case(kind: Kind) -> Case {
+    let name = format!("polling-{}/{}", kind_plural(kind), Cross.name());
+    let title = format!("to and fro in a word that two {} poll, {}", kind_plural(kind), Cross.title());
     Cross
-        .needed(Case::new(name, title, round_trip("polling", kind, PolledWord::pair, Cross)))
+        .add_needs(Case::new(name, title, round_trip_set_up("polling", kind, PolledWord::pair, Cross)))
         .claim(Claim::Linear)
-        .claim(Claim::Counted(all_stayed))
+        .claim(Claim::Counted(all_partners_stayed))
         .predict(300.0, 10.0, "a cache line fetched from the other core's cache twice")
 }
 

@@ -42,9 +42,9 @@ use crate::record::{Axis, Curve, Headline};
 pub const GROUP: Group = Group::new("remote_read", include_str!("remote_read.rs"), cases)
     .curves(&[
         Curve::new("remote_read/sequential-by-file/", "sequential", Axis::Bytes("size of the file"))
-            .figure("bandwidth"),
+            .with_figure("bandwidth"),
         Curve::new("remote_read/random-by-file/", "random", Axis::Bytes("size of the file"))
-            .figure("bandwidth"),
+            .with_figure("bandwidth"),
     ])
     .headlines(&HEADLINES);
 
@@ -84,17 +84,17 @@ fn cases() -> Vec<Case> {
 }
 
 fn read(name: String, title: String, pattern: Pattern, bytes: u64, block: usize) -> Case {
-    let open = move |place: &Place| PatternFile::make(&place.scratch, bytes, Way::Direct);
-    let reading = blocks::reads(open, pattern, block, Source::Network);
+    let open = move |place: &Place| PatternFile::create_filled(&place.scratch, bytes, Way::Direct);
+    let reading = blocks::reads_set_up(open, pattern, block, Source::Network);
     let set_up = set_up(move |place| {
-        let told = format!("on {}", volume::protocol(&place.scratch));
+        let told = format!("on {}", volume::describe_filesystem(&place.scratch));
         Ok(Remote { inner: reading(place)?, told })
     });
     Case::new(name, title, set_up)
         .need(REMOTE)
         .one_by_one()
-        .derive("bandwidth", Rule::Bandwidth(block as u64))
-        .derive("rate", Rule::Rate)
+        .derived_figure("bandwidth", Rule::Bandwidth(block as u64))
+        .derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked("at least as many bytes came from the network as were asked for"))
         .claim(Claim::Checked(OWN_NUMBER))
         .claim(Claim::Checked(NOT_KEPT))
@@ -132,7 +132,7 @@ const REMOTE: Need = Need::new(|place| match volume::filesystem_and_medium(&plac
 mod tests {
     use super::*;
     use crate::case::Scale;
-    use crate::kit::runnable::place;
+    use crate::kit::runnable::test_place;
 
     #[test]
     fn a_directory_of_this_machine_is_not_remote() {
@@ -140,7 +140,7 @@ mod tests {
         if volume::filesystem_and_medium(directory.path()).1 == Medium::Remote {
             return println!("skipped: temporary files are on another machine");
         }
-        let sentence = REMOTE.ask(&place(directory.path(), Scale::Smoke)).expect_err("local");
+        let sentence = REMOTE.check_place(&test_place(directory.path(), Scale::Smoke)).expect_err("local");
         assert!(sentence.contains("--dir DIRECTORY"), "{sentence}");
     }
 }

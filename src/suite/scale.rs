@@ -32,8 +32,8 @@ use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::granted;
-use crate::kit::parallel::{Parallelism, all_stayed, parallel};
+use crate::kit::kernel_call::check_granted;
+use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
 use crate::platform::syscall::{self, RawCall};
 use crate::record::{Axis, Curve};
@@ -57,7 +57,9 @@ pub const GROUP: Group = Group::new("scale", include_str!("scale.rs"), cases).ve
 
 /// A curve of efficiency, which is 1 for one task by definition.
 const fn efficiency_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Count("processes or threads at once")).figure("efficiency").start(1, 1.0)
+    Curve::new(prefix, title, Axis::Count("processes or threads at once"))
+        .with_figure("efficiency")
+        .with_start(1, 1.0)
 }
 
 /// Does this many operations; returns a negative error number where one was refused.
@@ -69,35 +71,35 @@ type Make = fn(&Place, usize) -> Result<Work>;
 type Operation = (&'static str, &'static str, Make, (f64, f64));
 
 const OPERATIONS: [Operation; 4] = [
-    ("getppid", "getppid", getppid, (100.0, 90.0)),
-    ("pipe", "a byte through a pipe of one's own", pipe, (200.0, 700.0)),
-    ("fresh-page", "a page mapped, touched and unmapped", fresh_page, (1_000.0, 4_000.0)),
-    ("open-close", "a file of one's own opened and closed", open_close, (200.0, 3_000.0)),
+    ("getppid", "getppid", getppid_work, (100.0, 90.0)),
+    ("pipe", "a byte through a pipe of one's own", pipe_work, (200.0, 700.0)),
+    ("fresh-page", "a page mapped, touched and unmapped", fresh_page_work, (1_000.0, 4_000.0)),
+    ("open-close", "a file of one's own opened and closed", open_close_work, (200.0, 3_000.0)),
 ];
 
 /// Numbers of tasks, and their needs.
 const PARALLELISM: [(Parallelism, Need); 7] = [
-    (Parallelism::Count(2), Need::new(enough::<2>)),
-    (Parallelism::Count(4), Need::new(enough::<4>)),
-    (Parallelism::Count(8), Need::new(enough::<8>)),
-    (Parallelism::Count(16), Need::new(enough::<16>)),
-    (Parallelism::Count(32), Need::new(enough::<32>)),
-    (Parallelism::Count(64), Need::new(enough::<64>)),
-    (Parallelism::All, Need::new(another)),
+    (Parallelism::Count(2), Need::new(check_cpu_count::<2>)),
+    (Parallelism::Count(4), Need::new(check_cpu_count::<4>)),
+    (Parallelism::Count(8), Need::new(check_cpu_count::<8>)),
+    (Parallelism::Count(16), Need::new(check_cpu_count::<16>)),
+    (Parallelism::Count(32), Need::new(check_cpu_count::<32>)),
+    (Parallelism::Count(64), Need::new(check_cpu_count::<64>)),
+    (Parallelism::All, Need::new(check_distinct_count)),
 ];
 
 fn cases() -> Vec<Case> {
-    OPERATIONS.into_iter().flat_map(of_operation).collect()
+    OPERATIONS.into_iter().flat_map(cases_of_operation).collect()
 }
 
-fn of_operation((name, title, make, expected): Operation) -> Vec<Case> {
+fn cases_of_operation((name, title, make, expected): Operation) -> Vec<Case> {
     let parallel =
         [Kind::Process, Kind::Thread].into_iter().flat_map(|kind| PARALLELISM.map(|tasks| (kind, tasks)));
-    let several = parallel.map(|(kind, crowd)| several(kind, crowd, (name, title, make, expected)));
-    [one(name, title, make, expected)].into_iter().chain(several).collect()
+    let several = parallel.map(|(kind, crowd)| parallel_case(kind, crowd, (name, title, make, expected)));
+    [single_task_case(name, title, make, expected)].into_iter().chain(several).collect()
 }
 
-fn enough<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> {
+fn check_cpu_count<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> {
     match place.cpus.others.len() + 1 {
         allowed if allowed >= COUNT => Ok(()),
         // One sentence for all of them, so that they share a paragraph.
@@ -108,8 +110,8 @@ fn enough<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> 
     }
 }
 
-/// The number of CPUs is none of the other numbers.
-fn another(place: &Place) -> std::result::Result<(), String> {
+/// Skips `all` if the number of CPUs equals that of another case.
+fn check_distinct_count(place: &Place) -> std::result::Result<(), String> {
     let all = place.cpus.others.len() + 1;
     match PARALLELISM.iter().any(|(tasks, _)| *tasks == Parallelism::Count(all)) {
         true => Err(format!("with {all} CPUs this is the same as the case of {all}")),
@@ -124,40 +126,45 @@ fn single_task_set_up(make: Make) -> SetUp {
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let ticks = clock.time(|| lowest = work(n));
-            granted("an operation, in the timed loop", lowest).map(|()| ticks)
+            check_granted("an operation, in the timed loop", lowest).map(|()| ticks)
         })
     })
 }
 
-fn one(name: &str, title: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
+fn single_task_case(name: &str, title: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
     Case::new(format!("{name}/one"), format!("{title}, by one alone"), single_task_set_up(make))
-        .derive("rate", Rule::Rate)
+        .derived_figure("rate", Rule::Rate)
         .claim(Claim::Linear)
         .predict(hardware, software, "as in the group that measures it by itself")
 }
 
-fn several(kind: Kind, (tasks, need): (Parallelism, Need), (name, title, make, expected): Operation) -> Case {
+fn parallel_case(
+    kind: Kind,
+    (tasks, need): (Parallelism, Need),
+    (name, title, make, expected): Operation,
+) -> Case {
     let kinds = if kind == Kind::Process { "processes" } else { "threads" };
-    let set_up = set_up(move |place| parallel(kind, tasks, place, |index| make(place, index), |_| Ok(())));
+    let set_up =
+        set_up(move |place| parallel_subject(kind, tasks, place, |index| make(place, index), |_| Ok(())));
     let count = tasks.name();
     Case::new(format!("{name}-{kinds}/{count}"), format!("{title}, by {count} {kinds} at once"), set_up)
         .control_set_up(single_task_set_up(make))
         .need(PINNED)
         .need(TWO_CPUS)
         .need(need)
-        .derive("efficiency", Rule::ControlOverCost)
-        .derive("rate", Rule::Rate)
-        .claim(Claim::Counted(all_stayed))
+        .derived_figure("efficiency", Rule::ControlOverCost)
+        .derived_figure("rate", Rule::Rate)
+        .claim(Claim::Counted(all_partners_stayed))
         .predict(expected.0, expected.1, "as one alone: a kernel should let them pass each other")
-        .predicted_whole()
+        .prediction_includes_control()
 }
 
-fn getppid(_: &Place, _: usize) -> Result<Work> {
+fn getppid_work(_: &Place, _: usize) -> Result<Work> {
     Ok(Box::new(|n| RawCall::getppid().repeat(n).lowest))
 }
 
-fn pipe(_: &Place, _: usize) -> Result<Work> {
-    let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe", e))?;
+fn pipe_work(_: &Place, _: usize) -> Result<Work> {
+    let (read, write) = nix::unistd::pipe().map_err(|e| Error::from_errno("pipe", e))?;
     Ok(Box::new(move |n| {
         let lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
         // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.
@@ -165,7 +172,7 @@ fn pipe(_: &Place, _: usize) -> Result<Work> {
     }))
 }
 
-fn fresh_page(_: &Place, _: usize) -> Result<Work> {
+fn fresh_page_work(_: &Place, _: usize) -> Result<Work> {
     const PAGE: usize = 4096;
     let once = || match MmapMut::map_anon(PAGE) {
         Ok(mut page) => {
@@ -177,7 +184,7 @@ fn fresh_page(_: &Place, _: usize) -> Result<Work> {
     Ok(Box::new(move |n| (0..n).fold(0, |lowest, _| black_box(once()).min(lowest))))
 }
 
-fn open_close(place: &Place, index: usize) -> Result<Work> {
+fn open_close_work(place: &Place, index: usize) -> Result<Work> {
     let path = place.scratch.join(format!("scale-{index}"));
     File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
     let path = CString::new(path.as_os_str().as_bytes())
@@ -195,9 +202,9 @@ mod tests {
         let place = Place {
             scratch: std::env::temp_dir(),
             scale: Scale::Smoke,
-            cpus: Cpus::around(Some(0), (0..cpus).collect()),
+            cpus: Cpus::from_allowed(Some(0), (0..cpus).collect()),
         };
-        let asked = |case: &Case| case.needs.iter().all(|need| need.ask(&place).is_ok());
+        let asked = |case: &Case| case.needs.iter().all(|need| need.check_place(&place).is_ok());
         let cases = cases().into_iter().filter(asked);
         cases.filter_map(|case| Some(case.name.strip_prefix("pipe-processes/")?.to_owned())).collect()
     }
@@ -214,8 +221,8 @@ mod tests {
     #[test]
     fn too_few_cpus_skip_a_case_with_a_sentence() {
         let place =
-            Place { scratch: "/".into(), scale: Scale::Smoke, cpus: Cpus::around(Some(0), vec![0, 1]) };
-        assert!(enough::<4>(&place).expect_err("too few").contains("this process is allowed 2"));
-        assert!(another(&place).expect_err("the same").contains("the case of 2"));
+            Place { scratch: "/".into(), scale: Scale::Smoke, cpus: Cpus::from_allowed(Some(0), vec![0, 1]) };
+        assert!(check_cpu_count::<4>(&place).expect_err("too few").contains("this process is allowed 2"));
+        assert!(check_distinct_count(&place).expect_err("the same").contains("the case of 2"));
     }
 }

@@ -37,7 +37,7 @@ mod operation;
 use crate::case::{Case, Claim, Group, Place, SetUp, set_up};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::{self, granted, repeat};
+use crate::kit::kernel_call::{self, check_granted, time_calls};
 use crate::record::Headline;
 use operation::{Action, Descriptor, Page, SIGNAL, Timer, TimerDescriptor};
 use std::hint::black_box;
@@ -48,32 +48,37 @@ const HEADLINES: [Headline; 1] = [Headline::new(112, "caught", "a signal sent an
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![
-        each("install", "rt_sigaction: choosing a handler", |_| Action::caught(), |action| action.install())
-            .claim(Claim::Enters(vec![("rt_sigaction", libc::SYS_rt_sigaction)]))
-            .predict(100.0, 250.0, "entry and exit, two structures copied, a lock"),
-        each(
+        operation_case(
+            "install",
+            "rt_sigaction: choosing a handler",
+            |_| Action::counting_handler(),
+            |action| action.install_again(),
+        )
+        .claim(Claim::Enters(vec![("rt_sigaction", libc::SYS_rt_sigaction)]))
+        .predict(100.0, 250.0, "entry and exit, two structures copied, a lock"),
+        operation_case(
             "mask",
             "a signal blocked and unblocked",
             |_| Ok(()),
-            |()| operation::mask(true).min(operation::mask(false)),
+            |()| operation::set_blocked(true).min(operation::set_blocked(false)),
         )
         .claim(Claim::Enters(vec![("rt_sigprocmask", libc::SYS_rt_sigprocmask); 2]))
         .predict(200.0, 250.0, "two entries, a set copied, a lock"),
-        sent(
+        operation_with_pid_case(
             "ignored",
             "kill of oneself, ignored",
-            |_| Action::ignored(),
-            |_, me| operation::send(me, SIGNAL),
+            |_| Action::ignoring_signal(),
+            |_, me| operation::send_signal(me, SIGNAL),
         )
         .claim(Claim::Enters(vec![("kill", libc::SYS_kill)]))
         .predict(100.0, 500.0, "entry and exit, the process found and permitted"),
-        sent(
+        operation_with_pid_case(
             "caught",
             "kill of oneself, caught by a handler",
-            |_| Action::caught(),
-            |_, me| operation::send(me, SIGNAL),
+            |_| Action::counting_handler(),
+            |_, me| operation::send_signal(me, SIGNAL),
         )
-        .control_set_up(sending())
+        .control_set_up(kill_zero_control())
         .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("rt_sigreturn", libc::SYS_rt_sigreturn)]))
         .claim(Claim::Checked(ONCE))
         .predict(
@@ -81,34 +86,39 @@ fn cases() -> Vec<Case> {
             1_500.0,
             "an entry more than the control, a frame of the whole processor state written and read",
         ),
-        sent(
+        operation_with_pid_case(
             "signalfd",
             "kill of oneself, read from a signalfd",
             |_| Descriptor::new(),
-            |descriptor, me| operation::send(me, SIGNAL).min(descriptor.read() - i64::from(SIGNAL)),
+            |descriptor, me| operation::send_signal(me, SIGNAL).min(descriptor.read() - i64::from(SIGNAL)),
         )
         .claim(Claim::Enters(vec![("kill", libc::SYS_kill), ("read", libc::SYS_read)]))
         .claim(Claim::Checked("the signal that was read was the one sent"))
         .predict(200.0, 1_500.0, "two entries, a queue entry allocated and freed, 128 bytes copied"),
-        fault(),
+        fault_case(),
     ];
-    cases.extend(timers());
+    cases.extend(timer_cases());
     cases
 }
 
 const ONCE: &str = "the handler ran once an iteration";
 
-fn timers() -> [Case; 2] {
-    let armed = |_: &Place| Ok((Action::caught()?, Timer::new()?));
+fn timer_cases() -> [Case; 2] {
+    let armed = |_: &Place| Ok((Action::counting_handler()?, Timer::new()?));
     [
-        sent("timer", "a POSIX timer's expiry, until its handler has run", armed, |(_, timer), _| {
-            let before = operation::caught();
-            let set = timer.expire();
-            if set == 0 { until_caught(before) } else { set }
-        })
+        operation_with_pid_case(
+            "timer",
+            "a POSIX timer's expiry, until its handler has run",
+            armed,
+            |(_, timer), _| {
+                let before = operation::handler_runs();
+                let set = timer.expire_at_once();
+                if set == 0 { wait_until_caught(before) } else { set }
+            },
+        )
         .claim(Claim::Checked(ONCE))
         .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered"),
-        each(
+        operation_case(
             "timerfd",
             "a timerfd's expiry, until it has been read",
             |_| TimerDescriptor::new(),
@@ -124,9 +134,9 @@ fn timers() -> [Case; 2] {
 const PATIENCE: u32 = 1 << 30;
 
 #[inline(always)]
-fn until_caught(before: u64) -> i64 {
+fn wait_until_caught(before: u64) -> i64 {
     for _ in 0..PATIENCE {
-        if black_box(operation::caught()) != before {
+        if black_box(operation::handler_runs()) != before {
             return 0;
         }
         std::hint::spin_loop();
@@ -135,19 +145,19 @@ fn until_caught(before: u64) -> i64 {
 }
 
 /// A protection fault, caught and repaired. Its control makes the same calls and the same write without the fault.
-fn fault() -> Case {
+fn fault_case() -> Case {
     let case = |faults: bool| {
         set_up(move |_| {
-            let mut page = if faults { Page::repaired()? } else { Page::plain()? };
+            let mut page = if faults { Page::with_repair_handler()? } else { Page::without_handler()? };
             Ok(move |n: u64, clock: &Clock| {
-                let before = operation::caught();
-                let ticks = repeat("mprotect", n, clock, || {
-                    let protected = page.protect(false);
-                    let allowed = if faults { 0 } else { page.protect(true) };
+                let before = operation::handler_runs();
+                let ticks = time_calls("mprotect", n, clock, || {
+                    let protected = page.set_writable(false);
+                    let allowed = if faults { 0 } else { page.set_writable(true) };
                     page.write();
                     protected.min(allowed)
                 })?;
-                handled(operation::caught() - before, if faults { n } else { 0 })?;
+                check_handler_count(operation::handler_runs() - before, if faults { n } else { 0 })?;
                 Ok(ticks)
             })
         })
@@ -170,33 +180,33 @@ fn fault() -> Case {
 }
 
 /// A case of one operation an iteration, which returns 0 or a negative error number.
-fn each<T: 'static>(
+fn operation_case<T: 'static>(
     name: &'static str,
     title: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> Case {
-    sent(name, title, open, move |on, _| once(on))
+    operation_with_pid_case(name, title, open, move |on, _| once(on))
 }
 
 /// As [`each`], for an operation that needs its own process id. If the first operation runs the handler, every
 /// iteration must run it once, else none may.
-fn sent<T: 'static>(
+fn operation_with_pid_case<T: 'static>(
     name: &'static str,
     title: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T, i32) -> i64 + Copy + 'static,
 ) -> Case {
-    kernel_call::case(name, title, repeated(name, open, once))
+    kernel_call::call_case(name, title, repeated_operation(name, open, once))
 }
 
 /// The control of a signal that is caught: the same call with the number 0, by which the process is found and the
 /// permission checked, and nothing is sent.
-fn sending() -> SetUp {
-    repeated("kill", |_| Ok(()), |(), me| operation::send(me, 0))
+fn kill_zero_control() -> SetUp {
+    repeated_operation("kill", |_| Ok(()), |(), me| operation::send_signal(me, 0))
 }
 
-fn repeated<T: 'static>(
+fn repeated_operation<T: 'static>(
     name: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     once: impl Fn(&mut T, i32) -> i64 + Copy + 'static,
@@ -204,21 +214,21 @@ fn repeated<T: 'static>(
     set_up(move |place| {
         let mut on = open(place)?;
         // An operation that is forbidden fails here, before the first that is timed. And it shows whether the handler runs.
-        let before = operation::caught();
-        granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
-        let each = operation::caught() - before;
+        let before = operation::handler_runs();
+        check_granted(name, once(&mut on, nix::unistd::getpid().as_raw()))?;
+        let each = operation::handler_runs() - before;
         Ok(move |n: u64, clock: &Clock| {
             // Not kept from the set-up: a witness runs this in a child, which has an id of its own.
             let me = nix::unistd::getpid().as_raw();
-            let before = operation::caught();
-            let ticks = repeat(name, n, clock, || once(&mut on, me))?;
-            handled(operation::caught() - before, each * n)?;
+            let before = operation::handler_runs();
+            let ticks = time_calls(name, n, clock, || once(&mut on, me))?;
+            check_handler_count(operation::handler_runs() - before, each * n)?;
             Ok(ticks)
         })
     })
 }
 
-fn handled(times: u64, claimed: u64) -> Result<()> {
+fn check_handler_count(times: u64, claimed: u64) -> Result<()> {
     if times == claimed {
         return Ok(());
     }

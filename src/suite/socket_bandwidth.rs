@@ -49,13 +49,13 @@
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
 use crate::error::{Error, Result};
-use crate::kit::message_size::{LOOPBACK, length, messages};
-use crate::kit::parallel::all_stayed;
+use crate::kit::message_size::{LOOPBACK, messages_per_iteration, size_text};
+use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};
 use crate::kit::remote;
 use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
-use crate::kit::socket::{Transport, are_connected, number, option, refused, set_option};
+use crate::kit::socket::{Transport, get_option, raw_descriptor, set_option, socket_error, verify_connected};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
 use libc::{SO_RCVBUF, SO_SNDBUF, SOL_SOCKET};
@@ -79,11 +79,12 @@ pub const GROUP: Group = Group::new("socket_bandwidth", include_str!("socket_ban
     ])
     .headlines(&HEADLINES);
 
-const HEADLINES: [Headline; 1] = [Headline::new(48, "tcp/128KiB", "TCP to another CPU").figure("bandwidth")];
+const HEADLINES: [Headline; 1] =
+    [Headline::new(48, "tcp/128KiB", "TCP to another CPU").with_figure("bandwidth")];
 
 /// A curve of bandwidth along the size of a message.
 const fn bandwidth_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the message")).figure("bandwidth")
+    Curve::new(prefix, title, Axis::Bytes("size of the message")).with_figure("bandwidth")
 }
 
 /// The connection, and the call that sends.
@@ -103,11 +104,11 @@ use Medium::{Autotuned, Pipe, SendFile, Splice, Tcp, Udp, UnixStream};
 
 impl Medium {
     fn name(self) -> &'static str {
-        self.words().0
+        self.name_and_title().0
     }
 
     /// The name in ids, and words for a title.
-    fn words(self) -> (&'static str, &'static str) {
+    fn name_and_title(self) -> (&'static str, &'static str) {
         match self {
             Tcp => ("tcp", "TCP"),
             Autotuned => ("tcp-autotuned", "TCP with buffers of the kernel's choice"),
@@ -120,7 +121,7 @@ impl Medium {
         }
     }
 
-    fn bounds(self) -> Bounds {
+    fn message_bounds(self) -> Bounds {
         match self {
             Udp => Bounds::Datagram,
             Pipe => Bounds::Pipe,
@@ -170,11 +171,11 @@ fn cases() -> Vec<Case> {
         bytes: USUAL,
     }));
     rows.extend([2, 4, 8].map(|streams| Row { medium: Tcp, placement: Cross, streams, bytes: USUAL }));
-    rows.into_iter().map(case).chain(remote::bandwidths()).collect()
+    rows.into_iter().map(row_case).chain(remote::bandwidth_cases()).collect()
 }
 
 /// Whether a row is measured at default scale.
-fn is_of_every_run(row: &Row) -> bool {
+fn is_default_scale(row: &Row) -> bool {
     match row.medium {
         Tcp if row.streams > 1 => row.streams < 8,
         Tcp => [1, 64, KIB, 16 * KIB, USUAL, MIB, 8 * MIB].contains(&row.bytes),
@@ -185,40 +186,40 @@ fn is_of_every_run(row: &Row) -> bool {
     }
 }
 
-fn case(row: Row) -> Case {
+fn row_case(row: Row) -> Case {
     let Row { medium, placement, streams, bytes } = row;
-    let each = messages(bytes);
+    let each = messages_per_iteration(bytes);
     let (on, also) = match (placement, streams) {
         (Same, _) => ("-same-cpu".into(), ", receiver on the same CPU".into()),
         (_, 1) => (String::new(), String::new()),
         (_, n) => (format!("-{n}-streams"), format!(", {n} streams of one sender")),
     };
     let all = each * streams;
-    let title = format!("{all} messages of {} through {}{also}", length(bytes), medium.words().1);
+    let title = format!("{all} messages of {} through {}{also}", size_text(bytes), medium.name_and_title().1);
     let case = Case::new(
-        format!("{}{on}/{}", medium.name(), length(bytes)),
+        format!("{}{on}/{}", medium.name(), size_text(bytes)),
         title,
-        set_up(move |place| sender(row, place)),
+        set_up(move |place| start_sender(row, place)),
     );
-    let case = placement.needed(case);
+    let case = placement.add_needs(case);
     let case = if matches!(medium, UnixStream | Pipe) { case } else { case.need(LOOPBACK) };
-    let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
+    let case = if is_default_scale(&row) { case } else { case.need(FULL_SCALE) };
     // Receivers that share a CPU wait for one another, which is no disturbance.
     let case = if streams > 1 { case.own_tasks(OwnTasks::Elsewhere) } else { case };
-    let case = if all == 1 { case } else { case.derive("message", Rule::OfCost(1.0 / all as f64)) };
-    let (hardware, software, why) = expected(&row);
-    case.derive("bandwidth", Rule::Bandwidth((all * bytes) as u64))
+    let case = if all == 1 { case } else { case.derived_figure("message", Rule::OfCost(1.0 / all as f64)) };
+    let (hardware, software, why) = expected_cycles(&row);
+    case.derived_figure("bandwidth", Rule::Bandwidth((all * bytes) as u64))
         .claim(Claim::Checked(
             "the receiver has counted as many bytes as were sent, or as were asked for by UDP",
         ))
-        .claim(Claim::Counted(all_stayed))
+        .claim(Claim::Counted(all_partners_stayed))
         .predict(hardware, software, why)
 }
 
 /// Predicted core cycles of hardware and software for an iteration, and why.
-fn expected(row: &Row) -> (f64, f64, &'static str) {
+fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
     const COPIED_A_CYCLE: f64 = 4.0;
-    let all = (messages(row.bytes) * row.streams) as f64;
+    let all = (messages_per_iteration(row.bytes) * row.streams) as f64;
     let call = match row.medium {
         Tcp | Autotuned | SendFile | Splice | Medium::ZeroCopy => 900.0,
         Udp => 4_000.0,
@@ -231,27 +232,36 @@ fn expected(row: &Row) -> (f64, f64, &'static str) {
     (sides * all * row.bytes as f64 / COPIED_A_CYCLE, sides * all * call, why)
 }
 
-fn sender(row: Row, place: &Place) -> Result<StreamSender> {
-    let all = (0..row.streams).map(|at| connection(&row, at, place)).collect::<Result<Vec<_>>>()?;
+fn start_sender(row: Row, place: &Place) -> Result<StreamSender> {
+    let all = (0..row.streams).map(|at| open_connection(&row, at, place)).collect::<Result<Vec<_>>>()?;
     let (connections, partners) = all.into_iter().unzip();
-    StreamSender::new(row.medium.name(), connections, (messages(row.bytes), row.bytes), partners)
+    StreamSender::new(
+        row.medium.name(),
+        connections,
+        (messages_per_iteration(row.bytes), row.bytes),
+        partners,
+    )
 }
 
 /// One connection with its receiver. Receivers take the other CPUs in turn.
-fn connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, Partner)> {
-    let [near, far] = ends(row.medium)?;
+fn open_connection(row: &Row, at: usize, place: &Place) -> Result<(Connection, Partner)> {
+    let [near, far] = connected_ends(row.medium)?;
     let buffers = has_fixed_buffers(row.medium).then(|| fix_buffers(&near, &far)).transpose()?;
-    let [ours, theirs] = Transport::UnixSeqpacket.pair()?;
-    let mut receiver = Receiver::new(far, theirs, row.medium.bounds());
+    let [ours, theirs] = Transport::UnixSeqpacket.connected_pair()?;
+    let mut receiver = Receiver::new(far, theirs, row.medium.message_bounds());
     let others = &place.cpus.others;
     let cpu = match row.placement {
-        Same => Same.cpu(place)?,
-        other if others.is_empty() => other.cpu(place)?,
+        Same => Same.partner_cpu(place)?,
+        other if others.is_empty() => other.partner_cpu(place)?,
         _ => others[at % others.len()],
     };
-    let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.step(), || ())?;
+    let partner =
+        Partner::start(Kind::Process, (cpu, Class::Ordinary), move || receiver.receive_batch(), || ())?;
     let source = source(row, near, place)?;
-    Ok((Connection { source, control: Control::new(ours), bounds: row.medium.bounds(), buffers }, partner))
+    Ok((
+        Connection { source, control: Control::new(ours), bounds: row.medium.message_bounds(), buffers },
+        partner,
+    ))
 }
 
 fn source(row: &Row, near: OwnedFd, place: &Place) -> Result<Box<dyn Source>> {
@@ -275,28 +285,28 @@ const fn has_fixed_buffers(medium: Medium) -> bool {
 /// The kernel refuses.
 fn fix_buffers(near: &OwnedFd, far: &OwnedFd) -> Result<String> {
     let fixed = |end: &OwnedFd, name| {
-        set_option(number(end), SOL_SOCKET, name, BUFFER)?;
-        option(number(end), SOL_SOCKET, name)
+        set_option(raw_descriptor(end), SOL_SOCKET, name, BUFFER)?;
+        get_option(raw_descriptor(end), SOL_SOCKET, name)
     };
-    let sent = fixed(near, SO_SNDBUF).map_err(|errno| Error::refused("setsockopt SO_SNDBUF", errno))?;
-    let received = fixed(far, SO_RCVBUF).map_err(|errno| Error::refused("setsockopt SO_RCVBUF", errno))?;
+    let sent = fixed(near, SO_SNDBUF).map_err(|errno| Error::from_errno("setsockopt SO_SNDBUF", errno))?;
+    let received = fixed(far, SO_RCVBUF).map_err(|errno| Error::from_errno("setsockopt SO_RCVBUF", errno))?;
     let [sent, received] = [sent, received].map(|bytes| bytes >> 10);
     Ok(format!("buffers of {sent} KiB to send and {received} KiB to receive"))
 }
 
 /// The end that sends and the end that receives.
-fn ends(medium: Medium) -> Result<[OwnedFd; 2]> {
+fn connected_ends(medium: Medium) -> Result<[OwnedFd; 2]> {
     let transport = match medium {
         Pipe => {
-            let (read, write) = nix::unistd::pipe().map_err(|e| refused("pipe2", e.into()))?;
+            let (read, write) = nix::unistd::pipe().map_err(|e| socket_error("pipe2", e.into()))?;
             return Ok([write, read]);
         }
         Udp => Transport::Udp,
         UnixStream => Transport::UnixStream,
         _ => Transport::Tcp,
     };
-    let ends = transport.pair()?;
-    are_connected(transport, &ends)?;
+    let ends = transport.connected_pair()?;
+    verify_connected(transport, &ends)?;
     Ok(ends)
 }
 

@@ -41,7 +41,7 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Rule, set_up};
 use crate::kit::message_size::LOOPBACK;
 use crate::kit::remote;
-use crate::kit::socket::connection::{Family, longest_queue};
+use crate::kit::socket::connection::{Family, max_backlog};
 use crate::record::Headline;
 use Ending::{ClientFirst, Reset, ServerFirst};
 use Part::{Accept, Connect, OneEnd, SetUpBoth, TearDown};
@@ -107,46 +107,47 @@ fn cases() -> Vec<Case> {
     let row = |part, family, ending| Row { part, family, ending, sharing: 0 };
     let tcp = |part, ending| row(part, Family::Tcp, ending);
     let mut cases = vec![
-        single("connect/tcp", tcp(Connect, Reset)),
-        single("connect/tcp-reuseport-1", Row { sharing: 1, ..tcp(Connect, Reset) }).need(FULL_SCALE),
-        single("connect/tcp-reuseport-16", Row { sharing: LISTENERS, ..tcp(Connect, Reset) }),
-        single("connect/unix-stream", row(Connect, Family::Unix, ServerFirst)).need(FULL_SCALE),
-        single("accept/tcp", tcp(Accept(1), Reset)),
-        single("accept/tcp-queue-100", tcp(Accept(WAITING), Reset)),
-        single("set-up/tcp", tcp(SetUpBoth, Reset)),
-        single("set-up/unix-stream", row(SetUpBoth, Family::Unix, ServerFirst)),
-        single("tear-down/tcp-one-end", tcp(OneEnd, ServerFirst)),
-        single("tear-down/tcp-server-first", tcp(TearDown, ServerFirst)),
-        single("tear-down/tcp-client-first", tcp(TearDown, ClientFirst)),
-        single("tear-down/tcp-reset", tcp(TearDown, Reset)),
-        single("tear-down/unix-stream", row(TearDown, Family::Unix, ServerFirst)),
+        single_part_case("connect/tcp", tcp(Connect, Reset)),
+        single_part_case("connect/tcp-reuseport-1", Row { sharing: 1, ..tcp(Connect, Reset) })
+            .need(FULL_SCALE),
+        single_part_case("connect/tcp-reuseport-16", Row { sharing: LISTENERS, ..tcp(Connect, Reset) }),
+        single_part_case("connect/unix-stream", row(Connect, Family::Unix, ServerFirst)).need(FULL_SCALE),
+        single_part_case("accept/tcp", tcp(Accept(1), Reset)),
+        single_part_case("accept/tcp-queue-100", tcp(Accept(WAITING), Reset)),
+        single_part_case("set-up/tcp", tcp(SetUpBoth, Reset)),
+        single_part_case("set-up/unix-stream", row(SetUpBoth, Family::Unix, ServerFirst)),
+        single_part_case("tear-down/tcp-one-end", tcp(OneEnd, ServerFirst)),
+        single_part_case("tear-down/tcp-server-first", tcp(TearDown, ServerFirst)),
+        single_part_case("tear-down/tcp-client-first", tcp(TearDown, ClientFirst)),
+        single_part_case("tear-down/tcp-reset", tcp(TearDown, Reset)),
+        single_part_case("tear-down/unix-stream", row(TearDown, Family::Unix, ServerFirst)),
     ];
     for ending in [ServerFirst, Reset] {
-        cases.push(whole("tcp", Family::Tcp, ending));
+        cases.push(whole_connection_case("tcp", Family::Tcp, ending));
     }
-    cases.push(whole("unix-stream", Family::Unix, ServerFirst).need(FULL_SCALE));
-    cases.extend(remote::connections());
+    cases.push(whole_connection_case("unix-stream", Family::Unix, ServerFirst).need(FULL_SCALE));
+    cases.extend(remote::connection_cases());
     cases
 }
 
 /// The kernel allows the backlog.
-const LONG_QUEUE: Need = Need::new(|_| match longest_queue() {
+const LONG_QUEUE: Need = Need::new(|_| match max_backlog() {
     Some(longest) if longest < QUEUE => Err(format!(
         "a listener's queue may hold {longest} connections and {QUEUE} are needed: raise net.core.somaxconn"
     )),
     _ => Ok(()),
 });
 
-fn needing(case: Case, family: Family) -> Case {
+fn with_family_needs(case: Case, family: Family) -> Case {
     let case = case.need(LONG_QUEUE);
     if family == Family::Tcp { case.need(LOOPBACK) } else { case }
 }
 
 /// A part of a connection, timed by itself.
-fn single(name: &str, row: Row) -> Case {
-    let case = Case::new(name, title(&row), set_up(move |_| SinglePart::begin(row))).one_by_one();
-    let (hardware, software, why) = expected(&row);
-    let case = needing(case, row.family).predict(hardware, software, why);
+fn single_part_case(name: &str, row: Row) -> Case {
+    let case = Case::new(name, case_title(&row), set_up(move |_| SinglePart::new(row))).one_by_one();
+    let (hardware, software, why) = expected_cycles(&row);
+    let case = with_family_needs(case, row.family).predict(hardware, software, why);
     match row.family {
         Family::Tcp => {
             case.claim(Claim::Checked(
@@ -158,7 +159,7 @@ fn single(name: &str, row: Row) -> Case {
     }
 }
 
-fn title(row: &Row) -> String {
+fn case_title(row: &Row) -> String {
     let family = if row.family == Family::Tcp { "TCP" } else { "Unix stream" };
     match row.part {
         Connect if row.sharing > 0 => {
@@ -174,7 +175,7 @@ fn title(row: &Row) -> String {
 }
 
 /// Predicted core cycles of hardware and software for a part, and why.
-fn expected(row: &Row) -> (f64, f64, &'static str) {
+fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
     let tcp = row.family == Family::Tcp;
     match row.part {
         Connect if tcp => (2_000.0, 25_000.0, "a port found, three packets, a socket made for the server"),
@@ -190,16 +191,16 @@ fn expected(row: &Row) -> (f64, f64, &'static str) {
 }
 
 /// A whole connection, in a plain loop.
-fn whole(name: &str, family: Family, ending: Ending) -> Case {
-    let set_up = set_up(move |_| Whole::begin(family, ending));
+fn whole_connection_case(name: &str, family: Family, ending: Ending) -> Case {
+    let set_up = set_up(move |_| Whole::new(family, ending));
     let (ended, with) = match (family, ending) {
         (Family::Tcp, Reset) => ("-reset", "both ends closed, by a reset"),
         _ => ("", "both ends closed, the server's first"),
     };
     let title = format!("a connection by {name} made, accepted, {with}");
     let cycles = if family == Family::Tcp { 50_000.0 } else { 17_000.0 };
-    needing(Case::new(format!("whole/{name}{ended}"), title, set_up), family)
-        .derive("rate", Rule::Rate)
+    with_family_needs(Case::new(format!("whole/{name}{ended}"), title, set_up), family)
+        .derived_figure("rate", Rule::Rate)
         .claim(Claim::Linear)
         .claim(Claim::Checked("as many were accepted as had connected, and none was left over"))
         .predict(5_000.0, cycles, "two sockets and two files made and given back, and the packets between")

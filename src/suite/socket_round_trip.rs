@@ -44,17 +44,17 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, Subject, set_up};
 use crate::clock::Delta;
 use crate::error::Result;
-use crate::kit::message_size::{LOOPBACK, length};
-use crate::kit::parallel::all_stayed;
+use crate::kit::message_size::{LOOPBACK, size_text};
+use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Awake, Cross, Same};
 use crate::kit::remote;
-use crate::kit::round_trip::{both_left, both_slept};
+use crate::kit::round_trip::{both_left_cpu, both_slept};
 use crate::kit::socket::Transport::{self, Tcp, Udp, UnixStream};
-use crate::kit::socket::are_connected;
 use crate::kit::socket::dialogue::Timed;
 use crate::kit::socket::echo::Echo;
 use crate::kit::socket::endpoint::{Blocking, Endpoint, Epoll, Spinning};
 use crate::kit::socket::io_ring::{self, IoRing};
+use crate::kit::socket::verify_connected;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
@@ -75,7 +75,7 @@ pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_ro
 
 /// A curve of round trips along the size of the message.
 const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
-    Curve::new(prefix, title, Axis::Bytes("size of the message")).chart("round trip")
+    Curve::new(prefix, title, Axis::Bytes("size of the message")).with_chart("round trip")
 }
 
 const HEADLINES: [Headline; 1] = [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes")];
@@ -133,7 +133,7 @@ fn cases() -> Vec<Case> {
     let mut rows = Vec::new();
     let mut add = |waiting, placement, bytes: &[usize], transports: &[Transport], timed| {
         for &transport in transports {
-            let carried = bytes.iter().filter(|&&bytes| transport.carries(bytes));
+            let carried = bytes.iter().filter(|&&bytes| transport.can_carry(bytes));
             rows.extend(carried.map(|&bytes| Row { transport, waiting, placement, bytes, timed }));
         }
     };
@@ -150,14 +150,14 @@ fn cases() -> Vec<Case> {
     for placement in [Same, Cross] {
         add(Block, placement, &[PING], three, Timed::Each);
     }
-    let mut cases: Vec<_> = rows.into_iter().map(case).collect();
-    cases.push(icmp_echo::case(PING));
-    cases.extend(remote::round_trips());
+    let mut cases: Vec<_> = rows.into_iter().map(row_case).collect();
+    cases.push(icmp_echo::icmp_echo_case(PING));
+    cases.extend(remote::round_trip_cases());
     cases
 }
 
 /// Whether a row is measured at default scale.
-fn is_of_every_run(row: &Row) -> bool {
+fn is_default_scale(row: &Row) -> bool {
     let Row { transport, waiting, placement, bytes, timed } = *row;
     match (waiting, placement) {
         (Block, Same) if timed == Timed::Together => match transport {
@@ -173,24 +173,24 @@ fn is_of_every_run(row: &Row) -> bool {
     }
 }
 
-fn case(row: Row) -> Case {
+fn row_case(row: Row) -> Case {
     let Row { transport, waiting, placement, bytes, timed } = row;
     let each = if timed == Timed::Each { "-each" } else { "" };
-    let (name, size) = (transport.name(), length(bytes));
+    let (name, size) = (transport.name(), size_text(bytes));
     let id = format!("{name}{}{each}-{}/{size}", waiting.name(), placement.name());
     let title =
         format!("{size} to and fro by {}, {}{}", transport.title(), placement.title(), waiting.title());
-    let case = placement.needed(Case::new(id, title, conversation(row)));
+    let case = placement.add_needs(Case::new(id, title, conversation_set_up(row)));
     let case = if transport.is_inet() { case.need(LOOPBACK) } else { case };
     let case = if waiting == IoUring { case.need(IO_URING) } else { case };
-    let case = if is_of_every_run(&row) { case } else { case.need(FULL_SCALE) };
+    let case = if is_default_scale(&row) { case } else { case.need(FULL_SCALE) };
     let case = case
         .claim(Claim::Checked(
             "every answer had the length and the number of its message, from the process that was started",
         ))
-        .claim(regime(waiting, placement));
-    let case = if timed == Timed::Each { case.one_by_one() } else { beyond_transfers(case, row) };
-    let (hardware, software, why) = expected(&row);
+        .claim(sleep_claim(waiting, placement));
+    let case = if timed == Timed::Each { case.one_by_one() } else { with_transfer_control(case, row) };
+    let (hardware, software, why) = expected_cycles(&row);
     case.predict(hardware, software, why)
 }
 
@@ -201,28 +201,30 @@ fn has_control(row: &Row) -> bool {
 }
 
 /// Adds the control, and the figure that follows from it.
-fn beyond_transfers(case: Case, row: Row) -> Case {
+fn with_transfer_control(case: Case, row: Row) -> Case {
     if !has_control(&row) {
         return case;
     }
     let derived = if row.placement == Same { "switch" } else { "hand-over" };
-    case.control_set_up(transfers(row)).claim(Claim::AboveControl).derive(derived, Rule::OfNet(0.5))
+    case.control_set_up(transfer_control(row))
+        .claim(Claim::AboveControl)
+        .derived_figure(derived, Rule::OfNet(0.5))
 }
 
 /// The claim about the kernel's accounts of both ends.
-fn regime(waiting: Waiting, placement: Placement) -> Claim {
+fn sleep_claim(waiting: Waiting, placement: Placement) -> Claim {
     match (waiting, placement) {
-        (Spin, _) => Claim::Counted(neither_slept),
-        (_, Same) => Claim::Counted(both_left),
+        (Spin, _) => Claim::Counted(claim_neither_slept),
+        (_, Same) => Claim::Counted(both_left_cpu),
         _ => Claim::Regime(both_slept),
     }
 }
 
-const IO_URING: Need = Need::new(|_| io_ring::offered());
+const IO_URING: Need = Need::new(|_| io_ring::check_ring_allowed());
 
 /// Predicted core cycles of hardware and software, and why: two switches, and without a control the transfer of two
 /// messages.
-fn expected(row: &Row) -> (f64, f64, &'static str) {
+fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
     const COPIED_A_CYCLE: f64 = 8.0;
     let (hardware, software) = match row.placement {
         Same => (2_000.0, 3_400.0),
@@ -243,12 +245,12 @@ fn expected(row: &Row) -> (f64, f64, &'static str) {
     (hardware + copies, software + layers, why)
 }
 
-fn conversation(row: Row) -> SetUp {
+fn conversation_set_up(row: Row) -> SetUp {
     set_up(move |place| match row.waiting {
-        Block => local(row, Blocking::new, place),
-        Poll => local(row, Epoll::new, place),
-        Spin => local(row, Spinning::new, place),
-        IoUring => local(row, IoRing::new, place),
+        Block => local_conversation(row, Blocking::new, place),
+        Poll => local_conversation(row, Epoll::new, place),
+        Spin => local_conversation(row, Spinning::new, place),
+        IoUring => local_conversation(row, IoRing::new, place),
     })
 }
 
@@ -256,20 +258,20 @@ fn conversation(row: Row) -> SetUp {
 type Make<E> = fn(OwnedFd) -> Result<E>;
 
 /// A conversation with a partner on this machine.
-fn local<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn Subject>> {
-    let ends = row.transport.pair()?;
-    are_connected(row.transport, &ends)?;
+fn local_conversation<E: Endpoint>(row: Row, make: Make<E>, place: &Place) -> Result<Box<dyn Subject>> {
+    let ends = row.transport.connected_pair()?;
+    verify_connected(row.transport, &ends)?;
     let [near, far] = ends;
     let mut echo = Echo::new(make(far)?, row.bytes);
-    let at = (row.placement.cpu(place)?, Class::Ordinary);
-    let mut partners = vec![Partner::start(Kind::Process, at, move || echo.step(), || ())?];
-    partners.extend(row.placement.spinners(place)?);
+    let at = (row.placement.partner_cpu(place)?, Class::Ordinary);
+    let mut partners = vec![Partner::start(Kind::Process, at, move || echo.answer_message(), || ())?];
+    partners.extend(row.placement.start_spinners(place)?);
     let exchange = (row.bytes, row.timed);
-    Ok(Box::new(Conversation::begin(row.transport.name(), make(near)?, exchange, partners)?))
+    Ok(Box::new(Conversation::await_greeting(row.transport.name(), make(near)?, exchange, partners)?))
 }
 
 /// The control: all transfers of a round trip, in one process.
-fn transfers(row: Row) -> SetUp {
+fn transfer_control(row: Row) -> SetUp {
     set_up(move |_| match row.waiting {
         Block => conversation::single_process_control(row.transport, Blocking::new, row.bytes),
         Poll => conversation::single_process_control(row.transport, Epoll::new, row.bytes),
@@ -279,9 +281,9 @@ fn transfers(row: Row) -> SetUp {
 }
 
 /// The claim that neither end slept. One sleep in twenty is allowed, for what other tasks cause.
-fn neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.05;
-    let stayed = all_stayed(delta, iterations)?;
+    let stayed = all_partners_stayed(delta, iterations)?;
     let own = delta.counted.voluntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
     let share = own.max(partner) as f64 / iterations.max(20) as f64;

@@ -36,7 +36,9 @@ use crate::case::need::{VDSO_CLOCK, VDSO_TIME};
 use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
 use crate::clock::{Clock, Counts};
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::{self, GRANTED, answered, granted, no_call, raw_case, repeat};
+use crate::kit::kernel_call::{
+    self, GRANTED, check_answers, check_granted, no_call_control, raw_case, time_calls,
+};
 use crate::platform::arch::Answers;
 use crate::platform::syscall::{self, RawCall, Status};
 use crate::platform::time;
@@ -58,22 +60,22 @@ const HEADLINES: [Headline; 3] = [
 ];
 
 fn cases() -> Vec<Case> {
-    let mut cases = plain();
-    cases.extend(times());
-    cases.extend(files());
+    let mut cases = plain_call_cases();
+    cases.extend(time_cases());
+    cases.extend(file_cases());
     cases.extend([
-        cold("getpid/cold", "getpid after the caches were displaced", syscall::getpid)
-            .claim(enters("getpid", libc::SYS_getpid)),
-        cold("gettid/cold", "gettid after the caches were displaced", syscall::gettid)
-            .claim(enters("gettid", libc::SYS_gettid)),
-        cold("time-vdso/cold", "time through the vDSO after the caches were displaced", time::time_vdso)
+        cold_case("getpid/cold", "getpid after the caches were displaced", syscall::getpid)
+            .claim(enters_claim("getpid", libc::SYS_getpid)),
+        cold_case("gettid/cold", "gettid after the caches were displaced", syscall::gettid)
+            .claim(enters_claim("gettid", libc::SYS_gettid)),
+        cold_case("time-vdso/cold", "time through the vDSO after the caches were displaced", time::time_vdso)
             .need(VDSO_TIME)
             .claim(Claim::NeverEnters),
     ]);
     cases
 }
 
-fn plain() -> Vec<Case> {
+fn plain_call_cases() -> Vec<Case> {
     const FIELD: &str = "entry and exit, and a field of the task";
     const REFUSED: i64 = -(libc::ENOSYS as i64);
     vec![
@@ -82,38 +84,38 @@ fn plain() -> Vec<Case> {
             "an invalid call number: entry and exit",
             REFUSED..=REFUSED,
             |_| Ok(()),
-            |()| RawCall::bare(),
+            |()| RawCall::nonexistent_call(),
         )
-        .claim(enters("no such call", 9_999))
+        .claim(enters_claim("no such call", 9_999))
         .claim(Claim::Answers(9_999, REFUSED))
         .predict(100.0, 60.0, "SYSCALL, SYSRET and the entry code"),
-        entering("getpid", "getpid", RawCall::getpid)
-            .claim(enters("getpid", libc::SYS_getpid))
+        argumentless_case("getpid", "getpid", RawCall::getpid)
+            .claim(enters_claim("getpid", libc::SYS_getpid))
             .predict(100.0, 80.0, FIELD),
-        entering("getppid", "getppid", RawCall::getppid)
-            .claim(enters("getppid", libc::SYS_getppid))
+        argumentless_case("getppid", "getppid", RawCall::getppid)
+            .claim(enters_claim("getppid", libc::SYS_getppid))
             .predict(100.0, 90.0, FIELD),
-        entering("gettid", "gettid", RawCall::gettid)
-            .claim(enters("gettid", libc::SYS_gettid))
+        argumentless_case("gettid", "gettid", RawCall::gettid)
+            .claim(enters_claim("gettid", libc::SYS_gettid))
             .predict(100.0, 80.0, FIELD),
-        entering("sched-yield", "sched_yield with no task to yield to", RawCall::sched_yield)
-            .claim(enters("sched_yield", libc::SYS_sched_yield))
+        argumentless_case("sched-yield", "sched_yield with no task to yield to", RawCall::sched_yield)
+            .claim(enters_claim("sched_yield", libc::SYS_sched_yield))
             .predict(100.0, 500.0, "the scheduler looks for another task under its lock"),
     ]
 }
 
 /// A case of a call without arguments.
-fn entering(name: &'static str, title: &'static str, call: fn() -> RawCall<'static>) -> Case {
+fn argumentless_case(name: &'static str, title: &'static str, call: fn() -> RawCall<'static>) -> Case {
     raw_case(name, title, GRANTED, |_| Ok(()), move |()| call())
 }
 
-fn times() -> Vec<Case> {
+fn time_cases() -> Vec<Case> {
     vec![
-        through_vdso("time-vdso", "time through the vDSO", time::time_vdso)
+        vdso_case("time-vdso", "time through the vDSO", time::time_vdso)
             .need(VDSO_TIME)
             .claim(Claim::Calls(time::time_address))
             .predict(4.0, 6.0, "a load from the kernel's page"),
-        through_vdso("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {
+        vdso_case("clock-gettime-vdso", "clock_gettime(monotonic) through the vDSO", || {
             time::clock_gettime_ns(libc::CLOCK_MONOTONIC) as i64
         })
         .need(VDSO_CLOCK)
@@ -126,16 +128,16 @@ fn times() -> Vec<Case> {
             |_| Ok(libc::timespec { tv_sec: 0, tv_nsec: 0 }),
             |read| RawCall::clock_gettime(libc::CLOCK_MONOTONIC, read),
         )
-        .claim(enters("clock_gettime", libc::SYS_clock_gettime))
+        .claim(enters_claim("clock_gettime", libc::SYS_clock_gettime))
         .predict(150.0, 120.0, "entry and exit, a counter read, a copy to user space"),
         #[cfg(target_arch = "x86_64")]
-        entering("time-entry", "time by entering the kernel", RawCall::time)
-            .claim(enters("time", libc::SYS_time))
+        argumentless_case("time-entry", "time by entering the kernel", RawCall::time)
+            .claim(enters_claim("time", libc::SYS_time))
             .predict(100.0, 90.0, "entry and exit, and a field of the timekeeper"),
     ]
 }
 
-fn files() -> Vec<Case> {
+fn file_cases() -> Vec<Case> {
     vec![
         raw_case(
             "fstat",
@@ -144,29 +146,29 @@ fn files() -> Vec<Case> {
             |place| Ok((scratch_file(place)?, Status::default())),
             |(file, status)| RawCall::fstat(file.as_raw_fd(), status),
         )
-        .claim(enters("fstat", libc::SYS_fstat))
+        .claim(enters_claim("fstat", libc::SYS_fstat))
         .predict(100.0, 250.0, "entry and exit, and a structure of 144 bytes"),
         raw_case(
             "read-zero",
             "read of one byte from /dev/zero",
             1..=1,
-            |_| Ok((device("/dev/zero")?, 0)),
+            |_| Ok((open_device("/dev/zero")?, 0)),
             |(file, byte)| RawCall::read_byte(file.as_raw_fd(), byte),
         )
-        .claim(enters("read", libc::SYS_read))
+        .claim(enters_claim("read", libc::SYS_read))
         .claim(Claim::Answers(libc::SYS_read, 1))
         .predict(100.0, 250.0, "entry and exit, the file's position lock, one byte"),
         raw_case(
             "write-null",
             "write of one byte to /dev/null",
             1..=1,
-            |_| device("/dev/null"),
+            |_| open_device("/dev/null"),
             |file| RawCall::write_byte(file.as_raw_fd(), &1),
         )
-        .claim(enters("write", libc::SYS_write))
+        .claim(enters_claim("write", libc::SYS_write))
         .claim(Claim::Answers(libc::SYS_write, 1))
         .predict(100.0, 200.0, "entry and exit, the file's position lock, nothing"),
-        pipe()
+        pipe_case()
             .claim(Claim::Enters(vec![("write", libc::SYS_write), ("read", libc::SYS_read)]))
             .claim(Claim::Answers(libc::SYS_write, 1))
             .claim(Claim::Answers(libc::SYS_read, 1))
@@ -180,7 +182,7 @@ fn files() -> Vec<Case> {
         )
         .claim(Claim::Enters(vec![syscall::STAT]))
         .predict(100.0, 1200.0, "a walk over the path, some 300 cycles a component"),
-        open_close().claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)])).predict(
+        open_close_case().claim(Claim::Enters(vec![syscall::OPEN, ("close", libc::SYS_close)])).predict(
             200.0,
             3000.0,
             "the walk, a file structure allocated and freed",
@@ -188,65 +190,66 @@ fn files() -> Vec<Case> {
     ]
 }
 
-fn pipe() -> Case {
+fn pipe_case() -> Case {
     let turns = set_up(|_| {
-        let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused("pipe", e))?;
+        let (read, write) = nix::unistd::pipe().map_err(|e| Error::from_errno("pipe", e))?;
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = [1; 2];
             let ticks = clock.time(|| {
                 lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
             });
             for (call, lowest) in ["write", "read"].into_iter().zip(lowest) {
-                answered(call, &(1..=i64::MAX), Answers { lowest, highest: lowest })?;
+                check_answers(call, &(1..=i64::MAX), Answers { lowest, highest: lowest })?;
             }
             Ok(ticks)
         })
     });
-    kernel_call::case("pipe", "one byte written to a pipe and read from it again, by one process", turns)
-        .control_set_up(no_call())
+    kernel_call::call_case("pipe", "one byte written to a pipe and read from it again, by one process", turns)
+        .control_set_up(no_call_control())
 }
 
-fn open_close() -> Case {
+fn open_close_case() -> Case {
     let turns = set_up(|place| {
         let path = scratch_path(place)?;
         Ok(move |n: u64, clock: &Clock| {
             let mut lowest = 0;
             let ticks = clock.time(|| lowest = syscall::repeat_open_close(&path, n));
-            granted("open and close", lowest).map(|()| ticks)
+            check_granted("open and close", lowest).map(|()| ticks)
         })
     });
-    kernel_call::case("open-close", "open and close of a scratch file", turns).control_set_up(no_call())
+    kernel_call::call_case("open-close", "open and close of a scratch file", turns)
+        .control_set_up(no_call_control())
 }
 
-fn enters(name: &'static str, number: i64) -> Claim {
+fn enters_claim(name: &'static str, number: i64) -> Claim {
     Claim::Enters(vec![(name, number)])
 }
 
 /// A case that does not enter the kernel. The closure is copied into the loop, so that no call stands between.
-fn through_vdso(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
-    let turns = set_up(move |_| Ok(move |n: u64, clock: &Clock| repeat(name, n, clock, once)));
-    kernel_call::case(name, title, turns).claim(Claim::NeverEnters)
+fn vdso_case(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
+    let turns = set_up(move |_| Ok(move |n: u64, clock: &Clock| time_calls(name, n, clock, once)));
+    kernel_call::call_case(name, title, turns).claim(Claim::NeverEnters)
 }
 
 /// A case of single calls, each after the caches were displaced.
-fn cold(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
+fn cold_case(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy + 'static) -> Case {
     let single = set_up(move |place| {
         let bytes = if place.scale == Scale::Smoke { 4 << 20 } else { 64 << 20 };
         let mut displacer = Displacer::new(bytes)?;
         Ok(move |n: u64, clock: &Clock| {
-            clock.each(
+            clock.time_each(
                 n,
                 &mut displacer,
                 |displacer| {
-                    black_box(displacer.displace());
+                    black_box(displacer.displace_caches());
                     Ok(())
                 },
                 |_| once(),
-                |_, answer| granted(name, answer).map(|()| Counts::Yes),
+                |_, answer| check_granted(name, answer).map(|()| Counts::Yes),
             )
         })
     });
-    Case::new(name, title, single).need(Need::new(executable)).one_by_one().predict(
+    Case::new(name, title, single).need(Need::new(check_displaceable)).one_by_one().predict(
         1500.0,
         1500.0,
         "some ten lines of code and data from memory, translations walked",
@@ -254,7 +257,7 @@ fn cold(name: &'static str, title: &'static str, once: impl Fn() -> i64 + Copy +
 }
 
 /// Some sandboxes forbid executing memory that was written before.
-fn executable(_: &Place) -> std::result::Result<(), String> {
+fn check_displaceable(_: &Place) -> std::result::Result<(), String> {
     let refused = |e| format!("code cannot be displaced here ({e}): allow written memory to be executed");
     Displacer::new(64).map(drop).map_err(refused)
 }
@@ -271,7 +274,7 @@ fn scratch_path(place: &Place) -> Result<CString> {
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
 }
 
-fn device(path: &str) -> Result<File> {
+fn open_device(path: &str) -> Result<File> {
     let file = File::options().read(true).write(true).open(path);
     file.map_err(|e| Error::file(path, "opening", e))
 }

@@ -40,12 +40,12 @@ use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Found, Group, OwnTasks, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::parallel::all_stayed;
+use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement;
 use crate::platform::ptrace::Stepper;
 use crate::platform::sampler::{Gaps, Sampler};
 use crate::platform::{arch, time};
-use crate::technique::hybrid::{Interface, Observer, OneWay, Ring, Tally, TwoWay, event};
+use crate::technique::hybrid::{Interface, Observer, OneWay, Ring, Tally, TwoWay, encode_event};
 use crate::technique::trace::Monitor;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -55,26 +55,24 @@ pub const GROUP: Group = Group::new("technique", include_str!("technique.rs"), c
 fn cases() -> Vec<Case> {
     let clock = ("clock_gettime", libc::SYS_clock_gettime);
     vec![
-        Case::looped("flag", "a flag that is off, looked at", flags)
+        Case::looped("flag", "a flag that is off, looked at", test_flag)
             .claim(Claim::NeverEnters)
             .claim(Claim::Executes(2.0))
             .claim(Claim::Linear)
             .predict(1.0, 0.0, "a load and a branch that is never taken, beside the loop's own"),
-        span("off", "a span that is switched off", false, arch::read).claim(Claim::NeverEnters).predict(
+        span_case("off", "a span that is switched off", false, arch::read).claim(Claim::NeverEnters).predict(
             2.0,
             2.0,
             "the flag, and at the end whether there is something to end",
         ),
-        span("counter", "a span by the cycle counter", true, arch::read).claim(Claim::NeverEnters).predict(
-            45.0,
-            20.0,
-            "two reads of the counter, and some sums",
-        ),
-        span("virtual-clock", "a span by the thread's clock", true, time::thread_cpu_ns)
+        span_case("counter", "a span by the cycle counter", true, arch::read)
+            .claim(Claim::NeverEnters)
+            .predict(45.0, 20.0, "two reads of the counter, and some sums"),
+        span_case("virtual-clock", "a span by the thread's clock", true, time::thread_cpu_ns)
             .claim(Claim::Enters(vec![clock; 2]))
             .predict(300.0, 600.0, "two entries, each of which brings the thread's account up to date"),
-        virtual_clock().claim(Claim::Enters(vec![clock])),
-        sample(),
+        virtual_clock_case().claim(Claim::Enters(vec![clock])),
+        sample_case(),
         event_case::<OneWay>("one-way", "a slot with one flag", 0.0)
             .claim(Claim::Checked("no event came that was not sent, and the last one did"))
             .predict(
@@ -87,8 +85,8 @@ fn cases() -> Vec<Case> {
             10.0,
             "a line fetched from another core's cache, twice",
         ),
-        burst(),
-        step(),
+        burst_case(),
+        step_case(),
     ]
 }
 
@@ -96,7 +94,7 @@ const WHOLE: &str = "every event that was sent was captured once";
 
 /// Tests the flag `n` times. It is not inlined, so that it can be compared with its disassembly.
 #[inline(never)]
-fn flags(n: u64) {
+fn test_flag(n: u64) {
     let flag = AtomicBool::new(false);
     let mut seen = 0u64;
     for _ in 0..n {
@@ -107,15 +105,15 @@ fn flags(n: u64) {
     black_box(seen);
 }
 
-fn span<N: Fn() -> u64 + Copy + 'static>(name: &str, title: &str, on: bool, now: N) -> Case {
+fn span_case<N: Fn() -> u64 + Copy + 'static>(name: &str, title: &str, on: bool, now: N) -> Case {
     let set_up = set_up(move |_| {
         let monitor = Monitor::new(&["nothing"], now);
-        monitor.switch(on);
+        monitor.set_enabled(on);
         Ok(move |n: u64, clock: &Clock| {
             monitor.clear();
             let ticks = clock.time(|| {
                 for _ in 0..n {
-                    drop(black_box(&monitor).span(0));
+                    drop(black_box(&monitor).open_span(0));
                 }
             });
             let (seen, wanted) = (monitor.tally(0).calls, if on { n } else { 0 });
@@ -130,7 +128,7 @@ fn span<N: Fn() -> u64 + Copy + 'static>(name: &str, title: &str, on: bool, now:
         .claim(Claim::Linear)
 }
 
-fn virtual_clock() -> Case {
+fn virtual_clock_case() -> Case {
     let read = |n| {
         for _ in 0..n {
             black_box(time::clock_gettime_entry_ns(black_box(libc::CLOCK_PROCESS_CPUTIME_ID)));
@@ -146,11 +144,11 @@ fn virtual_clock() -> Case {
 /// The state of the thread while it is sampled.
 const STATE: u32 = 3;
 
-fn sample() -> Case {
+fn sample_case() -> Case {
     let set_up = set_up(|_| {
         let sampler = Sampler::new(Gaps::Never, 0..usize::MAX, 0)?;
-        sampler.state().store(STATE, Relaxed);
-        Ok(move |n: u64, clock: &Clock| sampled(&sampler, n, clock))
+        sampler.state_word().store(STATE, Relaxed);
+        Ok(move |n: u64, clock: &Clock| time_samples(&sampler, n, clock))
     });
     Case::new("sample", "a timer's expiry, until its handler has looked", set_up)
         .claim(Claim::Checked(
@@ -160,20 +158,20 @@ fn sample() -> Case {
         .predict(3_000.0, 4_000.0, "a timer programmed, its interrupt, a signal delivered and left")
 }
 
-fn sampled(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
+fn time_samples(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
     /// Turns of waiting for the handler, each of some nanoseconds: more than a timer can be late.
     const PATIENCE: u32 = 1 << 30;
-    let before = sampler.found();
+    let before = sampler.samples();
     let ticks = clock.time(|| {
         for look in 1..=n {
-            sampler.look_now();
-            let came = || black_box(sampler).count() >= before.count + look;
+            sampler.sample_now();
+            let came = || black_box(sampler).sample_count() >= before.count + look;
             if !(0..PATIENCE).any(|_| came()) {
                 break;
             }
         }
     });
-    let after = sampler.found();
+    let after = sampler.samples();
     let seen = after.in_state[STATE as usize] - before.in_state[STATE as usize];
     let there = after.in_range - before.in_range;
     match (seen, there) == (n, n) {
@@ -196,17 +194,17 @@ struct Events<I> {
 
 fn event_case<I: Interface>(name: &str, through: &str, least: f64) -> Case {
     let title = format!("an event handed to another CPU through {through}");
-    observed::<I>(format!("event/{name}"), title, 1, least)
+    observed_events_case::<I>(format!("event/{name}"), title, 1, least)
 }
 
 /// Events of a burst, which fits into the ring.
 const BURST: u64 = 1024;
 
-fn burst() -> Case {
+fn burst_case() -> Case {
     let title = format!("{BURST} events handed to another CPU through a ring of slots");
-    observed::<Ring>("burst/ring".into(), title, BURST, 1.0)
+    observed_events_case::<Ring>("burst/ring".into(), title, BURST, 1.0)
         .claim(Claim::Checked(WHOLE))
-        .derive("event", Rule::OfCost(1.0 / BURST as f64))
+        .derived_figure("event", Rule::OfCost(1.0 / BURST as f64))
         .predict(
             BURST as f64 * LINE * (1.0 / EVENTS_IN_A_LINE + 1.0 / LAG),
             BURST as f64 * 10.0,
@@ -222,9 +220,9 @@ const EVENTS_IN_A_LINE: f64 = 16.0;
 /// once, and fetches the line again only when it has caught up.
 const LAG: f64 = 80.0;
 
-fn observed<I: Interface>(name: String, title: String, burst: u64, least: f64) -> Case {
+fn observed_events_case<I: Interface>(name: String, title: String, burst: u64, least: f64) -> Case {
     let set_up = set_up(move |place| {
-        let observer = Observer::<I>::start(Placement::Cross.cpu(place)?, 0)?;
+        let observer = Observer::<I>::start(Placement::Cross.partner_cpu(place)?, 0)?;
         Ok(Events { observer, burst, sent: 0, captured: Vec::new(), least })
     });
     Case::new(name, title, set_up)
@@ -232,7 +230,7 @@ fn observed<I: Interface>(name: String, title: String, burst: u64, least: f64) -
         .need(PINNED)
         .need(TWO_CPUS)
         .claim(Claim::Linear)
-        .claim(Claim::Counted(all_stayed))
+        .claim(Claim::Counted(all_partners_stayed))
 }
 
 impl<I: Interface> Subject for Events<I> {
@@ -247,10 +245,10 @@ impl<I: Interface> Subject for Events<I> {
             for begins in (first..last).step_by(stretch.max(1) as usize) {
                 let interface = self.observer.interface();
                 for number in begins..begins + stretch {
-                    taken &= interface.send(event(number, 0));
+                    taken &= interface.send(encode_event(number, 0));
                 }
                 if arrived.is_ok() {
-                    arrived = self.observer.wait_for(event(begins + stretch - 1, 0));
+                    arrived = self.observer.wait_for(encode_event(begins + stretch - 1, 0));
                 }
             }
         });
@@ -260,8 +258,9 @@ impl<I: Interface> Subject for Events<I> {
         }
         arrived?;
         let after = self.observer.tally();
-        let sum = (first..last).fold(0u64, |sum, number| sum.wrapping_add(u64::from(event(number, 0))));
-        self.captured.push(share(&before, &after, (events, sum), self.least)?);
+        let sum =
+            (first..last).fold(0u64, |sum, number| sum.wrapping_add(u64::from(encode_event(number, 0))));
+        self.captured.push(captured_share(&before, &after, (events, sum), self.least)?);
         Ok(ticks)
     }
 
@@ -275,8 +274,8 @@ impl<I: Interface> Subject for Events<I> {
 }
 
 /// The captured share of the events, given their number and sum.
-fn share(before: &Tally, after: &Tally, (sent, sum): (u64, u64), least: f64) -> Result<f64> {
-    let captured = after.captured() - before.captured();
+fn captured_share(before: &Tally, after: &Tally, (sent, sum): (u64, u64), least: f64) -> Result<f64> {
+    let captured = after.distinct_events() - before.distinct_events();
     let share = captured as f64 / sent as f64;
     let whole = captured == sent && after.received - before.received == sent;
     if share > 1.0 || share < least || whole && after.sum.wrapping_sub(before.sum) != sum {
@@ -288,8 +287,8 @@ fn share(before: &Tally, after: &Tally, (sent, sum): (u64, u64), least: f64) -> 
 /// The most steps from the fork into the loop.
 const WAY_THERE: u32 = 100_000;
 
-fn step() -> Case {
-    Case::new("step", "one instruction of another process, looked at and let go", set_up(|_| Ok(stepped)))
+fn step_case() -> Case {
+    Case::new("step", "one instruction of another process, looked at and let go", set_up(|_| Ok(time_steps)))
         .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked("every step was one of the loop's two instructions, in turn"))
         .claim(Claim::Linear)
@@ -298,14 +297,14 @@ fn step() -> Case {
 
 /// Steps a child through an endless loop of two instructions. Each batch has a child of its own, since a stepped
 /// child is killed after some seconds.
-fn stepped(n: u64, clock: &Clock) -> Result<Ticks> {
+fn time_steps(n: u64, clock: &Clock) -> Result<Ticks> {
     let mut stepper = Stepper::start(|| arch::register_loop(u64::MAX))?;
     let begins = arch::register_loop as *const () as usize;
     let mut recent = [0; 4];
     for _ in 0..WAY_THERE {
         recent.rotate_left(1);
         recent[3] = stepper.next()?.address;
-        stepper.execute()?;
+        stepper.execute_instruction()?;
         let inside = (begins..begins + 128).contains(&recent[3]);
         if inside && recent[0] == recent[2] && recent[1] == recent[3] {
             break;
@@ -320,7 +319,7 @@ fn stepped(n: u64, clock: &Clock) -> Result<Ticks> {
                 Err(error) => refused = Err(error),
             }
             if refused.is_ok() {
-                refused = stepper.execute();
+                refused = stepper.execute_instruction();
             }
         }
     });
@@ -338,10 +337,13 @@ mod tests {
     fn an_event_lost_or_changed_is_noticed() {
         let none = Tally { received: 0, repeated: 0, sum: 0, counts: [0; 256] };
         let four = Tally { received: 4, sum: 10, ..none };
-        assert_eq!(share(&none, &four, (4, 10), 1.0).expect("whole"), 1.0);
-        assert!(share(&none, &four, (4, 11), 1.0).is_err(), "another event");
-        assert!(share(&none, &four, (5, 10), 1.0).is_err(), "one was lost");
-        assert!(share(&none, &four, (3, 10), 0.0).is_err(), "more than were sent");
-        assert_eq!(share(&none, &Tally { repeated: 2, ..four }, (4, 10), 0.0).expect("one flag"), 0.5);
+        assert_eq!(captured_share(&none, &four, (4, 10), 1.0).expect("whole"), 1.0);
+        assert!(captured_share(&none, &four, (4, 11), 1.0).is_err(), "another event");
+        assert!(captured_share(&none, &four, (5, 10), 1.0).is_err(), "one was lost");
+        assert!(captured_share(&none, &four, (3, 10), 0.0).is_err(), "more than were sent");
+        assert_eq!(
+            captured_share(&none, &Tally { repeated: 2, ..four }, (4, 10), 0.0).expect("one flag"),
+            0.5
+        );
     }
 }

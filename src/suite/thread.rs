@@ -37,9 +37,9 @@ mod operation_pool;
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, set_up};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::{granted, repeat_until_refused};
+use crate::kit::kernel_call::{check_granted, time_until_refused};
 use crate::kit::scheduling_policy::Batch;
-use crate::kit::start_order::{Order, Repeats, created};
+use crate::kit::start_order::{Order, Repeats, tasks_were_created};
 use crate::kit::task;
 use crate::kit::watchdog::{PERIOD, Watchdog};
 use crate::platform::cpu;
@@ -58,26 +58,36 @@ const REUSED: usize = 40 << 20;
 
 fn cases() -> Vec<Case> {
     let mut cases: Vec<_> =
-        STACKS.into_iter().flat_map(|stack| [true, false].map(|g| joined(stack, g))).collect();
-    cases.extend([STACKS[0], STACKS[1]].map(created_only));
+        STACKS.into_iter().flat_map(|stack| [true, false].map(|g| joined_thread_case(stack, g))).collect();
+    cases.extend([STACKS[0], STACKS[1]].map(created_only_case));
     cases.push(
-        life("same-cpu/std", "std::thread, spawned and joined", |_| Ok(()), |()| spawn_and_join())
-            .claim(Claim::Linear)
-            .predict(4e3, 30e3, "what pthread_create costs, and a few allocations"),
+        thread_life_case(
+            "same-cpu/std",
+            "std::thread, spawned and joined",
+            |_| Ok(()),
+            |()| spawn_and_join(),
+        )
+        .claim(Claim::Linear)
+        .predict(4e3, 30e3, "what pthread_create costs, and a few allocations"),
     );
     cases.push(
-        life("same-cpu/clone", "clone of a thread, joined by futex", |_| Bare::new(), Bare::create_and_join)
-            .claim(Claim::Linear)
-            .predict(2e3, 15e3, "a task allocated, two switches, a futex; no library and no fault"),
+        thread_life_case(
+            "same-cpu/clone",
+            "clone of a thread, joined by futex",
+            |_| Bare::new(),
+            Bare::create_and_join,
+        )
+        .claim(Claim::Linear)
+        .predict(2e3, 15e3, "a task allocated, two switches, a futex; no library and no fault"),
     );
-    cases.extend([hand_off_here(), hand_off_there()]);
+    cases.extend([same_cpu_hand_off(), cross_cpu_hand_off()]);
     cases
 }
 
-fn joined((size, stack): (&str, usize), guarded: bool) -> Case {
+fn joined_thread_case((size, stack): (&str, usize), guarded: bool) -> Case {
     let (suffix, with) = if guarded { ("", "with") } else { ("-unguarded", "without") };
     let (hardware, software) = if stack > REUSED { (5e3, 40e3) } else { (3e3, 25e3) };
-    life(
+    thread_life_case(
         format!("same-cpu/join-{size}{suffix}"),
         format!("pthread_create and join, a stack of {size} {with} a guard page"),
         move |_| Attributes::new(stack, guarded),
@@ -87,33 +97,33 @@ fn joined((size, stack): (&str, usize), guarded: bool) -> Case {
     .predict(hardware, software, "a task allocated, a fault on its stack, two switches, a futex")
 }
 
-fn created_only((size, stack): (&str, usize)) -> Case {
+fn created_only_case((size, stack): (&str, usize)) -> Case {
     let creations = set_up(move |_| {
         let attributes = Attributes::new(stack, true)?;
-        let threads = ready(|| attributes.create_and_join())?;
+        let threads = create_trial_thread(|| attributes.create_and_join())?;
         let (order, batch) = (Order::new()?, Batch::begin()?);
         Ok(move |n: u64, clock: &Clock| {
             let _alive = &batch;
-            let ticks = clock.each(
+            let ticks = clock.time_each(
                 n,
                 &mut (Arriving::default(), Repeats::for_batch(n)),
                 |_| {
-                    order.begin();
+                    order.clear_flags();
                     Ok(())
                 },
                 |(thread, _)| attributes.create_arriving(thread, &order),
                 |(thread, repeats), created| {
-                    order.returned();
-                    task::granted("pthread_create", created)?;
-                    task::granted("pthread_join", thread.0.join())?;
-                    repeats.judge("pthread_create", &order)
+                    order.note_return();
+                    task::check_created("pthread_create", created)?;
+                    task::check_created("pthread_join", thread.0.join())?;
+                    repeats.judge_creation("pthread_create", &order)
                 },
             )?;
-            none_left(threads)?;
+            check_none_left(threads)?;
             Ok(ticks)
         })
     });
-    claimed(Case::new(
+    with_thread_claims(Case::new(
         format!("same-cpu/create-{size}"),
         format!("pthread_create alone, a stack of {size}"),
         creations,
@@ -124,7 +134,7 @@ fn created_only((size, stack): (&str, usize)) -> Case {
 }
 
 /// A case of whole lives: `once` creates a thread, waits for its end and returns 0 or a negative error number.
-fn life<T: 'static>(
+fn thread_life_case<T: 'static>(
     name: impl Into<String>,
     title: impl Into<String>,
     open: impl Fn(&Place) -> Result<T> + 'static,
@@ -132,22 +142,22 @@ fn life<T: 'static>(
 ) -> Case {
     let lives = set_up(move |place| {
         let mut on = open(place)?;
-        let threads = ready(|| once(&mut on))?;
+        let threads = create_trial_thread(|| once(&mut on))?;
         Ok(move |n: u64, clock: &Clock| {
-            let (ticks, answer) = repeat_until_refused(n, clock, || once(&mut on));
-            task::granted("the life of a thread", answer)?;
-            none_left(threads)?;
+            let (ticks, answer) = time_until_refused(n, clock, || once(&mut on));
+            task::check_created("the life of a thread", answer)?;
+            check_none_left(threads)?;
             Ok(ticks)
         })
     });
-    claimed(Case::new(name, title, lives))
+    with_thread_claims(Case::new(name, title, lives))
 }
 
-fn claimed(case: Case) -> Case {
+fn with_thread_claims(case: Case) -> Case {
     case.need(ONE_CPU)
         .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Checked("every thread was created and joined, and none was left behind"))
-        .claim(Claim::Counted(created))
+        .claim(Claim::Counted(tasks_were_created))
 }
 
 fn spawn_and_join() -> i64 {
@@ -160,76 +170,76 @@ fn spawn_and_join() -> i64 {
 
 /// Creates one thread before the first that is timed, so that what is forbidden or limited here fails now. Returns the
 /// number of threads without it.
-fn ready(once: impl FnOnce() -> i64) -> Result<u64> {
-    let threads = operation::count();
-    task::granted("creating a thread", once())?;
-    none_left(threads)?;
+fn create_trial_thread(once: impl FnOnce() -> i64) -> Result<u64> {
+    let threads = operation::thread_count();
+    task::check_created("creating a thread", once())?;
+    check_none_left(threads)?;
     Ok(threads)
 }
 
 /// Checks that there are no more threads than before. A thread that was joined may need some milliseconds to leave the
 /// kernel's list.
-fn none_left(before: u64) -> Result<()> {
+fn check_none_left(before: u64) -> Result<()> {
     const ATTEMPTS: u32 = 1_000;
     for _ in 0..ATTEMPTS {
-        if operation::count() <= before {
+        if operation::thread_count() <= before {
             return Ok(());
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    Err(Error::Disproved(format!("{} threads more than before are left", operation::count() - before)))
+    Err(Error::Disproved(format!("{} threads more than before are left", operation::thread_count() - before)))
 }
 
 /// Threads inherit the CPU mask of their creator.
-const ONE_CPU: Need = Need::new(|_| match cpu::allowed().len() {
+const ONE_CPU: Need = Need::new(|_| match cpu::allowed_cpus().len() {
     1 => Ok(()),
     cpus => Err(format!(
         "the measuring thread may run on {cpus} CPUs, and its threads beside it: allow sched_setaffinity"
     )),
 });
 
-const TWO_CPUS: Need = Need::new(|_| match cpu::other_than(cpu::current()) {
+const TWO_CPUS: Need = Need::new(|_| match cpu::find_other_cpu(cpu::current_cpu()) {
     Some(_) => Ok(()),
     None => Err("there is one CPU to run on, and this needs two: allow another (taskset, cpuset)".into()),
 });
 
-fn hand_off_here() -> Case {
-    hand_off("same-cpu", "on one CPU", || Ok(cpu::current()))
+fn same_cpu_hand_off() -> Case {
+    hand_off_case("same-cpu", "on one CPU", || Ok(cpu::current_cpu()))
         .need(ONE_CPU)
         .own_tasks(OwnTasks::SameCpu)
         .claim(Claim::Linear)
         .predict(1.5e3, 6e3, "two wake-ups, two sleeps, two switches")
 }
 
-fn hand_off_there() -> Case {
+fn cross_cpu_hand_off() -> Case {
     let other = || {
-        let other = cpu::other_than(cpu::current());
+        let other = cpu::find_other_cpu(cpu::current_cpu());
         other.ok_or_else(|| Error::Missing("there is no second CPU".into()))
     };
-    hand_off("cross-cpu", "across two CPUs", other)
+    hand_off_case("cross-cpu", "across two CPUs", other)
         .need(ONE_CPU)
         .need(TWO_CPUS)
         .own_tasks(OwnTasks::Elsewhere)
         .predict(100e3, 20e3, "two wake-ups of an idle CPU by interrupt")
 }
 
-fn hand_off(placement: &str, words: &str, place_of: fn() -> Result<usize>) -> Case {
+fn hand_off_case(placement: &str, words: &str, place_of: fn() -> Result<usize>) -> Case {
     let hand_offs = set_up(move |_| {
         let cpu = place_of()?;
-        let mut pool = Pool::on(cpu)?;
-        let watchdog = Watchdog::over_this_thread(PERIOD)?;
+        let mut pool = Pool::start_on(cpu)?;
+        let watchdog = Watchdog::for_this_thread(PERIOD)?;
         Ok(move |n: u64, clock: &Clock| {
-            let before = pool.ask();
-            let (ticks, answer) = repeat_until_refused(n, clock, || {
-                watchdog.watch_turn(pool.next_turn());
-                pool.hand_over()
+            let before = pool.read_usage();
+            let (ticks, answer) = time_until_refused(n, clock, || {
+                watchdog.watch_turn(pool.next_turn_number());
+                pool.run_turn()
             });
             watchdog.end_wait();
-            if let Some(sentence) = watchdog.expired() {
+            if let Some(sentence) = watchdog.take_expired_sentence() {
                 return Err(Error::Disturbed(format!("the pool's thread: {sentence}")));
             }
-            granted("a hand-off by futex", answer)?;
-            took_part(n, cpu, before, pool.ask())?;
+            check_granted("a hand-off by futex", answer)?;
+            check_pool_switched(n, cpu, before, pool.read_usage())?;
             Ok(ticks)
         })
     });
@@ -249,7 +259,7 @@ const AWAKE: u64 = 2;
 /// Checks that the pool's thread ran on its CPU and was switched away from in at least every second hand-off: else it had
 /// been awake, and no hand-off woke it. It need not sleep every time: on one CPU the woken thread may preempt, and across
 /// CPUs the two threads may run in step for some turns, which is another operation.
-fn took_part(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
+fn check_pool_switched(hand_offs: u64, cpu: usize, before: Usage, after: Usage) -> Result<()> {
     if after.cpu != cpu {
         return Err(Error::Disturbed(format!(
             "the pool's thread was kept on CPU {cpu} and runs on CPU {}; {}",
@@ -276,17 +286,17 @@ mod tests {
 
     #[test]
     fn a_pool_that_slept_most_turns_took_part() {
-        assert!(took_part(8, 1, usage(1, 10), usage(1, 12)).is_ok());
+        assert!(check_pool_switched(8, 1, usage(1, 10), usage(1, 12)).is_ok());
     }
 
     #[test]
     fn a_pool_that_was_awake_is_asked_again() {
-        let answer = took_part(8, 1, usage(1, 10), usage(1, 11));
+        let answer = check_pool_switched(8, 1, usage(1, 10), usage(1, 11));
         assert!(matches!(answer, Err(Error::Disturbed(sentence)) if sentence.contains("1 times in 8")));
     }
 
     #[test]
     fn a_pool_that_ran_elsewhere_is_a_failure() {
-        assert!(matches!(took_part(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disturbed(_))));
+        assert!(matches!(check_pool_switched(8, 1, usage(1, 10), usage(0, 90)), Err(Error::Disturbed(_))));
     }
 }

@@ -32,7 +32,7 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Fit, Group, set_up};
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::kit::kernel_call::{answered, no_call};
+use crate::kit::kernel_call::{check_answers, no_call_control};
 use crate::platform::arch::Answers;
 use crate::record::Headline;
 use operation_descriptors::{Descriptors, Kind};
@@ -87,12 +87,12 @@ const WATCHED: [Watched; 5] = [
 
 impl Watched {
     /// How many of `count` descriptors are ready.
-    fn ready(self, count: usize) -> i64 {
+    fn ready_count(self, count: usize) -> i64 {
         (if self.kind == Kind::File { count } else { usize::from(self.last) }) as i64
     }
 
     /// Predicted cost of one descriptor, core cycles, and the reason.
-    fn each(self) -> (f64, &'static str) {
+    fn cost_per_descriptor(self) -> (f64, &'static str) {
         match self.kind {
             Kind::File => (25.0, "each descriptor found and given back; a file is ready unasked"),
             Kind::Pipe => (50.0, "each descriptor found, its pipe asked, given back"),
@@ -107,17 +107,17 @@ fn cases() -> Vec<Case> {
     let rarely = |of: Watched, case: Case| if of.last { case.need(FULL_SCALE) } else { case };
     let mut cases = Vec::new();
     for of in asked() {
-        let (each, why) = of.each();
+        let (each, why) = of.cost_per_descriptor();
         cases.extend(COUNTS.map(|count| {
-            let case = question("poll", of, count, |open| Ok(Polled::new(open)))
+            let case = question_case("poll", of, count, |open| Ok(Polled::new(open)))
                 .claim(Claim::Enters(vec![operation_poll::POLL]));
             rarely(of, case.predict(100.0, 150.0 + (each + 10.0) * count as f64, why))
         }));
     }
     for of in asked() {
-        let (each, why) = of.each();
+        let (each, why) = of.cost_per_descriptor();
         cases.extend(COUNTS.map(|count| {
-            let case = question("select", of, count, Selected::new)
+            let case = question_case("select", of, count, Selected::new)
                 .claim(Claim::Enters(vec![operation_poll::SELECT]));
             rarely(of, case.predict(100.0, 200.0 + each * count as f64, why))
         }));
@@ -125,7 +125,7 @@ fn cases() -> Vec<Case> {
     for of in WATCHED.into_iter().filter(|of| of.kind != Kind::File) {
         let found = if of.last { 200.0 } else { 0.0 };
         cases.extend(COUNTS.map(|count| {
-            question("epoll", of, count, Registered::new)
+            question_case("epoll", of, count, Registered::new)
                 .claim(Claim::Enters(vec![operation_poll::EPOLL]))
                 .predict(100.0, 100.0 + found, "a list of what is ready is looked at, whatever is registered")
         }));
@@ -134,13 +134,13 @@ fn cases() -> Vec<Case> {
 }
 
 /// A case of one question an iteration. `make` prepares it for open descriptors.
-fn question<Q: Question + 'static>(
+fn question_case<Q: Question + 'static>(
     call: &'static str,
     of: Watched,
     count: usize,
     make: impl Fn(&[OwnedFd]) -> Result<Q> + 'static,
 ) -> Case {
-    let ready = of.ready(count);
+    let ready = of.ready_count(count);
     let asked = set_up(move |place| {
         let open = Descriptors::new(of.kind, count, &place.scratch)?;
         if of.last {
@@ -151,14 +151,14 @@ fn question<Q: Question + 'static>(
         Ok(move |n: u64, clock: &Clock| {
             let _alive = &open;
             let mut seen = Answers::default();
-            let ticks = clock.time(|| seen = question.ask(n));
-            answered(call, &(ready..=ready), seen)?;
+            let ticks = clock.time(|| seen = question.ask_repeatedly(n));
+            check_answers(call, &(ready..=ready), seen)?;
             Ok(ticks)
         })
     });
     let title = format!("{call} over {count} {}", of.title);
     Case::new(format!("{call}-{}/{count}", of.name), title, asked)
-        .control_set_up(no_call())
+        .control_set_up(no_call_control())
         .claim(Claim::Checked("every answer was the number of descriptors that are ready"))
         .claim(Claim::AboveControl)
         .claim(Claim::Linear)
@@ -167,13 +167,13 @@ fn question<Q: Question + 'static>(
 /// Asks until the answer is right: over TCP the byte that was written arrives a moment later.
 fn wait_until_ready(call: &str, ready: i64, question: &mut impl Question) -> Result<()> {
     const ATTEMPTS: u32 = 1_000;
-    let mut seen = question.ask(1);
+    let mut seen = question.ask_repeatedly(1);
     for _ in 0..ATTEMPTS {
         if seen.lowest == ready || seen.lowest < 0 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
-        seen = question.ask(1);
+        seen = question.ask_repeatedly(1);
     }
-    answered(call, &(ready..=ready), seen)
+    check_answers(call, &(ready..=ready), seen)
 }

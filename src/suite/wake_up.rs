@@ -32,9 +32,9 @@ use crate::case::need::PINNED;
 use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::granted;
+use crate::kit::kernel_call::check_granted;
 use crate::kit::placement::Placement;
-use crate::platform::partner::{Class, Partner, spinner};
+use crate::platform::partner::{Class, Partner, start_spinner};
 use crate::platform::sleep::{
     EpollTimeout, FutexTimeout, Nanosleep, RealTime, ShallowIdle, Sleep, TimerDescriptor,
 };
@@ -84,19 +84,19 @@ fn cases() -> Vec<Case> {
     let futex: Make = || Ok(Box::new(FutexTimeout::default()));
     let epoll: Make = || Ok(Box::new(EpollTimeout::new()?));
     let mut cases: Vec<_> = [IDLE, HOG, IDLE_FIFO, HOG_FIFO, SHALLOW]
-        .map(|setting| case("clock-nanosleep", nanosleep, setting))
+        .map(|setting| setting_case("clock-nanosleep", nanosleep, setting))
         .into();
     for (name, make) in [("timerfd", timerfd), ("futex", futex), ("epoll", epoll)] {
-        cases.extend([IDLE, HOG].map(|setting| case(name, make, setting)));
+        cases.extend([IDLE, HOG].map(|setting| setting_case(name, make, setting)));
     }
     cases
 }
 
-fn case(name: &str, make: Make, setting: Setting) -> Case {
+fn setting_case(name: &str, make: Make, setting: Setting) -> Case {
     let set_up = set_up(move |place| Sleeper::start(make, setting, place));
     let title = format!("lateness of {name}, {}", setting.title);
     let case = Case::new(format!("{name}/{}", setting.name), title, set_up);
-    let case = case.need(PINNED).one_by_one().claim(Claim::Regime(slept));
+    let case = case.need(PINNED).one_by_one().claim(Claim::Regime(claim_slept));
     let case = if setting.is_real_time { case.need(REAL_TIME) } else { case };
     let case = if setting.is_shallow { case.need(IDLE_STATES) } else { case };
     let slack = if setting.is_real_time || name == "timerfd" { 0.0 } else { 150_000.0 };
@@ -123,9 +123,9 @@ struct Sleeper {
 
 impl Sleeper {
     fn start(make: Make, setting: Setting, place: &Place) -> Result<Self> {
-        let here = Placement::Same.cpu(place)?;
+        let here = Placement::Same.partner_cpu(place)?;
         // Before the class is entered: the hog stays an ordinary task.
-        let hog = setting.has_hog.then(|| spinner(here, Class::Ordinary)).transpose()?;
+        let hog = setting.has_hog.then(|| start_spinner(here, Class::Ordinary)).transpose()?;
         let _class = setting.is_real_time.then(|| RealTime::enter(PRIORITY)).transpose()?;
         let _shallow = setting.is_shallow.then(ShallowIdle::hold).transpose()?;
         Ok(Self { sleep: make()?, hog, _class, _shallow })
@@ -136,9 +136,9 @@ impl Sleeper {
         let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
         let duration = if self.sleep.is_coarse() { COARSE_SLEEP } else { SLEEP };
         let deadline = now() + duration.as_nanos() as u64;
-        let answer = self.sleep.until(Duration::from_nanos(deadline));
+        let answer = self.sleep.sleep_until(Duration::from_nanos(deadline));
         let woken = now();
-        granted("a sleep", answer)?;
+        check_granted("a sleep", answer)?;
         woken.checked_sub(deadline).ok_or_else(|| {
             Error::Disproved(format!(
                 "it woke {} ns early: that was no sleep until a moment",
@@ -155,7 +155,7 @@ impl Subject for Sleeper {
         for _ in 0..iterations {
             // Computed, and not timed by a bracket: it begins at a deadline, where no code runs.
             let late = self.lateness_ns()?;
-            sum += clock.note(ticks(late));
+            sum += clock.record_bracket(ticks(late));
         }
         Ok(sum)
     }
@@ -168,7 +168,7 @@ impl Subject for Sleeper {
 /// The claim that it slept. A task that is delayed between reading the clock and the call finds that the deadline has
 /// passed: it is late without a sleep. That is rare, and the work of a host or of a stranger: such a case is measured
 /// again.
-fn slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn claim_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let switches = delta.counted.voluntary_switches;
     if switches + (iterations / 10).max(1) < iterations {
         return Err(format!(

@@ -5,11 +5,11 @@ use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::Result;
 
-/// Batches of one size of which the quickest counts. Another task may have the CPU for milliseconds in one of them, and a
-/// single iteration would be taken for a whole batch. Of 1 700 executions beside a build 125 were sized so by a single one,
-/// and 2 by the quicker of two.
+/// Batches run for each size, of which the quickest counts. Another task may take the CPU for milliseconds during
+/// one of them, and a single iteration would pass for a whole batch. While a build ran, that happened in 125 of 1
+/// 700 executions sized by one batch, and in 2 sized by the quicker of two.
 const QUICKEST_OF: usize = 2;
-/// How many times as long as what is timed of it a sample of a run may be.
+/// Largest ratio of a sample's wall time to its timed part in a run.
 pub const SAMPLE_STRETCH: f64 = 2.0;
 /// Steps of a coarse clock in a batch, of which one is 0.4 % then.
 const STEPS: f64 = 250.0;
@@ -48,17 +48,22 @@ impl BatchSize {
     pub(super) fn find(subject: &mut dyn Subject, clock: &Clock, enough: Enough) -> Result<Self> {
         let mut iterations = 1;
         loop {
-            let size = Self::quickest(subject, clock, enough, iterations)?;
-            if size.suffices(enough) || iterations >= MOST {
+            let size = Self::quickest_batch(subject, clock, enough, iterations)?;
+            if size.is_long_enough(enough) || iterations >= MOST {
                 return Ok(size);
             }
-            let is_far = enough.is_beyond(size.timed_ns * FAR, size.wall_ns * FAR);
+            let is_far = enough.exceeds_both(size.timed_ns * FAR, size.wall_ns * FAR);
             iterations *= if is_far { STRIDE } else { 2 };
         }
     }
 
     /// One batch, and further ones as long as all of them take long enough.
-    fn quickest(subject: &mut dyn Subject, clock: &Clock, enough: Enough, iterations: u64) -> Result<Self> {
+    fn quickest_batch(
+        subject: &mut dyn Subject,
+        clock: &Clock,
+        enough: Enough,
+        iterations: u64,
+    ) -> Result<Self> {
         let mut quickest = Self { iterations, timed_ns: f64::MAX, wall_ns: f64::MAX };
         for _ in 0..QUICKEST_OF {
             let start = clock.start();
@@ -66,7 +71,7 @@ impl BatchSize {
             let wall_ns = clock.nanoseconds(clock.stop() - start).0;
             quickest.timed_ns = quickest.timed_ns.min(timed_ns);
             quickest.wall_ns = quickest.wall_ns.min(wall_ns);
-            if !quickest.suffices(enough) {
+            if !quickest.is_long_enough(enough) {
                 break;
             }
         }
@@ -74,12 +79,12 @@ impl BatchSize {
     }
 
     /// Whether it takes long enough.
-    pub(super) fn suffices(self, enough: Enough) -> bool {
-        !enough.is_beyond(self.timed_ns, self.wall_ns)
+    pub(super) fn is_long_enough(self, enough: Enough) -> bool {
+        !enough.exceeds_both(self.timed_ns, self.wall_ns)
     }
 
     /// As many iterations as fill the timed part, if the whole stays within the other time; at least one.
-    fn filled(self, full: Enough) -> Self {
+    fn scale_to_fill(self, full: Enough) -> Self {
         let times = (full.timed_ns / self.timed_ns.max(1.0)).min(full.wall_ns / self.wall_ns.max(1.0));
         let iterations = (self.iterations as f64 * times).round().max(1.0);
         let times = iterations / self.iterations as f64;
@@ -88,15 +93,15 @@ impl BatchSize {
 }
 
 impl Enough {
-    fn is_beyond(self, timed_ns: f64, wall_ns: f64) -> bool {
+    fn exceeds_both(self, timed_ns: f64, wall_ns: f64) -> bool {
         timed_ns < self.timed_ns && wall_ns < self.wall_ns
     }
 }
 
 impl Trial<'_> {
-    /// A batch of which `timed_ns` lie inside the brackets of the clock or, where little of it does, that takes `stretch`
-    /// times as long in all. Its `wall_ns` is no less than it takes: what precedes a batch, and not each iteration, is
-    /// counted as if it grew.
+    /// Finds a batch whose timed part takes `timed_ns`. If little of a batch is timed, the batch is limited to
+    /// `stretch` times as long in all. The result's `wall_ns` is an upper bound: it scales the untimed work before
+    /// a batch with the iterations, although that work does not grow.
     ///
     /// # Errors
     /// The subject fails or takes no time.
@@ -109,7 +114,7 @@ impl Trial<'_> {
             let sentence = format!("{MOST} iterations took no time at all: nothing was done");
             return Err(CaseEnd::Failed(sentence));
         }
-        Ok(found.filled(Enough { timed_ns, wall_ns }))
+        Ok(found.scale_to_fill(Enough { timed_ns, wall_ns }))
     }
 }
 
@@ -160,7 +165,7 @@ mod tests {
     fn a_batch_is_filled_as_far_as_its_untimed_part_allows() {
         let filled = |timed_ns, wall_ns| {
             let size = BatchSize { iterations: 100, timed_ns, wall_ns };
-            size.filled(Enough { timed_ns: 100e3, wall_ns: 800e3 })
+            size.scale_to_fill(Enough { timed_ns: 100e3, wall_ns: 800e3 })
         };
         assert_eq!(filled(50e3, 50e3), BatchSize { iterations: 200, timed_ns: 100e3, wall_ns: 100e3 });
         assert_eq!(filled(25e3, 400e3), BatchSize { iterations: 200, timed_ns: 50e3, wall_ns: 800e3 });

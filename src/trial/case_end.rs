@@ -11,11 +11,11 @@ pub enum CaseEnd {
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
     Failed(String),
-    /// The process ended in the middle of it, or the file system of the case, or its device, broke: that disproves nothing, and takes nothing from what other executions
-    /// have measured.
+    /// The process ended in the middle of the case, or the case's file system or device failed. That disproves no
+    /// claim, and the results of other executions stay valid.
     CutShort(String),
-    /// A claim about time does not hold in these batches. A busy machine does that to an honest case, so it condemns only
-    /// if it does so in every execution.
+    /// A claim about time does not hold in these batches. A busy machine can cause that in an honest case, so the
+    /// case fails only if every execution contradicts the claim.
     Contradicted(String),
     /// Other tasks had the CPU, or its speed changed between two parts of the case. Another attempt may succeed.
     Disturbed(String),
@@ -31,11 +31,11 @@ impl From<Error> for CaseEnd {
 
 impl CaseEnd {
     /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
-    pub(super) fn of_set_up(error: Error) -> Self {
+    pub(super) fn from_set_up_error(error: Error) -> Self {
         Self::from_error(error, true)
     }
 
-    /// Whatever the environment refuses disproves nothing: a refusal is a need that is not met, whenever it comes.
+    /// Converts an error. A refusal by the environment is an unmet need at any time, and never disproves a claim.
     fn from_error(error: Error, setting_up: bool) -> Self {
         if let Some(sentence) = error.unmet_need(setting_up) {
             return Self::Skipped(sentence);
@@ -43,7 +43,7 @@ impl CaseEnd {
         let words = if setting_up { "could not be set up: " } else { "" };
         match error {
             Error::Disturbed(sentence) => Self::Disturbed(sentence),
-            error if error.is_of_a_device() => Self::CutShort(format!("{words}{error}")),
+            error if error.is_device_failure() => Self::CutShort(format!("{words}{error}")),
             error => Self::Failed(format!("{words}{error}")),
         }
     }
@@ -57,7 +57,7 @@ const ATTEMPTS: u32 = 4;
 ///
 /// # Errors
 /// The end of the last attempt.
-pub fn repeated<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
+pub fn repeat_while_disturbed<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
     let mut outcome = attempt();
     for _ in 1..ATTEMPTS {
         if !matches!(outcome, Err(CaseEnd::Disturbed(_) | CaseEnd::Contradicted(_))) {
@@ -76,7 +76,7 @@ mod tests {
     fn only_a_disturbance_is_repeated_and_not_for_ever() {
         let ends = |end: CaseEnd| {
             let mut attempts = 0;
-            let ended = repeated(|| {
+            let ended = repeat_while_disturbed(|| {
                 attempts += 1;
                 Err::<(), _>(end.clone())
             });

@@ -1,6 +1,6 @@
 //! The end of a trial: claims about all samples, and the result.
 
-use super::sample_frequency::paced;
+use super::sample_frequency::convert_to_mean_frequency;
 use super::sweep::{self, Sweep};
 use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
 use crate::case::{Case, OwnTasks};
@@ -8,18 +8,18 @@ use crate::clock::{Clock, OtherCpus, Ticks};
 use crate::record::{Contamination, Execution, Interval, Measured, Predicted};
 use crate::statistic;
 
-/// Single times of which a share may be asked that are equal.
+/// Fewest single times for which the share of equal ones is judged.
 const FEWEST_SINGLES: usize = 16;
-/// Steps of the clock in single times that no machine repeats exactly.
+/// Single times of at least this many clock steps are not repeated exactly by any machine.
 const STEPS: f64 = 500.0;
-/// Single times in all of which not every one may be equal to the others of its sample …
+/// Fewest single times in all for which it is judged whether they are constant within each sample.
 const FEWEST_EQUAL: usize = 64;
-/// … of at least this number …
+/// Fewest single times of one sample for that judgement.
 const FEWEST_OF_SAMPLE: usize = 4;
-/// … if they take this number of steps of the clock: an operation begins anywhere within a step, so its time is one of at least
-/// two numbers.
+/// Fewest clock steps in a single time for that judgement. An operation begins anywhere within a step, so its measured
+/// time takes at least two values.
 const FEW_STEPS: f64 = 20.0;
-/// Least share of single times equal to the one before that no machine measures.
+/// Share of single times equal to the one before from which on the times cannot have been measured.
 const ALIKE: f64 = 0.5;
 
 impl Trial<'_> {
@@ -36,34 +36,36 @@ impl Trial<'_> {
             let sentence = "a sample took no time at all: nothing was done in the timed part";
             return Err(CaseEnd::Failed(sentence.into()));
         }
-        self.clock.verify().map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
-        let busy_beside = self.beside.as_mut().and_then(OtherCpus::busy);
+        self.clock
+            .verify_frequency()
+            .map_err(|reason| CaseEnd::Disturbed(format!("the clock changed: {reason}")))?;
+        let busy_beside = self.beside.as_mut().and_then(OtherCpus::mean_busy_cpus);
         // First, since what it counts is exact however busy the machine is.
-        self.judge_later(&kept)?;
+        self.judge_later_batch(&kept)?;
         self.judge_all(&kept, busy_beside)?;
-        let singles = self.singles(&kept)?;
+        let singles = self.single_times(&kept)?;
         self.judge_brackets(&kept)?;
-        let values: Vec<f64> = kept.iter().map(|s| self.value(s)).collect();
-        let median = self.resolved(statistic::median_interval(&values), &kept);
+        let values: Vec<f64> = kept.iter().map(|s| self.sample_cost(s)).collect();
+        let median = self.widen_to_clock_step(statistic::median_interval(&values), &kept);
         if self.event.is_none() {
-            judge::has_room(self.case, median.estimate, self.core_hz)?;
+            judge::check_instruction_rate(self.case, median.estimate, self.core_hz)?;
         }
-        let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.since(kept[0].rounds));
+        let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.result_since(kept[0].rounds));
         if let Some(sweep) = &sweep {
-            judge::grows(sweep, sweep::unit_ns(self.clock))?;
+            judge::check_time_grows(sweep, sweep::smallest_batch_ns(self.clock))?;
             let large = [statistic::percentile(&values, 25.0), median.estimate];
             let iterations = kept.last().map_or(0, |sample| sample.iterations);
-            let judged = judge::large_batches(self.case, sweep.slope, sweep.unit, large, iterations)?;
+            let judged = judge::judge_large_batches(self.case, sweep.slope, sweep.unit, large, iterations)?;
             self.evidence.extend(judged);
         }
-        let mut measured = self.outcome(&kept, &values, median, sweep, singles);
+        let mut measured = self.into_measured(&kept, &values, median, sweep, singles);
         measured.contamination.busy_beside = busy_beside;
         Ok(measured)
     }
 
-    /// The interval, no narrower than what a step of the clock is to a batch: where all batches take as many steps, it would
-    /// have no width.
-    fn resolved(&self, median: Interval, kept: &[Sample]) -> Interval {
+    /// Widens the interval to at least one clock step a batch to either side. If all batches took the same number
+    /// of steps, the interval would otherwise have no width.
+    fn widen_to_clock_step(&self, median: Interval, kept: &[Sample]) -> Interval {
         let iterations = kept.iter().map(|sample| sample.iterations).min().unwrap_or(1).max(1);
         let step = if self.event.is_some() { 0.0 } else { self.clock.step_ns() / iterations as f64 };
         let Interval { estimate, low, high } = median;
@@ -72,24 +74,24 @@ impl Trial<'_> {
 
     /// Judges what only all samples together show, and collects the evidence.
     fn judge_all(&mut self, kept: &[Sample], busy_beside: Option<f64>) -> Result<(), CaseEnd> {
-        self.evidence.push(judge::interference(self.case, kept)?);
-        self.evidence.extend(busy_beside.map(judge::other_cpus));
+        self.evidence.push(judge::judge_interference(self.case, kept)?);
+        self.evidence.extend(busy_beside.map(judge::other_cpus_sentence));
         self.evidence.append(&mut self.counted);
         self.evidence.extend(self.subject.report().evidence);
         if self.event.is_none() {
             let told_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
             let told: Vec<_> = kept.iter().map(|sample| (told_ns(sample), sample)).collect();
-            judge::resolved(&told, self.clock.step_ns())?;
-            let share = judge::timed_share(self.case, &told)?;
+            judge::check_batch_length(&told, self.clock.step_ns())?;
+            let share = judge::judge_timed_share(self.case, &told)?;
             share.into_iter().for_each(|judgement| self.add(judgement));
         }
         self.judge_by_accounting(kept)
     }
 
-    /// Asks the kernel's accounting, in place of the witness or beside it. Where the witness has spoken it only contradicts:
-    /// it is coarse.
+    /// Judges the claims by the kernel's accounting. If a witness has judged them already, the coarse accounting
+    /// can only contradict.
     fn judge_by_accounting(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
-        match (judge::by_accounting(self.case, kept), self.witnessed) {
+        match (judge::judge_by_accounting(self.case, kept), self.witnessed) {
             (Err(CaseEnd::Failed(sentence)), true) => return Err(CaseEnd::Contradicted(sentence)),
             (Ok(Some(judge::Judgement::Unasked(_))), true) => {}
             (judged, _) => judged?.into_iter().for_each(|judgement| self.add(judgement)),
@@ -98,10 +100,10 @@ impl Trial<'_> {
     }
 
     /// Calls the later witness in the execution that proves the case.
-    fn judge_later(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
+    fn judge_later_batch(&mut self, kept: &[Sample]) -> Result<(), CaseEnd> {
         let Some(seen) = &self.testimony else { return Ok(()) };
         let iterations = kept.iter().map(|sample| sample.iterations).max().unwrap_or(1);
-        let judged = judge::later(self.case, &mut *self.subject, self.clock, iterations, seen)?;
+        let judged = judge::judge_later_batch(self.case, &mut *self.subject, self.clock, iterations, seen)?;
         judged.into_iter().for_each(|judgement| self.add(judgement));
         Ok(())
     }
@@ -112,15 +114,15 @@ impl Trial<'_> {
             return Ok(());
         }
         let iterations = kept.last().map_or(1, |sample| sample.iterations);
-        judge::brackets(self.case, &mut *self.subject, self.clock, iterations)
+        judge::judge_brackets(self.case, &mut *self.subject, self.clock, iterations)
     }
 
     /// Times of the single operations of the samples, ns.
     ///
     /// # Errors
     /// Not every operation was timed.
-    fn singles(&self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
-        let singles = self.clock.take_singles();
+    fn single_times(&self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
+        let singles = self.clock.take_single_times();
         let iterations: u64 = kept.iter().map(|sample| sample.iterations).sum();
         let wanted = iterations.min(Clock::SINGLES as u64);
         if self.case.one_by_one && (singles.len() as u64) < wanted {
@@ -129,8 +131,8 @@ impl Trial<'_> {
                 singles.len()
             )));
         }
-        self.vary(&singles)?;
-        self.vary_within(&singles, kept)?;
+        self.check_singles_vary(&singles)?;
+        self.check_singles_vary_within(&singles, kept)?;
         Ok(singles)
     }
 
@@ -138,15 +140,15 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// Most of them repeat the one before.
-    fn vary(&self, singles: &[f64]) -> Result<(), CaseEnd> {
-        let same = distribution::repeated(singles);
+    fn check_singles_vary(&self, singles: &[f64]) -> Result<(), CaseEnd> {
+        let same = distribution::repeated_share(singles);
         let is_coarse = statistic::median(singles) < STEPS * self.clock.step_ns();
         if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < ALIKE {
             return Ok(());
         }
         Err(CaseEnd::Failed(format!(
             "{:.0} % of {} single operations are said to have taken exactly as long as the one before, {:.0} ns in steps of \
-             {:.1} ns: not the times that were measured are kept",
+             {:.1} ns: the kept times are not the measured ones",
             100.0 * same,
             singles.len(),
             statistic::median(singles),
@@ -158,7 +160,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// In each sample all are equal, over many steps of the clock.
-    fn vary_within(&self, singles: &[f64], kept: &[Sample]) -> Result<(), CaseEnd> {
+    fn check_singles_vary_within(&self, singles: &[f64], kept: &[Sample]) -> Result<(), CaseEnd> {
         let is_known = self.case.one_by_one && singles.len() >= FEWEST_EQUAL;
         if !is_known || statistic::median(singles) < FEW_STEPS * self.clock.step_ns() {
             return Ok(());
@@ -182,7 +184,7 @@ impl Trial<'_> {
     }
 
     /// Cost of one iteration of a sample, in the record's unit.
-    fn value(&self, sample: &Sample) -> f64 {
+    fn sample_cost(&self, sample: &Sample) -> f64 {
         let counted = match self.event {
             Some(_) => sample.counted as f64,
             None => self.clock.nanoseconds(Ticks(sample.counted)).0,
@@ -200,7 +202,7 @@ impl Trial<'_> {
         costs.map(|costs| statistic::median_interval(&costs))
     }
 
-    fn outcome(
+    fn into_measured(
         self,
         kept: &[Sample],
         values: &[f64],
@@ -217,10 +219,11 @@ impl Trial<'_> {
             core_hz: self.core_hz,
             cpus: self.place.cpus.others.len() + 1,
         };
-        let mut derived = if self.event.is_some() { Vec::new() } else { derived::figures(self.case, &costs) };
+        let mut derived =
+            if self.event.is_some() { Vec::new() } else { derived::derived_figures(self.case, &costs) };
         let report = self.subject.report();
-        derived.extend(report.found.into_iter().filter_map(derived::found));
-        let paced = paced(kept, values, self.event.is_none() && self.beside.is_none());
+        derived.extend(report.found.into_iter().filter_map(derived::median_of_found));
+        let paced = convert_to_mean_frequency(kept, values, self.event.is_none() && self.beside.is_none());
         Measured {
             executions: vec![Execution {
                 at: 0.0, // the driver adds it: it knows when the run began
@@ -241,7 +244,7 @@ impl Trial<'_> {
             intercept: sweep.as_ref().map(|s| s.intercept).unwrap_or_default(),
             control: sweep.as_ref().and_then(|s| s.control),
             net: sweep.as_ref().and_then(|s| s.net),
-            predicted: if self.event.is_some() { None } else { predicted(self.case, self.core_hz) },
+            predicted: if self.event.is_some() { None } else { predicted_cost(self.case, self.core_hz) },
             instructions: self.testimony.and_then(|seen| seen.instructions),
             core_hz: Some((self.core_hz, core_after)),
             evidence: self.evidence,
@@ -249,18 +252,18 @@ impl Trial<'_> {
             contamination: contamination(self.case.own_tasks, kept),
             meanwhile: None, // the caller adds it, since it spans set-up and drop
             distribution: if self.case.one_by_one { distribution::summarize(&singles) } else { None },
-            matrix: report.matrix.map(derived::matrix),
+            matrix: report.matrix.map(derived::median_matrix),
             derived,
             events: self.rates,
             displaced: None,
-            peer: report.wire.as_ref().map(crate::environment::Wire::key),
+            peer: report.wire.as_ref().map(crate::environment::Wire::comparison_key),
             wire: report.wire.map(Box::new),
         }
     }
 }
 
 /// The prediction in nanoseconds, at this core frequency.
-fn predicted(case: &Case, core_hz: f64) -> Option<Predicted> {
+fn predicted_cost(case: &Case, core_hz: f64) -> Option<Predicted> {
     let prediction = case.prediction?;
     let ns = |cycles: f64| cycles * 1e9 / core_hz;
     Some(Predicted {
@@ -284,7 +287,7 @@ fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
         }),
         faults: each(&|s| Some(s.delta.counted.minor_faults + s.delta.counted.major_faults)),
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
-        held_up: judge::held_up(samples),
+        held_up: judge::held_up_samples(samples),
         busy_beside: None,
     }
 }

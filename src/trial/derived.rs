@@ -21,41 +21,41 @@ pub(super) struct Costs<'a> {
 }
 
 /// The figures that the case asks for and that its costs allow.
-pub(super) fn figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
+pub(super) fn derived_figures(case: &Case, costs: &Costs<'_>) -> Vec<Derived> {
     let figure = |derived: &crate::case::Derived| {
-        let (value, unit) = figure(derived.rule, costs)?;
+        let (value, unit) = derive_figure(derived.rule, costs)?;
         Some(Derived { name: derived.name.into(), unit: unit.into(), value })
     };
     case.derived.iter().filter_map(figure).collect()
 }
 
-fn figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
+fn derive_figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static str)> {
     let cost = costs.sweep.map_or(costs.median, |sweep| sweep.slope);
     Some(match rule {
         Rule::OfNet(times) => (costs.sweep?.net?.map(|ns| times * ns), NANOSECONDS),
         Rule::OfCost(times) => (cost.map(|ns| times * ns), NANOSECONDS),
         Rule::ControlOverCost => (costs.sweep?.ratio?, ""),
-        Rule::Rate => (rate(1e9, cost), "/s"),
-        Rule::Bandwidth(bytes) => (rate(bytes as f64, cost), "GB/s"),
-        Rule::BandwidthOfAll(bytes) => (rate(bytes as f64 * costs.cpus as f64, cost), "GB/s"),
+        Rule::Rate => (rate_per_ns(1e9, cost), "/s"),
+        Rule::Bandwidth(bytes) => (rate_per_ns(bytes as f64, cost), "GB/s"),
+        Rule::BandwidthOfAll(bytes) => (rate_per_ns(bytes as f64 * costs.cpus as f64, cost), "GB/s"),
         Rule::Share { bytes, on_all, of } => {
             let all = bytes as f64 * if on_all { costs.cpus as f64 } else { 1.0 };
-            (rate(all * 1e9 / of, cost), "")
+            (rate_per_ns(all * 1e9 / of, cost), "")
         }
-        Rule::BytesPerCycle(bytes) => (rate(bytes as f64 * 1e9 / costs.core_hz, cost), "B/cycle"),
+        Rule::BytesPerCycle(bytes) => (rate_per_ns(bytes as f64 * 1e9 / costs.core_hz, cost), "B/cycle"),
         Rule::PerEvent => (costs.event?, NANOSECONDS),
     })
 }
 
 /// The median of a figure that the subject found.
-pub(super) fn found(found: Found) -> Option<Derived> {
+pub(super) fn median_of_found(found: Found) -> Option<Derived> {
     let Found { name, unit, values } = found;
     let value = (!values.is_empty()).then(|| crate::statistic::median_interval(&values))?;
     Some(Derived { name: name.into(), unit: unit.into(), value })
 }
 
 /// The median over the batches for each pair of CPUs.
-pub(super) fn matrix(found: crate::case::Matrix) -> Matrix {
+pub(super) fn median_matrix(found: crate::case::Matrix) -> Matrix {
     let mut rows: Vec<_> = (0..found.cpus.len()).map(|i| vec![0.0; i]).collect();
     for ((a, b), figures) in &found.figures {
         rows[*a.max(b)][*a.min(b)] = median(figures);
@@ -64,7 +64,7 @@ pub(super) fn matrix(found: crate::case::Matrix) -> Matrix {
 }
 
 /// `amount` per nanosecond of cost; the ends of the interval change places. Bytes per nanosecond are GB/s.
-fn rate(amount: f64, cost: Interval) -> Interval {
+fn rate_per_ns(amount: f64, cost: Interval) -> Interval {
     Interval { estimate: amount / cost.estimate, low: amount / cost.high, high: amount / cost.low }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn without_a_line_the_cost_is_the_median() {
         let costs = Costs { sweep: None, median: at(4096.0), event: Some(at(9.0)), core_hz: 1e9, cpus: 2 };
-        let value = |rule| figure(rule, &costs).map(|(value, _)| value.estimate);
+        let value = |rule| derive_figure(rule, &costs).map(|(value, _)| value.estimate);
         assert_eq!(value(Rule::OfCost(1.0 / 4096.0)), Some(1.0));
         assert_eq!(value(Rule::Bandwidth(4096)), Some(1.0));
         assert_eq!(value(Rule::PerEvent), Some(9.0));
@@ -89,6 +89,6 @@ mod tests {
     #[test]
     fn what_was_not_counted_has_no_cost() {
         let costs = Costs { sweep: None, median: at(1.0), event: None, core_hz: 1e9, cpus: 2 };
-        assert!(figure(Rule::PerEvent, &costs).is_none());
+        assert!(derive_figure(Rule::PerEvent, &costs).is_none());
     }
 }

@@ -53,7 +53,7 @@ impl Fluids {
     ///
     /// # Errors
     /// A fluid cannot be started, or is not given its CPU.
-    pub fn pour(cpus: &[usize], clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
+    pub fn start(cpus: &[usize], clock: &Clock, interrupts_apart: bool, beside: u32) -> Result<Self> {
         let meters = cpus.iter().map(|&cpu| FluidMeter::start(cpu, clock, interrupts_apart, beside));
         let meters = meters.collect::<Result<_>>()?;
         Ok(Self { meters, cpus: cpus.to_vec(), interrupts_apart, alone: beside == 0 })
@@ -64,10 +64,10 @@ impl Fluids {
     }
 
     /// Ends a window on every CPU and adds them up, in turns of the first CPU's fluid.
-    fn turn(&mut self, paces: &[Calibration]) -> Result<Window> {
+    fn end_window(&mut self, paces: &[Calibration]) -> Result<Window> {
         let mut sum = Window::default();
         for (meter, pace) in self.meters.iter_mut().zip(paces) {
-            sum = sum.and(&meter.turn()?.in_turns_of(pace.own / paces[0].own));
+            sum = sum.combined_with(&meter.start_next_window()?.rescale_turns(pace.own / paces[0].own));
         }
         Ok(sum)
     }
@@ -77,12 +77,12 @@ impl Fluids {
     }
 
     fn deferred_ns(&mut self) -> f64 {
-        self.meters.iter_mut().filter_map(FluidMeter::deferred_ns).sum()
+        self.meters.iter_mut().filter_map(FluidMeter::deferred_interrupt_ns).sum()
     }
 
     /// Covers what happens between `begin` and the moment at which `wait` answers true, a window an interval.
     /// `charged` reads what accounting has charged, at both ends.
-    fn cover(
+    fn cover_process(
         &mut self,
         interval: Duration,
         mut charged: impl FnMut() -> Result<Charge>,
@@ -92,17 +92,17 @@ impl Fluids {
         let before = self.calibrate()?;
         let (stolen, deferred) = (self.stolen_ticks(), self.deferred_ns());
         let mut series = Vec::new();
-        self.turn(&before)?;
+        self.end_window(&before)?;
         let charge = charged()?;
         begin()?;
         while {
             let over = wait(interval)?;
-            series.push(self.turn(&before)?);
+            series.push(self.end_window(&before)?);
             !over && signal::pending().is_none()
         } {}
         let charged = charged()?;
         let covered = fluid_cost::Covered {
-            window: series.iter().fold(Window::default(), |sum, window| sum.and(window)),
+            window: series.iter().fold(Window::default(), |sum, window| sum.combined_with(window)),
             charged: charged.clock - charge.clock,
             rusage: charged.rusage - charge.rusage,
             deferred: self.deferred_ns() - deferred,
@@ -113,25 +113,30 @@ impl Fluids {
         let stolen_ticks = self.stolen_ticks().saturating_sub(stolen);
         let after = self.calibrate()?;
         let found = Replicate { before: before[0], covered, after: after[0], stolen_ticks };
-        let bare = Replicate { before: found.before.bare(), after: found.after.bare(), ..found };
+        let bare = Replicate {
+            before: found.before.without_interrupts(),
+            after: found.after.without_interrupts(),
+            ..found
+        };
         let (replicate, least) = if self.alone { (found, None) } else { (bare, Some(found)) };
         Ok(Covered { replicate, least, cpus: self.cpus.clone(), series, code: None })
     }
 }
 
-/// Runs the command on the only CPU of the fluids. Nothing if a signal to this process ended it, or if it has no words.
+/// Runs the command on the first CPU of the fluids and covers it. `None` if `words` is empty or a signal to this
+/// process ended the run.
 ///
 /// # Errors
 /// The command cannot be started, or a fluid ends or is not given its CPU.
-pub fn command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> Result<Option<Covered>> {
+pub fn cover_command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> Result<Option<Covered>> {
     let Some((program, arguments)) = words.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
-    process::on_cpu(inheritance::give_back(command.args(arguments)), fluids.cpus[0]);
+    process::pin_command(inheritance::restore_inherited(command.args(arguments)), fluids.cpus[0]);
     let child: RefCell<Option<Child>> = None.into();
     let ended: Cell<Option<ExitStatus>> = None.into();
     let begin = || {
         let started = command.spawn().map_err(|e| Error::file(program, "starting", e))?;
-        signal::pass_on_to(Some(started.id()));
+        signal::forward_to_child(Some(started.id()));
         *child.borrow_mut() = Some(started);
         Ok(())
     };
@@ -148,18 +153,18 @@ pub fn command(words: &[OsString], fluids: &mut Fluids, interval: Duration) -> R
             }
         }
     };
-    let covered = fluids.cover(interval, charged_to_children, begin, wait);
+    let covered = fluids.cover_process(interval, charged_to_children, begin, wait);
     if let Some(mut child) = child.into_inner().filter(|_| ended.get().is_none()) {
         // The signal that interrupted us was passed on to it.
         let _ = child.wait();
     }
-    signal::pass_on_to(None);
-    let code = ended.get().and_then(failure);
+    signal::forward_to_child(None);
+    let code = ended.get().and_then(failure_code);
     Ok(Some(Covered { code, ..covered? }).filter(|_| signal::pending().is_none()))
 }
 
 /// The exit code of a command that failed, as a shell gives it.
-fn failure(status: ExitStatus) -> Option<u8> {
+fn failure_code(status: ExitStatus) -> Option<u8> {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     (code != 0).then_some(u8::try_from(code).unwrap_or(1))
 }
@@ -176,11 +181,11 @@ fn charged_to_children() -> Result<Charge> {
 ///
 /// # Errors
 /// The process ends meanwhile, or a fluid ends or is not given its CPU.
-pub fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: Duration) -> Result<Covered> {
-    let began = process::began(pid);
-    let charged = || match process::cpu_ns_of(pid) {
-        0 => Err(Error::Missing(format!("process {pid} has ended: there is nothing to tell of"))),
-        ns => Ok(Charge { clock: ns as f64, rusage: ns as f64, waits: waits_of(pid) }),
+pub fn cover_service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: Duration) -> Result<Covered> {
+    let began = process::process_start_ticks(pid);
+    let charged = || match process::process_cpu_ns(pid) {
+        0 => Err(Error::Missing(format!("process {pid} has ended: its CPU time can no longer be read"))),
+        ns => Ok(Charge { clock: ns as f64, rusage: ns as f64, waits: voluntary_switches_of(pid) }),
     };
     let begun = Cell::new(Instant::now());
     let begin = || {
@@ -190,22 +195,22 @@ pub fn service(pid: u32, fluids: &mut Fluids, whole: Duration, interval: Duratio
     let wait = |interval: Duration| {
         let left = whole.saturating_sub(begun.get().elapsed());
         std::thread::sleep(interval.min(left));
-        if process::began(pid) != began {
+        if process::process_start_ticks(pid) != began {
             return Err(Error::Missing(format!("process {pid} has ended while it was watched")));
         }
         Ok(begun.get().elapsed() >= whole)
     };
-    fluids.cover(interval, charged, begin, wait)
+    fluids.cover_process(interval, charged, begin, wait)
 }
 
 /// Voluntary context switches of the living threads of a process.
-fn waits_of(pid: u32) -> f64 {
-    let each = |status: &String| proc::switches(status).map_or(0, |(waits, _)| waits);
-    statuses(pid).map_or(0.0, |all| all.iter().map(each).sum::<u64>() as f64)
+fn voluntary_switches_of(pid: u32) -> f64 {
+    let each = |status: &String| proc::context_switches(status).map_or(0, |(waits, _)| waits);
+    thread_statuses(pid).map_or(0.0, |all| all.iter().map(each).sum::<u64>() as f64)
 }
 
 /// `/proc/PID/task/TID/status` of each thread of a process.
-fn statuses(pid: u32) -> Result<Vec<String>> {
+fn thread_statuses(pid: u32) -> Result<Vec<String>> {
     let directory = format!("/proc/{pid}/task");
     let threads = std::fs::read_dir(&directory).map_err(|e| Error::file(&directory, "reading", e))?;
     let read = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("status")));
@@ -216,8 +221,8 @@ fn statuses(pid: u32) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// There is no such process, or `/proc` hides it.
-pub fn cpus_of(pid: u32) -> Result<Vec<usize>> {
-    let statuses = statuses(pid)?;
+pub fn allowed_cpus_of(pid: u32) -> Result<Vec<usize>> {
+    let statuses = thread_statuses(pid)?;
     let list = |status: &String| {
         Some(cpu_list::parse(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?))
     };

@@ -18,7 +18,7 @@ use crate::platform::signal;
 use crate::record::Measured;
 use crate::statistic::fluid_cost::{Covered, Replicate, Summary, Totals};
 use account::Account;
-use saturation::{Saturated, Saturation, saturate};
+use saturation::{Saturated, Saturation, measure_saturated};
 use std::time::Duration;
 
 /// Runs without an operation; their median is the cost of beginning and ending a run.
@@ -86,21 +86,21 @@ struct Displacement<'a> {
 ///
 /// # Errors
 /// A need is not met, a claim does not hold, the machine was disturbed, or a signal came.
-pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
+pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
     let Bench { place, clock, pinned } = bench;
     for need in &case.needs {
-        need.ask(place).map_err(CaseEnd::Skipped)?;
+        need.check_place(place).map_err(CaseEnd::Skipped)?;
     }
     let Some(pinned) = pinned else {
         let sentence = "displacement needs one CPU for the operation and the fluid, and the process could not be pinned: \
                         allow sched_setaffinity";
         return Err(CaseEnd::Skipped(sentence.into()));
     };
-    clock.take_singles(); // leftovers of an attempt that was given up
-    let mut subject = (case.set_up)(place).map_err(CaseEnd::of_set_up)?;
+    clock.take_single_times(); // leftovers of an attempt that was given up
+    let mut subject = (case.set_up)(place).map_err(CaseEnd::from_set_up_error)?;
     let mut judgements = Vec::new();
     if case.claims.iter().any(crate::case::Claim::wants_witness) {
-        judgements = judge::witness(case, &mut *subject, clock)?.1;
+        judgements = judge::judge_by_witness(case, &mut *subject, clock)?.1;
     }
     let accounting = Accounting::read(&KernelFiles::live());
     let saturation = Saturation::set_up(case, place)?;
@@ -112,22 +112,22 @@ pub fn displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
         pinned,
         effort: Effort::for_scale(place.scale, case.displaced.as_ref()),
         meter: FluidMeter::start(pinned, clock, accounting.hides_interrupts(), 0)
-            .map_err(CaseEnd::of_set_up)?,
+            .map_err(CaseEnd::from_set_up_error)?,
         account: Account::open(&partners, pinned),
         counters: Counters::open(pinned),
-        partners: PartnerMonitor::open(&partners, pinned).map_err(CaseEnd::of_set_up)?,
+        partners: PartnerMonitor::open(&partners, pinned).map_err(CaseEnd::from_set_up_error)?,
         subject,
         saturation,
         iterations: 1,
         counted: Vec::new(),
     };
     displacement.iterations = displacement.find_iterations()?;
-    saturation::size(&mut displacement)?;
-    let empty = displacement.empty()?;
-    let runs = displacement.runs()?;
+    saturation::find_saturated_iterations(&mut displacement)?;
+    let empty = displacement.measure_empty_runs()?;
+    let runs = displacement.measure_runs()?;
     let replicates: Vec<_> = runs.iter().map(|run| run.replicate).collect();
     let summary = Summary::from_runs(&replicates, &empty, displacement.effort.wanted);
-    outcome::measured(&displacement, &runs, &summary, &empty, judgements)
+    outcome::measured_outcome(&displacement, &runs, &summary, &empty, judgements)
 }
 
 impl Displacement<'_> {
@@ -149,18 +149,18 @@ impl Displacement<'_> {
     }
 
     /// The median totals of runs without operations.
-    fn empty(&mut self) -> Result<Totals, CaseEnd> {
+    fn measure_empty_runs(&mut self) -> Result<Totals, CaseEnd> {
         let before = self.meter.calibrate(self.effort.calibrating)?;
         let mut all = Vec::with_capacity(EMPTY);
         for _ in 0..EMPTY {
-            let (_, covered) = self.covered(0)?;
+            let (_, covered) = self.run_covered(0)?;
             all.push(Totals::from_run(&covered, &before));
         }
         Ok(Totals::median(&all))
     }
 
     /// Runs until enough of them are unspoilt, or the most have been made.
-    fn runs(&mut self) -> Result<Vec<Run>, CaseEnd> {
+    fn measure_runs(&mut self) -> Result<Vec<Run>, CaseEnd> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
@@ -170,17 +170,17 @@ impl Displacement<'_> {
                 return Err(CaseEnd::Interrupted);
             }
             // Each run has a pair of its own: rows that shared one would not be independent.
-            let saturated_before = saturate(self)?;
+            let saturated_before = measure_saturated(self)?;
             let stolen = self.meter.stolen_ticks();
-            let ((delta, timed_ns, elapsed_ns), covered) = self.covered(self.iterations)?;
+            let ((delta, timed_ns, elapsed_ns), covered) = self.run_covered(self.iterations)?;
             let stolen_ticks = self.meter.stolen_ticks().saturating_sub(stolen);
-            judge::passed(timed_ns, elapsed_ns, self.iterations)?;
-            self.counted = judge::sample(self.case, &delta, self.iterations, Some(self.pinned))?;
+            judge::check_reported_time(timed_ns, elapsed_ns, self.iterations)?;
+            self.counted = judge::judge_sample(self.case, &delta, self.iterations, Some(self.pinned))?;
             let after = self.meter.calibrate(self.effort.calibrating)?;
-            let saturated_after = saturate(self)?;
-            let saturated = Saturated::between(saturated_before, saturated_after);
+            let saturated_after = measure_saturated(self)?;
+            let saturated = Saturated::mean_of(saturated_before, saturated_after);
             let replicate = Replicate { before, covered, after, stolen_ticks };
-            kept += usize::from(replicate.spoilt().is_none());
+            kept += usize::from(replicate.disturbance().is_none());
             runs.push(Run { replicate, delta, timed_ns, elapsed_ns, saturated });
             before = after;
         }
@@ -189,7 +189,7 @@ impl Displacement<'_> {
 
     /// One run under the fluid. With no iterations it is what surrounds a run.
     #[allow(clippy::type_complexity, reason = "three readings of one run, named where they are taken apart")]
-    fn covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
+    fn run_covered(&mut self, iterations: u64) -> Result<((Delta, f64, f64), Covered), CaseEnd> {
         let Self { subject, clock, meter, account, counters, partners, .. } = self;
         let run = || {
             partners.read();
@@ -201,7 +201,7 @@ impl Displacement<'_> {
             delta.partners = partners.read();
             Ok((delta, clock.nanoseconds(Ticks(timed)).0, elapsed))
         };
-        let (seen, mut covered) = meter.cover(|| account.charge(), run)?;
+        let (seen, mut covered) = meter.cover_run(|| account.total_charge(), run)?;
         covered.operations = iterations as f64;
         Ok((seen, covered))
     }

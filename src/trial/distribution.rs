@@ -15,18 +15,18 @@ const UNITS_A_NS: f64 = 10.0;
 pub(super) fn summarize(values: &[f64]) -> Option<Distribution> {
     let is_known = |p: &f64| *p >= 100.0 || values.len() as f64 * (100.0 - p) >= 100.0;
     let percentiles = PERCENTILES.into_iter().filter(is_known).map(|p| (p, percentile(values, p))).collect();
-    let histogram = bars(values);
+    let histogram = histogram_bars(values);
     (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles, histogram })
 }
 
 /// Share of the values that are equal to the one before.
-pub(super) fn repeated(values: &[f64]) -> f64 {
+pub(super) fn repeated_share(values: &[f64]) -> f64 {
     let equal = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
     equal as f64 / values.len().max(2) as f64
 }
 
 /// The bars that are not empty; no bars if the histogram refuses a value.
-fn bars(values: &[f64]) -> Vec<Bar> {
+fn histogram_bars(values: &[f64]) -> Vec<Bar> {
     let Ok(mut histogram) = Histogram::<u64>::new(DIGITS) else { return Vec::new() };
     for value in values {
         if histogram.record((value * UNITS_A_NS).round() as u64).is_err() {
@@ -55,7 +55,11 @@ mod tests {
         assert!(last.count == 1 && last.low <= 1e9 && last.low > 0.98e9, "{last:?}");
         assert!(distribution.histogram.len() < 4000, "{}", distribution.histogram.len());
         assert_eq!(distribution.percentiles.last(), Some(&(100.0, 1e9)));
-        assert_eq!((distribution.at(99.9).is_some(), distribution.at(99.99)), (true, None), "of 5001");
+        assert_eq!(
+            (distribution.value_at(99.9).is_some(), distribution.value_at(99.99)),
+            (true, None),
+            "of 5001"
+        );
         assert_eq!(summarize(&[]), None);
     }
 }

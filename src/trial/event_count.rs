@@ -26,7 +26,7 @@ impl Count {
     fn open(event: Event, partners: &[i32]) -> error::Result<Self> {
         let threads = std::iter::once(0).chain(partners.iter().copied());
         let counters =
-            threads.map(|thread| Counter::with_children(event, thread)).collect::<error::Result<_>>()?;
+            threads.map(|thread| Counter::open_with_children(event, thread)).collect::<error::Result<_>>()?;
         Ok(Self { counters })
     }
 
@@ -35,18 +35,18 @@ impl Count {
     }
 
     /// What all of them have counted since then.
-    fn since(&self, before: &[u64]) -> error::Result<u64> {
-        self.counters.iter().zip(before).map(|(counter, before)| counter.since(*before)).sum()
+    fn count_since(&self, before: &[u64]) -> error::Result<u64> {
+        self.counters.iter().zip(before).map(|(counter, before)| counter.count_since(*before)).sum()
     }
 }
 
 impl Trial<'_> {
-    /// Counts these events, each over batches as long as the last timed one. One that this machine does not have is a
-    /// sentence in place of a count.
+    /// Counts these events, each over batches as long as the last timed one. For an event that this machine does
+    /// not have, the result is a sentence in place of a count.
     ///
     /// # Errors
     /// The subject fails.
-    pub fn count(&mut self, events: &[Event]) -> Result<(), CaseEnd> {
+    pub fn count_events(&mut self, events: &[Event]) -> Result<(), CaseEnd> {
         let iterations = self.samples.last().map_or(1, |sample| sample.iterations);
         // Single times of these batches are dropped.
         let unrecorded = Clock::with_scale(self.clock.scale());
@@ -54,8 +54,8 @@ impl Trial<'_> {
             self.subject.report().partners.iter().map(|task| task.thread.as_raw()).collect();
         for event in events {
             let counted = match Count::open(*event, &partners) {
-                Ok(count) => self.rate(&count, iterations, &unrecorded)?,
-                Err(error) => (None, Some(event.why_not(&error))),
+                Ok(count) => self.event_rate(&count, iterations, &unrecorded)?,
+                Err(error) => (None, Some(event.refusal_message(&error))),
             };
             let (rate, remark) = counted;
             self.rates.push(EventRate { name: event.name.into(), rate, remark });
@@ -63,7 +63,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn rate(
+    fn event_rate(
         &mut self,
         count: &Count,
         iterations: u64,
@@ -76,7 +76,7 @@ impl Trial<'_> {
                 Err(error) => return Ok((None, Some(error.to_string()))),
             };
             self.subject.run(iterations, clock)?;
-            match count.since(&before) {
+            match count.count_since(&before) {
                 Ok(events) => *rate = events as f64 / iterations.max(1) as f64,
                 // A counter that cannot be believed is no fault of the case.
                 Err(error) => return Ok((None, Some(error.to_string()))),
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn faults_of_this_thread_and_of_its_children_are_counted() {
-        let event = Event::named("minor-faults").expect("in the table");
+        let event = Event::from_name("minor-faults").expect("in the table");
         let Ok(count) = Count::open(event, &[]) else {
             println!("skipped: this kernel or sandbox refuses perf_event_open");
             return;
@@ -105,24 +105,24 @@ mod tests {
         };
         let before = count.read().expect("read");
         touch();
-        let own = count.since(&before).expect("read");
+        let own = count.count_since(&before).expect("read");
         let child = crate::platform::child::Child::start(touch).expect("forked");
-        child.end_within(std::time::Duration::from_secs(20)).expect("ended");
-        let both = count.since(&before).expect("read");
+        child.wait_for_success(std::time::Duration::from_secs(20)).expect("ended");
+        let both = count.count_since(&before).expect("read");
         assert!(own >= 1 && both > own, "{own} {both}");
     }
 
     #[test]
     fn an_event_that_is_not_there_has_a_sentence() {
-        let cycles = Event::named("cpu-cycles").expect("in the table");
+        let cycles = Event::from_name("cpu-cycles").expect("in the table");
         for (errno, words) in [
             (libc::ENOENT, "processor's PMU"),
             (libc::EACCES, "perf_event_paranoid"),
             (libc::EMFILE, "ulimit -n"),
         ] {
             let cause = std::io::Error::from_raw_os_error(errno);
-            let sentence =
-                cycles.why_not(&crate::error::Error::Kernel { call: "perf_event_open".into(), cause });
+            let sentence = cycles
+                .refusal_message(&crate::error::Error::Kernel { call: "perf_event_open".into(), cause });
             assert!(sentence.contains(words), "{sentence}");
             assert_eq!(sentence.contains("PMU"), errno == libc::ENOENT, "{sentence}");
         }

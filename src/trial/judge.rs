@@ -15,12 +15,12 @@ use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
 use crate::platform::time::kernel_clock::{self, KernelClock};
 use crate::record::{Interval, NEVER_ASKED};
-pub(super) use brackets::brackets;
-pub(super) use hold_up::held_up;
-pub(super) use interference::{by_other_tasks, interference, other_cpus};
-pub(super) use later::later;
-pub(super) use plausible::{passed, plausible, resolved, timed_share};
-pub(super) use testimony::witness;
+pub(super) use brackets::judge_brackets;
+pub(super) use hold_up::held_up_samples;
+pub(super) use interference::{judge_interference, other_cpus_sentence, other_tasks_ns};
+pub(super) use later::judge_later_batch;
+pub(super) use plausible::{check_batch_length, check_reported_time, judge_plausible, judge_timed_share};
+pub(super) use testimony::judge_by_witness;
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
 /// a loaded CPU, and far from the 1.0 of a remembered result.
@@ -28,9 +28,9 @@ const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 /// The slope as a share of what an iteration takes by a whole batch, below which time does not grow. Threads that take a lock
 /// by turns now and now in a row have slopes of either sign.
 const NO_GROWTH: f64 = 0.2;
-/// A batch that in three rounds of four grows by less than this share of what the smallest takes, when it gets as much again,
-/// does not grow. The interval does not show that: of seven rounds it is the whole range, and one interrupt is longer than all
-/// that a liar times.
+/// Least growth of a batch's time when one more unit of iterations is added, as a share of the smallest batch.
+/// Time does not grow if three rounds of four show less. The interval alone cannot decide: with seven rounds it is
+/// the whole range, and one interrupt exceeds the whole time of a case that does not do its operation.
 const UNTOLD: f64 = 0.01;
 /// The advice if rounds contradict each other.
 const AT_REST: &str = "run again when the machine, or its host, does less";
@@ -71,7 +71,7 @@ type Judgements = Vec<Judgement>;
 ///
 /// # Errors
 /// The subject takes no time or fails, or no sweep fulfils the claims.
-pub(super) fn sweep(
+pub(super) fn sweep_and_judge(
     case: &Case,
     subject: &mut dyn Subject,
     mut control: Option<&mut (dyn Subject + '_)>,
@@ -79,15 +79,15 @@ pub(super) fn sweep(
     effort: Effort,
 ) -> Result<(Sweeper, Vec<String>), CaseEnd> {
     let found = sweep::find_unit(subject, clock)?;
-    let (first, size) = found.map_err(|nothing| CaseEnd::Failed(took_no_time(&nothing)))?;
-    has_timed_part(case, size)?;
+    let (first, size) = found.map_err(|nothing| CaseEnd::Failed(no_time_sentence(&nothing)))?;
+    check_timed_part(case, size)?;
     let (mut attempt, mut uneven) = (0, None);
     loop {
         // Larger batches after the first attempt: they average out bursts, but are interrupted more often.
         let unit = first << (2 * attempt.min(1));
         let mut sweeper = Sweeper::new(unit);
-        sweeper.sweep(subject, control.as_deref_mut(), clock, effort)?;
-        let end = match proportional(case, &sweeper.since(0), sweep::unit_ns(clock)) {
+        sweeper.run_first_sweep(subject, control.as_deref_mut(), clock, effort)?;
+        let end = match judge_proportional(case, &sweeper.result_since(0), sweep::smallest_batch_ns(clock)) {
             Ok(sentences) => return Ok((sweeper, sentences)),
             // The execution that proved the case has reported it.
             Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
@@ -103,25 +103,25 @@ pub(super) fn sweep(
 }
 
 /// Notes on the claims about time, which cannot be checked where something else is measured: `what`.
-pub(super) fn of_time(case: &Case, what: &str) -> impl Iterator<Item = String> {
+pub(super) fn unchecked_time_claims(case: &Case, what: &str) -> impl Iterator<Item = String> {
     let about_time = case.claims.iter().filter(|claim| matches!(claim, Claim::Linear | Claim::AboveControl));
     about_time.map(move |claim| format!("{NEVER_ASKED}{what}: {claim}"))
 }
 
-fn took_no_time(nothing: &NoTime) -> String {
+fn no_time_sentence(nothing: &NoTime) -> String {
     format!(
         "time does not grow with the number of iterations: {} of them took {:.0} ns; the operation was optimised away",
         nothing.iterations, nothing.ns
     )
 }
 
-fn proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>, CaseEnd> {
-    grows(sweep, unit_ns)?;
+fn judge_proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>, CaseEnd> {
+    check_time_grows(sweep, unit_ns)?;
     let mut sentences = Vec::new();
     for claim in &case.claims {
         match claim {
-            Claim::Linear => sentences.push(doubles(sweep)?),
-            Claim::AboveControl => sentences.push(above(sweep).map_err(CaseEnd::Contradicted)?),
+            Claim::Linear => sentences.push(judge_doubling(sweep)?),
+            Claim::AboveControl => sentences.push(judge_above_control(sweep).map_err(CaseEnd::Contradicted)?),
             _ => {}
         }
     }
@@ -132,7 +132,7 @@ fn proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>,
 ///
 /// # Errors
 /// It has not a fiftieth of the share that the case declares ([`CaseEnd::Contradicted`]).
-fn has_timed_part(case: &Case, size: BatchSize) -> Result<(), CaseEnd> {
+fn check_timed_part(case: &Case, size: BatchSize) -> Result<(), CaseEnd> {
     const FIFTIETH: f64 = 0.02;
     if size.timed_ns >= FIFTIETH * case.timed_share * size.wall_ns {
         return Ok(());
@@ -149,12 +149,12 @@ fn has_timed_part(case: &Case, size: BatchSize) -> Result<(), CaseEnd> {
 /// # Errors
 /// A batch takes as long whatever its length ([`CaseEnd::Contradicted`]), or the rounds contradict each other
 /// ([`CaseEnd::Disturbed`]).
-pub(super) fn grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEnd> {
+pub(super) fn check_time_grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEnd> {
     let Interval { estimate, low, high } = sweep.slope;
     let cost = format!("one costs {estimate:.4} ns, interval {low:.4} to {high:.4}");
     let by_unit_ns = sweep.slope_quartile * sweep.unit as f64;
     // Noise can make a slope of nothing positive.
-    let is_flat = low <= 0.0 && high < NO_GROWTH * sweep.each_of_largest();
+    let is_flat = low <= 0.0 && high < NO_GROWTH * sweep.ns_each_in_largest();
     if is_flat || by_unit_ns < UNTOLD * unit_ns {
         let sentence = format!("time does not grow with the number of iterations: {cost}");
         return Err(CaseEnd::Contradicted(sentence));
@@ -171,7 +171,7 @@ pub(super) fn grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEnd> {
 ///
 /// # Errors
 /// The rounds say otherwise ([`CaseEnd::Contradicted`]), or contradict each other ([`CaseEnd::Disturbed`]).
-fn doubles(sweep: &Sweep) -> Result<String, CaseEnd> {
+fn judge_doubling(sweep: &Sweep) -> Result<String, CaseEnd> {
     let (by, twice) = (sweep.doubling, 2 * sweep.unit);
     if DOUBLING.contains(&by.estimate) {
         return Ok(format!("twice {twice} iterations took {:.2} times as long", by.estimate));
@@ -190,7 +190,7 @@ fn doubles(sweep: &Sweep) -> Result<String, CaseEnd> {
     )))
 }
 
-fn above(sweep: &Sweep) -> Result<String, String> {
+fn judge_above_control(sweep: &Sweep) -> Result<String, String> {
     let control = sweep.control.map_or(0.0, |control| control.estimate);
     match sweep.net {
         Some(net) if net.low > ABOVE * control => {
@@ -209,7 +209,7 @@ fn above(sweep: &Sweep) -> Result<String, String> {
 ///
 /// # Errors
 /// A claim does not hold, or the batch was disturbed.
-pub(super) fn sample(
+pub(super) fn judge_sample(
     case: &Case,
     delta: &Delta,
     iterations: u64,
@@ -255,7 +255,7 @@ pub(super) fn sample(
 ///
 /// # Errors
 /// The accounting contradicts the claim.
-pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Judgement>, CaseEnd> {
+pub(super) fn judge_by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Judgement>, CaseEnd> {
     let enters = case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_)));
     if !enters && !case.claims.iter().any(|claim| matches!(claim, Claim::NeverEnters)) {
         return Ok(None);
@@ -276,7 +276,7 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
         (true, share) if share < 0.3 => {
             Err(CaseEnd::Failed(sentence + ", which is too little for a system call"))
         }
-        (false, share) if share > 0.3 && kernel_clock::enters(KernelClock::Precise) == Some(true) => {
+        (false, share) if share > 0.3 && kernel_clock::enters_kernel(KernelClock::Precise) == Some(true) => {
             Ok(Some(Judgement::Unasked(
                 sentence + ", with readings of the clock, each of which enters the kernel here",
             )))
@@ -288,14 +288,14 @@ pub(super) fn by_accounting(case: &Case, samples: &[Sample]) -> Result<Option<Ju
     }
 }
 
-/// Instructions that no core executes more of in a cycle, twice over: the widest retire ten.
+/// Upper bound of the instructions a core executes in a cycle: twice the ten that the widest cores retire.
 const MOST_A_CYCLE: f64 = 20.0;
 
-/// Judges that the claimed instructions have room in the measured time, of which `core_hz` cycles are a second.
+/// Checks that a core of frequency `core_hz` can execute the claimed instructions within the measured time.
 ///
 /// # Errors
-/// No core is so fast.
-pub(super) fn has_room(case: &Case, cost_ns: f64, core_hz: f64) -> Result<(), CaseEnd> {
+/// The claimed instructions need more cycles than were measured.
+pub(super) fn check_instruction_rate(case: &Case, cost_ns: f64, core_hz: f64) -> Result<(), CaseEnd> {
     let cycles = cost_ns * core_hz / 1e9;
     let claimed = case.claims.iter().filter_map(|claim| match claim {
         Claim::Executes(least) => Some(*least),
@@ -315,7 +315,7 @@ pub(super) fn has_room(case: &Case, cost_ns: f64, core_hz: f64) -> Result<(), Ca
 ///
 /// # Errors
 /// They differ too much.
-pub(super) fn large_batches(
+pub(super) fn judge_large_batches(
     case: &Case,
     slope: Interval,
     unit: u64,

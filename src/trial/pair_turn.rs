@@ -1,6 +1,6 @@
 //! Turns of a paired comparison: about a millisecond of one case, while the other side waits.
 
-use super::retraining::retrain;
+use super::retraining::retrain_predictor;
 use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
 use crate::platform::time;
@@ -28,11 +28,11 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// The subject fails, or a claim does not hold.
-    pub fn turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
+    pub fn run_turn(&mut self, iterations: u64, batches: usize) -> Result<Turn, CaseEnd> {
         // A case that prepares each iteration resets the branch predictor by itself.
         if !self.case.one_by_one {
-            let lap = self.lap();
-            retrain(&mut *self.subject, iterations, lap, self.clock)?;
+            let lap = self.lap_length();
+            retrain_predictor(&mut *self.subject, iterations, lap, self.clock)?;
         }
         let core_hz = self.clock.core_hz();
         self.partners.read();
@@ -40,7 +40,7 @@ impl Trial<'_> {
         let mut ticks = Vec::with_capacity(batches);
         let (start, ran) = (self.clock.start(), time::thread_cpu_ns());
         for _ in 0..batches {
-            ticks.push(self.batch(iterations)?);
+            ticks.push(self.run_batch(iterations)?);
         }
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
@@ -48,9 +48,9 @@ impl Trial<'_> {
         delta.partners = self.partners.read();
         if self.event.is_none() {
             let told_ns = self.clock.nanoseconds(Ticks(ticks.iter().sum())).0;
-            judge::passed(told_ns, elapsed_ns, iterations * batches as u64)?;
+            judge::check_reported_time(told_ns, elapsed_ns, iterations * batches as u64)?;
         }
-        judge::sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
+        judge::judge_sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
         if ticks.contains(&0) {
             return Err(CaseEnd::Failed(
                 "a batch took no time at all: nothing was done in the timed part".into(),
@@ -60,7 +60,7 @@ impl Trial<'_> {
             ticks,
             elapsed_ns,
             core_hz,
-            waited_ns: judge::by_other_tasks(self.case.own_tasks, &delta, elapsed_ns, ran_ns),
+            waited_ns: judge::other_tasks_ns(self.case.own_tasks, &delta, elapsed_ns, ran_ns),
             stolen_ticks: delta.counted.stolen_ticks,
             involuntary_switches: delta.counted.involuntary_switches,
         })
@@ -72,7 +72,7 @@ impl Trial<'_> {
     }
 
     /// One sentence per claim that could not be checked here.
-    pub fn unasked(&self) -> &[String] {
+    pub fn unchecked_claims(&self) -> &[String] {
         &self.unasked
     }
 }

@@ -8,7 +8,7 @@ pub fn prepare_memory() -> Vec<String> {
     process::touch_stack();
     let learnt =
         "what is timed begins with what the branch predictor has learnt: written code may not be executed";
-    let learnt = (!cpu::forget_branches()).then(|| learnt.to_owned());
+    let learnt = (!cpu::flush_branch_predictor()).then(|| learnt.to_owned());
     let unlocked = process::lock_memory().err().map(|error| format!("not locked in memory: {error}"));
     learnt.into_iter().chain(unlocked).collect()
 }

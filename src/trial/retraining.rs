@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::platform::cpu;
 
-/// A sample that takes this long, ns, learns by itself what the branch predictor needs.
+/// Length of a sample, ns, from which on the branch predictor learns enough within the sample itself.
 pub(super) const LONG_NS: f64 = 3e6;
 
 /// Time of the untimed batches before a round of the sweep, ns: as long as half a short sample. The walk that makes the branch
@@ -24,12 +24,17 @@ const LONGEST_LAP_NS: f64 = 10e6;
 ///
 /// # Errors
 /// The subject fails.
-pub(super) fn retrain(subject: &mut dyn Subject, batch: u64, lap: u64, clock: &Clock) -> Result<()> {
+pub(super) fn retrain_predictor(
+    subject: &mut dyn Subject,
+    batch: u64,
+    lap: u64,
+    clock: &Clock,
+) -> Result<()> {
     if batch <= 1 && lap <= 1 {
         return Ok(());
     }
     // If written code may not be executed, nothing is reset; the untimed part still warms the caches.
-    cpu::forget_branches();
+    cpu::flush_branch_predictor();
     let began = clock.start();
     let mut left = (batch / 2).max(lap);
     while left > 0 && clock.nanoseconds(clock.stop() - began).0 < LONGEST_LAP_NS {
@@ -45,7 +50,7 @@ pub(super) fn retrain(subject: &mut dyn Subject, batch: u64, lap: u64, clock: &C
 /// # Errors
 /// The subject fails.
 pub(super) fn retrain_by_batches(subject: &mut dyn Subject, iterations: u64, clock: &Clock) -> Result<()> {
-    cpu::forget_branches();
+    cpu::flush_branch_predictor();
     let began = clock.start();
     loop {
         subject.run(iterations, clock)?;
@@ -102,11 +107,11 @@ mod tests {
     fn a_sample_that_is_kept_begins_with_half_a_batch() {
         let log = Log::default();
         let kept = |trial: &mut Trial| {
-            trial.begin();
-            let _ = trial.sample(1000);
+            trial.begin_sampling();
+            let _ = trial.measure_sample(1000);
         };
         assert_eq!(asked_of(case(&log), &log, kept), [500, 1000]);
-        let warm_up = |trial: &mut Trial| drop(trial.sample(1000));
+        let warm_up = |trial: &mut Trial| drop(trial.measure_sample(1000));
         assert_eq!(asked_of(case(&log), &log, warm_up), [1000], "Criterion finds out how long a batch takes");
         assert_eq!(
             asked_of(case(&log).one_by_one(), &log, kept),
@@ -119,23 +124,26 @@ mod tests {
     fn what_goes_round_goes_round_once_untimed() {
         let log = Log::default();
         let kept = |trial: &mut Trial| {
-            trial.begin();
-            let _ = trial.sample(1000);
+            trial.begin_sampling();
+            let _ = trial.measure_sample(1000);
         };
         let at_default_scale = |case: Case| asked_at(Scale::Default, case, &log, kept);
-        assert_eq!(at_default_scale(case(&log).lap(2500)), [1000, 1000, 500, 1000]);
-        assert_eq!(at_default_scale(case(&log).lap(200)), [500, 1000]);
-        assert_eq!(asked_of(case(&log).lap(2500), &log, kept), [500, 1000], "a smoke run has no laps");
-        let turn = |trial: &mut Trial| drop(trial.turn(1000, 1));
-        assert_eq!(asked_at(Scale::Default, case(&log).lap(2500), &log, turn), [1000, 1000, 500, 1000]);
+        assert_eq!(at_default_scale(case(&log).lap_length(2500)), [1000, 1000, 500, 1000]);
+        assert_eq!(at_default_scale(case(&log).lap_length(200)), [500, 1000]);
+        assert_eq!(asked_of(case(&log).lap_length(2500), &log, kept), [500, 1000], "a smoke run has no laps");
+        let turn = |trial: &mut Trial| drop(trial.run_turn(1000, 1));
+        assert_eq!(
+            asked_at(Scale::Default, case(&log).lap_length(2500), &log, turn),
+            [1000, 1000, 500, 1000]
+        );
     }
 
     #[test]
     fn an_operation_that_fills_a_batch_has_no_reset() {
         let log = Log::default();
         let single = |trial: &mut Trial| {
-            trial.begin();
-            let _ = trial.sample(1);
+            trial.begin_sampling();
+            let _ = trial.measure_sample(1);
         };
         assert_eq!(asked_of(case(&log), &log, single), [1]);
     }
@@ -145,10 +153,10 @@ mod tests {
         let log = Log::default();
         let beside = |elapsed_ns| {
             asked_of(case(&log), &log, |trial: &mut Trial| {
-                trial.begin();
+                trial.begin_sampling();
                 trial.sweeper = Some(Sweeper::new(100));
                 trial.samples.push(Sample { elapsed_ns, ..Sample::default() });
-                let _ = trial.sweep_on();
+                let _ = trial.continue_sweep();
             })
         };
         let rounds = super::super::ROUNDS_BESIDE * 4;
@@ -160,9 +168,9 @@ mod tests {
     fn a_long_sample_learns_by_itself() {
         let log = Log::default();
         let after_a_long_one = |trial: &mut Trial| {
-            trial.begin();
+            trial.begin_sampling();
             trial.samples.push(Sample { elapsed_ns: LONG_NS, ..Sample::default() });
-            let _ = trial.sample(1000);
+            let _ = trial.measure_sample(1000);
         };
         assert_eq!(asked_of(case(&log), &log, after_a_long_one), [1000]);
     }
@@ -170,7 +178,7 @@ mod tests {
     #[test]
     fn a_turn_begins_with_half_a_batch() {
         let log = Log::default();
-        let turn = |trial: &mut Trial| drop(trial.turn(1000, 2));
+        let turn = |trial: &mut Trial| drop(trial.run_turn(1000, 2));
         assert_eq!(asked_of(case(&log), &log, turn), [500, 1000, 1000]);
         assert_eq!(asked_of(case(&log).one_by_one(), &log, turn), [1000, 1000]);
     }
@@ -179,7 +187,7 @@ mod tests {
     fn a_round_of_the_sweep_begins_with_its_smallest_batch_again_and_again() {
         let log = Log::default();
         let clock = Clock::start_up();
-        Sweeper::new(100).round(&mut Additions(log.clone()), None, &clock, true).expect("additions");
+        Sweeper::new(100).run_round(&mut Additions(log.clone()), None, &clock, true).expect("additions");
         let mut untimed = log.take();
         let mut timed = untimed.split_off(untimed.len() - 4);
         timed.sort_unstable();

@@ -9,15 +9,15 @@ use super::Sample;
 pub(super) struct Paced {
     /// Mean frequency around the samples, Hz.
     pub core_hz: f64,
-    /// Cost of an iteration by each sample, in the record's unit, as on a core that keeps this frequency; as it was measured
-    /// where the cost does not follow the core.
+    /// Cost of an iteration in each sample, in the record's unit, converted to this frequency. Unconverted if the
+    /// cost does not follow the core's frequency.
     pub values: Vec<f64>,
     /// Frequency around each sample, MHz; empty where nothing was converted.
     pub mhz: Vec<u32>,
 }
 
 /// Converts the costs of these samples, if they follow the core.
-pub(super) fn paced(samples: &[Sample], values: &[f64], follows_core: bool) -> Paced {
+pub(super) fn convert_to_mean_frequency(samples: &[Sample], values: &[f64], follows_core: bool) -> Paced {
     let core_hz = samples.iter().map(|sample| sample.core_hz).sum::<f64>() / samples.len().max(1) as f64;
     if !follows_core || samples.iter().any(|sample| sample.core_hz <= 0.0) {
         return Paced { core_hz, values: values.to_vec(), mhz: Vec::new() };
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn equal_cycles_at_several_frequencies_are_equal_costs() {
         let samples = [at(3.0), at(2.0), at(4.0)];
-        let found = paced(&samples, &[40.0, 60.0, 30.0], true);
+        let found = convert_to_mean_frequency(&samples, &[40.0, 60.0, 30.0], true);
         assert_eq!((found.core_hz, found.mhz), (3e9, vec![3000, 2000, 4000]));
         assert!(found.values.iter().all(|ns| (ns - 40.0).abs() < 1e-9), "{:?}", found.values);
     }
@@ -49,8 +49,8 @@ mod tests {
     #[test]
     fn what_does_not_follow_the_core_stays_as_it_was_measured() {
         let samples = [at(3.0), at(2.0)];
-        assert_eq!(paced(&samples, &[40.0, 60.0], false).values, [40.0, 60.0]);
-        let unknown = paced(&[at(3.0), Sample::default()], &[40.0, 60.0], true);
+        assert_eq!(convert_to_mean_frequency(&samples, &[40.0, 60.0], false).values, [40.0, 60.0]);
+        let unknown = convert_to_mean_frequency(&[at(3.0), Sample::default()], &[40.0, 60.0], true);
         assert!(unknown.values == [40.0, 60.0] && unknown.mhz.is_empty());
     }
 }

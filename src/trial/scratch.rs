@@ -13,7 +13,8 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "syscost-scratch-";
 
-/// Directories that are made until one is not taken for an orphan: some file systems number a file anew at every look.
+/// Attempts to make a directory that no other run removes as an orphan. The limit is needed because some file
+/// systems change the inode number at every look, so that the check fails each time.
 const TRIES: u32 = 3;
 
 /// A directory of this process, removed on drop.
@@ -29,28 +30,28 @@ impl Scratch {
     }
 }
 
-/// The parent of scratch directories: `SYSCOST_DIR`, else the [usual] one.
-pub fn place() -> PathBuf {
+/// The parent of scratch directories: `SYSCOST_DIR`, else the [default_parent] one.
+pub fn scratch_parent() -> PathBuf {
     let given = std::env::var_os("SYSCOST_DIR").filter(|directory| !directory.is_empty());
-    given.map_or_else(usual, PathBuf::from)
+    given.map_or_else(default_parent, PathBuf::from)
 }
 
 /// The temporary directory; where that is memory, as on several distributions, a directory on a disk, if one may be written:
 /// reading and writing files is timed there.
-pub fn usual() -> PathBuf {
-    instead_of(std::env::temp_dir())
+pub fn default_parent() -> PathBuf {
+    avoid_memory_filesystem(std::env::temp_dir())
 }
 
-fn instead_of(temporary: PathBuf) -> PathBuf {
+fn avoid_memory_filesystem(temporary: PathBuf) -> PathBuf {
     match volume::filesystem_and_medium(&temporary).1 {
-        Medium::Memory => volume::disk_with(0).unwrap_or(temporary),
+        Medium::Memory => volume::find_disk_directory(0).unwrap_or(temporary),
         _ => temporary,
     }
 }
 
-/// A sentence if the [usual] place is not the temporary directory.
-pub fn moved() -> Option<String> {
-    let (temporary, usual) = (std::env::temp_dir(), usual());
+/// A sentence if the [default_parent] place is not the temporary directory.
+pub fn moved_sentence() -> Option<String> {
+    let (temporary, usual) = (std::env::temp_dir(), default_parent());
     (usual != temporary).then(|| {
         format!(
             "the temporary directory {} is memory, so the files of cases are made in {} (SYSCOST_DIR names another)",
@@ -60,12 +61,12 @@ pub fn moved() -> Option<String> {
     })
 }
 
-/// Makes a directory below [`place`].
+/// Makes a directory below [`scratch_parent`].
 ///
 /// # Errors
 /// It cannot be made.
-pub fn make() -> Result<Scratch> {
-    make_in(&place())
+pub fn make_directory() -> Result<Scratch> {
+    make_directory_in(&scratch_parent())
 }
 
 /// Makes a directory below this one. Its name carries the process id, so that a later run can tell whether the owner is
@@ -73,16 +74,16 @@ pub fn make() -> Result<Scratch> {
 ///
 /// # Errors
 /// It cannot be made.
-pub fn make_in(place: &Path) -> Result<Scratch> {
+pub fn make_directory_in(place: &Path) -> Result<Scratch> {
     let prefix = format!("{PREFIX}{}-", std::process::id());
     let mut tries = 0;
     loop {
         let directory = tempfile::Builder::new().prefix(&prefix).tempdir_in(place);
         let directory = directory.map_err(|e| Error::file(place, "making a scratch directory", e))?;
-        let _lock = lock(directory.path());
+        let _lock = lock_directory(directory.path());
         tries += 1;
         // A run in another container may have taken it for an orphan before it was locked.
-        if is_kept(_lock.as_deref(), directory.path()) || tries == TRIES {
+        if is_still_ours(_lock.as_deref(), directory.path()) || tries == TRIES {
             return Ok(Scratch { directory, _lock });
         }
     }
@@ -92,38 +93,40 @@ pub fn make_in(place: &Path) -> Result<Scratch> {
 ///
 /// # Errors
 /// It cannot be made.
-pub fn check(place: &Path) -> Result<()> {
-    let made = make_in(place)?;
+pub fn check_writable(place: &Path) -> Result<()> {
+    let made = make_directory_in(place)?;
     // To remove an empty directory takes no descriptor, and there may be none left. If it stays, the drop removes it.
     let _ = std::fs::remove_dir(made.path());
     Ok(())
 }
 
-fn is_kept(locked: Option<&File>, directory: &Path) -> bool {
-    locked.map_or(directory.is_dir(), |file| plain_file::is_at(file, directory))
+fn is_still_ours(locked: Option<&File>, directory: &Path) -> bool {
+    locked.map_or(directory.is_dir(), |file| plain_file::is_still_at(file, directory))
 }
 
 /// Locks a directory of this user. `None`: it is another user's, no directory, or locked.
-fn lock(directory: &Path) -> Option<Flock<File>> {
-    Flock::lock(plain_file::own(directory, Metadata::is_dir)?, FlockArg::LockExclusiveNonblock).ok()
+fn lock_directory(directory: &Path) -> Option<Flock<File>> {
+    Flock::lock(plain_file::open_own(directory, Metadata::is_dir)?, FlockArg::LockExclusiveNonblock).ok()
 }
 
 /// Removes the scratch directories below this one, and the control groups, of this user's processes that have ended.
-pub fn sweep_up(temporary: &Path) {
-    memory_cgroup::remove_left();
+pub fn remove_orphans(temporary: &Path) {
+    memory_cgroup::remove_stale_groups();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {
         let directory = entry.path();
-        if let Some(locked) = lock(&directory).filter(|locked| plain_file::is_at(locked, &directory)) {
-            empty(&locked);
+        if let Some(locked) =
+            lock_directory(&directory).filter(|locked| plain_file::is_still_at(locked, &directory))
+        {
+            remove_contents(&locked);
             // Only an empty directory is removed so: one that was put there meanwhile keeps what it holds.
             let _ = std::fs::remove_dir(&directory);
         }
     }
 }
 
-/// Removes what the directory holds that was locked, whatever its path names by now.
-fn empty(locked: &File) {
+/// Removes the contents of the locked directory, even if its path names another directory by now.
+fn remove_contents(locked: &File) {
     let inside = PathBuf::from(format!("/proc/self/fd/{}", locked.as_raw_fd()));
     for entry in std::fs::read_dir(inside).into_iter().flatten().flatten() {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -137,7 +140,7 @@ fn empty(locked: &File) {
 
 fn is_orphan(name: &str) -> bool {
     let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-    owner.is_some_and(|pid| process::began(pid).is_none())
+    owner.is_some_and(|pid| process::process_start_ticks(pid).is_none())
 }
 
 #[cfg(test)]
@@ -151,8 +154,8 @@ mod tests {
             println!("skipped: /dev/shm is no file system in memory here");
             return;
         }
-        assert_eq!(instead_of(shared.clone()), volume::disk_with(0).unwrap_or(shared));
-        assert_eq!(instead_of("/proc".into()), Path::new("/proc"), "what is no memory stays");
+        assert_eq!(avoid_memory_filesystem(shared.clone()), volume::find_disk_directory(0).unwrap_or(shared));
+        assert_eq!(avoid_memory_filesystem("/proc".into()), Path::new("/proc"), "what is no memory stays");
     }
 
     #[test]
@@ -165,8 +168,8 @@ mod tests {
         for directory in [&dead, &alive, &elsewhere, &foreign] {
             std::fs::create_dir(directory).expect("made");
         }
-        let _lock = lock(&elsewhere).expect("locked, as if from a container");
-        sweep_up(temporary.path());
+        let _lock = lock_directory(&elsewhere).expect("locked, as if from a container");
+        remove_orphans(temporary.path());
         assert!(!dead.exists() && alive.exists() && elsewhere.exists() && foreign.exists());
     }
 
@@ -181,7 +184,7 @@ mod tests {
         std::fs::write(named("file"), "").expect("written");
         std::fs::create_dir_all(named("ours").join("deep/er")).expect("made");
         std::os::unix::fs::symlink(&treasure, named("ours").join("link")).expect("linked");
-        sweep_up(temporary.path());
+        remove_orphans(temporary.path());
         assert!(treasure.join("deep").exists() && !named("ours").exists());
         assert!(["pipe", "link", "file"].iter().all(|end| named(end).symlink_metadata().is_ok()));
     }

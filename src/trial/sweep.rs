@@ -37,7 +37,7 @@ pub(super) enum Effort {
 impl Effort {
     /// Fewest and most rounds, and the time after which no further one begins, ns: the untimed part of an iteration may be
     /// long.
-    fn limits(self) -> (usize, usize, f64) {
+    fn round_limits(self) -> (usize, usize, f64) {
         match self {
             Self::Brief => (5, 21, 4e6),
             Self::Proof(Scale::Smoke) => (7, 16, 60e6),
@@ -66,7 +66,7 @@ pub(super) struct Sweep {
 
 impl Sweep {
     /// Time of an iteration of the largest batch, with the overhead of the batch, ns.
-    pub(super) fn each_of_largest(&self) -> f64 {
+    pub(super) fn ns_each_in_largest(&self) -> f64 {
         let largest = SIZES[SIZES.len() - 1] * self.unit;
         self.slope.estimate + self.intercept.estimate / largest as f64
     }
@@ -79,7 +79,7 @@ pub(super) struct NoTime {
 }
 
 /// How long the smallest batch takes by this clock, ns, unless most of it is not timed.
-pub(super) fn unit_ns(clock: &Clock) -> f64 {
+pub(super) fn smallest_batch_ns(clock: &Clock) -> f64 {
     UNIT_NS.max(UNIT_STEPS * clock.step_ns())
 }
 
@@ -91,10 +91,10 @@ pub(super) fn find_unit(
     subject: &mut dyn Subject,
     clock: &Clock,
 ) -> Result<std::result::Result<(u64, BatchSize), NoTime>> {
-    let unit_ns = unit_ns(clock);
+    let unit_ns = smallest_batch_ns(clock);
     let enough = Enough { timed_ns: unit_ns, wall_ns: 100.0 * unit_ns };
     let size = BatchSize::find(subject, clock, enough)?;
-    if !size.suffices(enough) {
+    if !size.is_long_enough(enough) {
         return Ok(Err(NoTime { iterations: size.iterations, ns: size.timed_ns }));
     }
     let fitting = size.iterations as f64 * unit_ns / size.timed_ns.max(1.0);
@@ -119,16 +119,16 @@ impl Sweeper {
     ///
     /// # Errors
     /// The subject or its control fails.
-    pub(super) fn sweep(
+    pub(super) fn run_first_sweep(
         &mut self,
         subject: &mut dyn Subject,
         mut control: Option<&mut (dyn Subject + '_)>,
         clock: &Clock,
         effort: Effort,
     ) -> Result<()> {
-        let (fewest, most, budget_ns) = effort.limits();
+        let (fewest, most, budget_ns) = effort.round_limits();
         while self.rounds.len() < most && (self.rounds.len() < fewest || self.spent_ns < budget_ns) {
-            self.round(subject, control.as_deref_mut(), clock, true)?;
+            self.run_round(subject, control.as_deref_mut(), clock, true)?;
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Sweeper {
     ///
     /// # Errors
     /// The subject or its control fails.
-    pub(super) fn round(
+    pub(super) fn run_round(
         &mut self,
         subject: &mut dyn Subject,
         control: Option<&mut (dyn Subject + '_)>,
@@ -149,13 +149,13 @@ impl Sweeper {
         if resets {
             retrain_by_batches(subject, self.unit, clock)?;
         }
-        self.rounds.push(round(subject, control, self.unit, clock, &mut self.random)?);
+        self.rounds.push(time_round(subject, control, self.unit, clock, &mut self.random)?);
         self.spent_ns += clock.nanoseconds(clock.stop() - began).0;
         Ok(())
     }
 
     /// Whether a round is short enough to run after every sample.
-    pub(super) fn is_quick(&self) -> bool {
+    pub(super) fn has_quick_rounds(&self) -> bool {
         self.spent_ns / self.rounds.len().max(1) as f64 <= BESIDE_NS
     }
 
@@ -165,9 +165,9 @@ impl Sweeper {
     }
 
     /// The result of the rounds from this one on, or of all rounds if those are too few for an interval.
-    pub(super) fn since(&self, first: usize) -> Sweep {
+    pub(super) fn result_since(&self, first: usize) -> Sweep {
         let late = self.rounds.get(first..).filter(|rounds| rounds.len() >= FEWEST);
-        summary(late.unwrap_or(&self.rounds), self.unit)
+        summarize_rounds(late.unwrap_or(&self.rounds), self.unit)
     }
 }
 
@@ -177,7 +177,7 @@ struct Round {
     control: Option<[f64; 4]>,
 }
 
-fn round(
+fn time_round(
     subject: &mut dyn Subject,
     mut control: Option<&mut (dyn Subject + '_)>,
     unit: u64,
@@ -201,7 +201,7 @@ fn round(
     Ok(Round { subject: times[0], control: control.is_some().then_some(times[1]) })
 }
 
-fn summary(rounds: &[Round], unit: u64) -> Sweep {
+fn summarize_rounds(rounds: &[Round], unit: u64) -> Sweep {
     let line = |times: &[f64; 4]| {
         let points: Vec<_> = SIZES.iter().zip(times).map(|(&s, &t)| ((s * unit) as f64, t)).collect();
         // Four different sizes always have a line.
@@ -225,7 +225,7 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
                 .filter(|ratio| ratio.is_finite())
                 .collect(),
         ),
-        doubling: doubling(rounds),
+        doubling: doubling_factor(rounds),
         unit,
     }
 }
@@ -233,12 +233,12 @@ fn summary(rounds: &[Round], unit: u64) -> Sweep {
 /// The factor in time for twice the iterations, computed per round: a round is short, so its batches are of one mode. Medians per
 /// size mix modes where the core is by turns nearly twice as fast, as beside a busy hyperthread. They accepted a parabola 3 times
 /// in 100, and rejected a line one time in three.
-fn doubling(rounds: &[Round]) -> Interval {
-    median_interval(&rounds.iter().map(|round| doubled(round.subject)).collect::<Vec<_>>())
+fn doubling_factor(rounds: &[Round]) -> Interval {
+    median_interval(&rounds.iter().map(|round| doubling_of_round(round.subject)).collect::<Vec<_>>())
 }
 
 /// 1 plus the growth of the second half of the sizes over that of the first half, which is 2 on a line.
-fn doubled([one, two, three, four]: [f64; 4]) -> f64 {
+fn doubling_of_round([one, two, three, four]: [f64; 4]) -> f64 {
     let first = (two - one) + (three - two) / 2.0;
     let second = (four - three) + (three - two) / 2.0;
     if first <= 0.0 { 0.0 } else { 1.0 + second / first }
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_line_is_taken_apart() {
-        let found = summary(&rounds(|n| 40.0 + 3.0 * n), 10);
+        let found = summarize_rounds(&rounds(|n| 40.0 + 3.0 * n), 10);
         assert!((found.slope.estimate - 3.0).abs() < 1e-9);
         assert!((found.intercept.estimate - 40.0).abs() < 1e-9);
         assert!((found.net.expect("a control").estimate - 2.0).abs() < 1e-9);
@@ -266,13 +266,13 @@ mod tests {
     fn a_batch_that_was_interrupted_does_not_make_time_grow() {
         let mut flat = rounds(|_| 60.0);
         flat[3].subject[3] = 9_000.0;
-        assert!(summary(&flat, 10).slope_quartile.abs() < 1e-9);
-        assert!((summary(&rounds(|n| 60.0 + 3.0 * n), 10).slope_quartile - 3.0).abs() < 1e-9);
+        assert!(summarize_rounds(&flat, 10).slope_quartile.abs() < 1e-9);
+        assert!((summarize_rounds(&rounds(|n| 60.0 + 3.0 * n), 10).slope_quartile - 3.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_parabola_does_not_double() {
-        assert!(summary(&rounds(|n| n * n), 10).doubling.low > 2.5);
+        assert!(summarize_rounds(&rounds(|n| n * n), 10).doubling.low > 2.5);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
             let times = |speed: &[f64; 4]| [0, 1, 2, 3].map(|at| speed[at] * law(SIZES[at] as f64));
             let rounds: Vec<_> =
                 speeds.iter().map(|speed| Round { subject: times(speed), control: None }).collect();
-            summary(&rounds, 10).doubling
+            summarize_rounds(&rounds, 10).doubling
         };
         let (line, parabola) = (doubling_of(|n| n), doubling_of(|n| n * n));
         assert!((line.estimate - 2.0).abs() < 1e-9, "{line:?}");
@@ -294,6 +294,6 @@ mod tests {
 
     #[test]
     fn an_overhead_below_zero_is_published_as_it_is() {
-        assert!(summary(&rounds(|n| 3.0 * n - 5.0), 10).intercept.estimate < 0.0);
+        assert!(summarize_rounds(&rounds(|n| 3.0 * n - 5.0), 10).intercept.estimate < 0.0);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use syscost::peer::client::Client;
 use syscost::peer::control_protocol::{Answer, Ask, Hello, Open, Service, VERSION};
-use syscost::peer::json_line::line;
+use syscost::peer::json_line::to_line;
 
 /// Who makes noise at the same time.
 const FUZZERS: u64 = 4;
@@ -71,11 +71,11 @@ fn an_ask(random: &mut Random) -> Ask {
 /// and the refusal.
 fn stranger(address: &str, random: &mut Random) {
     let Ok(mut stream) = TcpStream::connect(address) else { return };
-    let hello = line(&Ask::Hello(Hello { version: VERSION, nonce: "a1".repeat(32) }));
+    let hello = to_line(&Ask::Hello(Hello { version: VERSION, nonce: "a1".repeat(32) }));
     let text = match random.below(4) {
         0 => random.bytes(4_000),
-        1 => [hello, random.mutated(line(&Ask::Proof("0".repeat(64))))].concat(),
-        2 => [hello, line(&an_ask(random))].concat(),
+        1 => [hello, random.mutated(to_line(&Ask::Proof("0".repeat(64))))].concat(),
+        2 => [hello, to_line(&an_ask(random))].concat(),
         _ => random.mutated(hello),
     };
     for piece in text.chunks(1 + random.below(text.len() + 1)) {
@@ -98,9 +98,9 @@ fn stranger(address: &str, random: &mut Random) {
 
 /// A client that has the token, and then asks what cannot be.
 fn insider(serves: &Serves, random: &mut Random) {
-    let Ok(client) = Client::call(&serves.given()) else { return };
+    let Ok(client) = Client::connect(&serves.given()) else { return };
     for _ in 0..random.below(6) {
-        let text = line(&an_ask(random));
+        let text = to_line(&an_ask(random));
         let text = if random.below(2) == 0 { random.mutated(text) } else { text };
         if client.stream().write_all(&text).is_err() {
             return;
@@ -110,11 +110,11 @@ fn insider(serves: &Serves, random: &mut Random) {
 
 /// Noise at the data doors: of an insider who was told where they are, without the secret and with it.
 fn door(serves: &Serves, random: &mut Random) {
-    let Ok(mut client) = Client::call(&serves.given()) else { return };
+    let Ok(mut client) = Client::connect(&serves.given()) else { return };
     let service = SERVICES[random.below(SERVICES.len())];
     let bytes =
         if matches!(service, Service::Echo | Service::Reply | Service::DatagramEcho) { 56 } else { 0 };
-    let Ok(way) = client.open(Open { service, bytes, streams: 1 }) else { return };
+    let Ok(way) = client.open_service(Open { service, bytes, streams: 1 }) else { return };
     let secret = way.secret.to_vec();
     if service == Service::DatagramEcho {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -141,14 +141,14 @@ fn door(serves: &Serves, random: &mut Random) {
 fn served(serves: &Serves) {
     let mut client = serves.call();
     let mut stream =
-        client.streams(Open { service: Service::Echo, bytes: 56, streams: 1 }).unwrap().remove(0);
+        client.open_streams(Open { service: Service::Echo, bytes: 56, streams: 1 }).unwrap().remove(0);
     let (mut back, message) = ([0; 56], [7; 56]);
     for _ in 0..10 {
         stream.write_all(&message).unwrap();
         stream.read_exact(&mut back).unwrap();
         assert_eq!(back, message);
     }
-    assert_eq!(client.count().unwrap().messages, 10);
+    assert_eq!(client.request_counts().unwrap().messages, 10);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use syscost::peer::control_protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
 use syscost::peer::json_line::Talk;
-use syscost::peer::proof::{End, Nonces, nonce};
-use syscost::peer::secret::hex;
+use syscost::peer::proof::{End, Nonces, generate_nonce};
+use syscost::peer::secret::to_hex;
 use syscost::peer::token::Token;
 
 /// What is wrong with it.
@@ -69,27 +69,28 @@ impl Vice {
             return stream.write_all(b"220 mail.example.org ESMTP\r\n").ok();
         }
         let own = stream.local_addr().ok()?;
-        let mut talk = Talk::over(stream, LONGEST, patience).ok()?;
+        let mut talk = Talk::from_stream(stream, LONGEST, patience).ok()?;
         let Ask::Hello(hello) = talk.receive(patience).ok()? else { return None };
         if self == SaysNothing {
             return talk.receive::<Ask>(patience).ok().map(drop);
         }
-        let drawn = nonce().unwrap();
+        let drawn = generate_nonce().unwrap();
         let version = if self == AnotherVersion { VERSION + 1 } else { VERSION };
-        talk.say(&Answer::Hello(Hello { version, nonce: drawn.clone() })).ok()?;
+        talk.send_value(&Answer::Hello(Hello { version, nonce: drawn.clone() })).ok()?;
         let Ask::Proof(_) = talk.receive(patience).ok()? else { return None };
-        let token = if self == KnowsNoToken { Token::none() } else { Token::from_text(crate::serves::TOKEN) };
-        let proof = Nonces::read(&hello.nonce, &drawn).unwrap().proof(End::Server, &token);
+        let token =
+            if self == KnowsNoToken { Token::empty() } else { Token::from_text(crate::serves::TOKEN) };
+        let proof = Nonces::read(&hello.nonce, &drawn).unwrap().compute_proof(End::Server, &token);
         let identity = if self == NamesItselfAtWill { "\u{1b}[2J".into() } else { "0".repeat(16) };
         let station = Station { identity, ..Station::default() };
-        talk.say(&Answer::Welcome(Box::new(Welcome { proof, station, reached: own }))).ok()?;
+        talk.send_value(&Answer::Welcome(Box::new(Welcome { proof, station, reached: own }))).ok()?;
         let Ask::Open(open) = talk.receive(patience).ok()? else { return None };
         let door = TcpListener::bind((own.ip(), 0)).unwrap();
         let port = door.local_addr().unwrap().port();
-        talk.say(&Answer::Opened(Opened { port, secret: hex(&[7; SECRET_BYTES]) })).ok()?;
+        talk.send_value(&Answer::Opened(Opened { port, secret: to_hex(&[7; SECRET_BYTES]) })).ok()?;
         let mut data = door.accept().ok()?.0;
         data.read_exact(&mut [0; SECRET_BYTES]).ok()?;
-        talk.say(&Answer::Ready).ok()?;
+        talk.send_value(&Answer::Ready).ok()?;
         let served = Arc::new(AtomicU64::new(0));
         let (counts, control) = (Arc::clone(&served), talk.stream().try_clone().unwrap());
         std::thread::spawn(move || {
@@ -103,7 +104,7 @@ impl Vice {
             let Ask::Count = talk.receive(patience).ok()? else { return None };
             let messages = served.load(SeqCst) + u64::from(self == Miscounts);
             let bytes = messages * u64::from(open.bytes);
-            talk.say(&Answer::Counted(Counted { messages, bytes })).ok()?;
+            talk.send_value(&Answer::Counted(Counted { messages, bytes })).ok()?;
         }
     }
 

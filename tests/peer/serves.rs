@@ -50,7 +50,7 @@ impl Serves {
     }
 
     pub fn call(&self) -> Client {
-        Client::call(&self.given()).unwrap()
+        Client::connect(&self.given()).unwrap()
     }
 
     /// A number of `/proc/PID/status`: resident KiB, threads.

@@ -27,7 +27,7 @@ fn a_thousand_half_open_clients_keep_nobody_out() {
         silent.push(TcpStream::connect(&serves.address).unwrap());
         if at % 100 == 99 {
             let begun = Instant::now();
-            serves.call().count().unwrap();
+            serves.call().request_counts().unwrap();
             longest = longest.max(begun.elapsed());
         }
     }
@@ -46,7 +46,7 @@ fn a_thousand_half_open_clients_keep_nobody_out() {
 fn clients_that_never_read_are_cut_off_and_cost_a_bounded_memory() {
     let serves = Serves::with(&["--idle", "2"]);
     let mut deaf = serves.call();
-    let streams = deaf.streams(echo(1 << 20, 16)).unwrap();
+    let streams = deaf.open_streams(echo(1 << 20, 16)).unwrap();
     let writers: Vec<_> = streams
         .into_iter()
         .map(|mut stream| {
@@ -60,7 +60,7 @@ fn clients_that_never_read_are_cut_off_and_cost_a_bounded_memory() {
     let mut most = 0;
     while !writers.iter().all(std::thread::JoinHandle::is_finished) {
         let mut other = serves.call();
-        let mut stream = other.streams(echo(56, 1)).unwrap().remove(0);
+        let mut stream = other.open_streams(echo(56, 1)).unwrap().remove(0);
         stream.write_all(&[7; 56]).unwrap();
         stream.read_exact(&mut [0; 56]).unwrap();
         most = most.max(serves.status("VmRSS"));
@@ -68,18 +68,18 @@ fn clients_that_never_read_are_cut_off_and_cost_a_bounded_memory() {
     }
     println!("16 streams never read: {most} KiB resident at most");
     assert!(most < RESIDENT_KIB, "{most} KiB");
-    assert!(deaf.count().unwrap_err().to_string().contains("nothing was asked or sent"));
+    assert!(deaf.request_counts().unwrap_err().to_string().contains("nothing was asked or sent"));
 }
 
 #[test]
 fn an_interrupt_ends_it_at_once_also_while_it_serves() {
     let serves = Serves::with(&[]);
     let mut client = serves.call();
-    let _streams = client.streams(echo(56, 4)).unwrap();
+    let _streams = client.open_streams(echo(56, 4)).unwrap();
     let _half_open = TcpStream::connect(&serves.address).unwrap();
     let (well, took) = serves.interrupt();
     assert!(well && took < PROMPT, "{took:?}");
-    assert!(client.count().unwrap_err().to_string().contains("it was asked to end"));
+    assert!(client.request_counts().unwrap_err().to_string().contains("it was asked to end"));
 }
 
 /// Hands one conversation on to the peer; what the client said comes back.
@@ -105,8 +105,8 @@ fn overhear(peer: &str) -> (String, std::thread::JoinHandle<Vec<u8>>) {
 fn a_conversation_that_was_overheard_opens_nothing() {
     let serves = Serves::with(&[]);
     let (address, heard) = overhear(&serves.address);
-    let mut client = Client::call(&Given { address, ..serves.given() }).unwrap();
-    client.open(echo(56, 1)).unwrap();
+    let mut client = Client::connect(&Given { address, ..serves.given() }).unwrap();
+    client.open_service(echo(56, 1)).unwrap();
     drop(client);
     let said = heard.join().unwrap();
     assert_eq!(said.split_inclusive(|byte| *byte == b'\n').count(), 3, "a hello, a proof and a request");

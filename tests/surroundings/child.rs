@@ -9,7 +9,7 @@ use syscost::clock::Clock;
 use syscost::suite;
 use syscost::trial::{Bench, CaseEnd, Trial};
 use syscost::{Group, Place as Where, Scale};
-use syscost_platform::child::{Child, unreaped};
+use syscost_platform::child::{Child, find_unreaped_child};
 use syscost_platform::cpu;
 
 #[test]
@@ -57,7 +57,7 @@ impl Held {
             descriptors: entries("/proc/self/fd"),
             threads: entries("/proc/self/task"),
             mappings: std::fs::read_to_string("/proc/self/maps").unwrap().lines().count(),
-            child: unreaped().is_some(),
+            child: find_unreaped_child().is_some(),
         }
     }
 }
@@ -65,12 +65,12 @@ impl Held {
 /// Sets every case of a group up at smoke scale, measures a batch and lets it go; the sentences of those that
 /// failed. No witness is called, which would take minutes and has its own tests.
 fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
-    let pinned = Some(cpu::current());
+    let pinned = Some(cpu::current_cpu());
     let mut failed = Vec::new();
     for case in (group.cases)() {
         let lived = Trial::prepare(&case, Bench { place, clock, pinned }, None).and_then(|mut trial| {
-            trial.begin();
-            trial.sample(3)?;
+            trial.begin_sampling();
+            trial.measure_sample(3)?;
             trial.conclude(1)
         });
         match lived {
@@ -86,10 +86,10 @@ fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
 fn leftovers(scratch: &Path) -> String {
     let place = Where { scratch: scratch.to_path_buf(), scale: Scale::Smoke, cpus: Default::default() };
     let clock = Clock::start_up();
-    cpu::pin(cpu::allowed()[0]).unwrap();
+    cpu::pin_thread(cpu::allowed_cpus()[0]).unwrap();
     let mut said = String::new();
     for name in ["fork", "thread", "signal", "wait"] {
-        let group = suite::find(name).unwrap();
+        let group = suite::find_group(name).unwrap();
         live(group, &place, &clock);
         let before = Held::now();
         let failed = live(group, &place, &clock);
@@ -116,7 +116,7 @@ fn no_child_thread_descriptor_or_mapping_is_left() {
     });
     let pid = child.unwrap();
     let number = pid.pid();
-    pid.end_within(Duration::from_secs(120)).unwrap();
+    pid.wait_for_success(Duration::from_secs(120)).unwrap();
     assert!(waitpid(number, None).is_err(), "it was reaped");
     assert_eq!(std::fs::read_to_string(&said).unwrap(), "");
 }

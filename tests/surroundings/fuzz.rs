@@ -8,7 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use syscost::record::baseline::{check, is_readable};
+use syscost::record::baseline::{check_cases, is_readable_baseline};
 use syscost::record::bundle::{Bundle, read_any, read_any_head, write_new};
 use syscost::record::store::Store;
 use syscost_statistic::Random;
@@ -158,8 +158,8 @@ fn files_of_criterions_with_something_else_in_them_are_compared_with_or_named() 
             }
             std::fs::write(saved.join(name), bytes).unwrap();
         }
-        let complaints = check(place.path(), "main", &ids, "ns");
-        assert_eq!(complaints.is_empty(), is_readable(&saved), "{complaints:?}");
+        let complaints = check_cases(place.path(), "main", &ids, "ns");
+        assert_eq!(complaints.is_empty(), is_readable_baseline(&saved), "{complaints:?}");
         for complaint in &complaints {
             let sentence = &complaint.sentence;
             assert!(sentence.chars().count() < 2_000 && !sentence.contains(char::is_control), "{sentence:?}");

@@ -182,11 +182,11 @@ fn counters() -> BTreeMap<&'static str, Contenders> {
     }
     if let Ok(kept) = Pressure::open(pressure::Resource::Cpu) {
         let stateless = || {
-            pressure::once(pressure::Resource::Cpu)
+            pressure::read_pressure(pressure::Resource::Cpu)
                 .map_or(0, |reading| reading.value.some.map_or(0, |some| some.total.as_nanos() as u64))
         };
         let contenders: Contenders = vec![
-            ("kept", call(move || kept.stalled().expect("read").value.as_nanos() as u64)),
+            ("kept", call(move || kept.stalled_time().expect("read").value.as_nanos() as u64)),
             ("stateless", call(stateless)),
             ("procfs", call(|| procfs::CpuPressure::current().expect("read").some.total)),
         ];
@@ -203,7 +203,7 @@ fn merge(mut contenders: Contenders, more: Contenders) -> Contenders {
 /// The nine of `probe`, by their names for an interface and a disk.
 fn block() -> Contenders {
     let probe = Probe::open(pid()).expect("the parent");
-    let (interface, disk) = (probe.interface().map(str::to_owned), probe.disk().map(str::to_owned));
+    let (interface, disk) = (probe.interface_name().map(str::to_owned), probe.disk_name().map(str::to_owned));
     let mut looks = vec![look_at("/proc/uptime"), call(free_by_hand)];
     for way in
         interface.iter().flat_map(|name| ["tx", "rx"].map(|way| format!("{name}/statistics/{way}_bytes")))
@@ -214,7 +214,7 @@ fn block() -> Contenders {
     looks.push(call(clock_by_hand()));
     looks.extend(["stat", "statm"].map(|name| look_at(&of_parent(name))));
     vec![
-        ("kept", call(move || probe.block().expect("read").free)),
+        ("kept", call(move || probe.read_block().expect("read").free)),
         ("floor", call(move || looks.iter_mut().map(|look| look()).fold(0, u64::wrapping_add))),
     ]
 }
@@ -225,7 +225,7 @@ fn block() -> Contenders {
 fn cpu_times() -> Contenders {
     let mut kept = Processors::open().expect("/proc");
     let contenders = vec![
-        ("kept", call(move || kept.spent(None).expect("read").value.idle)),
+        ("kept", call(move || kept.time_spent(None).expect("read").value.idle)),
         ("procfs", call(|| procfs::KernelStats::current().expect("read").total.idle)),
         ("sysinfo", call(first_look_of_sysinfo)),
     ];

@@ -23,7 +23,7 @@ fn readings(pid: i32) -> Result<Value, Fault> {
     let process = Process::open(pid)?;
     let stat = process.stat()?;
     let mut processors = Processors::open()?;
-    let all = processors.spent(None)?.value;
+    let all = processors.time_spent(None)?.value;
     let mut interfaces = serde_json::Map::new();
     for name in enumeration::interfaces()? {
         let interface = Interface::open(&name)?;

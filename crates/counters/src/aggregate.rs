@@ -4,7 +4,7 @@
 //! A function of a rate sleeps for its interval and keeps no state. For repeated rates take readings by a handle and
 //! use [`Rate::between`].
 
-use super::text::number;
+use super::text::parse_number;
 use super::{Fault, Method, Rate, Reading, camp, disk, enumeration, kernel_file, process_handle};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub fn transfer_rate(interface: &str, interval: Duration) -> Result<Rate, Fault>
 /// [`Fault::Gone`] where there is no such disk; [`Fault::TooShort`] for an interval of zero.
 pub fn operation_rate(disk: &str, interval: Duration) -> Result<Rate, Fault> {
     let both = || -> Result<Reading<u64>, Fault> {
-        let sum = disk::once(disk)?.part(|traffic| traffic.reads + traffic.writes);
+        let sum = disk::read_traffic(disk)?.map_field(|traffic| traffic.reads + traffic.writes);
         Ok(Reading { resolution: 1, ..sum })
     };
     let before = both()?;
@@ -47,9 +47,9 @@ pub fn busiest_interface(interval: Duration) -> Result<(String, Rate), Fault> {
     if interval.is_zero() {
         return Err(Fault::TooShort { window: interval, resolution: Duration::from_nanos(1) });
     }
-    let before = carried()?;
+    let before = bytes_per_interface()?;
     std::thread::sleep(interval);
-    let rates = carried()?.into_iter().filter_map(|(name, after)| {
+    let rates = bytes_per_interface()?.into_iter().filter_map(|(name, after)| {
         let rate = Rate::between(&name, before.get(&name)?, &after).ok()?;
         Some((name, rate))
     });
@@ -61,27 +61,29 @@ pub fn busiest_interface(interval: Duration) -> Result<(String, Rate), Fault> {
 ///
 /// # Errors
 /// [`Fault::Unsupported`] in a kernel without a network.
-pub fn carried() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
+pub fn bytes_per_interface() -> Result<BTreeMap<String, Reading<u64>>, Fault> {
     const PATH: &str = "/proc/net/dev";
     let file = kernel_file::open(format_args!("{PATH}")).map_err(|fault| match fault {
         Fault::Gone(what) => Fault::Unsupported(what),
         other => other,
     })?;
     let mut carried = BTreeMap::new();
-    kernel_file::each_line(&file, PATH, |line| {
-        carried.extend(interface(line).map(|(name, bytes)| (name, Reading::now(bytes, 1, Method::NetDev))));
+    kernel_file::for_each_line(&file, PATH, |line| {
+        carried.extend(
+            parse_interface_line(line).map(|(name, bytes)| (name, Reading::now(bytes, 1, Method::NetDev))),
+        );
     })?;
     Ok(carried)
 }
 
 /// Name and bytes of a line of `/proc/net/dev`: eight columns for reception, then eight for transmission, bytes first.
 /// The two lines of headings have no numbers.
-fn interface(line: &[u8]) -> Option<(String, u64)> {
+fn parse_interface_line(line: &[u8]) -> Option<(String, u64)> {
     let colon = line.iter().rposition(|byte| *byte == b':')?;
     let mut columns = [0; 9];
     let mut rest = &line[colon + 1..];
     for column in &mut columns {
-        (*column, rest) = number(rest)?;
+        (*column, rest) = parse_number(rest)?;
     }
     let name = std::str::from_utf8(line[..colon].trim_ascii()).ok()?;
     Some((name.into(), columns[0] + columns[8]))
@@ -112,12 +114,12 @@ pub struct ProcessTree {
 /// [`Fault::Gone`] where the root process has ended; [`Fault::Denied`] where `/proc` hides it.
 pub fn process_tree(root: i32) -> Result<Reading<ProcessTree>, Fault> {
     let mut sum = ProcessTree::default();
-    for (pid, stat) in enumeration::tree(root)? {
+    for (pid, stat) in enumeration::process_tree(root)? {
         // A process that has ended since it was listed counts by its ticks. Its parent, if it was read before it waited
         // for this child, does not include it yet.
         let own = process_handle::cpu_time(pid)
-            .map_or(super::of_ticks(stat.user + stat.kernel), |reading| reading.value);
-        let ended = super::of_ticks(stat.children);
+            .map_or(super::ticks_to_duration(stat.user + stat.kernel), |reading| reading.value);
+        let ended = super::ticks_to_duration(stat.children);
         sum.processes += 1;
         sum.threads += stat.threads;
         sum.cpu_time += own + ended;
@@ -147,18 +149,18 @@ mod tests {
     #[test]
     fn columns_of_an_interface_are_added() {
         let line = b"veth:0: 10 2 0 0 0 0 0 0 30 4 0 0 0 0 0 0";
-        assert_eq!(interface(line), Some(("veth:0".into(), 40)));
-        assert_eq!(interface(b" face |bytes    packets errs"), None);
-        assert_eq!(interface(b"  lo: 1 2 3"), None);
+        assert_eq!(parse_interface_line(line), Some(("veth:0".into(), 40)));
+        assert_eq!(parse_interface_line(b" face |bytes    packets errs"), None);
+        assert_eq!(parse_interface_line(b"  lo: 1 2 3"), None);
     }
 
     #[test]
     fn what_is_sent_is_carried_and_somebody_is_busiest() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = socket.local_addr().expect("its address");
-        let before = carried().expect("read")["lo"].value;
+        let before = bytes_per_interface().expect("read")["lo"].value;
         socket.send_to(&[0; 1000], address).expect("sent");
-        assert!(carried().expect("read")["lo"].value >= before + 2000, "once each way");
+        assert!(bytes_per_interface().expect("read")["lo"].value >= before + 2000, "once each way");
         let (name, rate) = busiest_interface(SHORT).expect("one of them");
         assert!(enumeration::interfaces().expect("/sys").contains(&name), "{name}");
         assert!(rate.window >= SHORT);

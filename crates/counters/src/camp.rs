@@ -23,15 +23,15 @@ pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<
     match cpu {
         None => {
             let uptime = kernel_file::open(format_args!("/proc/uptime"))?;
-            let before = cpu_usage::idle(&uptime)?;
+            let before = cpu_usage::idle_reading(&uptime)?;
             std::thread::sleep(interval);
-            Percent::not_idle(&before, &cpu_usage::idle(&uptime)?, cpu_usage::online()?)
+            Percent::busy_from_idle(&before, &cpu_usage::idle_reading(&uptime)?, cpu_usage::online_count()?)
         }
-        Some(cpu) => cpu_usage::percent(cpu, interval),
+        Some(cpu) => cpu_usage::busy_percent(cpu, interval),
     }
 }
 
-/// Free physical memory, bytes. [`physical_memory::free`] tells what it leaves out.
+/// Free physical memory, bytes. The documentation of [`physical_memory::free`] lists what the number leaves out.
 ///
 /// # Errors
 /// As of [`physical_memory::free`].
@@ -46,7 +46,7 @@ pub fn free_physical_memory() -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNetBytesSent")]
 pub fn net_bytes_sent(interface: &str) -> Result<Reading<u64>, Fault> {
-    network::once(interface, network::Counter::BytesSent)
+    network::read_counter_once(interface, network::Counter::BytesSent)
 }
 
 /// Packets sent by an interface.
@@ -55,7 +55,7 @@ pub fn net_bytes_sent(interface: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNetPacketsSent")]
 pub fn net_packets_sent(interface: &str) -> Result<Reading<u64>, Fault> {
-    network::once(interface, network::Counter::PacketsSent)
+    network::read_counter_once(interface, network::Counter::PacketsSent)
 }
 
 /// Bytes received by an interface.
@@ -64,7 +64,7 @@ pub fn net_packets_sent(interface: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNetBytesRecvd")]
 pub fn net_bytes_received(interface: &str) -> Result<Reading<u64>, Fault> {
-    network::once(interface, network::Counter::BytesReceived)
+    network::read_counter_once(interface, network::Counter::BytesReceived)
 }
 
 /// Packets received by an interface.
@@ -73,7 +73,7 @@ pub fn net_bytes_received(interface: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNetPacketsRecvd")]
 pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
-    network::once(interface, network::Counter::PacketsReceived)
+    network::read_counter_once(interface, network::Counter::PacketsReceived)
 }
 
 /// Reads that a disk has completed.
@@ -82,7 +82,7 @@ pub fn net_packets_received(interface: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNumReads_Disk")]
 pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
-    Ok(disk::once(disk)?.part(|traffic| traffic.reads))
+    Ok(disk::read_traffic(disk)?.map_field(|traffic| traffic.reads))
 }
 
 /// Writes that a disk has completed.
@@ -91,7 +91,7 @@ pub fn num_reads_disk(disk: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetNumWrites_Disk")]
 pub fn num_writes_disk(disk: &str) -> Result<Reading<u64>, Fault> {
-    Ok(disk::once(disk)?.part(|traffic| traffic.writes))
+    Ok(disk::read_traffic(disk)?.map_field(|traffic| traffic.writes))
 }
 
 /// Reads that a partition has completed.
@@ -118,7 +118,11 @@ pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`] where there is no such process, [`Fault::Denied`] where `/proc` hides it.
 #[doc(alias = "GetNumPageFaults")]
 pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
-    Ok(Reading::now(process_handle::once(pid, "stat", process_handle::page_faults)?, 1, Method::ProcessStat))
+    Ok(Reading::now(
+        process_handle::parse_process_file(pid, "stat", process_handle::parse_page_faults)?,
+        1,
+        Method::ProcessStat,
+    ))
 }
 
 /// CPU time of a process as a share of `interval`, percent: 200 % if two of its threads ran all the time.
@@ -138,7 +142,7 @@ pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
 /// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_User")]
 pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    part(pid, interval, Process::user_time)
+    share_of_part(pid, interval, Process::user_time)
 }
 
 /// CPU time in the kernel as a share of `interval`, percent.
@@ -147,12 +151,12 @@ pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
 /// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_Kernel")]
 pub fn cpu_time_kernel(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    part(pid, interval, Process::kernel_time)
+    share_of_part(pid, interval, Process::kernel_time)
 }
 
 type Part = fn(&Process) -> Result<Reading<Duration>, Fault>;
 
-fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
+fn share_of_part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
     let process = Process::open(pid)?;
     let before = part(&process)?;
     std::thread::sleep(interval);
@@ -165,7 +169,7 @@ fn part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetWorkingSetKb")]
 pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, process_handle::RESIDENT)
+    read_statm(pid, process_handle::RESIDENT)
 }
 
 /// Address space of a process, KiB.
@@ -174,7 +178,7 @@ pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetVMSizeKb")]
 pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    statm(pid, process_handle::VIRTUAL)
+    read_statm(pid, process_handle::VIRTUAL)
 }
 
 /// Threads of a process.
@@ -183,7 +187,7 @@ pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// [`Fault::Gone`].
 #[doc(alias = "GetThreadCount")]
 pub fn thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
-    process_handle::threads_of(pid)
+    process_handle::read_thread_count(pid)
 }
 
 /// Names of the partitions.
@@ -219,15 +223,15 @@ pub fn enum_network_interfaces() -> Result<Vec<String>, Fault> {
 /// [`Fault::Gone`] or [`Fault::Denied`] where `/sys` is not mounted.
 #[doc(alias = "GetCPUCount")]
 pub fn cpu_count() -> Result<usize, Fault> {
-    cpu_usage::online()
+    cpu_usage::online_count()
 }
 
 /// CPUs that this process may run on, which CAMP did not distinguish from those of the system.
 ///
 /// # Errors
-/// As of [`enumeration::cpus`].
+/// As of [`enumeration::allowed_cpu_count`].
 pub fn cpu_count_allowed() -> Result<usize, Fault> {
-    enumeration::cpus()
+    enumeration::allowed_cpu_count()
 }
 
 /// A handle of the process that has this number now; it does not pass to a later process with the same number.
@@ -242,14 +246,14 @@ pub fn process_identifier(pid: i32) -> Result<Process, Fault> {
 /// Handles of the processes that run an executable of this name.
 ///
 /// # Errors
-/// As of [`enumeration::processes`].
+/// As of [`enumeration::processes_by_name`].
 #[doc(alias = "GetProcessIdentifiers")]
 pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
-    enumeration::processes(name)
+    enumeration::processes_by_name(name)
 }
 
-fn statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
+fn read_statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
     let kb = page_size() >> 10;
-    let pages = process_handle::once(pid, "statm", |text| super::text::nth(text, word))?;
+    let pages = process_handle::parse_process_file(pid, "statm", |text| super::text::nth_number(text, word))?;
     Ok(Reading::now(pages * kb, kb, Method::ProcessStatm))
 }

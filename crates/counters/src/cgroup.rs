@@ -8,10 +8,10 @@ mod place;
 
 use super::kernel_file::{self, SHORT};
 use super::pressure::{Pressure, Resource};
-use super::text::{line, number};
+use super::text::{parse_number, rest_of_line};
 use super::{Fault, Method, Reading};
 use place::Place;
-pub(super) use place::names;
+pub(super) use place::group_names;
 use std::fs::File;
 use std::time::Duration;
 use syscost_platform::control_group::Version;
@@ -60,7 +60,7 @@ impl ControlGroup {
     /// # Errors
     /// [`Fault::Gone`] where no hierarchy has it; [`Fault::Unsupported`] where none is mounted.
     pub fn open(name: &str) -> Result<Self, Fault> {
-        Self::at(name.into(), Place::named(name)?)
+        Self::open_at(name.into(), Place::find_by_name(name)?)
     }
 
     /// The group of a process, in each hierarchy.
@@ -69,10 +69,10 @@ impl ControlGroup {
     /// [`Fault::Gone`], [`Fault::Denied`] as of a process; [`Fault::Unsupported`] where no hierarchy is mounted.
     pub fn from_pid(pid: i32) -> Result<Self, Fault> {
         let place = Place::from_pid(pid)?;
-        Self::at(format!("of {}", super::process_handle::named(pid)), place)
+        Self::open_at(format!("of {}", super::process_handle::process_label(pid)), place)
     }
 
-    fn at(name: String, place: Place) -> Result<Self, Fault> {
+    fn open_at(name: String, place: Place) -> Result<Self, Fault> {
         let open = |directory: &Option<String>, file: &str| {
             directory
                 .as_ref()
@@ -105,11 +105,11 @@ impl ControlGroup {
         let text = self.read(&self.time, "CPU time", &mut buffer)?;
         let (time, step) = match self.version {
             Some(Version::One) => {
-                (number(text).map(|(ns, _)| Duration::from_nanos(ns)), Duration::from_nanos(1))
+                (parse_number(text).map(|(ns, _)| Duration::from_nanos(ns)), Duration::from_nanos(1))
             }
-            _ => (field(text, b"usage_usec ").map(Duration::from_micros), Duration::from_micros(1)),
+            _ => (field_value(text, b"usage_usec ").map(Duration::from_micros), Duration::from_micros(1)),
         };
-        let time = time.ok_or_else(|| self.unparsed("CPU time", text))?;
+        let time = time.ok_or_else(|| self.parse_fault("CPU time", text))?;
         Ok(Reading::now(time, step, Method::ControlGroup))
     }
 
@@ -117,22 +117,22 @@ impl ControlGroup {
     ///
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Unsupported`].
-    pub fn cpu_parts(&self) -> Result<Reading<Parts>, Fault> {
+    pub fn cpu_time_by_mode(&self) -> Result<Reading<Parts>, Fault> {
         let mut buffer = [0; SHORT];
         let (parts, step) = match (self.version, &self.place.cpuacct) {
             (Some(Version::One), Some(directory)) => {
-                let part = |name: &str| place::value(directory, name).map(Duration::from_nanos);
+                let part = |name: &str| place::read_number(directory, name).map(Duration::from_nanos);
                 let parts = Parts { user: part("cpuacct.usage_user")?, kernel: part("cpuacct.usage_sys")? };
                 (Some(parts), Duration::from_nanos(1))
             }
             _ => {
                 let text = self.read(&self.time, "CPU time", &mut buffer)?;
-                let part = |name: &[u8]| field(text, name).map(Duration::from_micros);
+                let part = |name: &[u8]| field_value(text, name).map(Duration::from_micros);
                 let parts = part(b"user_usec ").zip(part(b"system_usec "));
                 (parts.map(|(user, kernel)| Parts { user, kernel }), Duration::from_micros(1))
             }
         };
-        let parts = parts.ok_or_else(|| self.unsupported("CPU time by parts"))?;
+        let parts = parts.ok_or_else(|| self.unsupported_fault("CPU time by parts"))?;
         Ok(Reading::now(parts, Parts { user: step, kernel: step }, Method::ControlGroup))
     }
 
@@ -140,15 +140,16 @@ impl ControlGroup {
     ///
     /// # Errors
     /// [`Fault::Unsupported`] where the CPU controller is not enabled, as in the root; [`Fault::Gone`].
-    pub fn throttled(&self) -> Result<Reading<Throttled>, Fault> {
+    pub fn throttling(&self) -> Result<Reading<Throttled>, Fault> {
         let mut buffer = [0; SHORT];
         let file = if self.bandwidth.is_some() { &self.bandwidth } else { &self.time };
         let text = self.read(file, "throttling", &mut buffer)?;
-        let time = field(text, b"throttled_time ")
+        let time = field_value(text, b"throttled_time ")
             .map(Duration::from_nanos)
-            .or_else(|| field(text, b"throttled_usec ").map(Duration::from_micros));
-        let counts = field(text, b"nr_periods ").zip(field(text, b"nr_throttled "));
-        let ((periods, throttled), time) = counts.zip(time).ok_or_else(|| self.unsupported("throttling"))?;
+            .or_else(|| field_value(text, b"throttled_usec ").map(Duration::from_micros));
+        let counts = field_value(text, b"nr_periods ").zip(field_value(text, b"nr_throttled "));
+        let ((periods, throttled), time) =
+            counts.zip(time).ok_or_else(|| self.unsupported_fault("throttling"))?;
         let step = Throttled { periods: 1, throttled: 1, time: Duration::from_micros(1) };
         Ok(Reading::now(Throttled { periods, throttled, time }, step, Method::ControlGroup))
     }
@@ -160,7 +161,7 @@ impl ControlGroup {
     pub fn memory(&self) -> Result<Reading<u64>, Fault> {
         let mut buffer = [0; DIGITS];
         let text = self.read(&self.memory, "memory", &mut buffer)?;
-        let (bytes, _) = number(text).ok_or_else(|| self.unparsed("memory", text))?;
+        let (bytes, _) = parse_number(text).ok_or_else(|| self.parse_fault("memory", text))?;
         Ok(Reading::now(bytes, syscost_platform::process::page_size(), Method::ControlGroup))
     }
 
@@ -169,7 +170,7 @@ impl ControlGroup {
     /// # Errors
     /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller is not enabled.
     pub fn memory_limit(&self) -> Result<Option<u64>, Fault> {
-        self.place.memory_limit().map_err(|fault| self.absent("a limit of memory", fault))
+        self.place.memory_limit().map_err(|fault| self.missing_file_fault("a limit of memory", fault))
     }
 
     /// Its quota of CPU time, in CPUs; `None` where it has none of its own. Groups above it may have one.
@@ -177,7 +178,7 @@ impl ControlGroup {
     /// # Errors
     /// [`Fault::Gone`] once it was removed; [`Fault::Unsupported`] where the controller is not enabled.
     pub fn cpu_limit(&self) -> Result<Option<f64>, Fault> {
-        self.place.cpu_limit().map_err(|fault| self.absent("a quota of CPU time", fault))
+        self.place.cpu_limit().map_err(|fault| self.missing_file_fault("a quota of CPU time", fault))
     }
 
     /// A handle for the pressure on a resource within it.
@@ -185,36 +186,36 @@ impl ControlGroup {
     /// # Errors
     /// [`Fault::Unsupported`] in a hierarchy of version 1.
     pub fn pressure(&self, resource: Resource) -> Result<Pressure, Fault> {
-        let directory = self.place.unified.as_ref().ok_or_else(|| self.unsupported("pressure"))?;
-        Pressure::of_group(directory, resource)
+        let directory = self.place.unified.as_ref().ok_or_else(|| self.unsupported_fault("pressure"))?;
+        Pressure::open_for_group(directory, resource)
     }
 
     #[inline]
     fn read<'a>(&self, file: &Option<File>, what: &str, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
-        let file = file.as_ref().ok_or_else(|| self.unsupported(what))?;
+        let file = file.as_ref().ok_or_else(|| self.unsupported_fault(what))?;
         kernel_file::read(file, buffer, || format!("control group {}", self.name))
     }
 
     /// A missing file means that there is no such controller, unless the whole group was removed.
-    fn absent(&self, what: &str, fault: Fault) -> Fault {
+    fn missing_file_fault(&self, what: &str, fault: Fault) -> Fault {
         match fault {
-            Fault::Gone(_) if self.place.is_there() => self.unsupported(what),
+            Fault::Gone(_) if self.place.is_there() => self.unsupported_fault(what),
             Fault::Gone(_) => Fault::Gone(format!("control group {}", self.name)),
             other => other,
         }
     }
 
-    fn unsupported(&self, what: &str) -> Fault {
+    fn unsupported_fault(&self, what: &str) -> Fault {
         Fault::Unsupported(format!("{what} of control group {}", self.name))
     }
 
-    fn unparsed(&self, what: &str, text: &[u8]) -> Fault {
-        Fault::parse(format!("{what} of control group {}", self.name), "a number", text)
+    fn parse_fault(&self, what: &str, text: &[u8]) -> Fault {
+        Fault::parse_error(format!("{what} of control group {}", self.name), "a number", text)
     }
 }
 
-fn field(text: &[u8], name: &[u8]) -> Option<u64> {
-    Some(number(line(text, name)?)?.0)
+fn field_value(text: &[u8], name: &[u8]) -> Option<u64> {
+    Some(parse_number(rest_of_line(text, name)?)?.0)
 }
 
 #[cfg(test)]
@@ -253,7 +254,7 @@ mod tests {
         assert!(Percent::busy(&before, &after).expect("a share").value > 0.0);
         let allocated = allocation_counter::measure(|| assert!(own.cpu_time().is_ok()));
         assert_eq!(allocated.count_total, 0);
-        if let Ok(parts) = own.cpu_parts() {
+        if let Ok(parts) = own.cpu_time_by_mode() {
             assert!(parts.value.user + parts.value.kernel > Duration::ZERO);
         }
     }
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_group_without_limits_has_none_and_one_that_was_removed_is_gone() {
-        let Ok(root) = Place::named("/") else { return println!("skipped: no hierarchy is mounted") };
+        let Ok(root) = Place::find_by_name("/") else { return println!("skipped: no hierarchy is mounted") };
         for hierarchy in [&root.cpuacct, &root.memory, &root.cpu, &root.unified] {
             let Some((name, made)) = made(hierarchy) else {
                 println!("skipped: no group can be made in {hierarchy:?}");

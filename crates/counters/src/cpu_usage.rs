@@ -1,8 +1,8 @@
 //! How the CPUs spent their time.
 
 use super::kernel_file;
-use super::text::{hundredths, next_line, number};
-use super::{Fault, Method, Percent, Reading, TICK, of_ticks};
+use super::text::{parse_hundredths, parse_number, skip_line};
+use super::{Fault, Method, Percent, Reading, TICK, ticks_to_duration};
 use std::fs::File;
 use std::time::Duration;
 use syscost_platform::process::cpus_configured;
@@ -14,8 +14,9 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 const HEAD: usize = 1024;
 const LINE: usize = 224;
 
-/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. The kernel charges a whole tick to what it
-/// finds at that moment: work that begins after every tick and ends before the next is not counted.
+/// Time of all CPUs or of one since boot (proc_stat(5)), in ticks of 10 ms. At each tick the kernel charges the
+/// whole tick to what runs at that moment, so work that begins after a tick and ends before the next is not
+/// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// In user space at ordinary priority.
@@ -83,7 +84,7 @@ impl Processors {
     /// [`Fault::Parse`] for an unknown format of `/proc/uptime`.
     #[inline]
     pub fn idle(&self) -> Result<Reading<Duration>, Fault> {
-        idle(&self.uptime)
+        idle_reading(&self.uptime)
     }
 
     /// Idle time without a time stamp: for a block of several counters.
@@ -96,8 +97,8 @@ impl Processors {
     ///
     /// # Errors
     /// [`Fault::Gone`] for a CPU that is not online.
-    pub fn spent(&mut self, cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
-        spent(&self.stat, &mut self.buffer, cpu)
+    pub fn time_spent(&mut self, cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
+        read_time_spent(&self.stat, &mut self.buffer, cpu)
     }
 
     /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough
@@ -105,13 +106,13 @@ impl Processors {
     ///
     /// # Errors
     /// [`Fault::Parse`] for an unknown format of `/proc/stat`.
-    pub fn each(&mut self, list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
-        each(&self.stat, &mut self.buffer, list)
+    pub fn time_spent_each(&mut self, list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
+        read_time_spent_each(&self.stat, &mut self.buffer, list)
     }
 }
 
 #[inline]
-pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
+pub(super) fn idle_reading(uptime: &File) -> Result<Reading<Duration>, Fault> {
     Ok(Reading::now(idle_time(uptime)?, TICK, Method::Uptime))
 }
 
@@ -120,30 +121,30 @@ pub(super) fn idle(uptime: &File) -> Result<Reading<Duration>, Fault> {
 fn idle_time(uptime: &File) -> Result<Duration, Fault> {
     let mut buffer = [0; 64];
     let text = kernel_file::read(uptime, &mut buffer, || UPTIME.into())?;
-    let idle = hundredths(text).and_then(|(_, rest)| hundredths(rest));
-    let (idle, _) = idle.ok_or_else(|| Fault::parse(UPTIME, "two numbers of seconds", text))?;
-    Ok(of_ticks(idle))
+    let idle = parse_hundredths(text).and_then(|(_, rest)| parse_hundredths(rest));
+    let (idle, _) = idle.ok_or_else(|| Fault::parse_error(UPTIME, "two numbers of seconds", text))?;
+    Ok(ticks_to_duration(idle))
 }
 
 /// CPUs that are online, from a list in the kernel's notation: `0-3,6`.
-pub(super) fn online() -> Result<usize, Fault> {
+pub(super) fn online_count() -> Result<usize, Fault> {
     let mut buffer = [0; kernel_file::SHORT];
     let text =
         kernel_file::read(&kernel_file::open(format_args!("{ONLINE}"))?, &mut buffer, || ONLINE.into())?;
-    count(text).ok_or_else(|| Fault::parse(ONLINE, "ranges of CPUs", text))
+    count_in_ranges(text).ok_or_else(|| Fault::parse_error(ONLINE, "ranges of CPUs", text))
 }
 
-fn count(ranges: &[u8]) -> Option<usize> {
+fn count_in_ranges(ranges: &[u8]) -> Option<usize> {
     let each = ranges.trim_ascii().split(|byte| *byte == b',').map(|range| {
-        let (first, rest) = number(range)?;
-        let last = rest.strip_prefix(b"-").map_or(Some(first), |rest| Some(number(rest)?.0))?;
+        let (first, rest) = parse_number(range)?;
+        let last = rest.strip_prefix(b"-").map_or(Some(first), |rest| Some(parse_number(rest)?.0))?;
         Some(last.checked_sub(first)? as usize + 1)
     });
     each.sum()
 }
 
 /// The share of `interval` for which a CPU was busy, without a handle.
-pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
+pub(super) fn busy_percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> {
     /// CPUs whose lines fit into a buffer on the stack.
     const FEW: usize = 30;
     let file = kernel_file::open(format_args!("{STAT}"))?;
@@ -155,14 +156,18 @@ pub(super) fn percent(cpu: usize, interval: Duration) -> Result<Percent, Fault> 
         many.resize(HEAD + (cpu.min(1 << 16) + 1) * LINE, 0);
         &mut many
     };
-    let before = spent(&file, buffer, Some(cpu))?;
+    let before = read_time_spent(&file, buffer, Some(cpu))?;
     std::thread::sleep(interval);
-    busy(&before, &spent(&file, buffer, Some(cpu))?)
+    busy_share(&before, &read_time_spent(&file, buffer, Some(cpu))?)
 }
 
-pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
+pub(super) fn read_time_spent(
+    file: &File,
+    buffer: &mut [u8],
+    cpu: Option<usize>,
+) -> Result<Reading<Spent>, Fault> {
     let text = kernel_file::read(file, buffer, || STAT.into())?;
-    let mut lines = lines(text);
+    let mut lines = cpu_lines(text);
     let line = match cpu {
         None => text.strip_prefix(b"cpu ").map(|line| (line, lines.count() as u64)),
         Some(cpu) => lines.find(|(its, _)| *its == cpu).map(|(_, line)| (line, 1)),
@@ -170,19 +175,23 @@ pub(super) fn spent(file: &File, buffer: &mut [u8], cpu: Option<usize>) -> Resul
     let Some((line, cpus)) = line else {
         return Err(Fault::Gone(cpu.map_or("cpu".into(), |cpu| format!("CPU {cpu} of {STAT}"))));
     };
-    Ok(Reading::now(parsed(line, cpus)?, step(cpus), Method::Stat))
+    Ok(Reading::now(parse_cpu_line(line, cpus)?, tick_resolution(cpus), Method::Stat))
 }
 
-fn each(file: &File, buffer: &mut [u8], list: &mut Vec<(usize, Reading<Spent>)>) -> Result<(), Fault> {
+fn read_time_spent_each(
+    file: &File,
+    buffer: &mut [u8],
+    list: &mut Vec<(usize, Reading<Spent>)>,
+) -> Result<(), Fault> {
     list.clear();
-    for (cpu, line) in lines(kernel_file::read(file, buffer, || STAT.into())?) {
-        list.push((cpu, Reading::now(parsed(line, 1)?, step(1), Method::Stat)));
+    for (cpu, line) in cpu_lines(kernel_file::read(file, buffer, || STAT.into())?) {
+        list.push((cpu, Reading::now(parse_cpu_line(line, 1)?, tick_resolution(1), Method::Stat)));
     }
     Ok(())
 }
 
 /// The resolution: one tick for every part.
-fn step(cpus: u64) -> Spent {
+fn tick_resolution(cpus: u64) -> Spent {
     Spent {
         user: 1,
         nice: 1,
@@ -198,25 +207,25 @@ fn step(cpus: u64) -> Spent {
 
 /// The lines of single CPUs as number and rest. They come first, so that the line of all interrupts, which may fill
 /// pages, is never searched for its end.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut text = text;
     std::iter::from_fn(move || {
-        text = next_line(text)?;
-        let (cpu, rest) = number(text.strip_prefix(b"cpu")?)?;
+        text = skip_line(text)?;
+        let (cpu, rest) = parse_number(text.strip_prefix(b"cpu")?)?;
         Some((cpu as usize, rest))
     })
 }
 
-fn parsed(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
-    let spent = parse(line).ok_or_else(|| Fault::parse(STAT, "eight numbers a CPU", line))?;
+fn parse_cpu_line(line: &[u8], cpus: u64) -> Result<Spent, Fault> {
+    let spent = parse_columns(line).ok_or_else(|| Fault::parse_error(STAT, "eight numbers a CPU", line))?;
     Ok(Spent { cpus, ..spent })
 }
 
 /// Parses the columns of a CPU. Old kernels have fewer; a missing one is zero.
-pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
+pub(super) fn parse_columns(mut rest: &[u8]) -> Option<Spent> {
     let mut columns = [0; 8];
     for (at, column) in columns.iter_mut().enumerate() {
-        match number(rest) {
+        match parse_number(rest) {
             Some((value, after)) => (*column, rest) = (value, after),
             None if at >= 4 => break,
             None => return None,
@@ -230,17 +239,18 @@ pub(super) fn parse(mut rest: &[u8]) -> Option<Spent> {
 ///
 /// # Errors
 /// [`Fault::TooShort`] for readings within one tick.
-pub fn busy(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Percent, Fault> {
-    let [before, after] = [before, after].map(|reading| ticks(reading, idle_ticks));
-    Percent::not_idle(&before, &after, 1)
+pub fn busy_share(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Percent, Fault> {
+    let [before, after] = [before, after].map(|reading| average_time(reading, idle_ticks));
+    Percent::busy_from_idle(&before, &after, 1)
 }
 
 /// How the time between two readings was divided.
 ///
 /// # Errors
 /// [`Fault::TooShort`] for readings within one tick.
-pub fn shares(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Shares, Fault> {
-    let share = |field: fn(&Spent) -> u64| Percent::busy(&ticks(before, field), &ticks(after, field));
+pub fn time_shares(before: &Reading<Spent>, after: &Reading<Spent>) -> Result<Shares, Fault> {
+    let share =
+        |field: fn(&Spent) -> u64| Percent::busy(&average_time(before, field), &average_time(after, field));
     Ok(Shares {
         user: share(|spent| spent.user + spent.nice)?,
         system: share(|spent| spent.system)?,
@@ -256,9 +266,9 @@ fn idle_ticks(spent: &Spent) -> u64 {
 }
 
 /// One part as a time, averaged over the CPUs.
-fn ticks(reading: &Reading<Spent>, field: fn(&Spent) -> u64) -> Reading<Duration> {
+fn average_time(reading: &Reading<Spent>, field: fn(&Spent) -> u64) -> Reading<Duration> {
     let each = |spent: &Spent| TICK.mul_f64(field(spent) as f64 / spent.cpus.max(1) as f64);
-    Reading { resolution: TICK, ..reading.part(each) }
+    Reading { resolution: TICK, ..reading.map_field(each) }
 }
 
 #[cfg(test)]
@@ -269,7 +279,8 @@ mod tests {
 
     #[test]
     fn a_line_is_that_of_the_cpu_and_no_other() {
-        let found: Vec<_> = lines(TEXT).map(|(cpu, line)| (cpu, parse(line).expect("columns"))).collect();
+        let found: Vec<_> =
+            cpu_lines(TEXT).map(|(cpu, line)| (cpu, parse_columns(line).expect("columns"))).collect();
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!((found[0].0, found[0].1.stolen), (0, 8));
         assert_eq!((found[1].0, found[1].1.user), (10, 11));
@@ -278,29 +289,34 @@ mod tests {
     #[test]
     fn ranges_are_counted() {
         assert_eq!(
-            (count(b"0-3,6\n"), count(b"0\n"), count(b"x"), count(b"")),
+            (
+                count_in_ranges(b"0-3,6\n"),
+                count_in_ranges(b"0\n"),
+                count_in_ranges(b"x"),
+                count_in_ranges(b"")
+            ),
             (Some(5), Some(1), None, None)
         );
-        assert_eq!(online().expect("/sys"), syscost_platform::process::cpus_online());
+        assert_eq!(online_count().expect("/sys"), syscost_platform::process::cpus_online());
     }
 
     #[test]
     fn columns_that_an_old_kernel_lacks_are_zero_and_four_it_has() {
-        assert_eq!(parse(b"1 2 3 4\n").expect("columns").waiting, 0);
-        assert!(parse(b"1 2 3\n").is_none());
+        assert_eq!(parse_columns(b"1 2 3 4\n").expect("columns").waiting, 0);
+        assert!(parse_columns(b"1 2 3\n").is_none());
     }
 
     #[test]
     fn a_cpu_that_does_not_exist_is_gone() {
         let mut processors = Processors::open().expect("/proc");
-        assert!(matches!(processors.spent(Some(1 << 20)), Err(Fault::Gone(_))));
-        let all = processors.spent(None).expect("read").value;
+        assert!(matches!(processors.time_spent(Some(1 << 20)), Err(Fault::Gone(_))));
+        let all = processors.time_spent(None).expect("read").value;
         assert!(all.idle > 0 && all.user > 0, "{all:?}");
         assert!(processors.idle().expect("read").value > Duration::ZERO);
         let mut each = Vec::new();
-        processors.each(&mut each).expect("read");
+        processors.time_spent_each(&mut each).expect("read");
         assert_eq!(each.len() as u64, all.cpus);
-        assert!(each.iter().all(|(cpu, _)| processors.spent(Some(*cpu)).is_ok()), "{each:?}");
+        assert!(each.iter().all(|(cpu, _)| processors.time_spent(Some(*cpu)).is_ok()), "{each:?}");
     }
 
     #[test]
@@ -309,14 +325,14 @@ mod tests {
         let at = |ms, user, idle, stolen| Reading {
             value: Spent { user, idle, stolen, cpus: 2, ..Spent::default() },
             at: start + Duration::from_millis(ms),
-            resolution: step(2),
+            resolution: tick_resolution(2),
             method: Method::Stat,
         };
         let (before, after) = (at(0, 0, 0, 0), at(1000, 90, 100, 10));
-        assert!((busy(&before, &after).expect("a share").value - 50.0).abs() < 1e-6);
-        let shares = shares(&before, &after).expect("shares");
+        assert!((busy_share(&before, &after).expect("a share").value - 50.0).abs() < 1e-6);
+        let shares = time_shares(&before, &after).expect("shares");
         let values = (shares.user.value, shares.idle.value, shares.stolen.value, shares.interrupts.value);
         assert_eq!(values, (45.0, 50.0, 5.0, 0.0));
-        assert!(matches!(busy(&before, &before), Err(Fault::TooShort { .. })));
+        assert!(matches!(busy_share(&before, &before), Err(Fault::TooShort { .. })));
     }
 }

@@ -38,7 +38,7 @@ impl Disk {
     /// # Errors
     /// [`Fault::Gone`] where there is none.
     pub fn open(name: &str) -> Result<Self, Fault> {
-        Ok(Self { name: name.into(), file: open(name)? })
+        Ok(Self { name: name.into(), file: open_stat_file(name)? })
     }
 
     /// The name by which it was opened.
@@ -61,7 +61,7 @@ impl Disk {
     /// As of [`traffic`](Self::traffic).
     #[inline]
     pub fn reads(&self) -> Result<Reading<u64>, Fault> {
-        self.one(READS)
+        self.read_counter(READS)
     }
 
     /// Completed writes.
@@ -70,23 +70,23 @@ impl Disk {
     /// As of [`traffic`](Self::traffic).
     #[inline]
     pub fn writes(&self) -> Result<Reading<u64>, Fault> {
-        self.one(WRITES)
+        self.read_counter(WRITES)
     }
 
     /// Completed reads and writes, without a time stamp: for a block of several counters.
     #[inline]
-    pub(super) fn operations(&self) -> Result<u64, Fault> {
+    pub(super) fn operation_count(&self) -> Result<u64, Fault> {
         let both = |text: &[u8]| {
-            let (reads, rest) = text::number(text)?;
-            Some(reads + text::nth(rest, WRITES - READS - 1)?)
+            let (reads, rest) = text::parse_number(text)?;
+            Some(reads + text::nth_number(rest, WRITES - READS - 1)?)
         };
-        look(&self.file, &self.name, both)
+        read_and_parse(&self.file, &self.name, both)
     }
 
-    /// One number of the line. Parsing only that halves the cost.
+    /// Reads one number of the line. Parsing only this number halves the cost.
     #[inline]
-    fn one(&self, word: usize) -> Result<Reading<u64>, Fault> {
-        let value = look(&self.file, &self.name, |text| text::nth(text, word))?;
+    fn read_counter(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        let value = read_and_parse(&self.file, &self.name, |text| text::nth_number(text, word))?;
         Ok(Reading::now(value, 1, Method::BlockStat))
     }
 }
@@ -96,11 +96,11 @@ const READS: usize = 0;
 const WRITES: usize = 4;
 
 /// All counters, without a handle.
-pub(super) fn once(name: &str) -> Result<Reading<Traffic>, Fault> {
-    read(&open(name)?, name)
+pub(super) fn read_traffic(name: &str) -> Result<Reading<Traffic>, Fault> {
+    read(&open_stat_file(name)?, name)
 }
 
-fn open(name: &str) -> Result<File, Fault> {
+fn open_stat_file(name: &str) -> Result<File, Fault> {
     let checked = kernel_file::checked_name("disk", name)?;
     kernel_file::open(format_args!("/sys/class/block/{checked}/stat")).map_err(|fault| match fault {
         Fault::Gone(_) => Fault::Gone(format!("disk {name}")),
@@ -109,23 +109,23 @@ fn open(name: &str) -> Result<File, Fault> {
 }
 
 fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
-    let traffic = look(file, name, parse)?;
+    let traffic = read_and_parse(file, name, parse)?;
     let step = Traffic { reads: 1, bytes_read: SECTOR, writes: 1, bytes_written: SECTOR, in_flight: 1 };
     Ok(Reading::now(traffic, step, Method::BlockStat))
 }
 
 #[inline]
-fn look<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+fn read_and_parse<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
     let mut buffer = [0; ROOM];
     let text = kernel_file::read(file, &mut buffer, || format!("disk {name}"))?;
-    parse(text).ok_or_else(|| Fault::parse(format!("disk {name}"), "eleven numbers", text))
+    parse(text).ok_or_else(|| Fault::parse_error(format!("disk {name}"), "eleven numbers", text))
 }
 
 fn parse(text: &[u8]) -> Option<Traffic> {
     let mut numbers = [0; 9];
     let mut rest = text;
     for number in &mut numbers {
-        (*number, rest) = text::number(rest)?;
+        (*number, rest) = text::parse_number(rest)?;
     }
     let [reads, _, read, _, writes, _, written, _, in_flight] = numbers;
     // Years of writing stay far below 2^64 bytes.
@@ -143,21 +143,22 @@ mod tests {
         let expected =
             Traffic { reads: 1, bytes_read: 3 * 512, writes: 5, bytes_written: 7 * 512, in_flight: 9 };
         assert_eq!(parse(text), Some(expected));
-        assert_eq!((text::nth(text, READS), text::nth(text, WRITES)), (Some(1), Some(5)));
+        assert_eq!((text::nth_number(text, READS), text::nth_number(text, WRITES)), (Some(1), Some(5)));
         assert_eq!(parse(b"1 2 3"), None);
     }
 
     #[test]
     fn one_number_is_that_of_all() {
         let Ok(disks) = crate::enumeration::disks() else {
-            return syscost_platform::skipped("the kernel lists no disks");
+            return syscost_platform::print_skipped("the kernel lists no disks");
         };
         for disk in disks {
             // Other processes use it meanwhile.
             let disk = Disk::open(&disk).expect("it is on the list");
             let before = disk.traffic().expect("read").value;
             let (reads, writes) = (disk.reads().expect("read").value, disk.writes().expect("read").value);
-            let (operations, after) = (disk.operations().expect("read"), disk.traffic().expect("read").value);
+            let (operations, after) =
+                (disk.operation_count().expect("read"), disk.traffic().expect("read").value);
             assert!((before.reads..=after.reads).contains(&reads), "{before:?} {reads} {after:?}");
             assert!((before.writes..=after.writes).contains(&writes), "{before:?} {writes} {after:?}");
             let sum = |traffic: Traffic| traffic.reads + traffic.writes;
@@ -168,6 +169,6 @@ mod tests {
     #[test]
     fn a_disk_that_there_is_not_is_gone() {
         assert!(matches!(Disk::open("no-such-0"), Err(Fault::Gone(_))));
-        assert!(matches!(once("../net/lo"), Err(Fault::Gone(_))));
+        assert!(matches!(read_traffic("../net/lo"), Err(Fault::Gone(_))));
     }
 }

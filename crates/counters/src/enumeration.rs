@@ -12,7 +12,7 @@ use std::path::Path;
 /// # Errors
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn disks() -> Result<Vec<String>, Fault> {
-    Ok(names("/sys/block")?
+    Ok(entry_names("/sys/block")?
         .into_iter()
         .filter(|name| Path::new("/sys/block").join(name).join("device").exists())
         .collect())
@@ -24,7 +24,7 @@ pub fn disks() -> Result<Vec<String>, Fault> {
 /// [`Fault::Denied`] where `/sys` is not mounted.
 pub fn partitions() -> Result<Vec<String>, Fault> {
     let class = Path::new("/sys/class/block");
-    Ok(names("/sys/class/block")?
+    Ok(entry_names("/sys/class/block")?
         .into_iter()
         .filter(|name| class.join(name).join("partition").exists())
         .collect())
@@ -37,7 +37,7 @@ pub fn partitions() -> Result<Vec<String>, Fault> {
 pub fn interfaces() -> Result<Vec<String>, Fault> {
     // The directory also has a file, `bonding_masters`.
     let class = Path::new("/sys/class/net");
-    Ok(names("/sys/class/net")?
+    Ok(entry_names("/sys/class/net")?
         .into_iter()
         .filter(|name| class.join(name).join("statistics").exists())
         .collect())
@@ -47,17 +47,17 @@ pub fn interfaces() -> Result<Vec<String>, Fault> {
 ///
 /// # Errors
 /// [`Fault::Denied`] in a sandbox that forbids sched_getaffinity(2).
-pub fn cpus() -> Result<usize, Fault> {
+pub fn allowed_cpu_count() -> Result<usize, Fault> {
     syscost_platform::process::cpus_allowed().map_err(|e| Fault::from_error("the set of CPUs", &e))
 }
 
 /// Numbers of the CPUs that are online, which may have gaps.
 ///
 /// # Errors
-/// As of [`Processors::each`](super::Processors::each).
-pub fn processors() -> Result<Vec<usize>, Fault> {
+/// As of [`Processors::time_spent_each`](super::Processors::time_spent_each).
+pub fn online_cpus() -> Result<Vec<usize>, Fault> {
     let mut each = Vec::new();
-    super::Processors::open()?.each(&mut each)?;
+    super::Processors::open()?.time_spent_each(&mut each)?;
     Ok(each.into_iter().map(|(cpu, _)| cpu).collect())
 }
 
@@ -66,7 +66,7 @@ pub fn processors() -> Result<Vec<usize>, Fault> {
 /// # Errors
 /// [`Fault::Unsupported`] where none is mounted.
 pub fn control_groups() -> Result<Vec<String>, Fault> {
-    super::cgroup::names()
+    super::cgroup::group_names()
 }
 
 /// Whether `/proc` hides processes of other users (`hidepid` of proc(5)), so that [`pids`] is silently incomplete.
@@ -80,7 +80,7 @@ pub fn hides_processes() -> bool {
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
 pub fn pids() -> Result<Vec<i32>, Fault> {
-    let mut pids: Vec<i32> = names("/proc")?.iter().filter_map(|name| name.parse().ok()).collect();
+    let mut pids: Vec<i32> = entry_names("/proc")?.iter().filter_map(|name| name.parse().ok()).collect();
     pids.sort_unstable();
     Ok(pids)
 }
@@ -90,8 +90,8 @@ pub fn pids() -> Result<Vec<i32>, Fault> {
 ///
 /// # Errors
 /// [`Fault::Denied`] where `/proc` is not mounted.
-pub fn processes(name: &str) -> Result<Vec<Process>, Fault> {
-    let runs_it = |pid: &i32| executable(*pid).is_some_and(|its| its == name.as_bytes());
+pub fn processes_by_name(name: &str) -> Result<Vec<Process>, Fault> {
+    let runs_it = |pid: &i32| executable_name(*pid).is_some_and(|its| its == name.as_bytes());
     // A process that has ended since it was listed is left out.
     Ok(pids()?.into_iter().filter(runs_it).filter_map(|pid| Process::open(pid).ok()).collect())
 }
@@ -100,14 +100,14 @@ pub fn processes(name: &str) -> Result<Vec<Process>, Fault> {
 ///
 /// # Errors
 /// [`Fault::Gone`] where the root process has ended.
-pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
-    let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
+pub fn process_tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
+    let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, read_stat(pid)?))).collect();
     let first = all.iter().find(|(pid, _)| *pid == root).copied();
-    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::named(root)))?];
+    let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::process_label(root)))?];
     let mut at = 0;
     while let Some((parent, parent_stat)) = tree.get(at).copied() {
-        // The list is not of one moment: a number that was reused could make a cycle. No child is older than its
-        // parent.
+        // The processes were read one after another, so a reused number could make a cycle. A child that started
+        // before its parent is therefore skipped.
         let new = |(pid, stat): &&(i32, Stat)| {
             stat.started >= parent_stat.started && tree.iter().all(|(known, _)| known != pid)
         };
@@ -119,11 +119,11 @@ pub fn tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     Ok(tree)
 }
 
-fn stat(pid: i32) -> Option<Stat> {
-    super::process_handle::stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+fn read_stat(pid: i32) -> Option<Stat> {
+    super::process_handle::parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-fn executable(pid: i32) -> Option<Vec<u8>> {
+fn executable_name(pid: i32) -> Option<Vec<u8>> {
     if let Ok(path) = fs::read_link(format!("/proc/{pid}/exe")) {
         let name = path.file_name()?.as_bytes();
         // The kernel appends this once the file was removed or replaced.
@@ -134,7 +134,7 @@ fn executable(pid: i32) -> Option<Vec<u8>> {
     Some(name)
 }
 
-fn names(directory: &str) -> Result<Vec<String>, Fault> {
+fn entry_names(directory: &str) -> Result<Vec<String>, Fault> {
     let denied = |e: std::io::Error| Fault::Denied { what: directory.into(), cause: e.to_string() };
     let entries = fs::read_dir(directory).map_err(denied)?;
     let mut names: Vec<_> =
@@ -159,9 +159,9 @@ mod tests {
         for name in interfaces {
             Interface::open(&name).and_then(|interface| interface.bytes_sent()).expect(&name);
         }
-        assert!(cpus().expect("a set") >= 1);
-        for cpu in processors().expect("/proc") {
-            Processors::open().and_then(|mut processors| processors.spent(Some(cpu))).expect("online");
+        assert!(allowed_cpu_count().expect("a set") >= 1);
+        for cpu in online_cpus().expect("/proc") {
+            Processors::open().and_then(|mut processors| processors.time_spent(Some(cpu))).expect("online");
         }
     }
 
@@ -170,15 +170,15 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
         let pid = child.id() as i32;
         // The executable may have another name than the command (busybox).
-        let name = executable(pid).expect("it runs");
+        let name = executable_name(pid).expect("it runs");
         let name = String::from_utf8(name).expect("a name");
-        let found = processes(&name).expect("/proc");
+        let found = processes_by_name(&name).expect("/proc");
         assert!(found.iter().any(|process| process.pid() == pid));
-        let tree = tree(std::process::id() as i32).expect("ourselves");
+        let tree = process_tree(std::process::id() as i32).expect("ourselves");
         assert_eq!(tree[0].0, std::process::id() as i32);
         assert!(tree.iter().any(|(its, stat)| *its == pid && stat.parent == u64::from(std::process::id())));
         child.kill().expect("killed");
         child.wait().expect("waited for");
-        assert!(matches!(super::tree(pid), Err(Fault::Gone(_))));
+        assert!(matches!(super::process_tree(pid), Err(Fault::Gone(_))));
     }
 }

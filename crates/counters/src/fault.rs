@@ -59,7 +59,7 @@ impl Fault {
     }
 
     /// A content that could not be parsed, cut to 60 bytes.
-    pub(super) fn parse(what: impl Into<String>, expected: &'static str, found: &[u8]) -> Self {
+    pub(super) fn parse_error(what: impl Into<String>, expected: &'static str, found: &[u8]) -> Self {
         let found = String::from_utf8_lossy(&found[..found.len().min(60)]).into_owned();
         Self::Parse { what: what.into(), expected, found }
     }

@@ -46,7 +46,7 @@ fn in_child(body: impl FnOnce() -> Done) -> Done {
         let _ = said.write_all(text.as_bytes());
     })
     .expect("forked");
-    let ended = child.end_within(PATIENCE);
+    let ended = child.wait_for_success(PATIENCE);
     drop(said);
     let mut text = String::new();
     words.read_to_string(&mut text).expect("words");
@@ -155,7 +155,7 @@ fn what_proc_hides_is_denied_and_not_gone() {
 }
 
 fn ip(words: &str) -> Done {
-    namespace::ip(words).map_err(|error| error.to_string())
+    namespace::run_ip_commands(words).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -205,12 +205,12 @@ fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
     in_child_process(|| {
         let mut cache = Processes::at_most(KEPT);
         let open = || fs::read_dir("/proc/self/fd").expect("our own").count();
-        let limit = (open() + cache.descriptors() + 2) as u64;
+        let limit = (open() + cache.max_descriptors() + 2) as u64;
         may("a limit of descriptors", setrlimit(Resource::RLIMIT_NOFILE, limit, limit))?;
         let (own, lasting) = (std::process::id() as i32, sleeper());
         let mut last = 0;
         for n in 0..PROCESSES {
-            let child = Child::start(|| {}).expect("forked").leave();
+            let child = Child::start(|| {}).expect("forked").into_pid();
             let pid = child.as_raw();
             // It may be ending at this moment, and is there until it is waited for.
             match cache.get(pid) {
@@ -236,7 +236,7 @@ fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
                 assert!(matches!(cache.get(pid), Err(Fault::Gone(_))));
             }
             if n % 1000 == 0 {
-                assert!(enumeration::tree(own).is_ok());
+                assert!(enumeration::process_tree(own).is_ok());
             }
             assert!(cache.len() <= KEPT);
         }

@@ -28,9 +28,9 @@ pub(super) fn open(path: Arguments<'_>) -> Result<File, Fault> {
 ///
 /// # Errors
 /// The [`Fault`] that the error of open(2) means.
-pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
+pub(super) fn open_process_file(pid: i32, name: &str) -> Result<File, Fault> {
     let open = |text: &Path| File::open(text.as_str()).map_err(|e| Fault::from_error(text.as_str(), &e));
-    Path::of_process(pid, name)
+    Path::for_process_file(pid, name)
         .map_or_else(|_| Err(Fault::Gone(format!("/proc/{pid}/{name}"))), |text| open(&text))
 }
 
@@ -38,9 +38,9 @@ pub(super) fn open_of_process(pid: i32, name: &str) -> Result<File, Fault> {
 ///
 /// # Errors
 /// Its error.
-pub(super) fn status_of_process(pid: i32, name: &str) -> Result<FileStat, Errno> {
-    let path = Path::of_process(pid, name).map_err(|_| Errno::ENAMETOOLONG)?;
-    nix::sys::stat::stat(path.as_c()?)
+pub(super) fn stat_process_file(pid: i32, name: &str) -> Result<FileStat, Errno> {
+    let path = Path::for_process_file(pid, name).map_err(|_| Errno::ENAMETOOLONG)?;
+    nix::sys::stat::stat(path.as_c_str()?)
 }
 
 /// A path on the stack.
@@ -56,7 +56,7 @@ impl Default for Path {
 }
 
 impl Path {
-    fn of_process(pid: i32, name: &str) -> Result<Self, std::fmt::Error> {
+    fn for_process_file(pid: i32, name: &str) -> Result<Self, std::fmt::Error> {
         let mut digits = [0; 10];
         let (mut left, mut start) = (pid.unsigned_abs(), digits.len());
         while left > 0 || start == digits.len() {
@@ -73,7 +73,7 @@ impl Path {
     }
 
     /// Ends at the first of the zeroes behind the path, so that no copy is needed.
-    fn as_c(&self) -> Result<&CStr, Errno> {
+    fn as_c_str(&self) -> Result<&CStr, Errno> {
         CStr::from_bytes_until_nul(&self.bytes).map_err(|_| Errno::ENAMETOOLONG)
     }
 
@@ -114,7 +114,7 @@ pub(super) fn read<'a>(
 ///
 /// # Errors
 /// The fault that the error of read(2) means.
-pub(super) fn each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> Result<(), Fault> {
+pub(super) fn for_each_line(file: &File, what: &str, mut see: impl FnMut(&[u8])) -> Result<(), Fault> {
     let mut buffer = [0; 8 << 10];
     let (mut kept, mut offset) = (0, 0);
     loop {
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn the_path_of_a_process_is_what_it_would_be_written() {
         for pid in [0, 1, 9, 10, 4_194_304, i32::MAX, -5, i32::MIN] {
-            let path = Path::of_process(pid, "stat").expect("it is short");
+            let path = Path::for_process_file(pid, "stat").expect("it is short");
             assert_eq!(path.as_str(), format!("/proc/{pid}/stat"));
         }
-        assert!(Path::of_process(1, &"x".repeat(256)).is_err());
+        assert!(Path::for_process_file(1, &"x".repeat(256)).is_err());
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         let lines: Vec<_> = (0..5000).map(|n| n.to_string()).collect();
         file.write_all(lines.join("\n").as_bytes()).expect("written");
         let mut seen = Vec::new();
-        each_line(&file, "it", |line| seen.push(String::from_utf8(line.to_vec()).expect("digits")))
+        for_each_line(&file, "it", |line| seen.push(String::from_utf8(line.to_vec()).expect("digits")))
             .expect("read");
         assert_eq!(seen, lines);
     }
@@ -179,7 +179,7 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&[b'x'; 20 << 10]).expect("written");
         let mut bytes = 0;
-        each_line(&file, "it", |line| bytes += line.len()).expect("read");
+        for_each_line(&file, "it", |line| bytes += line.len()).expect("read");
         assert_eq!(bytes, 20 << 10);
     }
 

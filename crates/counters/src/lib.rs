@@ -24,7 +24,7 @@
 //! share or rate between two readings carries the bounds that the resolution allows; two readings that are too close
 //! for a result give [`Fault::TooShort`] and not 0.0. What a kernel does not offer is [`Fault::Unsupported`].
 //!
-//! Beyond CAMP: how each CPU spent its time, with interrupts and stolen time ([`Processors::each`], [`shares`]),
+//! Beyond CAMP: how each CPU spent its time, with interrupts and stolen time ([`Processors::time_spent_each`], [`time_shares`]),
 //! control groups of both versions ([`ControlGroup`]), pressure ([`Pressure`]), handles of many processes within a
 //! limit of descriptors ([`Processes`]), and figures computed from several readings ([`aggregate`]).
 //!
@@ -55,7 +55,7 @@
 //! | `EnumNetworkInterfaces` | [`enum_network_interfaces`](camp::enum_network_interfaces) | [`enumeration::interfaces`] | `/sys/class/net` | | C8 |
 //! | `GetCPUCount` | [`cpu_count`](camp::cpu_count) | | `/sys/devices/system/cpu/online` | 1 | C8 |
 //! | `GetProcessIdentifier` | [`process_identifier`](camp::process_identifier) | [`Process::open`] | pidfd_open(2) | | C8 |
-//! | `GetProcessIdentifiers` | [`process_identifiers`](camp::process_identifiers) | [`enumeration::processes`] | `/proc` | | C8 |
+//! | `GetProcessIdentifiers` | [`process_identifiers`](camp::process_identifiers) | [`enumeration::processes_by_name`] | `/proc` | | C8 |
 //!
 //! Its derived function of Figure 1, `BulkByteTransferRate`, is [`aggregate::transfer_rate`]; rate calculators and aggregate
 //! traffic, which the paper left to later, are [`Rate`], [`aggregate::operation_rate`] and [`aggregate::busiest_interface`], and
@@ -102,12 +102,12 @@ use syscost_platform::proc::USER_HZ;
 const TICK: Duration = Duration::from_nanos((1e9 / USER_HZ) as u64);
 
 /// Ticks as a duration. Idle ticks of 64 CPUs need more than 32 bits after a week.
-const fn of_ticks(ticks: u64) -> Duration {
+const fn ticks_to_duration(ticks: u64) -> Duration {
     Duration::from_nanos(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
 pub use cgroup::ControlGroup;
-pub use cpu_usage::{Processors, Shares, Spent, busy, shares};
+pub use cpu_usage::{Processors, Shares, Spent, busy_share, time_shares};
 pub use disk::{Disk, Traffic};
 pub use fault::Fault;
 pub use network::{Interface, Link};
@@ -146,14 +146,14 @@ mod tests {
         assert_eq!(allocations(|| process.threads().is_ok()), 0);
         assert_eq!(allocations(|| interface.bytes_sent().is_ok()), 0);
         assert_eq!(allocations(|| processors.idle().is_ok()), 0);
-        assert_eq!(allocations(|| processors.spent(Some(0)).is_ok()), 0);
+        assert_eq!(allocations(|| processors.time_spent(Some(0)).is_ok()), 0);
         assert_eq!(allocations(|| physical_memory::free().is_ok()), 0);
         let memory = physical_memory::Memory::open().expect("/proc");
         assert_eq!(allocations(|| memory.truly_free().is_ok()), 0);
         assert_eq!(allocations(|| memory.available().is_ok()), 0);
         let mut each = Vec::new();
-        processors.each(&mut each).expect("read");
-        assert_eq!(allocations(|| processors.each(&mut each).is_ok()), 0);
+        processors.time_spent_each(&mut each).expect("read");
+        assert_eq!(allocations(|| processors.time_spent_each(&mut each).is_ok()), 0);
         let Ok(pressure) = Pressure::open(pressure::Resource::Cpu) else {
             return println!("skipped: this kernel keeps no account of pressure");
         };

@@ -1,7 +1,7 @@
 //! Counters of the network interfaces of this network namespace.
 
 use super::kernel_file;
-use super::text::number;
+use super::text::parse_number;
 use super::{Fault, Method, Reading};
 use std::fs::File;
 
@@ -42,10 +42,10 @@ impl Interface {
     /// [`Fault::Gone`] where there is none.
     pub fn open(name: &str) -> Result<Self, Fault> {
         let gone = |fault: Fault| match fault {
-            Fault::Gone(_) => Fault::Gone(named(name)),
+            Fault::Gone(_) => Fault::Gone(interface_label(name)),
             other => other,
         };
-        let open = |counter: &str| open(name, counter).map_err(gone);
+        let open = |counter: &str| open_counter_file(name, counter).map_err(gone);
         let [sent, packets_sent, received, packets_received] = COUNTED.map(open);
         let files = [sent?, packets_sent?, received?, packets_received?];
         Ok(Self { name: name.into(), files })
@@ -62,7 +62,7 @@ impl Interface {
     /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn bytes_sent(&self) -> Result<Reading<u64>, Fault> {
-        self.reading(Counter::BytesSent)
+        self.read_counter(Counter::BytesSent)
     }
 
     /// Packets sent.
@@ -71,7 +71,7 @@ impl Interface {
     /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn packets_sent(&self) -> Result<Reading<u64>, Fault> {
-        self.reading(Counter::PacketsSent)
+        self.read_counter(Counter::PacketsSent)
     }
 
     /// Bytes received, headers included.
@@ -80,7 +80,7 @@ impl Interface {
     /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn bytes_received(&self) -> Result<Reading<u64>, Fault> {
-        self.reading(Counter::BytesReceived)
+        self.read_counter(Counter::BytesReceived)
     }
 
     /// Packets received.
@@ -89,44 +89,44 @@ impl Interface {
     /// [`Fault::Gone`] once the interface was removed.
     #[inline]
     pub fn packets_received(&self) -> Result<Reading<u64>, Fault> {
-        self.reading(Counter::PacketsReceived)
+        self.read_counter(Counter::PacketsReceived)
     }
 
     /// All counters. They are read one after another.
     ///
     /// # Errors
     /// [`Fault::Gone`] once the interface was removed.
-    pub fn link(&self) -> Result<Reading<Link>, Fault> {
+    pub fn all_counters(&self) -> Result<Reading<Link>, Fault> {
         let link = Link {
-            bytes_sent: self.count(Counter::BytesSent)?,
-            packets_sent: self.count(Counter::PacketsSent)?,
-            bytes_received: self.count(Counter::BytesReceived)?,
-            packets_received: self.count(Counter::PacketsReceived)?,
+            bytes_sent: self.counter_value(Counter::BytesSent)?,
+            packets_sent: self.counter_value(Counter::PacketsSent)?,
+            bytes_received: self.counter_value(Counter::BytesReceived)?,
+            packets_received: self.counter_value(Counter::PacketsReceived)?,
         };
         let step = Link { bytes_sent: 1, packets_sent: 1, bytes_received: 1, packets_received: 1 };
         Ok(Reading::now(link, step, Method::InterfaceStatistics))
     }
 
     #[inline]
-    fn reading(&self, counter: Counter) -> Result<Reading<u64>, Fault> {
-        Ok(Reading::now(self.count(counter)?, 1, Method::InterfaceStatistics))
+    fn read_counter(&self, counter: Counter) -> Result<Reading<u64>, Fault> {
+        Ok(Reading::now(self.counter_value(counter)?, 1, Method::InterfaceStatistics))
     }
 
-    /// One counter without a time stamp: for a block of several counters.
+    /// The value of one counter without a time stamp, for a caller that adds the time stamp itself.
     #[inline]
-    pub(super) fn count(&self, counter: Counter) -> Result<u64, Fault> {
+    pub(super) fn counter_value(&self, counter: Counter) -> Result<u64, Fault> {
         read(&self.files[counter as usize], &self.name)
     }
 }
 
-fn open(name: &str, counter: &str) -> Result<File, Fault> {
+fn open_counter_file(name: &str, counter: &str) -> Result<File, Fault> {
     let name = kernel_file::checked_name("interface", name)?;
     kernel_file::open(format_args!("/sys/class/net/{name}/statistics/{counter}"))
 }
 
 /// One counter, without a handle.
-pub(super) fn once(name: &str, counter: Counter) -> Result<Reading<u64>, Fault> {
-    let value = read(&open(name, COUNTED[counter as usize])?, name)?;
+pub(super) fn read_counter_once(name: &str, counter: Counter) -> Result<Reading<u64>, Fault> {
+    let value = read(&open_counter_file(name, COUNTED[counter as usize])?, name)?;
     Ok(Reading::now(value, 1, Method::InterfaceStatistics))
 }
 
@@ -141,12 +141,13 @@ pub(super) enum Counter {
 #[inline]
 fn read(file: &File, name: &str) -> Result<u64, Fault> {
     let mut buffer = [0; DIGITS];
-    let text = kernel_file::read(file, &mut buffer, || named(name))?;
-    let (value, _) = number(text).ok_or_else(|| Fault::parse(named(name), "a number", text))?;
+    let text = kernel_file::read(file, &mut buffer, || interface_label(name))?;
+    let (value, _) =
+        parse_number(text).ok_or_else(|| Fault::parse_error(interface_label(name), "a number", text))?;
     Ok(value)
 }
 
-fn named(name: &str) -> String {
+fn interface_label(name: &str) -> String {
     format!("interface {name}")
 }
 
@@ -166,7 +167,7 @@ mod tests {
         let after = (lo.packets_sent().expect("read").value, lo.bytes_sent().expect("read").value);
         // Other tests send, too.
         assert!(after.0 >= before.0 + 100 && after.1 >= before.1 + 6000, "{before:?} {after:?}");
-        let stateless = once("lo", Counter::PacketsSent).expect("read").value;
+        let stateless = read_counter_once("lo", Counter::PacketsSent).expect("read").value;
         assert!(stateless >= after.0);
     }
 

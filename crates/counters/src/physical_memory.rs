@@ -1,7 +1,7 @@
 //! Physical memory: free, free including the lists of each CPU, and available.
 
 use super::kernel_file;
-use super::text::{line, number};
+use super::text::{parse_number, rest_of_line};
 use super::{Fault, Method, Reading};
 use std::fs::File;
 use syscost_platform::process::page_size;
@@ -31,7 +31,7 @@ impl Memory {
     /// # Errors
     /// As of [`truly_free`].
     pub fn truly_free(&self) -> Result<Reading<u64>, Fault> {
-        of_zones(&self.zoneinfo)
+        read_truly_free(&self.zoneinfo)
     }
 
     /// As [`available`], by the open file.
@@ -39,7 +39,7 @@ impl Memory {
     /// # Errors
     /// As of [`available`].
     pub fn available(&self) -> Result<Reading<u64>, Fault> {
-        of_meminfo(&self.meminfo)
+        read_available(&self.meminfo)
     }
 }
 
@@ -77,7 +77,7 @@ pub fn total() -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Parse`] where `/proc/zoneinfo` does not name them.
 pub fn truly_free() -> Result<Reading<u64>, Fault> {
-    of_zones(&kernel_file::open(format_args!("{ZONEINFO}"))?)
+    read_truly_free(&kernel_file::open(format_args!("{ZONEINFO}"))?)
 }
 
 /// Memory that programs could get without swapping, by the kernel's estimate, bytes.
@@ -85,33 +85,33 @@ pub fn truly_free() -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Parse`] before Linux 3.14.
 pub fn available() -> Result<Reading<u64>, Fault> {
-    of_meminfo(&kernel_file::open(format_args!("{MEMINFO}"))?)
+    read_available(&kernel_file::open(format_args!("{MEMINFO}"))?)
 }
 
-fn of_meminfo(file: &File) -> Result<Reading<u64>, Fault> {
+fn read_available(file: &File) -> Result<Reading<u64>, Fault> {
     let mut buffer = [0; 4096];
     let text = kernel_file::read(file, &mut buffer, || MEMINFO.into())?;
-    let kib = line(text, b"MemAvailable:").and_then(number);
-    let (kib, _) = kib.ok_or_else(|| Fault::parse(MEMINFO, "`MemAvailable:`", text))?;
+    let kib = rest_of_line(text, b"MemAvailable:").and_then(parse_number);
+    let (kib, _) = kib.ok_or_else(|| Fault::parse_error(MEMINFO, "`MemAvailable:`", text))?;
     Ok(Reading::now(kib << 10, page_size(), Method::Meminfo))
 }
 
-fn of_zones(file: &File) -> Result<Reading<u64>, Fault> {
+fn read_truly_free(file: &File) -> Result<Reading<u64>, Fault> {
     let mut lists = None;
     // With hundreds of CPUs the file has hundreds of KiB.
-    kernel_file::each_line(file, ZONEINFO, |line| {
-        if let Some(pages) = in_list(line) {
+    kernel_file::for_each_line(file, ZONEINFO, |line| {
+        if let Some(pages) = parse_cpu_list_pages(line) {
             *lists.get_or_insert(0) += pages;
         }
     })?;
-    let pages: u64 =
-        lists.ok_or_else(|| Fault::parse(ZONEINFO, "`count:` of each CPU in each zone", b"another text"))?;
+    let pages: u64 = lists
+        .ok_or_else(|| Fault::parse_error(ZONEINFO, "`count:` of each CPU in each zone", b"another text"))?;
     Ok(Reading::now(free_bytes()? + pages * page_size(), page_size(), Method::Zoneinfo))
 }
 
 /// Free pages in the list of one CPU for one zone, if this is such a line of `/proc/zoneinfo`.
-fn in_list(line: &[u8]) -> Option<u64> {
-    Some(number(line.trim_ascii_start().strip_prefix(b"count:")?)?.0)
+fn parse_cpu_list_pages(line: &[u8]) -> Option<u64> {
+    Some(parse_number(line.trim_ascii_start().strip_prefix(b"count:")?)?.0)
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
     fn the_lists_of_all_cpus_are_found_and_nothing_else() {
         let text = "Node 0, zone DMA\n  pages free     3\n        low 9\n  pagesets\n    cpu: 0\n              \
             count:    5\n vm stats threshold: 4\n    cpu: 1\n              count: 7\nNode 0, zone x\n  pages free 2\n";
-        let lists: Vec<_> = text.lines().filter_map(|line| in_list(line.as_bytes())).collect();
+        let lists: Vec<_> = text.lines().filter_map(|line| parse_cpu_list_pages(line.as_bytes())).collect();
         assert_eq!(lists, [5, 7]);
     }
 

@@ -1,7 +1,7 @@
 //! Pressure: for how long tasks were stalled for lack of a resource (Documentation/accounting/psi.rst).
 
 use super::kernel_file;
-use super::text::{after_words, hundredths, line, number};
+use super::text::{parse_hundredths, parse_number, rest_of_line, skip_words};
 use super::{Fault, Method, Reading};
 use std::fmt::{Display, Formatter};
 use std::fs::File;
@@ -76,27 +76,28 @@ impl Pressure {
     /// # Errors
     /// [`Fault::Unsupported`] where the kernel was built without pressure information or started with `psi=0`.
     pub fn open(resource: Resource) -> Result<Self, Fault> {
-        Self::unchecked(resource)?.checked()
+        Self::open_unchecked(resource)?.ensure_supported()
     }
 
-    fn unchecked(resource: Resource) -> Result<Self, Fault> {
+    fn open_unchecked(resource: Resource) -> Result<Self, Fault> {
         let file = kernel_file::open(format_args!("/proc/pressure/{resource}"));
-        Ok(Self { resource, file: file.map_err(|fault| absent(resource, fault))? })
+        Ok(Self { resource, file: file.map_err(|fault| unsupported_if_absent(resource, fault))? })
     }
 
     /// The pressure of the control group with this directory.
     ///
     /// # Errors
     /// As of [`open`](Self::open).
-    pub(super) fn of_group(directory: &str, resource: Resource) -> Result<Self, Fault> {
+    pub(super) fn open_for_group(directory: &str, resource: Resource) -> Result<Self, Fault> {
         let file = kernel_file::open(format_args!("{directory}/{resource}.pressure"));
-        Self { resource, file: file.map_err(|fault| absent(resource, fault))? }.checked()
+        Self { resource, file: file.map_err(|fault| unsupported_if_absent(resource, fault))? }
+            .ensure_supported()
     }
 
-    /// If it is switched off the file exists and fails only to be read.
-    fn checked(self) -> Result<Self, Fault> {
+    /// Reads once: where pressure is switched off, opening the file works and only reading it fails.
+    fn ensure_supported(self) -> Result<Self, Fault> {
         match self.read() {
-            Err(fault @ Fault::Unsupported(_)) => Err(absent(self.resource, fault)),
+            Err(fault @ Fault::Unsupported(_)) => Err(unsupported_if_absent(self.resource, fault)),
             _ => Ok(self),
         }
     }
@@ -106,7 +107,7 @@ impl Pressure {
     /// # Errors
     /// [`Fault::Gone`] once the group was removed, [`Fault::Parse`].
     pub fn read(&self) -> Result<Reading<Pressed>, Fault> {
-        let pressed = self.look(parse)?;
+        let pressed = self.read_and_parse(parse)?;
         Ok(Reading::now(pressed, STEP, Method::Pressure))
     }
 
@@ -115,15 +116,15 @@ impl Pressure {
     ///
     /// # Errors
     /// As of [`read`](Self::read).
-    pub fn stalled(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(self.look(total)?, STALLED.total, Method::Pressure))
+    pub fn stalled_time(&self) -> Result<Reading<Duration>, Fault> {
+        Ok(Reading::now(self.read_and_parse(parse_total)?, STALLED.total, Method::Pressure))
     }
 
     #[inline]
-    fn look<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    fn read_and_parse<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; ROOM];
-        let text = kernel_file::read(&self.file, &mut buffer, || named(self.resource))?;
-        parse(text).ok_or_else(|| Fault::parse(named(self.resource), "`some` or `full`", text))
+        let text = kernel_file::read(&self.file, &mut buffer, || pressure_label(self.resource))?;
+        parse(text).ok_or_else(|| Fault::parse_error(pressure_label(self.resource), "`some` or `full`", text))
     }
 }
 
@@ -131,8 +132,8 @@ impl Pressure {
 ///
 /// # Errors
 /// As of [`Pressure::open`] and [`Pressure::read`].
-pub fn once(resource: Resource) -> Result<Reading<Pressed>, Fault> {
-    Pressure::unchecked(resource)?.read().map_err(|fault| absent(resource, fault))
+pub fn read_pressure(resource: Resource) -> Result<Reading<Pressed>, Fault> {
+    Pressure::open_unchecked(resource)?.read().map_err(|fault| unsupported_if_absent(resource, fault))
 }
 
 /// Space for two lines of a word, three averages and a total.
@@ -142,19 +143,19 @@ const STALLED: Stalled =
     Stalled { total: Duration::from_micros(1), ten_seconds: 0.01, minute: 0.01, five_minutes: 0.01 };
 const STEP: Pressed = Pressed { some: Some(STALLED), full: Some(STALLED) };
 
-fn named(resource: Resource) -> String {
+fn pressure_label(resource: Resource) -> String {
     format!("pressure on {resource}")
 }
 
-fn absent(resource: Resource, fault: Fault) -> Fault {
+fn unsupported_if_absent(resource: Resource, fault: Fault) -> Fault {
     match fault {
-        Fault::Gone(_) | Fault::Unsupported(_) => Fault::Unsupported(named(resource)),
+        Fault::Gone(_) | Fault::Unsupported(_) => Fault::Unsupported(pressure_label(resource)),
         other => other,
     }
 }
 
 fn parse(text: &[u8]) -> Option<Pressed> {
-    let stalled_after = |start: &[u8]| line(text, start).map(stalled);
+    let stalled_after = |start: &[u8]| rest_of_line(text, start).map(parse_stalled);
     let (some, full) = (stalled_after(b"some"), stalled_after(b"full"));
     // A line may be missing, but not malformed.
     let known = |part: Option<Option<Stalled>>| part.is_none_or(|stalled| stalled.is_some());
@@ -164,21 +165,21 @@ fn parse(text: &[u8]) -> Option<Pressed> {
 
 /// The total of the first line, which is `some` if there is such a line. The averages are skipped: parsing them is most
 /// of the cost.
-fn total(text: &[u8]) -> Option<Duration> {
-    let total = after_words(text, 4)?.strip_prefix(b" total=")?;
-    Some(Duration::from_micros(number(total)?.0))
+fn parse_total(text: &[u8]) -> Option<Duration> {
+    let total = skip_words(text, 4)?.strip_prefix(b" total=")?;
+    Some(Duration::from_micros(parse_number(total)?.0))
 }
 
-fn stalled(line: &[u8]) -> Option<Stalled> {
-    let (ten_seconds, rest) = average(line, b" avg10=")?;
-    let (minute, rest) = average(rest, b" avg60=")?;
-    let (five_minutes, rest) = average(rest, b" avg300=")?;
-    let (total, _) = number(rest.strip_prefix(b" total=")?)?;
+fn parse_stalled(line: &[u8]) -> Option<Stalled> {
+    let (ten_seconds, rest) = parse_average(line, b" avg10=")?;
+    let (minute, rest) = parse_average(rest, b" avg60=")?;
+    let (five_minutes, rest) = parse_average(rest, b" avg300=")?;
+    let (total, _) = parse_number(rest.strip_prefix(b" total=")?)?;
     Some(Stalled { total: Duration::from_micros(total), ten_seconds, minute, five_minutes })
 }
 
-fn average<'a>(text: &'a [u8], name: &[u8]) -> Option<(f64, &'a [u8])> {
-    let (value, rest) = hundredths(text.strip_prefix(name)?)?;
+fn parse_average<'a>(text: &'a [u8], name: &[u8]) -> Option<(f64, &'a [u8])> {
+    let (value, rest) = parse_hundredths(text.strip_prefix(name)?)?;
     Some((value as f64 / 100.0, rest))
 }
 
@@ -195,15 +196,15 @@ mod tests {
         assert_eq!((some.ten_seconds, some.minute, some.five_minutes), (1.14, 27.89, 0.05));
         assert_eq!(some.total, Duration::from_micros(354_027_098));
         assert_eq!(pressed.full.expect("a line").total, Duration::from_micros(7));
-        assert_eq!(total(text), Some(some.total), "of the first");
+        assert_eq!(parse_total(text), Some(some.total), "of the first");
         let interrupts = parse(b"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n").expect("a line");
         assert_eq!(interrupts.some, None);
         assert_eq!(parse(b""), None);
         assert_eq!(
-            total(b"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"),
+            parse_total(b"full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"),
             Some(Duration::from_micros(7))
         );
-        assert_eq!((parse(b"some avg10=x\n"), total(b"some avg10=x\n")), (None, None));
+        assert_eq!((parse(b"some avg10=x\n"), parse_total(b"some avg10=x\n")), (None, None));
     }
 
     #[test]
@@ -211,10 +212,10 @@ mod tests {
         for resource in RESOURCES {
             match Pressure::open(resource) {
                 Ok(pressure) => {
-                    let before = pressure.stalled().expect("read");
-                    let after = pressure.stalled().expect("read");
+                    let before = pressure.stalled_time().expect("read");
+                    let after = pressure.stalled_time().expect("read");
                     assert!(after.value >= before.value, "{resource}: {before:?} {after:?}");
-                    assert!(once(resource).is_ok());
+                    assert!(read_pressure(resource).is_ok());
                 }
                 Err(fault) => assert!(
                     matches!(fault, Fault::Unsupported(_) | Fault::Denied { .. }),

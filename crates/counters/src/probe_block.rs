@@ -6,7 +6,7 @@
 //! Source: CAMP (LISA 2007), "Operational Impact"; proc(5).
 
 use super::network::Counter;
-use super::process_handle::{cpu_clock, faults_and_threads};
+use super::process_handle::{parse_faults_and_threads, read_cpu_clock};
 use super::{Disk, Fault, Interface, Process, Processors, enumeration, physical_memory};
 use std::time::{Duration, Instant};
 
@@ -60,12 +60,12 @@ impl Probe {
     }
 
     /// The name of the interface, if there is one.
-    pub fn interface(&self) -> Option<&str> {
+    pub fn interface_name(&self) -> Option<&str> {
         self.interface.as_ref().map(Interface::name)
     }
 
     /// The name of the disk, if there is one.
-    pub fn disk(&self) -> Option<&str> {
+    pub fn disk_name(&self) -> Option<&str> {
         self.disk.as_ref().map(Disk::name)
     }
 
@@ -73,16 +73,17 @@ impl Probe {
     ///
     /// # Errors
     /// [`Fault::Gone`] once the process has ended, or the interface or the disk was removed.
-    pub fn block(&self) -> Result<Block, Fault> {
+    pub fn read_block(&self) -> Result<Block, Fault> {
         let at = Instant::now();
         let idle = self.processors.idle_time()?;
         let free = physical_memory::free_bytes()?;
-        let moved = |counter| self.interface.as_ref().map(|interface| interface.count(counter)).transpose();
+        let moved =
+            |counter| self.interface.as_ref().map(|interface| interface.counter_value(counter)).transpose();
         let (bytes_sent, bytes_received) = (moved(Counter::BytesSent)?, moved(Counter::BytesReceived)?);
-        let disk_operations = self.disk.as_ref().map(Disk::operations).transpose()?;
-        let cpu_time = cpu_clock(self.process.pid())?;
+        let disk_operations = self.disk.as_ref().map(Disk::operation_count).transpose()?;
+        let cpu_time = read_cpu_clock(self.process.pid())?;
         // Read after the clock: while this file can be read, the number of the clock has not been given away.
-        let (page_faults, threads) = self.process.of_stat(faults_and_threads)?;
+        let (page_faults, threads) = self.process.parse_stat_file(parse_faults_and_threads)?;
         Ok(Block {
             at,
             idle,
@@ -124,13 +125,14 @@ mod tests {
     fn a_block_says_what_the_functions_say() {
         let pid = std::process::id() as i32;
         let probe = Probe::open(pid).expect("ourselves");
-        let (before, block) = (camp::num_page_faults(pid).expect("read").value, probe.block().expect("read"));
+        let (before, block) =
+            (camp::num_page_faults(pid).expect("read").value, probe.read_block().expect("read"));
         assert!(block.page_faults >= before && block.threads >= 1);
         assert!(block.cpu_time > Duration::ZERO && block.idle > Duration::ZERO);
         assert!(block.resident >> 10 > 0 && block.free > 0);
-        assert_eq!(block.bytes_sent.is_some(), probe.interface().is_some());
-        assert_eq!(block.disk_operations.is_some(), probe.disk().is_some());
-        let after = probe.block().expect("read");
+        assert_eq!(block.bytes_sent.is_some(), probe.interface_name().is_some());
+        assert_eq!(block.disk_operations.is_some(), probe.disk_name().is_some());
+        let after = probe.read_block().expect("read");
         assert!(after.cpu_time > block.cpu_time && after.at > block.at);
     }
 
@@ -138,17 +140,17 @@ mod tests {
     fn a_block_of_a_process_that_has_ended_is_gone() {
         let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
         let probe = Probe::open(child.id() as i32).expect("a child");
-        assert_eq!(probe.block().expect("read").threads, 1);
+        assert_eq!(probe.read_block().expect("read").threads, 1);
         child.kill().expect("killed");
         child.wait().expect("waited for");
-        assert!(matches!(probe.block(), Err(Fault::Gone(_))));
+        assert!(matches!(probe.read_block(), Err(Fault::Gone(_))));
     }
 
     #[test]
     fn a_block_allocates_nothing() {
         let probe = Probe::open(std::process::id() as i32).expect("ourselves");
         let counted = allocation_counter::measure(|| {
-            std::hint::black_box(probe.block().is_ok());
+            std::hint::black_box(probe.read_block().is_ok());
         });
         assert_eq!(counted.count_total, 0);
     }

@@ -10,7 +10,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a recorded time.
 const DIGITS: u8 = 3;
 
-/// The cost since [`ProbeCost::begin`]. Pairs are of the beginning and the end.
+/// The cost since [`ProbeCost::begin`]. Each pair holds the value at the beginning and at the end.
 pub struct ProbeCost {
     own: Process,
     begun: Instant,
@@ -46,17 +46,17 @@ impl ProbeCost {
             last: None,
             first: begun,
             elapsed: Duration::ZERO,
-            periods: histogram()?,
-            blocks: histogram()?,
+            periods: empty_histogram()?,
+            blocks: empty_histogram()?,
             missed: 0,
             resident: [own.resident()?.value; 2],
-            descriptors: [descriptors(); 2],
+            descriptors: [count_open_descriptors(); 2],
             own,
         })
     }
 
     /// Adds a block that has just been read.
-    pub fn count(&mut self, block: &Block) {
+    pub fn add_block(&mut self, block: &Block) {
         self.blocks.saturating_record(block.at.elapsed().as_nanos() as u64);
         match self.last {
             Some(last) => self.periods.saturating_record((block.at - last).as_nanos() as u64),
@@ -76,22 +76,22 @@ impl ProbeCost {
         self.elapsed = self.begun.elapsed();
         self.cpu[1] = self.own.cpu_time().map_or(self.cpu[0], |reading| reading.value);
         self.resident[1] = self.own.resident().map_or(0, |reading| reading.value);
-        self.descriptors[1] = descriptors();
+        self.descriptors[1] = count_open_descriptors();
     }
 
     /// CPU time that the process has used.
-    pub fn cpu(&self) -> Duration {
+    pub fn cpu_time(&self) -> Duration {
         self.cpu[1] - self.cpu[0]
     }
 
     /// The same as a share of one CPU, percent.
     pub fn cpu_percent(&self) -> f64 {
-        100.0 * self.cpu().as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9)
+        100.0 * self.cpu_time().as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9)
     }
 }
 
 /// An empty histogram whose pages have all been written: its memory is not growth of the probe.
-fn histogram() -> Result<Histogram<u64>> {
+fn empty_histogram() -> Result<Histogram<u64>> {
     let made = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS);
     let mut histogram = made.map_err(|e| Error::Missing(format!("a histogram of periods: {e}")))?;
     histogram.saturating_record(LONGEST_NS);
@@ -100,6 +100,6 @@ fn histogram() -> Result<Histogram<u64>> {
 }
 
 /// Open descriptors, without the one of the directory that lists them.
-fn descriptors() -> usize {
+fn count_open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1))
 }

@@ -1,8 +1,8 @@
 //! The counters of one process, by descriptors that no later process inherits.
 
 use super::kernel_file::{self, SHORT};
-use super::text::{after_words, last, nth, number};
-use super::{Fault, Method, Reading, TICK, of_ticks};
+use super::text::{last_position, nth_number, parse_number, skip_words};
+use super::{Fault, Method, Reading, TICK, ticks_to_duration};
 use nix::time::ClockId;
 use std::fs::File;
 use std::time::Duration;
@@ -61,14 +61,14 @@ impl Process {
     /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
-        let pidfd = Pidfd::open(pid).map_err(|e| Fault::from_error(named(pid), &e))?;
-        let open = |name: &str| kernel_file::open_of_process(pid, name);
-        let hidden = |fault: Fault| if pidfd.is_there() { hidden(pid, fault) } else { fault };
+        let pidfd = Pidfd::open(pid).map_err(|e| Fault::from_error(process_label(pid), &e))?;
+        let open = |name: &str| kernel_file::open_process_file(pid, name);
+        let hidden = |fault: Fault| if pidfd.is_there() { hidden_process_fault(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];
         let (stat, statm, tasks) = (stat.map_err(hidden)?, statm.map_err(hidden)?, tasks.map_err(hidden)?);
         // If the process still exists now, these files are its own and not those of a later one with its number.
         if !pidfd.is_there() {
-            return Err(Fault::Gone(named(pid)));
+            return Err(Fault::Gone(process_label(pid)));
         }
         Ok(Self { pid, pidfd, stat, statm, tasks })
     }
@@ -91,7 +91,7 @@ impl Process {
     pub fn cpu_time(&self) -> Result<Reading<Duration>, Fault> {
         let reading = cpu_time(self.pid);
         // Tested afterwards: if it still exists, the clock of its number was its own.
-        if self.pidfd.is_there() { reading } else { Err(Fault::Gone(named(self.pid))) }
+        if self.pidfd.is_there() { reading } else { Err(Fault::Gone(process_label(self.pid))) }
     }
 
     /// Fields of its `stat`.
@@ -99,14 +99,14 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn stat(&self) -> Result<Stat, Fault> {
-        self.of_stat(stat)
+        self.parse_stat_file(parse_stat)
     }
 
     #[inline]
-    pub(super) fn of_stat<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
+    pub(super) fn parse_stat_file<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
         let mut buffer = [0; STAT];
-        let text = kernel_file::read(&self.stat, &mut buffer, || named(self.pid))?;
-        parse(text).ok_or_else(|| Fault::parse(format!("/proc/{}/stat", self.pid), "52 fields", text))
+        let text = kernel_file::read(&self.stat, &mut buffer, || process_label(self.pid))?;
+        parse(text).ok_or_else(|| Fault::parse_error(format!("/proc/{}/stat", self.pid), "52 fields", text))
     }
 
     /// Page faults, minor and major.
@@ -114,7 +114,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn page_faults(&self) -> Result<Reading<u64>, Fault> {
-        Ok(Reading::now(self.of_stat(page_faults)?, 1, Method::ProcessStat))
+        Ok(Reading::now(self.parse_stat_file(parse_page_faults)?, 1, Method::ProcessStat))
     }
 
     /// CPU time in user space: the exact total, divided in the proportion in which the ticks saw user space and kernel.
@@ -122,7 +122,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn user_time(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(of_ticks(self.stat()?.user), TICK, Method::ProcessStat))
+        Ok(Reading::now(ticks_to_duration(self.stat()?.user), TICK, Method::ProcessStat))
     }
 
     /// CPU time in the kernel, divided in the same way.
@@ -130,7 +130,7 @@ impl Process {
     /// # Errors
     /// As of [`stat`](Self::stat).
     pub fn kernel_time(&self) -> Result<Reading<Duration>, Fault> {
-        Ok(Reading::now(of_ticks(self.stat()?.kernel), TICK, Method::ProcessStat))
+        Ok(Reading::now(ticks_to_duration(self.stat()?.kernel), TICK, Method::ProcessStat))
     }
 
     /// Resident set, including shared pages, bytes.
@@ -138,7 +138,7 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn resident(&self) -> Result<Reading<u64>, Fault> {
-        self.reading_of(RESIDENT)
+        self.statm_reading(RESIDENT)
     }
 
     /// Address space, bytes.
@@ -146,27 +146,27 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`], [`Fault::Parse`].
     pub fn virtual_memory(&self) -> Result<Reading<u64>, Fault> {
-        self.reading_of(VIRTUAL)
+        self.statm_reading(VIRTUAL)
     }
 
     #[inline]
-    fn reading_of(&self, word: usize) -> Result<Reading<u64>, Fault> {
-        Ok(Reading::now(self.bytes(word)?, page_size(), Method::ProcessStatm))
+    fn statm_reading(&self, word: usize) -> Result<Reading<u64>, Fault> {
+        Ok(Reading::now(self.statm_bytes(word)?, page_size(), Method::ProcessStatm))
     }
 
     /// The resident set without a time stamp: for a block of several counters.
     #[inline]
     pub(super) fn resident_bytes(&self) -> Result<u64, Fault> {
-        self.bytes(RESIDENT)
+        self.statm_bytes(RESIDENT)
     }
 
     #[inline]
-    fn bytes(&self, word: usize) -> Result<u64, Fault> {
+    fn statm_bytes(&self, word: usize) -> Result<u64, Fault> {
         let mut buffer = [0; STATM];
-        let text = kernel_file::read(&self.statm, &mut buffer, || named(self.pid))?;
-        let pages = nth(text, word);
-        let pages =
-            pages.ok_or_else(|| Fault::parse(format!("/proc/{}/statm", self.pid), "seven numbers", text))?;
+        let text = kernel_file::read(&self.statm, &mut buffer, || process_label(self.pid))?;
+        let pages = nth_number(text, word);
+        let pages = pages
+            .ok_or_else(|| Fault::parse_error(format!("/proc/{}/statm", self.pid), "seven numbers", text))?;
         Ok(pages * page_size())
     }
 
@@ -175,53 +175,58 @@ impl Process {
     /// # Errors
     /// [`Fault::Gone`].
     pub fn threads(&self) -> Result<Reading<u64>, Fault> {
-        let status =
-            nix::sys::stat::fstat(&self.tasks).map_err(|e| Fault::from_error(named(self.pid), &e.into()))?;
-        counted(self.pid, &status)
+        let status = nix::sys::stat::fstat(&self.tasks)
+            .map_err(|e| Fault::from_error(process_label(self.pid), &e.into()))?;
+        thread_count_from_links(self.pid, &status)
     }
 }
 
 /// CPU time of the process that has this number.
 #[inline]
 pub(super) fn cpu_time(pid: i32) -> Result<Reading<Duration>, Fault> {
-    Ok(Reading::now(cpu_clock(pid)?, Duration::from_nanos(1), Method::CpuClock))
+    Ok(Reading::now(read_cpu_clock(pid)?, Duration::from_nanos(1), Method::CpuClock))
 }
 
-/// That without a time stamp.
+/// The same CPU time without a time stamp.
 #[inline]
-pub(super) fn cpu_clock(pid: i32) -> Result<Duration, Fault> {
+pub(super) fn read_cpu_clock(pid: i32) -> Result<Duration, Fault> {
     // The encoding of the kernel: the complement of the number, and three bits for one of its clocks, of which 2 is the
     // scheduler's (include/linux/posix-timers.h, `make_process_cpuclock`).
     let clock = ClockId::from_raw((!pid << 3) | 2);
     match nix::time::clock_gettime(clock) {
         Ok(time) => Ok(time.into()),
         // The kernel answers EINVAL for the clock of a process that does not exist.
-        Err(_) => Err(Fault::Gone(named(pid))),
+        Err(_) => Err(Fault::Gone(process_label(pid))),
     }
 }
 
 /// Parses one file of a process, without a handle.
-pub(super) fn once<T>(pid: i32, name: &str, parse: impl Fn(&[u8]) -> Option<T>) -> Result<T, Fault> {
-    let file = kernel_file::open_of_process(pid, name).map_err(|fault| gone_or_hidden(pid, fault))?;
+pub(super) fn parse_process_file<T>(
+    pid: i32,
+    name: &str,
+    parse: impl Fn(&[u8]) -> Option<T>,
+) -> Result<T, Fault> {
+    let file = kernel_file::open_process_file(pid, name).map_err(|fault| missing_file_fault(pid, fault))?;
     let mut buffer = [0; SHORT];
-    let text = kernel_file::read(&file, &mut buffer, || named(pid))?;
-    parse(text).ok_or_else(|| Fault::parse(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
+    let text = kernel_file::read(&file, &mut buffer, || process_label(pid))?;
+    parse(text)
+        .ok_or_else(|| Fault::parse_error(format!("/proc/{pid}/{name}"), "the fields of proc(5)", text))
 }
 
 /// Why a file of a process cannot be opened: the process has ended, or `/proc` hides it.
-fn gone_or_hidden(pid: i32, fault: Fault) -> Fault {
+fn missing_file_fault(pid: i32, fault: Fault) -> Fault {
     match Pidfd::open(pid) {
-        Ok(pidfd) if pidfd.is_there() => hidden(pid, fault),
-        _ if matches!(fault, Fault::Gone(_)) => Fault::Gone(named(pid)),
+        Ok(pidfd) if pidfd.is_there() => hidden_process_fault(pid, fault),
+        _ if matches!(fault, Fault::Gone(_)) => Fault::Gone(process_label(pid)),
         _ => fault,
     }
 }
 
-/// The fault if a process exists and its files do not.
-fn hidden(pid: i32, fault: Fault) -> Fault {
+/// Turns "gone" into "denied" for a process that exists but whose files in `/proc` cannot be found.
+fn hidden_process_fault(pid: i32, fault: Fault) -> Fault {
     match fault {
         Fault::Gone(_) => Fault::Denied {
-            what: named(pid),
+            what: process_label(pid),
             cause: "it runs, and /proc does not show it: mounted with hidepid, or of another namespace"
                 .into(),
         },
@@ -230,19 +235,22 @@ fn hidden(pid: i32, fault: Fault) -> Fault {
 }
 
 /// Threads of a process, by the links of its task directory.
-pub(super) fn threads_of(pid: i32) -> Result<Reading<u64>, Fault> {
-    let status = kernel_file::status_of_process(pid, "task");
-    counted(pid, &status.map_err(|e| gone_or_hidden(pid, Fault::from_error(named(pid), &e.into())))?)
+pub(super) fn read_thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
+    let status = kernel_file::stat_process_file(pid, "task");
+    thread_count_from_links(
+        pid,
+        &status.map_err(|e| missing_file_fault(pid, Fault::from_error(process_label(pid), &e.into())))?,
+    )
 }
 
 #[allow(clippy::unnecessary_cast, reason = "a number of links has 32 bits on AArch64")]
-fn counted(pid: i32, status: &nix::sys::stat::FileStat) -> Result<Reading<u64>, Fault> {
+fn thread_count_from_links(pid: i32, status: &nix::sys::stat::FileStat) -> Result<Reading<u64>, Fault> {
     // The directory of a process that has ended has no links to threads.
     let threads = (status.st_nlink as u64).checked_sub(2).filter(|threads| *threads > 0);
-    Ok(Reading::now(threads.ok_or_else(|| Fault::Gone(named(pid)))?, 1, Method::TaskLinks))
+    Ok(Reading::now(threads.ok_or_else(|| Fault::Gone(process_label(pid)))?, 1, Method::TaskLinks))
 }
 
-pub(super) fn named(pid: i32) -> String {
+pub(super) fn process_label(pid: i32) -> String {
     format!("process {pid}")
 }
 
@@ -253,40 +261,40 @@ const HEAD: usize = 160;
 /// The text after the name, which begins with field 3, the state. The name may contain brackets and line ends; the text
 /// after it has no bracket.
 #[inline]
-fn after_name(text: &[u8]) -> Option<&[u8]> {
-    let end = last(&text[..text.len().min(HEAD)], b')')?;
+fn text_after_name(text: &[u8]) -> Option<&[u8]> {
+    let end = last_position(&text[..text.len().min(HEAD)], b')')?;
     Some(&text[end + 1..])
 }
 
 /// Page faults of a line of `/proc/PID/stat`: fields 10 and 12. Later fields are not parsed.
 #[inline]
-pub(super) fn page_faults(text: &[u8]) -> Option<u64> {
-    Some(faults(text)?.0)
+pub(super) fn parse_page_faults(text: &[u8]) -> Option<u64> {
+    Some(parse_faults_and_rest(text)?.0)
 }
 
 /// Page faults, and the rest of the line.
 #[inline]
-fn faults(text: &[u8]) -> Option<(u64, &[u8])> {
-    let (minor, rest) = number(after_words(after_name(text)?, 10 - 3)?)?;
-    let (major, rest) = number(after_words(rest, 1)?)?;
+fn parse_faults_and_rest(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (minor, rest) = parse_number(skip_words(text_after_name(text)?, 10 - 3)?)?;
+    let (major, rest) = parse_number(skip_words(rest, 1)?)?;
     Some((minor + major, rest))
 }
 
 /// Page faults, and threads (field 20).
 #[inline]
-pub(super) fn faults_and_threads(text: &[u8]) -> Option<(u64, u64)> {
-    let (faults, rest) = faults(text)?;
-    Some((faults, number(after_words(rest, 20 - 13)?)?.0))
+pub(super) fn parse_faults_and_threads(text: &[u8]) -> Option<(u64, u64)> {
+    let (faults, rest) = parse_faults_and_rest(text)?;
+    Some((faults, parse_number(skip_words(rest, 20 - 13)?)?.0))
 }
 
 /// Parses a line of `/proc/PID/stat`. Fields are numbered from 1, as in proc_pid_stat(5).
-pub(super) fn stat(text: &[u8]) -> Option<Stat> {
-    let mut rest = after_words(after_name(text)?, 1)?;
+pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let mut rest = skip_words(text_after_name(text)?, 1)?;
     let mut fields = [0u64; 24];
     for field in &mut fields[4..] {
         // The terminal's process group is -1 if there is none.
         let digits = rest.strip_prefix(b" -").unwrap_or(rest);
-        (*field, rest) = number(digits)?;
+        (*field, rest) = parse_number(digits)?;
     }
     Some(Stat {
         parent: fields[4],
@@ -319,7 +327,7 @@ mod tests {
     fn a_line_of_stat_is_read_whatever_the_name_holds() {
         let numbers: Vec<_> = (4..53).map(|n: u64| n.to_string()).collect();
         let line = format!("17 (a) S 9\n(b) R {}", numbers.join(" "));
-        let stat = stat(line.as_bytes()).expect("a line");
+        let stat = parse_stat(line.as_bytes()).expect("a line");
         let expected = (4, 10, 12, 14, 15, 33, 24, 20, 22, 23);
         let found = (
             stat.parent,
@@ -334,11 +342,11 @@ mod tests {
             stat.virtual_bytes,
         );
         assert_eq!(found, expected);
-        assert_eq!(super::stat(b"17 (a) S -1 2"), None);
-        assert_eq!(super::stat(b""), None);
-        assert_eq!(page_faults(line.as_bytes()), Some(22));
-        assert_eq!(faults_and_threads(line.as_bytes()), Some((22, stat.threads)));
-        assert_eq!(page_faults(b"17 (a) S 1 2 3"), None);
+        assert_eq!(super::parse_stat(b"17 (a) S -1 2"), None);
+        assert_eq!(super::parse_stat(b""), None);
+        assert_eq!(parse_page_faults(line.as_bytes()), Some(22));
+        assert_eq!(parse_faults_and_threads(line.as_bytes()), Some((22, stat.threads)));
+        assert_eq!(parse_page_faults(b"17 (a) S 1 2 3"), None);
     }
 
     #[test]
@@ -346,8 +354,8 @@ mod tests {
         let mut numbers: Vec<_> = (4..53).map(|n: i64| n.to_string()).collect();
         numbers[4] = "-1".into(); // the terminal's group, field 8
         let line = format!("17 (x) S {}", numbers.join(" "));
-        assert_eq!(stat(line.as_bytes()).expect("a line").minor_faults, 10);
-        assert_eq!(page_faults(line.as_bytes()), Some(22));
+        assert_eq!(parse_stat(line.as_bytes()).expect("a line").minor_faults, 10);
+        assert_eq!(parse_page_faults(line.as_bytes()), Some(22));
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl Processes {
             self.make_room();
             self.kept.insert(pid, Kept { process, asked: 0 });
         }
-        let kept = self.kept.get_mut(&pid).ok_or_else(|| Fault::Gone(super::process_handle::named(pid)))?;
+        let kept =
+            self.kept.get_mut(&pid).ok_or_else(|| Fault::Gone(super::process_handle::process_label(pid)))?;
         kept.asked = self.asked;
         Ok(&kept.process)
     }
@@ -75,7 +76,7 @@ impl Processes {
 
     /// The most descriptors that are ever open: those of one handle more than the limit, for the moment of a
     /// replacement.
-    pub fn descriptors(&self) -> usize {
+    pub fn max_descriptors(&self) -> usize {
         DESCRIPTORS * (self.most + 1)
     }
 }

@@ -32,7 +32,7 @@ impl Rate {
             None if has_overflowed(before.value, after.value) => NARROW - before.value + after.value + 1,
             None => {
                 let found = format!("{} and then {}", before.value, after.value);
-                return Err(Fault::parse(what, "a count that grows", found.as_bytes()));
+                return Err(Fault::parse_error(what, "a count that grows", found.as_bytes()));
             }
         };
         Ok(Self { grown, window })

@@ -26,7 +26,7 @@ impl<T> Reading<T> {
 
     /// One part of a compound value, with its resolution: `reading.part(|spent| spent.user)`.
     #[inline]
-    pub fn part<U>(&self, field: impl Fn(&T) -> U) -> Reading<U> {
+    pub fn map_field<U>(&self, field: impl Fn(&T) -> U) -> Reading<U> {
         Reading {
             value: field(&self.value),
             at: self.at,
@@ -36,7 +36,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// The route by which a counter was read: the cheapest that is known for it.
+/// The system call or file by which a counter was read: the cheapest known for this counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// clock_gettime(2) of a process's CPU clock: nanoseconds, for any process, without privileges.
@@ -120,7 +120,7 @@ impl Percent {
     ///
     /// # Errors
     /// As of [`busy`](Self::busy).
-    pub(super) fn not_idle(
+    pub(super) fn busy_from_idle(
         before: &Reading<Duration>,
         after: &Reading<Duration>,
         cpus: usize,
@@ -176,7 +176,7 @@ mod tests {
     fn idle_time_of_all_cpus_is_divided_among_them() {
         let start = Instant::now();
         let percent =
-            Percent::not_idle(&at(start, 0, 0, 10), &at(start, 1000, 1500, 10), 2).expect("a share");
+            Percent::busy_from_idle(&at(start, 0, 0, 10), &at(start, 1000, 1500, 10), 2).expect("a share");
         assert!((percent.value - 25.0).abs() < 1e-9, "{percent:?}");
     }
 

@@ -6,7 +6,7 @@
 use super::cpu_usage::{self, Spent};
 use super::network::Link;
 use super::pressure::{self, Pressed, RESOURCES, Resource};
-use super::text::{line, number};
+use super::text::{parse_number, rest_of_line};
 use super::{Fault, Interface, Traffic, disk, enumeration, physical_memory};
 use std::time::Instant;
 
@@ -72,25 +72,30 @@ impl Snapshot {
     /// [`Fault::Denied`] where `/proc` is not mounted, [`Fault::Parse`] for an unknown format of `/proc/stat`.
     pub fn take() -> Result<Self, Fault> {
         let at = Instant::now();
-        let (text, mut missing) = (whole("/proc/stat")?, Vec::new());
+        let (text, mut missing) = (read_whole_file("/proc/stat")?, Vec::new());
         let stat = Stat::parse(&text)
-            .ok_or_else(|| Fault::parse("/proc/stat", "the lines of proc_stat(5)", &text))?;
-        let faults = kept("page faults", faults(), &mut missing);
+            .ok_or_else(|| Fault::parse_error("/proc/stat", "the lines of proc_stat(5)", &text))?;
+        let faults = value_or_missing("page faults", read_page_faults(), &mut missing);
         let memory = Memory {
             total: physical_memory::total()?.value,
             free: physical_memory::free()?.value,
-            truly_free: kept("truly free memory", physical_memory::truly_free(), &mut missing)
+            truly_free: value_or_missing("truly free memory", physical_memory::truly_free(), &mut missing)
                 .map(|reading| reading.value),
-            available: kept("available memory", physical_memory::available(), &mut missing)
+            available: value_or_missing("available memory", physical_memory::available(), &mut missing)
                 .map(|reading| reading.value),
         };
         let pressure = RESOURCES.iter().filter_map(|resource| {
-            let pressed = kept(format!("pressure on {resource}"), pressure::once(*resource), &mut missing)?;
+            let pressed = value_or_missing(
+                format!("pressure on {resource}"),
+                pressure::read_pressure(*resource),
+                &mut missing,
+            )?;
             Some((*resource, pressed.value))
         });
         let pressure = pressure.collect();
-        let links = kept("network interfaces", enumeration::interfaces(), &mut missing).unwrap_or_default();
-        let disks = kept("disks", enumeration::disks(), &mut missing).unwrap_or_default();
+        let links = value_or_missing("network interfaces", enumeration::interfaces(), &mut missing)
+            .unwrap_or_default();
+        let disks = value_or_missing("disks", enumeration::disks(), &mut missing).unwrap_or_default();
         Ok(Self {
             at,
             all: stat.all,
@@ -104,20 +109,24 @@ impl Snapshot {
             memory,
             pressure,
             // A device that was removed since it was listed is left out.
-            links: each(links, |name| Ok(Interface::open(name)?.link()?.value)),
-            disks: each(disks, |name| Ok(disk::once(name)?.value)),
+            links: read_each_name(links, |name| Ok(Interface::open(name)?.all_counters()?.value)),
+            disks: read_each_name(disks, |name| Ok(disk::read_traffic(name)?.value)),
             missing,
         })
     }
 }
 
 /// Reads the object of each name.
-fn each<T>(names: Vec<String>, read: impl Fn(&str) -> Result<T, Fault>) -> Vec<(String, T)> {
+fn read_each_name<T>(names: Vec<String>, read: impl Fn(&str) -> Result<T, Fault>) -> Vec<(String, T)> {
     names.into_iter().filter_map(|name| read(&name).ok().map(|value| (name, value))).collect()
 }
 
 /// The value, or an entry in `missing`.
-fn kept<T>(what: impl Into<String>, answer: Result<T, Fault>, missing: &mut Vec<Missing>) -> Option<T> {
+fn value_or_missing<T>(
+    what: impl Into<String>,
+    answer: Result<T, Fault>,
+    missing: &mut Vec<Missing>,
+) -> Option<T> {
     answer.map_err(|fault| missing.push(Missing { what: what.into(), why: fault.to_string() })).ok()
 }
 
@@ -134,15 +143,15 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &[u8]) -> Option<Self> {
-        let count = |name: &[u8]| Some(number(line(text, name)?)?.0);
+        let count = |name: &[u8]| Some(parse_number(rest_of_line(text, name)?)?.0);
         let of_each = |line: &[u8]| {
             let rest =
                 line.strip_prefix(b"cpu").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))?;
-            let (cpu, rest) = number(rest)?;
-            Some((cpu as usize, cpu_usage::parse(rest)?))
+            let (cpu, rest) = parse_number(rest)?;
+            Some((cpu as usize, cpu_usage::parse_columns(rest)?))
         };
         Some(Self {
-            all: cpu_usage::parse(line(text, b"cpu ")?)?,
+            all: cpu_usage::parse_columns(rest_of_line(text, b"cpu ")?)?,
             cpus: text.split(|byte| *byte == b'\n').filter_map(of_each).collect(),
             interrupts: count(b"intr ")?,
             context_switches: count(b"ctxt ")?,
@@ -153,14 +162,14 @@ impl Stat {
 }
 
 /// Page faults since boot: all, and major ones.
-fn faults() -> Result<(u64, u64), Fault> {
-    let text = whole("/proc/vmstat")?;
-    let count = |name: &[u8]| Some(number(line(&text, name)?)?.0);
+fn read_page_faults() -> Result<(u64, u64), Fault> {
+    let text = read_whole_file("/proc/vmstat")?;
+    let count = |name: &[u8]| Some(parse_number(rest_of_line(&text, name)?)?.0);
     let both = count(b"pgfault ").zip(count(b"pgmajfault "));
-    both.ok_or_else(|| Fault::parse("/proc/vmstat", "`pgfault` and `pgmajfault`", &text))
+    both.ok_or_else(|| Fault::parse_error("/proc/vmstat", "`pgfault` and `pgmajfault`", &text))
 }
 
-fn whole(path: &str) -> Result<Vec<u8>, Fault> {
+fn read_whole_file(path: &str) -> Result<Vec<u8>, Fault> {
     std::fs::read(path).map_err(|e| Fault::from_error(path, &e))
 }
 

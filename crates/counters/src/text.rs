@@ -5,7 +5,7 @@ const FEW: usize = 19;
 
 /// The next decimal number and the text after it; blanks before it are skipped.
 #[inline]
-pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn parse_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut start = 0;
     while matches!(text.get(start)?, b' ' | b'\t' | b'\n') {
         start += 1;
@@ -29,14 +29,14 @@ const HIGHEST: u64 = 0x8080_8080_8080_8080;
 /// The text after `words` words. It tests eight bytes at once: byte by byte, the end of each word is a branch that the
 /// processor mispredicts, and a line of `/proc/PID/stat` has ten of them before the page faults.
 #[inline]
-pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
+pub(super) fn skip_words(text: &[u8], words: usize) -> Option<&[u8]> {
     if words == 0 {
         return Some(text);
     }
     // The text counts as preceded by a blank, so that blanks at its beginning end no word.
     let (mut left, mut before) = (words as u32, 0x80);
     for at in (0..text.len()).step_by(8) {
-        let blanks = equal(eight(text, at), b' ');
+        let blanks = equal_bytes_mask(load_eight_bytes(text, at), b' ');
         let mut ends = blanks & !((blanks << 8) | before);
         before = blanks >> 56;
         if ends.count_ones() < left {
@@ -53,16 +53,18 @@ pub(super) fn after_words(text: &[u8], words: usize) -> Option<&[u8]> {
 
 /// The last position of a byte, which must not be zero.
 #[inline]
-pub(super) fn last(text: &[u8], byte: u8) -> Option<usize> {
-    (0..text.len()).step_by(8).fold(None, |last, at| match equal(eight(text, at), byte) {
-        0 => last,
-        equal => Some(at + 7 - equal.leading_zeros() as usize / 8),
+pub(super) fn last_position(text: &[u8], byte: u8) -> Option<usize> {
+    (0..text.len()).step_by(8).fold(None, |last, at| {
+        match equal_bytes_mask(load_eight_bytes(text, at), byte) {
+            0 => last,
+            equal => Some(at + 7 - equal.leading_zeros() as usize / 8),
+        }
     })
 }
 
 /// Eight bytes from position `at`, the first one lowest; zeroes beyond the end.
 #[inline]
-fn eight(text: &[u8], at: usize) -> u64 {
+fn load_eight_bytes(text: &[u8], at: usize) -> u64 {
     let left = text.len() - at;
     match (text[at..].first_chunk(), text.last_chunk()) {
         (Some(eight), _) => u64::from_le_bytes(*eight),
@@ -73,44 +75,45 @@ fn eight(text: &[u8], at: usize) -> u64 {
 
 /// The highest bit of each of eight bytes that equals `byte`.
 #[inline]
-fn equal(eight: u64, byte: u8) -> u64 {
+fn equal_bytes_mask(eight: u64, byte: u8) -> u64 {
     let differs = eight ^ u64::from_ne_bytes([byte; 8]);
     !(((differs & !HIGHEST) + !HIGHEST) | differs) & HIGHEST
 }
 
 /// The number after `words` words.
-pub(super) fn nth(text: &[u8], words: usize) -> Option<u64> {
-    Some(number(after_words(text, words)?)?.0)
+pub(super) fn nth_number(text: &[u8], words: usize) -> Option<u64> {
+    Some(parse_number(skip_words(text, words)?)?.0)
 }
 
 /// The rest of the line that begins with `start`.
 #[inline]
-pub(super) fn line<'a>(mut text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn rest_of_line<'a>(mut text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     loop {
         if let Some(rest) = text.strip_prefix(start) {
-            return Some(find(rest, b'\n').map_or(rest, |end| &rest[..end]));
+            return Some(first_position(rest, b'\n').map_or(rest, |end| &rest[..end]));
         }
-        text = next_line(text)?;
+        text = skip_line(text)?;
     }
 }
 
 /// The text after the end of this line.
 #[inline]
-pub(super) fn next_line(text: &[u8]) -> Option<&[u8]> {
-    Some(&text[find(text, b'\n')? + 1..])
+pub(super) fn skip_line(text: &[u8]) -> Option<&[u8]> {
+    Some(&text[first_position(text, b'\n')? + 1..])
 }
 
 /// The first position of a byte, which must not be zero.
 #[inline]
-fn find(text: &[u8], byte: u8) -> Option<usize> {
-    let at = (0..text.len()).step_by(8).find(|at| equal(eight(text, *at), byte) != 0)?;
-    Some(at + equal(eight(text, at), byte).trailing_zeros() as usize / 8)
+fn first_position(text: &[u8], byte: u8) -> Option<usize> {
+    let at =
+        (0..text.len()).step_by(8).find(|at| equal_bytes_mask(load_eight_bytes(text, *at), byte) != 0)?;
+    Some(at + equal_bytes_mask(load_eight_bytes(text, at), byte).trailing_zeros() as usize / 8)
 }
 
 /// A number of seconds with two decimals, as in `/proc/uptime`, in hundredths of a second.
-pub(super) fn hundredths(text: &[u8]) -> Option<(u64, &[u8])> {
-    let (seconds, rest) = number(text)?;
-    let (hundredths, rest) = number(rest.strip_prefix(b".")?)?;
+pub(super) fn parse_hundredths(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (seconds, rest) = parse_number(text)?;
+    let (hundredths, rest) = parse_number(rest.strip_prefix(b".")?)?;
     Some((seconds.checked_mul(100)?.checked_add(hundredths)?, rest))
 }
 
@@ -120,14 +123,14 @@ mod tests {
 
     #[test]
     fn numbers_are_found_and_nothing_else() {
-        assert_eq!(number(b"  17 x"), Some((17, &b" x"[..])));
-        assert_eq!(number(b"x"), None);
-        assert_eq!(number(b""), None);
-        assert_eq!(number(b"99999999999999999999"), None, "more than 64 bits");
-        assert_eq!(number(b"18446744073709551615 "), Some((u64::MAX, &b" "[..])), "and just those");
-        assert_eq!(number(b"000000000000000000000000001"), Some((1, &b""[..])));
-        assert_eq!(nth(b"a bc 3 4", 2), Some(3));
-        assert_eq!(nth(b"a bc", 2), None);
+        assert_eq!(parse_number(b"  17 x"), Some((17, &b" x"[..])));
+        assert_eq!(parse_number(b"x"), None);
+        assert_eq!(parse_number(b""), None);
+        assert_eq!(parse_number(b"99999999999999999999"), None, "more than 64 bits");
+        assert_eq!(parse_number(b"18446744073709551615 "), Some((u64::MAX, &b" "[..])), "and just those");
+        assert_eq!(parse_number(b"000000000000000000000000001"), Some((1, &b""[..])));
+        assert_eq!(nth_number(b"a bc 3 4", 2), Some(3));
+        assert_eq!(nth_number(b"a bc", 2), None);
     }
 
     #[test]
@@ -136,8 +139,16 @@ mod tests {
         for end in 0..text.len() {
             for byte in *b")( \xa9" {
                 let text = &text[..end];
-                assert_eq!(find(text, byte), text.iter().position(|its| *its == byte), "{text:?} {byte}");
-                assert_eq!(last(text, byte), text.iter().rposition(|its| *its == byte), "{text:?} {byte}");
+                assert_eq!(
+                    first_position(text, byte),
+                    text.iter().position(|its| *its == byte),
+                    "{text:?} {byte}"
+                );
+                assert_eq!(
+                    last_position(text, byte),
+                    text.iter().rposition(|its| *its == byte),
+                    "{text:?} {byte}"
+                );
             }
         }
     }
@@ -167,7 +178,7 @@ mod tests {
                 for words in 0..20 {
                     let text = &text[start..];
                     assert_eq!(
-                        after_words(text, words).map(<[u8]>::to_vec),
+                        skip_words(text, words).map(<[u8]>::to_vec),
                         slowly(text, words),
                         "{text:?} {words}"
                     );
@@ -178,15 +189,15 @@ mod tests {
 
     #[test]
     fn a_line_is_that_which_begins_so() {
-        assert_eq!(line(b"cpu 1\ncpu0 2\n", b"cpu0 "), Some(&b"2"[..]));
-        assert_eq!(line(b"cpu 1\n", b"cpu1 "), None);
-        assert_eq!(line(b"a much longer line\nand the last", b"and "), Some(&b"the last"[..]));
-        assert_eq!(line(b"", b"x"), None);
+        assert_eq!(rest_of_line(b"cpu 1\ncpu0 2\n", b"cpu0 "), Some(&b"2"[..]));
+        assert_eq!(rest_of_line(b"cpu 1\n", b"cpu1 "), None);
+        assert_eq!(rest_of_line(b"a much longer line\nand the last", b"and "), Some(&b"the last"[..]));
+        assert_eq!(rest_of_line(b"", b"x"), None);
     }
 
     #[test]
     fn seconds_are_read_in_hundredths() {
-        assert_eq!(hundredths(b"12.05 30.99\n").map(|(value, _)| value), Some(1205));
-        assert_eq!(hundredths(b"12 30").map(|(value, _)| value), None);
+        assert_eq!(parse_hundredths(b"12.05 30.99\n").map(|(value, _)| value), Some(1205));
+        assert_eq!(parse_hundredths(b"12 30").map(|(value, _)| value), None);
     }
 }

@@ -50,8 +50,8 @@ pub struct Experiment {
 
 /// All experiments, in the order of their names.
 pub const EXPERIMENTS: [Experiment; 8] = [
-    experiment("C1", "CPU time of idle, half and full load", "Figure 5a", cpu_share::of_one_load),
-    experiment("C2", "CPU time of two loads of 30 %", "Figure 5b, 5c", cpu_share::of_two_loads),
+    experiment("C1", "CPU time of idle, half and full load", "Figure 5a", cpu_share::run_one_load),
+    experiment("C2", "CPU time of two loads of 30 %", "Figure 5b, 5c", cpu_share::run_two_loads),
     experiment("C3", "976 KB of memory, twice", "Table 1", memory_use::run),
     experiment("C4", "10 000 datagrams of 32 bytes", "Table 2", datagram::run),
     experiment("C5", "one thread more", "Table 3", thread_count::run),
@@ -68,12 +68,12 @@ const fn experiment(name: &'static str, title: &'static str, paper: &'static str
 
 impl Experiment {
     /// The experiment of this name, in upper or lower case.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn by_name(name: &str) -> Option<&'static Self> {
         EXPERIMENTS.iter().find(|experiment| experiment.name.eq_ignore_ascii_case(name))
     }
 
     /// Runs it. An error becomes one inconclusive finding: a counter may have given no value where it should have.
-    pub fn findings(&self, setting: &Setting) -> Vec<Finding> {
+    pub fn run_experiment(&self, setting: &Setting) -> Vec<Finding> {
         (self.run)(setting).unwrap_or_else(|error| vec![Finding::broken_off(error.to_string())])
     }
 }

@@ -43,16 +43,16 @@ pub struct CountedRow {
 }
 
 /// Judges every case.
-pub fn judged(counts: &InstructionCounts) -> Vec<CountedRow> {
-    counts.cases.iter().map(|case| row(case, counts.threshold)).collect()
+pub fn judge_counts(counts: &InstructionCounts) -> Vec<CountedRow> {
+    counts.cases.iter().map(|case| judge_case(case, counts.threshold)).collect()
 }
 
-fn row(case: &CaseCounts, threshold: f64) -> CountedRow {
-    let sides = case.sides.each_ref().map(|outcomes| side(outcomes));
+fn judge_case(case: &CaseCounts, threshold: f64) -> CountedRow {
+    let sides = case.sides.each_ref().map(|outcomes| side_count(outcomes));
     let (verdict, reason) = match &sides {
-        _ if are_alike(case) => (Verdict::Same, None),
-        [Some(a), Some(b)] => verdict(a, b, threshold),
-        _ => (Verdict::Incomparable, Some(absence(case))),
+        _ if has_equal_counts(case) => (Verdict::Same, None),
+        [Some(a), Some(b)] => counts_verdict(a, b, threshold),
+        _ => (Verdict::Incomparable, Some(absence_reason(case))),
     };
     let change = match &sides {
         [Some(a), Some(b)] => Some(b.instructions / a.instructions - 1.0),
@@ -61,9 +61,9 @@ fn row(case: &CaseCounts, threshold: f64) -> CountedRow {
     CountedRow { id: case.id.clone(), canary: case.canary, sides, change, verdict, reason }
 }
 
-/// Whether the boots of both kernels count the same. They draw the same numbers by chance, so what differs between the boots of
-/// one kernel and not between the kernels is no change.
-pub fn are_alike(case: &CaseCounts) -> bool {
+/// Whether the boots of both kernels give the same list of counts. Both are booted with the same seeds,
+/// so a difference between boots that both kernels show is no change.
+pub fn has_equal_counts(case: &CaseCounts) -> bool {
     let counts = |at: usize| {
         let mut counts: Vec<_> = case.sides[at].iter().filter_map(CountOutcome::count).collect();
         counts.sort_by(|a, b| a.instructions().total_cmp(&b.instructions()));
@@ -75,10 +75,10 @@ pub fn are_alike(case: &CaseCounts) -> bool {
 
 /// Whether the boots of a kernel disagree about a case, so that more of them are needed.
 pub fn is_noisy(outcomes: &[CountOutcome]) -> bool {
-    side(outcomes).is_some_and(|side| !side.exact)
+    side_count(outcomes).is_some_and(|side| !side.exact)
 }
 
-fn side(outcomes: &[CountOutcome]) -> Option<SideCount> {
+fn side_count(outcomes: &[CountOutcome]) -> Option<SideCount> {
     let counts: Vec<_> = outcomes.iter().filter_map(CountOutcome::count).collect();
     let values: Vec<f64> = counts.iter().map(|count| count.instructions()).collect();
     let (low, high) = values.iter().fold((f64::MAX, 0.0_f64), |(low, high), v| (low.min(*v), high.max(*v)));
@@ -91,7 +91,7 @@ fn side(outcomes: &[CountOutcome]) -> Option<SideCount> {
 }
 
 /// Why a case has no pair of counts.
-fn absence(case: &CaseCounts) -> String {
+fn absence_reason(case: &CaseCounts) -> String {
     let whys = case.sides.iter().zip(["A", "B"]).filter_map(|(outcomes, label)| {
         let counted = outcomes.iter().any(|outcome| outcome.count().is_some());
         let why = outcomes.iter().find_map(CountOutcome::why).unwrap_or("its guest gave no answer");
@@ -100,17 +100,17 @@ fn absence(case: &CaseCounts) -> String {
     whys.collect::<Vec<_>>().join("; ")
 }
 
-fn verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Option<String>) {
+fn counts_verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Option<String>) {
     let change = b.instructions / a.instructions - 1.0;
     match (a.exact && b.exact, change) {
         (true, change) if change > threshold => (Verdict::Slower, None),
         (true, change) if change < -threshold => (Verdict::Faster, None),
         (true, _) => (Verdict::Same, None),
-        (false, _) => of_noisy(a, b, threshold),
+        (false, _) => noisy_verdict(a, b, threshold),
     }
 }
 
-fn of_noisy(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Option<String>) {
+fn noisy_verdict(a: &SideCount, b: &SideCount, threshold: f64) -> (Verdict, Option<String>) {
     let boots = a.boots.min(b.boots);
     if boots < BOOTS_OF_NOISY {
         let sentence =
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn case(a: Vec<CountOutcome>, b: Vec<CountOutcome>) -> CountedRow {
-        row(&CaseCounts { id: "x".into(), canary: false, sides: [a, b] }, 0.001)
+        judge_case(&CaseCounts { id: "x".into(), canary: false, sides: [a, b] }, 0.001)
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub struct Args {
 /// What the command asks for cannot be done.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.case {
-        Some(id) => page::write_json(&init::case(id, args.iterations))?,
-        None => init::serve(NAME, args.turns)?,
+        Some(id) => page::write_json(&init::count_case_by_id(id, args.iterations))?,
+        None => init::serve_as_init(NAME, args.turns)?,
     }
     Ok(ExitCode::SUCCESS)
 }

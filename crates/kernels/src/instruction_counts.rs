@@ -109,7 +109,7 @@ impl InstructionCounts {
                 "a comparison that `syscost kernels ab` kept, of layout {LAYOUT} and of the clock icount"
             );
             let remedy = "times are judged by `syscost ab --judge` and `syscost compare`";
-            Error::content(path, field, expected, found, remedy)
+            Error::invalid_content(path, field, expected, found, remedy)
         };
         let counts: Self = serde_json::from_slice(&bytes)
             .map_err(|e| wrong(&format!("line {}", e.line()), e.to_string()))?;

@@ -8,10 +8,10 @@ mod kernel_gate;
 mod kernel_list;
 mod kernel_session;
 
-pub use by_turns::found;
-pub use counting::{Counting, compared};
+pub use by_turns::find_kernels;
+pub use counting::{Counting, count_and_save};
 
-use crate::counted_change::{self, CountedRow, judged};
+use crate::counted_change::{self, CountedRow, judge_counts};
 use crate::guest::kernel::Kernel;
 use crate::instruction_counts::InstructionCounts;
 use by_turns::Turning;
@@ -19,14 +19,14 @@ use clap::Subcommand;
 use counted_table::CountedForm;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::ab::{self, percent};
+use syscost::command::ab::{self, parse_share};
 use syscost::command::flag::{Filter, Home};
 use syscost::command::page;
 use syscost::driver::layout;
 use syscost::exit::Exit;
 use syscost::record::Verdict;
 use syscost::record::guest_side::ClockKind;
-use syscost::study::gate::{Finding, of_pairs};
+use syscost::study::gate::{Finding, findings_from_pairs};
 use syscost_platform::error::Result;
 use syscost_platform::signal;
 
@@ -80,7 +80,7 @@ struct AbArgs {
     #[command(flatten)]
     filter: Filter,
     /// Changes up to this share are no finding [default: 0.1% of counted instructions, 1% by turns]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     threshold: Option<f64>,
     #[command(flatten)]
     counting: Counting,
@@ -101,7 +101,7 @@ struct AbArgs {
 /// What the command asks for cannot be done.
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
-        What::Ab(args) => ab(args),
+        What::Ab(args) => compare_kernels(args),
         What::List(args) => kernel_list::list(args),
         What::Fetch(args) => kernel_list::fetch(args),
         What::Bisect(args) => kernel_bisection::bisect(args),
@@ -110,43 +110,49 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-fn ab(args: &AbArgs) -> Result<ExitCode> {
+fn compare_kernels(args: &AbArgs) -> Result<ExitCode> {
     let counts = match (&args.judge, &args.a, &args.b) {
         (Some(file), ..) => InstructionCounts::load(file)?,
         (None, Some(a), Some(b)) => {
             // Before a kernel is downloaded.
-            args.counting.questions(&args.filter)?;
-            let kernels = found([a, b], &args.home)?;
-            signal::watch()?;
-            let clock = args.turning.clock(&kernels, &args.counting)?;
+            args.counting.selected_questions(&args.filter)?;
+            let kernels = find_kernels([a, b], &args.home)?;
+            signal::watch_signals()?;
+            let clock = args.turning.choose_clock(&kernels, &args.counting)?;
             if clock != ClockKind::Icount {
-                return turns(args, &kernels, clock);
+                return run_by_turns(args, &kernels, clock);
             }
-            compared(&kernels, &args.filter, &args.counting, args.threshold.unwrap_or(OF_COUNTS), &args.home)?
+            count_and_save(
+                &kernels,
+                &args.filter,
+                &args.counting,
+                args.threshold.unwrap_or(OF_COUNTS),
+                &args.home,
+            )?
         }
         _ => return Err(syscost_platform::error::Error::Usage("name two kernels".into())),
     };
-    let rows = judged(&counts);
-    page::write(&counted_table::written(&counts, &rows, &args.form, layout())?)?;
+    let rows = judge_counts(&counts);
+    page::write(&counted_table::render_counts(&counts, &rows, &args.form, layout())?)?;
     let failed = counts.sides.iter().any(|side| !side.faults.is_empty()) || !rows.iter().any(is_counted);
-    Ok(ended(failed && args.judge.is_none()))
+    Ok(exit_code(failed && args.judge.is_none()))
 }
 
-fn turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Result<ExitCode> {
+fn run_by_turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Result<ExitCode> {
     let how = (&args.counting, &args.turning);
-    let paired = by_turns::compared(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
+    let paired = by_turns::compare_by_turns(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
     let rows = paired.judge();
-    ab::write(&paired, &rows, &args.form.of_pairs(), layout())?;
+    ab::write(&paired, &rows, &args.form.pairs_form(), layout())?;
     let has_faults =
         paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
-    Ok(ended(has_faults || paired.has_failed()))
+    Ok(exit_code(has_faults || paired.has_failed()))
 }
 
 /// What a comparison of two kernels by this clock finds.
 ///
 /// # Errors
 /// There is no kernel of a name, no case matches, something that guests need is missing, or a signal came.
-pub fn findings(
+pub fn comparison_findings(
     names: [&str; 2],
     clock: ClockKind,
     filter: &Filter,
@@ -154,20 +160,20 @@ pub fn findings(
     threshold: f64,
     home: &Home,
 ) -> Result<Vec<Finding>> {
-    let kernels = found(names, home)?;
-    signal::watch()?;
+    let kernels = find_kernels(names, home)?;
+    signal::watch_signals()?;
     if clock == ClockKind::Icount {
-        return Ok(counted_change::findings(&judged(&compared(
+        return Ok(counted_change::findings(&judge_counts(&count_and_save(
             &kernels, filter, counting, threshold, home,
         )?)));
     }
-    let how = (counting, &Turning::usual());
-    let paired = by_turns::compared(&kernels, clock, filter, how, Some(threshold), home)?;
-    Ok(of_pairs(&paired, &paired.judge()))
+    let how = (counting, &Turning::without_flags());
+    let paired = by_turns::compare_by_turns(&kernels, clock, filter, how, Some(threshold), home)?;
+    Ok(findings_from_pairs(&paired, &paired.judge()))
 }
 
 /// The exit code of a comparison, or of the signal that ended it.
-fn ended(failed: bool) -> ExitCode {
+fn exit_code(failed: bool) -> ExitCode {
     Exit::failed_if(failed).or_signal(signal::pending()).into()
 }
 

@@ -24,8 +24,8 @@ pub enum Format {
 
 impl Format {
     /// The format for a header `Accept`.
-    pub fn accepted(accept: &str) -> Self {
-        // Whatever its weight: a client that names it can read it.
+    pub fn from_accept_header(accept: &str) -> Self {
+        // The weight of the entry is ignored: a client that names OpenMetrics can read it.
         if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
     }
 
@@ -58,7 +58,7 @@ impl Scene {
     ///
     /// # Errors
     /// As of [`Snapshot::take`].
-    pub fn look(own: &Process) -> Result<Self, Fault> {
+    pub fn capture(own: &Process) -> Result<Self, Fault> {
         let begun = Instant::now();
         let snapshot = Snapshot::take()?;
         Ok(Self {
@@ -73,7 +73,7 @@ impl Scene {
 }
 
 /// Writes the page.
-pub fn page(scene: &Scene, format: Format) -> String {
+pub fn render_page(scene: &Scene, format: Format) -> String {
     let mut page = String::with_capacity(16 << 10);
     for family in FAMILIES {
         let samples = (family.samples)(scene);
@@ -100,11 +100,11 @@ fn write_family(page: &mut String, family: &Family, samples: &[family::Sample], 
         let _ = writeln!(page, "# UNIT {name} {unit}");
     }
     for sample in samples {
-        let _ = writeln!(page, "{sample_name}{} {}", labels(&sample.labels), sample.value);
+        let _ = writeln!(page, "{sample_name}{} {}", format_labels(&sample.labels), sample.value);
     }
 }
 
-fn labels(labels: &[(&str, String)]) -> String {
+fn format_labels(labels: &[(&str, String)]) -> String {
     if labels.is_empty() {
         return String::new();
     }

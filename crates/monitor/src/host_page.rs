@@ -1,6 +1,6 @@
 //! The page of another machine's monitor: fetched by HTTP, and read.
 //!
-//! What comes from there is a stranger's: time and length are limited, and every line that is no sample is refused.
+//! The other machine is not trusted: time and length are limited, and a page with an invalid line is refused.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -40,28 +40,28 @@ impl HostPage {
         if status != "200" {
             return Err(format!("it answers with status {status}"));
         }
-        Ok(Self { at, samples: parsed(body)? })
+        Ok(Self { at, samples: parse_samples(body)? })
     }
 
-    /// The sum of the samples of this name whose label `key` is meant.
-    pub fn sum(&self, name: &str, key: &str, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
+    /// The sum of the samples of this name for whose label `key` `is_meant` holds.
+    pub fn sum_where_label(&self, name: &str, key: &str, is_meant: impl Fn(&str) -> bool) -> Option<f64> {
         let of_name = self.samples.iter().filter(|sample| sample.name == name);
-        let meant = of_name.filter(|sample| is_meant(&label(sample, key)));
+        let meant = of_name.filter(|sample| is_meant(&label_value(sample, key)));
         meant.map(|sample| sample.value).reduce(|sum, value| sum + value)
     }
 
-    /// The sum of all samples of this name, of which most names have one.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.sum(name, "", |_| true)
+    /// The sum of all samples of this name; most names have only one.
+    pub fn sum_by_name(&self, name: &str) -> Option<f64> {
+        self.sum_where_label(name, "", |_| true)
     }
 
     /// A label of the first sample of this name.
-    pub fn label(&self, name: &str, key: &str) -> Option<String> {
-        self.samples.iter().find(|sample| sample.name == name).map(|sample| label(sample, key))
+    pub fn first_label(&self, name: &str, key: &str) -> Option<String> {
+        self.samples.iter().find(|sample| sample.name == name).map(|sample| label_value(sample, key))
     }
 }
 
-fn label(sample: &Sample, key: &str) -> String {
+fn label_value(sample: &Sample, key: &str) -> String {
     sample.labels.iter().find(|(its, _)| its == key).map_or(String::new(), |(_, text)| text.clone())
 }
 
@@ -91,24 +91,24 @@ fn fetch_metrics(from: SocketAddr, patience: Duration) -> std::io::Result<String
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("its page is no text"))
 }
 
-fn parsed(body: &str) -> Result<Vec<Sample>, String> {
+fn parse_samples(body: &str) -> Result<Vec<Sample>, String> {
     let lines = body.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| sample(line).ok_or_else(|| "its page is none of a monitor's".to_owned())).collect()
+    lines.map(|line| parse_sample(line).ok_or_else(|| "its page is none of a monitor's".to_owned())).collect()
 }
 
 /// A line such as `name{key="text"} 1.5`.
-fn sample(line: &str) -> Option<Sample> {
+fn parse_sample(line: &str) -> Option<Sample> {
     let (series, value) = line.rsplit_once(' ')?;
     let value = value.parse().ok()?;
     let Some((name, rest)) = series.split_once('{') else {
         return Some(Sample { name: series.into(), labels: Vec::new(), value });
     };
-    let labels = labels(rest.strip_suffix('}')?)?;
+    let labels = parse_labels(rest.strip_suffix('}')?)?;
     Some(Sample { name: name.into(), labels, value })
 }
 
 /// Pairs `key="text"`, separated by commas; a backslash escapes what follows it.
-fn labels(mut rest: &str) -> Option<Vec<(String, String)>> {
+fn parse_labels(mut rest: &str) -> Option<Vec<(String, String)>> {
     let mut found = Vec::new();
     while !rest.is_empty() {
         let (key, after) = rest.split_once("=\"")?;
@@ -137,26 +137,31 @@ fn labels(mut rest: &str) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exposition::{Format, Scene, page};
+    use crate::exposition::{Format, Scene, render_page};
     use syscost_counters::Process;
 
     #[test]
     fn what_the_monitor_writes_is_read() {
         let own = Process::open(std::process::id() as i32).expect("ourselves");
-        let text = page(&Scene::look(&own).expect("a look"), Format::Prometheus);
-        let page = HostPage { at: Instant::now(), samples: parsed(&text).expect("its own page") };
-        assert_eq!(page.value("syscost_cpus_online"), Some(syscost_platform::process::cpus_online() as f64));
-        let idle = page.sum("syscost_cpu_seconds_total", "mode", |mode| mode == "idle");
-        assert!(idle.is_some_and(|idle| idle > 0.0) && page.value("nothing").is_none());
-        assert!(page.label("syscost_kernel_info", "release").is_some_and(|release| !release.is_empty()));
+        let text = render_page(&Scene::capture(&own).expect("a look"), Format::Prometheus);
+        let page = HostPage { at: Instant::now(), samples: parse_samples(&text).expect("its own page") };
+        assert_eq!(
+            page.sum_by_name("syscost_cpus_online"),
+            Some(syscost_platform::process::cpus_online() as f64)
+        );
+        let idle = page.sum_where_label("syscost_cpu_seconds_total", "mode", |mode| mode == "idle");
+        assert!(idle.is_some_and(|idle| idle > 0.0) && page.sum_by_name("nothing").is_none());
+        assert!(
+            page.first_label("syscost_kernel_info", "release").is_some_and(|release| !release.is_empty())
+        );
     }
 
     #[test]
     fn labels_may_hold_anything() {
-        let its = sample(r#"a{b="x\"}, \\ y",c="z"} 2"#).expect("a sample");
+        let its = parse_sample(r#"a{b="x\"}, \\ y",c="z"} 2"#).expect("a sample");
         assert_eq!(its.labels, [("b".into(), r#"x"}, \ y"#.into()), ("c".into(), "z".into())]);
         for bad in ["a", "a{b=\"c} 1", "a{b} 1", "a x", "a{\"} 1"] {
-            assert!(sample(bad).is_none(), "{bad}");
+            assert!(parse_sample(bad).is_none(), "{bad}");
         }
     }
 

@@ -40,22 +40,23 @@ impl HostView {
         let rate = |field: &dyn Fn(&HostPage) -> Option<f64>| {
             grown(field).filter(|_| seconds > 0.0).map(|grown| grown / seconds)
         };
-        let all = grown(&|page| page.value(CPU)).filter(|all| *all > 0.0);
-        let idle = grown(&|page| page.sum(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")));
+        let all = grown(&|page| page.sum_by_name(CPU)).filter(|all| *all > 0.0);
+        let idle = grown(&|page| page.sum_where_label(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")));
         let outside = |name: &'static str| {
-            rate(&move |page| page.sum(name, "device", |device| device != "lo").or(Some(0.0)))
+            rate(&move |page| page.sum_where_label(name, "device", |device| device != "lo").or(Some(0.0)))
         };
         let free = ["syscost_memory_truly_free_bytes", "syscost_memory_free_bytes"];
         Self {
-            kernel: after.label("syscost_kernel_info", "release"),
-            cpus: after.value("syscost_cpus_online"),
+            kernel: after.first_label("syscost_kernel_info", "release"),
+            cpus: after.sum_by_name("syscost_cpus_online"),
             busy_percent: all.zip(idle).map(|(all, idle)| (100.0 * (1.0 - idle / all)).clamp(0.0, 100.0)),
-            free_bytes: free.iter().find_map(|name| after.value(name)),
-            memory_bytes: after.value("syscost_memory_size_bytes"),
+            free_bytes: free.iter().find_map(|name| after.sum_by_name(name)),
+            memory_bytes: after.sum_by_name("syscost_memory_size_bytes"),
             received_bytes_per_second: outside("syscost_network_receive_bytes_total"),
             sent_bytes_per_second: outside("syscost_network_transmit_bytes_total"),
-            page_faults_per_second: rate(&|page| page.value("syscost_page_faults_total")),
-            monitor_percent: rate(&|page| page.value("process_cpu_seconds_total")).map(|share| 100.0 * share),
+            page_faults_per_second: rate(&|page| page.sum_by_name("syscost_page_faults_total")),
+            monitor_percent: rate(&|page| page.sum_by_name("process_cpu_seconds_total"))
+                .map(|share| 100.0 * share),
         }
     }
 }

@@ -84,22 +84,22 @@ impl Server {
     ) {
         let mut clients: Vec<Client> = Vec::new();
         while !is_to_end() {
-            let spoke = self.wait(&clients);
+            let spoke = self.wait_for_sockets(&clients);
             let mut places = spoke.iter().skip(1);
             clients.retain_mut(|client| {
                 let is_ready = places.next().copied().unwrap_or(false);
-                let fate = if is_ready { client.step(&mut page) } else { Fate::Stays };
+                let fate = if is_ready { client.handle_io(&mut page) } else { Fate::Stays };
                 fate == Fate::Stays && client.since.elapsed() < PATIENCE
             });
             if spoke[0] {
-                self.accept(&mut clients);
+                self.accept_clients(&mut clients);
             }
         }
     }
 
     /// Waits for a short time; which sockets are ready: the listener first, then the clients.
-    fn wait(&self, clients: &[Client]) -> Vec<bool> {
-        let ways = clients.iter().map(|client| (client.stream.as_fd(), client.waits_for()));
+    fn wait_for_sockets(&self, clients: &[Client]) -> Vec<bool> {
+        let ways = clients.iter().map(|client| (client.stream.as_fd(), client.poll_flags()));
         let all = std::iter::once((self.listener.as_fd(), PollFlags::POLLIN)).chain(ways);
         let mut asked: Vec<_> = all.map(|(socket, flags)| PollFd::new(socket, flags)).collect();
         // The caller looks for a signal that interrupted it.
@@ -107,7 +107,7 @@ impl Server {
         asked.iter().map(|one| one.any().unwrap_or(false)).collect()
     }
 
-    fn accept(&self, clients: &mut Vec<Client>) {
+    fn accept_clients(&self, clients: &mut Vec<Client>) {
         for _ in 0..MOST {
             match self.listener.accept() {
                 Ok((stream, _)) => {
@@ -134,18 +134,18 @@ impl Client {
         Some(Self { stream, since: Instant::now(), request: Vec::new(), answer: Vec::new(), sent: 0 })
     }
 
-    fn waits_for(&self) -> PollFlags {
+    fn poll_flags(&self) -> PollFlags {
         if self.sent < self.answer.len() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
 
-    fn step(&mut self, page: &mut impl FnMut(&str) -> std::result::Result<Page, String>) -> Fate {
+    fn handle_io(&mut self, page: &mut impl FnMut(&str) -> std::result::Result<Page, String>) -> Fate {
         if self.answer.is_empty() {
             match self.read_request() {
                 Fate::Goes => return Fate::Goes,
-                Fate::Stays => self.answer = answer(&self.request, page).unwrap_or_default(),
+                Fate::Stays => self.answer = answer_request(&self.request, page).unwrap_or_default(),
             }
         }
-        if self.sent < self.answer.len() { self.write_answer() } else { self.see_off() }
+        if self.sent < self.answer.len() { self.write_answer() } else { self.drain_until_closed() }
     }
 
     /// Reads a part of the request.
@@ -157,7 +157,7 @@ impl Client {
                 self.request.extend_from_slice(&some[..length]);
                 Fate::Stays
             }
-            Err(error) if is_for_now(&error) => Fate::Stays,
+            Err(error) if is_retryable(&error) => Fate::Stays,
             Err(_) => Fate::Goes,
         }
     }
@@ -165,7 +165,7 @@ impl Client {
     fn write_answer(&mut self) -> Fate {
         match self.stream.write(&self.answer[self.sent..]) {
             Ok(length) => self.sent += length,
-            Err(error) if is_for_now(&error) => {}
+            Err(error) if is_retryable(&error) => {}
             Err(_) => return Fate::Goes,
         }
         if self.sent == self.answer.len() && !self.answer.is_empty() {
@@ -177,24 +177,24 @@ impl Client {
     }
 
     /// Reads and discards until the other end closes.
-    fn see_off(&mut self) -> Fate {
+    fn drain_until_closed(&mut self) -> Fate {
         if self.answer.is_empty() {
             return Fate::Stays; // the request is not complete yet
         }
         match self.stream.read(&mut [0; 2048]) {
             Ok(length) if length > 0 => Fate::Stays,
-            Err(error) if is_for_now(&error) => Fate::Stays,
+            Err(error) if is_retryable(&error) => Fate::Stays,
             _ => Fate::Goes,
         }
     }
 }
 
-fn is_for_now(error: &std::io::Error) -> bool {
+fn is_retryable(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// The answer to a request; `None` while it is incomplete.
-fn answer(
+fn answer_request(
     request: &[u8],
     page: &mut impl FnMut(&str) -> std::result::Result<Page, String>,
 ) -> Option<Vec<u8>> {
@@ -204,34 +204,34 @@ fn answer(
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) if request.len() < LONGEST => return None,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            return Some(refusal("431 Request Header Fields Too Large", ""));
+            return Some(error_response("431 Request Header Fields Too Large", ""));
         }
-        Err(_) => return Some(refusal("400 Bad Request", "")),
+        Err(_) => return Some(error_response("400 Bad Request", "")),
     }
     let body = head.method != Some("HEAD");
     if !matches!(head.method, Some("GET" | "HEAD")) {
-        return Some(refusal("405 Method Not Allowed", "Allow: GET, HEAD\r\n"));
+        return Some(error_response("405 Method Not Allowed", "Allow: GET, HEAD\r\n"));
     }
     let path = head.path.unwrap_or_default();
     if path.split('?').next() != Some("/metrics") {
-        return Some(refusal("404 Not Found: it is at /metrics", ""));
+        return Some(error_response("404 Not Found: it is at /metrics", ""));
     }
     let accepts = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
     let accept: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
     Some(match page(&accept.join(",")) {
-        Ok(page) => whole("200 OK", "", page.content_type, &page.body, body),
-        Err(why) => whole("503 Service Unavailable", "", PLAIN, &(why + "\n"), body),
+        Ok(page) => build_response("200 OK", "", page.content_type, &page.body, body),
+        Err(why) => build_response("503 Service Unavailable", "", PLAIN, &(why + "\n"), body),
     })
 }
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-fn refusal(status: &str, headers: &str) -> Vec<u8> {
+fn error_response(status: &str, headers: &str) -> Vec<u8> {
     let (line, _) = status.split_once(':').unwrap_or((status, ""));
-    whole(line, headers, PLAIN, &format!("{status}\n"), true)
+    build_response(line, headers, PLAIN, &format!("{status}\n"), true)
 }
 
-fn whole(status: &str, headers: &str, content_type: &str, text: &str, body: bool) -> Vec<u8> {
+fn build_response(status: &str, headers: &str, content_type: &str, text: &str, body: bool) -> Vec<u8> {
     let length = text.len();
     let body = if body { text } else { "" };
     format!(

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     start_tool("Watches the system's counters, and validates them", |command: &Command| {
         // These measure for long before they print: the output is checked first.
         if !matches!(command, Command::Monitor(_)) {
-            output::check()?;
+            output::check_stdout()?;
         }
         match command {
             Command::Monitor(args) => monitor::run(args),

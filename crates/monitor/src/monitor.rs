@@ -37,13 +37,13 @@ const MOST_PROCESSES: usize = 40;
 )]
 pub(super) struct Args {
     /// Seconds between two looks
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_interval)]
     interval: f64,
     /// End after this number of views
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time
-    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds, conflicts_with = "count")]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::parse_seconds, conflicts_with = "count")]
     seconds: Option<f64>,
     /// Print a line of JSON a view
     #[arg(long)]
@@ -60,25 +60,25 @@ pub(super) struct Args {
 }
 
 /// At least a tenth of a second: below that, shares by ticks of 10 ms mean nothing.
-fn interval(text: &str) -> std::result::Result<f64, String> {
-    flag::seconds(text).and_then(|seconds| {
+fn parse_interval(text: &str) -> std::result::Result<f64, String> {
+    flag::parse_seconds(text).and_then(|seconds| {
         if seconds < 0.1 { Err("expected seconds from 0.1 to a day".into()) } else { Ok(seconds) }
     })
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    signal::watch()?;
+    signal::watch_signals()?;
     let wanted = match args.listen {
         Some(at) => {
-            serve::serve(at, args.public, args.seconds)?;
+            serve::serve_counters(at, args.public, args.seconds)?;
             return Ok(ExitCode::SUCCESS);
         }
-        None => args.views(),
+        None => args.view_count(),
     };
     match &args.hosts {
-        Some(list) => several::run(list, args, wanted)?,
-        None if args.json || page::is_piped() => lines(args, wanted)?,
-        None => live(args, wanted)?,
+        Some(list) => several::watch_hosts(list, args, wanted)?,
+        None if args.json || page::is_piped() => write_json_lines(args, wanted)?,
+        None => run_live_view(args, wanted)?,
     }
     // Without a limit, an interrupt is the normal end.
     Ok(Exit::Success.or_signal(signal::pending().filter(|_| wanted != u64::MAX)).into())
@@ -86,12 +86,12 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 impl Args {
     /// The number of views.
-    fn views(&self) -> u64 {
+    fn view_count(&self) -> u64 {
         let by_time = self.seconds.map(|seconds| (seconds / self.interval).round().max(1.0) as u64);
         self.count.or(by_time).unwrap_or(u64::MAX)
     }
 
-    fn every(&self) -> Duration {
+    fn interval_duration(&self) -> Duration {
         Duration::from_secs_f64(self.interval)
     }
 }
@@ -108,11 +108,11 @@ impl Watch {
     fn begin() -> Result<Self> {
         let own = Process::open(std::process::id() as i32)?;
         let own_cpu = own.cpu_time()?.value;
-        Ok(Self { before: Snapshot::take()?, processes: Ranking::look()?, own, own_cpu })
+        Ok(Self { before: Snapshot::take()?, processes: Ranking::begin()?, own, own_cpu })
     }
 
     /// Reads the machine and compares it with the last look.
-    fn look(&mut self) -> Result<Seen> {
+    fn observe(&mut self) -> Result<Seen> {
         let after = Snapshot::take()?;
         let view = View::between(&self.before, &after);
         let cpu = self.own.cpu_time()?.value;
@@ -133,25 +133,25 @@ struct Seen {
     booted: u64,
 }
 
-fn lines(args: &Args, views: u64) -> Result<()> {
+fn write_json_lines(args: &Args, views: u64) -> Result<()> {
     let mut watch = Watch::begin()?;
-    send_each(args, views, || Ok(format!("{}\n", json::line(&watch.look()?))))
+    write_at_intervals(args, views, || Ok(format!("{}\n", json::seen_to_json(&watch.observe()?))))
 }
 
-fn live(args: &Args, views: u64) -> Result<()> {
+fn run_live_view(args: &Args, views: u64) -> Result<()> {
     let mut watch = Watch::begin()?;
-    draw_each(args, views, "looking …".into(), |size| {
-        Ok(live_view::lines(&watch.look()?, size, args.interval))
+    draw_at_intervals(args, views, "looking …".into(), |size| {
+        Ok(live_view::render_lines(&watch.observe()?, size, args.interval))
     })
 }
 
-/// Sends a text at each deadline, until there were enough or the reader has closed the pipe.
-fn send_each(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) -> Result<()> {
-    let mut pace = Pace::every(args.every());
+/// Writes a text at each deadline, until `views` are written, a signal comes or the reader closes the pipe.
+fn write_at_intervals(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) -> Result<()> {
+    let mut pace = Pace::every(args.interval_duration());
     // The first deadline is now, and there is nothing to compare yet.
-    let mut goes_on = pace.wait();
+    let mut goes_on = pace.wait_for_deadline();
     for _ in 0..views {
-        goes_on = goes_on && pace.wait() && signal::pending().is_none();
+        goes_on = goes_on && pace.wait_for_deadline() && signal::pending().is_none();
         if !goes_on || !page::write_unless_closed(&text()?)? {
             break;
         }
@@ -159,8 +159,8 @@ fn send_each(args: &Args, views: u64, mut text: impl FnMut() -> Result<String>) 
     Ok(())
 }
 
-/// Draws lines after each interval, until there were enough or the user ends it; `first` stands there meanwhile.
-fn draw_each(
+/// Draws lines after each interval until `views` are drawn or the user ends it; before that it shows `first`.
+fn draw_at_intervals(
     args: &Args,
     views: u64,
     first: String,
@@ -169,7 +169,7 @@ fn draw_each(
     let screen = Screen::enter()?;
     screen.draw(&[first])?;
     for _ in 0..views {
-        if screen.wait(args.every()) == Waited::Ended {
+        if screen.wait(args.interval_duration()) == Waited::Ended {
             break;
         }
         screen.draw(&lines(screen.size())?)?;
@@ -182,14 +182,14 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
-        flag::parsed(line)
+        flag::parse_line(line)
     }
 
     #[test]
     fn an_interval_is_longer_than_the_ticks() {
         assert!(parsed("--interval 0.05").is_err() && parsed("--interval x").is_err());
-        assert_eq!(parsed("--interval 0.5 --for 3").expect("half a second").views(), 6);
-        assert_eq!(parsed("").expect("nothing").views(), u64::MAX);
+        assert_eq!(parsed("--interval 0.5 --for 3").expect("half a second").view_count(), 6);
+        assert_eq!(parsed("").expect("nothing").view_count(), u64::MAX);
     }
 
     #[test]

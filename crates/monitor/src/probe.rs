@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// End after this time
-    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::seconds)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::parse_seconds)]
     seconds: Option<f64>,
     /// Watch a second probe at each of these rates in turn, for 2 seconds or `--for` each, and draw its cost against the rate
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', conflicts_with_all = ["rate", "count", "summary"], value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -61,7 +61,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    signal::watch()?;
+    signal::watch_signals()?;
     let own = std::process::id() as i32;
     if args.costs {
         return fork_cost::run(args.pid.unwrap_or(own), args.json);
@@ -82,11 +82,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     };
     let form = Form::new(args.json, &probe);
     if !args.summary {
-        page::write(&form.head())?;
+        page::write(&form.heading())?;
     }
     let (cost, ended) = read(&probe, &form, Pace::every(period), blocks, args.summary)?;
     match form {
-        _ if args.json => page::write(&format!("{}\n", cost_table::json(&cost, args.rate)))?,
+        _ if args.json => page::write(&format!("{}\n", cost_table::cost_json(&cost, args.rate)))?,
         Form::Rows if !args.summary => {
             page::write_to_stderr(cost_table::render_cost(&cost, args.rate).trim_end())
         }
@@ -115,19 +115,19 @@ fn read(
     let (mut before, mut ended) = (None::<Block>, None);
     let (mut text, mut sent) = (String::with_capacity(64 << 10), Instant::now());
     for _ in 0..blocks {
-        if !pace.wait() || signal::pending().is_some() {
+        if !pace.wait_for_deadline() || signal::pending().is_some() {
             break;
         }
-        let block = match probe.block() {
+        let block = match probe.read_block() {
             Ok(block) => block,
             Err(fault) => {
                 ended = Some(fault);
                 break;
             }
         };
-        cost.count(&block);
+        cost.add_block(&block);
         if !silent {
-            form.line(&mut text, &cost.first, before.as_ref(), &block);
+            form.append_line(&mut text, &cost.first, before.as_ref(), &block);
             if sent.elapsed() >= PATIENCE || text.len() > 48 << 10 {
                 if !page::write_unless_closed(&text)? {
                     text.clear();
@@ -140,7 +140,7 @@ fn read(
         before = Some(block);
     }
     page::write(&text)?;
-    cost.end(pace.missed());
+    cost.end(pace.missed_deadlines());
     Ok((cost, ended))
 }
 
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> std::result::Result<Args, clap::Error> {
-        flag::parsed(line)
+        flag::parse_line(line)
     }
 
     #[test]

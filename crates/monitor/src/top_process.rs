@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::time::Instant;
 use syscost_counters::{Fault, Process, enumeration};
-use syscost_platform::process::cpu_ns_of;
+use syscost_platform::process::process_cpu_ns;
 
 /// One of these processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,8 +37,8 @@ impl Ranking {
     ///
     /// # Errors
     /// [`Fault::Denied`] where `/proc` is not mounted.
-    pub fn look() -> Result<Self, Fault> {
-        Ok(Self { at: Instant::now(), seen: times()? })
+    pub fn begin() -> Result<Self, Fault> {
+        Ok(Self { at: Instant::now(), seen: read_cpu_times()? })
     }
 
     /// The `most` busiest processes since the last look, the busiest first. Of the others only the clock is read, in a
@@ -47,7 +47,7 @@ impl Ranking {
     /// # Errors
     /// [`Fault::Denied`] where `/proc` is not mounted.
     pub fn busiest(&mut self, most: usize) -> Result<Vec<Busy>, Fault> {
-        let (at, seen) = (Instant::now(), times()?);
+        let (at, seen) = (Instant::now(), read_cpu_times()?);
         let window = (at - self.at).as_secs_f64().max(1e-9);
         // Less than before means a new process with this number, all of whose time is since the last look.
         let grown = |(pid, now): (&i32, &u64)| {
@@ -56,21 +56,23 @@ impl Ranking {
         };
         let mut grown: Vec<_> = seen.iter().map(grown).filter(|(_, ns)| *ns > 0).collect();
         grown.sort_unstable_by_key(|(pid, ns)| (std::cmp::Reverse(*ns), *pid));
-        let busy =
-            grown.into_iter().filter_map(|(pid, ns)| described(pid, ns as f64 / 1e7 / window)).take(most);
+        let busy = grown
+            .into_iter()
+            .filter_map(|(pid, ns)| describe_process(pid, ns as f64 / 1e7 / window))
+            .take(most);
         let busy = busy.collect();
         (self.at, self.seen) = (at, seen);
         Ok(busy)
     }
 }
 
-fn times() -> Result<HashMap<i32, u64>, Fault> {
+fn read_cpu_times() -> Result<HashMap<i32, u64>, Fault> {
     let pids = enumeration::pids()?.into_iter();
-    Ok(pids.map(|pid| (pid, cpu_ns_of(pid.unsigned_abs()))).collect())
+    Ok(pids.map(|pid| (pid, process_cpu_ns(pid.unsigned_abs()))).collect())
 }
 
 /// The description of a process; `None` if it has ended.
-fn described(pid: i32, cpu: f64) -> Option<Busy> {
+fn describe_process(pid: i32, cpu: f64) -> Option<Busy> {
     let process = Process::open(pid).ok()?;
     let text = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', " ").trim().to_owned();
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn who_works_is_among_the_busiest() {
-        let mut processes = Ranking::look().expect("/proc");
+        let mut processes = Ranking::begin().expect("/proc");
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(80) {
             std::hint::black_box(begun);

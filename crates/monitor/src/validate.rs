@@ -29,7 +29,7 @@ use syscost_platform::signal;
 )]
 pub(super) struct Args {
     /// Experiments, C1 to C8 [default: all]
-    #[arg(value_name = "EXPERIMENT", value_parser = named)]
+    #[arg(value_name = "EXPERIMENT", value_parser = parse_experiment)]
     experiments: Vec<&'static Experiment>,
     /// Windows of 100 ms for each load of C1 and C2; the paper took 200
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=10_000))]
@@ -42,8 +42,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-fn named(name: &str) -> std::result::Result<&'static Experiment, String> {
-    Experiment::named(name).ok_or_else(|| "expected C1 to C8".into())
+fn parse_experiment(name: &str) -> std::result::Result<&'static Experiment, String> {
+    Experiment::by_name(name).ok_or_else(|| "expected C1 to C8".into())
 }
 
 /// An experiment that has run.
@@ -53,18 +53,18 @@ struct Done {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    signal::watch()?;
+    signal::watch_signals()?;
     // Its loads are forked from this process.
-    inheritance::settle().iter().for_each(page::warn);
-    let lie = args.bent.as_deref().and_then(Lie::named);
+    inheritance::prepare_measuring_process().iter().for_each(page::warn);
+    let lie = args.bent.as_deref().and_then(Lie::by_name);
     let experiments: Vec<&Experiment> = match (args.experiments.is_empty(), lie) {
         (false, _) => args.experiments.clone(),
-        (true, Some(lie)) => Experiment::named(lie.fails).into_iter().collect(),
+        (true, Some(lie)) => Experiment::by_name(lie.fails).into_iter().collect(),
         (true, None) => EXPERIMENTS.iter().collect(),
     };
-    let functions = lie.map_or(Functions::OURS, Lie::functions);
-    let bar = page::bar(experiments.len(), "{spinner} {pos}/{len} {msg:.bold} {elapsed}");
-    let scratch = scratch::make()?;
+    let functions = lie.map_or(Functions::OURS, Lie::bent_functions);
+    let bar = page::progress_bar(experiments.len(), "{spinner} {pos}/{len} {msg:.bold} {elapsed}");
+    let scratch = scratch::make_directory()?;
     let mut done = Vec::new();
     for experiment in experiments {
         bar.set_message(format!("{} {}", experiment.name, experiment.title));
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             signal::pending().is_none()
         };
         let setting = Setting { samples: args.samples, scratch: scratch.path(), functions, tick: &tick };
-        let findings = experiment.findings(&setting);
+        let findings = experiment.run_experiment(&setting);
         if signal::pending().is_some() {
             break;
         }
@@ -82,14 +82,16 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     bar.finish_and_clear();
     match (args.json, page::is_piped()) {
-        (true, _) => page::write_json(&done.iter().flat_map(json).collect::<Vec<_>>())?,
-        (false, true) => page::write(&page::tabbed(&done.iter().flat_map(rows).collect::<Vec<_>>()))?,
+        (true, _) => page::write_json(&done.iter().flat_map(findings_json).collect::<Vec<_>>())?,
+        (false, true) => {
+            page::write(&page::tabbed_rows(&done.iter().flat_map(finding_rows).collect::<Vec<_>>()))?
+        }
         (false, false) => page::write(&render_experiments(&done, layout()))?,
     }
-    Ok(exit(&done).or_signal(signal::pending()).into())
+    Ok(exit_status(&done).or_signal(signal::pending()).into())
 }
 
-fn exit(done: &[Done]) -> Exit {
+fn exit_status(done: &[Done]) -> Exit {
     let any = |is: fn(&Verdict) -> bool| {
         done.iter().flat_map(|done| &done.findings).any(|finding| is(&finding.verdict))
     };
@@ -100,7 +102,7 @@ fn exit(done: &[Done]) -> Exit {
     }
 }
 
-fn json(done: &Done) -> Vec<Value> {
+fn findings_json(done: &Done) -> Vec<Value> {
     let value = |finding: &Finding| {
         json!({
             "experiment": done.experiment.name, "paper": done.experiment.paper, "what": finding.what,
@@ -112,7 +114,7 @@ fn json(done: &Done) -> Vec<Value> {
 }
 
 /// Columns: experiment, what, published, expected, found, tolerance, verdict.
-fn rows(done: &Done) -> Vec<[String; 7]> {
+fn finding_rows(done: &Done) -> Vec<[String; 7]> {
     let row = |finding: &Finding| {
         let Finding { what, published, expected, found, tolerance, verdict } = finding;
         let verdict = verdict
@@ -127,12 +129,12 @@ fn rows(done: &Done) -> Vec<[String; 7]> {
 fn render_experiments(done: &[Done], layout: Layout) -> String {
     const HEAD: [&str; 7] = ["", "what", "paper", "expected", "found", "tolerance", "verdict"];
     let head = [HEAD.map(str::to_owned)];
-    let all: Vec<_> = head.into_iter().chain(done.iter().flat_map(rows)).collect();
-    let mut lines = page::aligned(&all, page::width(layout)).into_iter();
+    let all: Vec<_> = head.into_iter().chain(done.iter().flat_map(finding_rows)).collect();
+    let mut lines = page::align_columns(&all, page::table_width(layout)).into_iter();
     let mut text = lines.next().map_or(String::new(), |head| page::paint(Tone::Bold, &head, layout) + "\n");
     for done in done {
         let title = format!("{} {} ({})", done.experiment.name, done.experiment.title, done.experiment.paper);
-        text += &(page::heading(&title, page::width(layout), layout) + "\n");
+        text += &(page::heading(&title, page::table_width(layout), layout) + "\n");
         for (finding, line) in done.findings.iter().zip(lines.by_ref()) {
             let tone = match finding.verdict {
                 Verdict::Passed => Tone::Plain,
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_was_not_judged_is_no_failure_and_one_failure_is_one() {
-        let exit = |verdicts: Vec<Verdict>| exit(&verdicts.into_iter().map(done).collect::<Vec<_>>());
+        let exit = |verdicts: Vec<Verdict>| exit_status(&verdicts.into_iter().map(done).collect::<Vec<_>>());
         let unclear = || Verdict::Inconclusive("others had the CPU".into());
         assert_eq!(exit(vec![Verdict::Passed, Verdict::NotJudged("no root".into())]), Exit::Success);
         assert_eq!(exit(vec![Verdict::Passed, Verdict::Failed]), Exit::Disproved);
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_experiment_is_called_by_its_name() {
-        assert_eq!(named("c4").expect("one of them").name, "C4");
-        assert!(named("C9").is_err());
+        assert_eq!(parse_experiment("c4").expect("one of them").name, "C4");
+        assert!(parse_experiment("C9").is_err());
     }
 }

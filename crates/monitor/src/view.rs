@@ -114,13 +114,13 @@ impl View {
                 .filter_map(|now| Stall::between(&before.pressure, now, window))
                 .collect(),
             memory: after.memory,
-            links: busiest(
+            links: busiest_first(
                 &before.links,
                 &after.links,
                 |b, a| LinkRate::between(b, a, window),
                 |rate| rate.sent_bytes_per_second + rate.received_bytes_per_second,
             ),
-            disks: busiest(
+            disks: busiest_first(
                 &before.disks,
                 &after.disks,
                 |b, a| DiskRate::between(b, a, window),
@@ -195,7 +195,7 @@ fn per_second(before: u64, after: u64, window: Duration) -> Option<f64> {
     Some(after.checked_sub(before)? as f64 / window.as_secs_f64().max(1e-9))
 }
 
-fn busiest<T, R: Copy>(
+fn busiest_first<T, R: Copy>(
     before: &[(String, T)],
     after: &[(String, T)],
     rate: impl Fn(&T, &T) -> Option<R>,
@@ -241,7 +241,7 @@ mod tests {
             ("c".to_owned(), traffic(9999)),
         ];
         let second = Duration::from_secs(1);
-        let rates = busiest(
+        let rates = busiest_first(
             &before,
             &after,
             |b, a| DiskRate::between(b, a, second),
@@ -249,7 +249,7 @@ mod tests {
         );
         assert_eq!(rates.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(rates[0].1.read_bytes_per_second, 1024.0);
-        let back = busiest(
+        let back = busiest_first(
             &after,
             &before,
             |b, a| DiskRate::between(b, a, second),

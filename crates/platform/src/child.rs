@@ -15,7 +15,7 @@
 //!   that what the closure allocates finds no lock held.
 #![allow(unsafe_code)]
 
-use super::process::{PANIC_CODE, die_with_parent, has_lost_parent, kill_child};
+use super::process::{PANIC_CODE, die_with_parent, has_lost_parent, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -43,12 +43,12 @@ impl Child {
     pub fn start(body: impl FnOnce()) -> Result<Self> {
         let parent = getpid();
         // SAFETY: CHILD.
-        match unsafe { fork() }.map_err(|e| Error::refused_to_case("fork of a child", e))? {
+        match unsafe { fork() }.map_err(|e| Error::from_case_errno("fork of a child", e))? {
             ForkResult::Parent { child } => Ok(Self { pid: child, reaped: false }),
             ForkResult::Child => {
                 let _ = die_with_parent();
-                // If the parent died before the line above was carried out, the kernel does not tell.
-                be_silent();
+                // If the parent died before the call above, no signal comes: the parent is checked below.
+                silence_output();
                 let has_parent = !has_lost_parent(parent);
                 let ended = catch_unwind(AssertUnwindSafe(|| {
                     if has_parent {
@@ -67,7 +67,7 @@ impl Child {
     }
 
     /// Gives up the value without killing the child. The caller must wait for it.
-    pub fn leave(mut self) -> Pid {
+    pub fn into_pid(mut self) -> Pid {
         self.reaped = true;
         self.pid
     }
@@ -76,7 +76,7 @@ impl Child {
     ///
     /// # Errors
     /// [`Error::Child`] says how it ended: by a panic, an exit code or a signal, or that it hung and was killed.
-    pub fn end_within(mut self, limit: Duration) -> Result<()> {
+    pub fn wait_for_success(mut self, limit: Duration) -> Result<()> {
         let begun = Instant::now();
         loop {
             match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
@@ -87,10 +87,10 @@ impl Child {
                 Ok(WaitStatus::StillAlive) => std::thread::sleep(LOOK),
                 Ok(status) => {
                     self.reaped = true;
-                    return judged(status);
+                    return check_status(status);
                 }
                 Err(Errno::EINTR) => {}
-                Err(errno) => return Err(Error::refused("waitpid of a child", errno)),
+                Err(errno) => return Err(Error::from_errno("waitpid of a child", errno)),
             }
         }
     }
@@ -99,20 +99,20 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
-            kill_child(self.pid);
+            kill_and_reap(self.pid);
         }
     }
 }
 
-fn judged(status: WaitStatus) -> Result<()> {
-    match sentence(status) {
+fn check_status(status: WaitStatus) -> Result<()> {
+    match describe_status(status) {
         None => Ok(()),
         Some(how) => Err(Error::Child(how)),
     }
 }
 
 /// How a child ended, in words; `None` if it ended well.
-fn sentence(status: WaitStatus) -> Option<String> {
+fn describe_status(status: WaitStatus) -> Option<String> {
     match status {
         WaitStatus::Exited(_, 0) => None,
         WaitStatus::Exited(_, PANIC_CODE) => Some("it panicked".into()),
@@ -123,15 +123,15 @@ fn sentence(status: WaitStatus) -> Option<String> {
 }
 
 /// How a process with this wait status ended, in words; `None` if it ended well.
-pub fn how_it_ended(status: i32) -> Option<String> {
+pub fn describe_raw_status(status: i32) -> Option<String> {
     match WaitStatus::from_raw(Pid::from_raw(0), status) {
-        Ok(status) => sentence(status),
+        Ok(status) => describe_status(status),
         Err(_) => Some(format!("its end cannot be read (status {status:#x})")),
     }
 }
 
 /// Silences the standard output and error of a child: a panic's message would appear within the parent's output.
-pub(super) fn be_silent() {
+pub(super) fn silence_output() {
     if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(&null);
         let _ = nix::unistd::dup2_stderr(&null);
@@ -146,7 +146,7 @@ pub struct Unreaped {
 }
 
 /// A child of this process that was not waited for, if there is one. It is not reaped.
-pub fn unreaped() -> Option<Unreaped> {
+pub fn find_unreaped_child() -> Option<Unreaped> {
     const LOOK: WaitPidFlag = WaitPidFlag::WNOHANG.union(WaitPidFlag::WEXITED).union(WaitPidFlag::WNOWAIT);
     match waitid(Id::All, LOOK) {
         Ok(WaitStatus::StillAlive) => Some(Unreaped { dead: false }),
@@ -157,7 +157,7 @@ pub fn unreaped() -> Option<Unreaped> {
 
 /// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
 #[cfg(any(test, feature = "test-support"))]
-pub fn in_child_process(body: impl FnOnce()) {
+pub fn run_in_child_process(body: impl FnOnce()) {
     use std::io::{Read, Seek, Write};
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     let mut told = tempfile::tempfile().expect("a file for what the child has to say");
@@ -171,7 +171,7 @@ pub fn in_child_process(body: impl FnOnce()) {
             resume_unwind(panic);
         }
     };
-    if let Err(ended) = Child::start(telling).expect("forked").end_within(Duration::from_secs(60)) {
+    if let Err(ended) = Child::start(telling).expect("forked").wait_for_success(Duration::from_secs(60)) {
         let mut text = String::new();
         told.rewind().and_then(|()| told.read_to_string(&mut text)).expect("what the child said");
         panic!("{ended}: {text}");
@@ -189,7 +189,7 @@ mod tests {
     fn end_of(body: impl FnOnce(), limit: Duration) -> String {
         let child = Child::start(body).expect("forked");
         let pid = child.pid();
-        let sentence = child.end_within(limit).expect_err("it should not end well").to_string();
+        let sentence = child.wait_for_success(limit).expect_err("it should not end well").to_string();
         assert_eq!(kill(pid, None), Err(Errno::ESRCH), "it was reaped");
         sentence
     }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_child_that_ends_well_says_nothing() {
         let here = std::process::id();
-        Child::start(|| ()).expect("forked").end_within(PATIENCE).expect("it ends well");
+        Child::start(|| ()).expect("forked").wait_for_success(PATIENCE).expect("it ends well");
         assert_eq!(here, std::process::id());
     }
 
@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_test_in_a_process_of_its_own_says_why_it_failed() {
-        let failed = std::panic::catch_unwind(|| in_child_process(|| assert_eq!(1 + 1, 3, "in the child")));
+        let failed =
+            std::panic::catch_unwind(|| run_in_child_process(|| assert_eq!(1 + 1, 3, "in the child")));
         let text = failed.expect_err("it should fail").downcast::<String>().expect("a sentence");
         assert!(text.contains("it panicked") && text.contains("in the child\n  left: 2"), "{text}");
     }
@@ -255,21 +256,21 @@ mod tests {
     #[test]
     fn a_child_that_was_not_reaped_is_seen_and_left_alone() {
         // The other tests have children too.
-        in_child_process(|| {
-            assert_eq!(unreaped(), None);
+        run_in_child_process(|| {
+            assert_eq!(find_unreaped_child(), None);
             let hanging = Child::start(|| std::thread::sleep(PATIENCE)).expect("forked");
-            assert_eq!(unreaped(), Some(Unreaped { dead: false }));
+            assert_eq!(find_unreaped_child(), Some(Unreaped { dead: false }));
             kill(hanging.pid(), Signal::SIGKILL).expect("sent");
-            while unreaped() != Some(Unreaped { dead: true }) {}
+            while find_unreaped_child() != Some(Unreaped { dead: true }) {}
             drop(hanging);
-            assert_eq!(unreaped(), None);
+            assert_eq!(find_unreaped_child(), None);
         });
     }
 
     #[test]
     fn a_status_is_read_as_the_kernel_writes_it() {
-        assert_eq!(how_it_ended(0), None);
-        assert_eq!(how_it_ended(127 << 8).as_deref(), Some("it ended with exit code 127"));
-        assert_eq!(how_it_ended(libc::SIGKILL).as_deref(), Some("it was ended by SIGKILL"));
+        assert_eq!(describe_raw_status(0), None);
+        assert_eq!(describe_raw_status(127 << 8).as_deref(), Some("it ended with exit code 127"));
+        assert_eq!(describe_raw_status(libc::SIGKILL).as_deref(), Some("it was ended by SIGKILL"));
     }
 }

@@ -10,7 +10,7 @@
 //!   parent's code, runs no exit handler and flushes no buffer. The C library's `fork` leaves its allocator usable in it.
 #![allow(unsafe_code)]
 
-use super::child::be_silent;
+use super::child::silence_output;
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -31,8 +31,8 @@ impl CleanupProcess {
     ///
     /// # Errors
     /// The kernel refuses a pipe or a process.
-    pub fn named(clear_up: impl FnOnce()) -> Result<Self> {
-        let refused = |call| move |errno| Error::refused_to_case(call, errno);
+    pub fn start(clear_up: impl FnOnce()) -> Result<Self> {
+        let refused = |call| move |errno| Error::from_case_errno(call, errno);
         let (listen, message) = pipe2(OFlag::O_CLOEXEC).map_err(refused("pipe of a cleanup process"))?;
         // SAFETY: CHILD.
         match unsafe { fork() }.map_err(refused("fork of a cleanup process"))? {
@@ -41,7 +41,7 @@ impl CleanupProcess {
                 // With this copy open the pipe would never end.
                 drop(message);
                 let _ = setsid();
-                be_silent();
+                silence_output();
                 let _ = catch_unwind(AssertUnwindSafe(|| {
                     while read(&listen, &mut [0]) == Err(Errno::EINTR) {}
                     clear_up();
@@ -70,7 +70,7 @@ mod tests {
 
     fn leaves(path: &Path) -> CleanupProcess {
         let path = path.to_owned();
-        CleanupProcess::named(move || drop(std::fs::remove_dir(path))).expect("forked")
+        CleanupProcess::start(move || drop(std::fs::remove_dir(path))).expect("forked")
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub mod memory_cgroup;
 mod set_limits;
 
 use super::kernel_files::KernelFiles;
-use super::mount::{Mount, mounts};
+use super::mount::{Mount, parse_mounts};
 use super::proc;
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ impl Hierarchy {
     }
 
     /// Whether it is the hierarchy that is meant.
-    pub fn is(&self, meant: Controller<'_>) -> bool {
+    pub fn matches_controller(&self, meant: Controller<'_>) -> bool {
         match meant {
             None => self.version == Version::Two,
             Some(name) => self.version == Version::One && self.options.iter().any(|option| option == name),
@@ -61,7 +61,7 @@ impl Hierarchy {
     }
 
     /// The directory of a group, unless it lies outside of what is mounted.
-    pub fn directory(&self, group: &str) -> Option<String> {
+    pub fn group_directory(&self, group: &str) -> Option<String> {
         Some(format!("{}{}", self.point, self.relative_path(group)?))
     }
 
@@ -76,10 +76,10 @@ impl Hierarchy {
 }
 
 /// All hierarchies that are mounted and not hidden by a later mount on the same point.
-pub fn hierarchies(files: &KernelFiles) -> Vec<Hierarchy> {
+pub fn mounted_hierarchies(files: &KernelFiles) -> Vec<Hierarchy> {
     let mut found: Vec<Hierarchy> = Vec::new();
     let text = files.read_text("proc/self/mountinfo").unwrap_or_default();
-    for mount in mounts(&text) {
+    for mount in parse_mounts(&text) {
         found.retain(|hidden| hidden.point != mount.point);
         found.extend(Hierarchy::from_mount(&mount));
     }
@@ -87,13 +87,14 @@ pub fn hierarchies(files: &KernelFiles) -> Vec<Hierarchy> {
 }
 
 /// A file of the group at the mount point of a hierarchy: the root group, or a container's own.
-pub fn file_at_root(files: &KernelFiles, meant: Controller<'_>, name: &str) -> Option<String> {
-    let hierarchy = hierarchies(files).into_iter().find(|hierarchy| hierarchy.is(meant))?;
+pub fn root_group_file(files: &KernelFiles, meant: Controller<'_>, name: &str) -> Option<String> {
+    let hierarchy =
+        mounted_hierarchies(files).into_iter().find(|hierarchy| hierarchy.matches_controller(meant))?;
     Some(format!("{}/{name}", hierarchy.point)).filter(|file| files.has(file))
 }
 
 /// The path of a group in one hierarchy, by the text of `/proc/PID/cgroup`, as in `4:cpu,cpuacct:/path` or `0::/path`.
-pub fn path_in<'a>(membership: &'a str, meant: Controller<'_>) -> Option<&'a str> {
+pub fn group_path<'a>(membership: &'a str, meant: Controller<'_>) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
@@ -120,9 +121,10 @@ impl Group {
         membership: &str,
         meant: Controller<'_>,
     ) -> Option<Self> {
-        let path = path_in(membership, meant)?;
-        let mut mounted = mounted.iter().filter(|hierarchy| hierarchy.is(meant));
-        let shown = |hierarchy: &&Hierarchy| hierarchy.directory(path).is_some_and(|group| files.has(&group));
+        let path = group_path(membership, meant)?;
+        let mut mounted = mounted.iter().filter(|hierarchy| hierarchy.matches_controller(meant));
+        let shown =
+            |hierarchy: &&Hierarchy| hierarchy.group_directory(path).is_some_and(|group| files.has(&group));
         let first = mounted.clone().next()?;
         let (hierarchy, below) = match mounted.find(shown) {
             Some(hierarchy) => (hierarchy, hierarchy.relative_path(path).unwrap_or_default()),
@@ -143,7 +145,7 @@ impl Group {
     }
 
     /// The group, and those above it up to the mount point.
-    pub fn upwards(&self) -> impl Iterator<Item = Self> + use<> {
+    pub fn with_ancestors(&self) -> impl Iterator<Item = Self> + use<> {
         std::iter::successors(Some(self.clone()), |group| {
             let end = group.below.rfind('/')?;
             Some(Self { below: group.below[..end].to_owned(), ..group.clone() })
@@ -152,25 +154,28 @@ impl Group {
 
     /// Its quota of CPU time, in CPUs. `None` where it has no quota of its own.
     fn cpu_quota(&self, files: &KernelFiles) -> Option<f64> {
-        let line = |name: &str| files.line(&format!("{}/{name}", self.directory()));
+        let line = |name: &str| files.read_first_line(&format!("{}/{name}", self.directory()));
         match self.version {
-            Version::One => cfs_quota(&line("cpu.cfs_quota_us")?, &line("cpu.cfs_period_us")?),
-            Version::Two => cpu_max(&line("cpu.max")?),
+            Version::One => parse_cfs_quota(&line("cpu.cfs_quota_us")?, &line("cpu.cfs_period_us")?),
+            Version::Two => parse_cpu_max(&line("cpu.max")?),
         }
     }
 }
 
 /// The groups of this process that may have a controller: in version 1, and in the unified hierarchy.
-pub fn own(files: &KernelFiles, controller: &str) -> Vec<Group> {
+pub fn own_groups(files: &KernelFiles, controller: &str) -> Vec<Group> {
     let membership = files.read_text("proc/self/cgroup").unwrap_or_default();
-    let mounted = hierarchies(files);
+    let mounted = mounted_hierarchies(files);
     let find = |meant| Group::find(files, &mounted, &membership, meant);
     [Some(controller), None].into_iter().filter_map(find).collect()
 }
 
 /// The same groups, each followed by those above it.
-pub fn own_upwards(files: &KernelFiles, controller: &str) -> impl DoubleEndedIterator<Item = Group> + use<> {
-    let groups: Vec<_> = own(files, controller).iter().flat_map(Group::upwards).collect();
+pub fn own_groups_and_ancestors(
+    files: &KernelFiles,
+    controller: &str,
+) -> impl DoubleEndedIterator<Item = Group> + use<> {
+    let groups: Vec<_> = own_groups(files, controller).iter().flat_map(Group::with_ancestors).collect();
     groups.into_iter()
 }
 
@@ -179,17 +184,18 @@ pub fn own_upwards(files: &KernelFiles, controller: &str) -> impl DoubleEndedIte
 ///
 /// A quota does not slow a process down evenly: it runs at full speed until the quota of the period is
 /// spent and then stands still until the next. That makes a tail, so it must be known.
-pub fn cpu_quota(files: &KernelFiles) -> Option<f64> {
-    own_upwards(files, "cpu").filter_map(|group| group.cpu_quota(files)).reduce(f64::min)
+pub fn smallest_cpu_quota(files: &KernelFiles) -> Option<f64> {
+    own_groups_and_ancestors(files, "cpu").filter_map(|group| group.cpu_quota(files)).reduce(f64::min)
 }
 
-/// The file that counts how often this process was stopped by a quota ([`proc::throttled`]): that of the group with the
+/// The file that counts how often this process was stopped by a quota ([`proc::throttled_periods`]): that of the group with the
 /// smallest quota, without one that of the nearest group that counts. The unified hierarchy comes first.
 pub fn throttling_file(files: &KernelFiles) -> Option<PathBuf> {
     let file = |group: &Group| format!("{}/cpu.stat", group.directory());
-    let counts =
-        |group: &Group| files.read_text(&file(group)).is_some_and(|text| proc::throttled(&text).is_some());
-    let mut groups: Vec<_> = own_upwards(files, "cpu").filter(counts).collect();
+    let counts = |group: &Group| {
+        files.read_text(&file(group)).is_some_and(|text| proc::throttled_periods(&text).is_some())
+    };
+    let mut groups: Vec<_> = own_groups_and_ancestors(files, "cpu").filter(counts).collect();
     groups.sort_by_key(|group| group.version == Version::One);
     let quota = |group: &Group| group.cpu_quota(files).unwrap_or(f64::INFINITY);
     let found = groups.iter().min_by(|a, b| quota(a).total_cmp(&quota(b)))?;
@@ -197,13 +203,13 @@ pub fn throttling_file(files: &KernelFiles) -> Option<PathBuf> {
 }
 
 /// `cpu.max` of version 2, in CPUs: `max 100000` is no limit.
-pub fn cpu_max(line: &str) -> Option<f64> {
+pub fn parse_cpu_max(line: &str) -> Option<f64> {
     let (quota, period) = line.split_once(' ')?;
-    cfs_quota(quota, period)
+    parse_cfs_quota(quota, period)
 }
 
 /// `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1, in CPUs: a quota of -1 is no limit.
-pub fn cfs_quota(quota: &str, period: &str) -> Option<f64> {
+pub fn parse_cfs_quota(quota: &str, period: &str) -> Option<f64> {
     let quota: f64 = quota.trim().parse().ok()?;
     let period: f64 = period.trim().parse().ok()?;
     (quota > 0.0 && period > 0.0).then(|| quota / period)

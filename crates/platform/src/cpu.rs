@@ -6,8 +6,8 @@ mod claimed_cpu;
 pub mod cpu_list;
 mod lost_cpu;
 
-pub use branch_predictor::forget_branches;
-pub use claimed_cpu::{Claimed, claim};
+pub use branch_predictor::flush_branch_predictor;
+pub use claimed_cpu::{Claimed, claim_cpu};
 pub use lost_cpu::{why_lost, why_partner_lost};
 
 use crate::error::{Error, Result};
@@ -17,24 +17,24 @@ use nix::unistd::Pid;
 use std::sync::OnceLock;
 
 /// The CPUs that this thread may run on.
-pub fn allowed() -> Vec<usize> {
+pub fn allowed_cpus() -> Vec<usize> {
     let ids = core_affinity::get_core_ids().unwrap_or_default();
     ids.into_iter().map(|id| id.id).collect()
 }
 
-/// The CPUs that this process was given: those that it might run on before it first pinned itself.
-pub fn lent() -> &'static [usize] {
+/// The CPUs that this process was allowed to run on before it first pinned itself.
+pub fn initial_cpus() -> &'static [usize] {
     static LENT: OnceLock<Vec<usize>> = OnceLock::new();
-    LENT.get_or_init(allowed)
+    LENT.get_or_init(allowed_cpus)
 }
 
 /// A CPU that this process was given, other than this one.
-pub fn other_than(cpu: usize) -> Option<usize> {
-    lent().iter().copied().rfind(|&other| other != cpu)
+pub fn find_other_cpu(cpu: usize) -> Option<usize> {
+    initial_cpus().iter().copied().rfind(|&other| other != cpu)
 }
 
-/// The CPUs that this machine has and does not use.
-pub fn offline() -> Vec<usize> {
+/// The CPUs that are present and not online.
+pub fn offline_cpus() -> Vec<usize> {
     let list = |of: &str| {
         let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/{of}")).unwrap_or_default();
         cpu_list::parse(&text)
@@ -45,7 +45,7 @@ pub fn offline() -> Vec<usize> {
 }
 
 /// The CPU that this thread runs on at this moment.
-pub fn current() -> usize {
+pub fn current_cpu() -> usize {
     nix::sched::sched_getcpu().unwrap_or(0)
 }
 
@@ -53,23 +53,26 @@ pub fn current() -> usize {
 ///
 /// # Errors
 /// There is no such CPU, or the thread may not run there.
-pub fn pin(cpu: usize) -> Result<()> {
-    lent(); // the kernel forgets the former set as soon as the thread is pinned
-    pin_bare(cpu).map_err(|e| {
-        refusal(cpu, e, || format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed()))
+pub fn pin_thread(cpu: usize) -> Result<()> {
+    initial_cpus(); // the kernel forgets the former set as soon as the thread is pinned
+    pin_without_allocation(cpu).map_err(|e| {
+        pinning_error(cpu, e, || {
+            format!("sched_setaffinity to CPU {cpu} (allowed here: {:?})", allowed_cpus())
+        })
     })
 }
 
-/// Why a task could not be put on a CPU. One that this process was given and that is refused now has gone meanwhile.
-pub(super) fn refusal(cpu: usize, errno: Errno, doing: impl FnOnce() -> String) -> Error {
+/// The error for a task that cannot be pinned to a CPU. If the CPU was allowed at the start, it was lost
+/// meanwhile.
+pub(super) fn pinning_error(cpu: usize, errno: Errno, doing: impl FnOnce() -> String) -> Error {
     match errno {
-        Errno::EINVAL if lent().contains(&cpu) => Error::Disturbed(gone(cpu)),
-        _ => Error::refused(doing(), errno),
+        Errno::EINVAL if initial_cpus().contains(&cpu) => Error::Disturbed(lost_cpu_message(cpu)),
+        _ => Error::from_errno(doing(), errno),
     }
 }
 
 /// A sentence on a CPU that this process was given and has lost.
-pub fn gone(cpu: usize) -> String {
+pub fn lost_cpu_message(cpu: usize) -> String {
     format!(
         "CPU {cpu} was taken away in the middle of the run: {}; run again when it can be had and nothing changes that",
         why_lost(cpu)
@@ -79,31 +82,32 @@ pub fn gone(cpu: usize) -> String {
 /// Keeps this thread on one CPU, and looks whether it is kept there: gVisor accepts a set of CPUs and goes on as before.
 ///
 /// # Errors
-/// As of [`pin`]; [`Error::Missing`] if the thread may still run elsewhere, or does. Then it has its former CPUs again.
-pub fn pin_and_look(cpu: usize) -> Result<()> {
+/// As of [`pin_thread`]; [`Error::Missing`] if the thread may still run elsewhere, or does. Then it has its former CPUs again.
+pub fn pin_and_verify(cpu: usize) -> Result<()> {
     // One try may hit by chance the CPU on which the thread is.
     const TRIES: usize = 8;
-    let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;
-    pin(cpu)?;
-    let both: Vec<_> = other_than(cpu).into_iter().chain([cpu]).collect();
+    let before =
+        sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::from_errno("sched_getaffinity", e))?;
+    pin_thread(cpu)?;
+    let both: Vec<_> = find_other_cpu(cpu).into_iter().chain([cpu]).collect();
     let elsewhere = |&to: &usize| {
-        pin_bare(to).ok()?;
-        Some((to, current())).filter(|(asked, answered)| asked != answered)
+        pin_without_allocation(to).ok()?;
+        Some((to, current_cpu())).filter(|(asked, answered)| asked != answered)
     };
     let strayed = (0..TRIES).flat_map(|_| &both).find_map(elsewhere);
-    pin(cpu)?;
-    let allowed = allowed();
+    pin_thread(cpu)?;
+    let allowed = allowed_cpus();
     if allowed == [cpu] && strayed.is_none() {
         return Ok(());
     }
     // If it is refused, the thread stays where it is, which is no worse.
     let _ = sched_setaffinity(Pid::from_raw(0), &before);
-    Err(Error::Missing(not_kept(cpu, &allowed, strayed)))
+    Err(Error::Missing(unpinned_message(cpu, &allowed, strayed)))
 }
 
-/// A sentence on a thread that was to be kept on a CPU, and is not. `strayed`: the CPU that it was put on and the one that it
-/// ran on.
-fn not_kept(cpu: usize, allowed: &[usize], strayed: Option<(usize, usize)>) -> String {
+/// The message for a kernel that does not keep a pinned thread on its CPU. `strayed`: the CPU that the thread was
+/// pinned to, and the CPU that it ran on.
+fn unpinned_message(cpu: usize, allowed: &[usize], strayed: Option<(usize, usize)>) -> String {
     let (asked, ran) = match strayed {
         Some((asked, answered)) => (asked, format!(" and sched_getcpu answered CPU {answered}")),
         None => (cpu, String::new()),
@@ -114,14 +118,14 @@ fn not_kept(cpu: usize, allowed: &[usize], strayed: Option<(usize, usize)>) -> S
     )
 }
 
-/// Whether this thread is still kept on this CPU: when a CPU goes offline the kernel lets its tasks run anywhere, and does
-/// not take that back when it returns.
+/// Whether this thread is still pinned to this CPU. When a CPU goes offline, the kernel lets its tasks run
+/// anywhere, and does not pin them again when the CPU returns.
 pub fn is_pinned_to(cpu: usize) -> bool {
-    allowed() == [cpu]
+    allowed_cpus() == [cpu]
 }
 
 /// Like [`pin`] without an allocation, for a forked child.
-pub(super) fn pin_bare(cpu: usize) -> nix::Result<()> {
+pub(super) fn pin_without_allocation(cpu: usize) -> nix::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu)?;
     sched_setaffinity(Pid::from_raw(0), &set)
@@ -140,36 +144,36 @@ impl Aside {
     ///
     /// # Errors
     /// The kernel refuses to tell or to set the affinity.
-    pub fn from(cpu: usize) -> Result<Self> {
-        let mask = |e| Error::refused("sched_getaffinity", e);
+    pub fn keep_off(cpu: usize) -> Result<Self> {
+        let mask = |e| Error::from_errno("sched_getaffinity", e);
         let before = sched_getaffinity(Pid::from_raw(0)).map_err(mask)?;
         let mut rest = before;
         rest.unset(cpu).map_err(mask)?;
         let others = (0..CpuSet::count()).any(|other| rest.is_set(other).unwrap_or(false));
         let aside = Self { before, aside: others.then_some(rest) };
-        aside.step_aside()?;
+        aside.leave_cpu()?;
         Ok(aside)
     }
 
     /// Whether there is another CPU.
-    pub fn is_aside(&self) -> bool {
+    pub fn has_other_cpu(&self) -> bool {
         self.aside.is_some()
     }
 
-    fn step_aside(&self) -> Result<()> {
+    fn leave_cpu(&self) -> Result<()> {
         let Some(rest) = &self.aside else { return Ok(()) };
-        sched_setaffinity(Pid::from_raw(0), rest).map_err(|e| Error::refused("sched_setaffinity", e))
+        sched_setaffinity(Pid::from_raw(0), rest).map_err(|e| Error::from_errno("sched_setaffinity", e))
     }
 
     /// Runs `f` with the former affinity: a process that is started inherits it.
     ///
     /// # Errors
     /// The kernel refuses to set the affinity.
-    pub fn as_before<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
-        let refused = |e| Error::refused("sched_setaffinity", e);
+    pub fn run_with_former_affinity<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
+        let refused = |e| Error::from_errno("sched_setaffinity", e);
         sched_setaffinity(Pid::from_raw(0), &self.before).map_err(refused)?;
         let value = f();
-        self.step_aside()?;
+        self.leave_cpu()?;
         Ok(value)
     }
 }
@@ -184,12 +188,14 @@ impl Drop for Aside {
 /// Runs `f` with this thread on one CPU, and restores the affinity afterwards.
 ///
 /// # Errors
-/// As of [`pin`], or the affinity cannot be restored.
-pub fn while_on<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
-    let before = sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::refused("sched_getaffinity", e))?;
-    pin(cpu)?;
+/// As of [`pin_thread`], or the affinity cannot be restored.
+pub fn run_on_cpu<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
+    let before =
+        sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::from_errno("sched_getaffinity", e))?;
+    pin_thread(cpu)?;
     let value = f();
-    sched_setaffinity(Pid::from_raw(0), &before).map_err(|e| Error::refused("sched_setaffinity back", e))?;
+    sched_setaffinity(Pid::from_raw(0), &before)
+        .map_err(|e| Error::from_errno("sched_setaffinity back", e))?;
     Ok(value)
 }
 
@@ -199,16 +205,16 @@ mod tests {
 
     #[test]
     fn affinity_is_put_back() {
-        let before = allowed();
-        let cpu = allowed().into_iter().max().expect("a CPU");
-        assert_eq!(while_on(cpu, current).expect("pinned"), cpu);
-        assert_eq!(allowed(), before);
+        let before = allowed_cpus();
+        let cpu = allowed_cpus().into_iter().max().expect("a CPU");
+        assert_eq!(run_on_cpu(cpu, current_cpu).expect("pinned"), cpu);
+        assert_eq!(allowed_cpus(), before);
     }
 
     #[test]
     fn a_cpu_that_has_gone_is_a_disturbance_and_one_that_never_was_is_refused() {
-        let cpu = lent()[0];
-        let refusal_of = |cpu, errno| refusal(cpu, errno, || "scheduling".into());
+        let cpu = initial_cpus()[0];
+        let refusal_of = |cpu, errno| pinning_error(cpu, errno, || "scheduling".into());
         assert!(
             matches!(refusal_of(cpu, Errno::EINVAL), Error::Disturbed(sentence) if sentence.contains("was taken away"))
         );
@@ -218,26 +224,28 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_keep_a_thread_is_told_by_what_was_seen() {
-        let told = not_kept(1, &[0, 1], Some((1, 0)));
+        let told = unpinned_message(1, &[0, 1], Some((1, 0)));
         assert!(
             told.starts_with("CPU 1 was asked for, sched_getaffinity answered 0-1 and sched_getcpu"),
             "{told}"
         );
-        assert!(not_kept(1, &[1], Some((1, 0))).contains("answered 1 and sched_getcpu answered CPU 0"));
+        assert!(
+            unpinned_message(1, &[1], Some((1, 0))).contains("answered 1 and sched_getcpu answered CPU 0")
+        );
     }
 
     #[test]
     fn a_thread_that_is_kept_is_found_there() {
-        let before = allowed();
+        let before = allowed_cpus();
         let cpu = before.iter().copied().max().expect("a CPU");
-        pin_and_look(cpu).expect("kept");
-        assert!(is_pinned_to(cpu) && current() == cpu);
-        std::thread::spawn(move || assert!(pin_and_look(1023).is_err())).join().expect("refused");
+        pin_and_verify(cpu).expect("kept");
+        assert!(is_pinned_to(cpu) && current_cpu() == cpu);
+        std::thread::spawn(move || assert!(pin_and_verify(1023).is_err())).join().expect("refused");
     }
 
     #[test]
     fn a_cpu_that_does_not_exist_is_named() {
-        let error = pin(1023).expect_err("no such CPU").to_string();
+        let error = pin_thread(1023).expect_err("no such CPU").to_string();
         assert!(error.contains("CPU 1023"), "{error}");
     }
 }

@@ -113,19 +113,19 @@ const LIMITS: [(Errno, &str); 2] = [
     (Errno::ENFILE, "; the whole machine may open no more files: raise /proc/sys/fs/file-max"),
 ];
 
-fn broken(cause: &std::io::Error) -> Option<&'static str> {
-    found(cause, &BROKEN)
+fn broken_device_remedy(cause: &std::io::Error) -> Option<&'static str> {
+    find_remedy(cause, &BROKEN)
 }
 
-fn found(cause: &std::io::Error, table: &[(Errno, &'static str)]) -> Option<&'static str> {
-    // What another crate has wrapped keeps the number in its text alone.
+fn find_remedy(cause: &std::io::Error, table: &[(Errno, &'static str)]) -> Option<&'static str> {
+    // An error that another crate has wrapped keeps its number only in the text.
     let wrapped = |errno: Errno| cause.to_string().contains(&format!("(os error {})", errno as i32));
     let is = |errno: Errno| cause.raw_os_error().map_or_else(|| wrapped(errno), |raw| raw == errno as i32);
     table.iter().find(|(errno, _)| is(*errno)).map(|(_, remedy)| *remedy)
 }
 
 fn remedy(cause: &std::io::Error) -> &'static str {
-    broken(cause).or_else(|| found(cause, &LIMITS)).unwrap_or_default()
+    broken_device_remedy(cause).or_else(|| find_remedy(cause, &LIMITS)).unwrap_or_default()
 }
 
 impl Error {
@@ -143,37 +143,37 @@ impl Error {
     }
 
     /// `errno` of the C library call just made.
-    pub fn last_os(call: impl Into<String>) -> Self {
+    pub fn from_last_errno(call: impl Into<String>) -> Self {
         Self::Kernel { call: call.into(), cause: std::io::Error::last_os_error() }
     }
 
     /// A system call that failed with this `errno`.
-    pub fn refused(call: impl Into<String>, errno: Errno) -> Self {
+    pub fn from_errno(call: impl Into<String>, errno: Errno) -> Self {
         Self::Kernel { call: call.into(), cause: errno.into() }
     }
 
     /// A system call of the measured operation that failed with this `errno`: [`Error::Forbidden`] for EPERM and
     /// ENOSYS, which a sandbox answers, else [`Error::Kernel`].
-    pub fn refused_to_case(call: impl Into<String>, errno: Errno) -> Self {
+    pub fn from_case_errno(call: impl Into<String>, errno: Errno) -> Self {
         match errno {
             Errno::EPERM | Errno::ENOSYS => Self::Forbidden { call: call.into(), cause: errno.into() },
-            _ => Self::refused(call, errno),
+            _ => Self::from_errno(call, errno),
         }
     }
 
     /// The `errno` in the negative answer of a raw system call; EIO for a value outside its range.
-    pub fn errno(answer: i64) -> Errno {
+    pub fn decode_errno(answer: i64) -> Errno {
         Errno::from_raw(i32::try_from(-answer).unwrap_or(libc::EIO))
     }
 
     /// Whether the machine lacks something, so that a case is skipped instead of failed.
-    pub fn is_of_the_machine(&self) -> bool {
+    pub fn is_machine_limitation(&self) -> bool {
         matches!(self, Self::Missing(_) | Self::Forbidden { .. })
     }
 
-    /// Whether a file system or its device broke below the operation, which proves nothing against it.
-    pub fn is_of_a_device(&self) -> bool {
-        matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. } if broken(cause).is_some())
+    /// Whether a file system or its device failed, which does not disprove the operation.
+    pub fn is_device_failure(&self) -> bool {
+        matches!(self, Self::File { cause, .. } | Self::Kernel { cause, .. } if broken_device_remedy(cause).is_some())
     }
 
     /// [`Error::Peer`] of this address.
@@ -182,7 +182,7 @@ impl Error {
     }
 
     /// [`Error::Content`] of this path.
-    pub fn content(
+    pub fn invalid_content(
         path: impl Into<PathBuf>,
         field: impl Into<String>,
         expected: impl Into<String>,
@@ -212,13 +212,13 @@ mod tests {
         let cause = std::io::Error::from(Errno::EIO);
         let wrapped = Error::file("/x", "writing", std::io::Error::other(format!("{cause} at path /x")));
         for (error, words) in [(plain, "remount it"), (wrapped, "is broken or gone")] {
-            assert!(error.is_of_a_device() && error.to_string().contains(words), "{error}");
+            assert!(error.is_device_failure() && error.to_string().contains(words), "{error}");
         }
-        let limited = Error::refused("pipe", Errno::EMFILE).to_string();
+        let limited = Error::from_errno("pipe", Errno::EMFILE).to_string();
         assert!(limited.contains("raise `ulimit -n`"), "{limited}");
-        let other = Error::refused("pipe", Errno::EFAULT).to_string();
+        let other = Error::from_errno("pipe", Errno::EFAULT).to_string();
         assert!(!other.contains("ulimit"), "{other}");
         let full = Error::file("/x", "writing", Errno::ENOSPC.into());
-        assert!(!full.is_of_a_device() && full.to_string().ends_with("(os error 28)"), "{full}");
+        assert!(!full.is_device_failure() && full.to_string().ends_with("(os error 28)"), "{full}");
     }
 }

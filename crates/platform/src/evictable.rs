@@ -43,23 +43,23 @@ impl Evictable {
     /// # Errors
     /// [`Error::Missing`] if the directory is on no disk or has no room.
     pub fn new(directory: &Path, wanted: usize) -> Result<Self> {
-        if let Some(why) = volume::no_disk(directory) {
-            return Err(Error::Missing(format!("{why}; {}", volume::elsewhere(wanted as u64 * SHARE))));
+        if let Some(why) = volume::no_disk_reason(directory) {
+            return Err(Error::Missing(format!("{why}; {}", volume::tmpdir_advice(wanted as u64 * SHARE))));
         }
-        Self::anywhere(directory, wanted)
+        Self::on_any_filesystem(directory, wanted)
     }
 
     /// As [`Evictable::new`], on any file system: for faults that need no disk.
     ///
     /// # Errors
     /// [`Error::Missing`] if there is no room.
-    pub fn anywhere(directory: &Path, wanted: usize) -> Result<Self> {
-        let (bytes, shrunk) = fitting(directory, wanted)?;
+    pub fn on_any_filesystem(directory: &Path, wanted: usize) -> Result<Self> {
+        let (bytes, shrunk) = fitting_length(directory, wanted)?;
         let file = tempfile::tempfile_in(directory);
         let mut file = file.map_err(|e| Error::file(directory, "making a file in", e))?;
-        fill(&mut file, bytes).map_err(|e| unwritten(directory, bytes, e))?;
-        let region = Region::of_file(&file, bytes)?;
-        let seen = vec![0; region.pages()];
+        write_marked_pages(&mut file, bytes).map_err(|e| write_error(directory, bytes, e))?;
+        let region = Region::map_file(&file, bytes)?;
+        let seen = vec![0; region.page_count()];
         Ok(Self { file, directory: directory.to_path_buf(), region, shrunk, seen })
     }
 
@@ -74,12 +74,12 @@ impl Evictable {
     }
 
     /// Why the file is shorter than was asked for, if it is.
-    pub fn shrunk(&self) -> Option<&str> {
+    pub fn shrink_reason(&self) -> Option<&str> {
         self.shrunk.as_deref()
     }
 
     /// The first byte of this page.
-    pub fn mark(page: usize) -> u8 {
+    pub fn first_byte_of(page: usize) -> u8 {
         (page % 251) as u8 + 1
     }
 
@@ -91,17 +91,17 @@ impl Evictable {
         let mut left = 0;
         for _ in 0..ATTEMPTS {
             // Mapped pages cannot be evicted: the mapping goes first.
-            self.region.discard(0..self.region.pages())?;
+            self.region.discard(0..self.region.page_count())?;
             let advised = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
-            advised.map_err(|errno| Error::refused("posix_fadvise POSIX_FADV_DONTNEED", errno))?;
-            left = self.cached()?;
+            advised.map_err(|errno| Error::from_errno("posix_fadvise POSIX_FADV_DONTNEED", errno))?;
+            left = self.count_cached_pages()?;
             if left == 0 {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let (pages, directory) = (self.region.pages(), self.directory.display());
-        let instead = volume::elsewhere(pages as u64 * PAGE as u64 * SHARE);
+        let (pages, directory) = (self.region.page_count(), self.directory.display());
+        let instead = volume::tmpdir_advice(pages as u64 * PAGE as u64 * SHARE);
         Err(Error::Missing(format!(
             "the file system of {directory} keeps its files in memory: {left} of {pages} pages stayed after they were \
              written and given up (POSIX_FADV_DONTNEED); {instead}"
@@ -113,16 +113,16 @@ impl Evictable {
     ///
     /// # Errors
     /// `mincore` is refused.
-    pub fn cached(&mut self) -> Result<usize> {
-        let whole = 0..self.region.pages();
-        let seen = self.region.resident(whole, &mut self.seen)?;
+    pub fn count_cached_pages(&mut self) -> Result<usize> {
+        let whole = 0..self.region.page_count();
+        let seen = self.region.count_resident(whole, &mut self.seen)?;
         Ok(if seen > 0 { seen } else { cachestat(&self.file).unwrap_or(0) })
     }
 }
 
 /// The length that a file may have here, bytes, and why it is less than wanted.
-fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
-    let free = volume::free(directory).unwrap_or(u64::MAX);
+fn fitting_length(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
+    let free = volume::free_bytes(directory).unwrap_or(u64::MAX);
     let limit = getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(limit, _)| limit);
     let name = directory.display();
     let (most, why) = match free / SHARE {
@@ -138,30 +138,30 @@ fn fitting(directory: &Path, wanted: usize) -> Result<(usize, Option<String>)> {
         _ => Err(Error::Missing(format!(
             "a file of {} MiB is needed and there is no room for it: {why}; {}",
             LEAST >> 20,
-            volume::elsewhere(wanted as u64 * SHARE)
+            volume::tmpdir_advice(wanted as u64 * SHARE)
         ))),
     }
 }
 
 /// Marks every page and has the device write the whole.
-fn fill(file: &mut File, bytes: usize) -> std::io::Result<()> {
+fn write_marked_pages(file: &mut File, bytes: usize) -> std::io::Result<()> {
     let mut block = vec![0; BLOCK];
     for at in (0..bytes).step_by(BLOCK) {
         for (page, first) in block.chunks_mut(PAGE).enumerate() {
-            first[0] = Evictable::mark(at / PAGE + page);
+            first[0] = Evictable::first_byte_of(at / PAGE + page);
         }
         file.write_all(&block)?;
     }
     file.sync_all()
 }
 
-fn unwritten(directory: &Path, bytes: usize, cause: std::io::Error) -> Error {
+fn write_error(directory: &Path, bytes: usize, cause: std::io::Error) -> Error {
     match cause.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Error::Missing(format!(
             "a file of {} MiB cannot be written in {}: {cause}; {}",
             bytes >> 20,
             directory.display(),
-            volume::elsewhere(bytes as u64 * SHARE)
+            volume::tmpdir_advice(bytes as u64 * SHARE)
         )),
         _ => Error::file(directory, "writing a file in", cause),
     }
@@ -186,29 +186,30 @@ fn cachestat(file: &File) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made;
+    use crate::value_or_skip;
 
     #[test]
     fn an_evicted_page_is_read_back_as_it_was_written() {
         let directory = tempfile::tempdir().expect("a directory");
-        let Some(mut file) = made(Evictable::new(directory.path(), LEAST)) else { return };
+        let Some(mut file) = value_or_skip(Evictable::new(directory.path(), LEAST)) else { return };
         assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 0, "the file has a name");
         file.evict().expect("evicted");
-        assert_eq!(file.cached().expect("asked"), 0);
-        assert_eq!(file.region().byte(700), Evictable::mark(700));
-        assert!(file.cached().expect("asked") > 0);
+        assert_eq!(file.count_cached_pages().expect("asked"), 0);
+        assert_eq!(file.region().read_first_byte(700), Evictable::first_byte_of(700));
+        assert!(file.count_cached_pages().expect("asked") > 0);
     }
 
     #[test]
     fn a_file_system_in_memory_is_refused() {
         let directory = Path::new("/dev/shm");
-        if volume::no_disk(directory).is_none() {
+        if volume::no_disk_reason(directory).is_none() {
             println!("skipped: /dev/shm is no tmpfs here");
             return;
         }
         let Err(Error::Missing(why)) = Evictable::new(directory, LEAST) else { panic!("taken for a disk") };
         assert!(why.contains("/dev/shm is on tmpfs") && why.contains("TMPDIR"), "{why}");
-        let Err(Error::Missing(why)) = Evictable::anywhere(directory, LEAST).expect("made").evict() else {
+        let Err(Error::Missing(why)) = Evictable::on_any_filesystem(directory, LEAST).expect("made").evict()
+        else {
             panic!("memory was reported as evicted")
         };
         assert!(why.contains("1024 of 1024 pages stayed") && why.contains("TMPDIR"), "{why}");
@@ -222,6 +223,6 @@ mod tests {
     }
 
     fn unwritten_of(errno: i32) -> Result<()> {
-        Err(unwritten(Path::new("/x"), LEAST, std::io::Error::from_raw_os_error(errno)))
+        Err(write_error(Path::new("/x"), LEAST, std::io::Error::from_raw_os_error(errno)))
     }
 }

@@ -4,7 +4,7 @@
 //! longer than others was interrupted: so the fluid sees from inside when it was displaced, and for how long, by a
 //! task, by an interrupt or by a hypervisor.
 //!
-//! It counts in windows. [`Fluid::turn`] ends the open window and begins the next one, and returns when the
+//! It counts in windows. [`Fluid::next_window`] ends the open window and begins the next one, and returns when the
 //! fluid itself has done both, so that everything between two calls lies inside one window.
 
 use super::partner::{Class, Kind, Partner, Task};
@@ -98,7 +98,7 @@ impl Fluid {
     /// The kernel refuses the process, the CPU or the priority.
     pub fn start(cpu: usize, counter: bool, beside: u32) -> Result<Self> {
         let page = Arc::new(Words::new()?);
-        set(&page, LIMIT, u64::MAX);
+        store_number(&page, LIMIT, u64::MAX);
         let theirs = Arc::clone(&page);
         let read: Read = if counter { arch::start } else { time::monotonic_raw_ns };
         // The nice value may not be lowered without a privilege.
@@ -106,17 +106,17 @@ impl Fluid {
         let mut quickest = 0;
         let step = move || {
             if quickest == 0 {
-                if let Err(errno) = process::be_nice(nice) {
+                if let Err(errno) = process::set_niceness(nice) {
                     return -i64::from(errno);
                 }
                 quickest = quickest_turn(read);
             }
-            window(&theirs, read, INTERRUPTED * quickest);
+            run_window(&theirs, read, INTERRUPTED * quickest);
             0
         };
         let partner = Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ())?;
         let mut fluid = Self { partner, page };
-        fluid.turn(u64::MAX)?;
+        fluid.next_window(u64::MAX)?;
         Ok(fluid)
     }
 
@@ -130,22 +130,22 @@ impl Fluid {
     ///
     /// # Errors
     /// The fluid has ended, or gets no CPU ([`Error::Disturbed`]).
-    pub fn turn(&mut self, limit: u64) -> Result<Flow> {
-        set(&self.page, LIMIT, limit);
-        let asked = word(&self.page, ASK).load(Relaxed) + 1;
-        word(&self.page, ASK).store(asked, Release);
-        self.wait(OPENED, asked)?;
-        Ok(self.flow())
+    pub fn next_window(&mut self, limit: u64) -> Result<Flow> {
+        store_number(&self.page, LIMIT, limit);
+        let asked = word_at(&self.page, ASK).load(Relaxed) + 1;
+        word_at(&self.page, ASK).store(asked, Release);
+        self.wait_for_word(OPENED, asked)?;
+        Ok(self.read_flow())
     }
 
     /// Waits until a window that ends by itself has ended, and returns its counts.
     ///
     /// # Errors
-    /// As of [`Fluid::turn`].
-    pub fn ended(&mut self) -> Result<Flow> {
-        let asked = word(&self.page, ASK).load(Relaxed);
-        self.wait(CLOSED, asked)?;
-        Ok(self.flow())
+    /// As of [`Fluid::next_window`].
+    pub fn wait_for_window_end(&mut self) -> Result<Flow> {
+        let asked = word_at(&self.page, ASK).load(Relaxed);
+        self.wait_for_word(CLOSED, asked)?;
+        Ok(self.read_flow())
     }
 
     /// Stops the fluid until [`Fluid::resume`], so that another task has the CPU alone.
@@ -153,7 +153,7 @@ impl Fluid {
     /// # Errors
     /// The fluid has ended.
     pub fn pause(&self) -> Result<()> {
-        self.send(Signal::SIGSTOP)
+        self.send_signal(Signal::SIGSTOP)
     }
 
     /// Lets the fluid continue. The pause is part of the open window.
@@ -161,16 +161,16 @@ impl Fluid {
     /// # Errors
     /// The fluid has ended.
     pub fn resume(&self) -> Result<()> {
-        self.send(Signal::SIGCONT)
+        self.send_signal(Signal::SIGCONT)
     }
 
-    fn send(&self, signal: Signal) -> Result<()> {
-        kill(self.task().process, signal).map_err(|e| Error::refused(format!("{signal} to the fluid"), e))
+    fn send_signal(&self, signal: Signal) -> Result<()> {
+        kill(self.task().process, signal).map_err(|e| Error::from_errno(format!("{signal} to the fluid"), e))
     }
 
-    fn wait(&mut self, which: usize, asked: u32) -> Result<()> {
+    fn wait_for_word(&mut self, which: usize, asked: u32) -> Result<()> {
         let begun = Instant::now();
-        while word(&self.page, which).load(Acquire) != asked {
+        while word_at(&self.page, which).load(Acquire) != asked {
             if let Some(fate) = self.partner.fate() {
                 return Err(Error::Child(format!("the fluid: {fate}")));
             }
@@ -186,23 +186,23 @@ impl Fluid {
         Ok(())
     }
 
-    fn flow(&self) -> Flow {
-        Flow::from_numbers(std::array::from_fn(|at| get(&self.page, COUNTS + 2 * at)))
+    fn read_flow(&self) -> Flow {
+        Flow::from_numbers(std::array::from_fn(|at| load_number(&self.page, COUNTS + 2 * at)))
     }
 }
 
-fn word(page: &Words, at: usize) -> &AtomicU32 {
+fn word_at(page: &Words, at: usize) -> &AtomicU32 {
     &page[at].value
 }
 
 /// Writes both halves of a number. Another word, stored afterwards with release order, publishes it.
-fn set(page: &Words, at: usize, number: u64) {
-    word(page, at).store(number as u32, Relaxed);
-    word(page, at + 1).store((number >> 32) as u32, Relaxed);
+fn store_number(page: &Words, at: usize, number: u64) {
+    word_at(page, at).store(number as u32, Relaxed);
+    word_at(page, at + 1).store((number >> 32) as u32, Relaxed);
 }
 
-fn get(page: &Words, at: usize) -> u64 {
-    u64::from(word(page, at).load(Relaxed)) | u64::from(word(page, at + 1).load(Relaxed)) << 32
+fn load_number(page: &Words, at: usize) -> u64 {
+    u64::from(word_at(page, at).load(Relaxed)) | u64::from(word_at(page, at + 1).load(Relaxed)) << 32
 }
 
 /// The quickest of many turns.
@@ -220,35 +220,35 @@ fn quickest_turn(read: Read) -> u64 {
 
 /// One window, from the word that asks for it to the next one or to its limit; after the limit the fluid runs
 /// uncounted.
-fn window(page: &Words, read: Read, threshold: u64) {
-    let asked = word(page, ASK).load(Acquire);
-    let limit = get(page, LIMIT);
-    let preempted = process::preemptions();
+fn run_window(page: &Words, read: Read, threshold: u64) {
+    let asked = word_at(page, ASK).load(Acquire);
+    let limit = load_number(page, LIMIT);
+    let preempted = process::preemption_count();
     let before = time::thread_cpu_ns();
     let start = read();
     // The window is open before the parent learns of it, because we may be preempted from here on. The counts of the
     // former window stay in the page until then.
-    word(page, OPENED).store(asked, Release);
-    let mut flow = flow(start, (word(page, ASK), asked), read, threshold, limit);
+    word_at(page, OPENED).store(asked, Release);
+    let mut flow = count_turns(start, (word_at(page, ASK), asked), read, threshold, limit);
     flow.own_ns = time::thread_cpu_ns().saturating_sub(before);
-    flow.preempted = process::preemptions().saturating_sub(preempted);
-    write(page, &flow);
-    word(page, CLOSED).store(asked, Release);
-    while word(page, ASK).load(Relaxed) == asked {
+    flow.preempted = process::preemption_count().saturating_sub(preempted);
+    store_flow(page, &flow);
+    word_at(page, CLOSED).store(asked, Release);
+    while word_at(page, ASK).load(Relaxed) == asked {
         std::hint::black_box(arch::multiply_chain(CHAIN));
     }
 }
 
-fn write(page: &Words, flow: &Flow) {
+fn store_flow(page: &Words, flow: &Flow) {
     for (at, number) in flow.numbers().into_iter().enumerate() {
-        set(page, COUNTS + 2 * at, number);
+        store_number(page, COUNTS + 2 * at, number);
     }
 }
 
 /// The loop itself, until the word changes or the limit is reached, and one turn more: the turn before may
 /// have read the counter, and been preempted, before the word changed.
 #[inline(never)]
-fn flow(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64, limit: u64) -> Flow {
+fn count_turns(start: u64, (ask, asked): (&AtomicU32, u32), read: Read, threshold: u64, limit: u64) -> Flow {
     let mut flow = Flow::default();
     let (mut last, mut interrupted, mut open) = (start, false, true);
     while open {
@@ -280,18 +280,18 @@ mod tests {
     use crate::cpu;
 
     fn started() -> Fluid {
-        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
+        let cpu = cpu::allowed_cpus().into_iter().max().expect("a CPU");
         Fluid::start(cpu, arch::unfit().is_none(), 0).expect("a fluid")
     }
 
     #[test]
     fn what_runs_between_two_turns_lies_in_one_window() {
         let mut fluid = started();
-        fluid.turn(u64::MAX).expect("a window");
+        fluid.next_window(u64::MAX).expect("a window");
         let begun = arch::read();
         std::thread::sleep(Duration::from_millis(20));
         let least = arch::read() - begun;
-        let flow = fluid.turn(u64::MAX).expect("the window's count");
+        let flow = fluid.next_window(u64::MAX).expect("the window's count");
         assert!(arch::unfit().is_some() || flow.ticks >= least, "{flow:?}, {least}");
         assert!(flow.loops > 0 && flow.gapped <= flow.ticks && flow.gaps <= flow.loops, "{flow:?}");
         assert!(flow.afters <= flow.gaps && flow.after <= flow.ticks - flow.gapped, "{flow:?}");
@@ -301,18 +301,18 @@ mod tests {
     fn a_window_with_a_limit_ends_by_itself() {
         let mut fluid = started();
         let limit = 5_000_000;
-        fluid.turn(limit).expect("a window");
-        let flow = fluid.ended().expect("the window's count");
+        fluid.next_window(limit).expect("a window");
+        let flow = fluid.wait_for_window_end().expect("the window's count");
         // One turn more than the limit, and whatever interrupted that turn.
         assert!(flow.ticks >= limit && flow.ticks - limit <= flow.longest.max(limit), "{flow:?}");
-        assert_eq!(fluid.ended().expect("the same again"), flow);
+        assert_eq!(fluid.wait_for_window_end().expect("the same again"), flow);
     }
 
     #[test]
     fn a_fluid_that_is_gone_is_an_error_and_no_endless_wait() {
         let mut fluid = started();
         kill(fluid.task().process, Signal::SIGKILL).expect("sent");
-        let error = fluid.turn(u64::MAX).expect_err("it is dead").to_string();
+        let error = fluid.next_window(u64::MAX).expect_err("it is dead").to_string();
         assert!(error.contains("SIGKILL"), "{error}");
     }
 
@@ -322,7 +322,7 @@ mod tests {
         fluid.pause().expect("stopped");
         std::thread::sleep(Duration::from_millis(30));
         fluid.resume().expect("continued");
-        let flow = fluid.turn(u64::MAX).expect("the window's count");
+        let flow = fluid.next_window(u64::MAX).expect("the window's count");
         assert!(flow.gapped >= flow.longest && flow.longest > 0, "{flow:?}");
     }
 

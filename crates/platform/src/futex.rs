@@ -19,7 +19,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    fn flag(self) -> i32 {
+    fn operation_flag(self) -> i32 {
         if self == Self::Private { libc::FUTEX_PRIVATE_FLAG } else { 0 }
     }
 }
@@ -28,7 +28,7 @@ impl Reach {
 /// another value, `-EINTR` after a signal.
 #[inline(always)]
 pub fn wait(word: &AtomicU32, value: u32, reach: Reach) -> i64 {
-    let operation = (libc::FUTEX_WAIT | reach.flag()) as usize;
+    let operation = (libc::FUTEX_WAIT | reach.operation_flag()) as usize;
     // SAFETY: OWN-WORD.
     unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, 0, 0, 0]) }
 }
@@ -51,17 +51,17 @@ pub fn wait_until(word: &AtomicU32, value: u32, deadline: Duration) -> i64 {
 /// Wakes at most one sleeper. Returns how many it woke.
 #[inline(always)]
 pub fn wake(word: &AtomicU32, reach: Reach) -> i64 {
-    wake_most(word, reach, 1)
+    wake_at_most(word, reach, 1)
 }
 
 /// Wakes all that sleep now. Returns how many it woke.
 pub fn wake_all(word: &AtomicU32, reach: Reach) -> i64 {
-    wake_most(word, reach, i32::MAX)
+    wake_at_most(word, reach, i32::MAX)
 }
 
 #[inline(always)]
-fn wake_most(word: &AtomicU32, reach: Reach, most: i32) -> i64 {
-    let operation = (libc::FUTEX_WAKE | reach.flag()) as usize;
+fn wake_at_most(word: &AtomicU32, reach: Reach, most: i32) -> i64 {
+    let operation = (libc::FUTEX_WAKE | reach.operation_flag()) as usize;
     // SAFETY: OWN-WORD.
     unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, most as usize, 0, 0, 0]) }
 }

@@ -1,9 +1,9 @@
-//! The one gate for text that came from a file, a peer or a name: what a terminal would obey, or what would make a reader
-//! see another text than there is, becomes U+FFFD. Records pass it when they are read, every output when it is written.
+//! Replaces hostile characters in untrusted text (files, peers, names) by U+FFFD: terminal control sequences, and
+//! characters that hide or reorder other text. Applied to records when read, and to all output when written.
 
 use std::borrow::Cow;
 
-/// What stands for a character that was taken out.
+/// Replaces a hostile character.
 pub const TAKEN: char = char::REPLACEMENT_CHARACTER;
 
 /// Whether a terminal obeys this character (control characters, escape), it turns or hides others (bidirectional overrides
@@ -15,13 +15,13 @@ pub fn is_hostile(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text without them, its lines and tabs as they are.
-pub fn inert_text(text: &str) -> String {
+/// Replaces the hostile characters of a text; ends of lines and tabs stay.
+pub fn neutralize_text(text: &str) -> String {
     text.replace(|c| is_hostile(c) && c != '\n' && c != '\t', "\u{fffd}")
 }
 
 /// The text in one line of at most this many characters, an ellipsis at its end if there were more.
-pub fn line(text: &str, most: usize) -> String {
+pub fn neutralize_line(text: &str, most: usize) -> String {
     let plain = |c: char| match c {
         '\n' | '\t' | '\r' => ' ',
         c if is_hostile(c) => TAKEN,
@@ -36,8 +36,9 @@ pub fn line(text: &str, most: usize) -> String {
     line
 }
 
-/// A whole output: its ends of lines stay as they are, and on a terminal our own colours, too.
-pub fn output(text: &str, is_terminal: bool) -> Cow<'_, str> {
+/// Replaces the hostile characters of an output. Ends of lines and tabs stay, and on a terminal our own colours
+/// too.
+pub fn neutralize_output(text: &str, is_terminal: bool) -> Cow<'_, str> {
     if !text.contains(|c| is_hostile(c) && c != '\n') {
         return Cow::Borrowed(text);
     }
@@ -46,7 +47,7 @@ pub fn output(text: &str, is_terminal: bool) -> Cow<'_, str> {
     while let Some(at) = rest.find(|c| is_hostile(c) && c != '\n' && c != '\t') {
         clean.push_str(&rest[..at]);
         rest = &rest[at..];
-        let kept = kept(rest, is_terminal);
+        let kept = allowed_prefix_bytes(rest, is_terminal);
         clean.push_str(&rest[..kept]);
         let taken = rest.chars().next().filter(|_| kept == 0).map_or(0, char::len_utf8);
         clean.extend((kept == 0).then_some(TAKEN));
@@ -56,8 +57,9 @@ pub fn output(text: &str, is_terminal: bool) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// How much of the beginning stays: the end of a line as RFC 4180 has it, a colour (`ESC [ digits m`).
-fn kept(text: &str, is_terminal: bool) -> usize {
+/// Bytes at the beginning that are allowed: a line end of RFC 4180 (CR LF), or a colour (`ESC [ digits m`); else
+/// 0.
+fn allowed_prefix_bytes(text: &str, is_terminal: bool) -> usize {
     if text.starts_with("\r\n") {
         return 2;
     }
@@ -66,12 +68,12 @@ fn kept(text: &str, is_terminal: bool) -> usize {
     if digits <= 2 && code[digits..].starts_with('m') { 2 + digits + 1 } else { 0 }
 }
 
-/// A text of JSON whose strings hold none of them, whether written as they are or as `\u` escapes. Whatever is no JSON
-/// stays none.
-pub fn json(text: &str) -> Cow<'_, str> {
+/// Replaces the hostile characters in the strings of a JSON text, written directly or as escapes. An invalid
+/// JSON text stays invalid.
+pub fn neutralize_json(text: &str) -> Cow<'_, str> {
     let is_escaped =
         text.contains("\\u") || text.contains("\\b") || text.contains("\\f") || text.contains("\\r");
-    // ASCII is asked first, because that is fast.
+    // The test for ASCII comes first, because it is fast.
     if !is_escaped && (text.is_ascii() || !text.contains(|c| is_hostile(c) && !c.is_ascii())) {
         return Cow::Borrowed(text);
     }
@@ -80,7 +82,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find(|c: char| c == '\\' || (is_hostile(c) && !c.is_ascii())) {
         clean.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (unit, inert) = unit(rest);
+        let (unit, inert) = first_json_unit(rest);
         clean.push_str(if inert { unit } else { "\u{fffd}" });
         rest = &rest[unit.len()..];
     }
@@ -89,7 +91,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 }
 
 /// The escape or the character at the beginning, and whether it may stay.
-fn unit(text: &str) -> (&str, bool) {
+fn first_json_unit(text: &str) -> (&str, bool) {
     let first = |count: usize| text.char_indices().nth(count).map_or(text, |(end, _)| &text[..end]);
     match text.as_bytes() {
         [b'\\', b'u', ..] => {
@@ -119,22 +121,22 @@ mod tests {
 
     #[test]
     fn a_text_commands_nobody() {
-        assert_eq!(inert_text(HOSTILE).chars().filter(|&c| c == TAKEN).count(), 8);
-        assert_eq!(inert_text("two\nlines\tµ ─ …"), "two\nlines\tµ ─ …");
-        assert_eq!(line("two\nlines\u{1b}", 20), "two lines\u{fffd}");
-        assert_eq!(line("12345", 4), "123…");
-        assert_eq!(line("1234", 4), "1234");
+        assert_eq!(neutralize_text(HOSTILE).chars().filter(|&c| c == TAKEN).count(), 8);
+        assert_eq!(neutralize_text("two\nlines\tµ ─ …"), "two\nlines\tµ ─ …");
+        assert_eq!(neutralize_line("two\nlines\u{1b}", 20), "two lines\u{fffd}");
+        assert_eq!(neutralize_line("12345", 4), "123…");
+        assert_eq!(neutralize_line("1234", 4), "1234");
     }
 
     #[test]
     fn our_own_colours_reach_a_terminal_and_nothing_else() {
         let painted = "\u{1b}[31mred\u{1b}[0m\r\nnext";
-        assert_eq!(output(painted, true), painted);
-        assert_eq!(output(painted, false), "\u{fffd}[31mred\u{fffd}[0m\r\nnext");
+        assert_eq!(neutralize_output(painted, true), painted);
+        assert_eq!(neutralize_output(painted, false), "\u{fffd}[31mred\u{fffd}[0m\r\nnext");
         for hostile in ["\u{1b}[2J", "\u{1b}]0;x\u{7}", "\u{1b}[38;5;1m", "\r", "\u{1b}", "\u{202e}"] {
-            assert!(!output(hostile, true).contains(is_hostile), "{hostile:?}");
+            assert!(!neutralize_output(hostile, true).contains(is_hostile), "{hostile:?}");
         }
-        assert_eq!(output("a\tb\n", false), "a\tb\n");
+        assert_eq!(neutralize_output("a\tb\n", false), "a\tb\n");
     }
 
     #[test]
@@ -142,7 +144,7 @@ mod tests {
         let written = serde_json::to_string(HOSTILE).expect("a string");
         let escaped: String = HOSTILE.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
         for json_text in [written, format!("\"{escaped}\"")] {
-            let clean = json(&json_text).into_owned();
+            let clean = neutralize_json(&json_text).into_owned();
             let read: String = serde_json::from_str(&clean).unwrap_or_else(|e| panic!("{e}: {clean}"));
             assert!(!read.contains(is_hostile), "{clean}");
         }
@@ -156,7 +158,7 @@ mod tests {
             r"\u12",
             "\\u\u{e9}\u{e9}",
         ] {
-            assert_eq!(json(plain), plain);
+            assert_eq!(neutralize_json(plain), plain);
         }
     }
 }

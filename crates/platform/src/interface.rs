@@ -48,7 +48,7 @@ pub fn addresses() -> Vec<(String, IpAddr)> {
         // SAFETY: LIST.
         let (name, address, next) = unsafe {
             let entry = &*entry;
-            (CStr::from_ptr(entry.ifa_name), address(entry.ifa_addr), entry.ifa_next)
+            (CStr::from_ptr(entry.ifa_name), parse_sockaddr(entry.ifa_addr), entry.ifa_next)
         };
         found.extend(address.map(|address| (name.to_string_lossy().into_owned(), address)));
         entry = next;
@@ -58,7 +58,7 @@ pub fn addresses() -> Vec<(String, IpAddr)> {
     found
 }
 
-fn address(of: *const libc::sockaddr) -> Option<IpAddr> {
+fn parse_sockaddr(of: *const libc::sockaddr) -> Option<IpAddr> {
     if of.is_null() {
         return None;
     }
@@ -84,7 +84,7 @@ fn address(of: *const libc::sockaddr) -> Option<IpAddr> {
 /// There is none of this name, or the kernel refuses (CAP_NET_ADMIN).
 pub fn bring_up(name: &str) -> std::io::Result<()> {
     let socket = InterfaceQuery::new()?.0;
-    let mut request = named(name).ok_or(std::io::ErrorKind::InvalidInput)?;
+    let mut request = interface_request(name).ok_or(std::io::ErrorKind::InvalidInput)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
     // SAFETY: REQUEST: this call reads the name and the flags.
     match unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) } {
@@ -107,8 +107,8 @@ impl InterfaceQuery {
 
     /// The longest packet that it sends, bytes.
     pub fn mtu(&self, name: &str) -> Option<u32> {
-        let mut request = named(name)?;
-        self.ask(libc::SIOCGIFMTU, &mut request)?;
+        let mut request = interface_request(name)?;
+        self.run_ioctl(libc::SIOCGIFMTU, &mut request)?;
         // SAFETY: REQUEST: the answer to this call is that member.
         u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
     }
@@ -118,7 +118,7 @@ impl InterfaceQuery {
         // struct ethtool_cmd: the speed's halves stand in the words 3 (its upper half) and 7 (its lower half).
         let mut settings = [0_u32; 11];
         settings[0] = LINK;
-        self.ethtool(name, &mut settings)?;
+        self.query_ethtool(name, &mut settings)?;
         let [bytes_12, bytes_28] = [settings[3], settings[7]].map(u32::to_ne_bytes);
         let low = u16::from_ne_bytes([bytes_12[0], bytes_12[1]]);
         let high = u16::from_ne_bytes([bytes_28[0], bytes_28[1]]);
@@ -127,34 +127,34 @@ impl InterfaceQuery {
     }
 
     /// Name of its driver.
-    pub fn driver(&self, name: &str) -> Option<String> {
+    pub fn driver_name(&self, name: &str) -> Option<String> {
         // struct ethtool_drvinfo: the name is the 32 bytes behind the first word.
         let mut information = [0_u32; 49];
         information[0] = DRIVER;
-        self.ethtool(name, &mut information)?;
+        self.query_ethtool(name, &mut information)?;
         let bytes: Vec<u8> = information[1..9].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let text = CStr::from_bytes_until_nul(&bytes).ok()?.to_string_lossy().into_owned();
         (!text.is_empty()).then_some(text)
     }
 
     /// Names of offloads and whether they are on. Those that the driver does not tell are left out.
-    pub fn offloads(&self, name: &str) -> Vec<(&'static str, bool)> {
+    pub fn offload_states(&self, name: &str) -> Vec<(&'static str, bool)> {
         let value = |call| {
             let mut answer = [call, 0];
-            self.ethtool(name, &mut answer).map(|()| answer[1])
+            self.query_ethtool(name, &mut answer).map(|()| answer[1])
         };
         let simple = OFFLOADS.iter().filter_map(|&(offload, call)| Some((offload, value(call)? != 0)));
         let large = value(FLAGS).map(|flags| ("large-receive", flags & LARGE_RECEIVE != 0));
         simple.chain(large).collect()
     }
 
-    fn ethtool(&self, name: &str, words: &mut [u32]) -> Option<()> {
-        let mut request = named(name)?;
+    fn query_ethtool(&self, name: &str, words: &mut [u32]) -> Option<()> {
+        let mut request = interface_request(name)?;
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-        self.ask(libc::SIOCETHTOOL, &mut request)
+        self.run_ioctl(libc::SIOCETHTOOL, &mut request)
     }
 
-    fn ask(&self, call: libc::c_ulong, request: &mut libc::ifreq) -> Option<()> {
+    fn run_ioctl(&self, call: libc::c_ulong, request: &mut libc::ifreq) -> Option<()> {
         // SAFETY: REQUEST.
         let answer = unsafe { libc::ioctl(self.0.as_raw_fd(), call as _, &raw mut *request) };
         (answer == 0).then_some(())
@@ -162,7 +162,7 @@ impl InterfaceQuery {
 }
 
 /// A request about the interface of this name; `None` if the name is too long for an interface.
-fn named(name: &str) -> Option<libc::ifreq> {
+fn interface_request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: REQUEST: plain numbers and a union of such, for which zero is a value.
     let mut request: libc::ifreq = unsafe { zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -192,8 +192,8 @@ mod tests {
     fn an_interface_that_is_not_there_is_nothing() {
         let query = InterfaceQuery::new().unwrap();
         for name in ["", "no-such-0", "a-name-that-is-longer-than-any"] {
-            assert_eq!((query.mtu(name), query.driver(name)), (None, None), "{name}");
-            assert!(query.offloads(name).is_empty(), "{name}");
+            assert_eq!((query.mtu(name), query.driver_name(name)), (None, None), "{name}");
+            assert!(query.offload_states(name).is_empty(), "{name}");
         }
     }
 }

@@ -29,28 +29,28 @@ impl KernelFiles {
 
     /// A whole file. Bytes that are no UTF-8 are replaced: DMI strings of firmware may hold any.
     pub fn read_text(&self, file: &str) -> Option<String> {
-        self.bytes(file).map(|b| String::from_utf8_lossy(&b).into_owned())
+        self.read_bytes(file).map(|b| String::from_utf8_lossy(&b).into_owned())
     }
 
     /// A whole file that is not text.
-    pub fn bytes(&self, file: &str) -> Option<Vec<u8>> {
+    pub fn read_bytes(&self, file: &str) -> Option<Vec<u8>> {
         std::fs::read(self.path(file)).ok()
     }
 
     /// The first line, trimmed; `None` when it is empty, because an empty line tells nothing.
-    pub fn line(&self, file: &str) -> Option<String> {
+    pub fn read_first_line(&self, file: &str) -> Option<String> {
         let text = self.read_text(file)?;
         text.lines().next().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty())
     }
 
     /// The first line as a number.
-    pub fn number<T: std::str::FromStr>(&self, file: &str) -> Option<T> {
-        self.line(file)?.parse().ok()
+    pub fn read_number<T: std::str::FromStr>(&self, file: &str) -> Option<T> {
+        self.read_first_line(file)?.parse().ok()
     }
 
     /// The names in a directory, sorted, so that two readings of a machine are the same text. Empty when
     /// there is no such directory.
-    pub fn entries(&self, directory: &str) -> Vec<String> {
+    pub fn entry_names(&self, directory: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(directory)) else { return Vec::new() };
         let mut names: Vec<_> =
             entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
@@ -59,17 +59,19 @@ impl KernelFiles {
     }
 
     /// The first line of each file in a directory, with its name. Subdirectories are passed over.
-    pub fn lines_in(&self, directory: &str) -> impl Iterator<Item = (String, String)> {
-        self.entries(directory).into_iter().filter_map(move |name| {
-            let line = self.line(&path_in(directory, &name))?;
+    pub fn first_lines_in(&self, directory: &str) -> impl Iterator<Item = (String, String)> {
+        self.entry_names(directory).into_iter().filter_map(move |name| {
+            let line = self.read_first_line(&join_path(directory, &name))?;
             Some((name, line))
         })
     }
 
     /// The distinct first lines of `directory/*/file`, such as the governors of all frequency policies.
-    pub fn distinct(&self, directory: &str, file: &str) -> Option<String> {
-        let entries = self.entries(directory);
-        join_distinct(entries.iter().filter_map(|e| self.line(&path_in(directory, &path_in(e, file)))))
+    pub fn distinct_first_lines(&self, directory: &str, file: &str) -> Option<String> {
+        let entries = self.entry_names(directory);
+        join_distinct(
+            entries.iter().filter_map(|e| self.read_first_line(&join_path(directory, &join_path(e, file)))),
+        )
     }
 
     /// Whether there is such a file or directory.
@@ -78,7 +80,7 @@ impl KernelFiles {
     }
 }
 
-fn path_in(directory: &str, name: &str) -> String {
+fn join_path(directory: &str, name: &str) -> String {
     format!("{directory}/{name}")
 }
 
@@ -114,7 +116,7 @@ pub fn meminfo_bytes(meminfo: &str, key: &str) -> Option<u64> {
 }
 
 /// The choice in force in a file that brackets it: `always [madvise] never`.
-pub fn chosen(choices: &str) -> Option<&str> {
+pub fn bracketed_choice(choices: &str) -> Option<&str> {
     let (_, rest) = choices.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word)
 }
@@ -134,22 +136,22 @@ pub mod fixture {
 
     impl Machine {
         /// A machine that shows these files and no others.
-        pub fn with(files: &[(&str, &str)]) -> Self {
+        pub fn with_files(files: &[(&str, &str)]) -> Self {
             let directory = tempfile::tempdir().expect("a directory");
             let machine = Self { files: KernelFiles::under(directory.path()), directory };
-            files.iter().for_each(|(name, text)| machine.write(name, text));
+            files.iter().for_each(|(name, text)| machine.write_file(name, text));
             machine
         }
 
         /// Adds or replaces a file.
-        pub fn write(&self, name: &str, text: &str) {
+        pub fn write_file(&self, name: &str, text: &str) {
             let path = self.directory.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("a directory made");
             std::fs::write(path, text).expect("a file written");
         }
 
         /// Removes a file or directory, if it is there.
-        pub fn remove(&self, name: &str) {
+        pub fn remove_path(&self, name: &str) {
             let path = self.directory.path().join(name);
             let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
         }
@@ -177,8 +179,8 @@ mod tests {
 
     #[test]
     fn the_bracketed_word_is_the_choice_in_force() {
-        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
-        assert_eq!(chosen("always madvise never"), None);
+        assert_eq!(bracketed_choice("always [madvise] never"), Some("madvise"));
+        assert_eq!(bracketed_choice("always madvise never"), None);
     }
 
     #[test]
@@ -196,14 +198,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_unknown_and_no_error() {
-        let machine = Machine::with(&[]);
-        assert_eq!(machine.files.line("proc/stat"), None);
-        assert!(machine.files.entries("sys").is_empty());
-        assert_eq!(machine.files.distinct("sys", "x"), None);
+        let machine = Machine::with_files(&[]);
+        assert_eq!(machine.files.read_first_line("proc/stat"), None);
+        assert!(machine.files.entry_names("sys").is_empty());
+        assert_eq!(machine.files.distinct_first_lines("sys", "x"), None);
     }
 
     #[test]
     fn an_empty_line_tells_nothing() {
-        assert_eq!(Machine::with(&[("empty", "\n")]).files.line("empty"), None);
+        assert_eq!(Machine::with_files(&[("empty", "\n")]).files.read_first_line("empty"), None);
     }
 }

@@ -47,7 +47,7 @@ pub mod volume;
 /// Prints the line by which `scripts/test` counts a test as skipped.
 #[cfg(any(test, feature = "test-support"))]
 #[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
-pub fn skipped(reason: &str) {
+pub fn print_skipped(reason: &str) {
     println!("skipped: {reason}");
 }
 
@@ -56,11 +56,11 @@ pub fn skipped(reason: &str) {
 /// # Panics
 /// It failed for another reason.
 #[cfg(any(test, feature = "test-support"))]
-pub fn made<T>(made: error::Result<T>) -> Option<T> {
+pub fn value_or_skip<T>(made: error::Result<T>) -> Option<T> {
     match made {
         Ok(made) => Some(made),
-        Err(why) if why.is_of_the_machine() => {
-            skipped(&why.to_string());
+        Err(why) if why.is_machine_limitation() => {
+            print_skipped(&why.to_string());
             None
         }
         Err(error) => panic!("{error}"),

@@ -1,6 +1,6 @@
 //! What limits the number of tasks and the amount of memory, in sentences that say what to do.
 
-use super::control_group::{Group, Version, own_upwards};
+use super::control_group::{Group, Version, own_groups_and_ancestors};
 use super::kernel_files::{KernelFiles, meminfo_bytes};
 use crate::error::Error;
 use nix::errno::Errno;
@@ -40,29 +40,29 @@ struct Limited {
 }
 
 impl Limited {
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         self.most.saturating_sub(self.now)
     }
 }
 
 /// A sentence for a task that was refused with `EAGAIN`. Several limits give this answer: all that are in force are
 /// named.
-pub fn no_task(doing: &str, cause: std::io::Error) -> String {
-    format!("{doing}: {cause}; {}", limits_of_tasks())
+pub fn refused_task_message(doing: &str, cause: std::io::Error) -> String {
+    format!("{doing}: {cause}; {}", task_limits_message())
 }
 
 /// The limits on tasks that are in force for this thread.
-pub fn limits_of_tasks() -> String {
-    if let Some(sentence) = deadline_class() {
+pub fn task_limits_message() -> String {
+    if let Some(sentence) = deadline_class_message() {
         return sentence;
     }
-    let group = nearest(&KernelFiles::live(), &TASKS).map(|limited| {
+    let group = tightest_group_limit(&KernelFiles::live(), &TASKS).map(|limited| {
         let Limited { group, most, now } = limited;
         format!("the control group {group} may have {most} tasks and has {now} (pids.max): raise it")
     });
     let mut sentences = Vec::from_iter(group);
     match getrlimit(Resource::RLIMIT_NPROC) {
-        Ok((limit, _)) if limit != libc::RLIM_INFINITY && !is_exempt() => {
+        Ok((limit, _)) if limit != libc::RLIM_INFINITY && !is_exempt_from_task_limit() => {
             sentences.push(format!("this user may have {limit} tasks (RLIMIT_NPROC, `ulimit -u`)"));
         }
         _ => {}
@@ -74,13 +74,13 @@ pub fn limits_of_tasks() -> String {
 }
 
 /// Whether the kernel lets this user have more tasks than the limit: root, unless of a user namespace.
-fn is_exempt() -> bool {
+fn is_exempt_from_task_limit() -> bool {
     let map = KernelFiles::live().read_text("proc/self/uid_map").unwrap_or_default();
     geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// A thread of the deadline class may start no other (sched(7)), and is refused as if there were too many.
-fn deadline_class() -> Option<String> {
+fn deadline_class_message() -> Option<String> {
     const DEADLINE: &str = "6";
     let stat = KernelFiles::live().read_text("proc/thread-self/stat")?;
     // The 41st field, and so the 39th behind the name, is the class (proc_pid_stat(5)).
@@ -91,17 +91,17 @@ fn deadline_class() -> Option<String> {
 }
 
 /// The error for a timer that was refused: `EAGAIN` means that the user has as many timers and queued signals as are allowed.
-pub fn no_timer(call: &str, errno: Errno) -> Error {
+pub fn timer_error(call: &str, errno: Errno) -> Error {
     match getrlimit(Resource::RLIMIT_SIGPENDING) {
         Ok((limit, _)) if errno == Errno::EAGAIN => Error::Missing(format!(
             "{call}: this user may have {limit} timers and queued signals (RLIMIT_SIGPENDING): raise it (`ulimit -i`)"
         )),
-        _ => Error::refused_to_case(call, errno),
+        _ => Error::from_case_errno(call, errno),
     }
 }
 
 /// A sentence for a mapping of `bytes` that was refused with `ENOMEM`.
-pub fn no_mapping(bytes: u64, cause: std::io::Error) -> String {
+pub fn refused_mapping_message(bytes: u64, cause: std::io::Error) -> String {
     let limit =
         |resource| getrlimit(resource).ok().map(|(limit, _)| limit).filter(|l| *l != libc::RLIM_INFINITY);
     let named = [
@@ -121,20 +121,21 @@ pub fn no_mapping(bytes: u64, cause: std::io::Error) -> String {
     format!("mmap of {size}: {cause}; {limits}")
 }
 
-/// Whether `bytes` more of memory can be had.
+/// Checks that `bytes` more of memory can be allocated.
 ///
 /// # Errors
 /// Why they cannot, as a sentence.
-pub fn for_memory(bytes: u64) -> Result<(), String> {
-    memory(&KernelFiles::live(), bytes, "")
+pub fn check_memory(bytes: u64) -> Result<(), String> {
+    check_memory_bounds(&KernelFiles::live(), bytes, "")
 }
 
-/// Whether `bytes` more of memory are at most half of what is left, so that other processes can have the other half.
+/// Checks that `bytes` are at most half of the memory that is left, so that the other half remains for other
+/// processes.
 ///
 /// # Errors
 /// Why they are not, as a sentence.
-pub fn for_half(bytes: u64) -> Result<(), String> {
-    memory(&KernelFiles::live(), 2 * bytes, ", half of them for everybody else,")
+pub fn check_half_of_memory(bytes: u64) -> Result<(), String> {
+    check_memory_bounds(&KernelFiles::live(), 2 * bytes, ", half of them for everybody else,")
 }
 
 /// Bytes that can still be had, and a sentence that says what limits them and what to do.
@@ -143,8 +144,9 @@ struct Bound {
     sentence: String,
 }
 
-fn memory(files: &KernelFiles, bytes: u64, of_them: &str) -> Result<(), String> {
-    let bounds = [available(files), granted(files, bytes), addressable(files, bytes)];
+fn check_memory_bounds(files: &KernelFiles, bytes: u64, of_them: &str) -> Result<(), String> {
+    let bounds =
+        [available_memory_bound(files), cgroup_memory_bound(files, bytes), address_space_bound(files, bytes)];
     match bounds.into_iter().flatten().min_by_key(|bound| bound.left) {
         Some(Bound { left, sentence }) if left < bytes => {
             Err(format!("{} MiB of memory are needed{of_them} and {sentence}", mib(bytes)))
@@ -157,14 +159,14 @@ fn mib(bytes: u64) -> u64 {
     bytes >> 20
 }
 
-fn available(files: &KernelFiles) -> Option<Bound> {
+fn available_memory_bound(files: &KernelFiles) -> Option<Bound> {
     let left = meminfo_bytes(&files.read_text("proc/meminfo")?, "MemAvailable")?;
     Some(Bound { left, sentence: format!("{} are available: free some", mib(left)) })
 }
 
-/// Of a limit, MiB: what is left, or all of it where even the whole limit is too small. What is left changes from case to case; one
-/// line names all cases that are skipped for one reason.
-fn at_hand(left: u64, most: u64, wanted: u64) -> String {
+/// What a limit offers, in MiB: what is left of it, or the whole limit if that is smaller than `wanted`. The whole
+/// limit does not change from case to case, so cases skipped for this reason share one line.
+fn remaining_text(left: u64, most: u64, wanted: u64) -> String {
     if most < wanted {
         format!("{} in all", mib(most))
     } else {
@@ -172,44 +174,44 @@ fn at_hand(left: u64, most: u64, wanted: u64) -> String {
     }
 }
 
-fn granted(files: &KernelFiles, wanted: u64) -> Option<Bound> {
-    let limited = nearest(files, &MEMORY)?;
-    let has = at_hand(limited.left(), limited.most, wanted);
+fn cgroup_memory_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
+    let limited = tightest_group_limit(files, &MEMORY)?;
+    let has = remaining_text(limited.remaining(), limited.most, wanted);
     let sentence = format!("the control group {} has {has}: raise its limit", limited.group);
-    Some(Bound { left: limited.left(), sentence })
+    Some(Bound { left: limited.remaining(), sentence })
 }
 
 /// What this process may still map. The first number of `statm` is what it has mapped, in pages (proc_pid_statm(5)).
-fn addressable(files: &KernelFiles, wanted: u64) -> Option<Bound> {
+fn address_space_bound(files: &KernelFiles, wanted: u64) -> Option<Bound> {
     let (limit, _) =
         getrlimit(Resource::RLIMIT_AS).ok().filter(|(limit, _)| *limit != libc::RLIM_INFINITY)?;
     let pages: u64 = files.read_text("proc/self/statm")?.split(' ').next()?.parse().ok()?;
     let left = limit.saturating_sub(pages * super::process::page_size());
-    let sentence = format!("RLIMIT_AS has {}: raise it (`ulimit -v`)", at_hand(left, limit, wanted));
+    let sentence = format!("RLIMIT_AS has {}: raise it (`ulimit -v`)", remaining_text(left, limit, wanted));
     Some(Bound { left, sentence })
 }
 
 /// The limit of memory, bytes, of the control group that is nearest to its limit: that of this process or one above it.
-pub fn memory_limit() -> Option<u64> {
-    nearest(&KernelFiles::live(), &MEMORY).map(|limited| limited.most)
+pub fn cgroup_memory_limit() -> Option<u64> {
+    tightest_group_limit(&KernelFiles::live(), &MEMORY).map(|limited| limited.most)
 }
 
 /// Bytes that the control group of this process that is nearest to its limit has left; `None` without a limit.
-pub fn left_to_this_group(files: &KernelFiles) -> Option<u64> {
-    nearest(files, &MEMORY).map(|limited| limited.left())
+pub fn cgroup_memory_left(files: &KernelFiles) -> Option<u64> {
+    tightest_group_limit(files, &MEMORY).map(|limited| limited.remaining())
 }
 
 /// Seconds of CPU time that each process of ours may use; `None` without a limit.
-pub fn cpu_seconds() -> Option<u64> {
+pub fn cpu_time_limit_seconds() -> Option<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_CPU).ok()?;
     // One that was lowered for a warning counts as it was.
     let limit = if soft.checked_add(1) == Some(hard) { hard } else { soft };
     (limit != libc::RLIM_INFINITY).then_some(limit)
 }
 
-/// Lets the kernel warn a process by SIGXCPU a second before it ends it for the limit of CPU time: `ulimit -t` sets both limits
-/// to one value, and then it only ends it.
-pub fn be_warned_of_cpu_time() {
+/// Lowers the soft limit of CPU time to a second below the hard one, so that SIGXCPU comes before SIGKILL. `ulimit
+/// -t` sets both limits to one value, which leaves no time for a warning.
+pub fn lower_soft_cpu_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_CPU) {
         if hard != libc::RLIM_INFINITY && soft >= hard && hard > 1 {
             // A lower limit needs no privilege.
@@ -218,8 +220,9 @@ pub fn be_warned_of_cpu_time() {
     }
 }
 
-/// Undoes [`be_warned_of_cpu_time`], which a child inherits: a measuring process has nothing to save.
-pub fn use_whole_cpu_time() {
+/// Undoes [`lower_soft_cpu_limit`] in a measuring process, which inherits the lowered limit and has no results to
+/// save.
+pub fn restore_soft_cpu_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_CPU) {
         if soft != libc::RLIM_INFINITY && soft.checked_add(1) == Some(hard) {
             let _ = setrlimit(Resource::RLIMIT_CPU, hard, hard);
@@ -228,8 +231,8 @@ pub fn use_whole_cpu_time() {
 }
 
 /// A sentence for a process that ended by this signal, if the limit of CPU time sent it. `used` is its CPU time.
-pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
-    let (limit, (_, hard)) = (cpu_seconds()?, getrlimit(Resource::RLIMIT_CPU).ok()?);
+pub fn cpu_limit_message(signal: Option<i32>, used: Duration) -> Option<String> {
+    let (limit, (_, hard)) = (cpu_time_limit_seconds()?, getrlimit(Resource::RLIMIT_CPU).ok()?);
     let is_over = match signal? {
         libc::SIGXCPU => true,
         // The kernel looks at each tick, and a child's time is counted in ticks.
@@ -242,25 +245,25 @@ pub fn used_up(signal: Option<i32>, used: Duration) -> Option<String> {
 }
 
 /// Of the group of this process and those above it, the one that is nearest to its limit.
-fn nearest(files: &KernelFiles, controller: &Controller) -> Option<Limited> {
-    let groups = own_upwards(files, controller.name);
-    groups.filter_map(|group| limited(files, controller, &group)).min_by_key(Limited::left)
+fn tightest_group_limit(files: &KernelFiles, controller: &Controller) -> Option<Limited> {
+    let groups = own_groups_and_ancestors(files, controller.name);
+    groups.filter_map(|group| read_group_limit(files, controller, &group)).min_by_key(Limited::remaining)
 }
 
-fn limited(files: &KernelFiles, controller: &Controller, group: &Group) -> Option<Limited> {
+fn read_group_limit(files: &KernelFiles, controller: &Controller, group: &Group) -> Option<Limited> {
     let [limit, usage] = match group.version {
         Version::One => controller.version_1,
         Version::Two => controller.version_2,
     };
-    let number = |name: &str| files.number::<u64>(&format!("{}/{name}", group.directory()));
-    let freed = if controller.name == MEMORY.name { reclaimable(files, group) } else { 0 };
+    let number = |name: &str| files.read_number::<u64>(&format!("{}/{name}", group.directory()));
+    let freed = if controller.name == MEMORY.name { reclaimable_bytes(files, group) } else { 0 };
     let now = number(usage)?.saturating_sub(freed);
     Some(Limited { group: group.name().to_owned(), most: number(limit)?, now })
 }
 
-/// Bytes that are charged to a group and that the kernel frees when the group wants more: a file that was just read is
-/// charged to it, and takes nothing from it.
-fn reclaimable(files: &KernelFiles, group: &Group) -> u64 {
+/// Bytes charged to a group that the kernel frees when the group needs more, such as the page cache of a file that
+/// was just read.
+fn reclaimable_bytes(files: &KernelFiles, group: &Group) -> u64 {
     let text = files.read_text(&format!("{}/memory.stat", group.directory())).unwrap_or_default();
     let (prefix, unwritten) = match group.version {
         Version::One => ("total_", UNWRITTEN[0]),
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_group_nearest_to_its_limit_is_named() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             PIDS,
             ("proc/self/cgroup", "8:pids:/outer/inner\n3:cpuset:/\n0::/elsewhere\n"),
             ("sys/fs/cgroup/pids/outer/inner/pids.max", "max\n"),
@@ -295,30 +298,30 @@ mod tests {
             ("sys/fs/cgroup/pids/outer/pids.max", "4\n"),
             ("sys/fs/cgroup/pids/outer/pids.current", "4\n"),
         ]);
-        let limited = nearest(&machine.files, &TASKS).expect("a limit");
-        assert_eq!((limited.group.as_str(), limited.most, limited.left()), ("/outer", 4, 0));
-        assert!(nearest(&machine.files, &MEMORY).is_none());
+        let limited = tightest_group_limit(&machine.files, &TASKS).expect("a limit");
+        assert_eq!((limited.group.as_str(), limited.most, limited.remaining()), ("/outer", 4, 0));
+        assert!(tightest_group_limit(&machine.files, &MEMORY).is_none());
     }
 
     #[test]
     fn a_container_that_is_its_own_root_is_read() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             UNIFIED,
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "200000000\n"),
             ("sys/fs/cgroup/memory.current", "100000000\n"),
         ]);
-        assert_eq!(memory(&machine.files, 50 << 20, ""), Ok(()));
-        let sentence = memory(&machine.files, 100 << 20, "").expect_err("too much");
+        assert_eq!(check_memory_bounds(&machine.files, 50 << 20, ""), Ok(()));
+        let sentence = check_memory_bounds(&machine.files, 100 << 20, "").expect_err("too much");
         assert!(sentence.contains("the control group / has 95 left of its 190"), "{sentence}");
-        let sentence = memory(&machine.files, 200 << 20, "").expect_err("more than there is");
+        let sentence = check_memory_bounds(&machine.files, 200 << 20, "").expect_err("more than there is");
         assert!(sentence.contains("the control group / has 190 in all"), "{sentence}");
     }
 
     #[test]
     fn page_cache_is_charged_to_a_group_and_takes_nothing_from_it() {
         let usage = "100000000\n";
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             UNIFIED,
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", usage),
@@ -329,14 +332,14 @@ mod tests {
                  slab_reclaimable 1000000\nslab 2000000\n",
             ),
         ]);
-        assert_eq!(left_to_this_group(&machine.files), Some(80_000_000), "less what is yet to be written");
-        machine.remove("sys/fs/cgroup/memory.stat");
-        assert_eq!(left_to_this_group(&machine.files), Some(0));
+        assert_eq!(cgroup_memory_left(&machine.files), Some(80_000_000), "less what is yet to be written");
+        machine.remove_path("sys/fs/cgroup/memory.stat");
+        assert_eq!(cgroup_memory_left(&machine.files), Some(0));
     }
 
     #[test]
     fn version_1_counts_the_page_cache_of_lower_groups_too() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"),
             ("proc/self/cgroup", "8:memory:/a\n"),
             ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n"),
@@ -346,34 +349,43 @@ mod tests {
                 "inactive_file 1\ntotal_inactive_file 500\ntotal_active_file 200\ntotal_dirty 40\ntotal_writeback 10\n",
             ),
         ]);
-        assert_eq!(left_to_this_group(&machine.files), Some(650));
+        assert_eq!(cgroup_memory_left(&machine.files), Some(650));
     }
 
     #[test]
     fn memory_that_is_not_available_is_said() {
-        let machine = Machine::with(&[("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:    2048 kB\n")]);
-        assert_eq!(memory(&machine.files, 2 << 20, ""), Ok(()));
+        let machine =
+            Machine::with_files(&[("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:    2048 kB\n")]);
+        assert_eq!(check_memory_bounds(&machine.files, 2 << 20, ""), Ok(()));
         assert!(
-            memory(&machine.files, 3 << 20, "").expect_err("too much").contains("3 MiB of memory are needed")
+            check_memory_bounds(&machine.files, 3 << 20, "")
+                .expect_err("too much")
+                .contains("3 MiB of memory are needed")
         );
     }
 
     #[test]
     fn the_tightest_bound_is_the_one_that_is_said() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             UNIFIED,
             ("proc/meminfo", "MemAvailable:    200000 kB\n"),
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "100000000\n"),
             ("sys/fs/cgroup/memory.current", "0\n"),
         ]);
-        let sentence =
-            memory(&machine.files, 300 << 20, ", half of them for everybody else,").expect_err("too much");
+        let sentence = check_memory_bounds(&machine.files, 300 << 20, ", half of them for everybody else,")
+            .expect_err("too much");
         assert!(sentence.contains("everybody else, and the control group / has 95 in all"), "{sentence}");
     }
 
     #[test]
     fn without_a_limit_there_is_no_sentence() {
-        assert!(nearest(&Machine::with(&[PIDS, ("proc/self/cgroup", "8:pids:/\n")]).files, &TASKS).is_none());
+        assert!(
+            tightest_group_limit(
+                &Machine::with_files(&[PIDS, ("proc/self/cgroup", "8:pids:/\n")]).files,
+                &TASKS
+            )
+            .is_none()
+        );
     }
 }

@@ -20,7 +20,7 @@ pub struct Mount<'a> {
 }
 
 /// All mounts, in the order in which the kernel lists them. Lines of another form are left out.
-pub fn mounts(mountinfo: &str) -> impl DoubleEndedIterator<Item = Mount<'_>> {
+pub fn parse_mounts(mountinfo: &str) -> impl DoubleEndedIterator<Item = Mount<'_>> {
     mountinfo.lines().filter_map(Mount::parse)
 }
 
@@ -57,15 +57,15 @@ impl<'a> Mount<'a> {
 }
 
 /// The type of the file system that holds a path. The path must be absolute and free of symbolic links;
-/// [`resolve`] makes it so.
-pub fn filesystem_of<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
-    holding(mountinfo, path).map(|mount| mount.kind)
+/// [`resolve_path`] makes it so.
+pub fn filesystem_type<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
+    find_mount(mountinfo, path).map(|mount| mount.kind)
 }
 
-/// The mount that holds a path, which must be as for [`filesystem_of`].
-pub fn holding<'a>(mountinfo: &'a str, path: &Path) -> Option<Mount<'a>> {
+/// The mount that holds a path, which must be as for [`filesystem_type`].
+pub fn find_mount<'a>(mountinfo: &'a str, path: &Path) -> Option<Mount<'a>> {
     // The last of equals wins: a later mount on the same point hides the earlier one.
-    let above = mounts(mountinfo).filter(|mount| path.starts_with(&mount.point));
+    let above = parse_mounts(mountinfo).filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| Path::new(&mount.point).components().count())
 }
 
@@ -74,20 +74,20 @@ fn unescape(field: &str) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
     while let Some((&byte, behind)) = rest.split_first() {
-        let escaped = behind.get(..3).filter(|_| byte == b'\\').and_then(octal);
+        let escaped = behind.get(..3).filter(|_| byte == b'\\').and_then(parse_octal);
         bytes.push(escaped.unwrap_or(byte));
         rest = if escaped.is_some() { &behind[3..] } else { behind };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn octal(digits: &[u8]) -> Option<u8> {
+fn parse_octal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
 }
 
 /// The path without symbolic links. A path that does not exist yet is replaced by the nearest directory above it that
 /// does, because it would be made on the same file system.
-pub fn resolve(path: &Path) -> PathBuf {
+pub fn resolve_path(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find_map(|p| p.canonicalize().ok()).unwrap_or(absolute)
 }
@@ -99,7 +99,7 @@ mod tests {
     const MOUNTINFO: &str = include_str!("../../../fixtures/captured/mountinfo.txt");
 
     fn filesystem(path: &str) -> Option<&'static str> {
-        filesystem_of(MOUNTINFO, Path::new(path))
+        filesystem_type(MOUNTINFO, Path::new(path))
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
     fn escapes_of_all_fields_are_undone() {
         let line =
             "36 28 0:50 /a\\134b /m\\011n rw shared:1 - overlay my\\040disk rw,upperdir=/u\\054v\\040w,x";
-        let mount = mounts(line).next().expect("a mount");
+        let mount = parse_mounts(line).next().expect("a mount");
         assert_eq!(
             (mount.root.as_str(), mount.point.as_str(), mount.source.as_str()),
             ("/a\\b", "/m\tn", "my disk")
@@ -139,13 +139,13 @@ mod tests {
 
     #[test]
     fn without_mounts_nothing_is_known() {
-        assert_eq!(filesystem_of("", Path::new("/")), None);
+        assert_eq!(filesystem_type("", Path::new("/")), None);
     }
 
     #[test]
     fn a_path_that_does_not_exist_yet_is_judged_by_its_parent() {
         let directory = tempfile::tempdir().expect("a directory");
         let parent = directory.path().canonicalize().expect("it exists");
-        assert_eq!(resolve(&directory.path().join("a/b")), parent);
+        assert_eq!(resolve_path(&directory.path().join("a/b")), parent);
     }
 }

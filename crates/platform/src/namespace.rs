@@ -16,13 +16,13 @@ use std::process::Stdio;
 /// # Errors
 /// The file cannot be opened, or the thread may not enter (CAP_SYS_ADMIN). If it cannot return, that is the error,
 /// because what the thread does next would happen in the other namespace.
-pub fn within<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn run_in_namespace<T>(namespace: &Path, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let open =
         |path: &Path| File::open(path).map_err(|e| Error::file(path, "opening a network namespace", e));
     let own = open(Path::new("/proc/thread-self/ns/net"))?;
     let other = open(namespace)?;
     let enter = |file: &File, call: &str| {
-        setns(file, CloneFlags::CLONE_NEWNET).map_err(|e| Error::refused_to_case(call, e))
+        setns(file, CloneFlags::CLONE_NEWNET).map_err(|e| Error::from_case_errno(call, e))
     };
     enter(&other, "setns to another network namespace (root may)")?;
     let made = make();
@@ -53,7 +53,7 @@ pub fn run_in_new_namespace<T: Send>(make: impl FnOnce() -> Result<T> + Send) ->
 ///
 /// # Errors
 /// [`Error::Missing`] where there is no such program, or it is refused.
-pub fn ip(commands: &str) -> Result<()> {
+pub fn run_ip_commands(commands: &str) -> Result<()> {
     let missing =
         |e| Error::Missing(format!("interfaces are made by `ip` (iproute2), which fails here: {e}"));
     let mut command = tool::command("ip");
@@ -66,21 +66,22 @@ pub fn ip(commands: &str) -> Result<()> {
         return Ok(());
     }
     let first = commands.lines().next().unwrap_or_default();
-    Err(Error::Missing(format!("`ip {first}` failed here {}", tool::failure(&output))))
+    Err(Error::Missing(format!("`ip {first}` failed here {}", tool::failure_message(&output))))
 }
 
 /// Makes pairs of virtual interfaces in the network namespace of this thread.
 ///
 /// # Errors
-/// As of [`ip`].
-pub fn pairs(count: usize) -> Result<()> {
-    let line =
-        |pair| format!("link add {} type veth peer name {}-there\n", end_of_pair(pair), end_of_pair(pair));
-    ip(&(0..count).map(line).collect::<String>())
+/// As of [`run_ip_commands`].
+pub fn make_veth_pairs(count: usize) -> Result<()> {
+    let line = |pair| {
+        format!("link add {} type veth peer name {}-there\n", near_end_name(pair), near_end_name(pair))
+    };
+    run_ip_commands(&(0..count).map(line).collect::<String>())
 }
 
-/// The name of the near end of a pair that [`pairs`] has made. Pairs are counted from 0.
-pub fn end_of_pair(pair: usize) -> String {
+/// The name of the near end of a pair that [`make_veth_pairs`] has made. Pairs are counted from 0.
+pub fn near_end_name(pair: usize) -> String {
     format!("pair-{pair}")
 }
 
@@ -92,7 +93,7 @@ pub fn end_of_pair(pair: usize) -> String {
 pub fn enter_new_namespace() -> Result<()> {
     let refused = |call: &str| {
         let call = call.to_owned();
-        move |e| Error::refused_to_case(call, e)
+        move |e| Error::from_case_errno(call, e)
     };
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS)
         .map_err(refused("unshare of the network and of mounts (root may)"))?;
@@ -108,13 +109,15 @@ mod tests {
 
     #[test]
     fn a_namespace_that_is_not_there_is_named() {
-        let error = within(Path::new("/there/is/no/namespace"), || Ok(())).expect_err("nowhere").to_string();
+        let error = run_in_namespace(Path::new("/there/is/no/namespace"), || Ok(()))
+            .expect_err("nowhere")
+            .to_string();
         assert!(error.contains("/there/is/no/namespace"), "{error}");
     }
 
     #[test]
     fn a_new_namespace_has_a_loopback_interface_and_nothing_else() {
-        crate::child::in_child_process(|| {
+        crate::child::run_in_child_process(|| {
             if enter_new_namespace().is_ok() {
                 let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
                 let names: Vec<_> =
@@ -129,14 +132,14 @@ mod tests {
     #[test]
     fn many_interfaces_are_elsewhere_and_their_files_lead_there() {
         let read = || {
-            pairs(3)?;
-            let path = format!("/sys/class/net/{}/statistics/tx_bytes", end_of_pair(2));
+            make_veth_pairs(3)?;
+            let path = format!("/sys/class/net/{}/statistics/tx_bytes", near_end_name(2));
             File::open(&path).map_err(|e| Error::file(&path, "opening", e))
         };
         match run_in_new_namespace(read) {
             Ok((file, living)) => {
                 assert_eq!(std::io::read_to_string(&file).expect("a number").trim(), "0");
-                assert!(!Path::new("/sys/class/net").join(end_of_pair(2)).exists(), "it is not here");
+                assert!(!Path::new("/sys/class/net").join(near_end_name(2)).exists(), "it is not here");
                 drop(living);
             }
             Err(error) => println!("skipped: {error}"),
@@ -147,7 +150,7 @@ mod tests {
     fn a_thread_comes_back_to_where_it_was() {
         let own = || std::fs::read_link("/proc/thread-self/ns/net").expect("a namespace");
         let before = own();
-        match within(Path::new("/proc/thread-self/ns/net"), || Ok(own())) {
+        match run_in_namespace(Path::new("/proc/thread-self/ns/net"), || Ok(own())) {
             Ok(there) => assert_eq!(there, before),
             Err(error) => println!("skipped: {error}"),
         }

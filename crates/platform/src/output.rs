@@ -24,16 +24,16 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 // SAFETY: BEFORE-MAIN.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = look;
+static LOOK: extern "C" fn() = record_closed_output;
 
-extern "C" fn look() {
+extern "C" fn record_closed_output() {
     // SAFETY: BEFORE-MAIN.
     let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
 /// Whether this process was started without a standard output, so that what is printed goes nowhere.
-pub fn is_closed() -> bool {
+pub fn is_stdout_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
@@ -41,9 +41,9 @@ pub fn is_closed() -> bool {
 ///
 /// # Errors
 /// It is closed, open for reading only, a device that takes nothing, or a file on a full disk.
-pub fn check() -> Result<()> {
+pub fn check_stdout() -> Result<()> {
     let refused = |errno: Errno| Err(Error::file(NAME, "writing", errno.into()));
-    if is_closed() {
+    if is_stdout_closed() {
         return refused(Errno::EBADF);
     }
     let out = std::io::stdout();
@@ -67,14 +67,14 @@ pub const NAME: &str = "the standard output";
 ///
 /// # Errors
 /// The kernel refuses another descriptor.
-pub fn take_streams() -> Result<[File; 2]> {
-    let refused = |e| Error::refused("dup of the standard streams", e);
+pub fn take_standard_streams() -> Result<[File; 2]> {
+    let refused = |e| Error::from_errno("dup of the standard streams", e);
     let ours = |stream: BorrowedFd<'_>| -> Result<File> {
         let file = stream.try_clone_to_owned();
         Ok(file.map_err(|cause| Error::Kernel { call: "dup of a standard stream".into(), cause })?.into())
     };
     let streams = [ours(std::io::stdin().as_fd())?, ours(std::io::stdout().as_fd())?];
-    let null = null()?;
+    let null = open_null()?;
     dup2_stdin(&null).map_err(refused)?;
     dup2_stdout(&null).map_err(refused)?;
     Ok(streams)
@@ -94,8 +94,8 @@ impl Silence {
     /// # Errors
     /// The kernel refuses another descriptor.
     pub fn new() -> Result<Self> {
-        let null = null()?;
-        Self::redirected([&null, &null])
+        let null = open_null()?;
+        Self::redirect_to([&null, &null])
     }
 
     /// Silences both streams. What is written to them is kept in memory and written when they are restored,
@@ -103,17 +103,17 @@ impl Silence {
     ///
     /// # Errors
     /// The kernel refuses another descriptor.
-    pub fn for_now() -> Result<Self> {
+    pub fn with_replay() -> Result<Self> {
         let keep = || memfd_create(c"criterion-said", MFdFlags::MFD_CLOEXEC).map(File::from);
-        let refused = |e| Error::refused("memfd_create", e);
+        let refused = |e| Error::from_errno("memfd_create", e);
         let kept = [keep().map_err(refused)?, keep().map_err(refused)?];
-        let mut silence = Self::redirected([&kept[0], &kept[1]])?;
+        let mut silence = Self::redirect_to([&kept[0], &kept[1]])?;
         silence.kept = Some(kept);
         Ok(silence)
     }
 
-    fn redirected([output, error]: [&File; 2]) -> Result<Self> {
-        let refused = |e| Error::refused("dup of the standard streams", e);
+    fn redirect_to([output, error]: [&File; 2]) -> Result<Self> {
+        let refused = |e| Error::from_errno("dup of the standard streams", e);
         flush();
         let before = [dup(std::io::stdout()).map_err(refused)?, dup(std::io::stderr()).map_err(refused)?];
         dup2_stdout(output).map_err(refused)?;
@@ -137,8 +137,8 @@ impl Drop for Silence {
     }
 }
 
-/// `/dev/null`; where a container has none, memory takes what nothing reads.
-fn null() -> Result<File> {
+/// Opens `/dev/null`, or a file in memory where a container has none.
+fn open_null() -> Result<File> {
     let null = File::options().read(true).write(true).open("/dev/null");
     null.or_else(|cause| {
         let memory = memfd_create(c"null", MFdFlags::MFD_CLOEXEC).map(File::from);

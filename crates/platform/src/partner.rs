@@ -15,12 +15,12 @@ mod partner_fate;
 mod spinner;
 
 pub use partner_fate::Fate;
-pub use spinner::spinner;
+pub use spinner::start_spinner;
 
 use super::cpu;
 use super::limit;
 use super::process::scheduling_class;
-use super::process::{PANIC_CODE, has_lost_parent, kill_child};
+use super::process::{PANIC_CODE, has_lost_parent, kill_and_reap};
 use super::shared::Words;
 use crate::error::{Error, Result};
 use nix::errno::Errno;
@@ -113,9 +113,9 @@ impl Partner {
         let state = Arc::new(Words::new()?);
         let nudge = Box::new(nudge);
         let ((process, thread), handle) = match kind {
-            Kind::Process => (process(&state, cpu, class, step)?, None),
+            Kind::Process => (start_process(&state, cpu, class, step)?, None),
             Kind::Thread => {
-                let (numbers, handle) = thread(&state, cpu, class, step)?;
+                let (numbers, handle) = start_thread(&state, cpu, class, step)?;
                 (numbers, Some(handle))
             }
         };
@@ -130,7 +130,7 @@ impl Partner {
         let begun = Instant::now();
         while self.state[STATE].value.load(SeqCst) == 0 {
             if let Some(fate) = self.fate() {
-                return Err(fate.error(""));
+                return Err(fate.into_error(""));
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::Disturbed(format!(
@@ -146,7 +146,7 @@ impl Partner {
             refused => {
                 let errno = nix::errno::Errno::from_raw((refused - REFUSED) as i32);
                 let cpu = self.task.cpu;
-                Err(cpu::refusal(cpu, errno, || format!("scheduling a partner on CPU {cpu}")))
+                Err(cpu::pinning_error(cpu, errno, || format!("scheduling a partner on CPU {cpu}")))
             }
         }
     }
@@ -163,7 +163,7 @@ impl Partner {
                 let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
                 ended.then(|| match self.state[ANSWER].value.load(SeqCst) {
                     0 => Fate::new("the partner, a thread, has ended: it panicked"),
-                    errno => Fate::refused(Errno::from_raw(errno as i32)),
+                    errno => Fate::from_refusal(Errno::from_raw(errno as i32)),
                 })
             }
             Kind::Process => {
@@ -175,7 +175,7 @@ impl Partner {
                     WaitStatus::Exited(_, PANIC_CODE) => Fate::new("the partner panicked"),
                     WaitStatus::Exited(_, code) => match Errno::from_raw(code) {
                         Errno::UnknownErrno => Fate::new(format!("the partner ended with code {code}")),
-                        errno => Fate::refused(errno),
+                        errno => Fate::from_refusal(errno),
                     },
                     WaitStatus::Signaled(_, signal, _) => {
                         Fate::new(format!("the partner was killed by {signal}"))
@@ -192,16 +192,16 @@ impl Drop for Partner {
         match self.kind {
             Kind::Process => {
                 if self.reaped.is_none() {
-                    kill_child(self.task.process);
+                    kill_and_reap(self.task.process);
                 }
             }
-            Kind::Thread => self.join(),
+            Kind::Thread => self.stop_and_join(),
         }
     }
 }
 
 impl Partner {
-    fn join(&mut self) {
+    fn stop_and_join(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.state[STOP].value.store(1, SeqCst);
         let begun = Instant::now();
@@ -216,7 +216,7 @@ impl Partner {
     }
 }
 
-fn process(
+fn start_process(
     state: &Arc<Words>,
     cpu: usize,
     class: Class,
@@ -224,7 +224,7 @@ fn process(
 ) -> Result<(Pid, Pid)> {
     let parent = getpid();
     // SAFETY: CHILD.
-    match unsafe { fork() }.map_err(refused_fork)? {
+    match unsafe { fork() }.map_err(fork_error)? {
         ForkResult::Parent { child } => Ok((child, child)),
         ForkResult::Child => {
             let life = std::panic::AssertUnwindSafe(|| {
@@ -254,20 +254,20 @@ fn process(
     }
 }
 
-fn refused_fork(errno: nix::errno::Errno) -> Error {
-    no_task("fork of a partner", errno.into())
+fn fork_error(errno: nix::errno::Errno) -> Error {
+    start_error("fork of a partner", errno.into())
 }
 
 /// Only EAGAIN is the answer of a limit.
-fn no_task(call: &str, cause: std::io::Error) -> Error {
+fn start_error(call: &str, cause: std::io::Error) -> Error {
     let call = match cause.kind() {
-        std::io::ErrorKind::WouldBlock => format!("{call} ({})", limit::limits_of_tasks()),
+        std::io::ErrorKind::WouldBlock => format!("{call} ({})", limit::task_limits_message()),
         _ => call.into(),
     };
     Error::Kernel { call, cause }
 }
 
-fn thread(
+fn start_thread(
     state: &Arc<Words>,
     cpu: usize,
     class: Class,
@@ -291,16 +291,16 @@ fn thread(
             }
         }
     };
-    let thread = builder.spawn(life).map_err(|cause| no_task("clone of a partner thread", cause))?;
+    let thread = builder.spawn(life).map_err(|cause| start_error("clone of a partner thread", cause))?;
     let tid = receiver.recv().map_err(|_| Error::Disproved("the partner thread ended at once".into()))?;
     Ok(((getpid(), tid), thread))
 }
 
 /// Pins the calling task and sets its class. Allocates nothing.
 fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
-    cpu::pin_bare(cpu).map_err(|errno| errno as i32)?;
+    cpu::pin_without_allocation(cpu).map_err(|errno| errno as i32)?;
     if class == Class::Ordinary {
-        return super::process::inheritance::leave_real_time().map_err(|errno| errno as i32);
+        return super::process::inheritance::leave_real_time_class().map_err(|errno| errno as i32);
     }
     scheduling_class::set(libc::SCHED_IDLE, 0).map_err(|errno| errno as i32)
 }
@@ -312,7 +312,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32};
 
     fn here() -> (usize, Class) {
-        (cpu::allowed().into_iter().max().expect("a CPU"), Class::Ordinary)
+        (cpu::allowed_cpus().into_iter().max().expect("a CPU"), Class::Ordinary)
     }
 
     fn fate_of(step: impl FnMut() -> i64 + Send + 'static) -> String {
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_partner_is_gone_with_its_value() {
-        let partner = spinner(here().0, Class::Idle).expect("started");
+        let partner = start_spinner(here().0, Class::Idle).expect("started");
         let pid = partner.task().process;
         assert!(kill(pid, None).is_ok());
         drop(partner);

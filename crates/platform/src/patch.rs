@@ -48,12 +48,12 @@ impl<F: Fn(u64) + Sync> Patch<F> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::Missing("code is patched on x86-64 only".into()));
         }
-        barrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)?;
+        membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)?;
         let all = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
         // SAFETY: a new mapping replaces none.
         let code = unsafe { mmap_anonymous(None, LENGTH, all, MapFlags::MAP_PRIVATE) };
-        let code = code.map_err(|errno| Error::refused("mmap of a page to be executed", errno))?;
-        let target = jumped_to::<F> as *const () as usize;
+        let code = code.map_err(|errno| Error::from_errno("mmap of a page to be executed", errno))?;
+        let target = call_routine::<F> as *const () as usize;
         let mut text = [RETURN; TARGET + 8];
         text[1..=JUMP.len()].copy_from_slice(&JUMP);
         text[TARGET..].copy_from_slice(&target.to_ne_bytes());
@@ -64,7 +64,7 @@ impl<F: Fn(u64) + Sync> Patch<F> {
 
     /// Passes the place.
     #[inline(always)]
-    pub fn pass(&self, value: u64) {
+    pub fn execute(&self, value: u64) {
         // SAFETY: OURS. The page holds code of this signature, which returns or jumps to `jumped_to::<F>`.
         unsafe {
             let code: extern "C" fn(*const F, u64) = std::mem::transmute(self.code.as_ptr());
@@ -77,11 +77,11 @@ impl<F: Fn(u64) + Sync> Patch<F> {
     ///
     /// # Errors
     /// [`Error::Kernel`] where membarrier(2) is refused.
-    pub fn jump(&self, jumps: bool) -> Result<()> {
+    pub fn set_jumping(&self, jumps: bool) -> Result<()> {
         // SAFETY: PAGE: this byte is only ever accessed so, and executed.
         let byte = unsafe { AtomicU8::from_ptr(self.code.as_ptr().cast()) };
         byte.store(if jumps { GO_ON } else { RETURN }, SeqCst);
-        barrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)
+        membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)
     }
 
     /// The routine.
@@ -98,13 +98,15 @@ impl<F> Drop for Patch<F> {
 }
 
 /// Where the page jumps to. A routine that panics ends the process.
-extern "C" fn jumped_to<F: Fn(u64)>(routine: *const F, value: u64) {
+extern "C" fn call_routine<F: Fn(u64)>(routine: *const F, value: u64) {
     // SAFETY: OURS.
     unsafe { (*routine)(value) };
 }
 
-fn barrier(command: libc::c_int) -> Result<()> {
+fn membarrier(command: libc::c_int) -> Result<()> {
     // SAFETY: the call takes numbers only.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
-    nix::errno::Errno::result(done).map(drop).map_err(|errno| Error::refused("membarrier SYNC_CORE", errno))
+    nix::errno::Errno::result(done)
+        .map(drop)
+        .map_err(|errno| Error::from_errno("membarrier SYNC_CORE", errno))
 }

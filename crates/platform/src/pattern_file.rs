@@ -38,7 +38,7 @@ pub enum Way {
 }
 
 impl Way {
-    fn flags(self) -> i32 {
+    fn open_flags(self) -> i32 {
         match self {
             Self::Cached => 0,
             Self::Direct => libc::O_DIRECT,
@@ -51,7 +51,7 @@ impl Way {
 ///
 /// # Errors
 /// There is no memory.
-pub fn buffer(bytes: usize) -> Result<MmapMut> {
+pub fn map_buffer(bytes: usize) -> Result<MmapMut> {
     let refused = |cause| Error::Kernel { call: format!("mmap of {bytes} bytes"), cause };
     let mut memory = MmapMut::map_anon(bytes).map_err(refused)?;
     memory.iter_mut().step_by(SECTOR).for_each(|byte| *byte = 1);
@@ -67,7 +67,7 @@ pub fn number_sectors(block: &mut [u8], offset: u64) {
 
 /// Whether a block begins with the pattern of this place of a file, a byte offset.
 #[inline(always)]
-pub fn is_of(block: &[u8], offset: u64) -> bool {
+pub fn is_pattern_at(block: &[u8], offset: u64) -> bool {
     block.first_chunk().is_some_and(|number| u64::from_le_bytes(*number) == offset / SECTOR as u64)
 }
 
@@ -84,9 +84,9 @@ impl PatternFile {
     ///
     /// # Errors
     /// [`Error::File`] if it cannot be made; [`Error::Missing`] if it cannot be opened in this way.
-    pub fn make(directory: &Path, bytes: u64, way: Way) -> Result<Self> {
+    pub fn create_filled(directory: &Path, bytes: u64, way: Way) -> Result<Self> {
         let path = directory.join(format!("stamped-{bytes}"));
-        let made = fill(&path, bytes).and_then(|()| Self::open(path.clone(), bytes, way));
+        let made = write_pattern(&path, bytes).and_then(|()| Self::open(path.clone(), bytes, way));
         // The name goes whether the file is open or not. A file server that cannot unlink an open file renames it.
         let gone = std::fs::remove_file(&path);
         let made = made?;
@@ -94,17 +94,17 @@ impl PatternFile {
         Ok(made)
     }
 
-    /// Makes an empty file that [`grow`](Self::grow)s, and is read through the page cache. Its name is gone before the
+    /// Makes an empty file that [`append_piece`](Self::append_piece)s, and is read through the page cache. Its name is gone before the
     /// first byte is written, so that a killed process leaves nothing.
     ///
     /// # Errors
     /// [`Error::File`] if it cannot be made; [`Error::Missing`] where the page cache cannot be passed by.
-    pub fn empty(directory: &Path) -> Result<Self> {
+    pub fn create_empty(directory: &Path) -> Result<Self> {
         let path = directory.join("stamped-growing");
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(Way::Direct.flags());
+        options.read(true).write(true).create_new(true).mode(0o600).custom_flags(Way::Direct.open_flags());
         let file = options.open(&path).map_err(|cause| match cause.raw_os_error() {
-            Some(libc::EINVAL) => no_direct(&path, &cause),
+            Some(libc::EINVAL) => direct_io_error(&path, &cause),
             _ => Error::file(&path, "creating", cause),
         })?;
         std::fs::remove_file(&path).map_err(|e| Error::file(&path, "unlinking", e))?;
@@ -116,26 +116,26 @@ impl PatternFile {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn grow(&mut self, piece: &mut [u8]) -> Result<()> {
-        allowed(&self.path, self.bytes + piece.len() as u64)?;
+    pub fn append_piece(&mut self, piece: &mut [u8]) -> Result<()> {
+        check_file_limit(&self.path, self.bytes + piece.len() as u64)?;
         number_sectors(piece, self.bytes);
-        self.choose(Way::Direct)?;
-        let written = self.file.write_all_at(piece, self.bytes).map_err(|e| self.refused("writing", e));
-        self.choose(Way::Cached)?;
+        self.set_way(Way::Direct)?;
+        let written = self.file.write_all_at(piece, self.bytes).map_err(|e| self.call_error("writing", e));
+        self.set_way(Way::Cached)?;
         written?;
         self.bytes += piece.len() as u64;
         Ok(())
     }
 
-    fn choose(&self, way: Way) -> Result<()> {
-        let chosen = fcntl(&self.file, FcntlArg::F_SETFL(OFlag::from_bits_retain(way.flags())));
-        chosen.map(drop).map_err(|errno| self.refused("passing by the page cache", errno.into()))
+    fn set_way(&self, way: Way) -> Result<()> {
+        let chosen = fcntl(&self.file, FcntlArg::F_SETFL(OFlag::from_bits_retain(way.open_flags())));
+        chosen.map(drop).map_err(|errno| self.call_error("passing by the page cache", errno.into()))
     }
 
     fn open(path: PathBuf, bytes: u64, way: Way) -> Result<Self> {
-        let opened = OpenOptions::new().read(true).write(true).custom_flags(way.flags()).open(&path);
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(way.open_flags()).open(&path);
         let file = opened.map_err(|cause| match cause.raw_os_error() {
-            Some(libc::EINVAL) if way != Way::Cached => no_direct(&path, &cause),
+            Some(libc::EINVAL) if way != Way::Cached => direct_io_error(&path, &cause),
             _ => Error::file(&path, "opening", cause),
         })?;
         let made = Self { file, path, bytes };
@@ -154,13 +154,13 @@ impl PatternFile {
     }
 
     /// The error of a call on this file.
-    pub fn refused(&self, doing: &'static str, cause: io::Error) -> Error {
+    pub fn call_error(&self, doing: &'static str, cause: io::Error) -> Error {
         Error::file(&self.path, doing, cause)
     }
 
     /// The error of a proof about this file.
-    pub fn disproved(&self, doing: &'static str, what: String) -> Error {
-        Error::Disproved(self.refused(doing, io::Error::other(what)).to_string())
+    pub fn proof_error(&self, doing: &'static str, what: String) -> Error {
+        Error::Disproved(self.call_error(doing, io::Error::other(what)).to_string())
     }
 
     /// Verifies a read: `got` is the answer of the call, `block` all that was asked for, `offset` its place.
@@ -168,13 +168,13 @@ impl PatternFile {
     /// # Errors
     /// The read was refused, was short, or delivered another block.
     #[inline(always)]
-    pub fn check(&self, got: io::Result<usize>, block: &[u8], offset: u64) -> Result<()> {
+    pub fn check_block(&self, got: io::Result<usize>, block: &[u8], offset: u64) -> Result<()> {
         const DOING: &str = "reading a block";
         self.check_length(DOING, got, block.len(), offset)?;
-        if is_of(block, offset) {
+        if is_pattern_at(block, offset) {
             return Ok(());
         }
-        Err(self.disproved(DOING, format!("what came is not what was written at {offset}")))
+        Err(self.proof_error(DOING, format!("what came is not what was written at {offset}")))
     }
 
     /// Verifies that `block` bytes were read or written at `offset`.
@@ -192,20 +192,28 @@ impl PatternFile {
     ) -> Result<()> {
         match got {
             Ok(length) if length == block => Ok(()),
-            got => Err(self.incomplete(doing, got, block, offset)),
+            got => Err(self.incomplete_error(doing, got, block, offset)),
         }
     }
 
     #[cold]
-    fn incomplete(&self, doing: &'static str, got: io::Result<usize>, block: usize, offset: u64) -> Error {
+    fn incomplete_error(
+        &self,
+        doing: &'static str,
+        got: io::Result<usize>,
+        block: usize,
+        offset: u64,
+    ) -> Error {
         match got {
             Err(cause) if cause.raw_os_error() == Some(libc::EINVAL) => Error::Missing(format!(
                 "blocks of {block} bytes are refused past the page cache here ({cause}): the device moves more at once; \
                  {}",
-                volume::advice()
+                volume::disk_advice()
             )),
-            Err(cause) => self.refused(doing, cause),
-            Ok(length) => self.disproved(doing, format!("{length} of {block} bytes were moved at {offset}")),
+            Err(cause) => self.call_error(doing, cause),
+            Ok(length) => {
+                self.proof_error(doing, format!("{length} of {block} bytes were moved at {offset}"))
+            }
         }
     }
 
@@ -224,7 +232,7 @@ impl PatternFile {
     pub fn advise(&self, range: std::ops::Range<u64>, advice: PosixFadviseAdvice) -> Result<()> {
         let length = range.end.saturating_sub(range.start);
         let advised = posix_fadvise(&self.file, range.start as i64, length as i64, advice);
-        advised.map_err(|errno| self.refused("advising", errno.into()))
+        advised.map_err(|errno| self.call_error("advising", errno.into()))
     }
 
     /// Rejects blocks that are shorter than the device supports, if the kernel tells (since Linux 6.1). If it does not,
@@ -232,9 +240,9 @@ impl PatternFile {
     ///
     /// # Errors
     /// [`Error::Missing`] with the least length.
-    pub fn supports(&self, block: usize) -> Result<()> {
+    pub fn check_block_size(&self, block: usize) -> Result<()> {
         match self.direct_alignment() {
-            Some(0) => Err(no_direct(&self.path, &Errno::EINVAL.into())),
+            Some(0) => Err(direct_io_error(&self.path, &Errno::EINVAL.into())),
             Some(least) if block < least as usize => Err(Error::Missing(format!(
                 "the device below {} moves {least} bytes at once, and not {block}: give a directory on another \
                  (`--dir`)",
@@ -259,7 +267,7 @@ impl PatternFile {
     ///
     /// # Errors
     /// The file cannot be mapped, or the call is refused.
-    pub fn resident(&self, range: std::ops::Range<u64>) -> Result<usize> {
+    pub fn count_resident_pages(&self, range: std::ops::Range<u64>) -> Result<usize> {
         let page = page_size();
         let (from, to) = (range.start / page * page, range.end.min(self.bytes).div_ceil(page) * page);
         let length = to.saturating_sub(from) as usize;
@@ -267,7 +275,7 @@ impl PatternFile {
             return Ok(0);
         }
         let (file, place) = (self.file.as_raw_fd(), std::ptr::null_mut());
-        let refused = |doing| Err(self.refused(doing, io::Error::last_os_error()));
+        let refused = |doing| Err(self.call_error(doing, io::Error::last_os_error()));
         // SAFETY: MAPPED: a new mapping at an address that the kernel chooses.
         let at = unsafe { libc::mmap(place, length, libc::PROT_READ, libc::MAP_PRIVATE, file, from as i64) };
         if at == libc::MAP_FAILED {
@@ -285,8 +293,8 @@ impl PatternFile {
     }
 }
 
-fn fill(path: &Path, bytes: u64) -> Result<()> {
-    allowed(path, bytes)?;
+fn write_pattern(path: &Path, bytes: u64) -> Result<()> {
+    check_file_limit(path, bytes)?;
     // A case before this one may not have come to its end; no other process uses the directory.
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -309,7 +317,7 @@ fn fill(path: &Path, bytes: u64) -> Result<()> {
 }
 
 /// Compares with the limit in advance: a process that exceeds it is killed without an explanation.
-fn allowed(path: &Path, bytes: u64) -> Result<()> {
+fn check_file_limit(path: &Path, bytes: u64) -> Result<()> {
     match getrlimit(Resource::RLIMIT_FSIZE) {
         Ok((limit, _)) if limit < bytes => {
             let cause =
@@ -320,13 +328,13 @@ fn allowed(path: &Path, bytes: u64) -> Result<()> {
     }
 }
 
-fn no_direct(path: &Path, cause: &io::Error) -> Error {
+fn direct_io_error(path: &Path, cause: &io::Error) -> Error {
     let directory = path.parent().unwrap_or(path);
     let (filesystem, _) = volume::filesystem_and_medium(directory);
     Error::Missing(format!(
         "{}: {filesystem} does not take O_DIRECT ({cause}); {}",
         directory.display(),
-        volume::advice()
+        volume::disk_advice()
     ))
 }
 

@@ -48,14 +48,14 @@ impl Event {
     ///
     /// # Errors
     /// There is none; the sentence lists those that there are.
-    pub fn named(name: &str) -> std::result::Result<Self, String> {
+    pub fn from_name(name: &str) -> std::result::Result<Self, String> {
         let names = || EVENTS.iter().map(|event| event.name).collect::<Vec<_>>().join(", ");
         let found = EVENTS.iter().find(|event| event.name == name).copied();
         found.ok_or_else(|| format!("there is no event {name}; there are {}", names()))
     }
 
     /// Why it cannot be counted here, by the kernel's refusal.
-    pub fn why_not(&self, error: &Error) -> String {
+    pub fn refusal_message(&self, error: &Error) -> String {
         let name = self.name;
         // It opens, and does not count, or not all the time.
         if let Error::Missing(sentence) | Error::Disturbed(sentence) = error {
@@ -67,7 +67,7 @@ impl Event {
         };
         match errno {
             libc::EACCES | libc::EPERM => {
-                format!("{name} may not be counted here ({error}): {}", permission())
+                format!("{name} may not be counted here ({error}): {}", permission_message())
             }
             libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP if self.hardware => format!(
                 "{name} is counted by the processor's PMU, which the kernel does not offer here ({error}); \
@@ -79,9 +79,9 @@ impl Event {
 }
 
 /// What may forbid an event, as far as it can be seen.
-fn permission() -> String {
+fn permission_message() -> String {
     const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
-    match KernelFiles::live().number::<i64>(PARANOID) {
+    match KernelFiles::live().read_number::<i64>(PARANOID) {
         // Up to 2 a user may count what happens in his own processes.
         Some(level) if level > 2 => format!("/{PARANOID} is {level}: 2 allows it"),
         Some(level) => {
@@ -141,8 +141,8 @@ impl Counter {
     /// # Errors
     /// The kernel refuses `perf_event_open`, or [`Error::Missing`]: the counter does not count.
     pub fn open(event: Event) -> Result<Self> {
-        known_work::prove(event)?;
-        Self::open_for(event, 0, 0)
+        known_work::prove_event(event)?;
+        Self::open_with_fallback(event, 0, 0)
     }
 
     /// As [`Counter::open`], of another thread, or of the calling one where the number is 0, and of the children that it
@@ -150,19 +150,19 @@ impl Counter {
     ///
     /// # Errors
     /// As of [`Counter::open`].
-    pub fn with_children(event: Event, thread: i32) -> Result<Self> {
-        known_work::prove(event)?;
-        Self::open_for(event, thread, WITH_CHILDREN)
+    pub fn open_with_children(event: Event, thread: i32) -> Result<Self> {
+        known_work::prove_event(event)?;
+        Self::open_with_fallback(event, thread, WITH_CHILDREN)
     }
 
-    fn open_for(event: Event, thread: i32, flags: u64) -> Result<Self> {
-        let whole = Self::open_with(event, thread, flags).map(|file| Self {
+    fn open_with_fallback(event: Event, thread: i32, flags: u64) -> Result<Self> {
+        let whole = Self::open_event(event, thread, flags).map(|file| Self {
             file,
             name: event.name,
             user_space_only: false,
         });
         whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
-            true => Self::open_with(event, thread, flags | USER_SPACE_ONLY).map(|file| Self {
+            true => Self::open_event(event, thread, flags | USER_SPACE_ONLY).map(|file| Self {
                 file,
                 name: event.name,
                 user_space_only: true,
@@ -171,7 +171,7 @@ impl Counter {
         })
     }
 
-    fn open_with(event: Event, thread: i32, flags: u64) -> Result<File> {
+    fn open_event(event: Event, thread: i32, flags: u64) -> Result<File> {
         let attributes = Attributes {
             kind: event.kind,
             size: 64,
@@ -186,7 +186,7 @@ impl Counter {
         };
         let fd = i32::try_from(fd).unwrap_or(-1);
         if fd < 0 {
-            return Err(Error::last_os(format!("perf_event_open of {}", event.name)));
+            return Err(Error::from_last_errno(format!("perf_event_open of {}", event.name)));
         }
         // SAFETY: OWN-DESCRIPTOR.
         Ok(unsafe { File::from_raw_fd(fd) })
@@ -201,15 +201,15 @@ impl Counter {
         let read = (&self.file).read_exact(answer.as_flattened_mut());
         read.map_err(|e| Error::Kernel { call: format!("read of the counter of {}", self.name), cause: e })?;
         let [count, wanted, counted] = answer.map(u64::from_ne_bytes);
-        self.check_share(wanted, counted)?;
+        self.check_counted_share(wanted, counted)?;
         Ok(count)
     }
 
-    /// How often the event has happened since it was counted so often.
+    /// The number of events since the counter read `before`.
     ///
     /// # Errors
     /// As of [`Counter::read`], or [`Error::Disturbed`]: the counter went back.
-    pub fn since(&self, before: u64) -> Result<u64> {
+    pub fn count_since(&self, before: u64) -> Result<u64> {
         let now = self.read()?;
         now.checked_sub(before).ok_or_else(|| {
             Error::Disturbed(format!(
@@ -220,7 +220,7 @@ impl Counter {
     }
 
     /// Checks that the event was counted whenever it was wanted.
-    fn check_share(&self, wanted: u64, counted: u64) -> Result<()> {
+    fn check_counted_share(&self, wanted: u64, counted: u64) -> Result<()> {
         if counted as f64 >= COUNTED_SHARE * wanted as f64 {
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl Counter {
 /// `time_shift`) in the page of a software event. `None` where the kernel does not publish it.
 pub fn published_frequency() -> Option<f64> {
     let event = EVENTS.iter().find(|e| e.name == "page-faults")?;
-    let counter = Counter::open_for(*event, 0, 0).ok()?;
+    let counter = Counter::open_with_fallback(*event, 0, 0).ok()?;
     // SAFETY: PAGE. The mapping is private to this function and the kernel keeps it valid.
     let page = unsafe { memmap2::MmapOptions::new().len(4096).map(counter.file.as_raw_fd()) }.ok()?;
     let at = page.as_ptr();
@@ -268,20 +268,25 @@ mod tests {
         let before = counter.read().expect("readable");
         let mut memory = memmap2::MmapMut::map_anon(64 * 4096).expect("mapped");
         memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        let faults = counter.since(before).expect("readable");
+        let faults = counter.count_since(before).expect("readable");
         assert!(faults > 0, "64 fresh pages were touched and no fault was counted");
-        let Err(Error::Disturbed(sentence)) = counter.since(u64::MAX) else { panic!("it went back") };
+        let Err(Error::Disturbed(sentence)) = counter.count_since(u64::MAX) else { panic!("it went back") };
         assert!(sentence.contains("minor-faults went back from 18446744073709551615"), "{sentence}");
     }
 
     #[test]
     fn a_counter_that_shares_the_pmu_is_no_counter() {
-        let Ok(counter) = Counter::open_for(EVENTS[5], 0, 0) else {
+        let Ok(counter) = Counter::open_with_fallback(EVENTS[5], 0, 0) else {
             println!("skipped: this kernel or sandbox refuses perf_event_open");
             return;
         };
-        assert!(counter.check_share(1_000_000, 1_000_000).is_ok() && counter.check_share(0, 0).is_ok());
-        let Err(Error::Disturbed(sentence)) = counter.check_share(1_000, 400) else { panic!("believed") };
+        assert!(
+            counter.check_counted_share(1_000_000, 1_000_000).is_ok()
+                && counter.check_counted_share(0, 0).is_ok()
+        );
+        let Err(Error::Disturbed(sentence)) = counter.check_counted_share(1_000, 400) else {
+            panic!("believed")
+        };
         assert!(sentence.contains("40.0 %"), "{sentence}");
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Instant;
 
-/// Nothing of these waits, becomes the terminal of this process, or is left to another program.
+/// Opening does not wait, the file does not become the controlling terminal, and exec closes it.
 const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 
 /// Opens a plain file for reading.
@@ -19,9 +19,9 @@ const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 pub fn open(path: &Path) -> Result<File> {
     let opening = |cause| Error::file(path, "opening", cause);
     // Before it is opened: to open a device or a pipe is seen at its other end.
-    check(path, std::fs::metadata(path).map_err(opening)?.file_type())?;
+    check_is_plain(path, std::fs::metadata(path).map_err(opening)?.file_type())?;
     let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path).map_err(opening)?;
-    check(path, file.metadata().map_err(opening)?.file_type())?;
+    check_is_plain(path, file.metadata().map_err(opening)?.file_type())?;
     Ok(file)
 }
 
@@ -29,22 +29,22 @@ pub fn open(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// It cannot be opened, or is no plain file.
-pub fn append(path: &Path) -> Result<File> {
-    // What cannot be asked is reported by the opening that follows.
-    std::fs::metadata(path).map_or(Ok(()), |about| check(path, about.file_type()))?;
+pub fn open_to_append(path: &Path) -> Result<File> {
+    // If the metadata cannot be read, the opening that follows reports the error.
+    std::fs::metadata(path).map_or(Ok(()), |about| check_is_plain(path, about.file_type()))?;
     let opened = OpenOptions::new().append(true).create(true).custom_flags(FLAGS).open(path);
     let file = opened.map_err(|e| Error::file(path, "opening", e))?;
-    check(path, file.metadata().map_err(|e| Error::file(path, "opening", e))?.file_type())?;
+    check_is_plain(path, file.metadata().map_err(|e| Error::file(path, "opening", e))?.file_type())?;
     Ok(file)
 }
 
-/// Checks that [`append`] will open this file, and leaves none where there was none.
+/// Checks that [`open_to_append`] will open this file, and leaves none where there was none.
 ///
 /// # Errors
-/// As those of [`append`].
-pub fn check_append(path: &Path) -> Result<()> {
+/// As those of [`open_to_append`].
+pub fn check_can_append(path: &Path) -> Result<()> {
     let is_new = path.symlink_metadata().is_err();
-    let is_empty = append(path)?.metadata().is_ok_and(|about| about.len() == 0);
+    let is_empty = open_to_append(path)?.metadata().is_ok_and(|about| about.len() == 0);
     if is_new && is_empty {
         std::fs::remove_file(path).map_err(|e| Error::file(path, "removing", e))?;
     }
@@ -59,7 +59,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).custom_flags(FLAGS).open(path)
 }
 
-/// The content of a plain file of at most this many bytes, which is known before it is read.
+/// Reads a plain file of at most `most` bytes. A larger file is refused.
 ///
 /// # Errors
 /// It cannot be read, is no plain file, or is larger.
@@ -67,12 +67,12 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let file = open(path)?;
     let reading = |cause| Error::file(path, "reading", cause);
     if file.metadata().map_err(reading)?.len() > most {
-        return Err(too_large(path, most));
+        return Err(too_large_error(path, most));
     }
     let mut bytes = Vec::new();
     // One byte more, to notice a file that grows.
     file.take(most + 1).read_to_end(&mut bytes).map_err(reading)?;
-    if bytes.len() as u64 > most { Err(too_large(path, most)) } else { Ok(bytes) }
+    if bytes.len() as u64 > most { Err(too_large_error(path, most)) } else { Ok(bytes) }
 }
 
 /// Random bits for a name that no process elsewhere may choose too: process ids repeat in containers, and so do seconds.
@@ -89,43 +89,43 @@ pub fn random_word(characters: u32) -> String {
     (0..characters.min(12)).map(symbol).collect()
 }
 
-/// Refuses a path at which there is something other than a plain file: it would be replaced by one. A link, too: that of
-/// `/dev/stdout` may lead to a plain file.
+/// Refuses a path that names something other than a plain file, because writing would replace it. A symbolic link
+/// is refused too: `/dev/stdout` may lead to a plain file.
 ///
 /// # Errors
 /// There is a directory, a link, a pipe, a socket or a device.
-pub fn check_target(path: &Path) -> Result<()> {
-    // What cannot be asked is reported by the writing that follows.
-    path.symlink_metadata().map_or(Ok(()), |about| check(path, about.file_type()))
+pub fn check_write_target(path: &Path) -> Result<()> {
+    // If the metadata cannot be read, the writing that follows reports the error.
+    path.symlink_metadata().map_or(Ok(()), |about| check_is_plain(path, about.file_type()))
 }
 
 /// Opens a directory, and nothing else of that name.
 ///
 /// # Errors
 /// It cannot be opened, or is no directory.
-pub fn directory(path: &Path) -> io::Result<File> {
+pub fn open_directory(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(FLAGS | libc::O_DIRECTORY).open(path)
 }
 
-/// Opens a file or a directory of this user at this very path: no link, and no other user's. `None` is any other.
-pub fn own(path: &Path, is_wanted: impl Fn(&Metadata) -> bool) -> Option<File> {
-    let named = path.symlink_metadata().ok().filter(|about| is_own(about) && is_wanted(about))?;
+/// Opens a file or directory that this user owns. `None` for a symbolic link, another owner, or an unwanted kind.
+pub fn open_own(path: &Path, is_wanted: impl Fn(&Metadata) -> bool) -> Option<File> {
+    let named = path.symlink_metadata().ok().filter(|about| is_owned_by_user(about) && is_wanted(about))?;
     let file = OpenOptions::new().read(true).custom_flags(FLAGS | libc::O_NOFOLLOW).open(path).ok()?;
-    let about = file.metadata().ok().filter(|about| is_own(about) && is_wanted(about))?;
+    let about = file.metadata().ok().filter(|about| is_owned_by_user(about) && is_wanted(about))?;
     ((about.dev(), about.ino()) == (named.dev(), named.ino())).then_some(file)
 }
 
 /// Whether the path still names this open file.
-pub fn is_at(file: &File, path: &Path) -> bool {
+pub fn is_still_at(file: &File, path: &Path) -> bool {
     let both = file.metadata().ok().zip(path.symlink_metadata().ok());
     both.is_some_and(|(open, named)| (open.dev(), open.ino()) == (named.dev(), named.ino()))
 }
 
-fn is_own(about: &Metadata) -> bool {
+fn is_owned_by_user(about: &Metadata) -> bool {
     about.uid() == nix::unistd::geteuid().as_raw()
 }
 
-fn check(path: &Path, kind: FileType) -> Result<()> {
+fn check_is_plain(path: &Path, kind: FileType) -> Result<()> {
     let found = match kind {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "a directory",
@@ -144,7 +144,7 @@ fn check(path: &Path, kind: FileType) -> Result<()> {
     })
 }
 
-fn too_large(path: &Path, most: u64) -> Error {
+fn too_large_error(path: &Path, most: u64) -> Error {
     Error::Content {
         path: path.into(),
         field: "size".into(),
@@ -171,7 +171,9 @@ mod tests {
         for (path, found) in
             [(&*pipe, "a FIFO"), (home.path(), "a directory"), (Path::new("/dev/zero"), "a character device")]
         {
-            for refused in [read(path, 10).map(drop), append(path).map(drop), check_target(path)] {
+            for refused in
+                [read(path, 10).map(drop), open_to_append(path).map(drop), check_write_target(path)]
+            {
                 let sentence = refused.expect_err("no plain file").to_string();
                 assert!(sentence.contains(&format!("expected a plain file, found {found}")), "{sentence}");
             }
@@ -202,8 +204,8 @@ mod tests {
         let (path, link) = (home.path().join("file"), home.path().join("link"));
         std::fs::write(&path, "").expect("written");
         std::os::unix::fs::symlink(&path, &link).expect("linked");
-        let file = own(&path, Metadata::is_file).expect("ours");
-        assert!(is_at(&file, &path) && !is_at(&file, &link));
-        assert!(own(&link, Metadata::is_file).is_none() && own(&path, Metadata::is_dir).is_none());
+        let file = open_own(&path, Metadata::is_file).expect("ours");
+        assert!(is_still_at(&file, &path) && !is_still_at(&file, &link));
+        assert!(open_own(&link, Metadata::is_file).is_none() && open_own(&path, Metadata::is_dir).is_none());
     }
 }

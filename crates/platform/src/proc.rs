@@ -29,13 +29,13 @@ pub struct Schedstat {
 }
 
 /// How often a task has called read(2) and write(2), and their like, by its `io` file (proc_pid_io(5)).
-pub fn transfers(text: &str) -> Option<u64> {
+pub fn io_call_count(text: &str) -> Option<u64> {
     let count = |key| field(text, key)?.parse::<u64>().ok();
     Some(count("syscr")? + count("syscw")?)
 }
 
 /// Reads a line of `schedstat`.
-pub fn schedstat(text: &str) -> Option<Schedstat> {
+pub fn parse_schedstat(text: &str) -> Option<Schedstat> {
     let mut fields = text.split_ascii_whitespace().map(str::parse);
     let mut next = || fields.next()?.ok();
     Some(Schedstat { ran_ns: next()?, waited_ns: next()?, turns: next()? })
@@ -77,7 +77,7 @@ pub fn busy_ticks(text: &str, except: &[usize]) -> Option<u64> {
 }
 
 /// Clock ticks in which one CPU was busy, and in which it was idle or waited for a disk, by `/proc/stat`.
-pub fn busy_ticks_by_cpu(text: &str, cpu: usize) -> Option<(u64, u64)> {
+pub fn busy_and_idle_ticks(text: &str, cpu: usize) -> Option<(u64, u64)> {
     let times: Vec<u64> = cpu_times(text).find(|(number, _)| *number == Some(cpu))?.1.collect();
     let idle = times.get(3)? + times.get(4).unwrap_or(&0);
     Some((times.iter().sum::<u64>() - idle, idle))
@@ -86,25 +86,25 @@ pub fn busy_ticks_by_cpu(text: &str, cpu: usize) -> Option<(u64, u64)> {
 /// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
 /// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`). No machine has created none: gVisor, which does
 /// not count them, writes 0.
-pub fn created(text: &str) -> Option<u64> {
+pub fn created_tasks(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("processes "))?;
     line.trim().parse().ok().filter(|&count| count > 0)
 }
 
 /// How often a control group was throttled: `nr_throttled` of `cpu.stat`, the same key in versions 1 and 2.
-pub fn throttled(text: &str) -> Option<u64> {
+pub fn throttled_periods(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?;
     line.trim().parse().ok()
 }
 
 /// How often a task gave up its CPU, voluntarily and not, by `/proc/PID/task/TID/status`.
-pub fn switches(text: &str) -> Option<(u64, u64)> {
+pub fn context_switches(text: &str) -> Option<(u64, u64)> {
     let count = |key| field(text, key)?.parse().ok();
     Some((count("voluntary_ctxt_switches")?, count("nonvoluntary_ctxt_switches")?))
 }
 
 /// Whether a capability is in force, by `/proc/PID/status`.
-pub fn is_capable(status: &str, capability: u32) -> bool {
+pub fn has_capability(status: &str, capability: u32) -> bool {
     field(status, "CapEff")
         .and_then(|hex| u64::from_str_radix(hex, 16).ok())
         .is_some_and(|c| c >> capability & 1 == 1)
@@ -112,19 +112,19 @@ pub fn is_capable(status: &str, capability: u32) -> bool {
 
 /// The fields of `/proc/PID/stat` from the third on, which is the state (proc_pid_stat(5)). The name before it may hold
 /// anything, brackets and blanks too.
-fn stat_from_state(text: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
+fn stat_fields_from_state(text: &str) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     Some(text.rsplit_once(')')?.1.split_ascii_whitespace())
 }
 
 /// The CPU that a task ran on last: field 39 of `/proc/PID/task/TID/stat`.
-pub fn processor(text: &str) -> Option<usize> {
-    stat_from_state(text)?.nth(36)?.parse().ok()
+pub fn last_cpu(text: &str) -> Option<usize> {
+    stat_fields_from_state(text)?.nth(36)?.parse().ok()
 }
 
 /// When a process began, in clock ticks since boot: field 22 of `/proc/PID/stat`. `None` for one that has ended and
 /// that its parent has not waited for yet.
-pub fn began(text: &str) -> Option<u64> {
-    let mut fields = stat_from_state(text)?;
+pub fn start_ticks(text: &str) -> Option<u64> {
+    let mut fields = stat_fields_from_state(text)?;
     if matches!(fields.next()?, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
@@ -213,7 +213,8 @@ impl Account {
         let path = self.source.path();
         let length = self.fill_buffer().map_err(|e| Error::file(path, "reading", e))?;
         let text = std::str::from_utf8(&self.buffer[..length]).unwrap_or_default();
-        let moved = if self.source == Source::Device { device_bytes(text) } else { network_bytes(text) };
+        let moved =
+            if self.source == Source::Device { parse_device_bytes(text) } else { parse_network_bytes(text) };
         moved.ok_or_else(|| Error::Content {
             path: path.into(),
             field: "bytes".into(),
@@ -239,14 +240,14 @@ impl Account {
 }
 
 /// `/proc/PID/io` (proc_pid_io(5)).
-pub fn device_bytes(text: &str) -> Option<Moved> {
+pub fn parse_device_bytes(text: &str) -> Option<Moved> {
     let count = |key| field(text, key)?.parse().ok();
     Some(Moved { read: count("read_bytes")?, written: count("write_bytes")? })
 }
 
 /// `/proc/net/dev`: two lines of heads, then an interface a line, bytes received in the first column
 /// and bytes sent in the ninth.
-fn network_bytes(text: &str) -> Option<Moved> {
+fn parse_network_bytes(text: &str) -> Option<Moved> {
     let interface = |line: &str| {
         let mut columns = line.rsplit_once(':')?.1.split_ascii_whitespace().map(|n| n.parse().ok());
         let read: u64 = columns.next()??;
@@ -269,10 +270,10 @@ mod tests {
 
     #[test]
     fn schedstat_is_three_numbers() {
-        let read = schedstat("40210 87390 17\n").expect("three numbers");
+        let read = parse_schedstat("40210 87390 17\n").expect("three numbers");
         assert_eq!(read, Schedstat { ran_ns: 40210, waited_ns: 87390, turns: 17 });
-        assert_eq!(schedstat("1 2"), None);
-        assert_eq!(schedstat("a b c"), None);
+        assert_eq!(parse_schedstat("1 2"), None);
+        assert_eq!(parse_schedstat("a b c"), None);
     }
 
     #[test]
@@ -313,39 +314,39 @@ mod tests {
     #[test]
     fn a_task_has_a_start_a_cpu_and_switches() {
         let status = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
-        assert_eq!(switches(status), Some((150, 545)));
-        assert_eq!(switches("Name:\tx\n"), None);
+        assert_eq!(context_switches(status), Some((150, 545)));
+        assert_eq!(context_switches("Name:\tx\n"), None);
         let numbers: Vec<_> = (4..53).map(|n| n.to_string()).collect();
-        assert_eq!(processor(&format!("17 (a) b) S {}", numbers.join(" "))), Some(39));
-        assert_eq!(processor("17 (x) S 1"), None);
-        assert_eq!(began(&format!("17 (a) b) S {}", numbers.join(" "))), Some(22));
-        assert_eq!(began(&format!("17 (a) b) Z {}", numbers.join(" "))), None);
+        assert_eq!(last_cpu(&format!("17 (a) b) S {}", numbers.join(" "))), Some(39));
+        assert_eq!(last_cpu("17 (x) S 1"), None);
+        assert_eq!(start_ticks(&format!("17 (a) b) S {}", numbers.join(" "))), Some(22));
+        assert_eq!(start_ticks(&format!("17 (a) b) Z {}", numbers.join(" "))), None);
     }
 
     #[test]
     fn created_tasks_are_those_of_all_time() {
-        assert_eq!(created(STAT), Some(4242));
-        assert_eq!(created("procs_running 1\n"), None);
-        assert_eq!(created("processes 0\n"), None);
+        assert_eq!(created_tasks(STAT), Some(4242));
+        assert_eq!(created_tasks("procs_running 1\n"), None);
+        assert_eq!(created_tasks("processes 0\n"), None);
     }
 
     #[test]
     fn throttling_reads_both_versions() {
-        assert_eq!(throttled("nr_periods 10\nnr_throttled 3\nthrottled_time 99\n"), Some(3));
-        assert_eq!(throttled("usage_usec 5\nuser_usec 3\n"), None);
+        assert_eq!(throttled_periods("nr_periods 10\nnr_throttled 3\nthrottled_time 99\n"), Some(3));
+        assert_eq!(throttled_periods("usage_usec 5\nuser_usec 3\n"), None);
     }
 
     #[test]
     fn an_ordinary_user_is_capable_of_nothing() {
-        assert!(!is_capable(STATUS, CAP_IPC_LOCK));
-        assert!(!is_capable("", CAP_SYS_ADMIN));
+        assert!(!has_capability(STATUS, CAP_IPC_LOCK));
+        assert!(!has_capability("", CAP_SYS_ADMIN));
     }
 
     #[test]
     fn a_capability_is_one_bit() {
         let status = "CapEff:\t0000004000004000\n";
-        assert!(is_capable(status, CAP_IPC_LOCK) && is_capable(status, CAP_PERFMON));
-        assert!(!is_capable(status, CAP_SYS_ADMIN));
+        assert!(has_capability(status, CAP_IPC_LOCK) && has_capability(status, CAP_PERFMON));
+        assert!(!has_capability(status, CAP_SYS_ADMIN));
     }
 
     #[test]
@@ -367,13 +368,13 @@ mod tests {
     fn both_texts_are_understood() {
         let io = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 8192\n\
                   cancelled_write_bytes: 0\n";
-        assert_eq!(device_bytes(io), Some(Moved { read: 4096, written: 8192 }));
-        assert_eq!(device_bytes("rchar: 1\n"), None);
+        assert_eq!(parse_device_bytes(io), Some(Moved { read: 4096, written: 8192 }));
+        assert_eq!(parse_device_bytes("rchar: 1\n"), None);
         let dev = "Inter-|   Receive\n face |bytes\n    lo: 100 2 0 0 0 0 0 0 200 2 0 0 0 0 0 0\n  eth0:7 1 0 0 0 0 0 0 9 1 0 0 0 \
                    0 0 0\n";
-        assert_eq!(network_bytes(dev), Some(Moved { read: 107, written: 209 }));
-        assert_eq!(network_bytes("a\nb\n"), Some(Moved::default()), "a network without interfaces");
-        assert_eq!(network_bytes("a\nb\nlo: x\n"), None);
+        assert_eq!(parse_network_bytes(dev), Some(Moved { read: 107, written: 209 }));
+        assert_eq!(parse_network_bytes("a\nb\n"), Some(Moved::default()), "a network without interfaces");
+        assert_eq!(parse_network_bytes("a\nb\nlo: x\n"), None);
     }
 
     #[test]

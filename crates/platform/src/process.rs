@@ -75,7 +75,7 @@ pub fn cpus_configured() -> usize {
 /// The kernel refuses another process.
 pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
     // SAFETY: CHILD.
-    match unsafe { fork() }.map_err(|e| Error::refused("fork of a witness", e))? {
+    match unsafe { fork() }.map_err(|e| Error::from_errno("fork of a witness", e))? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
             // SAFETY: NUMBERS-ONLY.
@@ -89,14 +89,14 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
 }
 
 /// The first file of this name in the directories of PATH.
-pub fn on_path(name: &str) -> Option<PathBuf> {
+pub fn find_on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file())
 }
 
 /// The running program, to be started once more. By the kernel's own link: its file may have been replaced meanwhile, as by
 /// a build beside a run, and then its path leads nowhere or to another program.
-pub fn own_program() -> Command {
+pub fn own_program_command() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(std::env::args_os().next().unwrap_or_default());
     command
@@ -107,7 +107,7 @@ pub fn own_program() -> Command {
 /// # Errors
 /// The kernel refuses `prctl`.
 pub fn die_with_parent() -> Result<()> {
-    set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::refused("prctl PR_SET_PDEATHSIG", e))
+    set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::from_errno("prctl PR_SET_PDEATHSIG", e))
 }
 
 /// Waits for a child, at most so long; `None` if it has not ended.
@@ -126,8 +126,8 @@ pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<Exit
 
 /// Kills a child of this process with everything that descends from it, the youngest first: one of them may keep the
 /// CPU on which the others would have to end.
-pub fn kill_family(pid: u32) {
-    let parents = parents();
+pub fn kill_process_tree(pid: u32) {
+    let parents = processes_with_parents();
     let mut family = vec![pid];
     let mut at = 0;
     while let Some(&elder) = family.get(at) {
@@ -141,7 +141,7 @@ pub fn kill_family(pid: u32) {
 }
 
 /// Every process that `/proc` shows, with its parent.
-fn parents() -> Vec<(u32, u32)> {
+fn processes_with_parents() -> Vec<(u32, u32)> {
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let with_parent = |pid: u32| {
@@ -154,7 +154,7 @@ fn parents() -> Vec<(u32, u32)> {
 
 /// Kills a child that was not waited for, and waits for it. A sandbox may refuse `kill` and not `tgkill`; where it refuses both,
 /// waiting would never end, and the child is left to end with its parent.
-pub fn kill_child(child: Pid) {
+pub fn kill_and_reap(child: Pid) {
     let by_thread = || {
         // SAFETY: NUMBERS-ONLY: until it is waited for no other process has the child's number.
         unsafe { libc::syscall(libc::SYS_tgkill, child.as_raw(), child.as_raw(), libc::SIGKILL) == 0 }
@@ -171,8 +171,8 @@ pub fn has_lost_parent(parent: Pid) -> bool {
 }
 
 /// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.
-pub fn began(pid: u32) -> Option<u64> {
-    super::proc::began(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+pub fn process_start_ticks(pid: u32) -> Option<u64> {
+    super::proc::start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// A process held by a descriptor, which never refers to another process that is given the same number (pidfd_open(2)).
@@ -212,7 +212,7 @@ impl Pidfd {
 /// # Errors
 /// The limit on locked memory is too low.
 pub fn lock_memory() -> Result<()> {
-    mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::refused("mlockall (RLIMIT_MEMLOCK)", e))
+    mlockall(MlockAllFlags::MCL_CURRENT).map_err(|e| Error::from_errno("mlockall (RLIMIT_MEMLOCK)", e))
 }
 
 /// Touches the stack that a measurement may use, so that it does not fault there for the first time. Under a
@@ -230,10 +230,10 @@ pub fn touch_stack() {
 }
 
 /// Lets a command, once started, run on this CPU only and die with its parent.
-pub fn on_cpu(command: &mut Command, cpu: usize) {
+pub fn pin_command(command: &mut Command, cpu: usize) {
     let settle = move || {
         let _ = set_pdeathsig(Signal::SIGKILL);
-        super::cpu::pin_bare(cpu).map_err(io::Error::from)
+        super::cpu::pin_without_allocation(cpu).map_err(io::Error::from)
     };
     // SAFETY: CHILD: it makes two system calls on numbers and allocates nothing; the child then executes the command.
     unsafe { command.pre_exec(settle) };
@@ -252,7 +252,7 @@ pub fn die_with_starter(command: &mut Command) {
 }
 
 /// Time that all threads of a process have run, ns, by its CPU-time clock. 0 once it has ended.
-pub fn cpu_ns_of(pid: u32) -> u64 {
+pub fn process_cpu_ns(pid: u32) -> u64 {
     // The number of the clock contains that of the process (CPUCLOCK_SCHED of linux/posix-timers.h), as in
     // clock_getcpuclockid(3).
     const SCHED: i32 = 2;
@@ -269,7 +269,7 @@ pub fn niceness(pid: u32) -> i32 {
 ///
 /// # Errors
 /// The error number of the kernel: a value below the present one needs a privilege.
-pub fn be_nice(nice: i32) -> std::result::Result<(), i32> {
+pub fn set_niceness(nice: i32) -> std::result::Result<(), i32> {
     // SAFETY: NUMBERS-ONLY: 0 is the calling task.
     let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
     if answer == 0 { Ok(()) } else { Err(Errno::last_raw()) }
@@ -279,14 +279,14 @@ pub fn be_nice(nice: i32) -> std::result::Result<(), i32> {
 ///
 /// # Errors
 /// The kernel refuses `getrusage`.
-pub fn usage() -> Result<Usage> {
-    getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::refused("getrusage RUSAGE_THREAD", e))
+pub fn thread_usage() -> Result<Usage> {
+    getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::from_errno("getrusage RUSAGE_THREAD", e))
 }
 
 /// How often the calling task was preempted so far; 0 where the kernel does not tell. It allocates nothing, so that a
 /// forked child can use it.
-pub fn preemptions() -> u64 {
-    usage().map_or(0, |usage| usage.involuntary_context_switches() as u64)
+pub fn preemption_count() -> u64 {
+    thread_usage().map_or(0, |usage| usage.involuntary_context_switches() as u64)
 }
 
 /// What the kernel has charged to all threads of this process, and to the children that it has waited for.
@@ -295,12 +295,12 @@ pub fn preemptions() -> u64 {
 /// The kernel refuses `getrusage`.
 pub fn process_usage() -> Result<[Usage; 2]> {
     let usage =
-        |whose, name: &str| getrusage(whose).map_err(|e| Error::refused(format!("getrusage {name}"), e));
+        |whose, name: &str| getrusage(whose).map_err(|e| Error::from_errno(format!("getrusage {name}"), e));
     Ok([usage(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, usage(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
 }
 
 /// CPU time of all children that were waited for; 0 where the kernel does not tell.
-pub fn time_of_children() -> Duration {
+pub fn children_cpu_time() -> Duration {
     let time = |t: nix::sys::time::TimeVal| {
         Duration::from_micros(u64::try_from(t.tv_sec() * 1_000_000 + t.tv_usec()).unwrap_or(0))
     };
@@ -317,7 +317,7 @@ mod tests {
     fn a_nice_value_that_was_set_is_read_back() {
         let nicer = std::thread::spawn(|| {
             let nice = (niceness(0) + 1).min(19);
-            (be_nice(nice), nice, niceness(0))
+            (set_niceness(nice), nice, niceness(0))
         });
         let (answer, asked, found) = nicer.join().expect("it ends");
         assert_eq!((answer, found), (Ok(()), asked));
@@ -332,11 +332,11 @@ mod tests {
         let output = shell.stdout.take().expect("a pipe");
         std::io::BufRead::read_line(&mut io::BufReader::new(output), &mut line).expect("read");
         let grandchild: u32 = line.trim().parse().expect("a number");
-        assert!(began(grandchild).is_some());
+        assert!(process_start_ticks(grandchild).is_some());
         assert_eq!(wait_within(&mut shell, Duration::from_millis(20)).expect("waited"), None);
-        kill_family(shell.id());
+        kill_process_tree(shell.id());
         assert!(wait_within(&mut shell, Duration::from_secs(60)).expect("waited").is_some());
-        while began(grandchild).is_some() {
+        while process_start_ticks(grandchild).is_some() {
             std::thread::yield_now();
         }
     }
@@ -344,29 +344,29 @@ mod tests {
     #[test]
     fn a_zombie_has_ended() {
         let mut child = std::process::Command::new("true").spawn().expect("started");
-        assert!(began(std::process::id()).is_some_and(|ticks| ticks > 0));
+        assert!(process_start_ticks(std::process::id()).is_some_and(|ticks| ticks > 0));
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a process");
         while !state().contains(") Z ") {
             std::thread::yield_now();
         }
-        assert_eq!(began(child.id()), None);
+        assert_eq!(process_start_ticks(child.id()), None);
         child.wait().expect("waited for");
     }
 
     #[test]
     fn the_clock_of_a_process_is_the_one_that_it_reads_itself() {
         let before = super::super::time::clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
-        let from_outside = cpu_ns_of(std::process::id());
+        let from_outside = process_cpu_ns(std::process::id());
         let after = super::super::time::clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         assert!(before <= from_outside && from_outside <= after, "{before} {from_outside} {after}");
-        assert_eq!(cpu_ns_of(u32::MAX), 0);
+        assert_eq!(process_cpu_ns(u32::MAX), 0);
     }
 
     #[test]
     fn a_command_is_on_the_cpu_that_it_was_given() {
-        let cpu = super::super::cpu::allowed().into_iter().min().expect("a CPU");
+        let cpu = super::super::cpu::allowed_cpus().into_iter().min().expect("a CPU");
         let mut command = std::process::Command::new("grep");
-        on_cpu(command.args(["Cpus_allowed_list", "/proc/self/status"]), cpu);
+        pin_command(command.args(["Cpus_allowed_list", "/proc/self/status"]), cpu);
         let output = command.output().expect("started");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(text.split_whitespace().last(), Some(cpu.to_string().as_str()), "{text}");

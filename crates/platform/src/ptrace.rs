@@ -7,7 +7,7 @@
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
-use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_child};
+use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::ptrace;
@@ -34,8 +34,8 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    /// Leaves out the calls that do not count.
-    pub fn leave_out(&mut self, counts: impl Fn(&Call) -> bool) {
+    /// Removes the calls for which `counts` is false, and adds their number to `left_out`.
+    pub fn retain_counted(&mut self, counts: impl Fn(&Call) -> bool) {
         let all = self.entries.len();
         self.entries.retain(counts);
         self.left_out += (all - self.entries.len()) as u64;
@@ -55,7 +55,7 @@ pub struct Call {
 
 impl Call {
     /// A call that has not returned yet.
-    fn entered(number: i64, argument: i64) -> Self {
+    fn from_entry(number: i64, argument: i64) -> Self {
         Self { number, argument, answer: 0 }
     }
 
@@ -96,7 +96,7 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
         }
         entered = super::arch::is_kernel_entry(i64::from_le_bytes(step.code));
         if entered {
-            seen.entries.push(Call::entered(step.call, step.argument));
+            seen.entries.push(Call::from_entry(step.call, step.argument));
         }
     })?;
     Ok(ended.then_some(seen))
@@ -111,7 +111,7 @@ pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -
     let mut stepper = Stepper::start(body)?;
     for _ in 0..limit {
         look(&stepper.next()?);
-        if !stepper.execute()? {
+        if !stepper.execute_instruction()? {
             return Ok(true);
         }
     }
@@ -130,7 +130,7 @@ impl Stepper {
     /// # Errors
     /// The kernel refuses a child or `ptrace`.
     pub fn start(body: impl FnOnce()) -> Result<Self> {
-        Ok(Self { child: stopped_child(body)?, deliver: None })
+        Ok(Self { child: fork_stopped_child(body)?, deliver: None })
     }
 
     /// The next instruction.
@@ -138,7 +138,7 @@ impl Stepper {
     /// # Errors
     /// The kernel refuses the registers.
     pub fn next(&self) -> Result<Step> {
-        let At { instruction, call, argument, answer, .. } = registers(self.child.pid)?;
+        let At { instruction, call, argument, answer, .. } = read_registers(self.child.pid)?;
         Ok(Step { address: instruction, code: self.code_at(instruction)?, call, argument, answer })
     }
 
@@ -152,7 +152,7 @@ impl Stepper {
         let there = RemoteIoVec { base: address, len: code.len() };
         // A process may always read its own memory by this call, and `/proc/self/mem` not.
         process_vm_readv(Pid::this(), &mut [IoSliceMut::new(&mut code)], &[there])
-            .map_err(|e| Error::refused("process_vm_readv of the code of a witness", e))?;
+            .map_err(|e| Error::from_errno("process_vm_readv of the code of a witness", e))?;
         Ok(code)
     }
 
@@ -160,9 +160,9 @@ impl Stepper {
     ///
     /// # Errors
     /// [`Error::Died`] if the child does not end with code 0.
-    pub fn execute(&mut self) -> Result<bool> {
-        ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::refused("ptrace step", e))?;
-        match self.child.next_stop()? {
+    pub fn execute_instruction(&mut self) -> Result<bool> {
+        ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::from_errno("ptrace step", e))?;
+        match self.child.wait_for_stop()? {
             Stop::Ended => return Ok(false),
             Stop::Signal(signal) => self.deliver = (signal != Signal::SIGTRAP).then_some(signal),
             Stop::Entry => {}
@@ -175,26 +175,26 @@ impl Stepper {
 ///
 /// # Errors
 /// As of [`step_through`].
-pub fn list_entries(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) -> bool) -> Result<Sighting> {
-    let mut child = stopped_child(body)?;
+pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) -> bool) -> Result<Sighting> {
+    let mut child = fork_stopped_child(body)?;
     ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
-        .map_err(|e| Error::refused("ptrace setoptions", e))?;
+        .map_err(|e| Error::from_errno("ptrace setoptions", e))?;
     let mut seen = Sighting::default();
     // Whether the call counts that the child is in; `None` outside of calls.
     let (mut inside, mut deliver): (Option<bool>, _) = (None, None);
     while seen.entries.len() <= most {
-        ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::refused("ptrace syscall", e))?;
-        match child.next_stop()? {
+        ptrace::syscall(child.pid, deliver.take()).map_err(|e| Error::from_errno("ptrace syscall", e))?;
+        match child.wait_for_stop()? {
             Stop::Ended => return Ok(seen),
             Stop::Signal(signal) => deliver = Some(signal),
             Stop::Entry => {
-                let at = registers(child.pid)?;
+                let at = read_registers(child.pid)?;
                 let left = inside.take();
                 match (left, seen.entries.last_mut()) {
                     (Some(true), Some(call)) => call.answer = at.answer,
                     (Some(_), _) => {}
                     (None, _) => {
-                        let call = Call::entered(at.entered, at.argument);
+                        let call = Call::from_entry(at.entered, at.argument);
                         inside = Some(counts(&call));
                         match inside {
                             Some(true) => seen.entries.push(call),
@@ -217,8 +217,8 @@ struct Traced {
 }
 
 impl Traced {
-    fn next_stop(&mut self) -> Result<Stop> {
-        let status = waitpid(self.pid, None).map_err(|e| Error::refused("waitpid of a witness", e))?;
+    fn wait_for_stop(&mut self) -> Result<Stop> {
+        let status = waitpid(self.pid, None).map_err(|e| Error::from_errno("waitpid of a witness", e))?;
         self.reaped = matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..));
         match status {
             WaitStatus::Stopped(_, signal) => Ok(Stop::Signal(signal)),
@@ -239,22 +239,22 @@ impl Traced {
 impl Drop for Traced {
     fn drop(&mut self) {
         if !self.reaped {
-            kill_child(self.pid);
+            kill_and_reap(self.pid);
         }
     }
 }
 
-fn stopped_child(body: impl FnOnce()) -> Result<Traced> {
+fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
     let child = fork_child(|| {
         if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
             body();
         }
     })?;
     let mut child = Traced { pid: child, reaped: false };
-    match child.next_stop()? {
+    match child.wait_for_stop()? {
         Stop::Signal(Signal::SIGSTOP) => Ok(child),
         // Not stopped: it was not allowed to be traced, and has ended.
-        _ => Err(Error::refused("ptrace traceme in a forked child", Errno::EPERM)),
+        _ => Err(Error::from_errno("ptrace traceme in a forked child", Errno::EPERM)),
     }
 }
 
@@ -276,8 +276,8 @@ struct At {
     answer: i64,
 }
 
-fn registers(child: Pid) -> Result<At> {
-    let r = ptrace::getregs(child).map_err(|e| Error::refused("ptrace getregs", e))?;
+fn read_registers(child: Pid) -> Result<At> {
+    let r = ptrace::getregs(child).map_err(|e| Error::from_errno("ptrace getregs", e))?;
     #[cfg(target_arch = "x86_64")]
     return Ok(At {
         instruction: r.rip as usize,
@@ -316,7 +316,7 @@ mod tests {
     fn both_ways_see_the_same_kernel_entries() {
         let body = || (0..5).for_each(|_| _ = nix::unistd::getppid());
         let stepped = step_through(body, None, 100_000).expect("traced").expect("short");
-        let listed = list_entries(body, usize::MAX, |_| true).expect("traced");
+        let listed = list_syscalls(body, usize::MAX, |_| true).expect("traced");
         for seen in [stepped, listed] {
             let asked = seen.entries.iter().filter(|call| call.number == libc::SYS_getppid);
             let answers: Vec<_> = asked.map(|call| call.answer).collect();
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_seen_and_a_restart_is_none() {
-        let seen = step_through(|| _ = crate::syscall::RawCall::bare().repeat(1), None, 100_000);
+        let seen = step_through(|| _ = crate::syscall::RawCall::nonexistent_call().repeat(1), None, 100_000);
         let entries = seen.expect("traced").expect("short").entries;
         assert!(
             entries.iter().any(|call| call.is_refused() && call.answer == -i64::from(libc::ENOSYS)),

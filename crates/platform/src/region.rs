@@ -53,67 +53,69 @@ impl Region {
     ///
     /// # Errors
     /// [`Error::Missing`] where there is too little memory or address space.
-    pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self> {
+    pub fn map_anonymous(bytes: usize, pages: Pages) -> Result<Self> {
         let mapped = if pages == Pages::Huge { bytes + HUGE_PAGE } else { bytes };
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: OWN-MAPPING.
-        let mapping = unsafe { mmap_anonymous(None, length(mapped)?, protection, MapFlags::MAP_PRIVATE) };
-        let mapping = mapping.map_err(|errno| refused(mapped, errno))?.cast::<u8>();
+        let mapping =
+            unsafe { mmap_anonymous(None, nonzero_length(mapped)?, protection, MapFlags::MAP_PRIVATE) };
+        let mapping = mapping.map_err(|errno| mapping_error(mapped, errno))?.cast::<u8>();
         let begins = if pages == Pages::Huge { mapping.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
         let region = Self { mapping, mapped, begins, bytes };
         let advice =
             if pages == Pages::Huge { MmapAdvise::MADV_HUGEPAGE } else { MmapAdvise::MADV_NOHUGEPAGE };
         // A kernel without huge pages refuses either advice: the claim of the case checks which pages came.
-        let _ = region.advise(0..region.pages(), advice);
+        let _ = region.advise(0..region.page_count(), advice);
         Ok(region)
     }
 
     /// The first `bytes` of a file, for reading.
     ///
     /// # Errors
-    /// As of [`Region::anonymous`].
-    pub fn of_file(file: &File, bytes: usize) -> Result<Self> {
+    /// As of [`Region::map_anonymous`].
+    pub fn map_file(file: &File, bytes: usize) -> Result<Self> {
         // SAFETY: OWN-MAPPING.
-        let mapping =
-            unsafe { mmap(None, length(bytes)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, file, 0) };
-        let mapping = mapping.map_err(|errno| refused(bytes, errno))?.cast();
+        let mapping = unsafe {
+            mmap(None, nonzero_length(bytes)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, file, 0)
+        };
+        let mapping = mapping.map_err(|errno| mapping_error(bytes, errno))?.cast();
         Ok(Self { mapping, mapped: bytes, begins: 0, bytes })
     }
 
     /// How many pages it has.
-    pub fn pages(&self) -> usize {
+    pub fn page_count(&self) -> usize {
         self.bytes / PAGE
     }
 
     /// Its first address.
-    pub fn address(&self) -> usize {
-        self.at(0).as_ptr() as usize
+    pub fn start_address(&self) -> usize {
+        self.page_pointer(0).as_ptr() as usize
     }
 
-    fn at(&self, page: usize) -> NonNull<u8> {
-        assert!(page <= self.pages(), "page {page} of a region of {}", self.pages());
+    fn page_pointer(&self, page: usize) -> NonNull<u8> {
+        assert!(page <= self.page_count(), "page {page} of a region of {}", self.page_count());
         // SAFETY: WITHIN: the offset lies in the mapping, or just behind it.
         unsafe { self.mapping.add(self.begins + page * PAGE) }
     }
 
     fn advise(&self, pages: Range<usize>, advice: MmapAdvise) -> Result<()> {
         let bytes = (pages.end - pages.start) * PAGE;
-        let _within = self.at(pages.end);
+        let _within = self.page_pointer(pages.end);
         // SAFETY: OWN-MAPPING: there is no reference to the pages that vanish.
-        let answer = unsafe { madvise(self.at(pages.start).cast(), bytes, advice) };
-        answer.map_err(|errno| Error::refused(format!("madvise {advice:?} of {bytes} bytes"), errno))
+        let answer = unsafe { madvise(self.page_pointer(pages.start).cast(), bytes, advice) };
+        answer.map_err(|errno| Error::from_errno(format!("madvise {advice:?} of {bytes} bytes"), errno))
     }
 
     /// Advises the kernel in which order pages will be touched.
     ///
     /// # Errors
     /// The kernel refuses `madvise`.
-    pub fn expect(&self, order: Order) -> Result<()> {
+    pub fn advise_order(&self, order: Order) -> Result<()> {
         let advice = match order {
             Order::Untold => MmapAdvise::MADV_NORMAL,
             Order::Random => MmapAdvise::MADV_RANDOM,
         };
-        self.advise(0..self.pages(), advice)
+        self.advise(0..self.page_count(), advice)
     }
 
     /// Gives pages back (`MADV_DONTNEED`), so that the next touch of each is a fault. Pages of a file stay in the page
@@ -134,32 +136,33 @@ impl Region {
     pub fn protect(&self, pages: Range<usize>, writable: bool) -> Result<()> {
         let write = if writable { ProtFlags::PROT_WRITE } else { ProtFlags::empty() };
         let bytes = (pages.end - pages.start) * PAGE;
-        let _within = self.at(pages.end);
+        let _within = self.page_pointer(pages.end);
         // SAFETY: OWN-MAPPING.
-        let answer = unsafe { mprotect(self.at(pages.start).cast(), bytes, ProtFlags::PROT_READ | write) };
-        answer.map_err(|errno| Error::refused(format!("mprotect of {bytes} bytes"), errno))
+        let answer =
+            unsafe { mprotect(self.page_pointer(pages.start).cast(), bytes, ProtFlags::PROT_READ | write) };
+        answer.map_err(|errno| Error::from_errno(format!("mprotect of {bytes} bytes"), errno))
     }
 
     /// Writes a byte of each `stride`-th of these pages.
     #[inline(always)]
     pub fn write(&self, pages: Range<usize>, stride: usize) {
-        let _within = self.at(pages.end);
-        write_each(self.at(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE);
+        let _within = self.page_pointer(pages.end);
+        write_each(self.page_pointer(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE);
     }
 
     /// Reads a byte of each `stride`-th of these pages, and returns their sum.
     #[inline(always)]
     pub fn read(&self, pages: Range<usize>, stride: usize) -> u64 {
-        let _within = self.at(pages.end);
-        read_each(self.at(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE)
+        let _within = self.page_pointer(pages.end);
+        read_each(self.page_pointer(pages.start).as_ptr(), pages.len().div_ceil(stride), stride * PAGE)
     }
 
     /// Reads the first byte of a page.
     #[inline(always)]
-    pub fn byte(&self, page: usize) -> u8 {
-        let _within = self.at(page + 1);
+    pub fn read_first_byte(&self, page: usize) -> u8 {
+        let _within = self.page_pointer(page + 1);
         // SAFETY: WITHIN, OWN-MAPPING.
-        unsafe { AtomicU8::from_ptr(self.at(page).as_ptr()) }.load(Relaxed)
+        unsafe { AtomicU8::from_ptr(self.page_pointer(page).as_ptr()) }.load(Relaxed)
     }
 
     /// How many of these pages are in memory (`mincore`): for a file in the page cache, for other memory in the page
@@ -167,15 +170,16 @@ impl Region {
     ///
     /// # Errors
     /// The kernel refuses `mincore`.
-    pub fn resident(&self, pages: Range<usize>, seen: &mut [u8]) -> Result<usize> {
+    pub fn count_resident(&self, pages: Range<usize>, seen: &mut [u8]) -> Result<usize> {
         let count = pages.len();
-        let _within = self.at(pages.end);
+        let _within = self.page_pointer(pages.end);
         assert!(seen.len() >= count, "room for {} of {count} pages", seen.len());
         // SAFETY: OWN-MAPPING, and there is room for a byte a page.
-        let answer =
-            unsafe { libc::mincore(self.at(pages.start).as_ptr().cast(), count * PAGE, seen.as_mut_ptr()) };
+        let answer = unsafe {
+            libc::mincore(self.page_pointer(pages.start).as_ptr().cast(), count * PAGE, seen.as_mut_ptr())
+        };
         if answer != 0 {
-            return Err(Error::last_os("mincore"));
+            return Err(Error::from_last_errno("mincore"));
         }
         Ok(seen[..count].iter().filter(|byte| **byte & 1 == 1).count())
     }
@@ -188,14 +192,14 @@ impl Drop for Region {
     }
 }
 
-fn length(bytes: usize) -> Result<NonZeroUsize> {
+fn nonzero_length(bytes: usize) -> Result<NonZeroUsize> {
     NonZeroUsize::new(bytes).ok_or_else(|| Error::Usage("a region of no bytes was asked for".into()))
 }
 
-fn refused(bytes: usize, errno: Errno) -> Error {
+fn mapping_error(bytes: usize, errno: Errno) -> Error {
     match errno {
-        Errno::ENOMEM => Error::Missing(limit::no_mapping(bytes as u64, errno.into())),
-        _ => Error::refused(format!("mmap of {bytes} bytes"), errno),
+        Errno::ENOMEM => Error::Missing(limit::refused_mapping_message(bytes as u64, errno.into())),
+        _ => Error::from_errno(format!("mmap of {bytes} bytes"), errno),
     }
 }
 
@@ -239,20 +243,20 @@ mod tests {
 
     #[test]
     fn pages_that_were_given_back_are_gone_and_come_with_a_touch() {
-        let region = Region::anonymous(16 * PAGE, Pages::Base).expect("memory");
+        let region = Region::map_anonymous(16 * PAGE, Pages::Base).expect("memory");
         let mut seen = [0; 16];
-        assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 0);
+        assert_eq!(region.count_resident(0..16, &mut seen).expect("asked"), 0);
         region.write(0..16, 2);
-        assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 8);
+        assert_eq!(region.count_resident(0..16, &mut seen).expect("asked"), 8);
         assert_eq!(region.read(0..16, 2), 8);
         region.discard(0..16).expect("given back");
-        assert_eq!(region.resident(0..16, &mut seen).expect("asked"), 0);
-        assert_eq!(region.byte(3), 0, "it came fresh");
+        assert_eq!(region.count_resident(0..16, &mut seen).expect("asked"), 0);
+        assert_eq!(region.read_first_byte(3), 0, "it came fresh");
     }
 
     #[test]
     fn permission_comes_back_with_the_bytes() {
-        let region = Region::anonymous(4 * PAGE, Pages::Base).expect("memory");
+        let region = Region::map_anonymous(4 * PAGE, Pages::Base).expect("memory");
         region.write(0..4, 1);
         region.protect(0..4, false).expect("taken");
         region.protect(0..4, true).expect("given");
@@ -262,7 +266,9 @@ mod tests {
 
     #[test]
     fn more_than_there_are_addresses_is_missing() {
-        let Err(Error::Missing(sentence)) = Region::anonymous(1 << 47, Pages::Base) else { panic!("mapped") };
+        let Err(Error::Missing(sentence)) = Region::map_anonymous(1 << 47, Pages::Base) else {
+            panic!("mapped")
+        };
         assert!(sentence.contains("mmap of"), "{sentence}");
         assert_eq!(map_and_unmap(1 << 47, false), -i64::from(libc::ENOMEM));
         assert_eq!(map_and_unmap(PAGE, true), 0);
@@ -271,6 +277,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "page 5 of a region of 4")]
     fn a_page_outside_of_the_region_is_not_touched() {
-        Region::anonymous(4 * PAGE, Pages::Base).expect("memory").write(0..5, 1);
+        Region::map_anonymous(4 * PAGE, Pages::Base).expect("memory").write(0..5, 1);
     }
 }

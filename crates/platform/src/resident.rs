@@ -27,7 +27,7 @@ pub enum Pages {
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Checks by the text of the setting that there are huge pages. A kernel without huge pages has no text.
-fn given(setting: &str) -> std::result::Result<(), String> {
+fn check_huge_page_setting(setting: &str) -> std::result::Result<(), String> {
     if setting.contains("[always]") || setting.contains("[madvise]") {
         return Ok(());
     }
@@ -40,7 +40,7 @@ fn given(setting: &str) -> std::result::Result<(), String> {
 /// The largest page that the kernel may use for anonymous memory that did not ask for one, bytes, by the setting of all
 /// sizes and the settings of single sizes in KiB. An unknown setting counts as
 /// permission.
-fn largest_unasked(all: &str, sizes: &[(usize, String)]) -> usize {
+fn largest_default_page(all: &str, sizes: &[(usize, String)]) -> usize {
     let always = all.contains("[always]");
     let allowed = |text: &str| match text {
         _ if text.contains("[inherit]") => always,
@@ -57,7 +57,7 @@ fn largest_unasked(all: &str, sizes: &[(usize, String)]) -> usize {
 }
 
 /// The largest page that the kernel may use now for anonymous memory that did not ask for one, bytes.
-pub fn largest_unasked_page() -> usize {
+pub fn read_largest_default_page() -> usize {
     let directory = Path::new(SETTING).parent().unwrap_or(Path::new("/"));
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| {
@@ -65,7 +65,7 @@ pub fn largest_unasked_page() -> usize {
         Some((kib, std::fs::read_to_string(entry.path().join("enabled")).ok()?))
     };
     let sizes: Vec<_> = entries.filter_map(size).collect();
-    largest_unasked(&std::fs::read_to_string(SETTING).unwrap_or_default(), &sizes)
+    largest_default_page(&std::fs::read_to_string(SETTING).unwrap_or_default(), &sizes)
 }
 
 /// Anonymous memory with every page written.
@@ -81,31 +81,32 @@ impl ResidentMemory {
     /// # Errors
     /// [`Error::Missing`] where there is too little memory, or the kernel used other pages.
     pub fn new(bytes: usize, pages: Pages) -> Result<Self> {
-        limit::for_memory((bytes + bytes.min(MARGIN)) as u64).map_err(Error::Missing)?;
+        limit::check_memory((bytes + bytes.min(MARGIN)) as u64).map_err(Error::Missing)?;
         if pages == Pages::Huge {
-            given(&std::fs::read_to_string(SETTING).unwrap_or_default()).map_err(Error::Missing)?;
+            check_huge_page_setting(&std::fs::read_to_string(SETTING).unwrap_or_default())
+                .map_err(Error::Missing)?;
         }
         // The last huge page must be complete.
         let whole = if pages == Pages::Base { bytes } else { bytes.next_multiple_of(HUGE_PAGE) };
-        let memory = mapped(whole, pages)?;
+        let memory = map_aligned(whole, pages)?;
         let begins = memory.as_ptr().align_offset(HUGE_PAGE);
-        advise(&memory, begins, whole, pages);
+        advise_page_kind(&memory, begins, whole, pages);
         let mut touched = Self { memory, begins, bytes };
         if pages == Pages::Reserved {
             // To touch a page that the control group may not have is a SIGBUS.
-            touched.check_pages(pages, whole)?;
+            touched.check_page_kind(pages, whole)?;
         }
         touched.memory[begins..begins + whole].iter_mut().step_by(SMALLEST_PAGE).for_each(|byte| *byte = 1);
-        touched.check_pages(pages, whole)?;
+        touched.check_page_kind(pages, whole)?;
         Ok(touched)
     }
 
-    fn check_pages(&self, pages: Pages, bytes: usize) -> Result<()> {
+    fn check_page_kind(&self, pages: Pages, bytes: usize) -> Result<()> {
         let path = "/proc/self/smaps";
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))?;
         let from = self.memory.as_ptr() as usize + self.begins;
         let kind = if pages == Pages::Reserved { "Private_Hugetlb:" } else { "AnonHugePages:" };
-        let huge = huge_kib(&text, kind, from..from + bytes) << 10;
+        let huge = huge_page_kib(&text, kind, from..from + bytes) << 10;
         let (all, came) = (bytes >> 20, huge >> 20);
         match pages {
             Pages::Huge if huge < bytes => {
@@ -129,7 +130,7 @@ impl ResidentMemory {
 }
 
 /// Anonymous memory in which `bytes` begin at a boundary of huge pages. Reserved pages are there at once, as many as may be had.
-fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
+fn map_aligned(bytes: usize, pages: Pages) -> Result<MmapMut> {
     if pages == Pages::Reserved {
         return MmapOptions::new().len(bytes).huge(Some(21)).populate().map_anon().map_err(|cause| {
             let pages = bytes / HUGE_PAGE;
@@ -146,7 +147,7 @@ fn mapped(bytes: usize, pages: Pages) -> Result<MmapMut> {
 /// Advises the kernel which pages to use, for the part that is used and not for the rest behind it.
 /// Memory with another advice is a separate mapping in `smaps`. Without it the kernel might join a neighbour to this
 /// mapping, and the neighbour's huge pages would be counted here.
-fn advise(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
+fn advise_page_kind(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
     let advice = match pages {
         Pages::Base => Advice::NoHugePage,
         Pages::Huge => Advice::HugePage,
@@ -157,11 +158,11 @@ fn advise(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages) {
 }
 
 /// KiB in huge pages of this kind in all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
-fn huge_kib(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
+fn huge_page_kib(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
     let mut inside = false;
     let mut sum = 0;
     for line in text.lines() {
-        if let Some((from, to)) = bounds(line) {
+        if let Some((from, to)) = parse_mapping_bounds(line) {
             inside = from < range.end && range.start < to;
         } else if let Some(kib) = line.strip_prefix(kind).filter(|_| inside) {
             sum += kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or(0);
@@ -171,7 +172,7 @@ fn huge_kib(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
 }
 
 /// The bounds of the mapping that a line is the head of.
-fn bounds(line: &str) -> Option<(usize, usize)> {
+fn parse_mapping_bounds(line: &str) -> Option<(usize, usize)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
 }
@@ -191,7 +192,7 @@ impl Mappings {
     pub fn new(count: usize) -> Result<Self> {
         let refused = |cause| Error::Kernel { call: format!("mmap of {count} mappings"), cause };
         let (mut writable, mut read_only) = (Vec::new(), Vec::new());
-        let before = mappings();
+        let before = count_mappings();
         for at in 0..count {
             let mut page = MmapMut::map_anon(SMALLEST_PAGE).map_err(refused)?;
             page[0] = 1;
@@ -201,7 +202,7 @@ impl Mappings {
                 read_only.push(page.make_read_only().map_err(refused)?);
             }
         }
-        let more = mappings().saturating_sub(before);
+        let more = count_mappings().saturating_sub(before);
         // The first and the last may have been merged with their other neighbours.
         if more + 2 < count {
             return Err(Error::Missing(format!("{count} mappings were made and {more} are there")));
@@ -211,7 +212,7 @@ impl Mappings {
 }
 
 /// How many mappings this process has.
-fn mappings() -> usize {
+fn count_mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count())
 }
 
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn the_largest_page_that_comes_unasked_follows_the_settings() {
         let sizes = |small: &str, huge: &str| [(64, small.to_owned()), (2048, huge.to_owned())];
-        let largest_with = |all, small, huge| largest_unasked(all, &sizes(small, huge));
+        let largest_with = |all, small, huge| largest_default_page(all, &sizes(small, huge));
         let (never, inherit) = ("always inherit madvise [never]", "always [inherit] madvise never");
         assert_eq!(largest_with("always [madvise] never", never, inherit), SMALLEST_PAGE);
         assert_eq!(largest_with("[always] madvise never", never, inherit), HUGE_PAGE);
@@ -233,17 +234,17 @@ mod tests {
             largest_with("always [madvise] never", "[always] inherit madvise never", inherit),
             64 << 10
         );
-        assert_eq!(largest_unasked("[always] madvise never", &[]), HUGE_PAGE);
-        assert_eq!(largest_unasked("", &[]), SMALLEST_PAGE, "a kernel without huge pages");
+        assert_eq!(largest_default_page("[always] madvise never", &[]), HUGE_PAGE);
+        assert_eq!(largest_default_page("", &[]), SMALLEST_PAGE, "a kernel without huge pages");
     }
 
     #[test]
     fn huge_pages_are_counted_where_they_are() {
-        let transparent = |range| huge_kib(SMAPS, "AnonHugePages:", range);
+        let transparent = |range| huge_page_kib(SMAPS, "AnonHugePages:", range);
         assert_eq!(transparent(0x1000..0x2000), 2048);
         assert_eq!(transparent(0x2fff..0x3001), 6144);
         assert_eq!(transparent(0x4000..0x5000), 0);
-        assert_eq!(huge_kib(SMAPS, "Private_Hugetlb:", 0x1000..0x4000), 6144);
+        assert_eq!(huge_page_kib(SMAPS, "Private_Hugetlb:", 0x1000..0x4000), 6144);
     }
 
     #[test]
@@ -251,7 +252,7 @@ mod tests {
         for pages in [Pages::Huge, Pages::Reserved] {
             match ResidentMemory::new(16 << 10, pages) {
                 Ok(mut touched) => assert_eq!(touched.bytes().len(), 16 << 10),
-                Err(error) => assert!(error.is_of_the_machine(), "{error}"),
+                Err(error) => assert!(error.is_machine_limitation(), "{error}"),
             }
         }
     }
@@ -260,7 +261,7 @@ mod tests {
     fn memory_in_other_pages_is_missing() {
         let touched = ResidentMemory::new(4 << 20, Pages::Base).expect("memory");
         for pages in [Pages::Huge, Pages::Reserved] {
-            let Err(Error::Missing(sentence)) = touched.check_pages(pages, 4 << 20) else {
+            let Err(Error::Missing(sentence)) = touched.check_page_kind(pages, 4 << 20) else {
                 panic!("{pages:?}")
             };
             assert!(sentence.contains("of 4 MiB only 0 came in"), "{sentence}");
@@ -269,11 +270,14 @@ mod tests {
 
     #[test]
     fn a_setting_without_huge_pages_is_told() {
-        assert!(given("always [madvise] never").is_ok() && given("[always] madvise never").is_ok());
+        assert!(
+            check_huge_page_setting("always [madvise] never").is_ok()
+                && check_huge_page_setting("[always] madvise never").is_ok()
+        );
         for (setting, is) in
             [("always madvise [never]\n", "is always madvise [never]; let"), ("", "is missing; let")]
         {
-            assert!(given(setting).expect_err("never").contains(is), "{setting}");
+            assert!(check_huge_page_setting(setting).expect_err("never").contains(is), "{setting}");
         }
     }
 
@@ -282,10 +286,10 @@ mod tests {
         let huge = || ResidentMemory::new(4 << 20, Pages::Huge);
         let base = || ResidentMemory::new(4 << 20, Pages::Base);
         let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {
-            return crate::skipped("there are no huge pages");
+            return crate::print_skipped("there are no huge pages");
         };
-        assert!(between.check_pages(Pages::Base, 4 << 20).is_ok());
-        assert!(between.check_pages(Pages::Huge, 4 << 20).is_err());
+        assert!(between.check_page_kind(Pages::Base, 4 << 20).is_ok());
+        assert!(between.check_page_kind(Pages::Huge, 4 << 20).is_err());
     }
 
     #[test]

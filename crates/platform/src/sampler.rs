@@ -32,7 +32,7 @@ pub enum Gaps {
     Every(Duration),
     /// These intervals, ns, in turn: each begins when the handler of the one before has run.
     Drawn(Vec<u32>),
-    /// No timer: samples only at [`Sampler::look_now`].
+    /// No timer: samples only at [`Sampler::sample_now`].
     Never,
 }
 
@@ -76,12 +76,12 @@ pub struct Looks {
     pub moments: Vec<u64>,
 }
 
-extern "C" fn look(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+extern "C" fn handle_timer_signal(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: LOOK: the kernel passes valid structures. OWN-TIMER: the board exists.
     unsafe {
         if (*info).si_code == libc::SI_TIMER {
             let board = &*(*info).si_value().sival_ptr.cast::<Board>();
-            board.look(next_instruction(context.cast()), overrun(info));
+            board.record_sample(next_instruction(context.cast()), timer_overrun(info));
         }
     }
 }
@@ -99,7 +99,7 @@ unsafe fn next_instruction(context: *const libc::ucontext_t) -> usize {
 
 /// # Safety
 /// LOOK: the structure that the kernel passes to the handler of a timer, with the timer's number and its overrun.
-unsafe fn overrun(info: *const libc::siginfo_t) -> u64 {
+unsafe fn timer_overrun(info: *const libc::siginfo_t) -> u64 {
     // After signal, error and code come padding, the timer's number, and the overrun (siginfo(2)).
     // SAFETY: promised by the caller; the structure is 128 bytes.
     let overrun = unsafe { info.cast::<i32>().add(5).read() };
@@ -107,7 +107,7 @@ unsafe fn overrun(info: *const libc::siginfo_t) -> u64 {
 }
 
 impl Board {
-    fn look(&self, address: usize, late: u64) {
+    fn record_sample(&self, address: usize, late: u64) {
         let at = self.looks.load(Relaxed);
         if let Some(moment) = self.moments.get(at as usize) {
             moment.store(clock_gettime_ns(libc::CLOCK_MONOTONIC), Relaxed);
@@ -120,12 +120,12 @@ impl Board {
         self.looks.store(at + 1, Relaxed);
         if let (Gaps::Drawn(gaps), true) = (&self.gaps, self.running.load(Relaxed)) {
             let gap = gaps[at as usize % gaps.len()];
-            self.set(Duration::from_nanos(u64::from(gap)), Duration::ZERO);
+            self.set_timer(Duration::from_nanos(u64::from(gap)), Duration::ZERO);
         }
     }
 
     /// Starts the timer, or stops it if `first` is zero.
-    fn set(&self, first: Duration, then: Duration) {
+    fn set_timer(&self, first: Duration, then: Duration) {
         let spec = |d: Duration| libc::timespec {
             tv_sec: d.as_secs() as libc::time_t,
             tv_nsec: libc::c_long::from(d.subsec_nanos()),
@@ -147,11 +147,11 @@ impl Sampler {
         let signal = libc::SIGRTMIN() + 4; // the one after the alarm's
         // SAFETY: plain numbers, for which zero is a value. Interrupted calls are restarted.
         let mut action: libc::sigaction = unsafe { zeroed() };
-        action.sa_sigaction = look as extern "C" fn(_, _, _) as usize;
+        action.sa_sigaction = handle_timer_signal as extern "C" fn(_, _, _) as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
         // SAFETY: LOOK.
         if unsafe { libc::sigaction(signal, &raw const action, null_mut()) } != 0 {
-            return Err(Error::last_os("sigaction of a sampler"));
+            return Err(Error::from_last_errno("sigaction of a sampler"));
         }
         let gaps = if matches!(&gaps, Gaps::Drawn(gaps) if gaps.is_empty()) { Gaps::Never } else { gaps };
         let board = Box::new(Board {
@@ -175,7 +175,7 @@ impl Sampler {
         let mut timer = null_mut();
         // SAFETY: OWN-TIMER.
         if unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) } != 0 {
-            return Err(limit::no_timer("timer_create of a sampler", Errno::last()));
+            return Err(limit::timer_error("timer_create of a sampler", Errno::last()));
         }
         board.timer.store(timer as usize as u64, Relaxed);
         Ok(Self { board, _here: PhantomData })
@@ -185,9 +185,9 @@ impl Sampler {
     pub fn start(&self) {
         self.board.running.store(true, Relaxed);
         match &self.board.gaps {
-            Gaps::Every(gap) => self.board.set(*gap, *gap),
+            Gaps::Every(gap) => self.board.set_timer(*gap, *gap),
             Gaps::Drawn(gaps) => {
-                self.board.set(Duration::from_nanos(u64::from(gaps[gaps.len() - 1])), Duration::ZERO);
+                self.board.set_timer(Duration::from_nanos(u64::from(gaps[gaps.len() - 1])), Duration::ZERO);
             }
             Gaps::Never => {}
         }
@@ -196,32 +196,32 @@ impl Sampler {
     /// Stops sampling and keeps the samples.
     pub fn stop(&self) {
         self.board.running.store(false, Relaxed);
-        self.board.set(Duration::ZERO, Duration::ZERO);
+        self.board.set_timer(Duration::ZERO, Duration::ZERO);
     }
 
     /// Makes the timer expire at once. The handler runs at the next interrupt, some microseconds later.
     #[inline(always)]
-    pub fn look_now(&self) {
-        self.board.set(Duration::from_nanos(1), Duration::ZERO);
+    pub fn sample_now(&self) {
+        self.board.set_timer(Duration::from_nanos(1), Duration::ZERO);
     }
 
     /// The word in which the thread stores its state: a number below [`STATES`].
-    pub fn state(&self) -> &AtomicU32 {
+    pub fn state_word(&self) -> &AtomicU32 {
         &self.board.state
     }
 
     /// The number of samples until now.
     #[inline(always)]
-    pub fn count(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.board.looks.load(Relaxed)
     }
 
     /// The samples until now.
-    pub fn found(&self) -> Looks {
+    pub fn samples(&self) -> Looks {
         let board = &self.board;
-        let kept = board.moments.len().min(self.count() as usize);
+        let kept = board.moments.len().min(self.sample_count() as usize);
         Looks {
-            count: self.count(),
+            count: self.sample_count(),
             in_state: std::array::from_fn(|state| board.found[state].load(Relaxed)),
             in_range: board.within.load(Relaxed),
             lost: board.late.load(Relaxed),
@@ -256,13 +256,13 @@ mod tests {
     fn a_state_is_sampled_and_its_times_ascend() {
         for gaps in [Gaps::Every(Duration::from_micros(500)), Gaps::Drawn(vec![300_000, 700_000])] {
             let sampler = Sampler::new(gaps, 0..usize::MAX, 3).expect("a sampler");
-            sampler.state().store(2, Relaxed);
+            sampler.state_word().store(2, Relaxed);
             sampler.start();
-            spin_until(|| sampler.count() >= 5);
-            sampler.state().store(99, Relaxed);
-            spin_until(|| sampler.found().in_state[STATES - 1] > 0);
+            spin_until(|| sampler.sample_count() >= 5);
+            sampler.state_word().store(99, Relaxed);
+            spin_until(|| sampler.samples().in_state[STATES - 1] > 0);
             sampler.stop();
-            let found = sampler.found();
+            let found = sampler.samples();
             assert!(found.in_state[2] >= 5, "{found:?}");
             assert_eq!((found.count, found.count), (found.in_state.iter().sum(), found.in_range));
             assert_eq!(found.moments.len(), 3);
@@ -274,11 +274,11 @@ mod tests {
     fn a_stopped_sampler_takes_no_sample() {
         let sampler = Sampler::new(Gaps::Drawn(vec![50_000]), 0..0, 0).expect("a sampler");
         sampler.start();
-        spin_until(|| sampler.count() > 0);
+        spin_until(|| sampler.sample_count() > 0);
         sampler.stop();
-        let found = sampler.found();
+        let found = sampler.samples();
         std::thread::sleep(Duration::from_millis(5));
-        assert_eq!((sampler.found(), found.in_range), (found.clone(), 0));
+        assert_eq!((sampler.samples(), found.in_range), (found.clone(), 0));
     }
 
     #[test]
@@ -286,8 +286,8 @@ mod tests {
         let sampler = Sampler::new(Gaps::Never, 0..0, 0).expect("a sampler");
         sampler.start();
         for wanted in 1..4 {
-            sampler.look_now();
-            spin_until(|| sampler.count() == wanted);
+            sampler.sample_now();
+            spin_until(|| sampler.sample_count() == wanted);
         }
     }
 }

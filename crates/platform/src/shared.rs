@@ -42,7 +42,7 @@ impl Words {
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: MAPPED: a fresh mapping where the kernel chooses.
         let page = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
-        page.map(|page| Self(page.cast())).map_err(|e| Error::refused("mmap of a shared page", e))
+        page.map(|page| Self(page.cast())).map_err(|e| Error::from_errno("mmap of a shared page", e))
     }
 }
 

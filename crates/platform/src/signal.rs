@@ -47,25 +47,25 @@ const KEPT: [libc::c_int; 8] = [
     libc::SIGXFSZ,
 ];
 
-extern "C" fn remember(signal: libc::c_int) {
+extern "C" fn handle_signal(signal: libc::c_int) {
     // The second signal kills the child, because the first was not enough.
     let again = PENDING.swap(signal, Ordering::SeqCst) != 0;
     ARRIVED.fetch_add(1, Ordering::SeqCst);
     let errno = nix::errno::Errno::last_raw();
-    pass_on(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
-    ring(BELL.load(Ordering::SeqCst));
+    send_to_child(CHILD.load(Ordering::SeqCst), if again { libc::SIGKILL } else { signal });
+    ring_bell(BELL.load(Ordering::SeqCst));
     // The interrupted code must find errno unchanged.
     nix::errno::Errno::set_raw(errno);
 }
 
-fn pass_on(child: i32, signal: libc::c_int) {
+fn send_to_child(child: i32, signal: libc::c_int) {
     if child > 0 {
         // SAFETY: HANDLER. If the child has ended there is nothing to do.
         unsafe { libc::kill(child, signal) };
     }
 }
 
-fn ring(bell: i32) {
+fn ring_bell(bell: i32) {
     if bell >= 0 {
         let one = 1u64;
         // SAFETY: HANDLER, OWN-BUFFER: the descriptor is never closed. A full counter means that it has rung.
@@ -75,33 +75,33 @@ fn ring(bell: i32) {
 
 /// From now on SIGINT, SIGTERM and SIGHUP do not end the process but are reported by [`pending`], blocked before or not.
 /// SIGINT and SIGHUP stay ignored if they are: a shell ignores the one in the background, and `nohup` the other. Does what
-/// [`prepare`] does, too.
+/// [`set_initial_dispositions`] does, too.
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
-pub fn watch() -> Result<()> {
-    prepare()?;
+pub fn watch_signals() -> Result<()> {
+    set_initial_dispositions()?;
     for signal in
         WATCHED.into_iter().filter(|&signal| signal == Signal::SIGTERM || !is_ignored(signal as i32))
     {
-        handle(signal)?;
+        install_handler(signal)?;
     }
     let set = SigSet::from_iter(WATCHED.into_iter().chain([Signal::SIGCHLD]));
-    sigprocmask(SIG_UNBLOCK, Some(&set), None).map_err(|e| Error::refused("sigprocmask", e))
+    sigprocmask(SIG_UNBLOCK, Some(&set), None).map_err(|e| Error::from_errno("sigprocmask", e))
 }
 
-/// From now on SIGXCPU is such a signal as well: what is measured is kept when the limit of CPU time comes near.
+/// Watches SIGXCPU like the signals of [`watch_signals`], so that results are kept when the limit of CPU time is near.
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
-pub fn watch_cpu_time() -> Result<()> {
-    handle(Signal::SIGXCPU)
+pub fn watch_cpu_limit() -> Result<()> {
+    install_handler(Signal::SIGXCPU)
 }
 
-fn handle(signal: Signal) -> Result<()> {
-    let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
+fn install_handler(signal: Signal) -> Result<()> {
+    let action = SigAction::new(SigHandler::Handler(handle_signal), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: HANDLER.
-    unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
+    unsafe { sigaction(signal, &action) }.map_err(|e| Error::from_errno("sigaction", e))?;
     Ok(())
 }
 
@@ -122,18 +122,18 @@ static IGNORED: OnceLock<[bool; 2]> = OnceLock::new();
 ///
 /// # Errors
 /// The kernel refuses `sigaction`.
-pub fn prepare() -> Result<()> {
+pub fn set_initial_dispositions() -> Result<()> {
     IGNORED.get_or_init(|| [libc::SIGCHLD, libc::SIGXFSZ].map(is_ignored));
     for (signal, handler) in [(Signal::SIGCHLD, SigHandler::SigDfl), (Signal::SIGXFSZ, SigHandler::SigIgn)] {
         let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
         // SAFETY: HANDLER: no handler of ours runs.
-        unsafe { sigaction(signal, &action) }.map_err(|e| Error::refused("sigaction", e))?;
+        unsafe { sigaction(signal, &action) }.map_err(|e| Error::from_errno("sigaction", e))?;
     }
     Ok(())
 }
 
 /// Undoes [`prepare`]. It allocates nothing, so that a forked child can use it.
-pub(super) fn restore_found() {
+pub(super) fn restore_inherited_dispositions() {
     let ignored = IGNORED.get().copied().unwrap_or_default();
     for (signal, ignored) in [libc::SIGCHLD, libc::SIGXFSZ].into_iter().zip(ignored) {
         // SAFETY: HANDLER: no handler of ours runs.
@@ -143,7 +143,7 @@ pub(super) fn restore_found() {
 
 /// Lets a measuring process begin as if nothing were inherited: no signal is blocked, and none is ignored but those that the
 /// user wants ignored in the whole job.
-pub fn reset_inherited() {
+pub fn reset_dispositions() {
     let signals = (1..=libc::SIGRTMAX()).filter(|signal| !KEPT.contains(signal) && is_ignored(*signal));
     for signal in signals {
         // SAFETY: HANDLER: no handler of ours runs.
@@ -155,7 +155,7 @@ pub fn reset_inherited() {
 
 /// A descriptor that is readable from the arrival of a signal until [`silence_bell`]. A poll(2) on other descriptors can include it.
 /// `None` if the kernel refuses it.
-pub fn bell() -> Option<BorrowedFd<'static>> {
+pub fn bell_descriptor() -> Option<BorrowedFd<'static>> {
     static OWNED: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let owned = OWNED.get_or_init(|| {
         // SAFETY: OWN-BUFFER: numbers. The kernel has just made the descriptor, which has no other owner.
@@ -169,7 +169,7 @@ pub fn bell() -> Option<BorrowedFd<'static>> {
     owned.as_ref().map(AsFd::as_fd)
 }
 
-/// Lets [`bell`] be silent until the next signal.
+/// Lets [`bell_descriptor`] be silent until the next signal.
 pub fn silence_bell() {
     let mut times = 0u64;
     let bell = BELL.load(Ordering::SeqCst);
@@ -178,7 +178,7 @@ pub fn silence_bell() {
 }
 
 /// How many signals have arrived.
-pub fn arrived() -> u32 {
+pub fn arrived_count() -> u32 {
     ARRIVED.load(Ordering::SeqCst)
 }
 
@@ -189,15 +189,15 @@ pub fn pending() -> Option<Signal> {
 
 /// Sets the child to which signals are passed on; `None` when it has ended. A signal that has arrived while the child
 /// was being started is passed on at once.
-pub fn pass_on_to(child: Option<u32>) {
-    pass_later_ones_on_to(child);
+pub fn forward_to_child(child: Option<u32>) {
+    forward_later_to_child(child);
     if let Some(signal) = pending() {
-        pass_on(CHILD.load(Ordering::SeqCst), signal as libc::c_int);
+        send_to_child(CHILD.load(Ordering::SeqCst), signal as libc::c_int);
     }
 }
 
-/// As [`pass_on_to`], for a child that finishes what a signal interrupted: only a signal from now on reaches it.
-pub fn pass_later_ones_on_to(child: Option<u32>) {
+/// As [`forward_to_child`], for a child that finishes what a signal interrupted: only a signal from now on reaches it.
+pub fn forward_later_to_child(child: Option<u32>) {
     let child = child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
     CHILD.store(child, Ordering::SeqCst);
 }

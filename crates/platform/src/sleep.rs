@@ -22,7 +22,7 @@ use std::time::Duration;
 /// A way to sleep.
 pub trait Sleep {
     /// Sleeps until this time of `CLOCK_MONOTONIC`. Returns a negative error number if it is refused.
-    fn until(&mut self, deadline: Duration) -> i64;
+    fn sleep_until(&mut self, deadline: Duration) -> i64;
 
     /// Whether it sleeps for whole milliseconds and ignores the deadline.
     fn is_coarse(&self) -> bool {
@@ -30,14 +30,14 @@ pub trait Sleep {
     }
 }
 
-fn timespec(time: Duration) -> libc::timespec {
+fn to_timespec(time: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: time.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(time.subsec_nanos()),
     }
 }
 
-fn answered(answer: libc::c_int) -> i64 {
+fn answer_or_errno(answer: libc::c_int) -> i64 {
     if answer < 0 { -i64::from(nix::errno::Errno::last_raw()) } else { i64::from(answer) }
 }
 
@@ -45,8 +45,8 @@ fn answered(answer: libc::c_int) -> i64 {
 pub struct Nanosleep;
 
 impl Sleep for Nanosleep {
-    fn until(&mut self, deadline: Duration) -> i64 {
-        let time = timespec(deadline);
+    fn sleep_until(&mut self, deadline: Duration) -> i64 {
+        let time = to_timespec(deadline);
         // SAFETY: OWN-BUFFER. The call returns the error number.
         let errno = unsafe {
             libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, null_mut())
@@ -63,15 +63,15 @@ impl TimerDescriptor {
     /// `timerfd_create` is refused.
     pub fn new() -> Result<Self> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
-        timer.map(Self).map_err(|errno| Error::refused("timerfd_create", errno))
+        timer.map(Self).map_err(|errno| Error::from_errno("timerfd_create", errno))
     }
 }
 
 impl Sleep for TimerDescriptor {
-    fn until(&mut self, deadline: Duration) -> i64 {
+    fn sleep_until(&mut self, deadline: Duration) -> i64 {
         // SAFETY: plain numbers, for which zero is a value.
         let mut time: libc::itimerspec = unsafe { zeroed() };
-        time.it_value = timespec(deadline);
+        time.it_value = to_timespec(deadline);
         let mut expirations = 0u64;
         let timer = self.0.as_fd().as_raw_fd();
         // SAFETY: OWN-BUFFER, OWN-DESCRIPTOR.
@@ -79,7 +79,7 @@ impl Sleep for TimerDescriptor {
             libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const time, null_mut());
             libc::read(timer, (&raw mut expirations).cast(), 8)
         };
-        answered(read as libc::c_int)
+        answer_or_errno(read as libc::c_int)
     }
 }
 
@@ -88,7 +88,7 @@ impl Sleep for TimerDescriptor {
 pub struct FutexTimeout(AtomicU32);
 
 impl Sleep for FutexTimeout {
-    fn until(&mut self, deadline: Duration) -> i64 {
+    fn sleep_until(&mut self, deadline: Duration) -> i64 {
         match futex::wait_until(&self.0, 0, deadline) {
             timed_out if timed_out == -i64::from(libc::ETIMEDOUT) => 0,
             refused => refused,
@@ -104,17 +104,17 @@ impl EpollTimeout {
     /// `epoll_create1` is refused.
     pub fn new() -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
-        epoll.map(|epoll| Self(epoll.0)).map_err(|errno| Error::refused("epoll_create1", errno))
+        epoll.map(|epoll| Self(epoll.0)).map_err(|errno| Error::from_errno("epoll_create1", errno))
     }
 }
 
 impl Sleep for EpollTimeout {
     /// The time-out is relative and in milliseconds: it sleeps for one, whatever the deadline.
-    fn until(&mut self, _: Duration) -> i64 {
+    fn sleep_until(&mut self, _: Duration) -> i64 {
         // SAFETY: plain numbers, for which zero is a value.
         let mut event: libc::epoll_event = unsafe { zeroed() };
         // SAFETY: OWN-BUFFER, OWN-DESCRIPTOR.
-        answered(unsafe { libc::epoll_wait(self.0.as_raw_fd(), &raw mut event, 1, 1) })
+        answer_or_errno(unsafe { libc::epoll_wait(self.0.as_raw_fd(), &raw mut event, 1, 1) })
     }
 
     fn is_coarse(&self) -> bool {
@@ -152,7 +152,7 @@ impl RealTime {
     pub fn enter(priority: i32) -> Result<Self> {
         let class = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
         let refused =
-            |errno| Error::refused("sched_setscheduler SCHED_FIFO (CAP_SYS_NICE, `ulimit -r`)", errno);
+            |errno| Error::from_errno("sched_setscheduler SCHED_FIFO (CAP_SYS_NICE, `ulimit -r`)", errno);
         scheduling_class::set(class, priority).map(|()| Self(())).map_err(refused)
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         ];
         for mut way in ways {
             let deadline = clock_gettime_ns(libc::CLOCK_MONOTONIC) + 1_000_000;
-            assert!(way.until(Duration::from_nanos(deadline)) >= 0);
+            assert!(way.sleep_until(Duration::from_nanos(deadline)) >= 0);
             assert!(clock_gettime_ns(libc::CLOCK_MONOTONIC) >= deadline);
         }
     }

@@ -23,17 +23,17 @@ const FRAME: usize = 2;
 ///
 /// # Errors
 /// [`Error::Usage`] if it is too long; the kernel refuses seccomp.
-pub fn take_on(instructions: usize) -> Result<()> {
+pub fn install_filter(instructions: usize) -> Result<()> {
     if instructions > LONGEST - FRAME {
         return Err(Error::Usage(format!(
             "a filter of {instructions} additions is too long: the kernel takes {}",
             LONGEST - FRAME
         )));
     }
-    let mut code = program(instructions);
+    let mut code = filter_program(instructions);
     let program = sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
     // Without a privilege the kernel takes a filter only from a process that can never gain one.
-    nix::sys::prctl::set_no_new_privs().map_err(|e| Error::refused("prctl PR_SET_NO_NEW_PRIVS", e))?;
+    nix::sys::prctl::set_no_new_privs().map_err(|e| Error::from_errno("prctl PR_SET_NO_NEW_PRIVS", e))?;
     // SAFETY: FILTER. Without the flag older kernels switch off speculative stores for a filtered process,
     // which would slow down more than its calls.
     let answer = unsafe {
@@ -44,10 +44,10 @@ pub fn take_on(instructions: usize) -> Result<()> {
             &raw const program,
         )
     };
-    if answer == 0 { Ok(()) } else { Err(Error::last_os("seccomp SECCOMP_SET_MODE_FILTER")) }
+    if answer == 0 { Ok(()) } else { Err(Error::from_last_errno("seccomp SECCOMP_SET_MODE_FILTER")) }
 }
 
-fn program(instructions: usize) -> Vec<sock_filter> {
+fn filter_program(instructions: usize) -> Vec<sock_filter> {
     const FIRST_ARGUMENT: u32 = 16; // struct seccomp_data: number, architecture, instruction pointer, arguments
     let instruction = |code: u32, k: u32| sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let load = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, FIRST_ARGUMENT);
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn a_program_loads_adds_and_allows() {
-        let code = program(3);
+        let code = filter_program(3);
         assert_eq!(code.len(), 3 + FRAME);
         assert_eq!((code[0].k, code[4].k), (16, libc::SECCOMP_RET_ALLOW));
     }
 
     #[test]
     fn a_filter_that_is_too_long_is_refused_before_a_change() {
-        assert!(take_on(LONGEST).expect_err("too long").to_string().contains("4094"));
+        assert!(install_filter(LONGEST).expect_err("too long").to_string().contains("4094"));
     }
 }

@@ -17,13 +17,13 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 /// other's), is no file, and is released by the kernel when the last process that holds it ends.
 ///
 /// # Errors
-/// Another process holds the name ([`is_taken`]), or sockets are forbidden here.
+/// Another process holds the name ([`is_name_taken`]), or sockets are forbidden here.
 pub fn take_name(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
 /// Whether another process holds the name. Where sockets are forbidden this is not known and answered by no.
-pub fn is_taken(taken: &io::Result<UnixListener>) -> bool {
+pub fn is_name_taken(taken: &io::Result<UnixListener>) -> bool {
     taken.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
@@ -48,7 +48,7 @@ mod tests {
         };
         let duplicate = first.try_clone().expect("duplicated");
         drop(first);
-        assert!(is_taken(&take_name(&name)));
+        assert!(is_name_taken(&take_name(&name)));
         drop(duplicate);
         assert!(take_name(&name).is_ok());
     }

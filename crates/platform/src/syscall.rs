@@ -88,7 +88,7 @@ impl<'a> RawCall<'a> {
     }
 
     /// No call at all: entry, look-up and exit, and the answer `-ENOSYS`.
-    pub fn bare() -> Self {
+    pub fn nonexistent_call() -> Self {
         Self::without_arguments(NO_SUCH_CALL)
     }
 
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(getpid(), i64::from(std::process::id()));
         assert_eq!(once(RawCall::getppid()), i64::from(nix::unistd::getppid().as_raw()));
         assert_eq!(gettid(), i64::from(nix::unistd::gettid().as_raw()));
-        assert_eq!(once(RawCall::bare()), -i64::from(libc::ENOSYS));
+        assert_eq!(once(RawCall::nonexistent_call()), -i64::from(libc::ENOSYS));
     }
 
     #[test]

@@ -73,11 +73,11 @@ pub fn check_clock_calls() -> Result<()> {
     }
 }
 
-/// Tries something that is drawn by chance at least so often, and for `SYSCOST_FUZZ_SECONDS`: no trial may take a second of
-/// CPU time. How many there were.
+/// Runs `trial` at least `fewest` times and for at least `SYSCOST_FUZZ_SECONDS`. Panics if a trial takes a second
+/// of CPU time. Returns the number of trials.
 #[cfg(any(test, feature = "test-support"))]
 #[allow(clippy::print_stdout, reason = "a test says what it tried")]
-pub fn tried_by_chance(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u64 {
+pub fn run_random_trials(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u64 {
     const SECOND_NS: u64 = 1_000_000_000;
     let seconds: f64 =
         std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().expect("seconds"));

@@ -1,5 +1,5 @@
-//! What a directory's files lie on: a disk, memory, another machine, or a file of another file system, whose cache
-//! keeps what ours drops.
+//! The medium of a directory's files: a disk, memory, another machine, or a file of another file system. The cache
+//! of that file system keeps pages that ours drops.
 
 mod attribute;
 
@@ -11,14 +11,14 @@ use nix::unistd::{AccessFlags, access};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-pub use attribute::lay_apart;
+pub use attribute::spread_directories;
 
 /// Where the bytes of a file system are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// On a disk of this machine.
     Disk,
-    /// In memory: nothing can be read past a cache that is all there is.
+    /// In memory: there is no device to read past the page cache.
     Memory,
     /// On another machine.
     Remote,
@@ -43,38 +43,38 @@ const REMOTE: [&str; 17] = [
 /// The file system that holds a path: its type as the kernel names it, and where its bytes are.
 pub fn filesystem_and_medium(path: &Path) -> (String, Medium) {
     let mounts = KernelFiles::live().read_text("proc/self/mountinfo").unwrap_or_default();
-    let name = mount::filesystem_of(&mounts, &mount::resolve(path)).unwrap_or("unknown").to_owned();
-    let medium = medium(&name);
+    let name = mount::filesystem_type(&mounts, &mount::resolve_path(path)).unwrap_or("unknown").to_owned();
+    let medium = medium_of_filesystem(&name);
     (name, medium)
 }
 
-/// What reads a path on another machine: the file system's type, and of its options those on which the cost depends.
-/// The server's name is not among them.
-pub fn protocol(path: &Path) -> String {
+/// The type of the file system that holds a path, and those mount options on which the cost of a remote read
+/// depends. The server's name is left out.
+pub fn describe_filesystem(path: &Path) -> String {
     let mounts = KernelFiles::live().read_text("proc/self/mountinfo").unwrap_or_default();
-    protocol_in(&mounts, &mount::resolve(path))
+    describe_filesystem_in(&mounts, &mount::resolve_path(path))
 }
 
-fn protocol_in(mountinfo: &str, path: &Path) -> String {
+fn describe_filesystem_in(mountinfo: &str, path: &Path) -> String {
     const TOLD: [&str; 6] = ["vers", "proto", "trans", "rsize", "wsize", "msize"];
-    let Some(mount) = mount::holding(mountinfo, path) else { return "an unknown file system".into() };
+    let Some(mount) = mount::find_mount(mountinfo, path) else { return "an unknown file system".into() };
     let is_told = |option: &String| option.split_once('=').is_some_and(|(name, _)| TOLD.contains(&name));
     let told: Vec<_> = mount.options().filter(is_told).collect();
     if told.is_empty() { mount.kind.into() } else { format!("{} ({})", mount.kind, told.join(", ")) }
 }
 
-fn medium(filesystem: &str) -> Medium {
+fn medium_of_filesystem(filesystem: &str) -> Medium {
     let media = [(Medium::Disk, &DISK[..]), (Medium::Memory, &MEMORY), (Medium::Remote, &REMOTE)];
     let found = media.into_iter().find(|(_, names)| names.contains(&filesystem));
     found.map_or(Medium::Unknown, |(medium, _)| medium)
 }
 
-/// Why no file of this directory is read from a disk. `None` where one is, or where it is not known.
-pub fn no_disk(directory: &Path) -> Option<String> {
-    no_disk_below(&KernelFiles::live(), directory, DEPTH)
+/// Why files of this directory are not read from a disk. `None` if they are, or if it is not known.
+pub fn no_disk_reason(directory: &Path) -> Option<String> {
+    no_disk_reason_at_depth(&KernelFiles::live(), directory, DEPTH)
 }
 
-fn no_disk_below(files: &KernelFiles, directory: &Path, depth: usize) -> Option<String> {
+fn no_disk_reason_at_depth(files: &KernelFiles, directory: &Path, depth: usize) -> Option<String> {
     let kind = statfs(directory).ok()?.filesystem_type();
     if kind == TMPFS_MAGIC || kind == RAMFS_MAGIC {
         let name = if kind == TMPFS_MAGIC { "tmpfs" } else { "ramfs" };
@@ -82,18 +82,18 @@ fn no_disk_below(files: &KernelFiles, directory: &Path, depth: usize) -> Option<
     }
     let device = std::fs::metadata(directory).ok()?.dev();
     if libc::major(device) > 0 {
-        return of_block_device(files, &number(device), depth);
+        return device_no_disk_reason(files, &format_device_number(device), depth);
     }
     // A file system without a device of its own says in its options, or by its source, what it lies on.
-    match foundation(&files.read_text("proc/self/mountinfo")?, &number(device))? {
-        Foundation::Directory(upper) => no_disk_below(files, &upper, depth.checked_sub(1)?),
+    match find_foundation(&files.read_text("proc/self/mountinfo")?, &format_device_number(device))? {
+        Foundation::Directory(upper) => no_disk_reason_at_depth(files, &upper, depth.checked_sub(1)?),
         Foundation::Device(path) => {
-            of_block_device(files, &number(std::fs::metadata(path).ok()?.rdev()), depth)
+            device_no_disk_reason(files, &format_device_number(std::fs::metadata(path).ok()?.rdev()), depth)
         }
     }
 }
 
-fn number(device: u64) -> String {
+fn format_device_number(device: u64) -> String {
     format!("{}:{}", libc::major(device), libc::minor(device))
 }
 
@@ -105,8 +105,8 @@ enum Foundation {
 }
 
 /// The foundation of the mount that has this device number, by the text of `/proc/self/mountinfo`.
-fn foundation(mountinfo: &str, number: &str) -> Option<Foundation> {
-    let mount = mount::mounts(mountinfo).find(|mount| mount.device == number)?;
+fn find_foundation(mountinfo: &str, number: &str) -> Option<Foundation> {
+    let mount = mount::parse_mounts(mountinfo).find(|mount| mount.device == number)?;
     if mount.kind == "overlay" {
         let upper = mount.options().find_map(|option| option.strip_prefix("upperdir=").map(PathBuf::from));
         return upper.map(Foundation::Directory);
@@ -114,60 +114,68 @@ fn foundation(mountinfo: &str, number: &str) -> Option<Foundation> {
     mount.source.starts_with("/dev/").then(|| Foundation::Device(mount.source.into()))
 }
 
-/// The number of the block device that a mounted file system lies on, as far as its options or its source tell; `None` where
-/// there is none.
-pub fn block_device(mountinfo: &str, mount: &mount::Mount<'_>) -> Option<String> {
-    block_device_below(mountinfo, mount, DEPTH)
+/// The `major:minor` number of the block device below a mounted file system, by its device, options or source;
+/// `None` if none is found.
+pub fn block_device_number(mountinfo: &str, mount: &mount::Mount<'_>) -> Option<String> {
+    block_device_number_at_depth(mountinfo, mount, DEPTH)
 }
 
-fn block_device_below(mountinfo: &str, mount: &mount::Mount<'_>, depth: usize) -> Option<String> {
+fn block_device_number_at_depth(mountinfo: &str, mount: &mount::Mount<'_>, depth: usize) -> Option<String> {
     if !mount.device.starts_with("0:") {
         return Some(mount.device.to_owned());
     }
-    match foundation(mountinfo, mount.device)? {
-        Foundation::Directory(upper) => {
-            block_device_below(mountinfo, &mount::holding(mountinfo, &upper)?, depth.checked_sub(1)?)
-        }
-        Foundation::Device(path) => Some(number(std::fs::metadata(path).ok()?.rdev())),
+    match find_foundation(mountinfo, mount.device)? {
+        Foundation::Directory(upper) => block_device_number_at_depth(
+            mountinfo,
+            &mount::find_mount(mountinfo, &upper)?,
+            depth.checked_sub(1)?,
+        ),
+        Foundation::Device(path) => Some(format_device_number(std::fs::metadata(path).ok()?.rdev())),
     }
 }
 
-fn of_block_device(files: &KernelFiles, number: &str, depth: usize) -> Option<String> {
+fn device_no_disk_reason(files: &KernelFiles, number: &str, depth: usize) -> Option<String> {
     let depth = depth.checked_sub(1)?;
     let entry = files.path("sys/dev/block").join(number).canonicalize().ok()?;
     // A partition's directory lies in that of its disk.
     let disk = if entry.join("partition").exists() { entry.parent()?.to_path_buf() } else { entry };
     let name = disk.file_name()?.to_string_lossy().into_owned();
-    if ["ram", "zram", "nullb"].iter().any(|kind| is_numbered(&name, kind)) {
+    if ["ram", "zram", "nullb"].iter().any(|kind| is_numbered_device(&name, kind)) {
         return Some(format!("it is on /dev/{name}, which is memory and no disk"));
     }
     let read = |file: &str| std::fs::read_to_string(disk.join(file)).map(|text| text.trim().to_owned());
     if let Ok(file) = read("loop/backing_file") {
-        return of_loop(files, &name, &file, read("loop/dio").is_ok_and(|dio| dio == "1"), depth);
+        return loop_no_disk_reason(files, &name, &file, read("loop/dio").is_ok_and(|dio| dio == "1"), depth);
     }
     let parts = std::fs::read_dir(disk.join("slaves")).into_iter().flatten().flatten();
     let mut numbers = parts.filter_map(|part| std::fs::read_to_string(part.path().join("dev")).ok());
-    numbers.find_map(|number| of_block_device(files, number.trim(), depth))
+    numbers.find_map(|number| device_no_disk_reason(files, number.trim(), depth))
 }
 
-fn is_numbered(name: &str, kind: &str) -> bool {
+fn is_numbered_device(name: &str, kind: &str) -> bool {
     name.strip_prefix(kind).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// A loop device reads through the cache of the file system below, unless it was set up to bypass it.
-fn of_loop(files: &KernelFiles, name: &str, file: &str, direct: bool, depth: usize) -> Option<String> {
+fn loop_no_disk_reason(
+    files: &KernelFiles,
+    name: &str,
+    file: &str,
+    direct: bool,
+    depth: usize,
+) -> Option<String> {
     if !direct {
         return Some(format!(
             "it is on the loop device /dev/{name}, and what leaves our cache stays in that of the file below, {file}"
         ));
     }
-    no_disk_below(files, Path::new(file).parent()?, depth)
+    no_disk_reason_at_depth(files, Path::new(file).parent()?, depth)
 }
 
 /// What to do where the directory of the files is on the wrong medium: a sentence that names a directory on a disk of
 /// this machine, if there is one that may be written.
-pub fn advice() -> String {
-    match disk_with(0) {
+pub fn disk_advice() -> String {
+    match find_disk_directory(0) {
         Some(place) => format!("`--dir {0}` (or SYSCOST_DIR={0}) puts the files on a disk", place.display()),
         None => "say where a disk is: `--dir DIRECTORY`, or SYSCOST_DIR".into(),
     }
@@ -175,8 +183,8 @@ pub fn advice() -> String {
 
 /// What to do where the temporary directory is on the wrong medium or full: a sentence that names one on a disk with
 /// this much room.
-pub fn elsewhere(bytes: u64) -> String {
-    match disk_with(bytes) {
+pub fn tmpdir_advice(bytes: u64) -> String {
+    match find_disk_directory(bytes) {
         Some(directory) => format!("let TMPDIR be a directory on a disk: TMPDIR={}", directory.display()),
         None => "let TMPDIR be a directory on a disk; neither /var/tmp, nor the home, nor the current directory, nor \
                  /tmp is one with room that may be written"
@@ -186,15 +194,15 @@ pub fn elsewhere(bytes: u64) -> String {
 
 /// A directory on a disk that may be written and has this much room: of /var/tmp, the home, the current directory and /tmp
 /// the first.
-pub fn disk_with(bytes: u64) -> Option<PathBuf> {
+pub fn find_disk_directory(bytes: u64) -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let here = std::env::current_dir().ok();
     let candidates = [Some("/var/tmp".into()), home, here, Some("/tmp".into())];
     let fits = |directory: &PathBuf| {
         access(directory, AccessFlags::W_OK).is_ok()
             && is_known_disk(directory)
-            && no_disk(directory).is_none()
-            && free(directory) >= Some(bytes)
+            && no_disk_reason(directory).is_none()
+            && free_bytes(directory) >= Some(bytes)
     };
     candidates.into_iter().flatten().find(fits)
 }
@@ -206,7 +214,7 @@ fn is_known_disk(directory: &Path) -> bool {
 }
 
 /// Bytes that an ordinary user may still write there.
-pub fn free(directory: &Path) -> Option<u64> {
+pub fn free_bytes(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).ok()?;
     Some(found.blocks_available() as u64 * found.fragment_size() as u64)
 }
@@ -220,7 +228,7 @@ mod tests {
     fn what_reads_a_remote_file_is_told_without_the_servers_name() {
         let text = "40 25 0:50 / /mnt/a rw - nfs4 198.18.47.2:/ rw,vers=4.2,rsize=1048576,proto=tcp,addr=198.18.47.2\n\
                     41 25 0:51 / /mnt/b rw - fuse.sshfs root@198.18.47.2:/x rw,user_id=0\n";
-        let told = |path| protocol_in(text, Path::new(path));
+        let told = |path| describe_filesystem_in(text, Path::new(path));
         assert_eq!(told("/mnt/a/file"), "nfs4 (vers=4.2, rsize=1048576, proto=tcp)");
         assert_eq!(told("/mnt/b"), "fuse.sshfs");
         assert_eq!(told("/elsewhere"), "an unknown file system");
@@ -228,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_mounted_machine_is_no_disk_and_memory_is_none_either() {
-        let media = ["ext4", "tmpfs", "nfs4", "fuse.sshfs", "overlay", "fuse.unheard"].map(medium);
+        let media =
+            ["ext4", "tmpfs", "nfs4", "fuse.sshfs", "overlay", "fuse.unheard"].map(medium_of_filesystem);
         use Medium::{Disk, Memory, Remote, Unknown};
         assert_eq!(media, [Disk, Memory, Remote, Remote, Unknown, Unknown]);
     }
@@ -259,7 +268,7 @@ mod tests {
     }
 
     fn said(root: &tempfile::TempDir, number: &str) -> Option<String> {
-        of_block_device(&KernelFiles::under(root.path()), number, DEPTH)
+        device_no_disk_reason(&KernelFiles::under(root.path()), number, DEPTH)
     }
 
     #[test]
@@ -308,13 +317,13 @@ mod tests {
     fn an_overlay_lies_on_the_directory_that_takes_its_writes() {
         let mounts = "36 28 0:50 / /merged rw - overlay none rw,lowerdir=/l,upperdir=/u\\040p,workdir=/w\n\
                       37 28 0:51 / /b rw shared:1 - btrfs /dev/vdb rw\n38 28 0:52 / /n rw - nfs host:/x rw\n";
-        assert_eq!(foundation(mounts, "0:51"), Some(Foundation::Device("/dev/vdb".into())));
-        assert_eq!(foundation(mounts, "0:52"), None);
-        assert_eq!(foundation(mounts, "0:50"), Some(Foundation::Directory("/u p".into())));
+        assert_eq!(find_foundation(mounts, "0:51"), Some(Foundation::Device("/dev/vdb".into())));
+        assert_eq!(find_foundation(mounts, "0:52"), None);
+        assert_eq!(find_foundation(mounts, "0:50"), Some(Foundation::Directory("/u p".into())));
         let below = |root: &str| {
             let text = format!("{mounts}{root}");
-            let merged = mount::holding(&text, Path::new("/merged/file"))?;
-            block_device(&text, &merged)
+            let merged = mount::find_mount(&text, Path::new("/merged/file"))?;
+            block_device_number(&text, &merged)
         };
         assert_eq!(below("27 1 254:0 / / rw - ext4 /dev/vda rw\n").as_deref(), Some("254:0"));
         assert_eq!((below("27 1 0:9 / / rw - tmpfs tmpfs rw\n"), below("")), (None, None));

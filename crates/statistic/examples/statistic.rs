@@ -50,15 +50,15 @@ fn answer(question: Question) -> Value {
             json!(statistic::equivalence_p(&differences, margin))
         }
         Question::Discovery { p, q } => json!({
-            "adjusted": statistic::adjusted(&p),
+            "adjusted": statistic::adjusted_p_values(&p),
             "rejected": statistic::benjamini_hochberg(&p, q),
         }),
-        Question::Proportion { successes, of } => json!(statistic::proportion(successes, of)),
+        Question::Proportion { successes, of } => json!(statistic::proportion_interval(successes, of)),
         Question::Change { old, new, resamples, seed } => {
             json!(format!("{:?}", statistic::change_between(&old, &new, resamples, seed)))
         }
         Question::MinimumDetectable { differences, pairs } => {
-            json!(statistic::minimum_detectable(&differences, pairs))
+            json!(statistic::minimum_detectable_shift(&differences, pairs))
         }
         Question::RandomEffects { effects } => {
             let effects = effects.iter().map(|&(estimate, variance)| Effect { estimate, variance });

@@ -1,14 +1,14 @@
 //! The interval of a share in a series of correlated samples, by batch means.
 
 use super::student::mean_interval;
-use super::{Interval, proportion};
+use super::{Interval, proportion_interval};
 
 /// Batches that a series is cut into, at least, and not quite twice as many where it is short: with 16 Student's factor
 /// is 2.13, near what it is with any number. A batch hardly knows of the one before if a state lasts for far fewer
 /// samples than it has.
 const BATCHES: usize = 16;
 
-/// The share of a series of samples that are so, with an interval of 95 %.
+/// The share of `true` in a series of samples, with a 95 % interval.
 ///
 /// Samples that stand for themselves have the interval of the binomial law. Those of a state that outlasts the time
 /// from one to the next do not: two of them say little more than one. So the series is cut into batches, whose means
@@ -16,7 +16,7 @@ const BATCHES: usize = 16;
 /// the answer. A series that never changes, or is shorter than a batch each, has the first only.
 pub fn proportion_of_series(samples: &[bool]) -> Interval {
     let share = |of: &[bool]| of.iter().filter(|so| **so).count();
-    let alone = proportion(share(samples) as u64, samples.len() as u64);
+    let alone = proportion_interval(share(samples) as u64, samples.len() as u64);
     let length = samples.len() / BATCHES;
     if length == 0 {
         return alone;
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn samples_that_are_alike_are_covered_too() {
         let binomial = |samples: &[bool]| {
-            proportion(samples.iter().filter(|so| **so).count() as u64, samples.len() as u64)
+            proportion_interval(samples.iter().filter(|so| **so).count() as u64, samples.len() as u64)
         };
         let (blind, seeing) = (covered(8, binomial), covered(8, proportion_of_series));
         // The deviation is √15 times the binomial one: its interval holds the truth in four of ten.
@@ -78,9 +78,9 @@ mod tests {
     fn what_never_changes_has_the_exact_interval() {
         for so in [false, true] {
             let all = vec![so; 64];
-            assert_eq!(proportion_of_series(&all), proportion(if so { 64 } else { 0 }, 64));
+            assert_eq!(proportion_of_series(&all), proportion_interval(if so { 64 } else { 0 }, 64));
         }
-        assert_eq!(proportion_of_series(&[true, false]), proportion(1, 2));
-        assert_eq!(proportion_of_series(&[]), proportion(0, 0));
+        assert_eq!(proportion_of_series(&[true, false]), proportion_interval(1, 2));
+        assert_eq!(proportion_of_series(&[]), proportion_interval(0, 0));
     }
 }

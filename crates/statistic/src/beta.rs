@@ -5,14 +5,14 @@
 pub(super) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     let front = a * x.ln() + b * (-x).ln_1p() + libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
     match x < (a + 1.0) / (a + b + 2.0) {
-        true => front.exp() / a * fraction(x, a, b),
-        false => 1.0 - front.exp() / b * fraction(1.0 - x, b, a),
+        true => front.exp() / a * continued_fraction(x, a, b),
+        false => 1.0 - front.exp() / b * continued_fraction(1.0 - x, b, a),
     }
 }
 
 /// The continued fraction, by Lentz's method. It takes about √max(a, b) steps; libraries that stop after a fixed
 /// number are wrong from some 10⁴ trials on.
-fn fraction(x: f64, a: f64, b: f64) -> f64 {
+fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
     let steps = 100 + 10 * a.max(b).sqrt() as u64;
     let away_from_zero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
     let mut c = 1.0;

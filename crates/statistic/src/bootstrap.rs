@@ -51,7 +51,7 @@ fn p_value(old: &[f64], new: &[f64], resamples: usize, random: &mut Random) -> f
     let mut resample = pool.clone();
     let (mut all, mut below) = (0_usize, 0_usize);
     for _ in 0..resamples {
-        draw(&pool, &mut resample, random);
+        draw_resample(&pool, &mut resample, random);
         let (as_new, as_old) = resample.split_at(new.len());
         let t = welch_t(as_new, as_old);
         all += usize::from(t.is_finite());
@@ -68,16 +68,16 @@ fn relative_changes(old: &[f64], new: &[f64], resamples: usize, random: &mut Ran
     let mut changes = Vec::with_capacity(resamples);
     for at in 0..resamples {
         if at % row == 0 {
-            draw(new, &mut from_new, random);
+            draw_resample(new, &mut from_new, random);
         }
-        draw(old, &mut from_old, random);
+        draw_resample(old, &mut from_old, random);
         changes.push(mean(&from_new) / mean(&from_old) - 1.0);
     }
     changes
 }
 
 /// Fills `resample` from `sample`, with replacement.
-fn draw(sample: &[f64], resample: &mut [f64], random: &mut Random) {
+fn draw_resample(sample: &[f64], resample: &mut [f64], random: &mut Random) {
     resample.iter_mut().for_each(|value| *value = sample[random.number_below(sample.len())]);
 }
 

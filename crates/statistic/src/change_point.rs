@@ -56,32 +56,36 @@ pub struct ChangePoint {
 
 /// The error of one look at a series, one of `series` that are looked at every night. With 40 series it is 3 in 100 000: in 30
 /// nights of them, a few nearly independent looks at each, about one false alarm is seen in ten such months.
-pub fn level(series: usize) -> f64 {
+pub fn error_level(series: usize) -> f64 {
     (1.2e-3 / series.max(1) as f64).min(1e-4)
 }
 
 /// The change points, in order, of a series with this noise.
 pub fn change_points(values: &[Value], noise: &Noise, level: f64) -> Vec<ChangePoint> {
-    let weights = weights(values);
+    let weights = value_weights(values);
     let mut found = Vec::new();
     let mut base = Base::new(0, noise, level);
     for end in 1..=values.len() {
-        base.grow(&values[..end], &weights[..end]);
-        let Some(change) = base.broken() else { continue };
+        base.add_last_value(&values[..end], &weights[..end]);
+        let Some(change) = base.find_change() else { continue };
         found.push(change);
         let new = end - change.at;
-        let known = Noise { deviation: base.deviation_now(new), degrees: base.degrees().min(30.0), ..*noise };
+        let known = Noise {
+            deviation: base.local_deviation(new),
+            degrees: base.degrees_of_freedom().min(30.0),
+            ..*noise
+        };
         base = Base::new(change.at, &known, level);
         for end in change.at + 1..=end {
-            base.grow(&values[..end], &weights[..end]);
+            base.add_last_value(&values[..end], &weights[..end]);
         }
     }
-    with_means_of_stretches(values, found)
+    with_median_steps(values, found)
 }
 
 /// How much each value counts: 1, or less where its own error is above the usual one.
-fn weights(values: &[Value]) -> Vec<f64> {
-    let usual = usual_error(values);
+fn value_weights(values: &[Value]) -> Vec<f64> {
+    let usual = median_error(values);
     let weight = |value: &Value| {
         if usual > 0.0 && value.error > usual { (usual / value.error).powi(2) } else { 1.0 }
     };
@@ -89,13 +93,13 @@ fn weights(values: &[Value]) -> Vec<f64> {
 }
 
 /// The median of the values' own errors; 0 if most have none.
-fn usual_error(values: &[Value]) -> f64 {
+fn median_error(values: &[Value]) -> f64 {
     super::median(&values.iter().map(|value| value.error).collect::<Vec<_>>())
 }
 
-/// The steps between the medians of whole stretches, which know more than the look that found them. The median of a short stretch may lie
-/// between a step and its end that is not found yet: there only the values count with which the step was found.
-fn with_means_of_stretches(values: &[Value], found: Vec<ChangePoint>) -> Vec<ChangePoint> {
+/// Sets each step to the difference between the medians of the stretches before and after it. A stretch shorter
+/// than [`LONG`] may hide the next step, so there only the values up to the one that revealed the step count.
+fn with_median_steps(values: &[Value], found: Vec<ChangePoint>) -> Vec<ChangePoint> {
     let starts: Vec<_> = std::iter::once(0).chain(found.iter().map(|change| change.at)).collect();
     let middle = |index: usize| {
         let end = starts.get(index + 1).copied().unwrap_or(values.len());

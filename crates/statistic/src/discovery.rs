@@ -4,12 +4,12 @@
 /// all whose adjusted p-value is at most `q`. Holds for independent tests, and for tests
 /// that tend to err together (positive dependence: Benjamini and Yekutieli 2001).
 pub fn benjamini_hochberg(p: &[f64], q: f64) -> Vec<bool> {
-    adjusted(p).into_iter().map(|adjusted| adjusted <= q).collect()
+    adjusted_p_values(p).into_iter().map(|adjusted| adjusted <= q).collect()
 }
 
 /// The adjusted p-values: for each the smallest q at which it would be rejected. In the order given. What is no
 /// number counts as 1.
-pub fn adjusted(p: &[f64]) -> Vec<f64> {
+pub fn adjusted_p_values(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<(f64, usize)> = p.iter().enumerate().map(|(at, p)| (p.min(1.0), at)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut adjusted = vec![1.0; p.len()];
@@ -72,7 +72,7 @@ mod tests {
         for _ in 0..100 {
             let mut p: Vec<f64> = (0..20).map(|_| random.number_below(50) as f64 / 50.0).collect();
             p.sort_by(f64::total_cmp);
-            let adjusted = adjusted(&p);
+            let adjusted = adjusted_p_values(&p);
             assert!(adjusted.is_sorted() && adjusted.iter().zip(&p).all(|(a, p)| p <= a && *a <= 1.0));
         }
     }
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn one_test_is_itself_and_none_is_none() {
-        assert_eq!(adjusted(&[0.03]), [0.03]);
-        assert_eq!(adjusted(&[]), [0.0; 0]);
-        assert_eq!(adjusted(&[f64::NAN, 0.01]), [1.0, 0.02]);
+        assert_eq!(adjusted_p_values(&[0.03]), [0.03]);
+        assert_eq!(adjusted_p_values(&[]), [0.0; 0]);
+        assert_eq!(adjusted_p_values(&[f64::NAN, 0.01]), [1.0, 0.02]);
     }
 }

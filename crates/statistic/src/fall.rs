@@ -25,10 +25,10 @@ pub struct Fall {
 ///
 /// Two constants are fitted to the logarithms, by the sum of absolute distances, so that a bad point moves little;
 /// with one change point every place can be tried.
-pub fn fall(values: &[f64]) -> Option<Fall> {
+pub fn locate_fall(values: &[f64]) -> Option<Fall> {
     let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
     let places = FEWEST..(values.len() + 1).saturating_sub(FEWEST);
-    let cost = |at: &usize| distance(&logs[..*at]) + distance(&logs[*at..]);
+    let cost = |at: &usize| absolute_deviation_sum(&logs[..*at]) + absolute_deviation_sum(&logs[*at..]);
     let at = places.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     let (before, after) = (median(&logs[..at]), median(&logs[at..]));
     let middle = 0.5 * (before + after);
@@ -42,7 +42,7 @@ pub fn fall(values: &[f64]) -> Option<Fall> {
     })
 }
 
-fn distance(logs: &[f64]) -> f64 {
+fn absolute_deviation_sum(logs: &[f64]) -> f64 {
     let middle = median(logs);
     logs.iter().map(|log| (log - middle).abs()).sum()
 }
@@ -62,7 +62,7 @@ mod tests {
         for seed in 0..50 {
             for at in 2..9 {
                 let values: Vec<f64> = (0..11).map(|i| if i < at { 8.0 } else { 2.0 }).collect();
-                let found = fall(&noisy(&values, seed)).expect("it falls");
+                let found = locate_fall(&noisy(&values, seed)).expect("it falls");
                 assert_eq!(found.last, at - 1, "seed {seed}");
                 assert!(found.before.estimate > 7.0 && found.after.estimate < 2.3, "{found:?}");
             }
@@ -72,30 +72,30 @@ mod tests {
     #[test]
     fn of_several_falls_the_deepest_is_told() {
         let values = [12.0, 12.0, 12.0, 8.0, 8.0, 8.0, 8.0, 0.5, 0.5, 0.5];
-        assert_eq!(fall(&values).expect("it falls").last, 6);
+        assert_eq!(locate_fall(&values).expect("it falls").last, 6);
     }
 
     #[test]
     fn a_gradual_fall_is_in_its_middle_and_a_bad_point_moves_nothing() {
         let values = [10.0, 10.0, 2.1, 10.0, 10.0, 8.0, 4.0, 2.5, 2.0, 2.0, 2.0, 2.0];
-        assert_eq!(fall(&values).expect("it falls").last, 5);
+        assert_eq!(locate_fall(&values).expect("it falls").last, 5);
     }
 
     #[test]
     fn what_stays_rises_or_is_noise_does_not_fall() {
         for seed in 0..50 {
-            assert_eq!(fall(&noisy(&[5.0; 12], seed)), None);
-            assert_eq!(fall(&noisy(&[1.0, 1.0, 1.0, 4.0, 4.0, 4.0], seed)), None);
+            assert_eq!(locate_fall(&noisy(&[5.0; 12], seed)), None);
+            assert_eq!(locate_fall(&noisy(&[1.0, 1.0, 1.0, 4.0, 4.0, 4.0], seed)), None);
         }
         let wild: Vec<f64> = (0..16).map(|i| if i % 2 == 0 { 1.0 } else { 9.0 }).collect();
-        assert_eq!(fall(&wild), None);
+        assert_eq!(locate_fall(&wild), None);
     }
 
     #[test]
     fn too_few_points_have_no_fall() {
         for values in [&[][..], &[9.0], &[9.0, 1.0], &[9.0, 9.0, 1.0]] {
-            assert_eq!(fall(values), None);
+            assert_eq!(locate_fall(values), None);
         }
-        assert!(fall(&[9.0, 9.0, 1.0, 1.0]).is_some());
+        assert!(locate_fall(&[9.0, 9.0, 1.0, 1.0]).is_some());
     }
 }

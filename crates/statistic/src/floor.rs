@@ -1,8 +1,8 @@
-//! What something costs when nothing disturbs it, from values whose noise only adds.
+//! Estimates the undisturbed cost from values whose noise is never negative.
 
 use super::Interval;
 
-/// The share of the values that must agree, one in this many: what the others say is taken for noise.
+/// One in this many values must agree; the others are taken for noise.
 const ONE_IN: usize = 3;
 /// The fewest values that must agree. Three of them agree by chance too often: with five values a side that doubled the
 /// false alarms.
@@ -30,7 +30,7 @@ impl Floor {
         sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
         let lowest = sorted.first()?.1;
         let second = sorted.get(1).map_or(lowest, |value| value.1);
-        let last = sorted[agreeing(&sorted, replicates) - 1].1;
+        let last = sorted[agreeing_count(&sorted, replicates) - 1].1;
         let middle = sorted[sorted.len().div_ceil(2) - 1].1;
         Some(Self { estimate: f64::midpoint(lowest, second), spread: last - lowest, middle })
     }
@@ -41,14 +41,14 @@ impl Floor {
         self.middle < other.estimate
     }
 
-    /// The way from this floor to another, as far to either side as the lowest values of either lie apart.
-    pub fn to(self, other: Self) -> Interval {
+    /// The difference from this floor to another; its half-width is the larger of the two spreads.
+    pub fn difference_to(self, other: Self) -> Interval {
         Interval::around(other.estimate - self.estimate, self.spread.max(other.spread))
     }
 }
 
 /// How many of these values, in rising order, must agree.
-fn agreeing(sorted: &[(usize, f64)], wanted: usize) -> usize {
+fn agreeing_count(sorted: &[(usize, f64)], wanted: usize) -> usize {
     let of_third = sorted.len().div_ceil(ONE_IN).max(FEWEST).min(sorted.len());
     let replicates = |count: usize| {
         let mut known: Vec<usize> = sorted[..count].iter().map(|value| value.0).collect();
@@ -118,7 +118,7 @@ mod tests {
     fn the_way_is_as_sure_as_its_less_sure_end() {
         let floor = |estimate, spread| Floor { estimate, spread, middle: estimate };
         let (a, b) = (floor(1.0, 0.1), floor(3.0, 0.5));
-        assert_eq!(a.to(b), Interval { estimate: 2.0, low: 1.5, high: 2.5 });
-        assert_eq!(b.to(a), Interval { estimate: -2.0, low: -2.5, high: -1.5 });
+        assert_eq!(a.difference_to(b), Interval { estimate: 2.0, low: 1.5, high: 2.5 });
+        assert_eq!(b.difference_to(a), Interval { estimate: -2.0, low: -2.5, high: -1.5 });
     }
 }

@@ -24,12 +24,12 @@ mod fluid_run;
 
 pub use fluid_run::{NOT_QUIET, Replicate, Spoilt, Summary};
 
-/// Others may have so much of a window before a calibration by the wall clock is doubted.
+/// Largest share of a window that other tasks may have before a calibration by the wall clock is doubted.
 pub const QUIET: f64 = 0.005;
 
-/// A larger share of the turns is not interrupted: with turns of 100 ns it would be a million times a second.
+/// Largest plausible share of interrupted turns: with turns of 100 ns it is a million interrupts a second.
 const SELDOM: f64 = 0.1;
-/// Interrupted turns that say nothing of a window in which the fluid hardly came to run.
+/// Up to this many interrupted turns are no sign of uneven speed, for windows in which the fluid hardly ran.
 const FEW: f64 = 1e3;
 
 /// The counts of the fluid in one window.
@@ -54,8 +54,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// The mean turn that was neither interrupted nor the next after one that was. Nothing where there was none.
-    pub fn plain_turn(&self) -> Option<f64> {
+    /// The mean turn that was neither interrupted nor the next after one that was; `None` without such a turn.
+    pub fn mean_undisturbed_turn(&self) -> Option<f64> {
         let plain = self.loops - self.gaps - self.afters;
         let turn = (self.elapsed - self.gapped - self.after) / plain;
         (plain >= 1.0 && turn.is_finite() && turn > 0.0).then_some(turn)
@@ -68,12 +68,12 @@ impl Window {
     }
 
     /// The window counted in turns of another CPU, on which a turn takes `by` times as long.
-    pub fn in_turns_of(&self, by: f64) -> Self {
+    pub fn rescale_turns(&self, by: f64) -> Self {
         Self { loops: self.loops * by, gaps: self.gaps * by, afters: self.afters * by, ..*self }
     }
 
     /// The sum of two windows, one after the other or on two CPUs of the same speed.
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn combined_with(&self, other: &Self) -> Self {
         Self {
             elapsed: self.elapsed + other.elapsed,
             loops: self.loops + other.loops,
@@ -110,10 +110,11 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// The medians over several windows; over the quiet ones alone where the wall clock is trusted and there are
-    /// any. Nothing where no turn was uninterrupted.
+    /// The medians over the quiet windows, or over all usable ones if none was quiet (interrupts and daemons are
+    /// means). `None` if no window has an undisturbed turn.
     pub fn from_windows(windows: &[Window]) -> Option<Self> {
-        let usable: Vec<_> = windows.iter().filter(|w| w.plain_turn().is_some()).copied().collect();
+        let usable: Vec<_> =
+            windows.iter().filter(|w| w.mean_undisturbed_turn().is_some()).copied().collect();
         let quiet: Vec<_> = usable.iter().filter(|w| w.others_share() <= QUIET).copied().collect();
         let trusted = if quiet.is_empty() { &usable } else { &quiet };
         let each = |field: fn(&Window) -> f64| super::median(&trusted.iter().map(field).collect::<Vec<_>>());
@@ -122,16 +123,16 @@ impl Calibration {
         (!usable.is_empty()).then(|| Self {
             wall: each(|w| w.elapsed / w.loops),
             own: each(|w| w.own / w.loops),
-            plain: each(|w| w.plain_turn().unwrap_or_default()),
+            plain: each(|w| w.mean_undisturbed_turn().unwrap_or_default()),
             // Interrupts come too seldom for a median: most windows see the one or the other.
-            interrupts: sums(|w| w.own - w.loops * w.plain_turn().unwrap_or_default()) / loops,
+            interrupts: sums(|w| w.own - w.loops * w.mean_undisturbed_turn().unwrap_or_default()) / loops,
             daemons: sums(|w| w.elapsed - w.own) / loops,
             turns: each(|w| w.loops),
         })
     }
 
     /// The mean of two, one before and one after.
-    pub fn between(before: &Self, after: &Self) -> Self {
+    pub fn average(before: &Self, after: &Self) -> Self {
         let mean = |field: fn(&Self) -> f64| 0.5 * (field(before) + field(after));
         Self {
             wall: mean(|c| c.wall),
@@ -145,7 +146,7 @@ impl Calibration {
 
     /// The calibration of a fluid that was never alone, because the operation ran already. It uses only turns without
     /// interrupts, so the interrupts of the CPU itself are counted as cost.
-    pub fn bare(&self) -> Self {
+    pub fn without_interrupts(&self) -> Self {
         Self { wall: self.plain, own: self.plain, interrupts: 0.0, daemons: 0.0, ..*self }
     }
 
@@ -176,21 +177,21 @@ pub struct Covered {
 
 impl Covered {
     /// Time that neither the fluid nor the process under test was charged.
-    pub fn others(&self) -> f64 {
+    pub fn others_time(&self) -> f64 {
         self.window.elapsed - self.window.own - self.charged - self.deferred
     }
 
-    /// [`Covered::others`] as a share of the window. Never negative, as it could be when clocks are read one after the
+    /// [`Covered::others_time`] as a share of the window. Never negative, as it could be when clocks are read one after the
     /// other.
     pub fn others_share(&self) -> f64 {
-        (self.others() / self.window.elapsed).max(0.0)
+        (self.others_time() / self.window.elapsed).max(0.0)
     }
 
     /// Interrupts of the operation that hit other tasks, as a multiple of those that hit the fluid. A process that
     /// computes has none. One that waits is woken by one, which hit another task if the fluid did not lose the CPU. If
     /// waits are long, others may have had much time and few interrupts, so their time is an upper bound.
-    pub fn unmet(&self) -> f64 {
-        let by_time = self.others().max(0.0) / self.window.own.max(1.0);
+    pub fn unmet_interrupt_ratio(&self) -> f64 {
+        let by_time = self.others_time().max(0.0) / self.window.own.max(1.0);
         let met = self.window.preempted;
         let by_waits = (self.waits - met).max(0.0) / met.max(1.0);
         by_time.min(by_waits)
@@ -214,7 +215,7 @@ pub enum Nonsense {
     NoNumber,
     /// It is zero or negative: the fluid was faster during the operation than alone.
     #[error(
-        "nothing or less came out: the fluid was slower in its calibration than beside the operation, so the \
+        "the cost is zero or negative: the fluid was slower in its calibration than beside the operation, so the \
          calibration was disturbed"
     )]
     NotPositive,
@@ -245,7 +246,7 @@ impl Cost {
     }
 }
 
-/// The four estimates of one run, a single operation; each is a cost, or is none and says why.
+/// The estimates of one run, per operation: each is a cost, or the reason why it cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// By the paper's formula.
@@ -283,8 +284,8 @@ impl Totals {
     pub fn from_run(covered: &Covered, calibration: &Calibration) -> Self {
         let window = &covered.window;
         let known = covered.charged + covered.deferred;
-        let all = 1.0 + covered.unmet();
-        let gap = window.plain_turn().map(|turn| {
+        let all = 1.0 + covered.unmet_interrupt_ratio();
+        let gap = window.mean_undisturbed_turn().map(|turn| {
             let usual = calibration.interrupts * window.loops;
             if covered.interrupts_apart {
                 return window.elapsed - window.loops * (turn + calibration.daemons) - usual;
@@ -297,7 +298,7 @@ impl Totals {
             daemon_free: known + (window.own - window.loops * calibration.own) * all,
             charged: covered.charged,
             rusage: covered.rusage,
-            others: covered.others(),
+            others: covered.others_time(),
         }
     }
 
@@ -317,7 +318,7 @@ impl Totals {
 }
 
 /// The estimates of a run between two calibrations, less what a run without operations shows.
-pub fn estimate(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Estimate {
+pub fn estimate_costs(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Estimate {
     let totals = Totals::from_run(covered, calibration);
     let cost = |total: f64, empty: f64| Cost::per_operation(total - empty, covered);
     let gap = totals.gap.ok_or(Nonsense::NoNumber);
@@ -352,9 +353,9 @@ impl ErrorTerms {
     /// The terms of a run.
     pub fn from_run(covered: &Covered, calibration: &Calibration, empty: &Totals) -> Self {
         let (window, n) = (&covered.window, covered.operations.max(1.0));
-        let turn = window.plain_turn().unwrap_or_default();
+        let turn = window.mean_undisturbed_turn().unwrap_or_default();
         Self {
-            daemons: (covered.others() - empty.others - calibration.daemons * window.loops) / n,
+            daemons: (covered.others_time() - empty.others - calibration.daemons * window.loops) / n,
             start: empty.paper / n,
             resolution: turn * (1.0 + window.loops / calibration.turns.max(1.0)) / (2.0 * n),
             cache: (window.after - window.afters * turn) / n,

@@ -18,7 +18,7 @@ const SPACING: f64 = 0.25;
 pub const WIDEST: f64 = 1.0;
 /// The most that a point costs on its level, in squares of the tolerance: more is an outlier.
 const OUTLIER: f64 = 9.0;
-/// The price of a point that belongs to no level: that of one that is off by two tolerances.
+/// The price of a point that belongs to no level: as much as a point two tolerances away from its level costs.
 const LOOSE: f64 = 4.0;
 /// The price of a level, for sizes close to each other and for sizes far apart: about that of its fewest points outside
 /// a level. A lower price would make levels of ramps.
@@ -39,30 +39,30 @@ pub struct Level {
 
 /// The levels of a curve that rises, in order. Its points run from the smallest size to the largest: the logarithms
 /// of the sizes to base two, and the values, above zero, each with its own interval.
-pub fn levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
-    let apart = spacing(octaves);
+pub fn find_levels(octaves: &[f64], values: &[Interval]) -> Vec<Level> {
+    let apart = median_spacing(octaves);
     if values.len() != octaves.len() || apart > 1.01 * WIDEST {
         return Vec::new();
     }
     let tolerance = TOLERANCE * (apart / SPACING).max(1.0).sqrt();
     let points: Vec<Point> = values.iter().map(|value| Point::from_interval(value, tolerance)).collect();
-    // Among sizes close to each other two equal values can be chance.
+    // Where sizes are close together, two equal values can be chance: a level then needs three points.
     let stretches = match apart > 0.6 * WIDEST {
-        true => stretches(&points, 2, LEVEL[1]),
-        false => stretches(&points, 3, LEVEL[0]),
+        true => candidate_stretches(&points, 2, LEVEL[1]),
+        false => candidate_stretches(&points, 3, LEVEL[0]),
     };
-    let chosen = cheapest(&stretches, points.len());
-    chosen.into_iter().map(|at| level(&stretches[at], values)).collect()
+    let chosen = cheapest_fit(&stretches, points.len());
+    chosen.into_iter().map(|at| level_of_stretch(&stretches[at], values)).collect()
 }
 
 /// The median distance between neighbours.
-pub fn spacing(octaves: &[f64]) -> f64 {
+pub fn median_spacing(octaves: &[f64]) -> f64 {
     median(&octaves.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>())
 }
 
 /// The last point between two levels that is nearer to the lower one: up to there fewer than half of the steps
 /// go to the upper level. The values between may be out of order by noise, so they are counted.
-pub fn half_way(values: &[Interval], below: &Level, above: &Level) -> usize {
+pub fn step_midpoint(values: &[Interval], below: &Level, above: &Level) -> usize {
     let middle = 0.5 * (below.value.estimate + above.value.estimate);
     let between = &values[below.last + 1..above.first];
     below.last + between.iter().filter(|value| value.estimate < middle).count()
@@ -94,13 +94,13 @@ struct Stretch {
     cost: f64,
 }
 
-fn stretches(points: &[Point], shortest: usize, price: f64) -> Vec<Stretch> {
+fn candidate_stretches(points: &[Point], shortest: usize, price: f64) -> Vec<Stretch> {
     let last = points.len();
     let ranges = (0..last).flat_map(|first| (first + shortest..=last).map(move |end| (first, end)));
-    ranges.map(|(first, end)| stretch(points, first, end, price)).collect()
+    ranges.map(|(first, end)| fit_stretch(points, first, end, price)).collect()
 }
 
-fn stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretch {
+fn fit_stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretch {
     let logs: Vec<f64> = points[first..end].iter().map(|point| point.log).collect();
     let log = median(&logs);
     let cost = price + points[first..end].iter().map(|point| point.loss(log)).sum::<f64>();
@@ -108,14 +108,14 @@ fn stretch(points: &[Point], first: usize, end: usize, price: f64) -> Stretch {
 }
 
 /// The cheapest choice of stretches and loose points, each stretch higher than the one before.
-fn cheapest(stretches: &[Stretch], points: usize) -> Vec<usize> {
+fn cheapest_fit(stretches: &[Stretch], points: usize) -> Vec<usize> {
     // Stretches are sorted by their beginning, so every possible predecessor has been judged.
     let mut judged: Vec<(f64, Option<usize>)> = Vec::with_capacity(stretches.len());
     for stretch in stretches {
-        let mut best = (loose(0, stretch.first), None);
+        let mut best = (loose_points_cost(0, stretch.first), None);
         for (at, before) in stretches[..judged.len()].iter().enumerate() {
             if before.end <= stretch.first && before.log + STEP.ln() <= stretch.log {
-                let cost = judged[at].0 + loose(before.end, stretch.first);
+                let cost = judged[at].0 + loose_points_cost(before.end, stretch.first);
                 if cost < best.0 {
                     best = (cost, Some(at));
                 }
@@ -123,19 +123,19 @@ fn cheapest(stretches: &[Stretch], points: usize) -> Vec<usize> {
         }
         judged.push((best.0 + stretch.cost, best.1));
     }
-    let total = |at: &usize| judged[*at].0 + loose(stretches[*at].end, points);
+    let total = |at: &usize| judged[*at].0 + loose_points_cost(stretches[*at].end, points);
     let last = (0..stretches.len()).min_by(|a, b| total(a).total_cmp(&total(b)));
-    let last = last.filter(|at| total(at) < loose(0, points));
+    let last = last.filter(|at| total(at) < loose_points_cost(0, points));
     let mut chosen: Vec<usize> = std::iter::successors(last, |at| judged[*at].1).collect();
     chosen.reverse();
     chosen
 }
 
-fn loose(from: usize, to: usize) -> f64 {
+fn loose_points_cost(from: usize, to: usize) -> f64 {
     LOOSE * (to - from) as f64
 }
 
-fn level(stretch: &Stretch, values: &[Interval]) -> Level {
+fn level_of_stretch(stretch: &Stretch, values: &[Interval]) -> Level {
     let members = &values[stretch.first..stretch.end];
     let ends = |end: fn(&Interval) -> f64| members.iter().map(end).collect::<Vec<f64>>();
     let value = median_interval(&ends(|value| value.estimate));

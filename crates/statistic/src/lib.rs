@@ -24,19 +24,19 @@ pub mod student;
 
 pub use batch_mean::proportion_of_series;
 pub use bootstrap::{Change, change_between};
-pub use discovery::{adjusted, benjamini_hochberg};
+pub use discovery::{adjusted_p_values, benjamini_hochberg};
 pub use equivalence::equivalence_p;
-pub use fall::fall;
+pub use fall::locate_fall;
 pub use floor::Floor;
-pub use level::{Level, half_way, levels, spacing};
+pub use level::{Level, find_levels, median_spacing, step_midpoint};
 pub use order_statistic::{median, median_interval, percentile, standard_deviation};
-pub use power::minimum_detectable;
-pub use proportion::proportion;
+pub use power::minimum_detectable_shift;
+pub use proportion::proportion_interval;
 pub use random::Random;
 pub use random_effects::{Effect, random_effects};
 pub use regression::fit_line;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
-pub use student::{student_above, student_quantile_above};
+pub use student::{student_upper_quantile, student_upper_tail};
 
 use serde::{Deserialize, Serialize};
 

@@ -10,11 +10,11 @@ pub(super) fn upper_tail(z: f64) -> f64 {
 /// The value below which a normal variable falls with `probability`: by bisection, until no number lies
 /// between the two ends.
 pub(super) fn quantile(probability: f64) -> f64 {
-    bisected([-40.0, 40.0], |z| upper_tail(-z) < probability)
+    bisect([-40.0, 40.0], |z| upper_tail(-z) < probability)
 }
 
 /// The place between these two where `is_below` ends to hold, to the last bit.
-pub(super) fn bisected([mut low, mut high]: [f64; 2], is_below: impl Fn(f64) -> bool) -> f64 {
+pub(super) fn bisect([mut low, mut high]: [f64; 2], is_below: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = 0.5 * (low + high);
         if middle <= low || middle >= high {

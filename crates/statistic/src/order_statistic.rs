@@ -3,7 +3,7 @@
 use super::Interval;
 
 /// The sorted copy on which the functions below work. Values that are not a number sort last.
-fn sorted(values: &[f64]) -> Vec<f64> {
+fn sorted_copy(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
@@ -12,7 +12,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
 /// The `p`-th percentile (0 to 100) by linear interpolation between closest ranks, R's type 7
 /// (Hyndman and Fan 1996), which is Criterion's too. 0 for an empty sample.
 pub fn percentile(values: &[f64], p: f64) -> f64 {
-    percentile_of_sorted(&sorted(values), p)
+    percentile_of_sorted(&sorted_copy(values), p)
 }
 
 fn percentile_of_sorted(sorted: &[f64], p: f64) -> f64 {
@@ -34,7 +34,7 @@ pub fn median(values: &[f64]) -> f64 {
 /// come from that law (Conover, *Practical Nonparametric Statistics*, 3.2). The interval is conservative;
 /// with fewer than six values no such interval exists and the whole range is given.
 pub fn median_interval(values: &[f64]) -> Interval {
-    let sorted = sorted(values);
+    let sorted = sorted_copy(values);
     if sorted.is_empty() {
         return Interval::default();
     }
@@ -70,7 +70,7 @@ pub(super) fn nth_smallest(values: &mut [f64], rank: usize) -> f64 {
 
 /// The median of `values` with an interval from their `rank`-th smallest to their `rank`-th largest. Rank 0,
 /// which is none, gives the whole range.
-pub(super) fn between_ranks(mut values: Vec<f64>, rank: usize) -> Interval {
+pub(super) fn median_between_ranks(mut values: Vec<f64>, rank: usize) -> Interval {
     let count = values.len();
     let rank = rank.clamp(1, count.div_ceil(2).max(1));
     let mut nth = |rank| nth_smallest(&mut values, rank);
@@ -82,7 +82,7 @@ pub(super) fn between_ranks(mut values: Vec<f64>, rank: usize) -> Interval {
 }
 
 /// The number of first terms of a distribution whose sum is within `tail`.
-pub(super) fn count_within(law: &[f64], tail: f64) -> usize {
+pub(super) fn count_terms_within(law: &[f64], tail: f64) -> usize {
     let cumulative = law.iter().scan(0.0, |sum, term| {
         *sum += term;
         Some(*sum)
@@ -144,16 +144,19 @@ mod tests {
 
     #[test]
     fn an_interval_between_ranks_counts_from_both_ends() {
-        let interval = |rank| between_ranks(vec![5.0, 1.0, 4.0, 2.0, 9.0, 3.0], rank);
+        let interval = |rank| median_between_ranks(vec![5.0, 1.0, 4.0, 2.0, 9.0, 3.0], rank);
         assert_eq!(interval(2), Interval { estimate: 3.5, low: 2.0, high: 5.0 });
         assert_eq!((interval(0), interval(0).low), (interval(1), 1.0));
         assert_eq!(interval(99), interval(3), "no rank passes the middle");
-        assert_eq!(between_ranks(vec![7.0], 1), Interval { estimate: 7.0, low: 7.0, high: 7.0 });
+        assert_eq!(median_between_ranks(vec![7.0], 1), Interval { estimate: 7.0, low: 7.0, high: 7.0 });
     }
 
     #[test]
     fn a_law_is_counted_while_it_stays_within_the_tail() {
         let law = [0.125, 0.375, 0.375, 0.125];
-        assert_eq!([0.1, 0.125, 0.4999, 0.5, 1.0].map(|tail| count_within(&law, tail)), [0, 1, 1, 2, 4]);
+        assert_eq!(
+            [0.1, 0.125, 0.4999, 0.5, 1.0].map(|tail| count_terms_within(&law, tail)),
+            [0, 1, 1, 2, 4]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The smallest difference that a comparison could have found, without which "no difference" means little.
 
 use super::order_statistic::nth_smallest;
-use super::signed_rank::{rank_within, walsh_averages};
+use super::signed_rank::{critical_rank, walsh_averages};
 use super::{Random, hodges_lehmann};
 
 /// The level of the one-sided test that is forecast.
@@ -19,27 +19,28 @@ const SEED: u64 = 0x70_6f77_6572;
 /// probability 0.8, in `pairs` pairs as scattered as `differences`: how far beyond its threshold it must lie.
 ///
 /// Two hundred times, `pairs` of the differences, centred at their pseudomedian, are drawn with replacement by
-/// a fixed seed. Such a draw moved by a shift is found if its lower bound, which is one of its Walsh averages,
-/// moves above 0. So each draw is found from a certain shift on, and the answer is the shift from which on 160
-/// of the 200 are, as a bisection over the shift would find. The distribution of the statistic is the one without
+/// a fixed seed. The test detects a shifted draw if the draw's lower bound, one of its Walsh averages, is above 0.
+/// So each draw has a smallest shift that is detected. The answer is the shift at which 160 of the 200 draws are
+/// detected. The distribution of the statistic is the one without
 /// ties, because only drawing with replacement makes ties.
 ///
 /// Infinite for fewer than two differences, for one that is not a number, and for fewer than nine pairs, with
 /// which no outcome is as rare as 0.003. Its relative standard deviation is a third with eight normal differences,
 /// a sixth with thirty-two, a twentieth with very many. Time is 200 · pairs²: 0.4 ms for 32 pairs, 30 ms for 200.
-pub fn minimum_detectable(differences: &[f64], pairs: usize) -> f64 {
-    let rank = rank_within(pairs, LEVEL);
+pub fn minimum_detectable_shift(differences: &[f64], pairs: usize) -> f64 {
+    let rank = critical_rank(pairs, LEVEL);
     if differences.len() < 2 || rank == 0 || differences.iter().any(|d| d.is_nan()) {
         return f64::INFINITY;
     }
     let centre = hodges_lehmann(differences, 0.95).estimate;
     let mut random = Random::new(SEED);
-    let mut found_from: Vec<f64> =
-        (0..TRIALS).map(|_| -lower_bound(&draw(differences, pairs, &mut random), rank) + centre).collect();
+    let mut found_from: Vec<f64> = (0..TRIALS)
+        .map(|_| -lower_bound(&draw_with_replacement(differences, pairs, &mut random), rank) + centre)
+        .collect();
     nth_smallest(&mut found_from, (POWER * TRIALS as f64) as usize).max(0.0)
 }
 
-fn draw(values: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
+fn draw_with_replacement(values: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
     (0..count).map(|_| values[random.number_below(values.len())]).collect()
 }
 
@@ -73,7 +74,7 @@ mod tests {
         let mut random = Random::new(51);
         let seen = normals(500, &mut random);
         for pairs in [9, 16, 32] {
-            let found = found(minimum_detectable(&seen, pairs), pairs, &mut random);
+            let found = found(minimum_detectable_shift(&seen, pairs), pairs, &mut random);
             assert!((0.7..0.9).contains(&found), "{pairs} pairs: {found}");
         }
     }
@@ -83,33 +84,33 @@ mod tests {
         // The signed-rank test needs π/3 times the pairs of a test that knows the law to be normal.
         let seen = normals(500, &mut Random::new(52));
         let theory = 3.59 * standard_deviation(&seen) / (32.0 * 3.0 / std::f64::consts::PI).sqrt();
-        let shift = minimum_detectable(&seen, 32);
+        let shift = minimum_detectable_shift(&seen, 32);
         assert!((shift / theory - 1.0).abs() < 0.15, "{shift} {theory}");
     }
 
     #[test]
     fn more_pairs_find_less_and_more_scatter_hides_more() {
         let seen = normals(20, &mut Random::new(53));
-        let shifts = [9, 16, 32, 100].map(|pairs| minimum_detectable(&seen, pairs));
+        let shifts = [9, 16, 32, 100].map(|pairs| minimum_detectable_shift(&seen, pairs));
         assert!(shifts.is_sorted_by(|few, many| few > many), "{shifts:?}");
         let doubled: Vec<f64> = seen.iter().map(|d| 2.0 * d).collect();
-        assert_eq!(minimum_detectable(&doubled, 32), 2.0 * shifts[2]);
+        assert_eq!(minimum_detectable_shift(&doubled, 32), 2.0 * shifts[2]);
     }
 
     #[test]
     fn where_the_pairs_lie_does_not_matter() {
         let seen: Vec<f64> = normals(12, &mut Random::new(54));
         let moved: Vec<f64> = seen.iter().map(|d| d + 5.0).collect();
-        assert!((minimum_detectable(&moved, 16) - minimum_detectable(&seen, 16)).abs() < 1e-12);
-        assert_eq!(minimum_detectable(&seen, 16), minimum_detectable(&seen, 16));
+        assert!((minimum_detectable_shift(&moved, 16) - minimum_detectable_shift(&seen, 16)).abs() < 1e-12);
+        assert_eq!(minimum_detectable_shift(&seen, 16), minimum_detectable_shift(&seen, 16));
     }
 
     #[test]
     fn what_cannot_be_found_is_infinite() {
-        assert_eq!(minimum_detectable(&[0.01], 32), f64::INFINITY);
-        assert_eq!(minimum_detectable(&[0.01, 0.02], 8), f64::INFINITY);
-        assert_eq!(minimum_detectable(&[0.01, 0.02, f64::NAN], 9), f64::INFINITY);
-        assert!(minimum_detectable(&[0.01, 0.02], 9).is_finite());
-        assert_eq!(minimum_detectable(&[0.01; 5], 9), 0.0);
+        assert_eq!(minimum_detectable_shift(&[0.01], 32), f64::INFINITY);
+        assert_eq!(minimum_detectable_shift(&[0.01, 0.02], 8), f64::INFINITY);
+        assert_eq!(minimum_detectable_shift(&[0.01, 0.02, f64::NAN], 9), f64::INFINITY);
+        assert!(minimum_detectable_shift(&[0.01, 0.02], 9).is_finite());
+        assert_eq!(minimum_detectable_shift(&[0.01; 5], 9), 0.0);
     }
 }

@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next 64 random bits.
-    pub fn bits(&mut self) -> u64 {
+    pub fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -21,7 +21,7 @@ impl Random {
     /// A number below `bound`, which must not be 0. Lemire's multiplication; the bias is below 2⁻³² for
     /// bounds below 2³².
     pub fn number_below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
+        ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
     }
 
     /// Puts the items in random order (Fisher and Yates).
@@ -40,8 +40,8 @@ mod tests {
     fn the_sequence_is_the_published_one() {
         // First outputs of SplitMix64 for seed 1234567, as in the reference implementation.
         let mut random = Random::new(1_234_567);
-        assert_eq!(random.bits(), 6_457_827_717_110_365_317);
-        assert_eq!(random.bits(), 3_203_168_211_198_807_973);
+        assert_eq!(random.next_bits(), 6_457_827_717_110_365_317);
+        assert_eq!(random.next_bits(), 3_203_168_211_198_807_973);
     }
 
     #[test]

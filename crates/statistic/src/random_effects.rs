@@ -5,7 +5,7 @@
 //! would give. The interval is that of Hartung and Knapp (2001) with Student's law, never narrower than without their
 //! factor (Röver, Knapp and Friede 2015).
 
-use super::{Interval, median, student_quantile_above};
+use super::{Interval, median, student_upper_quantile};
 
 /// The effect of one machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,17 +30,17 @@ pub struct RandomEffects {
 /// The mean effect of these machines; `None` of fewer than two, which have no spread between them.
 pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     let degrees = effects.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
-    let between = paule_mandel(effects);
-    let (mean, weight, squares) = weighted(effects, between);
+    let between = paule_mandel_variance(effects);
+    let (mean, weight, squares) = weighted_moments(effects, between);
     let error = (squares / degrees as f64).max(1.0).sqrt() / weight.sqrt();
     // Machines that agree to the last digit have no variance at all, and an infinite weight.
     let error = if error.is_finite() { error } else { 0.0 };
-    let half = student_quantile_above(0.025, degrees) * error;
+    let half = student_upper_quantile(0.025, degrees) * error;
     Some(RandomEffects { mean: Interval::around(mean, half), error, between: between.sqrt() })
 }
 
 /// The mean by these weights, their sum, and the weighted sum of squared distances from it.
-fn weighted(effects: &[Effect], between: f64) -> (f64, f64, f64) {
+fn weighted_moments(effects: &[Effect], between: f64) -> (f64, f64, f64) {
     let (mean, weight) = weighted_mean(effects, between);
     let squares =
         effects.iter().map(|effect| effect.weight(between) * (effect.estimate - mean).powi(2)).sum();
@@ -63,10 +63,10 @@ impl Effect {
 /// The τ² at which the weighted squares are as many as the degrees of freedom; 0 where chance within the machines explains
 /// them. They fall as τ² grows, and ever slower, so Newton's steps lead there from the left (DerSimonian and Kacker 2007); what
 /// would leave the bracket halves it.
-fn paule_mandel(effects: &[Effect]) -> f64 {
+fn paule_mandel_variance(effects: &[Effect]) -> f64 {
     const STEPS: usize = 200;
     let wanted = (effects.len() - 1) as f64;
-    let excess = |between: f64| weighted(effects, between).2 - wanted;
+    let excess = |between: f64| weighted_moments(effects, between).2 - wanted;
     let middle = median(&effects.iter().map(|effect| effect.estimate).collect::<Vec<_>>());
     let furthest = effects.iter().map(|effect| (effect.estimate - middle).abs()).fold(0.0, f64::max);
     if furthest == 0.0 || excess(0.0) <= 0.0 {

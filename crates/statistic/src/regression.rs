@@ -1,6 +1,6 @@
 //! A straight line through points, with intervals for its two numbers.
 
-use super::{Interval, student_quantile_above};
+use super::{Interval, student_upper_quantile};
 
 /// A fitted line y = intercept + slope·x.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -28,8 +28,8 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     let intercept = mean_y - slope * mean_x;
     let residual = |&(x, y): &(f64, f64)| y - intercept - slope * x;
     let variance = points.iter().map(|p| residual(p).powi(2)).sum::<f64>() / (n - 2.0);
-    let t = student_quantile_above(0.025, points.len() - 2);
-    let range = span(points);
+    let t = student_upper_quantile(0.025, points.len() - 2);
+    let range = range_of_y(points);
     Some(Line {
         slope: Interval::around(slope, t * (variance / sum_xx).sqrt()),
         intercept: Interval::around(intercept, t * (variance * (1.0 / n + mean_x.powi(2) / sum_xx)).sqrt()),
@@ -37,7 +37,7 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     })
 }
 
-fn span(points: &[(f64, f64)]) -> f64 {
+fn range_of_y(points: &[(f64, f64)]) -> f64 {
     let (low, high) =
         points.iter().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(p.1), high.max(p.1)));
     (high - low).max(f64::MIN_POSITIVE)

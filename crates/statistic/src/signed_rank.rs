@@ -1,7 +1,7 @@
 //! Wilcoxon's signed-rank test and what it says of the size of a shift (Wilcoxon 1945; Hodges and Lehmann 1963;
 //! Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 3).
 
-use super::order_statistic::between_ranks;
+use super::order_statistic::median_between_ranks;
 use super::{Interval, normal};
 
 /// Up to this many differences the law of the statistic is counted out (2 ms for as many); beyond, the normal
@@ -38,7 +38,7 @@ pub fn signed_rank_p(differences: &[f64], shift: f64, alternative: Alternative) 
     if ranks.len() > EXACT {
         normal_tail(&ranks, sum)
     } else {
-        law(&ranks)[sum..].iter().sum::<f64>().min(1.0)
+        rank_sum_distribution(&ranks)[sum..].iter().sum::<f64>().min(1.0)
     }
 }
 
@@ -54,7 +54,7 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
 }
 
 /// The probability of each sum of ranks when every rank counts or not by a fair coin.
-fn law(ranks: &[usize]) -> Vec<f64> {
+fn rank_sum_distribution(ranks: &[usize]) -> Vec<f64> {
     let mut law = vec![0.0; ranks.iter().sum::<usize>() + 1];
     law[0] = 1.0;
     let mut reached = 0;
@@ -89,8 +89,8 @@ fn normal_tail(doubled: &[usize], sum: usize) -> f64 {
 /// the square of the sample. What is no number counts as greater than all.
 /// 0 throughout for an empty sample.
 pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Interval {
-    let rank = rank_within(differences.len(), (1.0 - confidence) / 2.0);
-    between_ranks(walsh_averages(differences), rank)
+    let rank = critical_rank(differences.len(), (1.0 - confidence) / 2.0);
+    median_between_ranks(walsh_averages(differences), rank)
 }
 
 /// The means of all pairs of differences, each with itself too: n(n+1)/2 of them.
@@ -102,15 +102,15 @@ pub(super) fn walsh_averages(differences: &[f64]) -> Vec<f64> {
 
 /// The largest k such that a sum of ranks of at most k − 1 has a probability of at most `tail`: the k-th
 /// smallest Walsh average is then a lower bound that fails that rarely. 0 if there is no such bound.
-pub(super) fn rank_within(n: usize, tail: f64) -> usize {
+pub(super) fn critical_rank(n: usize, tail: f64) -> usize {
     if n > EXACT {
-        return normal_rank(n as f64, tail);
+        return normal_critical_rank(n as f64, tail);
     }
     let ranks: Vec<usize> = (1..=n).collect();
-    super::order_statistic::count_within(&law(&ranks), tail)
+    super::order_statistic::count_terms_within(&rank_sum_distribution(&ranks), tail)
 }
 
-fn normal_rank(n: f64, tail: f64) -> usize {
+fn normal_critical_rank(n: f64, tail: f64) -> usize {
     let (mean, variance) = (n * (n + 1.0) / 4.0, n * (n + 1.0) * (2.0 * n + 1.0) / 24.0);
     (mean + normal::quantile(tail) * variance.sqrt() + 0.5).floor().max(0.0) as usize
 }
@@ -180,7 +180,7 @@ mod tests {
             (20, 0.005, 37),
             (50, 0.025, 434),
         ] {
-            assert_eq!(rank_within(n, level), sum + 1, "n = {n}, {level}");
+            assert_eq!(critical_rank(n, level), sum + 1, "n = {n}, {level}");
         }
     }
 
@@ -250,10 +250,10 @@ mod tests {
         }
         // In the middle only the correction for continuity tells the two apart.
         let ranks: Vec<usize> = (1..=200).map(|rank| 2 * rank).collect();
-        let exact: f64 = law(&ranks)[20_100..].iter().sum();
+        let exact: f64 = rank_sum_distribution(&ranks)[20_100..].iter().sum();
         assert!((normal_tail(&ranks, 20_100) - exact).abs() < 1e-5, "{exact}");
         for tail in [0.025, 0.1, 0.3] {
-            let (approximate, exact) = (normal_rank(200.0, tail), rank_within(200, tail));
+            let (approximate, exact) = (normal_critical_rank(200.0, tail), critical_rank(200, tail));
             assert!(approximate.abs_diff(exact) <= 2, "{tail}: {approximate} {exact}");
         }
     }
@@ -270,7 +270,7 @@ mod tests {
     fn too_small_a_sample_gets_its_whole_range() {
         let shift = hodges_lehmann(&[1.0, 2.0, 3.0, 4.0, 9.0], 0.95);
         assert_eq!((shift.low, shift.high), (1.0, 9.0));
-        assert_eq!((rank_within(5, 0.025), rank_within(6, 0.025)), (0, 1));
-        assert_eq!((rank_within(8, 0.003), rank_within(9, 0.003)), (0, 1));
+        assert_eq!((critical_rank(5, 0.025), critical_rank(6, 0.025)), (0, 1));
+        assert_eq!((critical_rank(8, 0.003), critical_rank(9, 0.003)), (0, 1));
     }
 }

@@ -6,9 +6,9 @@ use super::{Interval, standard_deviation};
 /// The fewest values for an interval.
 pub const FEWEST: usize = 3;
 
-/// The probability of a value above `t` (Abramowitz and Stegun 26.7.1). One half without a degree of freedom, or
-/// if `t` is no number: nothing is known.
-pub fn student_above(t: f64, degrees: usize) -> f64 {
+/// The probability of a value above `t` (Abramowitz and Stegun 26.7.1). One half if there is no degree of freedom
+/// or `t` is not a number, because nothing is known then.
+pub fn student_upper_tail(t: f64, degrees: usize) -> f64 {
     if degrees == 0 || t.is_nan() {
         return 0.5;
     }
@@ -19,17 +19,17 @@ pub fn student_above(t: f64, degrees: usize) -> f64 {
 
 /// The value that is exceeded with probability `chance`, which is between 0 and one half. Infinite without a degree of
 /// freedom.
-pub fn student_quantile_above(chance: f64, degrees: usize) -> f64 {
+pub fn student_upper_quantile(chance: f64, degrees: usize) -> f64 {
     if degrees == 0 {
         return f64::INFINITY;
     }
     let (mut low, mut high) = (0.0, 1.0);
-    while student_above(high, degrees) > chance && high < 1e12 {
+    while student_upper_tail(high, degrees) > chance && high < 1e12 {
         high *= 2.0;
     }
     while high - low > 1e-9 * high {
         let middle = 0.5 * (low + high);
-        if student_above(middle, degrees) > chance { low = middle } else { high = middle }
+        if student_upper_tail(middle, degrees) > chance { low = middle } else { high = middle }
     }
     high
 }
@@ -41,7 +41,7 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     }
     let n = values.len() as f64;
     let estimate = values.iter().sum::<f64>() / n;
-    let half = student_quantile_above(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
+    let half = student_upper_quantile(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
     Some(Interval::around(estimate, half))
 }
 
@@ -55,17 +55,17 @@ mod tests {
         let table = [(0.025, 1, 12.706), (0.025, 2, 4.303), (0.025, 9, 2.262), (0.01, 4, 3.747)];
         let more = [(0.01, 5, 3.365), (0.001, 10, 4.144), (0.025, 30, 2.042), (0.005, 100, 2.626)];
         for (chance, degrees, t) in table.into_iter().chain(more) {
-            let found = student_quantile_above(chance, degrees);
+            let found = student_upper_quantile(chance, degrees);
             assert!((found - t).abs() < 0.001, "{chance} {degrees}: {found}");
         }
-        assert!((student_quantile_above(0.025, 1_000_000) - 1.960).abs() < 0.001);
+        assert!((student_upper_quantile(0.025, 1_000_000) - 1.960).abs() < 0.001);
     }
 
     #[test]
     fn both_sides_make_one() {
         for degrees in [1, 2, 3, 4, 7, 50] {
             for t in [0.0, 0.3, 2.0, 9.0] {
-                let both = student_above(t, degrees) + student_above(-t, degrees);
+                let both = student_upper_tail(t, degrees) + student_upper_tail(-t, degrees);
                 assert!((both - 1.0).abs() < 1e-12, "{degrees} {t}");
             }
         }
@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn without_a_degree_of_freedom_nothing_is_known() {
-        assert_eq!(student_above(9.0, 0), 0.5);
-        assert_eq!([3, 4].map(|degrees| student_above(f64::INFINITY, degrees)), [0.0; 2]);
-        assert_eq!(student_quantile_above(0.01, 0), f64::INFINITY);
+        assert_eq!(student_upper_tail(9.0, 0), 0.5);
+        assert_eq!([3, 4].map(|degrees| student_upper_tail(f64::INFINITY, degrees)), [0.0; 2]);
+        assert_eq!(student_upper_quantile(0.01, 0), f64::INFINITY);
     }
 
     #[test]

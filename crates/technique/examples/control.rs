@@ -19,7 +19,7 @@ use syscost_statistic::median_interval;
 use syscost_technique::control::{
     Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
 };
-use syscost_technique::index::{PerformanceIndex, blocks_to_settle, jitter};
+use syscost_technique::index::{PerformanceIndex, blocks_to_settle, index_jitter};
 use syscost_technique::known::Known;
 use syscost_technique::{Error, Result};
 
@@ -77,23 +77,23 @@ impl Flown {
 
 fn fly(trial: Trial, on: usize, time: Duration) -> Result<Flown> {
     let mut server = Interactive::start(on, DEMAND)?;
-    let mut background = Background::computing(BATCH, on)?;
+    let mut background = Background::start_computing(BATCH, on)?;
     let index = PerformanceIndex::new(trial.block, trial.damping)?;
     let mut controller = Controller::new(index, GOAL, trial.policy, BATCH as f64);
     let begun = Instant::now();
     let mut flown = Flown { index: Vec::new(), running: vec![(0.0, BATCH as f64)], commands: 0, missed: 0.0 };
     let mut late = Vec::new();
     while begun.elapsed() < time {
-        let response = server.command()?.as_secs_f64() / DEMAND.as_secs_f64();
+        let response = server.time_command()?.as_secs_f64() / DEMAND.as_secs_f64();
         flown.commands += 1;
         if begun.elapsed() > time / 2 {
             late.push(f64::from(u8::from(response > GOAL)));
         }
-        if let Some(step) = controller.command(response) {
-            background.run(step.parameter.round() as usize)?;
+        if let Some(step) = controller.add_response(response) {
+            background.run_first(step.parameter.round() as usize)?;
             let now = begun.elapsed().as_secs_f64();
             flown.index.push((now, step.index));
-            flown.running.push((now, background.running() as f64));
+            flown.running.push((now, background.running_count() as f64));
         }
     }
     flown.missed = late.iter().sum::<f64>() / late.len().max(1) as f64;
@@ -110,10 +110,10 @@ fn print_index() {
         for damping in [0.2, 0.5, 0.8] {
             let mut plant = Plant::new(0.0, 0.0, 1.0, 11);
             let policy = Proportional { gain: 0.0 };
-            let series = plant.control(block, damping, 0.0, policy, 1.0, 0.0, 20_000);
+            let series = plant.simulate_control(block, damping, 0.0, policy, 1.0, 0.0, 20_000);
             let found = Transient::from_series(&series, 0.0, f64::MAX).jitter;
             let settled = block * blocks_to_settle(damping, 0.05);
-            let exact = jitter(1.0, block, damping);
+            let exact = index_jitter(1.0, block, damping);
             println!("{block:>4} {damping:>4} {settled:>30} {exact:>29.4} {found:>11.4}");
         }
     }
@@ -124,12 +124,13 @@ fn on_paper(known: Known) -> Result<()> {
     for (block, damping) in [(1, 0.2), (8, 0.5), (32, 0.8)] {
         let simulated = |seed| {
             let mut plant = Plant::new(0.0, 0.0, 1.0, seed);
-            let series = plant.control(block, damping, 0.0, Proportional { gain: 0.0 }, 1.0, 0.0, 1000);
+            let series =
+                plant.simulate_control(block, damping, 0.0, Proportional { gain: 0.0 }, 1.0, 0.0, 1000);
             Transient::from_series(&series, 0.0, f64::MAX).jitter
         };
         let found = median_interval(&(0..20).map(simulated).collect::<Vec<_>>());
         let what = format!("jitter with n {block}, λ {damping}");
-        println!("{}", known.holds(&what, jitter(1.0, block, damping), found)?);
+        println!("{}", known.check_truth(&what, index_jitter(1.0, block, damping), found)?);
     }
     Ok(())
 }
@@ -140,14 +141,15 @@ fn print_loop() {
         "\nThe loop with a proportional policy on a straight line of slope 1, λ 0.3: the goal is 50 away\n"
     );
     println!("  gain, of the limit   radius   blocks to settle within 1 %   overshoot");
-    let (limit, calm) = (stability::highest_stable_gain(0.3, 1.0), stability::highest_calm_gain(0.3, 1.0));
+    let (limit, calm) =
+        (stability::highest_stable_gain(0.3, 1.0), stability::highest_gain_without_overshoot(0.3, 1.0));
     for share in [0.5 * calm / limit, calm / limit, 0.25, 0.5, 0.9, 0.99, 1.02] {
         let mut plant = Plant::new(1000.0, 1.0, 0.0, 1);
         let policy = Proportional { gain: share * limit };
-        let series = plant.control(1, 0.3, 1050.0, policy, 1e9, 100.0, 1000);
+        let series = plant.simulate_control(1, 0.3, 1050.0, policy, 1e9, 100.0, 1000);
         let transient = Transient::from_series(&series, 1050.0, 0.5);
         let settled = transient.settled.map_or("never".into(), |blocks| blocks.to_string());
-        let radius = stability::radius(0.3, 1.0, share * limit);
+        let radius = stability::error_decay_factor(0.3, 1.0, share * limit);
         println!("{share:>20.3} {radius:>8.3} {settled:>29} {:>9.0} %", 100.0 * transient.overshoot);
     }
 }
@@ -160,12 +162,12 @@ fn print_plant(on: usize, commands: usize) -> Result<()> {
     );
     println!("  processes beside it   expected   measured   σ");
     let mut server = Interactive::start(on, DEMAND)?;
-    let mut background = Background::computing(BATCH, on)?;
+    let mut background = Background::start_computing(BATCH, on)?;
     for running in 0..=BATCH {
-        background.run(running)?;
+        background.run_first(running)?;
         let mut all = Vec::new();
         for _ in 0..commands + 2 {
-            all.push(server.command()?.as_secs_f64() / DEMAND.as_secs_f64());
+            all.push(server.time_command()?.as_secs_f64() / DEMAND.as_secs_f64());
         }
         let all = &all[2..];
         let mean = all.iter().sum::<f64>() / all.len() as f64;

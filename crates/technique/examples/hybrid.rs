@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use syscost::clock::Clock;
 use syscost_technique::Interval;
-use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
+use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, encode_event};
 use syscost_technique::known::Known;
 
 /// Events of a run.
@@ -60,7 +60,7 @@ fn main() -> syscost_technique::Result<()> {
         let what = format!("events captured through {name}");
         println!(
             "{}",
-            Known::from_arguments(std::env::args()).holds(
+            Known::from_arguments(std::env::args()).check_truth(
                 &what,
                 sent,
                 Interval::exactly(captured.round())
@@ -98,10 +98,10 @@ fn row<I: Interface>(
     let mut answers = Vec::new();
     for (monitor, turns) in [("fast", 0), ("slow", SLOW)] {
         let mut observer = Observer::<I>::start(other, turns)?;
-        let kind = |number: u64| event(number, (number % 7) as u8);
+        let kind = |number: u64| encode_event(number, (number % 7) as u8);
         let ns = each(clock, events, |number| observer.interface().send(kind(number)));
         let sent = events * RUNS as u64;
-        let captured = observer.after(kind(sent - 1))?.captured() as f64 / sent as f64;
+        let captured = observer.tally_after(kind(sent - 1))?.distinct_events() as f64 / sent as f64;
         println!("{name:<22} {monitor:<14} {ns:>12.1} {:>11.1}× {:>8.1} %", ns / bare, 100.0 * captured);
         answers.push((ns, captured));
     }

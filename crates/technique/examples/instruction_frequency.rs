@@ -18,8 +18,8 @@ use syscost::clock::Clock;
 use syscost_platform::arch;
 use syscost_statistic::{Random, median};
 use syscost_technique::Interval;
-use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, event};
-use syscost_technique::instruction_frequency::frequencies;
+use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, encode_event};
+use syscost_technique::instruction_frequency::count_instructions;
 use syscost_technique::known::Known;
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -39,7 +39,7 @@ fn main() -> Done<()> {
     );
     let known = Known::from_arguments(std::env::args());
     for (name, (counted, truth)) in NAMES.iter().zip(counted.into_iter().zip(truth)) {
-        println!("{}", known.holds(name, truth as f64, Interval::exactly(counted as f64))?);
+        println!("{}", known.check_truth(name, truth as f64, Interval::exactly(counted as f64))?);
     }
     Ok(())
 }
@@ -58,7 +58,7 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
     let mut slower = Vec::new();
     for (name, run, each) in known {
         let mut seen = None;
-        let stepped = clock.time(|| seen = Some(frequencies(run, TURNS)));
+        let stepped = clock.time(|| seen = Some(count_instructions(run, TURNS)));
         let Some(Ok(Some(seen))) = seen else {
             println!("skipped: instructions cannot be stepped through here: {seen:?}\n");
             return Ok(None);
@@ -67,10 +67,10 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
         slower.push(stepped.0 as f64 / bare.0 as f64);
         println!(
             "{name}: {} instructions in {TURNS} turns, {:.0} are written there",
-            seen.all(),
+            seen.total(),
             each * TURNS as f64
         );
-        for (opcode, count, share) in seen.ordered() {
+        for (opcode, count, share) in seen.sorted_by_count() {
             println!("  {:<8} {count:>6} {:>6.2} %", opcode.to_string(), 100.0 * share);
         }
     }
@@ -159,11 +159,11 @@ fn sent<I: Interface>(
     let mut observer = Observer::<I>::start(other, 0)?;
     let (mut number, mut last) = (0u64, 0);
     let ns = executed(clock, code, |kind| {
-        last = event(number, kind);
+        last = encode_event(number, kind);
         number += 1;
         observer.interface().send(last);
     })?;
-    let tally = observer.after(last)?;
+    let tally = observer.tally_after(last)?;
     row(name, ns, &std::array::from_fn(|kind| tally.counts[kind]), truth);
     Ok(())
 }

@@ -9,8 +9,8 @@
 
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost_statistic::{Random, proportion};
-use syscost_technique::io_overlap::{Finished, Load, Monitor, exact};
+use syscost_statistic::{Random, proportion_interval};
+use syscost_technique::io_overlap::{Finished, Load, Monitor, exact_overlap};
 use syscost_technique::known::Known;
 use syscost_technique::pulse::PulseCounter;
 use syscost_technique::{Error, Result};
@@ -19,7 +19,7 @@ const CHANNELS: usize = 3;
 
 /// The share of a window for which the CPU and at least `k` channels would be busy if all of them were independent.
 fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
-    let busy: Vec<f64> = finished.channels.iter().map(|trace| exact(trace, &[], 0, window)).collect();
+    let busy: Vec<f64> = finished.channels.iter().map(|trace| exact_overlap(trace, &[], 0, window)).collect();
     // The distribution of the number of busy channels, one channel after another.
     let mut distribution = vec![1.0];
     for share in busy {
@@ -30,7 +30,7 @@ fn independent(finished: &Finished, k: u32, window: (u64, u64)) -> f64 {
         }
         distribution = next;
     }
-    exact(&finished.cpu, &[], 0, window) * distribution[k as usize..].iter().sum::<f64>()
+    exact_overlap(&finished.cpu, &[], 0, window) * distribution[k as usize..].iter().sum::<f64>()
 }
 
 /// Busy times of a CPU and its channels that are drawn from a seed, sampled 2¹² times: each true share lies in its
@@ -58,12 +58,12 @@ fn on_paper(known: Known) -> Result<()> {
         let found = loop {
             let at = random.number_below(END as usize) as u64;
             let busy = channels.iter().filter(|trace| is_busy(trace, at)).count();
-            if let Some(fraction) = counter.pulse(is_busy(&cpu, at) && busy >= k) {
-                break proportion(fraction.counter(), 1 << 12);
+            if let Some(fraction) = counter.count_pulse(is_busy(&cpu, at) && busy >= k) {
+                break proportion_interval(fraction.counter(), 1 << 12);
             }
         };
-        let truth = exact(&cpu, &channels, k as u32, (0, END));
-        println!("{}", known.holds(&format!("IO_OVERLAP({k}, X) on paper"), truth, found)?);
+        let truth = exact_overlap(&cpu, &channels, k as u32, (0, END));
+        println!("{}", known.check_truth(&format!("IO_OVERLAP({k}, X) on paper"), truth, found)?);
     }
     Ok(())
 }
@@ -94,7 +94,7 @@ fn run(quick: bool) -> Result<()> {
     println!("  k   IO_OVERLAP(k, X)   95 % interval     exact trace   if independent");
     let mut inside = 0;
     for (k, overlap) in &overlaps {
-        let truth = exact(&finished.cpu, &finished.channels, *k, overlap.window);
+        let truth = exact_overlap(&finished.cpu, &finished.channels, *k, overlap.window);
         let sampled = overlap.fraction;
         let is_inside = (sampled.low..=sampled.high).contains(&truth);
         inside += usize::from(is_inside);
@@ -112,7 +112,7 @@ fn run(quick: bool) -> Result<()> {
         "\nslide 26: k = 0 measures the utilisation of the CPU, 20: the counter is the fraction; ours: {:.4} where it was {:.4}, \
          and {inside} of {} true shares in their interval",
         first.fraction.estimate,
-        exact(&finished.cpu, &[], 0, first.window),
+        exact_overlap(&finished.cpu, &[], 0, first.window),
         overlaps.len()
     );
     Ok(())
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
     let has = |flag| std::env::args().any(|argument| argument == flag);
     let live = if has("--known") { Ok(()) } else { run(has("--quick")) };
     let live = live.or_else(|error| {
-        if !error.is_of_the_machine() {
+        if !error.is_machine_limitation() {
             return Err(error);
         }
         println!("skipped: {error}");

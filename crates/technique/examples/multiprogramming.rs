@@ -38,9 +38,9 @@ fn row(degree: usize, paging: &Paging) {
         "  {degree:>3} {:>16.0} {:>14.0} {:>9} {:>9} {:>8.2}",
         paging.throughput(),
         paging.page_ins as f64 / paging.window.as_secs_f64(),
-        microseconds(paging.between_faults()),
-        microseconds(paging.swap_in()),
-        paging.queue()
+        microseconds(paging.mean_fault_interval()),
+        microseconds(paging.mean_page_in_time()),
+        paging.mean_queue_length()
     );
 }
 
@@ -48,10 +48,10 @@ fn row(degree: usize, paging: &Paging) {
 fn curve(computer: &mut Computer, settle: Duration, window: Duration) -> Result<Vec<Paging>> {
     println!("  DMP   touches a second   page-ins a s         F         S      S/F");
     let mut curve = Vec::new();
-    for degree in 1..=computer.count() {
-        computer.run(degree)?;
-        computer.watch(settle);
-        let paging = computer.watch(window);
+    for degree in 1..=computer.job_count() {
+        computer.run_first(degree)?;
+        computer.measure_paging(settle);
+        let paging = computer.measure_paging(window);
         row(degree, &paging);
         curve.push(paging);
     }
@@ -69,14 +69,14 @@ fn on_paper(known: Known) -> Result<()> {
         Paging { window, touches: 1, page_ins: 1, waited: window.mul_f64(queue) }
     };
     for from in [1, JOBS] {
-        let mut pilot = Pilot::new(JOBS, 0.3, LAG)?.beginning_at(from);
+        let mut pilot = Pilot::new(JOBS, 0.3, LAG)?.with_initial_degree(from);
         let mut flown = [0u64; JOBS + 1];
         for _ in 0..WINDOWS {
-            flown[pilot.see(&paging(pilot.degree()))] += 1;
+            flown[pilot.update_degree(&paging(pilot.degree()))] += 1;
         }
         let most = (0..=JOBS).max_by_key(|degree| flown[*degree]).unwrap_or(0);
         let what = format!("jobs that fit, as flown from {from}");
-        println!("{}", known.holds(&what, FITS as f64, Interval::exactly(most as f64))?);
+        println!("{}", known.check_truth(&what, FITS as f64, Interval::exactly(most as f64))?);
     }
     Ok(())
 }
@@ -90,22 +90,22 @@ struct Flown {
 }
 
 fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -> Result<Flown> {
-    let mut pilot = Pilot::new(computer.count(), 0.3, LAG)?.beginning_at(from);
-    computer.run(from)?;
+    let mut pilot = Pilot::new(computer.job_count(), 0.3, LAG)?.with_initial_degree(from);
+    computer.run_first(from)?;
     let begun = Instant::now();
     let mut flown = Flown { throughput: vec![], queue: vec![], degree: vec![(0.0, from as f64)], mean: 0.0 };
     let (mut touches, mut seconds) = (0, 0.0);
     while begun.elapsed() < time {
-        let paging = computer.watch(window);
+        let paging = computer.measure_paging(window);
         let now = begun.elapsed();
         if now > time / 2 {
             touches += paging.touches;
             seconds += paging.window.as_secs_f64();
         }
-        computer.run(pilot.see(&paging))?;
+        computer.run_first(pilot.update_degree(&paging))?;
         let at = now.as_secs_f64();
         flown.throughput.push((at, paging.throughput()));
-        flown.queue.push((at, paging.queue()));
+        flown.queue.push((at, paging.mean_queue_length()));
         flown.degree.push((at, pilot.degree() as f64));
     }
     flown.mean = touches as f64 / seconds;
@@ -131,7 +131,7 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     let best =
         (0..JOBS).max_by(|a, b| curve[*a].throughput().total_cmp(&curve[*b].throughput())).unwrap_or(0);
     let most = curve[best].throughput();
-    let idle = curve.iter().take_while(|paging| paging.queue() < 1.0).count();
+    let idle = curve.iter().take_while(|paging| paging.mean_queue_length() < 1.0).count();
     let low = fly(&mut computer, 1, scale(10_000), scale(100))?;
     let high = fly(&mut computer, JOBS, scale(10_000), scale(100))?;
     println!("\n  best of the curve        {most:>9.0} touches a second with {} jobs", best + 1);

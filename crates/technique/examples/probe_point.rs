@@ -29,7 +29,7 @@ fn main() -> Done<()> {
     };
     let point = match ProbePoint::new(probe) {
         Ok(point) => point,
-        Err(error) if error.is_of_the_machine() => {
+        Err(error) if error.is_machine_limitation() => {
             println!("skipped: {error}");
             return Ok(());
         }
@@ -53,8 +53,8 @@ fn main() -> Done<()> {
          {seen} of {} requests",
         STRETCHES.iter().sum::<u64>()
     );
-    println!("{}", known.holds("requests (A)", STRETCHES[1] as f64, Interval::exactly(seen as f64))?);
-    println!("{}", known.holds("their sizes (B)", sizes as f64, Interval::exactly(summed as f64))?);
+    println!("{}", known.check_truth("requests (A)", STRETCHES[1] as f64, Interval::exactly(seen as f64))?);
+    println!("{}", known.check_truth("their sizes (B)", sizes as f64, Interval::exactly(summed as f64))?);
     Ok(())
 }
 
@@ -97,7 +97,7 @@ fn stretches<F: Fn(u64) + Sync>(
 ) -> Done<u64> {
     let mut sizes = [0; 3];
     for (at, requests) in STRETCHES.into_iter().enumerate() {
-        if at == 1 { point.put_in() } else { point.take_out() }?;
+        if at == 1 { point.insert_probe() } else { point.remove_probe() }?;
         asks.send(requests)?;
         sizes[at] = told.recv()?;
         println!("{requests:>6} requests, the probe {}", if at == 1 { "in" } else { "out" });
@@ -116,10 +116,10 @@ fn at_any_time<F: Fn(u64) + Sync>(
 ) -> Done<()> {
     asks.send(u64::MAX)?;
     let before = program.further(1000);
-    let patched = point.put_in();
+    let patched = point.insert_probe();
     let first = program.handled.load(SeqCst);
     let last = program.further(1000);
-    let patched_back = point.take_out();
+    let patched_back = point.remove_probe();
     let after = program.further(1);
     program.ended.store(true, SeqCst);
     patched.and(patched_back)?;
@@ -130,7 +130,7 @@ fn at_any_time<F: Fn(u64) + Sync>(
         low: last as f64 - first as f64 - 1.0,
         high: (after - before + 1) as f64,
     };
-    println!("{}", known.holds("requests of a program that never stops", seen as f64, bounds)?);
+    println!("{}", known.check_truth("requests of a program that never stops", seen as f64, bounds)?);
     Ok(())
 }
 
@@ -143,9 +143,9 @@ fn price<F: Fn(u64) + Sync>(point: &ProbePoint<F>) -> Done<()> {
         begun.elapsed().div_f64(f64::from(PASSES))
     };
     let out = (0..5).map(|_| pass()).min().unwrap_or(Duration::MAX);
-    point.put_in()?;
+    point.insert_probe()?;
     let within = (0..5).map(|_| pass()).min().unwrap_or(Duration::MAX);
-    point.take_out()?;
+    point.remove_probe()?;
     println!("a pass costs {out:?} without the probe, and {within:?} with it\n");
     Ok(())
 }

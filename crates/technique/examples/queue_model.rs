@@ -34,7 +34,7 @@ fn main() -> Done<()> {
     let median_of =
         |figure: fn(&Batch) -> f64| median_interval(&alone.iter().map(figure).collect::<Vec<_>>());
     let (service, think) = (median_of(|batch| batch.response), median_of(|batch| batch.think));
-    let predicted = QueueModel::throughput_within(service, think, USERS);
+    let predicted = QueueModel::throughput_interval(service, think, USERS);
     let measured = (0..BATCHES).map(|seed| simulate(USERS, 100 + seed).throughput);
     let measured = median_interval(&measured.collect::<Vec<_>>());
     let without_queue = USERS as f64 / (service.estimate + think.estimate);
@@ -46,10 +46,10 @@ fn main() -> Done<()> {
     if (measured.low..=measured.high).contains(&without_queue) {
         return Err("the second measurement does not refuse a model without waiting".into());
     }
-    println!("{}", known.holds("the service time, ms", 1e3 * TRUE.service, service.map(|s| 1e3 * s))?);
-    let truth = TRUE.with(USERS).throughput;
-    println!("{}", known.holds("commands a second, predicted", truth, predicted)?);
-    println!("{}", known.holds("commands a second, measured", truth, measured)?);
+    println!("{}", known.check_truth("the service time, ms", 1e3 * TRUE.service, service.map(|s| 1e3 * s))?);
+    let truth = TRUE.predict(USERS).throughput;
+    println!("{}", known.check_truth("commands a second, predicted", truth, predicted)?);
+    println!("{}", known.check_truth("commands a second, measured", truth, measured)?);
     Ok(())
 }
 
@@ -61,7 +61,7 @@ struct Batch {
 }
 
 fn drawn(random: &mut Random, mean: f64) -> f64 {
-    let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    let uniform = ((random.next_bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     -mean * uniform.ln()
 }
 
@@ -91,10 +91,10 @@ fn live() -> Done<()> {
     println!("users of a server that sleeps 2 ms for each command, 6 ms of thought\n");
     println!("  users   predicted a second   measured");
     let alone = serve(1, TIME);
-    let model = QueueModel::calibrated(&[alone.response], &[alone.think]);
+    let model = QueueModel::from_measurements(&[alone.response], &[alone.think]);
     for users in [1, 2, 4, 8] {
         let found = serve(users, TIME);
-        println!("{users:>7} {:>20.1} {:>10.1}", model.with(users).throughput, found.throughput);
+        println!("{users:>7} {:>20.1} {:>10.1}", model.predict(users).throughput, found.throughput);
     }
     println!("  (a service that never varies makes users wait less than the model says)\n");
     Ok(())

@@ -19,10 +19,10 @@ use syscost_counters::{Processors, Spent};
 use syscost_platform::arch;
 use syscost_statistic::Random;
 use syscost_technique::Interval;
-use syscost_technique::extent::extent;
+use syscost_technique::extent::executed_range;
 use syscost_technique::known::Known;
 use syscost_technique::sample::{Period, SampledMonitor};
-use syscost_technique::visit::{Coverage, Visit, fraction_of};
+use syscost_technique::visit::{Coverage, Visit, true_fraction};
 
 /// The period of synchronous samples. The load has a period of three of these …
 const STEP_NS: u64 = 2_000_000;
@@ -79,15 +79,15 @@ fn on_paper(known: Known) -> Done<String> {
         looks.push(moment);
         moment += 1 + random.number_below(200) as u64;
     }
-    let in_step =
-        Coverage::from_visits(&visits, &(0..300 * PERIODS).step_by(100).collect::<Vec<_>>()).fraction();
+    let in_step = Coverage::from_visits(&visits, &(0..300 * PERIODS).step_by(100).collect::<Vec<_>>())
+        .sampled_fraction();
     if in_step.low <= 0.48 {
         return Err("looks in step with the load find the truth".into());
     }
-    Ok(known.holds(
+    Ok(known.check_truth(
         "a load seen at random moments",
         0.48,
-        Coverage::from_visits(&visits, &looks).fraction(),
+        Coverage::from_visits(&visits, &looks).sampled_fraction(),
     )?)
 }
 
@@ -114,21 +114,21 @@ fn look(name: &str, period: Period, periods: u64) -> Done<(f64, Interval)> {
     let mut visits: Vec<Visit> = Vec::with_capacity(periods as usize);
     for begins in (0..periods).map(|at| zero + 3 * STEP_NS * at) {
         while now() < begins {}
-        monitor.enter(1);
+        monitor.enter_state(1);
         let entered = now();
         while now() < begins + ON_NS {}
-        monitor.enter(0);
+        monitor.enter_state(0);
         visits.push((entered, now()));
     }
     let end = zero + 3 * STEP_NS * periods;
     while now() < end {}
     monitor.stop();
-    let moments = monitor.found().moments;
+    let moments = monitor.samples_so_far().moments;
     let within: Vec<_> = moments.iter().copied().filter(|moment| (zero..end).contains(moment)).collect();
     let shifted: Vec<_> = visits.iter().map(|(entered, left)| (entered - zero, left - zero)).collect();
-    let truth = fraction_of(&shifted, end - zero);
+    let truth = true_fraction(&shifted, end - zero);
     let coverage = Coverage::from_visits(&visits, &within);
-    let found = monitor.fraction(1);
+    let found = monitor.fraction_in_state(1);
     println!(
         "{name:<28} {:>5.1}% {:>6.1}%   [{:>5.1}, {:>5.1}]   {:>5} {:>5} {:>5} of {periods}",
         100.0 * truth,
@@ -189,7 +189,7 @@ fn tick_after(before: u64) -> u64 {
 fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)> {
     let mut processors = Processors::open()?;
     sleep_until(zero);
-    let before = processors.spent(Some(here))?.value;
+    let before = processors.time_spent(Some(here))?.value;
     let ran = nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID);
     for begins in (0..periods).map(|at| zero + 3 * tick * at) {
         sleep_until(begins);
@@ -199,14 +199,14 @@ fn accounted(here: usize, zero: u64, tick: u64, periods: u64) -> Done<(f64, f64)
     let all = (3 * tick * periods) as f64;
     let truth = (nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID) - ran) as f64 / all;
     let busy = |spent: &Spent| spent.user + spent.nice + spent.system;
-    let ticks = busy(&processors.spent(Some(here))?.value) - busy(&before);
+    let ticks = busy(&processors.time_spent(Some(here))?.value) - busy(&before);
     Ok((truth, ticks as f64 * 1e9 / syscost_platform::proc::USER_HZ / all))
 }
 
 /// The share of time in one loop of a program, by sampled instruction addresses.
 fn time_in_a_loop() -> Done<()> {
     let function = arch::register_loop as *const () as usize;
-    let range = match extent(function, || arch::register_loop(100)) {
+    let range = match executed_range(function, || arch::register_loop(100)) {
         Ok(range) => range,
         Err(error) => {
             println!("\nskipped: {error}");
@@ -229,7 +229,7 @@ fn time_in_a_loop() -> Done<()> {
     println!(
         "\ntime in a loop of {bytes} bytes: by the clock {:.1} %, by the address at {} random moments {:.1} % [{:.1}, {:.1}]",
         100.0 * truth,
-        monitor.found().count,
+        monitor.samples_so_far().count,
         100.0 * found.estimate,
         100.0 * found.low,
         100.0 * found.high

@@ -16,7 +16,7 @@ use syscost_platform::pattern_file::{self, PatternFile, Way};
 use syscost_statistic::Random;
 use syscost_technique::Interval;
 use syscost_technique::known::Known;
-use syscost_technique::seek::{apart, distances, looks};
+use syscost_technique::seek::{distribution_distance, sampled_positions, seek_distances};
 use syscost_technique::state_measure::{CountMeasure, FractionOfTime, OnEntry};
 
 const BLOCK: u64 = 4096;
@@ -28,19 +28,22 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 fn main() -> Done<()> {
     let positions = [10, 40, 20, 60, 30, 50];
     println!("positions {positions:?}");
-    println!("traced             distances {:?}", distances(&positions));
-    println!("sampled too slowly distances {:?}", distances(&looks(&positions, 1, 2)));
-    println!("sampled too fast   distances {:?}\n", distances(&looks(&positions, 3, 1)));
+    println!("traced             distances {:?}", seek_distances(&positions));
+    println!("sampled too slowly distances {:?}", seek_distances(&sampled_positions(&positions, 1, 2)));
+    println!("sampled too fast   distances {:?}\n", seek_distances(&sampled_positions(&positions, 3, 1)));
     let named = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let directory = named.map_or_else(|| PathBuf::from("."), PathBuf::from);
     if !std::env::args().any(|argument| argument == "--known") {
-        match PatternFile::make(&directory, BLOCK * BLOCKS, Way::Direct) {
+        match PatternFile::create_filled(&directory, BLOCK * BLOCKS, Way::Direct) {
             Ok(file) => on_a_device(&file)?,
             Err(error) => println!("skipped: {error}"),
         }
     }
-    let [traced, slow, fast] =
-        [distances(&positions), distances(&looks(&positions, 1, 2)), distances(&looks(&positions, 3, 1))];
+    let [traced, slow, fast] = [
+        seek_distances(&positions),
+        seek_distances(&sampled_positions(&positions, 1, 2)),
+        seek_distances(&sampled_positions(&positions, 3, 1)),
+    ];
     println!(
         "slide 54: 10 40 20 60 30 50 → 30 20 40 30 20, too slowly 10 10, too fast 0 0 30 0 0 20; ours: {traced:?}, {slow:?}, {:?}",
         &fast[..6]
@@ -51,7 +54,7 @@ fn main() -> Done<()> {
         return Err("sampling finds what only a trace can".into());
     }
     let known = Known::from_arguments(std::env::args());
-    println!("{}", known.holds("the sum of all seeks", 140.0, sum(&traced))?);
+    println!("{}", known.check_truth("the sum of all seeks", 140.0, sum(&traced))?);
     Ok(())
 }
 
@@ -71,7 +74,7 @@ fn on_a_device(file: &PatternFile) -> Done<()> {
     println!(
         "{READS} reads, {:.0} a second (A); mean distance of a seek {:.0} blocks (B); {:.1} % of the time in reads (C)",
         alone.per_second,
-        mean(&distances(&alone.traced)),
+        mean(&seek_distances(&alone.traced)),
         100.0 * alone.in_reads
     );
     println!("{:<34} {:>9} {:>8} {:>9} {:>14}", "looks", "distances", "zeroes", "mean", "from the trace");
@@ -82,17 +85,17 @@ fn on_a_device(file: &PatternFile) -> Done<()> {
             found.len(),
             100.0 * zeroes,
             mean(found),
-            apart(found, truth)
+            distribution_distance(found, truth)
         );
     };
-    let truth = distances(&alone.traced);
+    let truth = seek_distances(&alone.traced);
     tell("traced".into(), &truth, &truth);
     for (name, period) in
         [("ten to a read", service / 10), ("one to a read", service), ("one to five reads", 5 * service)]
     {
         let seen = read_all(file, Some(period))?;
         let label = format!("{name}, every {:.0} µs", period.as_secs_f64() * 1e6);
-        tell(label, &distances(&seen.sampled), &distances(&seen.traced));
+        tell(label, &seek_distances(&seen.sampled), &seek_distances(&seen.traced));
     }
     println!();
     Ok(())
@@ -126,26 +129,26 @@ fn watch(cyl: &AtomicU64, ended: &AtomicBool, period: Duration) -> Vec<u64> {
 
 /// Reads and traces every read.
 fn trace(file: &PatternFile, cyl: &AtomicU64) -> Done<Seen> {
-    let mut buffer = pattern_file::buffer(BLOCK as usize)?;
+    let mut buffer = pattern_file::map_buffer(BLOCK as usize)?;
     let mut random = Random::new(5);
     let begun = Instant::now();
     let mut initiations = CountMeasure::new(Duration::ZERO);
-    let mut positions = OnEntry::with_room(READS);
+    let mut positions = OnEntry::with_capacity(READS);
     let mut reading = FractionOfTime::new(Duration::ZERO);
     for _ in 0..READS {
         let block = random.number_below(BLOCKS as usize) as u64;
         cyl.store(block, Relaxed);
-        initiations.visit();
-        positions.entered(block);
+        initiations.count_entry();
+        positions.record_entry(block);
         reading.enter(begun.elapsed());
         file.file().read_exact_at(&mut buffer, block * BLOCK)?;
         reading.leave(begun.elapsed());
-        if !pattern_file::is_of(&buffer, block * BLOCK) {
+        if !pattern_file::is_pattern_at(&buffer, block * BLOCK) {
             return Err("a block is not the one that was asked for".into());
         }
     }
     let end = begun.elapsed();
-    let visits = initiations.take(end);
+    let visits = initiations.end_interval(end);
     Ok(Seen {
         sampled: Vec::new(),
         traced: positions.values().to_vec(),

@@ -37,7 +37,7 @@ fn main() -> Done<()> {
         }
         watch(&mut lines, begun)
     })?;
-    let inside = events.iter().filter(|event| event.placed.holds(event.truth)).count();
+    let inside = events.iter().filter(|event| event.placed.contains(event.truth)).count();
     let pairs = || events.iter().enumerate().flat_map(|(at, a)| events[at + 1..].iter().map(move |b| (a, b)));
     let count = |order| pairs().filter(|(a, b)| a.placed.order(b.placed) == order).count();
     let errors = events.iter().map(|event| event.placed.error());
@@ -56,10 +56,10 @@ fn main() -> Done<()> {
     let all = events.len() as f64;
     println!(
         "{}",
-        known.holds("events whose interval holds their time", all, Interval::exactly(inside as f64))?
+        known.check_truth("events whose interval holds their time", all, Interval::exactly(inside as f64))?
     );
     let wrong = Interval::exactly(count(Order::After) as f64);
-    println!("{}", known.holds("pairs in the wrong order", 0.0, wrong)?);
+    println!("{}", known.check_truth("pairs in the wrong order", 0.0, wrong)?);
     Ok(())
 }
 
@@ -115,7 +115,7 @@ fn watch(lines: &mut [UnixStream], begun: Instant) -> Done<Vec<Event>> {
     for _ in 0..ROUNDS {
         for (line, clock) in lines.iter_mut().zip(&clocks) {
             let [theirs, truth] = ask(line)?;
-            events.push(Event { placed: clock.place(theirs)?, truth });
+            events.push(Event { placed: clock.to_our_time(theirs)?, truth });
         }
     }
     Ok(events)

@@ -21,7 +21,7 @@ use syscost_platform::arch;
 use syscost_statistic::median;
 use syscost_technique::Interval;
 use syscost_technique::known::Known;
-use syscost_technique::virtual_clock::{VirtualClock, VirtualTimer, quality};
+use syscost_technique::virtual_clock::{VirtualClock, VirtualTimer, measure_quality};
 
 const PHASE: Duration = Duration::from_millis(200);
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -68,17 +68,17 @@ fn share_of_work(known: Known) -> Result<String, Box<dyn Error>> {
     );
     // Going to sleep and waking up is work too, of some 10 µs beside the half millisecond of a turn.
     let bounds = Interval::around(share(&ran), 0.1);
-    Ok(known.holds("the share of the work", 0.25, bounds)?)
+    Ok(known.check_truth("the share of the work", 0.25, bounds)?)
 }
 
 fn live() -> Result<(), Box<dyn Error>> {
     let own = VirtualClock::Own;
-    let quality = quality()?;
+    let quality = measure_quality()?;
     println!(
         "the clock: steps of {:?}, {:?} promised; a reading costs {:?}",
         quality.step, quality.promised, quality.cost
     );
-    println!("a timer on it expires in steps of {:?}\n", VirtualTimer::resolution()?);
+    println!("a timer on it expires in steps of {:?}\n", VirtualTimer::measure_resolution()?);
 
     // The routine runs on a thread of its own, so that it may allocate, lock and write.
     let intervals = Arc::new(AtomicU64::new(0));

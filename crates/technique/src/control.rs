@@ -31,7 +31,7 @@ pub use background::Background;
 pub use interactive::Interactive;
 pub use plant::Plant;
 #[cfg(test)]
-pub(super) use plant::normal;
+pub(super) use plant::standard_normal;
 pub use policy::{Halving, Policy, Proportional, Stepwise};
 pub use transient::Transient;
 
@@ -64,7 +64,7 @@ impl<P: Policy> Controller<P> {
     }
 
     /// Starts at another value of the parameter.
-    pub fn beginning_at(self, parameter: f64) -> Self {
+    pub fn with_initial_parameter(self, parameter: f64) -> Self {
         Self { parameter: parameter.clamp(0.0, self.limit), ..self }
     }
 
@@ -74,8 +74,8 @@ impl<P: Policy> Controller<P> {
     }
 
     /// Takes the response time of one command. At the end of a block it updates the parameter and returns the step.
-    pub fn command(&mut self, response: f64) -> Option<Step> {
-        let index = self.index.take(response)?;
+    pub fn add_response(&mut self, response: f64) -> Option<Step> {
+        let index = self.index.add_response(response)?;
         let error = index - self.goal;
         self.parameter = self.policy.next(self.parameter, error).clamp(0.0, self.limit);
         Some(Step { index, error, parameter: self.parameter })

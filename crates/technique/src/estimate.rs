@@ -5,7 +5,7 @@
 //! time of the whole is taken from a run without probes.
 //!
 //! The cost of a probe around an empty body may differ from its cost in a program, where it overlaps with other
-//! instructions or delays them. [`ProbeCost::in_place`] measures it there, by additional probes.
+//! instructions or delays them. [`ProbeCost::from_traced_runs`] measures it there, by additional probes.
 //!
 //! The naive fraction is not always too small: it is pulled towards the share `inside / (inside + outside)` of the
 //! probe's cost that falls into the measured part, and is too large if the true fraction is less than that.
@@ -24,7 +24,7 @@ pub struct ProbeCost {
 impl ProbeCost {
     /// The cost in the traced program, from three runs: `once` with one probe for each call, `twice` with a second one,
     /// and `read_again` with one additional reading of the clock. The measured part contains the cost of one reading.
-    pub fn in_place(once: &Traced, read_again: &Traced, twice: &Traced) -> Self {
+    pub fn from_traced_runs(once: &Traced, read_again: &Traced, twice: &Traced) -> Self {
         let calls = once.calls.max(1) as f64;
         let inside = ((read_again.part - once.part) / calls).max(0.0);
         let all = (twice.whole - once.whole) / calls;
@@ -59,7 +59,7 @@ pub struct Estimates {
 
 impl Traced {
     /// The three estimates, from the cost of a probe and the time of a run without probes.
-    pub fn estimates(&self, probe: ProbeCost, uninstrumented: f64) -> Estimates {
+    pub fn estimate_fraction(&self, probe: ProbeCost, uninstrumented: f64) -> Estimates {
         let calls = self.calls as f64;
         let part = self.part - calls * probe.inside + calls * self.call;
         let whole = self.whole - calls * (probe.inside + probe.outside);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn corrected_the_fraction_is_the_true_one() {
-        let Estimates { naive, corrected, of_uninstrumented } = TRACED.estimates(PROBE, 100_000.0);
+        let Estimates { naive, corrected, of_uninstrumented } = TRACED.estimate_fraction(PROBE, 100_000.0);
         assert_eq!((corrected, of_uninstrumented), (0.4, 0.4));
         assert_eq!(naive, 0.45);
     }
@@ -91,21 +91,21 @@ mod tests {
     fn more_of_a_probe_tells_what_it_costs_in_its_place() {
         let read_again = Traced { part: TRACED.part + 25_000.0, ..TRACED };
         let twice = Traced { whole: TRACED.whole + 40_000.0, ..TRACED };
-        assert_eq!(ProbeCost::in_place(&TRACED, &read_again, &twice), PROBE);
+        assert_eq!(ProbeCost::from_traced_runs(&TRACED, &read_again, &twice), PROBE);
         let never = Traced::default();
-        assert_eq!(ProbeCost::in_place(&never, &never, &never), ProbeCost::default());
+        assert_eq!(ProbeCost::from_traced_runs(&never, &never, &never), ProbeCost::default());
     }
 
     #[test]
     fn probes_pull_a_fraction_towards_the_share_that_they_see_of_themselves() {
         let mostly = Traced { part: 70_000.0 + 25_000.0, call: 0.0, ..TRACED };
-        assert!(mostly.estimates(PROBE, 100_000.0).naive < 0.7);
+        assert!(mostly.estimate_fraction(PROBE, 100_000.0).naive < 0.7);
     }
 
     #[test]
     fn a_probe_that_costs_nothing_changes_nothing() {
         let traced = Traced { part: 3.0, whole: 10.0, calls: 5, call: 0.0 };
-        let same = traced.estimates(ProbeCost::default(), 10.0);
+        let same = traced.estimate_fraction(ProbeCost::default(), 10.0);
         assert_eq!(same, Estimates { naive: 0.3, corrected: 0.3, of_uninstrumented: 0.3 });
     }
 }

@@ -20,7 +20,7 @@ const GAP: usize = 96;
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`; [`Error::Usage`] if `run` does not call the function.
-pub fn extent(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
+pub fn executed_range(function: usize, run: impl FnOnce()) -> Result<Range<usize>> {
     let (mut last, mut came) = (function, false);
     step_each(run, LIMIT, |step| {
         came |= step.address == function;
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_loop_of_two_instructions_is_short() {
         let at = arch::register_loop as *const () as usize;
-        let extent = extent(at, || arch::register_loop(5)).expect("traced");
+        let extent = executed_range(at, || arch::register_loop(5)).expect("traced");
         assert_eq!(extent.start, at);
         assert!(extent.len() > 2 && extent.len() < 96, "{extent:?}");
     }
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_function_that_is_not_called_is_an_error() {
         let at = arch::register_loop as *const () as usize;
-        let error = extent(at, || _ = arch::add_chain(5)).expect_err("not called").to_string();
+        let error = executed_range(at, || _ = arch::add_chain(5)).expect_err("not called").to_string();
         assert!(error.contains("was not called"), "{error}");
     }
 }

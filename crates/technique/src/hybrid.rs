@@ -6,7 +6,7 @@
 //! waits until the slot is free: no event is lost, and the wait perturbs the program. A [`Ring`] of slots corresponds
 //! to DMA into the monitor's memory: no event is lost, and the sender waits only if it is full.
 //!
-//! An event has 32 bits: the lower eight are its [`kind`], the others number the events, so that one received twice is
+//! An event has 32 bits: the lower eight are its [`event_kind`], the others number the events, so that one received twice is
 //! recognised.
 //!
 //! Source: Kraemer, slides 10, 57, 58 and 62 to 71.
@@ -21,13 +21,13 @@ use syscost_platform::partner::{Class, Kind, Partner, Task};
 
 /// An event from its number, of which 24 bits are kept, and its kind.
 #[inline(always)]
-pub fn event(number: u64, kind: u8) -> u32 {
+pub fn encode_event(number: u64, kind: u8) -> u32 {
     (number as u32) << 8 | u32::from(kind)
 }
 
 /// The kind of an event.
 #[inline(always)]
-pub fn kind(event: u32) -> u8 {
+pub fn event_kind(event: u32) -> u8 {
     event as u8
 }
 
@@ -44,7 +44,7 @@ pub trait Interface: Default + Send + Sync + 'static {
 const PATIENCE: u32 = 1 << 28;
 
 #[inline(always)]
-fn poll(mut ready: impl FnMut() -> bool) -> bool {
+fn poll_until_ready(mut ready: impl FnMut() -> bool) -> bool {
     for _ in 0..PATIENCE {
         if ready() {
             return true;
@@ -100,7 +100,7 @@ impl Default for TwoWay {
 impl Interface for TwoWay {
     #[inline(always)]
     fn send(&self, event: u32) -> bool {
-        if !poll(|| self.f2.load(Acquire)) {
+        if !poll_until_ready(|| self.f2.load(Acquire)) {
             return false;
         }
         self.f2.store(false, Relaxed);
@@ -157,7 +157,7 @@ impl Interface for Ring {
                 self.sent.seen.store(self.taken.place.load(Acquire), Relaxed);
                 at - self.sent.seen.load(Relaxed) < SLOTS
             };
-            if !poll(free) {
+            if !poll_until_ready(free) {
                 return false;
             }
         }
@@ -206,9 +206,9 @@ impl Board {
     }
 
     #[inline(always)]
-    fn take(&self, event: u32) {
+    fn count_event(&self, event: u32) {
         let add = |count: &AtomicU64, more| count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
-        add(&self.counts[usize::from(kind(event))], 1);
+        add(&self.counts[usize::from(event_kind(event))], 1);
         add(&self.received, 1);
         add(&self.repeated, u64::from(self.last.load(Relaxed) == u64::from(event)));
         add(&self.sum, u64::from(event));
@@ -231,7 +231,7 @@ pub struct Tally {
 
 impl Tally {
     /// Different events that were received.
-    pub fn captured(&self) -> u64 {
+    pub fn distinct_events(&self) -> u64 {
         self.received - self.repeated
     }
 }
@@ -257,7 +257,7 @@ impl<I: Interface> Observer<I> {
             for _ in 0..POLLS {
                 let process = |event| {
                     register_loop(turns);
-                    counts.take(event);
+                    counts.count_event(event);
                 };
                 if !theirs.receive(process) {
                     std::hint::spin_loop();
@@ -285,7 +285,7 @@ impl<I: Interface> Observer<I> {
     ///
     /// # Errors
     /// As of [`wait_for`](Self::wait_for).
-    pub fn after(&mut self, event: u32) -> Result<Tally> {
+    pub fn tally_after(&mut self, event: u32) -> Result<Tally> {
         self.wait_for(event)?;
         Ok(self.tally())
     }
@@ -299,7 +299,7 @@ impl<I: Interface> Observer<I> {
         let begun = Instant::now();
         while self.board.last.load(Acquire) != u64::from(event) {
             if let Some(fate) = self.partner.fate() {
-                return Err(fate.error(""));
+                return Err(fate.into_error(""));
             }
             if begun.elapsed() > LONGEST {
                 let cpu = self.task().cpu;
@@ -331,19 +331,19 @@ mod tests {
 
     /// Sends events of four kinds to another CPU; skips with a sentence if there is none.
     fn send<I: Interface>(events: u64, turns: u64) -> Option<Tally> {
-        let Some(other) = cpu::other_than(cpu::current()) else {
+        let Some(other) = cpu::find_other_cpu(cpu::current_cpu()) else {
             println!("skipped: one CPU, and the measuring machine needs another");
             return None;
         };
         let mut observer = Observer::<I>::start(other, turns).expect("started");
-        let event = |number| event(number, (number % 4) as u8);
+        let event = |number| encode_event(number, (number % 4) as u8);
         (0..events)
             .for_each(|number| assert!(observer.interface().send(event(number)), "no interface takes it"));
-        Some(observer.after(event(events - 1)).expect("the last one arrives"))
+        Some(observer.tally_after(event(events - 1)).expect("the last one arrives"))
     }
 
     fn sum(events: u64) -> u64 {
-        (0..events).map(|number| u64::from(event(number, (number % 4) as u8))).sum()
+        (0..events).map(|number| u64::from(encode_event(number, (number % 4) as u8))).sum()
     }
 
     fn is_whole<I: Interface>(events: u64, turns: u64) {
@@ -367,7 +367,11 @@ mod tests {
     #[test]
     fn one_flag_loses_what_a_slow_monitor_does_not_take_in_time() {
         let Some(tally) = send::<OneWay>(100_000, 10_000) else { return };
-        assert!(tally.captured() >= 1 && tally.captured() < 100_000, "{} captured", tally.captured());
+        assert!(
+            tally.distinct_events() >= 1 && tally.distinct_events() < 100_000,
+            "{} captured",
+            tally.distinct_events()
+        );
     }
 
     #[test]

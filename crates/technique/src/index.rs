@@ -12,7 +12,7 @@
 //! | response times | index |
 //! |---|---|
 //! | change by a step | lacks λᵏ of the step after k blocks: [`blocks_to_settle`] |
-//! | scatter with the standard deviation σ | scatters with σ·√((1−λ) / (n(1+λ))): [`jitter`] |
+//! | scatter with the standard deviation σ | scatters with σ·√((1−λ) / (n(1+λ))): [`index_jitter`] |
 //!
 //! Source: slides 76 to 82 of the [module's](super) own.
 
@@ -45,12 +45,12 @@ impl PerformanceIndex {
     }
 
     /// Starts at a known value.
-    pub fn starting_at(self, value: f64) -> Self {
+    pub fn with_initial_value(self, value: f64) -> Self {
         Self { value: Some(value), ..self }
     }
 
     /// Takes the response time of one command; at the end of a block, the new index.
-    pub fn take(&mut self, response: f64) -> Option<f64> {
+    pub fn add_response(&mut self, response: f64) -> Option<f64> {
         self.sum += response;
         self.count += 1;
         if self.count < self.block {
@@ -79,14 +79,14 @@ pub fn blocks_to_settle(damping: f64, share: f64) -> u32 {
 }
 
 /// The standard deviation of the index if response times are independent with the standard deviation `deviation`.
-pub fn jitter(deviation: f64, block: u32, damping: f64) -> f64 {
+pub fn index_jitter(deviation: f64, block: u32, damping: f64) -> f64 {
     deviation * ((1.0 - damping) / (f64::from(block) * (1.0 + damping))).sqrt()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::normal;
+    use crate::control::standard_normal;
     use syscost_statistic::{Random, standard_deviation};
 
     fn index(block: u32, damping: f64) -> PerformanceIndex {
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn it_moves_once_a_block() {
         let mut index = index(3, 0.5);
-        let moved: Vec<_> = [1.0, 2.0, 3.0, 10.0, 10.0, 10.0, 7.0].map(|r| index.take(r)).to_vec();
+        let moved: Vec<_> = [1.0, 2.0, 3.0, 10.0, 10.0, 10.0, 7.0].map(|r| index.add_response(r)).to_vec();
         assert_eq!(moved, [None, None, Some(2.0), None, None, Some(6.0), None]);
         assert_eq!(index.value(), Some(6.0));
     }
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn the_past_fades_by_the_damping_each_block() {
         for damping in [0.0, 0.3, 0.5, 0.9] {
-            let mut index = index(1, damping).starting_at(100.0);
+            let mut index = index(1, damping).with_initial_value(100.0);
             for k in 1..=40 {
-                let value = index.take(20.0).expect("a block of one");
+                let value = index.add_response(20.0).expect("a block of one");
                 assert!((value - (20.0 + 80.0 * damping.powi(k))).abs() < 1e-9, "λ {damping}, block {k}");
             }
         }
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn a_step_is_settled_when_the_closed_form_says() {
         for (damping, share) in [(0.0, 0.05), (0.25, 0.05), (0.5, 0.125), (0.9, 0.02), (0.5, 0.05)] {
-            let mut index = index(1, damping).starting_at(1.0);
-            let lacking: Vec<f64> = (0..200).filter_map(|_| index.take(0.0)).collect();
+            let mut index = index(1, damping).with_initial_value(1.0);
+            let lacking: Vec<f64> = (0..200).filter_map(|_| index.add_response(0.0)).collect();
             let first = lacking.iter().position(|left| *left <= share + 1e-12).expect("it fades");
             assert_eq!(first as u32 + 1, blocks_to_settle(damping, share), "λ {damping}, {share}");
         }
@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn its_jitter_is_the_closed_form() {
         for (block, damping) in [(1, 0.0), (1, 0.8), (8, 0.5), (32, 0.9)] {
-            let (mut index, mut random) = (index(block, damping).starting_at(0.0), Random::new(7));
+            let (mut index, mut random) = (index(block, damping).with_initial_value(0.0), Random::new(7));
             let mut values = Vec::new();
             while values.len() < 40_000 {
-                values.extend(index.take(3.0 * normal(&mut random)));
+                values.extend(index.add_response(3.0 * standard_normal(&mut random)));
             }
-            let (found, expected) = (standard_deviation(&values), jitter(3.0, block, damping));
+            let (found, expected) = (standard_deviation(&values), index_jitter(3.0, block, damping));
             assert!((found / expected - 1.0).abs() < 0.04, "n {block}, λ {damping}: {found} {expected}");
         }
     }

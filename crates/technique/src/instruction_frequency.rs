@@ -68,7 +68,7 @@ pub struct Frequencies {
 
 impl Frequencies {
     /// Executions of all instructions.
-    pub fn all(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }
 
@@ -78,8 +78,8 @@ impl Frequencies {
     }
 
     /// Each instruction with its count and its share of all, the most frequent first.
-    pub fn ordered(&self) -> Vec<(Opcode, u64, f64)> {
-        let all = self.all() as f64;
+    pub fn sorted_by_count(&self) -> Vec<(Opcode, u64, f64)> {
+        let all = self.total() as f64;
         let mut rows: Vec<_> =
             self.counts.iter().map(|(&opcode, &count)| (opcode, count, count as f64 / all)).collect();
         rows.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
@@ -95,7 +95,7 @@ const LIMIT: u64 = 100_000;
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`.
-pub fn frequencies(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
+pub fn count_instructions(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
     let mut step = |turns| {
         let mut counts = BTreeMap::<Opcode, u64>::new();
         let look = |step: &syscost_platform::ptrace::Step| *counts.entry(opcode(step.code)).or_default() += 1;
@@ -141,22 +141,23 @@ mod tests {
     /// What the assembly says: two a turn, one of each.
     #[test]
     fn stepping_counts_the_instructions_that_are_written_there() {
-        let seen = frequencies(arch::register_loop, 100).expect("traced").expect("short");
-        assert_eq!(seen.all(), 200);
-        let counts: Vec<_> = seen.ordered().into_iter().map(|(_, count, share)| (count, share)).collect();
+        let seen = count_instructions(arch::register_loop, 100).expect("traced").expect("short");
+        assert_eq!(seen.total(), 200);
+        let counts: Vec<_> =
+            seen.sorted_by_count().into_iter().map(|(_, count, share)| (count, share)).collect();
         assert_eq!(counts, [(100, 0.5); 2]);
     }
 
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn a_chain_of_multiplications_is_one() {
-        let seen = frequencies(|n| _ = arch::multiply_chain(n), 640).expect("traced").expect("short");
+        let seen = count_instructions(|n| _ = arch::multiply_chain(n), 640).expect("traced").expect("short");
         let imul = Opcode { map: 1, byte: 0xaf, extension: None };
-        assert_eq!((seen.count(imul), seen.all()), (640, 660));
+        assert_eq!((seen.count(imul), seen.total()), (640, 660));
     }
 
     #[test]
     fn what_is_too_long_is_not_answered_by_half() {
-        assert_eq!(frequencies(arch::register_loop, 1 << 30).expect("traced"), None);
+        assert_eq!(count_instructions(arch::register_loop, 1 << 30).expect("traced"), None);
     }
 }

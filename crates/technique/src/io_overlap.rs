@@ -11,14 +11,14 @@
 //! distributed, so that samples see time averages (Wolff 1982).
 //!
 //! [`Signals`] are the wires: one bit for the CPU and one for each channel. [`Busy`] sets a bit during an operation and
-//! keeps an exact trace, from which [`exact`] computes the true fraction.
+//! keeps an exact_overlap trace, from which [`exact_overlap`] computes the true fraction.
 //!
 //! Source: slides 20 to 26 of the [module's](super) own; R. W. Wolff, *Poisson Arrivals See Time Averages* (1982).
 
 mod busy_trace;
 mod disk_load;
 
-pub use busy_trace::{Busy, Trace, exact};
+pub use busy_trace::{Busy, Trace, exact_overlap};
 pub use disk_load::{Finished, Load};
 
 use crate::pulse::PulseCounter;
@@ -39,7 +39,7 @@ impl Signals {
     /// The wire of the CPU. That of channel c, counted from 0, is c + 1.
     pub const CPU: usize = 0;
 
-    fn set(&self, wire: usize, busy: bool) {
+    fn set_wire(&self, wire: usize, busy: bool) {
         match busy {
             true => self.0.fetch_or(1 << wire, Ordering::SeqCst),
             false => self.0.fetch_and(!(1 << wire), Ordering::SeqCst),
@@ -47,7 +47,7 @@ impl Signals {
     }
 
     /// Whether the CPU and at least `k` channels are busy.
-    pub fn overlap(&self, k: u32) -> bool {
+    pub fn is_overlapping(&self, k: u32) -> bool {
         let wires = self.0.load(Ordering::SeqCst);
         wires & 1 == 1 && (wires >> 1).count_ones() >= k
     }
@@ -96,14 +96,15 @@ impl Monitor {
         let refused = |cause| Error::Kernel { call: "pthread_create of a monitor".into(), cause };
         std::thread::scope(|scope| {
             let monitor = std::thread::Builder::new().name("monitor".into());
-            let monitor = monitor.spawn_scoped(scope, || self.run::<N>(k, signals)).map_err(refused)?;
+            let monitor =
+                monitor.spawn_scoped(scope, || self.sample_overlap::<N>(k, signals)).map_err(refused)?;
             monitor.join().map_err(|_| Error::Died("the monitor panicked".into()))
         })
     }
 
-    fn run<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
+    fn sample_overlap<const N: u32>(&self, k: u32, signals: &Signals) -> Overlap {
         let class = RealTime::enter(1);
-        let (mut gap, mut counter) = (gaps(self.period, self.seed), PulseCounter::<N>::default());
+        let (mut gap, mut counter) = (exponential_gaps(self.period, self.seed), PulseCounter::<N>::default());
         let mut samples = Vec::with_capacity(PulseCounter::<N>::INTERVAL as usize);
         let now = || clock_gettime_ns(libc::CLOCK_MONOTONIC);
         let begun = now();
@@ -111,12 +112,12 @@ impl Monitor {
         loop {
             // Counted from the time of the last sample, not from its deadline: samples that were due while the monitor
             // waited for a CPU would all be taken at once, as one sample that counts several times.
-            Nanosleep.until(Duration::from_nanos(last + gap()));
+            Nanosleep.sleep_until(Duration::from_nanos(last + gap()));
             let before = now();
-            let on = signals.overlap(k);
+            let on = signals.is_overlapping(k);
             last = now();
             samples.push(Sample { between: (before, last), on });
-            if let Some(fraction) = counter.pulse(on) {
+            if let Some(fraction) = counter.count_pulse(on) {
                 let series: Vec<bool> = samples.iter().map(|sample| sample.on).collect();
                 let fraction = Interval { estimate: fraction.value(), ..proportion_of_series(&series) };
                 return Overlap { fraction, window: (begun, last), real_time: class.is_ok(), samples };
@@ -126,10 +127,10 @@ impl Monitor {
 }
 
 /// Exponentially distributed times between samples, nanoseconds.
-fn gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
+fn exponential_gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
     let (mut random, mean) = (Random::new(seed), mean.as_nanos() as f64);
     move || {
-        let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        let uniform = ((random.next_bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         (-mean * uniform.ln()) as u64
     }
 }
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn a_clock_by_chance_reads_the_truth() {
         const SAMPLES: u32 = 1 << 14;
-        let (mut gap, mut at) = (gaps(Duration::from_nanos(1_000), 3), 0);
+        let (mut gap, mut at) = (exponential_gaps(Duration::from_nanos(1_000), 3), 0);
         // On for the first 480 ns of every microsecond.
         let mut is_on = |_: &u32| {
             at += gap();
@@ -154,19 +155,19 @@ mod tests {
     #[test]
     fn an_overlap_asks_for_the_cpu_and_for_at_least_k() {
         let signals = Signals::default();
-        signals.set(1, true);
-        signals.set(3, true);
-        assert!(!signals.overlap(0), "the CPU is idle");
-        signals.set(Signals::CPU, true);
-        assert_eq!([0, 1, 2, 3].map(|k| signals.overlap(k)), [true, true, true, false]);
-        signals.set(3, false);
-        assert_eq!([0, 1, 2].map(|k| signals.overlap(k)), [true, true, false]);
+        signals.set_wire(1, true);
+        signals.set_wire(3, true);
+        assert!(!signals.is_overlapping(0), "the CPU is idle");
+        signals.set_wire(Signals::CPU, true);
+        assert_eq!([0, 1, 2, 3].map(|k| signals.is_overlapping(k)), [true, true, true, false]);
+        signals.set_wire(3, false);
+        assert_eq!([0, 1, 2].map(|k| signals.is_overlapping(k)), [true, true, false]);
     }
 
     #[test]
     fn who_asks_is_blocked_until_all_samples_are_taken() {
         let signals = Signals::default();
-        signals.set(Signals::CPU, true);
+        signals.set_wire(Signals::CPU, true);
         let monitor = Monitor { period: Duration::from_micros(50), seed: 1 };
         let overlap = monitor.io_overlap::<6>(0, &signals).expect("a thread");
         assert_eq!(overlap.fraction.estimate, 1.0);

@@ -1,7 +1,8 @@
-//! A truth that is known beforehand, held against an interval: what an experiment ends with.
+//! Checks at the end of an experiment that a value known beforehand lies in the measured interval.
 //!
-//! An experiment that cannot fail shows nothing. [`Known::holds`] fails if the truth lies outside of the interval, and
-//! a truth that is moved on purpose, by what the interval excludes, must always do so.
+//! An experiment that cannot fail shows nothing. [`Known::check_truth`] fails if the known value lies outside of the
+//! interval. [`Known::with_moved_truth`] shifts the value by more than the width of the interval, so that the check must
+//! fail.
 //!
 //! ```
 //! use syscost_technique::{Interval, known::Known};
@@ -14,7 +15,7 @@
 use super::Interval;
 use syscost_platform::error::{Error, Result};
 
-/// Whether truths are held as they are, or moved.
+/// A check of known values, which are left as they are or shifted on purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     is_moved: bool,
@@ -22,13 +23,13 @@ pub struct Known {
 
 impl Known {
     /// Truths as they are.
-    pub const fn as_it_is() -> Self {
+    pub const fn with_actual_truth() -> Self {
         Self { is_moved: false }
     }
 
     /// Truths moved up by the width of the interval, and by 1 where it has none: outside of each interval that holds
     /// them.
-    pub const fn moved() -> Self {
+    pub const fn with_moved_truth() -> Self {
         Self { is_moved: true }
     }
 
@@ -41,8 +42,8 @@ impl Known {
     ///
     /// # Errors
     /// [`Error::Disproved`] if it does not, or is no number.
-    pub fn holds(self, what: &str, truth: f64, found: Interval) -> Result<String> {
-        let truth = truth + if self.is_moved { beyond(found) } else { 0.0 };
+    pub fn check_truth(self, what: &str, truth: f64, found: Interval) -> Result<String> {
+        let truth = truth + if self.is_moved { shift_out_of(found) } else { 0.0 };
         let Interval { estimate, low, high } = found;
         let sentence = match low < high {
             true => format!("{what}: {truth:.6} in truth, {estimate:.6} found, in [{low:.6}, {high:.6}]"),
@@ -56,7 +57,7 @@ impl Known {
 }
 
 /// More than the width of an interval.
-fn beyond(Interval { low, high, .. }: Interval) -> f64 {
+fn shift_out_of(Interval { low, high, .. }: Interval) -> f64 {
     let width = high - low;
     if width > 0.0 { 1.01 * width } else { 1.0 }
 }
@@ -69,15 +70,21 @@ mod tests {
     fn a_truth_within_holds_and_moved_it_never_does() {
         for found in [Interval::exactly(7.0), Interval::around(7.0, 1e-6), Interval::around(7.2, 0.2)] {
             for truth in [found.low, found.high] {
-                assert!(Known::as_it_is().holds("it", truth, found).is_ok(), "{truth} of {found:?}");
-                assert!(Known::moved().holds("it", truth, found).is_err(), "{truth} of {found:?}");
+                assert!(
+                    Known::with_actual_truth().check_truth("it", truth, found).is_ok(),
+                    "{truth} of {found:?}"
+                );
+                assert!(
+                    Known::with_moved_truth().check_truth("it", truth, found).is_err(),
+                    "{truth} of {found:?}"
+                );
             }
         }
     }
 
     #[test]
     fn what_is_no_number_holds_nothing() {
-        assert!(Known::as_it_is().holds("it", f64::NAN, Interval::around(0.0, 1.0)).is_err());
-        assert!(Known::as_it_is().holds("it", 0.0, Interval::around(f64::NAN, 1.0)).is_err());
+        assert!(Known::with_actual_truth().check_truth("it", f64::NAN, Interval::around(0.0, 1.0)).is_err());
+        assert!(Known::with_actual_truth().check_truth("it", 0.0, Interval::around(f64::NAN, 1.0)).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Probes that are put into a running program and taken out again.
 //!
 //! A program has *probe points*: places where a probe may be. Without one a point costs a call that returns at once.
-//! [`ProbePoint::put_in`] patches the code of the point while the program runs, so that it jumps to a routine;
-//! [`ProbePoint::take_out`] patches it back. Neither stops the program, and no thread of it looks at a flag: the
+//! [`ProbePoint::insert_probe`] patches the code of the point while the program runs, so that it jumps to a routine;
+//! [`ProbePoint::remove_probe`] patches it back. Neither stops the program, and no thread of it looks at a flag: the
 //! instruction itself is another. A value is handed over at each pass, so that a probe measures type A (how often) and
 //! type B (which values); two points around a routine measure type C.
 //!
@@ -55,23 +55,23 @@ impl<F: Fn(u64) + Sync> ProbePoint<F> {
     /// Passes the point.
     #[inline(always)]
     pub fn pass(&self, value: u64) {
-        self.0.pass(value);
+        self.0.execute(value);
     }
 
     /// Puts the probe in: each pass that begins after this call is seen.
     ///
     /// # Errors
     /// [`Error::Kernel`](crate::Error::Kernel) where membarrier(2) is refused.
-    pub fn put_in(&self) -> Result<()> {
-        self.0.jump(true)
+    pub fn insert_probe(&self) -> Result<()> {
+        self.0.set_jumping(true)
     }
 
     /// Takes the probe out: no pass that begins after this call is seen.
     ///
     /// # Errors
-    /// As of [`ProbePoint::put_in`].
-    pub fn take_out(&self) -> Result<()> {
-        self.0.jump(false)
+    /// As of [`ProbePoint::insert_probe`].
+    pub fn remove_probe(&self) -> Result<()> {
+        self.0.set_jumping(false)
     }
 
     /// The probe.
@@ -87,7 +87,7 @@ mod tests {
 
     /// `None` where code is not patched.
     fn point<F: Fn(u64) + Sync>(routine: F) -> Option<ProbePoint<F>> {
-        syscost_platform::made(ProbePoint::new(routine))
+        syscost_platform::value_or_skip(ProbePoint::new(routine))
     }
 
     #[test]
@@ -96,9 +96,9 @@ mod tests {
         let Some(point) = point(|value| _ = sum.fetch_add(value, SeqCst)) else { return };
         for turn in 0..100 {
             point.pass(1 << 40);
-            point.put_in().expect("patched");
+            point.insert_probe().expect("patched");
             point.pass(turn);
-            point.take_out().expect("patched");
+            point.remove_probe().expect("patched");
         }
         assert_eq!(sum.load(SeqCst), 4950);
     }
@@ -122,10 +122,10 @@ mod tests {
             };
             further(100);
             let before = passed.load(SeqCst);
-            point.put_in().expect("patched");
+            point.insert_probe().expect("patched");
             let first = passed.load(SeqCst);
             let last = further(first + 1000);
-            point.take_out().expect("patched");
+            point.remove_probe().expect("patched");
             let after = further(passed.load(SeqCst) + 1);
             ended.store(true, SeqCst);
             let seen = seen.load(SeqCst);

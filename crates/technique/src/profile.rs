@@ -16,7 +16,7 @@ pub struct Row<'a> {
 }
 
 /// The profile of routines, given as name, calls and own time: the most expensive first, with cumulative shares.
-pub fn ordered<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> Vec<Row<'a>> {
+pub fn flat_profile<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> Vec<Row<'a>> {
     let mut rows: Vec<_> =
         routines.into_iter().map(|(name, calls, own)| Row { name, calls, own, up_to_here: 0.0 }).collect();
     rows.sort_by(|a, b| b.own.total_cmp(&a.own));
@@ -30,7 +30,7 @@ pub fn ordered<'a>(routines: impl IntoIterator<Item = (&'a str, u64, f64)>) -> V
 }
 
 /// The share of the routines that together take `share` of the time.
-pub fn routines_for(rows: &[Row], share: f64) -> f64 {
+pub fn routine_share_for_time(rows: &[Row], share: f64) -> f64 {
     let needed = rows.iter().position(|row| row.up_to_here >= share).map_or(rows.len(), |at| at + 1);
     needed as f64 / rows.len().max(1) as f64
 }
@@ -42,17 +42,17 @@ mod tests {
     #[test]
     fn one_of_ten_takes_nine_tenths() {
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-        let rows = ordered(names.map(|name| (name, 1, if name == "g" { 81.0 } else { 1.0 })));
+        let rows = flat_profile(names.map(|name| (name, 1, if name == "g" { 81.0 } else { 1.0 })));
         assert_eq!((rows[0].name, rows[0].up_to_here), ("g", 0.9));
-        assert_eq!(routines_for(&rows, 0.9), 0.1);
-        assert_eq!(routines_for(&rows, 0.95), 0.6);
+        assert_eq!(routine_share_for_time(&rows, 0.9), 0.1);
+        assert_eq!(routine_share_for_time(&rows, 0.95), 0.6);
         assert_eq!(rows[9].up_to_here, 1.0);
     }
 
     #[test]
     fn a_program_that_took_no_time_has_no_shares() {
-        let rows = ordered([("a", 0, 0.0)]);
-        assert_eq!((rows[0].up_to_here, routines_for(&rows, 0.9)), (0.0, 1.0));
-        assert_eq!(routines_for(&[], 0.9), 0.0);
+        let rows = flat_profile([("a", 0, 0.0)]);
+        assert_eq!((rows[0].up_to_here, routine_share_for_time(&rows, 0.9)), (0.0, 1.0));
+        assert_eq!(routine_share_for_time(&[], 0.9), 0.0);
     }
 }

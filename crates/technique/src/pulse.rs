@@ -27,7 +27,7 @@ impl<const N: u32> PulseCounter<N> {
     /// Takes the state of the signal at one pulse. The last pulse of an interval returns the fraction and begins the
     /// next interval.
     #[inline(always)]
-    pub fn pulse(&mut self, signal: bool) -> Option<BinaryFraction<N>> {
+    pub fn count_pulse(&mut self, signal: bool) -> Option<BinaryFraction<N>> {
         self.pulses += 1;
         self.counter += u64::from(signal);
         if self.pulses < Self::INTERVAL {
@@ -56,7 +56,7 @@ mod tests {
 
     fn interval<const N: u32>(signal: impl Fn(u64) -> bool) -> BinaryFraction<N> {
         let mut counter = PulseCounter::<N>::default();
-        let answers: Vec<_> = (0..1 << N).filter_map(|at| counter.pulse(signal(at))).collect();
+        let answers: Vec<_> = (0..1 << N).filter_map(|at| counter.count_pulse(signal(at))).collect();
         assert_eq!(answers.len(), 1, "one answer an interval");
         answers[0]
     }

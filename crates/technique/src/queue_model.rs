@@ -1,7 +1,7 @@
 //! A model of a machine: users who think and then wait for one server.
 //!
 //! Its two parameters are what is measured with a single user: the service time of a command, and the time for which a
-//! user thinks before the next. From these [`QueueModel::with`] predicts throughput and response time for any number of
+//! user thinks before the next. From these [`QueueModel::predict`] predicts throughput and response time for any number of
 //! users by mean value analysis, exactly if both times vary exponentially, and at their [bounds](Prediction::limit)
 //! whatever they are. A model has few parameters on purpose: calibration is the greatest source of its error, so it is
 //! calibrated by one measurement and *held against another*, which may refuse it.
@@ -43,13 +43,13 @@ pub struct Prediction {
 
 impl QueueModel {
     /// The model that was calibrated with one user: mean response, which is the service, and mean think time.
-    pub fn calibrated(responses: &[f64], thinks: &[f64]) -> Self {
+    pub fn from_measurements(responses: &[f64], thinks: &[f64]) -> Self {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         Self { service: mean(responses), think: mean(thinks) }
     }
 
     /// The prediction for `users` users.
-    pub fn with(self, users: usize) -> Prediction {
+    pub fn predict(self, users: usize) -> Prediction {
         let Self { service, think } = self;
         let (mut queue, mut now) = (0.0, Prediction::default());
         for n in 1..=users {
@@ -64,8 +64,8 @@ impl QueueModel {
     }
 
     /// Throughput for `users` users, over the intervals in which the two times lie.
-    pub fn throughput_within(service: Interval, think: Interval, users: usize) -> Interval {
-        let throughput = |service, think| Self { service, think }.with(users).throughput;
+    pub fn throughput_interval(service: Interval, think: Interval, users: usize) -> Interval {
+        let throughput = |service, think| Self { service, think }.predict(users).throughput;
         Interval {
             estimate: throughput(service.estimate, think.estimate),
             low: throughput(service.high, think.high),
@@ -82,12 +82,12 @@ mod tests {
 
     #[test]
     fn one_user_waits_for_nobody_and_many_for_the_server() {
-        assert_eq!(MODEL.with(1), Prediction { throughput: 100.0, response: 0.002, limit: 100.0 });
-        let many = MODEL.with(100);
+        assert_eq!(MODEL.predict(1), Prediction { throughput: 100.0, response: 0.002, limit: 100.0 });
+        let many = MODEL.predict(100);
         assert!((many.throughput / 500.0 - 1.0).abs() < 1e-9 && many.limit == 500.0, "{many:?}");
         // Little's law, over users who think and users who wait.
         assert!((many.throughput * (many.response + 0.008) - 100.0).abs() < 1e-9);
-        assert_eq!(MODEL.with(0), Prediction::default());
+        assert_eq!(MODEL.predict(0), Prediction::default());
     }
 
     #[test]
@@ -96,14 +96,14 @@ mod tests {
         let ratio = MODEL.service / MODEL.think;
         let weights = [1.0, 2.0 * ratio, 2.0 * ratio * ratio];
         let busy = 1.0 - weights[0] / weights.iter().sum::<f64>();
-        assert!((MODEL.with(2).throughput - busy / MODEL.service).abs() < 1e-9);
+        assert!((MODEL.predict(2).throughput - busy / MODEL.service).abs() < 1e-9);
     }
 
     #[test]
     fn uncertain_times_make_an_uncertain_prediction() {
         let within = |half: f64| {
             let service = Interval::around(0.002, half * 0.002);
-            QueueModel::throughput_within(service, Interval::around(0.008, half * 0.008), 5)
+            QueueModel::throughput_interval(service, Interval::around(0.008, half * 0.008), 5)
         };
         assert_eq!(within(0.0).low, within(0.0).high);
         assert!(within(0.1).low < within(0.1).estimate && within(0.1).estimate < within(0.1).high);
@@ -111,6 +111,9 @@ mod tests {
 
     #[test]
     fn it_is_calibrated_by_means() {
-        assert_eq!(QueueModel::calibrated(&[1.0, 3.0], &[4.0]), QueueModel { service: 2.0, think: 4.0 });
+        assert_eq!(
+            QueueModel::from_measurements(&[1.0, 3.0], &[4.0]),
+            QueueModel { service: 2.0, think: 4.0 }
+        );
     }
 }

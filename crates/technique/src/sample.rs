@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use syscost_platform::sampler::{Gaps, STATES, Sampler};
-use syscost_statistic::{Interval, Random, proportion};
+use syscost_statistic::{Interval, Random, proportion_interval};
 
 /// The time between two samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Period {
     }
 
     /// A list of random times, which is repeated if a run has more samples.
-    fn gaps(self) -> Gaps {
+    fn sampling_gaps(self) -> Gaps {
         const DRAWN: usize = 1 << 12;
         match self {
             Self::Fixed(period) => Gaps::Every(period),
@@ -84,7 +84,7 @@ impl SampledMonitor {
     /// # Errors
     /// The kernel refuses the timer.
     pub fn new(period: Period, range: Range<usize>) -> Result<Self> {
-        Sampler::new(period.gaps(), range, MOMENTS).map(Self)
+        Sampler::new(period.sampling_gaps(), range, MOMENTS).map(Self)
     }
 
     /// Starts sampling.
@@ -99,25 +99,25 @@ impl SampledMonitor {
 
     /// Sets the current state of the thread, 0 to 7.
     #[inline(always)]
-    pub fn enter(&self, state: u32) {
-        self.0.state().store(state, Relaxed);
+    pub fn enter_state(&self, state: u32) {
+        self.0.state_word().store(state, Relaxed);
     }
 
     /// All samples so far.
-    pub fn found(&self) -> Looks {
-        self.0.found()
+    pub fn samples_so_far(&self) -> Looks {
+        self.0.samples()
     }
 
     /// The fraction of time in a state, with its binomial interval of 95 %.
-    pub fn fraction(&self, state: u32) -> Interval {
-        let found = self.found();
-        proportion(found.in_state[(state as usize).min(STATES - 1)], found.count)
+    pub fn fraction_in_state(&self, state: u32) -> Interval {
+        let found = self.samples_so_far();
+        proportion_interval(found.in_state[(state as usize).min(STATES - 1)], found.count)
     }
 
     /// The fraction of time in the range of addresses, with its binomial interval of 95 %.
     pub fn fraction_in_range(&self) -> Interval {
-        let found = self.found();
-        proportion(found.in_range, found.count)
+        let found = self.samples_so_far();
+        proportion_interval(found.in_range, found.count)
     }
 }
 
@@ -129,13 +129,15 @@ mod tests {
 
     #[test]
     fn drawn_periods_have_the_mean_that_was_asked_for() {
-        let Gaps::Drawn(gaps) = Period::random(Duration::from_micros(100), 3).gaps() else {
+        let Gaps::Drawn(gaps) = Period::random(Duration::from_micros(100), 3).sampling_gaps() else {
             panic!("they are drawn")
         };
         let mean = gaps.iter().map(|&gap| f64::from(gap)).sum::<f64>() / gaps.len() as f64;
         assert!((mean / 100_000.0 - 1.0).abs() < 0.05, "{mean}");
         assert!(gaps.iter().all(|gap| (1..=200_000).contains(gap)));
-        assert!(matches!(Period::random(Duration::ZERO, 3).gaps(), Gaps::Drawn(gaps) if gaps[0] == 1));
+        assert!(
+            matches!(Period::random(Duration::ZERO, 3).sampling_gaps(), Gaps::Drawn(gaps) if gaps[0] == 1)
+        );
     }
 
     /// Time goes to the state of every third turn; the clock says how much.
@@ -147,21 +149,22 @@ mod tests {
         monitor.start();
         for turn in 0.. {
             let inside = turn % 3 == 0;
-            monitor.enter(u32::from(inside));
+            monitor.enter_state(u32::from(inside));
             if inside {
                 truth.enter(begun.elapsed())
             } else {
                 truth.leave(begun.elapsed())
             }
             syscost_platform::arch::register_loop(std::hint::black_box(2_000));
-            if monitor.found().count >= 1_000 || begun.elapsed() > Duration::from_secs(20) {
+            if monitor.samples_so_far().count >= 1_000 || begun.elapsed() > Duration::from_secs(20) {
                 break;
             }
         }
         monitor.stop();
-        let (found, truth) = (monitor.fraction(1), truth.fraction(begun.elapsed()).expect("time passed"));
+        let (found, truth) =
+            (monitor.fraction_in_state(1), truth.fraction(begun.elapsed()).expect("time passed"));
         // Some seven standard deviations.
         assert!((found.estimate - truth).abs() < 0.1, "{found:?} of {truth}");
-        assert_eq!(monitor.fraction(9), monitor.fraction(7));
+        assert_eq!(monitor.fraction_in_state(9), monitor.fraction_in_state(7));
     }
 }

@@ -7,19 +7,19 @@
 //! Source: Kraemer, slides 53 and 54.
 
 /// The distances between successive positions.
-pub fn distances(positions: &[u64]) -> Vec<u64> {
+pub fn seek_distances(positions: &[u64]) -> Vec<u64> {
     positions.windows(2).map(|pair| pair[0].abs_diff(pair[1])).collect()
 }
 
 /// Samples of the position with a period of `period` units of time, if each position is held for `held` units. The
 /// first sample is at the beginning. A period of 0 counts as 1.
-pub fn looks(positions: &[u64], held: usize, period: usize) -> Vec<u64> {
+pub fn sampled_positions(positions: &[u64], held: usize, period: usize) -> Vec<u64> {
     (0..positions.len() * held).step_by(period.max(1)).map(|at| positions[at / held]).collect()
 }
 
 /// The distance between two distributions: the largest difference of their cumulative shares (Kolmogorov and Smirnov).
 /// 0 for equal ones; 1 for disjoint ones, or if one is empty.
-pub fn apart(a: &[u64], b: &[u64]) -> f64 {
+pub fn distribution_distance(a: &[u64], b: &[u64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }
@@ -42,33 +42,33 @@ mod tests {
 
     #[test]
     fn traced_every_distance_is_right() {
-        assert_eq!(distances(&POSITIONS), [30, 20, 40, 30, 20]);
-        assert_eq!(distances(&POSITIONS[..1]), [0; 0]);
+        assert_eq!(seek_distances(&POSITIONS), [30, 20, 40, 30, 20]);
+        assert_eq!(seek_distances(&POSITIONS[..1]), [0; 0]);
     }
 
     #[test]
     fn sampled_too_slowly_seeks_are_lost() {
-        let seen = looks(&POSITIONS, 1, 2);
-        assert_eq!((&seen[..], &distances(&seen)[..]), (&[10, 20, 30][..], &[10, 10][..]));
+        let seen = sampled_positions(&POSITIONS, 1, 2);
+        assert_eq!((&seen[..], &seek_distances(&seen)[..]), (&[10, 20, 30][..], &[10, 10][..]));
     }
 
     #[test]
     fn sampled_too_fast_there_are_seeks_of_no_distance() {
-        let seen = looks(&POSITIONS, 3, 1);
+        let seen = sampled_positions(&POSITIONS, 3, 1);
         assert_eq!(seen[..8], [10, 10, 10, 40, 40, 40, 20, 20]);
-        assert_eq!(distances(&seen)[..7], [0, 0, 30, 0, 0, 20, 0]);
+        assert_eq!(seek_distances(&seen)[..7], [0, 0, 30, 0, 0, 20, 0]);
     }
 
     #[test]
     fn in_step_with_the_seeks_sampling_is_tracing() {
-        assert_eq!(looks(&POSITIONS, 3, 3), POSITIONS);
+        assert_eq!(sampled_positions(&POSITIONS, 3, 3), POSITIONS);
     }
 
     #[test]
     fn distributions_are_as_far_apart_as_their_shares() {
-        assert_eq!(apart(&[30, 20, 40], &[20, 30, 40]), 0.0);
-        assert_eq!(apart(&[1, 2], &[5, 6]), 1.0);
-        assert_eq!(apart(&[0, 0, 0, 30], &[30]), 0.75);
-        assert_eq!(apart(&[], &[30]), 1.0);
+        assert_eq!(distribution_distance(&[30, 20, 40], &[20, 30, 40]), 0.0);
+        assert_eq!(distribution_distance(&[1, 2], &[5, 6]), 1.0);
+        assert_eq!(distribution_distance(&[0, 0, 0, 30], &[30]), 0.75);
+        assert_eq!(distribution_distance(&[], &[30]), 1.0);
     }
 }

@@ -50,12 +50,12 @@ impl CountMeasure {
 
     /// Counts an entry.
     #[inline(always)]
-    pub fn visit(&mut self) {
+    pub fn count_entry(&mut self) {
         self.visits += 1;
     }
 
     /// Ends the interval and begins the next.
-    pub fn take(&mut self, now: Duration) -> Visits {
+    pub fn end_interval(&mut self, now: Duration) -> Visits {
         let interval = now.saturating_sub(self.since);
         self.since = now;
         Visits { count: std::mem::take(&mut self.visits), interval }
@@ -79,13 +79,13 @@ pub struct OnEntry<T> {
 
 impl<T> OnEntry<T> {
     /// A measure with a buffer for this many values.
-    pub fn with_room(values: usize) -> Self {
+    pub fn with_capacity(values: usize) -> Self {
         Self { values: Vec::with_capacity(values), entries: 0 }
     }
 
     /// Records an entry with this value.
     #[inline(always)]
-    pub fn entered(&mut self, value: T) {
+    pub fn record_entry(&mut self, value: T) {
         self.entries += 1;
         if self.values.len() < self.values.capacity() {
             self.values.push(value);
@@ -98,7 +98,7 @@ impl<T> OnEntry<T> {
     }
 
     /// Values that were not recorded.
-    pub fn left_out(&self) -> u64 {
+    pub fn unrecorded_count(&self) -> u64 {
         self.entries - self.values.len() as u64
     }
 }
@@ -140,14 +140,14 @@ impl FractionOfTime {
     }
 
     /// The time in the state, including a visit that has not ended.
-    pub fn inside(&self, now: Duration) -> Duration {
+    pub fn time_inside(&self, now: Duration) -> Duration {
         self.inside + self.entered.map_or(Duration::ZERO, |entered| now.saturating_sub(entered))
     }
 
     /// The fraction of time in the state; `None` if no time has passed.
     pub fn fraction(&self, now: Duration) -> Option<f64> {
         let all = now.saturating_sub(self.since);
-        (!all.is_zero()).then(|| self.inside(now).as_secs_f64() / all.as_secs_f64())
+        (!all.is_zero()).then(|| self.time_inside(now).as_secs_f64() / all.as_secs_f64())
     }
 }
 
@@ -162,20 +162,23 @@ mod tests {
     #[test]
     fn an_interval_begins_where_the_last_one_ended() {
         let mut measure = CountMeasure::new(ms(100));
-        (0..7).for_each(|_| measure.visit());
-        assert_eq!(measure.take(ms(600)), Visits { count: 7, interval: ms(500) });
-        measure.visit();
-        let second = measure.take(ms(700));
+        (0..7).for_each(|_| measure.count_entry());
+        assert_eq!(measure.end_interval(ms(600)), Visits { count: 7, interval: ms(500) });
+        measure.count_entry();
+        let second = measure.end_interval(ms(700));
         assert_eq!((second.count, second.per_second()), (1, Some(10.0)));
-        assert_eq!(measure.take(ms(700)).per_second(), None);
+        assert_eq!(measure.end_interval(ms(700)).per_second(), None);
     }
 
     #[test]
     fn values_beyond_the_room_are_counted_and_said() {
-        let mut measure = OnEntry::with_room(3);
+        let mut measure = OnEntry::with_capacity(3);
         assert_eq!(measure.mean(), None);
-        (1..=5u32).for_each(|value| measure.entered(value));
-        assert_eq!((measure.values(), measure.left_out(), measure.mean()), (&[1, 2, 3][..], 2, Some(2.0)));
+        (1..=5u32).for_each(|value| measure.record_entry(value));
+        assert_eq!(
+            (measure.values(), measure.unrecorded_count(), measure.mean()),
+            (&[1, 2, 3][..], 2, Some(2.0))
+        );
     }
 
     #[test]
@@ -187,22 +190,25 @@ mod tests {
         measure.leave(ms(200));
         measure.leave(ms(900));
         measure.enter(ms(950));
-        assert_eq!(measure.inside(ms(1000)), ms(150));
+        assert_eq!(measure.time_inside(ms(1000)), ms(150));
         assert_eq!(measure.fraction(ms(1000)), Some(0.15));
     }
 
     #[test]
     fn nothing_is_allocated_while_measuring() {
         let (mut count, mut values, mut time) =
-            (CountMeasure::new(ms(0)), OnEntry::with_room(10), FractionOfTime::new(ms(0)));
+            (CountMeasure::new(ms(0)), OnEntry::with_capacity(10), FractionOfTime::new(ms(0)));
         let counted = allocation_counter::measure(|| {
             for at in 0..100u32 {
-                count.visit();
-                values.entered(at);
+                count.count_entry();
+                values.record_entry(at);
                 time.enter(ms(u64::from(at)));
                 time.leave(ms(u64::from(at) + 1));
             }
         });
-        assert_eq!((counted.count_total, time.inside(ms(200)), values.left_out()), (0, ms(100), 90));
+        assert_eq!(
+            (counted.count_total, time.time_inside(ms(200)), values.unrecorded_count()),
+            (0, ms(100), 90)
+        );
     }
 }

@@ -58,7 +58,7 @@ pub enum Order {
 
 impl Placed {
     /// A time of our own clock.
-    pub const fn at(time: i64) -> Self {
+    pub const fn exactly_at(time: i64) -> Self {
         Self { earliest: time, latest: time }
     }
 
@@ -68,7 +68,7 @@ impl Placed {
     }
 
     /// Whether it holds this time.
-    pub const fn holds(self, time: i64) -> bool {
+    pub const fn contains(self, time: i64) -> bool {
         self.earliest <= time && time <= self.latest
     }
 
@@ -108,7 +108,7 @@ impl RemoteClock {
     /// # Errors
     /// [`Error::Disturbed`] as of [`RemoteClock::new`].
     pub fn offset_at(&self, ours: i64) -> Result<Placed> {
-        let bounds = self.exchanges.iter().map(|exchange| self.bound(exchange, ours));
+        let bounds = self.exchanges.iter().map(|exchange| self.offset_bounds(exchange, ours));
         let (low, high) = bounds.fold((i64::MIN, i64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
         match low <= high {
             true => Ok(Placed { earliest: low, latest: high }),
@@ -122,7 +122,7 @@ impl RemoteClock {
 
     /// What one exchange says of the offset at a time of ours. The drift counts from the end of the exchange that is
     /// farther away.
-    fn bound(&self, exchange: &Exchange, ours: i64) -> (i64, i64) {
+    fn offset_bounds(&self, exchange: &Exchange, ours: i64) -> (i64, i64) {
         let away = (ours - exchange.sent).abs().max((ours - exchange.returned).abs());
         let slack = (self.drift * away as f64).ceil() as i64 + 1;
         (exchange.answered - exchange.returned - slack, exchange.arrived - exchange.sent + slack)
@@ -132,7 +132,7 @@ impl RemoteClock {
     ///
     /// # Errors
     /// [`Error::Disturbed`] as of [`RemoteClock::new`].
-    pub fn place(&self, theirs: i64) -> Result<Placed> {
+    pub fn to_our_time(&self, theirs: i64) -> Result<Placed> {
         let begun = self.exchanges[0].sent;
         let guess = self.offset_at(begun)?;
         let away = (theirs - guess.earliest - begun).abs().max((theirs - guess.latest - begun).abs());
@@ -172,9 +172,9 @@ mod tests {
             let clock = RemoteClock::new(exchanges(ahead, drift, 10), 50e-6).expect("they agree");
             let few = RemoteClock::new(exchanges(ahead, drift, 1), 50e-6).expect("one does");
             for ours in (-10..30).map(|n| n * 70_000_000) {
-                let placed = clock.place(theirs(ours, ahead, drift)).expect("they agree");
-                assert!(placed.holds(ours), "{ours} {placed:?}");
-                let by_one = few.place(theirs(ours, ahead, drift)).expect("one does");
+                let placed = clock.to_our_time(theirs(ours, ahead, drift)).expect("they agree");
+                assert!(placed.contains(ours), "{ours} {placed:?}");
+                let by_one = few.to_our_time(theirs(ours, ahead, drift)).expect("one does");
                 assert!(placed.error() <= by_one.error() + 100, "{placed:?} {by_one:?}");
             }
         }
@@ -196,6 +196,6 @@ mod tests {
         assert_eq!(placed(0, 5).order(placed(6, 9)), Order::Before);
         assert_eq!(placed(6, 9).order(placed(0, 5)), Order::After);
         assert_eq!(placed(0, 6).order(placed(6, 9)), Order::Unknown);
-        assert_eq!(Placed::at(3).error(), 0);
+        assert_eq!(Placed::exactly_at(3).error(), 0);
     }
 }

@@ -39,7 +39,7 @@ pub struct Monitor<N> {
     on: AtomicBool,
     now: N,
     routines: Vec<Routine>,
-    /// Time and number of the spans that have ended inside the open one.
+    /// Time and number of the spans that have ended directly inside the innermost open one.
     below: Cell<(u64, u64)>,
 }
 
@@ -70,7 +70,7 @@ pub struct Tally {
 impl Tally {
     /// Its own time less the cost of the probes: the inside of its own spans, and the outside of the spans opened in
     /// it.
-    pub fn own_without(&self, probe: ProbeCost) -> f64 {
+    pub fn own_time_without_probes(&self, probe: ProbeCost) -> f64 {
         let probes = self.calls as f64 * probe.inside + self.inner as f64 * probe.outside;
         (self.own as f64 - probes).max(0.0)
     }
@@ -85,7 +85,7 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     }
 
     /// Switches the monitor on or off. This has no effect on spans that are open.
-    pub fn switch(&self, on: bool) {
+    pub fn set_enabled(&self, on: bool) {
         self.on.store(on, Relaxed);
     }
 
@@ -94,13 +94,13 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
     /// # Panics
     /// The monitor is on and there is no such routine.
     #[inline(always)]
-    pub fn span(&self, routine: usize) -> Span<'_, N> {
-        let open = if self.on.load(Relaxed) { Some(self.open(routine)) } else { None };
+    pub fn open_span(&self, routine: usize) -> Span<'_, N> {
+        let open = if self.on.load(Relaxed) { Some(self.begin_span(routine)) } else { None };
         Span { open }
     }
 
     #[inline(always)]
-    fn open(&self, routine: usize) -> Open<'_, N> {
+    fn begin_span(&self, routine: usize) -> Open<'_, N> {
         let watched = &self.routines[routine];
         watched.open.set(watched.open.get() + 1);
         let below = self.below.take();
@@ -133,11 +133,11 @@ impl<N: Fn() -> u64 + Copy> Monitor<N> {
         const BATCHES: usize = 25;
         const SPANS: u64 = 1000;
         let around_nothing = Self::new(&["nothing"], self.now);
-        around_nothing.switch(true);
+        around_nothing.set_enabled(true);
         let batch = || {
             around_nothing.clear();
             let begun = (self.now)();
-            (0..SPANS).for_each(|_| drop(black_box(around_nothing.span(0))));
+            (0..SPANS).for_each(|_| drop(black_box(around_nothing.open_span(0))));
             let spans = (self.now)() - begun;
             let begun = (self.now)();
             (0..SPANS).for_each(|turn| _ = black_box(turn));
@@ -202,12 +202,12 @@ mod tests {
     fn time_belongs_to_the_innermost_span_and_to_all_around_it() {
         let (time, now) = clock();
         let monitor = Monitor::new(&["outer", "inner"], now);
-        monitor.switch(true);
+        monitor.set_enabled(true);
         {
-            let _outer = monitor.span(0);
+            let _outer = monitor.open_span(0);
             pass(time, 10);
             for _ in 0..3 {
-                let _inner = monitor.span(1);
+                let _inner = monitor.open_span(1);
                 pass(time, 5);
             }
             pass(time, 1);
@@ -219,17 +219,17 @@ mod tests {
     #[test]
     fn probes_are_taken_from_whose_time_they_took() {
         let tally = Tally { calls: 2, total: 200, own: 100, inner: 3 };
-        assert_eq!(tally.own_without(ProbeCost { inside: 5.0, outside: 10.0 }), 60.0);
-        assert_eq!(tally.own_without(ProbeCost { inside: 500.0, outside: 0.0 }), 0.0);
+        assert_eq!(tally.own_time_without_probes(ProbeCost { inside: 5.0, outside: 10.0 }), 60.0);
+        assert_eq!(tally.own_time_without_probes(ProbeCost { inside: 500.0, outside: 0.0 }), 0.0);
     }
 
     #[test]
     fn who_calls_himself_takes_his_time_once() {
         let (time, now) = clock();
         let monitor = Monitor::new(&["recursive"], now);
-        monitor.switch(true);
+        monitor.set_enabled(true);
         fn descend(monitor: &Monitor<impl Fn() -> u64 + Copy>, time: &Cell<u64>, depth: u32) {
-            let _span = monitor.span(0);
+            let _span = monitor.open_span(0);
             pass(time, 2);
             if depth > 0 {
                 descend(monitor, time, depth - 1);
@@ -244,11 +244,11 @@ mod tests {
         let (time, now) = clock();
         let monitor = Monitor::new(&["a", "b"], now);
         {
-            let _unseen = monitor.span(0);
-            monitor.switch(true);
-            let _seen = monitor.span(1);
+            let _unseen = monitor.open_span(0);
+            monitor.set_enabled(true);
+            let _seen = monitor.open_span(1);
             pass(time, 7);
-            monitor.switch(false);
+            monitor.set_enabled(false);
         }
         assert_eq!(monitor.tally(0), Tally::default());
         assert_eq!(monitor.tally(1), Tally { calls: 1, total: 7, own: 7, inner: 0 });
@@ -260,8 +260,8 @@ mod tests {
     fn a_span_allocates_nothing() {
         let monitor = Monitor::new(&["a"], arch::read);
         for on in [false, true] {
-            monitor.switch(on);
-            let allocated = allocation_counter::measure(|| drop(monitor.span(0)));
+            monitor.set_enabled(on);
+            let allocated = allocation_counter::measure(|| drop(monitor.open_span(0)));
             assert_eq!(allocated.count_total, 0, "on: {on}");
         }
     }
@@ -273,7 +273,7 @@ mod tests {
         let run = || {
             let begun = time::thread_cpu_ns();
             for _ in 0..2_000 {
-                let _span = monitor.span(0);
+                let _span = monitor.open_span(0);
                 arch::register_loop(black_box(300));
             }
             (time::thread_cpu_ns() - begun) as f64
@@ -282,9 +282,9 @@ mod tests {
         // Other processes may disturb a turn: the best of several counts.
         for _ in 0..10 {
             let probe = monitor.probe_cost();
-            monitor.switch(false);
+            monitor.set_enabled(false);
             let truth = run();
-            monitor.switch(true);
+            monitor.set_enabled(true);
             monitor.clear();
             let with = run();
             let corrected = with - 2_000.0 * (probe.inside + probe.outside);

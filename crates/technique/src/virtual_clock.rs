@@ -10,7 +10,7 @@
 //!
 //! The resolution of the timer is coarser than that of the clock. The kernel tests such timers when its tick interrupts
 //! the process (`run_posix_cpu_timers`): with 250 ticks per second one expires up to 4 ms late.
-//! [`VirtualTimer::resolution`] measures that. The example `virtual_clock` runs both.
+//! [`VirtualTimer::measure_resolution`] measures that. The example `virtual_clock` runs both.
 //!
 //! Source: slides 33 to 36 of the [module's](super) own; timer_create(2), clock_getcpuclockid(3).
 
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use syscost_counters::Process;
 use syscost_platform::arch;
 use syscost_platform::error::{Error, Result};
-use syscost_platform::signal::thread_signal::thread_signal;
+use syscost_platform::signal::thread_signal::thread_signal_event;
 use syscost_platform::time::{clock_gettime_entry_ns, clock_gettime_ns};
 
 /// The virtual clock of a process.
@@ -62,11 +62,11 @@ impl VirtualClock {
         }
     }
 
-    fn id(&self) -> Result<ClockId> {
+    fn clock_id(&self) -> Result<ClockId> {
         match self {
             Self::Own => Ok(ClockId::CLOCK_PROCESS_CPUTIME_ID),
             Self::Of(process) => ClockId::pid_cpu_clock_id(Pid::from_raw(process.pid()))
-                .map_err(|errno| Error::refused("clock_getcpuclockid", errno)),
+                .map_err(|errno| Error::from_errno("clock_getcpuclockid", errno)),
         }
     }
 }
@@ -86,9 +86,9 @@ pub struct Quality {
 ///
 /// # Errors
 /// [`Error::Kernel`] where there is no such clock.
-pub fn quality() -> Result<Quality> {
+pub fn measure_quality() -> Result<Quality> {
     const READINGS: u32 = 1000;
-    let refused = |errno| Error::refused("clock_getres CLOCK_PROCESS_CPUTIME_ID", errno);
+    let refused = |errno| Error::from_errno("clock_getres CLOCK_PROCESS_CPUTIME_ID", errno);
     let promised = ClockId::CLOCK_PROCESS_CPUTIME_ID.res().map_err(refused)?;
     let read = || clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
     let batch = || {
@@ -100,7 +100,7 @@ pub fn quality() -> Result<Quality> {
     };
     let cost = (0..10).map(|_| batch()).min().unwrap_or(0);
     let steps = (0..READINGS).map(|_| std::array::from_fn::<_, 2, _>(|_| read())).map(|[a, b]| b - a);
-    let step = steps.filter(|step| *step > 0).min().unwrap_or_else(|| leap(read));
+    let step = steps.filter(|step| *step > 0).min().unwrap_or_else(|| measure_leap(read));
     Ok(Quality {
         promised: promised.into(),
         step: Duration::from_nanos(step),
@@ -110,7 +110,7 @@ pub fn quality() -> Result<Quality> {
 
 /// How far the clock moves at once if it stands between two readings, ns: while a timer of this process is armed, the kernel
 /// answers what it added up at the last tick (kernel/time/posix-cpu-timers.c, `proc_sample_cputime_atomic`). 0 if it never moves.
-fn leap(read: impl Fn() -> u64) -> u64 {
+fn measure_leap(read: impl Fn() -> u64) -> u64 {
     const MOST: u32 = 10_000_000;
     let stood = read();
     (0..MOST).map(|_| read()).find(|now| *now > stood).map_or(0, |now| now - stood)
@@ -150,17 +150,17 @@ impl VirtualTimer {
         }
         let (ready, started) = channel();
         let (listen, stop) =
-            nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::refused("pipe of a timer", e))?;
+            nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::from_errno("pipe of a timer", e))?;
         let refused = |cause| Error::Kernel { call: "pthread_create of a timer".into(), cause };
         let thread = std::thread::Builder::new().name("virtual timer".into());
-        let thread = thread.spawn(move || wait(&ready, &listen, routine)).map_err(refused)?;
+        let thread = thread.spawn(move || run_timer_thread(&ready, &listen, routine)).map_err(refused)?;
         let mut this = Self { timer: None, stop, thread: Some(thread) };
         let died = |_| Error::Died("the thread of a timer ended".into());
         let thread_id =
-            started.recv().map_err(died)?.map_err(|e| Error::refused("signalfd of a timer", e))?;
-        let event = thread_signal(SIGNAL, thread_id);
-        let refused = |errno| Error::refused("timer_create on a CPU clock", errno);
-        let mut timer = Timer::new(clock.id()?, event).map_err(refused)?;
+            started.recv().map_err(died)?.map_err(|e| Error::from_errno("signalfd of a timer", e))?;
+        let event = thread_signal_event(SIGNAL, thread_id);
+        let refused = |errno| Error::from_errno("timer_create on a CPU clock", errno);
+        let mut timer = Timer::new(clock.clock_id()?, event).map_err(refused)?;
         timer.set(Expiration::Interval(interval.into()), TimerSetTimeFlags::empty()).map_err(refused)?;
         this.timer = Some(timer);
         Ok(this)
@@ -171,7 +171,7 @@ impl VirtualTimer {
     ///
     /// # Errors
     /// As of [`VirtualTimer::every`]; [`Error::Missing`] where none comes within five seconds.
-    pub fn resolution() -> Result<Duration> {
+    pub fn measure_resolution() -> Result<Duration> {
         let (told, expiries) = channel();
         let now = || clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
         let routine = move |_| {
@@ -207,7 +207,7 @@ impl Drop for VirtualTimer {
 }
 
 /// Runs the thread of a timer.
-fn wait(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routine: impl FnMut(Expiry)) {
+fn run_timer_thread(ready: &Sender<nix::Result<i32>>, stop: &OwnedFd, mut routine: impl FnMut(Expiry)) {
     let mut set = SigSet::empty();
     set.add(SIGNAL);
     let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn its_quality_is_measured() {
-        let quality = quality().expect("a clock");
+        let quality = measure_quality().expect("a clock");
         assert!(quality.cost > Duration::ZERO && quality.step > Duration::ZERO, "{quality:?}");
         assert!(quality.promised <= quality.step, "{quality:?}");
     }
@@ -293,7 +293,7 @@ mod tests {
     fn its_step_is_measured_while_a_timer_is_armed_too() {
         let armed =
             VirtualTimer::every(Duration::from_secs(60), &VirtualClock::Own, |_| ()).expect("a timer");
-        let quality = quality().expect("a clock");
+        let quality = measure_quality().expect("a clock");
         drop(armed);
         assert!(quality.step > Duration::ZERO, "{quality:?}");
     }
@@ -310,7 +310,7 @@ mod tests {
         let before = VirtualClock::Own.read().expect("ours");
         let timer = VirtualTimer::every(interval, &VirtualClock::Own, routine).expect("a timer");
         burn(Duration::from_millis(100));
-        let resolution = VirtualTimer::resolution().expect("it expires");
+        let resolution = VirtualTimer::measure_resolution().expect("it expires");
         drop(timer);
         let executed = VirtualClock::Own.read().expect("ours") - before;
         let counted = interval * sum.load(SeqCst) as u32;

@@ -6,7 +6,7 @@
 //!
 //! Source: Kraemer, slide 7.
 
-use syscost_statistic::{Interval, proportion};
+use syscost_statistic::{Interval, proportion_interval};
 
 /// A visit to a state: the times of entry and exit, in any unit.
 pub type Visit = (u64, u64);
@@ -44,13 +44,13 @@ impl Coverage {
     }
 
     /// The fraction of time in the state, estimated from the samples, with its binomial interval of 95 %.
-    pub fn fraction(&self) -> Interval {
-        proportion(self.hits, self.looks)
+    pub fn sampled_fraction(&self) -> Interval {
+        proportion_interval(self.hits, self.looks)
     }
 }
 
 /// The true fraction of `[0, end)` spent in the state.
-pub fn fraction_of(visits: &[Visit], end: u64) -> f64 {
+pub fn true_fraction(visits: &[Visit], end: u64) -> f64 {
     visits.iter().map(|(entered, left)| left.min(&end).saturating_sub(*entered)).sum::<u64>() as f64
         / end as f64
 }
@@ -91,8 +91,8 @@ mod tests {
     fn in_step_a_true_48_percent_reads_66() {
         let visits: Vec<_> = (0..1000).map(|at| (300 * at, 300 * at + 144)).collect();
         let end = 300_000;
-        assert_eq!(fraction_of(&visits, end), 0.48);
-        let in_step = Coverage::from_visits(&visits, &every(100, end)).fraction();
+        assert_eq!(true_fraction(&visits, end), 0.48);
+        let in_step = Coverage::from_visits(&visits, &every(100, end)).sampled_fraction();
         assert!((in_step.estimate - 2.0 / 3.0).abs() < 1e-12 && in_step.low > 0.48, "{in_step:?}");
     }
 
@@ -107,7 +107,7 @@ mod tests {
                 looks.push(looks[looks.len() - 1] + 1 + random.number_below(200) as u64);
             }
             looks.pop();
-            let found = Coverage::from_visits(&visits, &looks).fraction();
+            let found = Coverage::from_visits(&visits, &looks).sampled_fraction();
             inside += u32::from(found.low <= 0.48 && 0.48 <= found.high);
         }
         // Of 40 intervals of 95 %, fewer than 33 hold the truth once in ten thousand times.

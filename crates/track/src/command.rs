@@ -23,7 +23,7 @@ pub fn run() -> ExitCode {
     start_tool("Follows measurements over nights and machines, and draws them", |command: &Command| {
         // These measure for long before they print: the output is checked first.
         if matches!(command, Command::History(_) | Command::Fleet(_)) {
-            output::check()?;
+            output::check_stdout()?;
         }
         match command {
             Command::History(args) => history::run(args),

@@ -22,20 +22,20 @@ struct State {
 
 impl Bar {
     pub fn new(cases: usize) -> Self {
-        let bar = page::bar(cases, "{pos}/{len} {wide_msg}");
+        let bar = page::progress_bar(cases, "{pos}/{len} {wide_msg}");
         let state = State { begun: Instant::now(), case: String::new(), done: 0 };
         Self { bar, cases, state: RefCell::new(state) }
     }
 
     /// Updates the bar after a pair.
-    pub fn pair(&self, at: &Progress<'_>) {
+    pub fn show_pair(&self, at: &Progress<'_>) {
         let mut state = self.state.borrow_mut();
         if state.case != at.case.id {
             state.done += usize::from(!state.case.is_empty());
             state.case.clone_from(&at.case.id);
             self.bar.set_position(state.done as u64);
         }
-        let differences = at.case.differences();
+        let differences = at.case.valid_log_ratios();
         let estimate = match differences.len() {
             0 => "…".to_owned(),
             _ => format!("{:+.2} %", 100.0 * median(&differences).exp_m1()),
@@ -50,13 +50,13 @@ impl Bar {
     }
 
     /// Shows the case that has its pair on a boot that serves many.
-    pub fn pair_of_boot(&self, at: &Progress<'_>) {
+    pub fn show_boot_pair(&self, at: &Progress<'_>) {
         let boots = at.case.pairs.len() + 1;
         self.bar.set_message(format!("open  boot {boots}  {}", at.case.id));
     }
 
     /// Shows how many cases need no more boots.
-    pub fn settled(&self, cases: usize) {
+    pub fn show_settled(&self, cases: usize) {
         self.bar.set_position(cases as u64);
     }
 

@@ -2,9 +2,9 @@
 
 use crate::command::answer::{self, Compared};
 use crate::command::flag::{Format, Only};
-use crate::command::guest_text::heading;
+use crate::command::guest_text::heading_lines;
 use crate::command::page::{self, Tone};
-use crate::command::remark_group::grouped;
+use crate::command::remark_group::group_sentences;
 use crate::error::Result;
 use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
@@ -45,14 +45,14 @@ pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Resu
     let is_asked = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
     let asked = || rows.iter().filter(is_asked).collect::<Vec<_>>();
     page::write(&match form.format {
-        Format::Terminal => table().terminal(layout),
-        Format::Markdown => table().markdown(),
-        Format::Json => return page::write_json(&in_json(paired, &asked())),
-        Format::Csv => csv(paired.clock(), &asked())?,
+        Format::Terminal => table().render_terminal(layout),
+        Format::Markdown => table().render_markdown(),
+        Format::Json => return page::write_json(&comparison_json(paired, &asked())),
+        Format::Csv => rows_csv(paired.clock_kind(), &asked())?,
     })
 }
 
-/// Rows that a person still reads. Of more, those without a change are counted.
+/// Most rows that are all shown. If there are more, the cases without a change are only counted.
 const MANY: usize = 40;
 /// Reasons for skipped cases that are shown.
 const REASONS: usize = 3;
@@ -70,7 +70,7 @@ struct PairedTable<'a> {
 
 impl<'a> PairedTable<'a> {
     fn new(paired: &'a Paired, rows: &'a [Row], only: Option<Only>) -> Self {
-        let skipped: BTreeSet<&str> = skipped(paired).map(|(id, _)| id).collect();
+        let skipped: BTreeSet<&str> = skipped_cases(paired).map(|(id, _)| id).collect();
         let all: Vec<_> = rows.iter().filter(|row| !skipped.contains(row.id.as_str())).collect();
         let folds = only.is_none() && all.len() > MANY;
         let is_shown = |row: &&&Row| match only {
@@ -89,7 +89,7 @@ impl<'a> PairedTable<'a> {
 }
 
 /// The cases that neither side could run, and why.
-fn skipped(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
+fn skipped_cases(paired: &Paired) -> impl Iterator<Item = (&str, &str)> {
     paired.cases.iter().filter_map(|case| match &case.ended {
         Some(Ended { why: Why::Skipped, sentence }) => Some((case.id.as_str(), sentence.as_str())),
         _ => None,
@@ -101,7 +101,7 @@ const LEGEND: &str = "canary: arithmetic, which neither side can change; pairs: 
                       out; smallest seen: the smallest change that this number of pairs shows four times in five.";
 
 /// The heads of the columns. Times that are not this machine's have the mark of their clock.
-fn head(clock: ClockKind) -> [String; 8] {
+fn column_heads(clock: ClockKind) -> [String; 8] {
     let [a, b] = ["A", "B"].map(|side| match clock {
         ClockKind::Host => side.to_owned(),
         other => format!("{side} ({other})"),
@@ -111,17 +111,17 @@ fn head(clock: ClockKind) -> [String; 8] {
     ["case".into(), a, b, change, interval, verdict, pairs, smallest]
 }
 
-fn cells(row: &Row) -> [String; 8] {
+fn row_cells(row: &Row) -> [String; 8] {
     let measured = row.pairs > 0;
     let text = |text: String| if measured { text } else { "–".into() };
     let change = &row.judgement.change;
     let rejected = if row.rejected > 0 { format!(" +{}", row.rejected) } else { String::new() };
     [
         row.id.clone() + if row.canary { " (canary)" } else { "" },
-        text(quantity::duration(row.cost_ns[0])),
-        text(quantity::duration(row.cost_ns[1])),
-        text(percent(change.estimate)),
-        text(format!("[{}, {}]", percent(change.low), percent(change.high))),
+        text(quantity::format_duration(row.cost_ns[0])),
+        text(quantity::format_duration(row.cost_ns[1])),
+        text(signed_percent(change.estimate)),
+        text(format!("[{}, {}]", signed_percent(change.low), signed_percent(change.high))),
         row.judgement.verdict.to_string(),
         format!("{}{rejected}", row.pairs),
         row.detectable.map_or("–".into(), |share| format!("{:.1} %", 100.0 * share)),
@@ -129,54 +129,59 @@ fn cells(row: &Row) -> [String; 8] {
 }
 
 /// Two decimals; what rounds to nothing has no minus.
-fn percent(share: f64) -> String {
+fn signed_percent(share: f64) -> String {
     let percent = 100.0 * share;
     let percent = if percent.abs() < 0.005 { 0.0 } else { percent };
     format!("{percent:+.2} %")
 }
 
 impl PairedTable<'_> {
-    fn terminal(&self, layout: Layout) -> String {
-        let width = page::prose(layout);
+    fn render_terminal(&self, layout: Layout) -> String {
+        let width = page::prose_width(layout);
         let mut text = String::new();
         for (label, side) in ["A: ", "B: "].iter().zip(&self.paired.sides) {
             text += &(page::wrap(label, side, width) + "\n");
         }
-        text += &page::sentences(self.paired.guests.iter().flat_map(heading), layout);
+        text += &page::wrap_sentences(self.paired.guests.iter().flat_map(heading_lines), layout);
         text.push('\n');
-        let (table, columns) = table(&self.shown, self.paired.clock(), layout);
+        let (table, columns) = table_and_legend(&self.shown, self.paired.clock_kind(), layout);
         text += &(table + "\n");
-        for sentence in self.sentences().into_iter().chain([columns]) {
+        for sentence in self.sentences_below().into_iter().chain([columns]) {
             text += &(page::wrap("", &sentence, width) + "\n\n");
         }
         text + &render_answer(&self.all, layout)
     }
 
-    fn markdown(&self) -> String {
+    fn render_markdown(&self) -> String {
         let mut text = format!("A: {}  \nB: {}\n\n", self.paired.sides[0], self.paired.sides[1]);
-        let guests: Vec<_> = self.paired.guests.iter().flat_map(heading).collect();
+        let guests: Vec<_> = self.paired.guests.iter().flat_map(heading_lines).collect();
         text.extend(guests.iter().map(|sentence| format!("* {sentence}\n")));
         text += if guests.is_empty() { "" } else { "\n" };
-        let rows = self.shown.iter().map(|shown| cells(shown).to_vec());
-        text += &markdown_table(head(self.paired.clock()), |column| [0, 4, 5].contains(&column), rows);
+        let rows = self.shown.iter().map(|shown| row_cells(shown).to_vec());
+        text += &markdown_table(
+            column_heads(self.paired.clock_kind()),
+            |column| [0, 4, 5].contains(&column),
+            rows,
+        );
         text.push('\n');
-        let said = self.sentences().into_iter().chain([count(&self.all)]);
+        let said = self.sentences_below().into_iter().chain([verdict_counts(&self.all)]);
         text.extend(said.map(|sentence| format!("* {sentence}\n")));
         text
     }
 
-    /// The sentences below the rows: which have none, reasons of inconclusive verdicts, moved canaries, notes.
-    fn sentences(&self) -> Vec<String> {
+    /// The sentences below the rows: the number of folded cases, reasons of verdicts, moved canaries, skipped
+    /// cases, notes.
+    fn sentences_below(&self) -> Vec<String> {
         let mut said = Vec::new();
         if self.folded > 0 {
             said.push(format!(
                 "{}, the same or inconclusive: `--only all` shows them",
-                page::counted(self.folded, "case has no row", "cases have no row")
+                page::count_with_noun(self.folded, "case has no row", "cases have no row")
             ));
         }
         // Skip rows the user did not ask for. If the list was cut, use the rows that are missing, too.
         let rows = if self.folded > 0 { &self.all } else { &self.shown };
-        said.extend(grouped(rows.iter().flat_map(|row| {
+        said.extend(group_sentences(rows.iter().flat_map(|row| {
             let words = row.judgement.reason.iter().chain(&row.remark);
             words.map(|words| (row.id.as_str(), words.clone()))
         })));
@@ -185,7 +190,7 @@ impl PairedTable<'_> {
                 "the canary {} moved by {}: neither side can change arithmetic, so the machine runs at another speed \
                  for one of them, and every row above holds that too",
                 row.id,
-                percent(row.judgement.change.estimate)
+                signed_percent(row.judgement.change.estimate)
             ));
         }
         said.extend(why_skipped(self.paired));
@@ -194,7 +199,7 @@ impl PairedTable<'_> {
             .cases
             .iter()
             .flat_map(|case| case.notes.iter().map(|note| (case.id.as_str(), format!("note: {note}"))));
-        said.extend(grouped(notes));
+        said.extend(group_sentences(notes));
         said.extend(self.paired.notes.iter().map(|note| format!("note: {note}")));
         said.dedup();
         said
@@ -202,9 +207,9 @@ impl PairedTable<'_> {
 }
 
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
-fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
-    let rows = || shown.iter().map(|row| (Tone::from_verdict(row.judgement.verdict), cells(row)));
-    let whole = |layout| page::table(head(clock), rows(), usize::MAX, layout);
+fn table_and_legend(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
+    let rows = || shown.iter().map(|row| (Tone::from_verdict(row.judgement.verdict), row_cells(row)));
+    let whole = |layout| page::table(column_heads(clock), rows(), usize::MAX, layout);
     let is_too_wide =
         |width: &u16| whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width));
     let Some(width) = layout.width.filter(is_too_wide) else { return (whole(layout), LEGEND.into()) };
@@ -213,7 +218,7 @@ fn table(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
     let said = format!(
         "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
     );
-    (page::table(few(head(clock)), rows, usize::MAX, layout), said)
+    (page::table(few(column_heads(clock)), rows, usize::MAX, layout), said)
 }
 
 /// The answer over all cases that a side can change.
@@ -230,7 +235,7 @@ fn render_answer(all: &[&Row], layout: Layout) -> String {
 /// How many cases neither side could run, and the most frequent reasons.
 fn why_skipped(paired: &Paired) -> Option<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    skipped(paired).for_each(|(_, why)| *reasons.entry(why).or_default() += 1);
+    skipped_cases(paired).for_each(|(_, why)| *reasons.entry(why).or_default() += 1);
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|&(why, cases)| (Reverse(cases), why));
     let all: usize = reasons.iter().map(|(_, cases)| cases).sum();
@@ -239,25 +244,25 @@ fn why_skipped(paired: &Paired) -> Option<String> {
         false => format!("{cases}: {why}"),
     });
     let told = told.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
-    let all = page::counted(all, "case was", "cases were");
+    let all = page::count_with_noun(all, "case was", "cases were");
     (!reasons.is_empty())
         .then(|| format!("{all} skipped on both sides: {}", told.collect::<Vec<_>>().join("; ")))
 }
 
 /// The number of rows with each verdict, in words, without the canaries.
-fn count(rows: &[&Row]) -> String {
+fn verdict_counts(rows: &[&Row]) -> String {
     let verdicts: Vec<_> = rows.iter().filter(|row| !row.canary).map(|row| row.judgement.verdict).collect();
-    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::counted(&verdicts) }
+    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::format_counts(&verdicts) }
 }
 
-fn in_json(paired: &Paired, shown: &[&Row]) -> Value {
+fn comparison_json(paired: &Paired, shown: &[&Row]) -> Value {
     json!({
-        "run": paired.run, "clock": paired.clock(), "guests": paired.guests, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
+        "run": paired.run, "clock": paired.clock_kind(), "guests": paired.guests, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
         "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": shown,
     })
 }
 
-fn csv(clock: ClockKind, shown: &[&Row]) -> Result<String> {
+fn rows_csv(clock: ClockKind, shown: &[&Row]) -> Result<String> {
     const HEAD: [&str; 12] = [
         "id",
         "a_ns",
@@ -318,7 +323,7 @@ mod tests {
     fn terminal_text(same: usize, only: Option<Only>) -> String {
         let paired = paired(same);
         let rows = paired.judge();
-        PairedTable::new(&paired, &rows, only).terminal(Layout::default())
+        PairedTable::new(&paired, &rows, only).render_terminal(Layout::default())
     }
 
     #[test]

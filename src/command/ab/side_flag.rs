@@ -61,12 +61,12 @@ impl Sides {
     }
 
     /// The shell commands that make the two settings, and the one that undoes them.
-    pub fn settings(&self) -> Option<([&str; 2], Option<&str>)> {
+    pub fn setting_commands(&self) -> Option<([&str; 2], Option<&str>)> {
         Some(([self.a.as_deref()?, self.b.as_deref()?], self.restore.as_deref()))
     }
 
     /// Whether the sides differ in anything.
-    pub fn differ(&self) -> bool {
+    pub fn are_different(&self) -> bool {
         let words = [&self.a_rev, &self.b_rev, &self.a_wrap, &self.b_wrap, &self.a];
         self.a_bin.is_some() || self.b_bin.is_some() || words.into_iter().any(Option::is_some)
     }
@@ -75,8 +75,8 @@ impl Sides {
     ///
     /// # Errors
     /// The sides do not differ, a revision does not build, or a binary is missing.
-    pub fn ready(&self) -> Result<Ready> {
-        if !self.differ() {
+    pub fn build_sides(&self) -> Result<Ready> {
+        if !self.are_different() {
             return Err(Error::Usage(
                 "the two sides are the same: let them differ by --a-bin/--b-bin, --a-rev/--b-rev, \
                  --a-wrap/--b-wrap, or --a/--b; `syscost selftest` compares a side with itself"
@@ -85,7 +85,7 @@ impl Sides {
         }
         let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
             (Some(file), _) => Ok(file.clone()),
-            (None, Some(rev)) => revision::built(rev, self.bench.as_deref(), &page::write_to_stderr),
+            (None, Some(rev)) => revision::build_revision(rev, self.bench.as_deref(), &page::write_to_stderr),
             (None, None) => own_executable(),
         };
         let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
@@ -103,7 +103,7 @@ pub fn own_executable() -> Result<PathBuf> {
 
 impl Ready {
     pub fn new(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
-        let links = scratch::make()?;
+        let links = scratch::make_directory()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
             Launch::new(label, binary, wrap.clone(), links.path())
         };
@@ -117,7 +117,7 @@ impl Ready {
     }
 
     /// Names of the sides, made of what differs.
-    pub fn words(&self, sides: &Sides) -> [String; 2] {
+    pub fn side_names(&self, sides: &Sides) -> [String; 2] {
         let one = |at: usize, rev: &Option<String>, wrap: &Option<String>, state: &Option<String>| {
             let mut words = Vec::new();
             if self.binaries[0] != self.binaries[1] {

@@ -5,7 +5,7 @@ use crate::command::flag::{Form, Home};
 use crate::command::page;
 use crate::driver::layout;
 use crate::error::Result;
-use crate::record::bundle::{Head, name_of, read_any_head};
+use crate::record::bundle::{Head, read_any_head, record_name};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.home);
-    let records = archive.records()?.into_iter().map(|path| Kept::read(path, "record"));
-    let baselines = archive.baselines()?.into_iter().map(|path| Kept::read(path, "save-baseline"));
+    let records = archive.record_files()?.into_iter().map(|path| Kept::read(path, "record"));
+    let baselines = archive.baseline_files()?.into_iter().map(|path| Kept::read(path, "save-baseline"));
     let kept: Vec<_> = records.chain(baselines).collect();
     if kept.is_empty() {
         page::warn(
@@ -38,19 +38,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match page::is_piped() {
         _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect::<Vec<_>>())?,
         true => {
-            let lines = kept.iter().map(|kept| page::tabbed_and_damaged(kept.name(), kept.cells()));
+            let lines = kept.iter().map(|kept| page::tabbed_or_damaged(kept.name(), kept.tabbed_cells()));
             page::write(&lines.collect::<String>())?;
         }
         false => page::write(&page::columns_and_damaged(
-            &kept.iter().map(Kept::row).collect::<Vec<_>>(),
+            &kept.iter().map(Kept::terminal_row).collect::<Vec<_>>(),
             layout(),
         ))?,
     }
-    Ok(archive::exit_beside(kept.iter().filter_map(|kept| kept.head.as_ref().err())))
+    Ok(archive::exit_code_for_damaged(kept.iter().filter_map(|kept| kept.head.as_ref().err())))
 }
 
 /// Number of processes (the most that measured one case), of sessions, and of cases that have a value.
-pub fn counts(head: &Head) -> [usize; 3] {
+pub fn count_contents(head: &Head) -> [usize; 3] {
     let measured = head.series.iter().filter(|series| !series.values.is_empty());
     let processes = measured.clone().map(|series| series.values.len()).max().unwrap_or(0);
     let sessions: BTreeSet<_> = head.runs.iter().map(|run| (&run.boot, &run.session)).collect();
@@ -59,7 +59,7 @@ pub fn counts(head: &Head) -> [usize; 3] {
 }
 
 /// The counts in words. A record of one process is unreplicated: it does not show how far two processes differ.
-pub fn replication(processes: usize, sessions: usize) -> String {
+pub fn replication_text(processes: usize, sessions: usize) -> String {
     match (processes, sessions) {
         (0 | 1, _) => "unreplicated".into(),
         (_, 1) => format!("{processes} processes"),
@@ -68,7 +68,7 @@ pub fn replication(processes: usize, sessions: usize) -> String {
 }
 
 /// The kernel releases of a record, between commas.
-pub fn kernels(head: &Head) -> String {
+pub fn kernel_releases(head: &Head) -> String {
     let release =
         |f: &crate::environment::Fingerprint| f.kernel_release.clone().unwrap_or_else(|| "unknown".into());
     let releases: BTreeSet<_> = head.fingerprints.iter().map(release).collect();
@@ -88,7 +88,7 @@ impl Kept {
     }
 
     fn name(&self) -> String {
-        name_of(&self.path)
+        record_name(&self.path)
     }
 
     fn json(&self) -> Value {
@@ -98,38 +98,48 @@ impl Kept {
                 json!({ "name": self.name(), "by": self.by, "path": path, "damaged": error.to_string() })
             }
             Ok(head) => {
-                let [processes, sessions, cases] = counts(head);
+                let [processes, sessions, cases] = count_contents(head);
                 json!({
                     "name": self.name(), "by": self.by, "path": path, "created": head.created, "scale": head.scale,
                     "unit": head.unit, "processes": processes, "sessions": sessions, "cases": cases,
-                    "replicated": processes > 1, "kernels": kernels(head),
+                    "replicated": processes > 1, "kernels": kernel_releases(head),
                 })
             }
         }
     }
 
     /// A row for a program.
-    fn cells(&self) -> page::Row<9> {
+    fn tabbed_cells(&self) -> page::Row<9> {
         let head = self.head.as_ref().map_err(ToString::to_string)?;
-        let [processes, sessions, cases] = counts(head).map(|count| count.to_string());
-        let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
-        Ok([self.name(), self.by.into(), when, scale, unit, processes, sessions, cases, kernels(head)])
+        let [processes, sessions, cases] = count_contents(head).map(|count| count.to_string());
+        let (when, scale, unit) = (page::utc_moment(head.created), head.scale.clone(), head.unit.clone());
+        Ok([
+            self.name(),
+            self.by.into(),
+            when,
+            scale,
+            unit,
+            processes,
+            sessions,
+            cases,
+            kernel_releases(head),
+        ])
     }
 
     /// A row for a terminal.
-    fn row(&self) -> page::Row<7> {
+    fn terminal_row(&self) -> page::Row<7> {
         let head = self.head.as_ref().map_err(ToString::to_string)?;
-        let [processes, sessions, cases] = counts(head);
-        let (when, scale, unit) = (page::moment(head.created), head.scale.clone(), head.unit.clone());
-        let replication = replication(processes, sessions);
+        let [processes, sessions, cases] = count_contents(head);
+        let (when, scale, unit) = (page::utc_moment(head.created), head.scale.clone(), head.unit.clone());
+        let replication = replication_text(processes, sessions);
         Ok([
             self.name(),
             when,
             scale,
             unit,
             replication,
-            page::counted(cases, "case", "cases"),
-            kernels(head),
+            page::count_with_noun(cases, "case", "cases"),
+            kernel_releases(head),
         ])
     }
 }

@@ -1,13 +1,13 @@
 //! `syscost baseline show`: the machines, sessions and cases of a record.
 
-use super::baseline_list::{counts, replication};
+use super::baseline_list::{count_contents, replication_text};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::record::bundle::{Head, Series};
-use crate::record::quantity::{amount, count};
+use crate::record::quantity::{format_amount, format_count};
 use crate::render::table::Layout;
 use crate::statistic::{median, percentile};
 use std::ffi::OsString;
@@ -42,11 +42,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let head = Archive::at(&args.home).head(&args.name)?;
+    let head = Archive::at(&args.home).load_head(&args.name)?;
     if args.form.json {
         page::write_json(&head)?;
     } else if page::is_piped() {
-        page::write(&lines(&head))?;
+        page::write(&program_text(&head))?;
     } else {
         page::write(&render_head(&head, layout()))?;
     }
@@ -54,11 +54,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Fields and values of each machine, numbered if there are several machines.
-fn facts(head: &Head) -> Vec<[String; 2]> {
+fn machine_rows(head: &Head) -> Vec<[String; 2]> {
     let several = head.fingerprints.len() > 1;
     let mut rows = Vec::new();
     for (at, machine) in head.fingerprints.iter().enumerate() {
-        for (field, value) in machine.facts().filter(|(field, _)| FACTS.contains(field)) {
+        for (field, value) in machine.field_values().filter(|(field, _)| FACTS.contains(field)) {
             let field = if several { format!("{field} ({})", at + 1) } else { field.to_owned() };
             rows.push([field, value.unwrap_or_else(|| "unknown".into())]);
         }
@@ -67,7 +67,7 @@ fn facts(head: &Head) -> Vec<[String; 2]> {
 }
 
 /// Rows: session, when it began, number of processes, boot.
-fn sessions(head: &Head) -> Vec<[String; 4]> {
+fn session_rows(head: &Head) -> Vec<[String; 4]> {
     let mut sessions: Vec<(&str, &str, u64, usize)> = Vec::new();
     for run in &head.runs {
         match sessions.iter_mut().find(|s| (s.0, s.1) == (&run.session, &run.boot)) {
@@ -77,32 +77,35 @@ fn sessions(head: &Head) -> Vec<[String; 4]> {
     }
     let boot = |boot: &str| if boot.is_empty() { "unknown".to_owned() } else { boot.to_owned() };
     let row = |(session, of, began, runs): (&str, &str, u64, usize)| {
-        [session.to_owned(), page::moment(began), runs.to_string(), boot(of)]
+        [session.to_owned(), page::utc_moment(began), runs.to_string(), boot(of)]
     };
     sessions.into_iter().map(row).collect()
 }
 
 /// Rows: case, number of processes that measured it, median of their medians, and the interquartile range of those
 /// as a share of it.
-fn cases(head: &Head) -> Vec<[String; 4]> {
+fn case_rows(head: &Head) -> Vec<[String; 4]> {
     head.series
         .iter()
         .filter(|series| !series.values.is_empty())
-        .map(|series| case(series, &head.unit))
+        .map(|series| case_row(series, &head.unit))
         .collect()
 }
 
-fn case(series: &Series, unit: &str) -> [String; 4] {
+fn case_row(series: &Series, unit: &str) -> [String; 4] {
     let values: Vec<_> = series.values.iter().map(|value| value.median.estimate).collect();
     let middle = median(&values);
     let apart = (percentile(&values, 75.0) - percentile(&values, 25.0)) / middle * 100.0;
-    let apart =
-        if values.len() > 1 && apart.is_finite() { format!("{} %", count(apart)) } else { String::new() };
-    [series.id.clone(), values.len().to_string(), amount(middle, unit), apart]
+    let apart = if values.len() > 1 && apart.is_finite() {
+        format!("{} %", format_count(apart))
+    } else {
+        String::new()
+    };
+    [series.id.clone(), values.len().to_string(), format_amount(middle, unit), apart]
 }
 
 /// Rows: case, and why a process has no value of it.
-fn missing_values(head: &Head) -> Vec<[String; 2]> {
+fn missing_value_rows(head: &Head) -> Vec<[String; 2]> {
     let sentence_rows = |series: &Series| {
         let sentences = series.without.iter().map(|sentence| [series.id.clone(), sentence.clone()]);
         sentences.collect::<Vec<_>>()
@@ -110,13 +113,13 @@ fn missing_values(head: &Head) -> Vec<[String; 2]> {
     head.series.iter().flat_map(sentence_rows).collect()
 }
 
-fn lines(head: &Head) -> String {
-    let [processes, sessions_count, cases_count] = counts(head).map(|count| count.to_string());
+fn program_text(head: &Head) -> String {
+    let [processes, sessions_count, cases_count] = count_contents(head).map(|count| count.to_string());
     let (name, unit, scale) = (head.name.clone(), head.unit.clone(), head.scale.clone());
     let about = [
         "record".into(),
         name,
-        page::moment(head.created),
+        page::utc_moment(head.created),
         scale,
         unit,
         processes,
@@ -126,38 +129,38 @@ fn lines(head: &Head) -> String {
     let fact = |[field, value]: [String; 2]| ["fact".into(), field, value];
     let reason = |[id, sentence]: [String; 2]| ["without".into(), id, sentence];
     let four = |word: &'static str| move |[a, b, c, d]: [String; 4]| [word.into(), a, b, c, d];
-    page::tabbed(&[about])
-        + &page::tabbed(&facts(head).into_iter().map(fact).collect::<Vec<_>>())
-        + &page::tabbed(&sessions(head).into_iter().map(four("session")).collect::<Vec<_>>())
-        + &page::tabbed(&cases(head).into_iter().map(four("case")).collect::<Vec<_>>())
-        + &page::tabbed(&missing_values(head).into_iter().map(reason).collect::<Vec<_>>())
+    page::tabbed_rows(&[about])
+        + &page::tabbed_rows(&machine_rows(head).into_iter().map(fact).collect::<Vec<_>>())
+        + &page::tabbed_rows(&session_rows(head).into_iter().map(four("session")).collect::<Vec<_>>())
+        + &page::tabbed_rows(&case_rows(head).into_iter().map(four("case")).collect::<Vec<_>>())
+        + &page::tabbed_rows(&missing_value_rows(head).into_iter().map(reason).collect::<Vec<_>>())
 }
 
 fn render_head(head: &Head, layout: Layout) -> String {
-    let [processes, sessions_count, cases_count] = counts(head);
-    let replication = replication(processes, sessions_count);
+    let [processes, sessions_count, cases_count] = count_contents(head);
+    let replication = replication_text(processes, sessions_count);
     let title = format!(
         "{}, {} UTC, {}, {}: {replication}, {}",
         head.name,
-        page::moment(head.created),
+        page::utc_moment(head.created),
         head.scale,
         head.unit,
-        page::counted(cases_count, "case", "cases")
+        page::count_with_noun(cases_count, "case", "cases")
     );
-    page::paint(Tone::Bold, &page::wrap("", &title, page::prose(layout)), layout)
+    page::paint(Tone::Bold, &page::wrap("", &title, page::prose_width(layout)), layout)
         + "\n"
-        + &part("machine", &facts(head), layout)
-        + &part("sessions: began, processes, boot", &sessions(head), layout)
-        + &part("cases: processes, median, apart", &cases(head), layout)
-        + &part("without a value", &missing_values(head), layout)
+        + &render_part("machine", &machine_rows(head), layout)
+        + &render_part("sessions: began, processes, boot", &session_rows(head), layout)
+        + &render_part("cases: processes, median, apart", &case_rows(head), layout)
+        + &render_part("without a value", &missing_value_rows(head), layout)
 }
 
-fn part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {
+fn render_part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {
     match rows {
         [] => String::new(),
         _ => {
-            let head = page::heading(name, page::prose(layout), layout);
-            format!("{head}\n{}", page::columns(rows, page::width(layout)))
+            let head = page::heading(name, page::prose_width(layout), layout);
+            format!("{head}\n{}", page::columns_text(rows, page::table_width(layout)))
         }
     }
 }

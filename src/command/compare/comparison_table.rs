@@ -2,10 +2,10 @@
 //! below, with the operations repeated; no number is broken.
 
 use crate::command::page::{Tone, heading, inert, length, paint};
-use crate::record::quantity::amount;
+use crate::record::quantity::format_amount;
 use crate::record::verdict::Verdict;
 use crate::render::table::Layout;
-use crate::render::{padded, shortened};
+use crate::render::{pad_right, shorten_middle};
 use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
 
@@ -35,20 +35,20 @@ impl<'a> Column<'a> {
         let mut column = Self {
             head: String::new(),
             unit,
-            value: cells().map(|cell| length(&value(cell, unit))).max().unwrap_or(0),
+            value: cells().map(|cell| length(&value_text(cell, unit))).max().unwrap_or(0),
             mark: 0,
-            asks: cells().any(|cell| mark(cell, false).ends_with('?')),
+            asks: cells().any(|cell| change_mark(cell, false).ends_with('?')),
             width: 0,
         };
-        column.mark = cells().map(|cell| length(&mark(cell, column.asks))).max().unwrap_or(0);
+        column.mark = cells().map(|cell| length(&change_mark(cell, column.asks))).max().unwrap_or(0);
         let name = &comparison.baselines[at].name;
-        column.width = column.content().max(length(name).min(LONGEST_HEAD));
-        column.head = shortened(&inert(name), column.width);
+        column.width = column.content_width().max(length(name).min(LONGEST_HEAD));
+        column.head = shorten_middle(&inert(name), column.width);
         column
     }
 
     /// Width of its cells.
-    fn content(&self) -> usize {
+    fn content_width(&self) -> usize {
         self.value + if self.mark > 0 { 1 + self.mark } else { 0 }
     }
 }
@@ -62,18 +62,18 @@ pub fn render_table(comparison: &Comparison, layout: Layout) -> String {
     let columns: Vec<Column<'_>> =
         (0..comparison.baselines.len()).map(|at| Column::new(comparison, at)).collect();
     let widest = columns.iter().map(|column| column.width).max().unwrap_or(0);
-    let longest = comparison.rows.iter().map(|row| length(operation(row))).max().unwrap_or(0);
+    let longest = comparison.rows.iter().map(|row| length(operation_name(row))).max().unwrap_or(0);
     let room = limit.saturating_sub(GAP + widest).max(SHORTEST_OPERATION);
     let first = longest.max(OPERATION.len()).min(room);
-    let text: Vec<_> = blocks(&columns, first, limit)
+    let text: Vec<_> = divide_into_blocks(&columns, first, limit)
         .into_iter()
-        .map(|range| block(comparison, range.clone(), &columns[range], first, layout))
+        .map(|range| render_block(comparison, range.clone(), &columns[range], first, layout))
         .collect();
     text.join("\n")
 }
 
 /// Divides the columns into blocks that fit, at least one column in each.
-fn blocks(columns: &[Column<'_>], first: usize, limit: usize) -> Vec<Range<usize>> {
+fn divide_into_blocks(columns: &[Column<'_>], first: usize, limit: usize) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let (mut start, mut used) = (0, first);
     for (at, column) in columns.iter().enumerate() {
@@ -87,7 +87,7 @@ fn blocks(columns: &[Column<'_>], first: usize, limit: usize) -> Vec<Range<usize
     blocks
 }
 
-fn block(
+fn render_block(
     comparison: &Comparison,
     range: Range<usize>,
     columns: &[Column<'_>],
@@ -102,21 +102,21 @@ fn block(
         text.push_str(&(heading(&inert(&rows[0].group), width, layout) + "\n"));
         for row in rows {
             let cells = row.cells[range.clone()].iter().zip(columns);
-            let cells: String = cells.map(|(shown, column)| cell(shown, column, layout)).collect();
-            let line = padded(&shortened(&inert(operation(row)), first), first) + &cells;
+            let cells: String = cells.map(|(shown, column)| render_cell(shown, column, layout)).collect();
+            let line = pad_right(&shorten_middle(&inert(operation_name(row)), first), first) + &cells;
             text.push_str(&(line.trim_end().to_owned() + "\n"));
         }
     }
     text
 }
 
-fn cell(cell: &Cell, column: &Column<'_>, layout: Layout) -> String {
-    let before = " ".repeat(GAP + column.width - column.content());
-    let value = format!("{:>1$}", value(cell, column.unit), column.value);
+fn render_cell(cell: &Cell, column: &Column<'_>, layout: Layout) -> String {
+    let before = " ".repeat(GAP + column.width - column.content_width());
+    let value = format!("{:>1$}", value_text(cell, column.unit), column.value);
     if column.mark == 0 {
         return before + &value;
     }
-    let mark = format!("{:>1$}", mark(cell, column.asks), column.mark);
+    let mark = format!("{:>1$}", change_mark(cell, column.asks), column.mark);
     let mark = match cell.change.as_ref().map(|change| change.verdict) {
         Some(Verdict::Slower) => paint(Tone::Red, &mark, layout),
         Some(Verdict::Faster) => paint(Tone::Green, &mark, layout),
@@ -125,18 +125,18 @@ fn cell(cell: &Cell, column: &Column<'_>, layout: Layout) -> String {
     before + &value + " " + &mark
 }
 
-fn value(cell: &Cell, unit: &str) -> String {
-    cell.value.map_or_else(|| "-".into(), |value| amount(value.estimate, unit))
+fn value_text(cell: &Cell, unit: &str) -> String {
+    cell.value.map_or_else(|| "-".into(), |value| format_amount(value.estimate, unit))
 }
 
 /// The mark of a change, padded if marks of the column end in a question mark and this one does not.
-fn mark(cell: &Cell, others_ask: bool) -> String {
+fn change_mark(cell: &Cell, others_ask: bool) -> String {
     let mark = cell.change.as_ref().map(|change| change.mark()).unwrap_or_default();
     if mark.is_empty() || mark.ends_with('?') || !others_ask { mark } else { mark + " " }
 }
 
 /// The id without its group, under whose heading it is shown.
-fn operation(row: &Row) -> &str {
+fn operation_name(row: &Row) -> &str {
     row.id.strip_prefix(&row.group).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&row.id)
 }
 

@@ -1,8 +1,8 @@
 //! How `syscost displace` writes what was displaced, for a person and for a program.
 
-use crate::command::page::{Tone, columns, paint, prose, sentences};
+use crate::command::page::{Tone, columns_text, paint, prose_width, wrap_sentences};
 use crate::environment::Accounting;
-use crate::record::quantity::{change, duration, ends};
+use crate::record::quantity::{format_change, format_duration, format_interval};
 use crate::render::table::Layout;
 use crate::statistic::fluid_cost::Window;
 use crate::statistic::{Interval, median};
@@ -27,37 +27,37 @@ pub fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -
     let head = format!(
         "CPU {}, {} of its time{}{times}",
         cpus.join(","),
-        duration(median(&elapsed)),
+        format_duration(median(&elapsed)),
         if cpus.len() > 1 { " together" } else { "" }
     );
     let mut text = paint(Tone::Bold, &head, layout) + "\n";
     let rows: Vec<_> =
-        named_estimators(&costs).iter().map(|(name, found)| row(name, found, &costs)).collect();
-    text += &columns(&rows, prose(layout));
-    if let Some(missed) = costs.missed() {
+        named_estimators(&costs).iter().map(|(name, found)| estimator_row(name, found, &costs)).collect();
+    text += &columns_text(&rows, prose_width(layout));
+    if let Some(missed) = costs.missed_share() {
         text += &match missed >= 0.0 {
             true => format!("\naccounting missed {:.1} % of it\n", 100.0 * missed),
             false => format!("\naccounting charged {:.1} % more than it was\n", -100.0 * missed),
         };
     }
-    text + "\n" + &sentences(costs.flags.iter().chain(&accounting.sentences()), layout)
+    text + "\n" + &wrap_sentences(costs.flags.iter().chain(&accounting.setting_sentences()), layout)
 }
 
-fn row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
+fn estimator_row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
     let beyond = |value: &Interval| match (&costs.charged, name) {
-        (Ok(charged), "gap" | "daemon-free" | "paper") => change(value.estimate / charged.estimate),
+        (Ok(charged), "gap" | "daemon-free" | "paper") => format_change(value.estimate / charged.estimate),
         _ => String::new(),
     };
     match found {
         Ok(value) if value.low < value.high => {
-            [name.into(), duration(value.estimate), beyond(value), ends(value, "ns")]
+            [name.into(), format_duration(value.estimate), beyond(value), format_interval(value, "ns")]
         }
-        Ok(value) => [name.into(), duration(value.estimate), beyond(value), String::new()],
+        Ok(value) => [name.into(), format_duration(value.estimate), beyond(value), String::new()],
         Err(why) => [name.into(), "–".into(), String::new(), why.clone()],
     }
 }
 
-pub fn json(runs: &[Covered], accounting: &Accounting) -> Value {
+pub fn costs_json(runs: &[Covered], accounting: &Accounting) -> Value {
     let costs = Costs::from_runs(runs);
     let value = |found: &Found| match found {
         Ok(interval) => json!({ "ns": interval.estimate, "low": interval.low, "high": interval.high }),
@@ -67,14 +67,14 @@ pub fn json(runs: &[Covered], accounting: &Accounting) -> Value {
     json!({
         "cpus": runs[0].cpus,
         "columns": named.collect::<serde_json::Map<_, _>>(),
-        "missed": costs.missed(),
+        "missed": costs.missed_share(),
         "flags": costs.flags,
-        "accounting": accounting.sentences(),
-        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "accounting": accounting.setting_sentences(),
+        "runs": runs.iter().map(run_json).collect::<Vec<_>>(),
     })
 }
 
-fn run(run: &Covered) -> Value {
+fn run_json(run: &Covered) -> Value {
     let covered = &run.replicate.covered;
     json!({
         "elapsed_ns": covered.window.elapsed,
@@ -83,14 +83,14 @@ fn run(run: &Covered) -> Value {
         "others_share": covered.others_share(),
         "stolen_ticks": run.replicate.stolen_ticks,
         "exit_code": run.code.unwrap_or(0),
-        "series": run.series.iter().map(|window| point(window, run)).collect::<Vec<_>>(),
+        "series": run.series.iter().map(|window| window_json(window, run)).collect::<Vec<_>>(),
     })
 }
 
-/// One interval: what the fluid lost in it, by the pace of that interval itself.
-fn point(window: &Window, run: &Covered) -> Value {
+/// One interval of the series: the time that the fluid lost in it, computed with the interval's own time per loop.
+fn window_json(window: &Window, run: &Covered) -> Value {
     let usual = run.replicate.before.interrupts;
-    let displaced = window.plain_turn().map(|turn| {
+    let displaced = window.mean_undisturbed_turn().map(|turn| {
         let lost = window.elapsed - window.loops * (turn + usual);
         lost.clamp(0.0, window.elapsed)
     });

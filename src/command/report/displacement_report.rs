@@ -4,18 +4,18 @@
 use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
-use super::{Args, Selection, title, write_rendered};
+use super::{Args, Selection, run_title, write_rendered};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::render::paper_table::{Sheet, sheets};
+use crate::render::paper_table::{Sheet, paper_sheets};
 use crate::render::table::Layout;
 use crate::study::paper::{GROUP, Paper};
 use std::process::ExitCode;
 
-pub fn report(args: &Args) -> Result<ExitCode> {
-    let record = record(&args.selection, &Archive::at(&args.selection.home))?;
-    let sheets = sheets(&Paper::read()?, &record);
+pub fn write_report(args: &Args) -> Result<ExitCode> {
+    let record = find_record(&args.selection, &Archive::at(&args.selection.home))?;
+    let sheets = paper_sheets(&Paper::read()?, &record);
     write_rendered(args.output.as_deref(), |layout| render_tables(args.format, &record, &sheets, layout))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -24,12 +24,12 @@ pub fn report(args: &Args) -> Result<ExitCode> {
 ///
 /// # Errors
 /// There is no such run, or it has none of the cases.
-pub fn record(selection: &Selection, archive: &Archive) -> Result<Record> {
+pub fn find_record(selection: &Selection, archive: &Archive) -> Result<Record> {
     let record = match &selection.run {
-        Some(run) => archive.record(Some(run))?,
-        None => newest(archive)?,
+        Some(run) => archive.load_run(Some(run))?,
+        None => newest_with_paper_cases(archive)?,
     };
-    match has_tables(&record) {
+    match has_paper_cases(&record) {
         true => Ok(record),
         false => Err(Error::Usage(format!(
             "{} has no case of {GROUP} that was measured; {}",
@@ -43,7 +43,7 @@ fn measuring_hint() -> &'static str {
     "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root"
 }
 
-fn has_tables(record: &Record) -> bool {
+fn has_paper_cases(record: &Record) -> bool {
     record
         .groups
         .iter()
@@ -51,10 +51,10 @@ fn has_tables(record: &Record) -> bool {
 }
 
 /// The newest run that has measured any of the cases.
-fn newest(archive: &Archive) -> Result<Record> {
-    for file in archive.files()?.iter().rev() {
+fn newest_with_paper_cases(archive: &Archive) -> Result<Record> {
+    for file in archive.run_files()?.iter().rev() {
         let record = Store::load(file)?;
-        if has_tables(&record) {
+        if has_paper_cases(&record) {
             return Ok(record);
         }
     }
@@ -65,14 +65,14 @@ fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layo
     let joined = |field: fn(&Sheet) -> String| sheets.iter().map(field).collect::<Vec<_>>().join("\n");
     match format {
         Format::Terminal => {
-            let head = page::paint(page::Tone::Bold, &title(record), layout);
+            let head = page::paint(page::Tone::Bold, &run_title(record), layout);
             Ok(format!(
                 "{head}\n\n{}",
-                sheets.iter().map(|sheet| sheet.within(layout)).collect::<Vec<_>>().join("\n")
+                sheets.iter().map(|sheet| sheet.fit_to_terminal(layout)).collect::<Vec<_>>().join("\n")
             ))
         }
-        Format::Markdown => Ok(format!("{}\n\n{}", title(record), joined(Sheet::markdown))),
-        Format::Csv => sheets.iter().map(Sheet::csv).collect(),
+        Format::Markdown => Ok(format!("{}\n\n{}", run_title(record), joined(Sheet::to_markdown))),
+        Format::Csv => sheets.iter().map(Sheet::to_csv).collect(),
         Format::Json => {
             let value = serde_json::json!({ "run": record.run, "tables": sheets });
             Ok(format!("{value:#}\n"))

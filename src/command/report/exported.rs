@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::record::Record;
-use crate::render::foreign::{action_benchmark, bencher, junit, kcidb, lava, open_metrics};
+use crate::render::foreign::{
+    action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
+};
 use clap::ValueEnum;
 
 /// The service that reads it.
@@ -28,16 +30,16 @@ pub enum Reader {
 /// A number is not finite, or the reader needs the name of a build and there is none.
 pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
     match reader {
-        Reader::ActionBenchmark => action_benchmark(record),
-        Reader::Bencher => bencher(record),
-        Reader::Junit => Ok(junit(record)),
-        Reader::Kcidb => kcidb(record, build.ok_or_else(unnamed)?),
-        Reader::Lava => Ok(lava(record)),
-        Reader::Openmetrics => Ok(open_metrics(record)),
+        Reader::ActionBenchmark => action_benchmark_json(record),
+        Reader::Bencher => bencher_json(record),
+        Reader::Junit => Ok(junit_xml(record)),
+        Reader::Kcidb => kcidb_report(record, build.ok_or_else(missing_build_error)?),
+        Reader::Lava => Ok(lava_lines(record)),
+        Reader::Openmetrics => Ok(open_metrics_text(record)),
     }
 }
 
-fn unnamed() -> Error {
+fn missing_build_error() -> Error {
     Error::Usage(
         "KCIDB asks which build was tested: name it by --build ORIGIN:ID, as it was reported there".into(),
     )

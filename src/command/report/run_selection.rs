@@ -6,7 +6,7 @@ use super::super::page;
 use crate::driver::add_missing_curves;
 use crate::error::{Error, Result};
 use crate::record::Record;
-use crate::suite::find;
+use crate::suite::find_group;
 use regex::Regex;
 use std::ffi::{OsStr, OsString};
 
@@ -31,16 +31,18 @@ impl Selection {
     ///
     /// # Errors
     /// There is no such record, or nothing in it has that name.
-    pub fn record(&self, archive: &Archive) -> Result<Record> {
+    pub fn load_record(&self, archive: &Archive) -> Result<Record> {
         let mut record = match (self.run.as_deref(), self.group.as_deref()) {
-            (None, Some(group)) => newest_with(archive, group)?,
-            (run, _) => archive.record(run).map_err(|error| run.and_then(group_hint).unwrap_or(error))?,
+            (None, Some(group)) => newest_with_group(archive, group)?,
+            (run, _) => {
+                archive.load_run(run).map_err(|error| run.and_then(group_name_error).unwrap_or(error))?
+            }
         };
         if let Some(group) = &self.group {
             keep_group(&mut record, group)?;
         }
         if let Some(pattern) = &self.only {
-            keep_matching(&mut record, pattern)?;
+            keep_matching_cases(&mut record, pattern)?;
         }
         add_missing_curves(&mut record);
         Ok(record)
@@ -53,19 +55,19 @@ impl Selection {
 }
 
 /// The error of a run whose name is that of a group.
-fn group_hint(run: &OsStr) -> Option<Error> {
-    let group = run.to_str().filter(|name| find(name).is_some())?;
+fn group_name_error(run: &OsStr) -> Option<Error> {
+    let group = run.to_str().filter(|name| find_group(name).is_some())?;
     Some(Error::Usage(format!(
         "there is no run {group}; the group of this name is shown by `--group {group}`"
     )))
 }
 
-fn newest_with(archive: &Archive, group: &str) -> Result<Record> {
-    let newest = archive.record(None)?;
+fn newest_with_group(archive: &Archive, group: &str) -> Result<Record> {
+    let newest = archive.load_run(None)?;
     if newest.groups.iter().any(|known| known.name == group) {
         return Ok(newest);
     }
-    let Some(found) = archive.earlier_with(group)? else { return Ok(newest) };
+    let Some(found) = archive.find_earlier_run(group)? else { return Ok(newest) };
     page::warn(&format!("the newest run, {}, has no {group}: this is {}", newest.run, found.run));
     Ok(found)
 }
@@ -79,13 +81,13 @@ fn keep_group(record: &mut Record, name: &str) -> Result<()> {
     }
 }
 
-/// Keeps the cases whose ids match a pattern in which `*` stands for anything, and what was drawn and fitted through all of
-/// those that a curve has.
+/// Keeps the cases whose ids match a pattern, in which `*` stands for anything. Keeps a curve only if all its
+/// points are kept; drops fitted lines.
 ///
 /// # Errors
 /// No case of the record matches.
-fn keep_matching(record: &mut Record, pattern: &str) -> Result<()> {
-    let matches = glob(pattern)?;
+fn keep_matching_cases(record: &mut Record, pattern: &str) -> Result<()> {
+    let matches = compile_glob(pattern)?;
     for group in &mut record.groups {
         group.cases.retain(|case| matches.is_match(&case.id));
         let left = |prefix: &str| group.cases.iter().filter(|case| case.id.starts_with(prefix)).count();
@@ -103,7 +105,7 @@ fn keep_matching(record: &mut Record, pattern: &str) -> Result<()> {
 
 /// # Errors
 /// The pattern is far too long.
-fn glob(pattern: &str) -> Result<Regex> {
+fn compile_glob(pattern: &str) -> Result<Regex> {
     let parts: Vec<String> = pattern.split('*').map(regex::escape).collect();
     let compiled = Regex::new(&format!("^{}$", parts.join(".*")));
     compiled.map_err(|error| Error::Usage(format!("--only: {error}")))
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_group_is_kept_and_one_that_is_not_there_is_refused() {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         let error = keep_group(&mut record.clone(), "nothing").unwrap_err().to_string();
         assert!(error.contains("no group nothing; it has "), "{error}");
         let first = record.groups[0].name.clone();
@@ -126,16 +128,21 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_anything_and_a_dot_for_itself() {
-        let matches = |pattern: &str, id: &str| glob(pattern).unwrap().is_match(id);
+        let matches = |pattern: &str, id: &str| compile_glob(pattern).unwrap().is_match(id);
         assert!(matches("chase/*/256MiB", "chase/random/256MiB") && matches("call/u64/3", "call/u64/3"));
         assert!(!matches("call/u64", "call/u64/3") && !matches("call.u64.3", "call/u64/3"));
     }
 
     #[test]
     fn what_nothing_matches_is_refused() {
-        let mut record = fixture_run::record();
-        assert!(keep_matching(&mut record.clone(), "nothing*").unwrap_err().to_string().contains("nothing*"));
-        keep_matching(&mut record, "call/*").unwrap();
+        let mut record = fixture_run::fixture_record();
+        assert!(
+            keep_matching_cases(&mut record.clone(), "nothing*")
+                .unwrap_err()
+                .to_string()
+                .contains("nothing*")
+        );
+        keep_matching_cases(&mut record, "call/*").unwrap();
         assert!(record.cases().all(|(_, case)| case.id.starts_with("call/")));
     }
 }

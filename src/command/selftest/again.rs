@@ -1,6 +1,6 @@
-//! `syscost selftest --again`: whether this machine's figures are seen again where their intervals say.
+//! `syscost selftest --again`: whether the figures of a further run lie in the intervals of the run before.
 
-use crate::command::page::{self, counted};
+use crate::command::page::{self, count_with_noun};
 use crate::driver::{Arguments, Options, Session, layout};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -48,7 +48,7 @@ const PROMISED: f64 = 0.95;
 /// A file is no record, no case has the id, or no two runs have a figure in common.
 pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result<ExitCode> {
     let mut records = match files {
-        [] => measured(ids, runs)?,
+        [] => measure_runs(ids, runs)?,
         files => files.iter().map(|file| Store::load(file)).collect::<Result<_>>()?,
     };
     if let Some(signal) = signal::pending() {
@@ -69,13 +69,13 @@ pub fn run(ids: &[String], files: &[PathBuf], runs: usize, json: bool) -> Result
 }
 
 /// Several runs over the cases, saved nowhere.
-fn measured(ids: &[String], runs: usize) -> Result<Vec<Record>> {
+fn measure_runs(ids: &[String], runs: usize) -> Result<Vec<Record>> {
     let of_ours = CASES.map(str::to_owned);
     let ids = if ids.is_empty() { &of_ours } else { ids };
     let filter = format!("^({})$", ids.iter().map(|id| regex::escape(id)).collect::<Vec<_>>().join("|"));
     let arguments = Arguments::parse(vec!["--bench".into(), filter.into()])?;
     let options = Options::from_environment()?;
-    Ok(Session::of_runs(GROUPS, &arguments, &options, runs)?.collect())
+    Ok(Session::with_whole_runs(GROUPS, &arguments, &options, runs)?.collect())
 }
 
 fn agreement_text(seen: &Again) -> String {
@@ -87,7 +87,7 @@ fn agreement_text(seen: &Again) -> String {
         format!(
             "figures in the interval of the run before: {} of {} [{}, {}]; promised are {}",
             percent(seen.inside.estimate),
-            counted(seen.figures, "figure", "figures"),
+            count_with_noun(seen.figures, "figure", "figures"),
             percent(seen.inside.low),
             percent(seen.inside.high),
             percent(PROMISED)
@@ -97,13 +97,13 @@ fn agreement_text(seen: &Again) -> String {
         format!(
             "settled by their executions: {} of the cases, in {}; by these or by the run before: {} of those that it had",
             percent(seen.agreeing),
-            counted(seen.runs, "run", "runs"),
+            count_with_noun(seen.runs, "run", "runs"),
             percent(seen.settled)
         ),
     ];
     let far = |(id, [a, b]): &(String, [f64; 2])| format!("{id} {a:.4} and {b:.4}");
     lines.push(format!("furthest apart: {}", seen.furthest.iter().map(far).collect::<Vec<_>>().join("; ")));
-    page::sentences(lines, layout())
+    page::wrap_sentences(lines, layout())
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_case_exists_and_is_of_the_default_suite() {
-        let known = crate::pair::side::ids(GROUPS);
+        let known = crate::pair::side::case_ids(GROUPS);
         for id in CASES {
             assert!(known.iter().any(|known| known == id), "{id}");
         }

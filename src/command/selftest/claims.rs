@@ -6,7 +6,7 @@ use crate::clock::{Clock, check_clocks};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::liar::{Hearing, Liar, Ruling, judge_claims, liars, twins};
+use crate::liar::{Hearing, Liar, Ruling, judge_claims, liars, real_cases};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
 use crate::render::table::Layout;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A case that was heard.
+/// A case whose claims were judged.
 struct Row {
     id: String,
     /// The lie and the claim that must catch it; `None` for a real case.
@@ -25,7 +25,7 @@ struct Row {
 }
 
 impl Row {
-    /// What the claims did, in a word. Capitals are for what must not be.
+    /// The ruling in a word; in capitals if it must not happen.
     fn ruling_word(&self) -> &'static str {
         let is_lie = self.lie.is_some();
         match self.hearing.ruling {
@@ -43,42 +43,44 @@ impl Row {
         }
     }
 
-    /// Whether it is as it should be: a liar must be caught, a real case must not be condemned.
-    fn is_well(&self) -> bool {
+    /// Whether the ruling is acceptable: a liar must not be believed or left undecided by disturbance, a real case
+    /// must not be condemned.
+    fn is_as_expected(&self) -> bool {
         !matches!(self.ruling_word(), "BELIEVED" | "DISTURBED" | "CONDEMNED")
     }
 }
 
-/// Hears every liar and every real case. Exit code 1 if a liar was not caught or a real case was condemned.
+/// Judges the claims of every liar and every real case. Exit code 1 if a liar was not caught or a real case was
+/// condemned.
 ///
 /// # Errors
 /// There is no scratch directory.
 pub fn run(as_json: bool) -> Result<ExitCode> {
-    signal::watch()?;
-    inheritance::settle().iter().for_each(page::warn);
+    signal::watch_signals()?;
+    inheritance::prepare_measuring_process().iter().for_each(page::warn);
     check_clocks()?;
     // Before pinning, since the clock compares the counters of all CPUs.
-    let (clock, allowed) = (Clock::start_up(), cpu::allowed());
-    let claimed = cpu::claim().filter(|claimed| cpu::pin(claimed.cpu).is_ok());
+    let (clock, allowed) = (Clock::start_up(), cpu::allowed_cpus());
+    let claimed = cpu::claim_cpu().filter(|claimed| cpu::pin_thread(claimed.cpu).is_ok());
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
     // A refusal only makes a disturbed execution more likely.
     let _ = trial::prepare_memory();
-    let scratch = scratch::make()?;
-    let cpus = Cpus::around(pinned, allowed);
+    let scratch = scratch::make_directory()?;
+    let cpus = Cpus::from_allowed(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
-    let rows = rows(Bench { place: &place, clock: &clock, pinned });
+    let rows = hear_all_cases(Bench { place: &place, clock: &clock, pinned });
     match as_json {
-        true => page::write_json(&rows.iter().map(value).collect::<Vec<_>>())?,
+        true => page::write_json(&rows.iter().map(row_json).collect::<Vec<_>>())?,
         false => page::write(&claims_table(&rows, layout()))?,
     }
-    Ok(Exit::failed_if(!rows.iter().all(Row::is_well)).or_signal(signal::pending()).into())
+    Ok(Exit::failed_if(!rows.iter().all(Row::is_as_expected)).or_signal(signal::pending()).into())
 }
 
-/// Hears them in turn, until a signal comes.
-fn rows(bench: Bench<'_>) -> Vec<Row> {
+/// Judges all cases one after the other, until a signal comes.
+fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
     let lie = |Liar { id, lie, claim, case }| (id, Some((lie, claim)), case);
     let real = |(id, case)| (id, None, case);
-    let all = liars().into_iter().map(lie).chain(twins().into_iter().map(real));
+    let all = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real));
     let heard = all.map(|(id, lie, case)| {
         let begun = Instant::now();
         let hearing = judge_claims(&case, bench);
@@ -92,13 +94,13 @@ fn claims_table(rows: &[Row], layout: Layout) -> String {
     for (head, is_lie) in [("lie", true), ("true operation", false)] {
         let part = rows.iter().filter(|row| row.lie.is_some() == is_lie);
         let head = ["case", head, "claim", "", "executions", "sentence"];
-        let part = part.map(|row| (Tone::Plain, cells(row)));
+        let part = part.map(|row| (Tone::Plain, row_cells(row)));
         text += &(page::table(head, part, usize::MAX, layout) + "\n");
     }
-    text + &summary(rows) + "\n"
+    text + &summary_line(rows) + "\n"
 }
 
-fn cells(row: &Row) -> [String; 6] {
+fn row_cells(row: &Row) -> [String; 6] {
     let (lie, claim) = row.lie.unwrap_or(("", ""));
     [
         row.id.clone(),
@@ -110,7 +112,7 @@ fn cells(row: &Row) -> [String; 6] {
     ]
 }
 
-fn summary(rows: &[Row]) -> String {
+fn summary_line(rows: &[Row]) -> String {
     let count = |word: &str| rows.iter().filter(|row| row.ruling_word() == word).count();
     let [lies, real] = [true, false].map(|is| rows.iter().filter(|row| row.lie.is_some() == is).count());
     format!(
@@ -127,11 +129,11 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-fn value(row: &Row) -> Value {
+fn row_json(row: &Row) -> Value {
     let Hearing { executions, sentence, .. } = &row.hearing;
     json!({
         "id": row.id, "lie": row.lie.map(|(lie, _)| lie), "claim": row.lie.map(|(_, claim)| claim),
-        "ruling": row.ruling_word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_well(),
+        "ruling": row.ruling_word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_as_expected(),
         "seconds": row.seconds,
     })
 }
@@ -149,7 +151,7 @@ mod tests {
     fn only_a_caught_lie_and_a_true_case_that_stands_are_well() {
         use Ruling::{Contradicted, Disproved, Disturbed, Held, Skipped, Unwitnessed};
         let ends = [Disproved, Contradicted, Held, Skipped, Disturbed, Unwitnessed];
-        let well = |is_lie| ends.map(|ruling| row(is_lie, ruling).is_well());
+        let well = |is_lie| ends.map(|ruling| row(is_lie, ruling).is_as_expected());
         assert_eq!(well(true), [true, true, false, true, false, true]);
         assert_eq!(
             well(false),

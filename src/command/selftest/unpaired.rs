@@ -1,12 +1,12 @@
 //! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
 
-use super::{bar, share, sides};
+use super::{interval_percent, side_launches, verdict_bar};
 use crate::command::ab::own_executable;
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::error_rate::{Parameters, filter};
+use crate::pair::error_rate::{Parameters, calibrate_filter};
 use crate::pair::experiment::Testbed;
 use crate::platform::signal;
 use crate::record::Record;
@@ -14,7 +14,7 @@ use crate::record::bundle::{Head, read_any};
 use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::median;
-use crate::study::comparison_trial::{self, Judged, SESSIONS, against_itself, against_slowed};
+use crate::study::comparison_trial::{self, Judged, SESSIONS, judge_against_itself, judge_against_slowed};
 use crate::trial::scratch;
 use indicatif::ProgressBar;
 use serde_json::json;
@@ -38,9 +38,9 @@ const ALARMS: f64 = 0.01;
 const FOUND: f64 = 0.8;
 
 pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
-    let bar = bar(CALLS.len() + 2 * SESSIONS * (2 * CALLS.len() + OTHERS.len()));
-    let filters = filters(seed, &bar)?;
-    let sessions = sessions(&filters, &bar);
+    let bar = verdict_bar(CALLS.len() + 2 * SESSIONS * (2 * CALLS.len() + OTHERS.len()));
+    let filters = find_slowing_filters(seed, &bar)?;
+    let sessions = record_sessions(&filters, &bar);
     bar.finish_and_clear();
     if let Some(signal) = signal::pending() {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
@@ -51,40 +51,41 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
         true => page::write_json(&json!({ "unchanged": trial.unchanged, "slowed": trial.slowed }))?,
         false => page::write(&trial.render(layout()))?,
     }
-    Ok(trial.code())
+    Ok(trial.exit_code())
 }
 
-/// The additions that slow each of the system calls by 5 %, found by pairs; the CPU that these claim is free afterwards.
-fn filters(seed: u64, bar: &ProgressBar) -> Result<Vec<usize>> {
-    let testbed = Testbed::enter()?;
-    let links = scratch::make()?;
+/// Finds, by pairs, the number of filter additions that slows each of the system calls by 5 %. Frees the CPU that
+/// the pairs claimed.
+fn find_slowing_filters(seed: u64, bar: &ProgressBar) -> Result<Vec<usize>> {
+    let testbed = Testbed::set_up()?;
+    let links = scratch::make_directory()?;
     let (exe, number) = (own_executable()?, Cell::new(0));
     let start = |filters: Option<[usize; 2]>| {
         number.set(number.get() + 1);
-        sides(&exe, filters, &links.path().join(number.get().to_string()))
+        side_launches(&exe, filters, &links.path().join(number.get().to_string()))
     };
     let parameters = Parameters { start: &start, rule: Rule::default(), seed, cases: 1 };
     let of_case = |id: &&str| {
         bar.set_message(format!("how to slow {id}"));
-        let additions = filter(&testbed, &parameters, id, SLOWDOWN);
+        let additions = calibrate_filter(&testbed, &parameters, id, SLOWDOWN);
         bar.inc(1);
         additions
     };
     CALLS.iter().take_while(|_| signal::pending().is_none()).map(of_case).collect()
 }
 
-/// Ten sessions under filters without additions, and in turn with them ten under those that slow.
-fn sessions(filters: &[usize], bar: &ProgressBar) -> Result<[Head; 2]> {
-    let place = scratch::make()?;
+/// Records ten sessions under filters without additions and ten under filters that slow, by turns.
+fn record_sessions(filters: &[usize], bar: &ProgressBar) -> Result<[Head; 2]> {
+    let place = scratch::make_directory()?;
     let recorder = Recorder { exe: own_executable()?, place: place.path(), number: Cell::new(0) };
     let (mut plain, mut slowed) = (Vec::new(), Vec::new());
     for session in 0..2 * SESSIONS {
         bar.set_message(format!("session {} of {}", session + 1, 2 * SESSIONS));
         for id in CALLS.iter().chain(&OTHERS) {
-            plain.extend(recorder.records(id, 0, &format!("plain-{session}"), bar)?);
+            plain.extend(recorder.record_case(id, 0, &format!("plain-{session}"), bar)?);
         }
         for (id, additions) in CALLS.iter().zip(filters) {
-            slowed.extend(recorder.records(id, *additions, &format!("slowed-{session}"), bar)?);
+            slowed.extend(recorder.record_case(id, *additions, &format!("slowed-{session}"), bar)?);
         }
     }
     Ok([Head::from_records("plain", 0, &plain), Head::from_records("slowed", 0, &slowed)])
@@ -99,10 +100,16 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     /// The processes of one case under a filter, as part of this session. None after a signal.
-    fn records(&self, id: &str, additions: usize, session: &str, bar: &ProgressBar) -> Result<Vec<Record>> {
+    fn record_case(
+        &self,
+        id: &str,
+        additions: usize,
+        session: &str,
+        bar: &ProgressBar,
+    ) -> Result<Vec<Record>> {
         self.number.set(self.number.get() + 1);
         let file = self.place.join(format!("{}.syscost", self.number.get()));
-        if signal::pending().is_some() || !self.record(id, additions, &file)? {
+        if signal::pending().is_some() || !self.run_record_command(id, additions, &file)? {
             return Ok(Vec::new());
         }
         bar.inc(1);
@@ -110,8 +117,8 @@ impl Recorder<'_> {
         Ok(records.map(|record| Record { session: Some(session.to_owned()), ..record }).collect())
     }
 
-    /// Whether there is a record in the end; there is none only after a signal.
-    fn record(&self, id: &str, additions: usize, file: &Path) -> Result<bool> {
+    /// Runs `syscost record` under the filter. False if it wrote no record, which happens only after a signal.
+    fn run_record_command(&self, id: &str, additions: usize, file: &Path) -> Result<bool> {
         let mut command = Command::new(&self.exe);
         command.args(["burden", "--additions", &additions.to_string(), "--"]).arg(&self.exe);
         command.args(["record", "--exact", id, "--processes", &PROCESSES.to_string()]);
@@ -133,27 +140,30 @@ struct Trial {
 
 impl Trial {
     fn from_heads([plain, slowed]: [Head; 2], seed: u64) -> Self {
-        let mut unchanged = against_itself(&plain);
+        let mut unchanged = judge_against_itself(&plain);
         let as_slow = |judged: Judged| Judged { id: format!("{}, both slowed", judged.id), ..judged };
-        unchanged.extend(against_itself(&slowed).into_iter().map(as_slow));
-        Self { unchanged, slowed: against_slowed(&plain, &slowed, seed) }
+        unchanged.extend(judge_against_itself(&slowed).into_iter().map(as_slow));
+        Self { unchanged, slowed: judge_against_slowed(&plain, &slowed, seed) }
     }
 
     /// Exit code 1 if the intervals show too many false alarms or too many overlooked slowdowns, or if nothing was compared.
-    fn code(&self) -> ExitCode {
+    fn exit_code(&self) -> ExitCode {
         let nothing = self.unchanged.is_empty() || self.slowed.is_empty();
-        let alarms = comparison_trial::share(&self.unchanged).low > ALARMS;
-        let overlooked = comparison_trial::share(&self.slowed).high < FOUND;
+        let alarms = comparison_trial::found_share(&self.unchanged).low > ALARMS;
+        let overlooked = comparison_trial::found_share(&self.slowed).high < FOUND;
         Exit::failed_if(nothing || alarms || overlooked).into()
     }
 
     fn render(&self, layout: Layout) -> String {
-        let rows = self.unchanged.iter().chain(&self.slowed).map(|judged| (Tone::Plain, cells(judged)));
+        let rows =
+            self.unchanged.iter().chain(&self.slowed).map(|judged| (Tone::Plain, judged_cells(judged)));
         let head = ["case", "injected", "found", "smallest seen"];
-        page::table(head, rows, usize::MAX, layout) + "\n" + &page::sentences(self.sentences(), layout)
+        page::table(head, rows, usize::MAX, layout)
+            + "\n"
+            + &page::wrap_sentences(self.summary_sentences(), layout)
     }
 
-    fn sentences(&self) -> [String; 3] {
+    fn summary_sentences(&self) -> [String; 3] {
         [
             found_line("false alarms", &self.unchanged),
             found_line("+5 % slowdowns found", &self.slowed),
@@ -165,7 +175,7 @@ impl Trial {
 fn found_line(what: &str, all: &[Judged]) -> String {
     let sum = |field: fn(&Judged) -> usize| all.iter().map(field).sum::<usize>();
     let (found, rows) = (sum(|judged| judged.found), sum(|judged| judged.comparisons));
-    format!("{what}: {found} of {rows} rows, {}", share(comparison_trial::share(all)))
+    format!("{what}: {found} of {rows} rows, {}", interval_percent(comparison_trial::found_share(all)))
 }
 
 fn smallest_found_line(all: &[Judged]) -> String {
@@ -179,7 +189,7 @@ fn smallest_found_line(all: &[Judged]) -> String {
     )
 }
 
-fn cells(judged: &Judged) -> [String; 4] {
+fn judged_cells(judged: &Judged) -> [String; 4] {
     [
         judged.id.clone(),
         judged.injected.map_or_else(|| "–".into(), |share| format!("{:+.1} %", 100.0 * share)),

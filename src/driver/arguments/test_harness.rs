@@ -13,8 +13,8 @@ const VALUES: [&str; 3] = ["test-threads", "shuffle-seed", "logfile"];
 /// Values of `--format`; the ids and the tables look the same in each.
 pub(super) const FORMATS: &[&str] = &["pretty", "terse", "json", "junit"];
 
-/// What clap needs to accept them.
-pub(super) fn arguments() -> Vec<Arg> {
+/// The arguments of libtest, declared so that clap accepts them.
+pub(super) fn libtest_arguments() -> Vec<Arg> {
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     let value = |name: &'static str| Arg::new(name).long(name).action(ArgAction::Append);
     let others = [
@@ -25,12 +25,12 @@ pub(super) fn arguments() -> Vec<Arg> {
     FLAGS.map(flag).into_iter().chain(VALUES.map(value)).chain(others).collect()
 }
 
-/// The words of a command line that Criterion knows. Behind `--` there are no flags.
-pub(super) fn for_criterion(raw: Vec<OsString>) -> Vec<OsString> {
+/// Drops the flags of libtest, which Criterion does not know. Words after `--` stay as they are.
+pub(super) fn drop_libtest_flags(raw: Vec<OsString>) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut words = raw.into_iter();
     while let Some(word) = words.next() {
-        match verdict(&word.to_string_lossy()) {
+        match judge_word(&word.to_string_lossy()) {
             Verdict::End => {
                 kept.push(word);
                 kept.extend(words);
@@ -53,11 +53,11 @@ enum Verdict {
     End,
 }
 
-fn verdict(word: &str) -> Verdict {
+fn judge_word(word: &str) -> Verdict {
     if word == "--" {
         return Verdict::End;
     }
-    let Some(long) = word.strip_prefix("--") else { return short_verdict(word) };
+    let Some(long) = word.strip_prefix("--") else { return judge_short_flags(word) };
     let (name, has_value) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
     let takes_value = VALUES.contains(&name) || ["skip", "format"].contains(&name);
     // `--all` is of this crate.
@@ -70,7 +70,7 @@ fn verdict(word: &str) -> Verdict {
 }
 
 /// `-q`, alone or among flags such as `-qv`, and `-Z VALUE`.
-fn short_verdict(word: &str) -> Verdict {
+fn judge_short_flags(word: &str) -> Verdict {
     let Some(letters) = word.strip_prefix('-') else { return Verdict::Keep };
     let are_flags = !letters.is_empty() && letters.chars().all(|letter| "qvn".contains(letter));
     match letters {
@@ -90,7 +90,7 @@ mod tests {
 
     fn kept(line: &str) -> String {
         let words = line.split_ascii_whitespace().map(OsString::from).collect();
-        for_criterion(words).join(&OsString::from(" ")).into_string().unwrap()
+        drop_libtest_flags(words).join(&OsString::from(" ")).into_string().unwrap()
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn the_mode_is_criterions() {
 fn every_table_is_asked_for_and_criterion_hears_nothing_of_it() {
     let all = parsed("--bench --all -- --all");
     assert!(all.all && !parsed("--bench -- --all").all);
-    assert_eq!(all.for_measuring(), ["--bench", "--", "--all"]);
+    assert_eq!(all.for_measuring_process(), ["--bench", "--", "--all"]);
 }
 
 #[test]
@@ -52,24 +52,28 @@ fn what_criterion_would_panic_at_is_refused_before() {
 #[test]
 fn a_missing_baseline_does_not_end_a_case() {
     for line in ["--bench --baseline a x", "--bench -b a x"] {
-        assert_eq!(parsed(line).for_measuring(), ["--bench", "--baseline-lenient", "a", "x"], "{line}");
+        assert_eq!(
+            parsed(line).for_measuring_process(),
+            ["--bench", "--baseline-lenient", "a", "x"],
+            "{line}"
+        );
     }
     for line in ["--baseline=a x", "-ba x", "-b=a x"] {
-        assert_eq!(parsed(line).for_measuring(), ["--baseline-lenient=a", "x"], "{line}");
+        assert_eq!(parsed(line).for_measuring_process(), ["--baseline-lenient=a", "x"], "{line}");
     }
     for line in ["--bench -s a", "-- -ba", "--bench --load-baseline a --baseline b"] {
-        assert_eq!(parsed(line).for_measuring(), parsed(line).raw, "{line}");
+        assert_eq!(parsed(line).for_measuring_process(), parsed(line).raw, "{line}");
     }
 }
 
 #[test]
 fn help_is_an_answer_and_shows_what_it_describes() {
-    let asked = |line: &str| help(line.split_ascii_whitespace().map(OsString::from));
+    let asked = |line: &str| requested_help(line.split_ascii_whitespace().map(OsString::from));
     let text = asked("--help --bench").expect("an answer");
     for words in ["Usage: cargo bench -- ", "SYSCOST_CLOCK", "--exact ", "--sample-size <N>", "FILTER"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(HELP.iter().all(|(name, ..)| command().get_arguments().any(|a| a.get_id() == name)));
+    assert!(HELP.iter().all(|(name, ..)| criterion_command().get_arguments().any(|a| a.get_id() == name)));
     assert!(!text.contains("noplot") && !text.contains("nresamples"), "{text}");
     assert_eq!((asked("--bench"), asked("--bogus")), (None, None));
 }
@@ -94,7 +98,7 @@ fn flags_of_other_harnesses_are_accepted() {
     ] {
         parsed(line);
     }
-    assert_eq!(parsed("--bench -q --format json x").for_measuring(), ["--bench", "x"]);
+    assert_eq!(parsed("--bench -q --format json x").for_measuring_process(), ["--bench", "x"]);
     let matches = parsed("--skip u64/3 --skip f64").matcher().expect("texts");
     assert_eq!(["call/u64/3", "call/f64/1", "call/u64/4"].map(matches), [false, false, true]);
     let matches = parsed("--skip u64 --exact --skip call/u64/3").matcher().expect("texts");

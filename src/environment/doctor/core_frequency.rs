@@ -32,9 +32,12 @@ fn turbo_command(patient: &Patient) -> &'static str {
 pub(super) fn battery_discharges(patient: &Patient) -> Option<Finding> {
     let directory = "sys/class/power_supply";
     let says = |supply: &str, file: &str, word: &str| {
-        patient.files.line(&format!("{directory}/{supply}/{file}")).is_some_and(|line| line == word)
+        patient
+            .files
+            .read_first_line(&format!("{directory}/{supply}/{file}"))
+            .is_some_and(|line| line == word)
     };
-    let supplies = patient.files.entries(directory);
+    let supplies = patient.files.entry_names(directory);
     let supply = supplies
         .iter()
         .filter(|s| says(s, "type", "Battery") && !says(s, "scope", "Device"))

@@ -3,7 +3,7 @@
 use super::{Finding, Patient};
 use crate::platform::kernel_files::meminfo_bytes;
 use crate::platform::limit;
-use crate::platform::proc::{CAP_IPC_LOCK, is_capable, locked_memory_limit};
+use crate::platform::proc::{CAP_IPC_LOCK, has_capability, locked_memory_limit};
 
 const MIB: u64 = 1 << 20;
 
@@ -23,9 +23,9 @@ pub(super) fn huge_pages_are_always(patient: &Patient) -> Option<Finding> {
     ))
 }
 
-pub(super) fn little_is_available(patient: &Patient) -> Option<Finding> {
-    let group = limit::left_to_this_group(patient.files).unwrap_or(u64::MAX);
-    let available = meminfo(patient, "MemAvailable")?.min(group);
+pub(super) fn little_memory_is_available(patient: &Patient) -> Option<Finding> {
+    let group = limit::cgroup_memory_left(patient.files).unwrap_or(u64::MAX);
+    let available = read_meminfo(patient, "MemAvailable")?.min(group);
     (available < AVAILABLE_WANTED).then(|| {
         Finding::new(
             format!("{} MiB of memory are available", available / MIB),
@@ -39,7 +39,7 @@ pub(super) fn little_is_available(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn swap_is_in_use(patient: &Patient) -> Option<Finding> {
-    let used = meminfo(patient, "SwapTotal")?.saturating_sub(meminfo(patient, "SwapFree")?);
+    let used = read_meminfo(patient, "SwapTotal")?.saturating_sub(read_meminfo(patient, "SwapFree")?);
     (used > 0).then(|| {
         Finding::new(
             format!("{} MiB are swapped out", used.div_ceil(MIB)),
@@ -49,9 +49,9 @@ pub(super) fn swap_is_in_use(patient: &Patient) -> Option<Finding> {
     })
 }
 
-pub(super) fn locking_is_limited(patient: &Patient) -> Option<Finding> {
+pub(super) fn memory_locking_is_limited(patient: &Patient) -> Option<Finding> {
     let limit = locked_memory_limit(&patient.files.read_text("proc/self/limits")?)?;
-    let exempt = is_capable(&patient.status(), CAP_IPC_LOCK);
+    let exempt = has_capability(&patient.read_process_status(), CAP_IPC_LOCK);
     (limit < LOCKED_WANTED && !exempt).then(|| {
         Finding::new(
             format!("at most {} MiB may be locked in memory", limit / MIB),
@@ -61,6 +61,6 @@ pub(super) fn locking_is_limited(patient: &Patient) -> Option<Finding> {
     })
 }
 
-fn meminfo(patient: &Patient, key: &str) -> Option<u64> {
+fn read_meminfo(patient: &Patient, key: &str) -> Option<u64> {
     meminfo_bytes(&patient.files.read_text("proc/meminfo")?, key)
 }

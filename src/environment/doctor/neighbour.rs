@@ -11,8 +11,8 @@ const BUSY_LOAD_PER_CPU: f64 = 0.3;
 const STOLEN_SHARE: f64 = 0.005;
 
 pub(super) fn other_work_runs(patient: &Patient) -> Option<Finding> {
-    let load = one_minute_load(&patient.files.line("proc/loadavg")?)?;
-    let cpus = patient.cpus();
+    let load = one_minute_load(&patient.files.read_first_line("proc/loadavg")?)?;
+    let cpus = patient.online_cpu_count();
     (load / cpus > BUSY_LOAD_PER_CPU).then(|| {
         Finding::new(
             format!("the load of the last minute is {load:.2} on {cpus} CPUs"),
@@ -43,7 +43,7 @@ pub(super) fn time_was_stolen(patient: &Patient) -> Option<Finding> {
     })
 }
 
-pub(super) fn quota_limits(patient: &Patient) -> Option<Finding> {
+pub(super) fn cpu_quota_is_set(patient: &Patient) -> Option<Finding> {
     let quota = patient.fingerprint.cpu_quota?;
     Some(Finding::new(
         format!("a control group limits this process to {quota:.2} CPUs"),

@@ -2,7 +2,7 @@
 
 use super::{Finding, Patient};
 use crate::environment::{Smt, cpu_list, cpuinfo};
-use crate::platform::proc::{CAP_PERFMON, CAP_SYS_ADMIN, is_capable};
+use crate::platform::proc::{CAP_PERFMON, CAP_SYS_ADMIN, has_capability};
 
 pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
     (patient.fingerprint.smt == Smt::Active).then(|| {
@@ -35,12 +35,12 @@ pub(super) fn clock_source_is_slow(patient: &Patient) -> Option<Finding> {
         Finding::new(
             format!("the kernel's clock source is {source}"),
             "it rejected the hardware counter, by itself or by a setting; reading the time may then be a system call",
-            clock_remedy(patient),
+            clock_source_remedy(patient),
         )
     })
 }
 
-fn clock_remedy(patient: &Patient) -> &'static str {
+fn clock_source_remedy(patient: &Patient) -> &'static str {
     let available = patient.fingerprint.clock_sources.as_deref().unwrap_or_default();
     if available.split_whitespace().any(|s| s == "tsc") {
         "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -49,7 +49,7 @@ fn clock_remedy(patient: &Patient) -> &'static str {
     }
 }
 
-pub(super) fn counter_is_not_constant(patient: &Patient) -> Option<Finding> {
+pub(super) fn tsc_is_not_constant(patient: &Patient) -> Option<Finding> {
     let cpuinfo = patient.files.read_text("proc/cpuinfo").filter(|_| patient.is_x86())?;
     let lacks = |flag: &&str| cpuinfo::has_flag(&cpuinfo, flag) == Some(false);
     let missing: Vec<_> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(lacks).collect();
@@ -79,8 +79,8 @@ const PARANOID_LIMIT: i64 = 2;
 
 pub(super) fn perf_is_forbidden(patient: &Patient) -> Option<Finding> {
     let level = patient.fingerprint.perf_event_paranoid.filter(|&level| level > PARANOID_LIMIT)?;
-    let status = patient.status();
-    let exempt = is_capable(&status, CAP_PERFMON) || is_capable(&status, CAP_SYS_ADMIN);
+    let status = patient.read_process_status();
+    let exempt = has_capability(&status, CAP_PERFMON) || has_capability(&status, CAP_SYS_ADMIN);
     (!exempt).then(|| {
         Finding::new(
             format!("perf_event_paranoid is {level}"),
@@ -90,8 +90,8 @@ pub(super) fn perf_is_forbidden(patient: &Patient) -> Option<Finding> {
     })
 }
 
-pub(super) fn counters_are_missing(patient: &Patient) -> Option<Finding> {
-    let sources = patient.files.entries("sys/bus/event_source/devices");
+pub(super) fn core_counters_are_missing(patient: &Patient) -> Option<Finding> {
+    let sources = patient.files.entry_names("sys/bus/event_source/devices");
     (!sources.iter().any(|name| counts_core_events(name))).then(|| {
         Finding::new(
             "the kernel has no performance counters for the CPU",

@@ -10,7 +10,7 @@ const UNBACKED: [(&str, &str); 4] = [
     ("overlay", "a file operation passes through two file systems, and opening a file may copy it"),
 ];
 
-pub(super) fn has_no_disk(patient: &Patient) -> Option<Finding> {
+pub(super) fn scratch_has_no_disk(patient: &Patient) -> Option<Finding> {
     let filesystem = patient.fingerprint.scratch_filesystem.as_deref()?;
     let (_, why) = UNBACKED.iter().find(|(name, _)| *name == filesystem)?;
     Some(Finding::new(

@@ -31,7 +31,7 @@ const WELL: &[(&str, &str)] = &[
 const WELL_SCRATCH: &str = "/absent/scratch";
 
 fn well() -> Machine {
-    Machine::with(WELL)
+    Machine::with_files(WELL)
 }
 
 fn examined(machine: &Machine, scratch: &str) -> Vec<Finding> {
@@ -44,7 +44,7 @@ fn examined(machine: &Machine, scratch: &str) -> Vec<Finding> {
 /// The one fact that is found when one file of the well machine is replaced.
 fn fact_with(file: &str, text: &str) -> String {
     let machine = well();
-    machine.write(file, text);
+    machine.write_file(file, text);
     only_fact(&examined(&machine, WELL_SCRATCH))
 }
 
@@ -60,7 +60,7 @@ fn a_well_machine_has_no_findings() {
 
 #[test]
 fn a_machine_that_shows_nothing_lacks_only_its_counters() {
-    let fact = only_fact(&examined(&Machine::with(&[]), WELL_SCRATCH));
+    let fact = only_fact(&examined(&Machine::with_files(&[]), WELL_SCRATCH));
     assert!(fact.contains("no performance counters"), "{fact}");
 }
 
@@ -93,19 +93,19 @@ fn every_check_finds_its_one_thing() {
 #[test]
 fn a_capable_process_is_not_told_to_ask_for_more() {
     let machine = well();
-    machine.write("proc/self/status", "CapEff:\t000001ffffffffff\n");
-    machine.write("proc/sys/kernel/perf_event_paranoid", "4\n");
-    machine.write("proc/self/limits", include_str!("../../../fixtures/captured/limits.txt"));
+    machine.write_file("proc/self/status", "CapEff:\t000001ffffffffff\n");
+    machine.write_file("proc/sys/kernel/perf_event_paranoid", "4\n");
+    machine.write_file("proc/self/limits", include_str!("../../../fixtures/captured/limits.txt"));
     assert_eq!(examined(&machine, WELL_SCRATCH), []);
 }
 
 #[test]
 fn missing_counters_are_found_and_those_of_other_machines_known() {
     let machine = well();
-    machine.remove("sys/bus/event_source/devices/cpu");
-    machine.write("sys/bus/event_source/devices/software/type", "1\n");
+    machine.remove_path("sys/bus/event_source/devices/cpu");
+    machine.write_file("sys/bus/event_source/devices/software/type", "1\n");
     assert!(only_fact(&examined(&machine, WELL_SCRATCH)).contains("no performance counters"));
-    machine.write("sys/bus/event_source/devices/armv8_pmuv3_0/type", "8\n");
+    machine.write_file("sys/bus/event_source/devices/armv8_pmuv3_0/type", "8\n");
     assert_eq!(examined(&machine, WELL_SCRATCH), []);
 }
 
@@ -120,12 +120,12 @@ fn a_file_system_without_a_disk_is_found() {
 #[test]
 fn a_laptop_on_its_battery_is_found_but_not_its_mouse() {
     let machine = well();
-    machine.write("sys/class/power_supply/mouse/type", "Battery\n");
-    machine.write("sys/class/power_supply/mouse/scope", "Device\n");
-    machine.write("sys/class/power_supply/mouse/status", "Discharging\n");
+    machine.write_file("sys/class/power_supply/mouse/type", "Battery\n");
+    machine.write_file("sys/class/power_supply/mouse/scope", "Device\n");
+    machine.write_file("sys/class/power_supply/mouse/status", "Discharging\n");
     assert_eq!(examined(&machine, WELL_SCRATCH), []);
-    machine.write("sys/class/power_supply/BAT0/type", "Battery\n");
-    machine.write("sys/class/power_supply/BAT0/status", "Discharging\n");
+    machine.write_file("sys/class/power_supply/BAT0/type", "Battery\n");
+    machine.write_file("sys/class/power_supply/BAT0/status", "Discharging\n");
     assert!(only_fact(&examined(&machine, WELL_SCRATCH)).contains("BAT0"));
 }
 
@@ -142,14 +142,15 @@ fn a_debug_build_is_found_first() {
 #[test]
 fn the_clock_is_not_judged_where_its_sources_are_unknown() {
     let machine = well();
-    machine.write("proc/sys/kernel/arch", "riscv64\n");
-    machine.write("sys/devices/system/clocksource/clocksource0/current_clocksource", "riscv_clocksource\n");
+    machine.write_file("proc/sys/kernel/arch", "riscv64\n");
+    machine
+        .write_file("sys/devices/system/clocksource/clocksource0/current_clocksource", "riscv_clocksource\n");
     assert_eq!(examined(&machine, WELL_SCRATCH), []);
 }
 
 #[test]
 fn every_finding_says_what_why_and_what_to_do() {
-    let machine = Machine::with(&[]);
+    let machine = Machine::with_files(&[]);
     for finding in examine(&machine.files, &Fingerprint::take(&machine.files, Path::new("/")), Path::new("/"))
     {
         assert!(!finding.fact.is_empty() && !finding.why.is_empty() && !finding.remedy.is_empty());

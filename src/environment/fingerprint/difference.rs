@@ -21,12 +21,13 @@ pub struct Difference {
 
 impl Fingerprint {
     /// Every field with its value as text, in a fixed order; `None` where it is unknown.
-    pub fn facts(&self) -> impl Iterator<Item = (&'static str, Option<String>)> {
+    pub fn field_values(&self) -> impl Iterator<Item = (&'static str, Option<String>)> {
         FIELDS.iter().map(|field| (field.name, (field.show)(self)))
     }
 
-    /// Whether runs of the two are of one series: nothing is known to differ on which all numbers depend.
-    pub fn is_of_series(&self, other: &Self) -> bool {
+    /// Whether runs with the two fingerprints are of one series: no field that all numbers depend on is known to
+    /// differ.
+    pub fn is_same_series(&self, other: &Self) -> bool {
         !self.differences(other).iter().any(|difference| difference.series == Series::Another)
     }
 
@@ -48,20 +49,20 @@ impl Field {
         }
         let (weight, series) = match a.is_some() && b.is_some() {
             true => (self.weight, self.series),
-            false => (self.weight.less(), Series::Same),
+            false => (self.weight.step_down(), Series::Same),
         };
         let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-        let (ours, theirs) = without_common(&text(a), &text(b));
+        let (ours, theirs) = drop_common_entries(&text(a), &text(b));
         Some(Difference { field: self.name, ours, theirs, weight, series })
     }
 }
 
-/// The entries that only one of two lists has, for each side: a difference in two of twenty mitigations stays readable.
-fn without_common(ours: &str, theirs: &str) -> (String, String) {
-    (only_in(ours, theirs), only_in(theirs, ours))
+/// Removes the entries that both lists have, so that a difference in two of twenty mitigations stays readable.
+fn drop_common_entries(ours: &str, theirs: &str) -> (String, String) {
+    (entries_only_in(ours, theirs), entries_only_in(theirs, ours))
 }
 
-fn only_in(ours: &str, theirs: &str) -> String {
+fn entries_only_in(ours: &str, theirs: &str) -> String {
     let theirs: Vec<_> = theirs.split(BETWEEN).collect();
     let only: Vec<_> = ours.split(BETWEEN).filter(|part| !theirs.contains(part)).collect();
     if only.is_empty() { "nothing more".to_owned() } else { only.join(BETWEEN) }

@@ -48,66 +48,66 @@ type Show = fn(&Fingerprint) -> Option<String>;
 /// compared on purpose, so that properties of a kernel are at most a warning. The history of a machine asks more: the last
 /// run is one that differs in nothing on which all numbers depend. `src/manual/series.md` shows the same table.
 pub(super) const FIELDS: &[Field] = &[
-    fact(Another, "kernel_release", |f| f.kernel_release.clone()),
-    fact(Another, "kernel_version", |f| f.kernel_version.clone()),
-    fact(Reported, "kernel_command_line", |f| f.kernel_command_line.clone()),
-    incomparable(Another, "architecture", |f| f.architecture.clone()),
-    incomparable(Another, "cpu_model", |f| f.cpu_model.clone()),
-    incomparable(Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
-    incomparable(Another, "cpu_family", |f| f.cpu_family.clone()),
-    incomparable(Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
-    warning(Reported, "cpu_stepping", |f| f.cpu_stepping.clone()),
-    warning(Reported, "microcode", |f| f.microcode.clone()),
-    fact(Another, "cpus_online", |f| f.cpus_online.clone()),
-    fact(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
-    fact(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
-    warning(Another, "smt", |f| smt(f.smt)),
-    warning(Reported, "caches", |f| caches(&f.caches)),
-    warning(Another, "mitigations", |f| map(&f.mitigations)),
-    warning(Reported, "governor", |f| f.governor.clone()),
-    warning(Reported, "frequency_driver", |f| f.frequency_driver.clone()),
-    warning(Reported, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
-    warning(Another, "huge_pages", |f| f.huge_pages.clone()),
-    warning(Reported, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
-    warning(Reported, "huge_pages_reserved", |f| map(&f.huge_pages_reserved)),
-    warning(Another, "clock_source", |f| f.clock_source.clone()),
-    fact(Same, "clock_sources", |f| f.clock_sources.clone()),
+    fact_field(Another, "kernel_release", |f| f.kernel_release.clone()),
+    fact_field(Another, "kernel_version", |f| f.kernel_version.clone()),
+    fact_field(Reported, "kernel_command_line", |f| f.kernel_command_line.clone()),
+    incomparable_field(Another, "architecture", |f| f.architecture.clone()),
+    incomparable_field(Another, "cpu_model", |f| f.cpu_model.clone()),
+    incomparable_field(Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
+    incomparable_field(Another, "cpu_family", |f| f.cpu_family.clone()),
+    incomparable_field(Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
+    warning_field(Reported, "cpu_stepping", |f| f.cpu_stepping.clone()),
+    warning_field(Reported, "microcode", |f| f.microcode.clone()),
+    fact_field(Another, "cpus_online", |f| f.cpus_online.clone()),
+    fact_field(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
+    fact_field(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
+    warning_field(Another, "smt", |f| smt_text(f.smt)),
+    warning_field(Reported, "caches", |f| caches_text(&f.caches)),
+    warning_field(Another, "mitigations", |f| map_text(&f.mitigations)),
+    warning_field(Reported, "governor", |f| f.governor.clone()),
+    warning_field(Reported, "frequency_driver", |f| f.frequency_driver.clone()),
+    warning_field(Reported, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
+    warning_field(Another, "huge_pages", |f| f.huge_pages.clone()),
+    warning_field(Reported, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
+    warning_field(Reported, "huge_pages_reserved", |f| map_text(&f.huge_pages_reserved)),
+    warning_field(Another, "clock_source", |f| f.clock_source.clone()),
+    fact_field(Same, "clock_sources", |f| f.clock_sources.clone()),
     // For these two, absence is a value, so that bare metal and a guest differ.
-    warning(Another, "hypervisor", hypervisor),
-    fact(Another, "product", |f| f.product.clone()),
-    warning(Another, "cpu_quota", |f| {
+    warning_field(Another, "hypervisor", hypervisor_text),
+    fact_field(Another, "product", |f| f.product.clone()),
+    warning_field(Another, "cpu_quota", |f| {
         Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))
     }),
-    fact(Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
-    fact(Reported, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
-    warning(Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
-    warning(Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
-    warning(Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
-    warning(Another, "scratch_device", |f| f.surroundings.scratch_device.clone()),
-    warning(Another, "seccomp", |f| f.surroundings.seccomp.clone()),
-    warning(Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
-    warning(Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
-    warning(Another, "scheduling", |f| f.surroundings.scheduling.clone()),
-    warning(Reported, "nice", |f| f.surroundings.nice.clone()),
-    warning(Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
-    warning(Another, "io_limit", |f| f.surroundings.io_limit.clone()),
-    warning(Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
-    warning(Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
-    warning(Another, "tracer", |f| f.surroundings.tracer.clone()),
-    warning(Another, "environment", |f| f.surroundings.environment.clone()),
-    fact(Reported, "new_privileges", |f| f.surroundings.new_privileges.clone()),
-    warning(Another, "layout", |f| f.surroundings.layout.clone()),
-    warning(Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
-    warning(Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
-    warning(Reported, "confinement", |f| f.surroundings.confinement.clone()),
-    fact(Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
-    fact(Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
-    fact(Reported, "compiler", |f| f.compiler.clone()),
-    fact(Reported, "profile", |f| f.profile.clone()),
-    incomparable(Another, "opt_level", |f| f.opt_level.clone()),
-    fact(Another, "target", |f| f.target.clone()),
-    fact(Reported, "crate_version", |f| f.crate_version.clone()),
-    incomparable(Another, "debug_assertions", |f| {
+    fact_field(Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
+    fact_field(Reported, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
+    warning_field(Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
+    warning_field(Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
+    warning_field(Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
+    warning_field(Another, "scratch_device", |f| f.surroundings.scratch_device.clone()),
+    warning_field(Another, "seccomp", |f| f.surroundings.seccomp.clone()),
+    warning_field(Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
+    warning_field(Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
+    warning_field(Another, "scheduling", |f| f.surroundings.scheduling.clone()),
+    warning_field(Reported, "nice", |f| f.surroundings.nice.clone()),
+    warning_field(Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
+    warning_field(Another, "io_limit", |f| f.surroundings.io_limit.clone()),
+    warning_field(Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
+    warning_field(Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
+    warning_field(Another, "tracer", |f| f.surroundings.tracer.clone()),
+    warning_field(Another, "environment", |f| f.surroundings.environment.clone()),
+    fact_field(Reported, "new_privileges", |f| f.surroundings.new_privileges.clone()),
+    warning_field(Another, "layout", |f| f.surroundings.layout.clone()),
+    warning_field(Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
+    warning_field(Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
+    warning_field(Reported, "confinement", |f| f.surroundings.confinement.clone()),
+    fact_field(Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
+    fact_field(Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
+    fact_field(Reported, "compiler", |f| f.compiler.clone()),
+    fact_field(Reported, "profile", |f| f.profile.clone()),
+    incomparable_field(Another, "opt_level", |f| f.opt_level.clone()),
+    fact_field(Another, "target", |f| f.target.clone()),
+    fact_field(Reported, "crate_version", |f| f.crate_version.clone()),
+    incomparable_field(Another, "debug_assertions", |f| {
         Some(if f.debug_assertions { "on" } else { "off" }.to_owned())
     }),
 ];
@@ -122,7 +122,7 @@ impl Weight {
         }
     }
 
-    pub(super) fn less(self) -> Self {
+    pub(super) fn step_down(self) -> Self {
         match self {
             Self::Incomparable => Self::Warning,
             Self::Warning | Self::Fact => Self::Fact,
@@ -130,25 +130,26 @@ impl Weight {
     }
 }
 
-/// None only where the kernel describes the processor: `/proc` may hide all but processes (`subset=pid`).
-fn hypervisor(of: &Fingerprint) -> Option<String> {
+/// The hypervisor, or `none` on bare metal. Unknown if the kernel does not describe the processor: `/proc` may be
+/// mounted with `subset=pid`, which hides it.
+fn hypervisor_text(of: &Fingerprint) -> Option<String> {
     let is_described = of.cpu_model.is_some() || of.cpu_vendor.is_some();
     of.hypervisor.clone().or_else(|| is_described.then(|| "none".to_owned()))
 }
 
-const fn fact(series: Series, name: &'static str, show: Show) -> Field {
+const fn fact_field(series: Series, name: &'static str, show: Show) -> Field {
     Field { name, weight: Weight::Fact, series, show }
 }
 
-const fn warning(series: Series, name: &'static str, show: Show) -> Field {
+const fn warning_field(series: Series, name: &'static str, show: Show) -> Field {
     Field { name, weight: Weight::Warning, series, show }
 }
 
-const fn incomparable(series: Series, name: &'static str, show: Show) -> Field {
+const fn incomparable_field(series: Series, name: &'static str, show: Show) -> Field {
     Field { name, weight: Weight::Incomparable, series, show }
 }
 
-fn smt(smt: Smt) -> Option<String> {
+fn smt_text(smt: Smt) -> Option<String> {
     match smt {
         Smt::Active => Some("active".to_owned()),
         Smt::Off => Some("off".to_owned()),
@@ -156,12 +157,12 @@ fn smt(smt: Smt) -> Option<String> {
     }
 }
 
-fn caches(caches: &[Cache]) -> Option<String> {
+fn caches_text(caches: &[Cache]) -> Option<String> {
     let entries: Vec<_> = caches.iter().map(ToString::to_string).collect();
     (!entries.is_empty()).then(|| entries.join(BETWEEN))
 }
 
-fn map<V: std::fmt::Display>(map: &BTreeMap<String, V>) -> Option<String> {
+fn map_text<V: std::fmt::Display>(map: &BTreeMap<String, V>) -> Option<String> {
     let entries: Vec<_> = map.iter().map(|(key, value)| format!("{key}: {value}")).collect();
     (!entries.is_empty()).then(|| entries.join(BETWEEN))
 }

@@ -56,29 +56,40 @@ impl Surroundings {
     /// Reads them, for files that are made below `scratch`.
     pub(super) fn read(files: &KernelFiles, scratch: &Path) -> Self {
         let status = files.read_text("proc/self/status").unwrap_or_default();
-        let scheduled = files.read_text("proc/self/stat").and_then(|text| process_state::scheduling(&text));
+        let scheduled =
+            files.read_text("proc/self/stat").and_then(|text| process_state::parse_scheduling(&text));
         let (scheduling, nice) = scheduled.unzip();
         Self {
-            scratch_options: scratch_place::options(files, scratch),
-            scratch_device: scratch_place::device(files, scratch),
-            seccomp: process_state::seccomp(&status),
-            store_bypass: process_state::value(&status, "Speculation_Store_Bypass"),
-            indirect_branches: process_state::value(&status, "SpeculationIndirectBranch"),
+            scratch_options: scratch_place::mount_option_text(files, scratch),
+            scratch_device: scratch_place::block_device_name(files, scratch),
+            seccomp: process_state::seccomp_state(&status),
+            store_bypass: process_state::status_value(&status, "Speculation_Store_Bypass"),
+            indirect_branches: process_state::status_value(&status, "SpeculationIndirectBranch"),
             scheduling,
             nice,
             memory_limit: control_group::memory_limits(files),
             io_limit: control_group::io_limits(files),
-            memory_nodes: process_state::value(&status, "Mems_allowed_list"),
+            memory_nodes: process_state::status_value(&status, "Mems_allowed_list"),
             user_namespace: files
                 .read_text("proc/self/uid_map")
-                .map(|map| process_state::user_namespace(&map).into()),
-            tracer: process_state::tracer(files, &status),
-            environment: files.bytes("proc/self/environ").map(|bytes| process_state::environment(&bytes)),
-            new_privileges: process_state::choice(&status, "NoNewPrivs", ["allowed", "forbidden"]),
-            layout: files.line("proc/self/personality").and_then(|line| process_state::layout(&line)),
-            timer_slack_ns: files.line("proc/self/timerslack_ns"),
-            process_huge_pages: process_state::choice(&status, "THP_enabled", ["forbidden", "allowed"]),
-            confinement: files.line("proc/self/attr/current").map(|line| process_state::label(&line)),
+                .map(|map| process_state::user_namespace_kind(&map).into()),
+            tracer: process_state::tracing_program(files, &status),
+            environment: files
+                .read_bytes("proc/self/environ")
+                .map(|bytes| process_state::relevant_variables(&bytes)),
+            new_privileges: process_state::status_flag_word(&status, "NoNewPrivs", ["allowed", "forbidden"]),
+            layout: files
+                .read_first_line("proc/self/personality")
+                .and_then(|line| process_state::address_layout(&line)),
+            timer_slack_ns: files.read_first_line("proc/self/timerslack_ns"),
+            process_huge_pages: process_state::status_flag_word(
+                &status,
+                "THP_enabled",
+                ["forbidden", "allowed"],
+            ),
+            confinement: files
+                .read_first_line("proc/self/attr/current")
+                .map(|line| process_state::security_profile(&line)),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::platform::kernel_files::fixture::Machine;
 
 fn take(files: &[(&str, &str)]) -> Fingerprint {
-    Fingerprint::take(&Machine::with(files).files, Path::new("/dev/shm/absent"))
+    Fingerprint::take(&Machine::with_files(files).files, Path::new("/dev/shm/absent"))
 }
 
 const GUEST: &[(&str, &str)] = &[
@@ -69,7 +69,7 @@ fn a_hypervisor_is_known_by_its_product_name() {
 #[test]
 fn no_hypervisor_is_told_only_where_the_kernel_describes_the_processor() {
     let told = |machine: &Fingerprint| {
-        machine.facts().find(|(field, _)| *field == "hypervisor").and_then(|(_, value)| value)
+        machine.field_values().find(|(field, _)| *field == "hypervisor").and_then(|(_, value)| value)
     };
     // `/proc` with `subset=pid` has no cpuinfo.
     assert_eq!(told(&take(&[])), None);
@@ -83,7 +83,7 @@ fn no_hypervisor_is_told_only_where_the_kernel_describes_the_processor() {
 #[test]
 fn a_machine_that_shows_nothing_still_has_a_fingerprint() {
     let blank = take(&[]);
-    let build = Fingerprint::of_this_build();
+    let build = Fingerprint::from_this_build();
     assert_eq!(blank, Fingerprint { architecture: blank.architecture.clone(), ..build });
     assert_eq!(blank.crate_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
 }
@@ -100,7 +100,7 @@ fn every_field_is_compared() {
     let json = serde_json::to_value(Fingerprint::default()).expect("plain data");
     let fields: std::collections::BTreeSet<_> =
         json.as_object().expect("an object").keys().cloned().collect();
-    let compared = Fingerprint::default().facts().map(|(name, _)| name.to_owned()).collect();
+    let compared = Fingerprint::default().field_values().map(|(name, _)| name.to_owned()).collect();
     assert_eq!(fields, compared);
 }
 

@@ -28,18 +28,18 @@ const BLOCK: u64 = 512;
 impl Before {
     /// Reads the counters; `None` where `/proc` cannot be read.
     pub(super) fn read() -> Option<Self> {
-        Some(Self { machine: Snapshot::take().ok()?, own: Own::now()? })
+        Some(Self { machine: Snapshot::take().ok()?, own: Own::read_usage()? })
     }
 
     /// The activity since.
-    pub(super) fn until_now(self) -> Option<Meanwhile> {
-        let (own, machine) = (Own::now()?, Snapshot::take().ok()?);
-        Some(between(&self, &Self { machine, own }))
+    pub(super) fn activity_until_now(self) -> Option<Meanwhile> {
+        let (own, machine) = (Own::read_usage()?, Snapshot::take().ok()?);
+        Some(activity_between(&self, &Self { machine, own }))
     }
 }
 
 impl Own {
-    fn now() -> Option<Self> {
+    fn read_usage() -> Option<Self> {
         let all = process_usage().ok()?;
         let sum = |field: fn(&Usage) -> i64| all.iter().map(field).sum::<i64>().max(0) as u64;
         let micros = sum(|usage| {
@@ -55,7 +55,7 @@ impl Own {
     }
 }
 
-fn between(before: &Before, after: &Before) -> Meanwhile {
+fn activity_between(before: &Before, after: &Before) -> Meanwhile {
     let (was, is) = (&before.machine, &after.machine);
     let ticks = |field: fn(&Spent) -> u64| field(&is.all).saturating_sub(field(&was.all)) as f64 / USER_HZ;
     let busy = ticks(|s| s.user + s.nice + s.system + s.interrupts + s.soft_interrupts);
@@ -92,13 +92,13 @@ mod tests {
     #[test]
     fn our_own_work_is_not_counted_as_others() {
         let (before, begun) = (Before::read().expect("/proc"), Instant::now());
-        let own = || Own::now().expect("getrusage").seconds;
+        let own = || Own::read_usage().expect("getrusage").seconds;
         let worked = own();
         while own() - worked < 0.3 {
             std::hint::black_box(begun);
         }
         let least = begun.elapsed().as_secs_f64();
-        let meanwhile = before.until_now().expect("/proc");
+        let meanwhile = before.activity_until_now().expect("/proc");
         let all = meanwhile.seconds * crate::platform::process::cpus_online() as f64;
         // Our 0.3 s, counted as others', would exceed all CPU time that is left.
         assert!(meanwhile.others_seconds <= all - 0.3 + 0.1, "{meanwhile:?}");

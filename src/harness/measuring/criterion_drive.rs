@@ -28,14 +28,14 @@ pub(super) const ONE_BATCH: Duration = Duration::from_nanos(1);
 /// The payload of the unwinding that ends a case whose samples are all there.
 struct Complete;
 
-/// A new Criterion for one case: it gives an id that it has seen before another directory.
-pub(super) fn configured<M: Measurement + 'static>(
+/// A new Criterion for one case. One Criterion would give a repeated id another directory.
+pub(super) fn configured_criterion<M: Measurement + 'static>(
     sampling: &Sampling,
     measurement: M,
     home: &Path,
 ) -> Criterion<M> {
     // Set here and not on a group, where it would override the command line.
-    without_plots()
+    criterion_without_plots()
         .sample_size(sampling.samples)
         .measurement_time(sampling.measurement)
         .nresamples(sampling.resamples)
@@ -46,8 +46,8 @@ pub(super) fn configured<M: Measurement + 'static>(
         .with_filter("")
 }
 
-/// Criterion without what it would add to a run.
-pub(super) fn without_plots() -> Criterion {
+/// The default Criterion without plots.
+pub(super) fn criterion_without_plots() -> Criterion {
     Criterion::default().without_plots()
 }
 
@@ -69,8 +69,8 @@ impl Batches<'_> {
     /// Has Criterion drive the case to its end.
     ///
     /// # Errors
-    /// How else the case ended.
-    pub(super) fn run<M: Counted>(
+    /// The end of a case that was not measured completely.
+    pub(super) fn run_by_criterion<M: Counted>(
         mut self,
         criterion: &mut Criterion<M>,
         (group, name): (&str, &str),
@@ -84,12 +84,12 @@ impl Batches<'_> {
                 b.iter_custom(|n| {
                     let counted = match (is_test, calls) {
                         // One batch says little about disturbances: a test takes all samples at once.
-                        (true, _) => (0..self.samples).try_fold(0, |_, taken| self.sample(taken)),
-                        (false, 0) => self.warm_up(n),
-                        (false, _) => self.sample(calls - 1),
+                        (true, _) => (0..self.samples).try_fold(0, |_, taken| self.take_sample(taken)),
+                        (false, 0) => self.run_warm_up(n),
+                        (false, _) => self.take_sample(calls - 1),
                     };
                     calls += 1;
-                    M::value(counted.unwrap_or_else(|end| resume_unwind(Box::new(end))))
+                    M::value_from_count(counted.unwrap_or_else(|end| resume_unwind(Box::new(end))))
                 });
             });
         }));
@@ -103,28 +103,28 @@ impl Batches<'_> {
                 return Err(CaseEnd::Failed(sentence.into()));
             }
         }
-        self.trial.count(self.events)?;
+        self.trial.count_events(self.events)?;
         Ok(Box::new(self.trial.conclude(self.samples)?))
     }
 
     /// One small batch, and batches of a sample until the time of the warm-up is over.
-    fn warm_up(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
+    fn run_warm_up(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
         let begun = Instant::now();
-        let mut counted = self.trial.sample(iterations)?;
+        let mut counted = self.trial.measure_sample(iterations)?;
         while begun.elapsed() < self.warm_up {
-            counted = self.trial.sample(self.iterations)?;
+            counted = self.trial.measure_sample(self.iterations)?;
         }
         Ok(counted)
     }
 
     /// The sample behind those `taken`. Unwinds after the last one.
-    fn sample(&mut self, taken: usize) -> Result<u64, CaseEnd> {
-        self.trial.begin();
-        let counted = self.trial.sample(self.iterations)?;
+    fn take_sample(&mut self, taken: usize) -> Result<u64, CaseEnd> {
+        self.trial.begin_sampling();
+        let counted = self.trial.measure_sample(self.iterations)?;
         if taken + 1 >= self.samples {
             resume_unwind(Box::new(Complete));
         }
-        self.trial.sweep_on()?;
+        self.trial.continue_sweep()?;
         Ok(counted)
     }
 }

@@ -1,7 +1,7 @@
 //! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons are
 //! of the whole run, in the order in which the samples were measured.
 
-use super::criterion_drive::{ONE_BATCH, without_plots};
+use super::criterion_drive::{ONE_BATCH, criterion_without_plots};
 use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::platform::output::Silence;
 use crate::platform::plain_file;
 use crate::record::baseline::criterion_name;
-use crate::record::store::{LIMIT, replace};
+use crate::record::store::{LIMIT, replace_file};
 use crate::record::{ClockRun, baseline};
 use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
@@ -36,16 +36,16 @@ pub(super) fn write(
     arguments: &Arguments,
     sender: &mut Sender,
 ) -> Result<()> {
-    if options.is_time() {
+    if options.measures_time() {
         let clock = clock.map_or_else(Clock::start_up, Clock::with_scale);
-        all(group, cases, Rc::new(CycleTime::with(Rc::new(clock))), arguments, sender)?;
+        replay_cases(group, cases, Rc::new(CycleTime::with_clock(Rc::new(clock))), arguments, sender)?;
     } else {
-        all(group, cases, Rc::new(EventCount::open(&options.unit)?), arguments, sender)?;
+        replay_cases(group, cases, Rc::new(EventCount::open(&options.unit)?), arguments, sender)?;
     }
     sender.send(&Message::End(ClockRun::default()))
 }
 
-fn all<M: Counted>(
+fn replay_cases<M: Counted>(
     group: &Group,
     cases: &[Samples],
     shown_as: Rc<M>,
@@ -53,22 +53,22 @@ fn all<M: Counted>(
     sender: &mut Sender,
 ) -> Result<()> {
     // With `--verbose` Criterion's report is printed when it is complete.
-    let silence = if arguments.loud { Silence::for_now() } else { Silence::new() }?;
+    let silence = if arguments.loud { Silence::with_replay() } else { Silence::new() }?;
     for case in cases {
         // The driver takes a process that is silent for minutes for one that hangs.
         sender.send(&Message::Begin(format!("{}/{}", group.name, case.name)))?;
         // A case that Criterion gives up leaves no files, which the driver sees; the others get theirs.
-        let _ = catch_unwind(AssertUnwindSafe(|| one(group, case, Rc::clone(&shown_as), arguments)));
+        let _ = catch_unwind(AssertUnwindSafe(|| replay_case(group, case, Rc::clone(&shown_as), arguments)));
     }
     drop(silence);
     Ok(())
 }
 
-fn one<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &Arguments) {
-    let criterion = without_plots().nresamples(RESAMPLES).with_measurement(Recorded(shown_as));
+fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &Arguments) {
+    let criterion = criterion_without_plots().nresamples(RESAMPLES).with_measurement(Recorded(shown_as));
     let mut criterion = criterion.output_directory(&criterion_home()).configure_from_args();
-    if !is_ready(&format!("{}/{}", group.name, case.name), arguments) {
-        // To compare leniently with nothing is not to compare.
+    if !prepare_baseline(&format!("{}/{}", group.name, case.name), arguments) {
+        // With a baseline that does not exist, and `strict` off, Criterion compares nothing.
         criterion = criterion.retain_baseline(NOTHING.into(), false);
     }
     // The driver has chosen the cases, by their own names.
@@ -93,7 +93,7 @@ fn restore_names(group: &str, name: &str, place: &str) {
         return;
     }
     let id = format!("{group}/{name}");
-    let file = criterion_home().join(baseline::directory(&id)).join(place).join("benchmark.json");
+    let file = criterion_home().join(baseline::criterion_directory(&id)).join(place).join("benchmark.json");
     // A file that is not there, or is none of Criterion's, is what the driver complains of.
     let Some(mut names) =
         plain_file::read(&file, LIMIT).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -105,15 +105,15 @@ fn restore_names(group: &str, name: &str, place: &str) {
             *field = text.into();
         }
     }
-    let _ = replace(&file, names.to_string().as_bytes());
+    let _ = replace_file(&file, names.to_string().as_bytes());
 }
 
-/// Whether Criterion can compare this case with its baseline. One that it is to replace and cannot read is removed; of one
-/// that the user named the driver has said what is wrong with it.
-fn is_ready(id: &str, arguments: &Arguments) -> bool {
+/// Whether Criterion can compare this case with its baseline. An unreadable baseline is removed if this run
+/// replaces it; if the user named it with `--baseline`, it stays, and the driver has reported it.
+fn prepare_baseline(id: &str, arguments: &Arguments) -> bool {
     let Some(name) = arguments.compare.as_ref().or(arguments.save.as_ref()) else { return true };
-    let saved = criterion_home().join(baseline::directory(id)).join(name);
-    if !saved.exists() || baseline::is_readable(&saved) {
+    let saved = criterion_home().join(baseline::criterion_directory(id)).join(name);
+    if !saved.exists() || baseline::is_readable_baseline(&saved) {
         return true;
     }
     arguments.compare.is_none() && std::fs::remove_dir_all(&saved).is_ok()

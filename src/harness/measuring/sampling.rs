@@ -24,9 +24,9 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Of one execution, of which a case gets several. Criterion requires ten samples, and warns below a thousand
-    /// resamples; what it makes of them is thrown away.
-    pub(super) fn at(scale: Scale) -> Self {
+    /// The settings of one execution. Criterion requires ten samples and warns below a thousand resamples; its
+    /// statistics of one execution are discarded.
+    pub(super) fn for_scale(scale: Scale) -> Self {
         let (samples, warm_up, measurement, resamples) = match scale {
             Scale::Smoke => (10, 0, 10, 1_001),
             Scale::Default => (10, 0, 12, 1_001),
@@ -47,7 +47,7 @@ impl Sampling {
     ///
     /// # Errors
     /// Those of `sized`.
-    pub(super) fn batches<E>(
+    pub(super) fn size_samples<E>(
         &self,
         (samples, seconds): (Option<usize>, Option<f64>),
         lap: u64,
@@ -73,7 +73,7 @@ mod tests {
     fn a_short_operation_has_short_samples_and_a_user_what_is_asked_for() {
         let at = |scale, asked, each_ns: f64| {
             let sized = |ns: f64| Ok::<_, ()>((ns / each_ns).round().max(1.0) as u64);
-            Sampling::at(scale).batches(asked, 1, sized).expect("sized")
+            Sampling::for_scale(scale).size_samples(asked, 1, sized).expect("sized")
         };
         let at_default = |asked, each_ns| at(Scale::Default, asked, each_ns);
         assert_eq!(at(Scale::Full, (None, None), 100.0), (20, 200_000));
@@ -87,15 +87,15 @@ mod tests {
     #[test]
     fn a_walk_before_each_batch_that_fills_a_short_sample_leaves_a_long_one_its_iterations() {
         let sized = |ns: f64| Ok::<_, ()>(if ns < 700e3 { 3 } else { (ns / 25.0) as u64 });
-        let sampling = Sampling::at(Scale::Default);
-        assert_eq!(sampling.batches((None, None), 1, sized), Ok((10, 32_000)));
+        let sampling = Sampling::for_scale(Scale::Default);
+        assert_eq!(sampling.size_samples((None, None), 1, sized), Ok((10, 32_000)));
     }
 
     #[test]
     fn a_sample_is_a_whole_number_of_laps() {
         let batches_of_laps = |lap| {
             let sized = |ns: f64| Ok::<_, ()>((ns / 100.0) as u64);
-            Sampling::at(Scale::Default).batches((None, None), lap, sized).expect("sized")
+            Sampling::for_scale(Scale::Default).size_samples((None, None), lap, sized).expect("sized")
         };
         assert_eq!(batches_of_laps(1), (20, 2_000));
         assert_eq!(batches_of_laps(300), (20, 2_100));

@@ -4,9 +4,9 @@ use crate::platform::cpu;
 use crate::trial;
 
 /// Claims a CPU, pins the process to it and prepares its memory. What fails becomes a note, since the numbers stay valid.
-pub(super) fn settle() -> (Option<cpu::Claimed>, Vec<String>) {
+pub(super) fn claim_cpu_and_memory() -> (Option<cpu::Claimed>, Vec<String>) {
     let mut notes = Vec::new();
-    let claimed = cpu::claim().filter(|claimed| match cpu::pin_and_look(claimed.cpu) {
+    let claimed = cpu::claim_cpu().filter(|claimed| match cpu::pin_and_verify(claimed.cpu) {
         Ok(()) => true,
         Err(error) => {
             notes.push(format!("not pinned to a CPU: {error}"));

@@ -7,34 +7,34 @@ type Judged = std::result::Result<String, String>;
 
 /// The claim that the kernel has charged this process with reading every block of this length, which is 512 bytes, 4 KiB,
 /// 64 KiB or 1 MiB.
-pub fn reached(block: usize) -> Claim {
+pub fn claim_blocks_read(block: usize) -> Claim {
     Claim::Counted(match block {
-        512 => read::<512>,
-        65_536 => read::<65_536>,
-        1_048_576 => read::<1_048_576>,
-        _ => read::<4_096>,
+        512 => judge_read::<512>,
+        65_536 => judge_read::<65_536>,
+        1_048_576 => judge_read::<1_048_576>,
+        _ => judge_read::<4_096>,
     })
 }
 
-/// As [`reached`], for blocks that were written.
-pub fn stored(block: usize) -> Claim {
+/// As [`claim_blocks_read`], for blocks that were written.
+pub fn claim_blocks_written(block: usize) -> Claim {
     Claim::Counted(match block {
-        512 => written::<512>,
-        65_536 => written::<65_536>,
-        1_048_576 => written::<1_048_576>,
-        _ => written::<4_096>,
+        512 => judge_written::<512>,
+        65_536 => judge_written::<65_536>,
+        1_048_576 => judge_written::<1_048_576>,
+        _ => judge_written::<4_096>,
     })
 }
 
-fn read<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
-    charged(delta.counted.device_read, "read from", iterations, BLOCK)
+fn judge_read<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    judge_charged(delta.counted.device_read, "read from", iterations, BLOCK)
 }
 
-fn written<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
-    charged(delta.counted.device_written, "written to", iterations, BLOCK)
+fn judge_written<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    judge_charged(delta.counted.device_written, "written to", iterations, BLOCK)
 }
 
-fn charged(bytes: Option<u64>, how: &str, iterations: u64, block: u64) -> Judged {
+fn judge_charged(bytes: Option<u64>, how: &str, iterations: u64, block: u64) -> Judged {
     let Some(bytes) = bytes else {
         return Err("the kernel does not tell what was read from devices (CONFIG_TASK_IO_ACCOUNTING)".into());
     };
@@ -53,7 +53,7 @@ mod tests {
             (delta.counted.device_read, delta.counted.device_written) = (bytes, bytes);
             delta
         };
-        for judge in [read::<4_096>, written::<4_096>] {
+        for judge in [judge_read::<4_096>, judge_written::<4_096>] {
             assert!(judge(&counted(Some(40_960)), 10).is_ok());
             assert!(judge(&counted(Some(40_959)), 10).is_err(), "nine in ten, or half of each");
             assert!(judge(&counted(None), 10).is_err(), "a kernel that does not tell");
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn each_length_is_claimed_in_full() {
         for block in [512, 4_096, 65_536, 1_048_576] {
-            let Claim::Counted(judge) = reached(block) else { panic!("another claim") };
+            let Claim::Counted(judge) = claim_blocks_read(block) else { panic!("another claim") };
             let mut delta = Delta::default();
             delta.counted.device_read = Some(2 * block as u64 - 1);
             assert!(judge(&delta, 2).is_err() && judge(&delta, 1).is_ok(), "{block}");

@@ -1,12 +1,12 @@
 use super::*;
 use crate::case::Scale;
-use crate::kit::runnable::place;
+use crate::kit::runnable::test_place;
 use std::path::Path;
 
 /// A directory on a disk, if tests can write to one.
 fn on_a_disk() -> Option<tempfile::TempDir> {
     let directory = tempfile::tempdir().expect("a directory");
-    match DISK.ask(&place(directory.path(), Scale::Smoke)) {
+    match DISK.check_place(&test_place(directory.path(), Scale::Smoke)) {
         Ok(()) => Some(directory),
         Err(why) => {
             println!("skipped: {why}");
@@ -22,7 +22,7 @@ fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
         Ok(directory) if volume::filesystem_and_medium(shared).1 == Medium::Memory => directory,
         _ => return println!("skipped: /dev/shm is no file system in memory that can be written"),
     };
-    let sentence = DISK.ask(&place(directory.path(), Scale::Smoke)).expect_err("no device");
+    let sentence = DISK.check_place(&test_place(directory.path(), Scale::Smoke)).expect_err("no device");
     assert!(sentence.contains("which is memory") && sentence.contains("--dir"), "{sentence}");
 }
 
@@ -30,38 +30,38 @@ fn memory_is_no_disk_and_the_sentence_says_what_to_do() {
 #[test]
 fn a_read_that_a_cache_has_answered_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let cached = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
+    let cached = PatternFile::create_filled(directory.path(), 1 << 20, Way::Cached).expect("a file");
     std::os::unix::fs::FileExt::read_exact_at(cached.file(), &mut vec![0; 1 << 20], 0).expect("read");
     let blocks = Blocks::new(cached, Pattern::Sequential, 4096, Source::Device);
-    let error = blocks.and_then(one_at_a_time).err().expect("refused").to_string();
+    let error = blocks.and_then(single_block_reads).err().expect("refused").to_string();
     assert!(error.contains("4096 bytes were read and 0 came from the device"), "{error}");
 }
 
 #[test]
 fn a_page_cache_that_grew_is_an_error() {
     let Some(directory) = on_a_disk() else { return };
-    let file = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
+    let file = PatternFile::create_filled(directory.path(), 1 << 20, Way::Cached).expect("a file");
     let mut blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device).expect("blocks");
     let mut block = [0; 4096];
     std::os::unix::fs::FileExt::read_exact_at(blocks.file.file(), &mut block, 0).expect("read");
-    blocks.proof.begin().expect("an account");
-    let error = blocks.prove(0, 0).expect_err("kept").to_string();
+    blocks.proof.begin_batch().expect("an account");
+    let error = blocks.prove_batch(0, 0).expect_err("kept").to_string();
     assert!(error.contains("are in the page cache"), "{error}");
 }
 
 #[test]
 fn another_block_than_the_one_that_was_asked_for_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+    let file = PatternFile::create_filled(directory.path(), 64 << 10, Way::Cached).expect("a file");
     let blocks = Blocks::new(file, Pattern::Random, 4096, Source::Device).expect("blocks");
     let mut block = vec![0; 4096];
     pattern_file::number_sectors(&mut block, 8192);
-    assert!(blocks.file.check(Ok(4096), &block, 8192).is_ok());
-    let other = blocks.file.check(Ok(4096), &block, 4096).expect_err("another").to_string();
+    assert!(blocks.file.check_block(Ok(4096), &block, 8192).is_ok());
+    let other = blocks.file.check_block(Ok(4096), &block, 4096).expect_err("another").to_string();
     assert!(other.contains("not what was written at 4096"), "{other}");
-    let short = blocks.file.check(Ok(100), &block, 8192).expect_err("short").to_string();
+    let short = blocks.file.check_block(Ok(100), &block, 8192).expect_err("short").to_string();
     assert!(short.contains("100 of 4096 bytes"), "{short}");
-    let broken = blocks.file.check(Err(std::io::Error::from_raw_os_error(libc::EIO)), &block, 0);
+    let broken = blocks.file.check_block(Err(std::io::Error::from_raw_os_error(libc::EIO)), &block, 0);
     let broken = broken.expect_err("broken").to_string();
     assert!(broken.contains("stamped-65536: reading a block failed"), "{broken}");
 }

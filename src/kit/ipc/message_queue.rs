@@ -39,7 +39,7 @@ impl Queue {
         // SAFETY: the name ends in a zero byte; OWN-BUFFER, OWN-QUEUE.
         let descriptor = unsafe { libc::mq_open(name.as_ptr(), flags, 0o600, &raw mut form) };
         if descriptor < 0 {
-            return Err(Error::last_os("mq_open (`ulimit -q`, /proc/sys/fs/mqueue/queues_max)"));
+            return Err(Error::from_last_errno("mq_open (`ulimit -q`, /proc/sys/fs/mqueue/queues_max)"));
         }
         // SAFETY: the name ends in a zero byte.
         unsafe { libc::mq_unlink(name.as_ptr()) };

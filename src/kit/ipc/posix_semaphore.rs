@@ -30,7 +30,7 @@ impl PosixSemaphore {
         // SAFETY: PLACED.
         match unsafe { libc::sem_init(semaphore.0.get(), 0, value) } {
             0 => Ok(semaphore),
-            _ => Err(Error::last_os("sem_init")),
+            _ => Err(Error::from_last_errno("sem_init")),
         }
     }
 
@@ -47,19 +47,19 @@ impl Channel for PosixSemaphore {
     #[inline(always)]
     fn send(&self) -> i64 {
         // SAFETY: PLACED.
-        answer(unsafe { libc::sem_post(self.0.get()) })
+        kernel_answer(unsafe { libc::sem_post(self.0.get()) })
     }
 
     #[inline(always)]
     fn receive(&self) -> i64 {
         // SAFETY: PLACED.
-        answer(unsafe { libc::sem_wait(self.0.get()) })
+        kernel_answer(unsafe { libc::sem_wait(self.0.get()) })
     }
 }
 
 /// The library's answer as the kernel gives one: a negative error number or 0.
 #[inline(always)]
-fn answer(answer: i32) -> i64 {
+fn kernel_answer(answer: i32) -> i64 {
     if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
 }
 

@@ -36,13 +36,13 @@ impl Semaphore {
     /// # Errors
     /// The kernel refuses it: /proc/sys/kernel/sem.
     pub fn pair(_: &Path) -> ChannelPair<Self> {
-        sweep_up();
+        remove_orphan_sets();
         let set = Arc::new(Set::new()?);
         Ok([0, 1].map(|index| Self { set: Arc::clone(&set), index }))
     }
 
     #[inline(always)]
-    fn by(&self, amount: i16) -> i64 {
+    fn change_by(&self, amount: i16) -> i64 {
         let operation = libc::sembuf { sem_num: self.index, sem_op: amount, sem_flg: 0 };
         // SAFETY: OWN-SET, OWN-BUFFER.
         unsafe { syscall4(libc::SYS_semop, self.set.0 as usize, &raw const operation as usize, 1, 0) }
@@ -52,12 +52,12 @@ impl Semaphore {
 impl Channel for Semaphore {
     #[inline(always)]
     fn send(&self) -> i64 {
-        self.by(1)
+        self.change_by(1)
     }
 
     #[inline(always)]
     fn receive(&self) -> i64 {
-        self.by(-1)
+        self.change_by(-1)
     }
 }
 
@@ -74,7 +74,7 @@ impl Set {
             }
         }
         if answer < 0 {
-            return Err(Error::last_os("semget (/proc/sys/kernel/sem)"));
+            return Err(Error::from_last_errno("semget (/proc/sys/kernel/sem)"));
         }
         // Until it is changed once, it belongs to no process.
         // SAFETY: OWN-SET. The value is passed in a register, as `union semun` is.
@@ -85,32 +85,34 @@ impl Set {
 
 impl Drop for Set {
     fn drop(&mut self) {
-        remove(self.0);
+        remove_set(self.0);
     }
 }
 
-fn remove(set: i32) {
+fn remove_set(set: i32) {
     // SAFETY: OWN-SET. The error for a set that is already gone does not matter.
     unsafe { libc::semctl(set, 0, libc::IPC_RMID) };
 }
 
 /// Removes the sets of processes that have ended.
-fn sweep_up() {
+fn remove_orphan_sets() {
     let listing = std::fs::read_to_string("/proc/sysvipc/sem").unwrap_or_default();
     let is_alive = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
-    let orphans = marked(&listing).into_iter().filter(|set| changer(*set).is_some_and(|pid| !is_alive(pid)));
-    orphans.for_each(remove);
+    let orphans = marked_sets(&listing)
+        .into_iter()
+        .filter(|set| last_changing_process(*set).is_some_and(|pid| !is_alive(pid)));
+    orphans.for_each(remove_set);
 }
 
 /// The process that changed this set last; `None` if it has none, or is not visible here.
-fn changer(set: i32) -> Option<u32> {
+fn last_changing_process(set: i32) -> Option<u32> {
     // SAFETY: `semctl` with `GETPID` changes nothing.
     let pid = unsafe { libc::semctl(set, 0, libc::GETPID) };
     u32::try_from(pid).ok().filter(|&pid| pid > 0)
 }
 
 /// The sets in this listing (/proc/sysvipc/sem) with our mark.
-fn marked(listing: &str) -> Vec<i32> {
+fn marked_sets(listing: &str) -> Vec<i32> {
     let sets = listing.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_ascii_whitespace();
         let (key, set) = (fields.next()?.parse::<i32>().ok()? as u32, fields.next()?.parse().ok()?);
@@ -134,23 +136,26 @@ mod tests {
             (MARK << RANDOM_BITS | 17) as i32,
             (0x11u32 << RANDOM_BITS | 18) as i32
         );
-        assert_eq!(marked(&listing), [3]);
+        assert_eq!(marked_sets(&listing), [3]);
     }
 
     #[test]
     fn a_set_stays_while_its_process_lives_and_goes_once_that_has_ended() {
         let own = Set::new().expect("made");
-        assert_eq!(changer(own.0), Some(std::process::id()));
+        assert_eq!(last_changing_process(own.0), Some(std::process::id()));
         let left = Words::new().expect("a page");
         let child = Child::start(|| {
             let made = Set::new().map_or(0, |set| 1 + std::mem::ManuallyDrop::new(set).0);
             left[0].value.store(made as u32, Ordering::Relaxed);
         });
-        child.expect("forked").end_within(Duration::from_secs(10)).expect("ended");
+        child.expect("forked").wait_for_success(Duration::from_secs(10)).expect("ended");
         let left = left[0].value.load(Ordering::Relaxed) as i32 - 1;
-        assert!(left >= 0 && changer(left).is_some());
-        sweep_up();
-        assert_eq!((changer(left), changer(own.0)), (None, Some(std::process::id())));
+        assert!(left >= 0 && last_changing_process(left).is_some());
+        remove_orphan_sets();
+        assert_eq!(
+            (last_changing_process(left), last_changing_process(own.0)),
+            (None, Some(std::process::id()))
+        );
     }
 
     #[test]

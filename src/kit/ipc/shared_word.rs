@@ -20,19 +20,19 @@ impl Futex {
     ///
     /// # Errors
     /// The kernel refuses the page.
-    pub fn private(_: &Path) -> ChannelPair<Self> {
-        Self::pair(Reach::Private)
+    pub fn private_pair(_: &Path) -> ChannelPair<Self> {
+        Self::pair_with_reach(Reach::Private)
     }
 
     /// For processes.
     ///
     /// # Errors
     /// The kernel refuses the page.
-    pub fn shared(_: &Path) -> ChannelPair<Self> {
-        Self::pair(Reach::Shared)
+    pub fn shared_pair(_: &Path) -> ChannelPair<Self> {
+        Self::pair_with_reach(Reach::Shared)
     }
 
-    fn pair(reach: Reach) -> ChannelPair<Self> {
+    fn pair_with_reach(reach: Reach) -> ChannelPair<Self> {
         let words = Arc::new(Words::new()?);
         Ok([0, 1].map(|index| Self { words: Arc::clone(&words), index, reach }))
     }

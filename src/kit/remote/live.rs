@@ -13,7 +13,7 @@ use super::{RoundTrip, Tcp, Udp};
 use crate::case::{Report, Subject};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
-use crate::kit::placement::patience;
+use crate::kit::placement::partner_time_limit;
 use crate::peer::client::{Client, Given};
 use crate::peer::control_protocol::Counted;
 
@@ -27,11 +27,11 @@ pub(super) use peer_stream::bandwidth;
 /// # Errors
 /// A sentence that says how to name one.
 pub(super) fn given() -> std::result::Result<(), String> {
-    peer().map(drop)
+    named_peer().map(drop)
 }
 
-fn peer() -> std::result::Result<Given, String> {
-    Given::of_process().ok_or_else(|| {
+fn named_peer() -> std::result::Result<Given, String> {
+    Given::from_environment().ok_or_else(|| {
         "no peer is named: start `syscost peer` on the other machine, and name it by `--peer HOST:PORT` or \
          SYSCOST_PEER"
             .to_owned()
@@ -41,8 +41,8 @@ fn peer() -> std::result::Result<Given, String> {
 /// Round trips of one row.
 pub(super) fn round_trip(row: RoundTrip) -> Result<Box<dyn Subject>> {
     match row.transport {
-        Tcp => peer_round_trip::streamed(row.bytes, row.timed),
-        Udp => peer_round_trip::datagrams(row.bytes, row.timed),
+        Tcp => peer_round_trip::stream_round_trips(row.bytes, row.timed),
+        Udp => peer_round_trip::datagram_round_trips(row.bytes, row.timed),
     }
 }
 
@@ -54,8 +54,8 @@ struct Session {
 }
 
 impl Session {
-    fn call() -> Result<Client> {
-        Client::call(&peer().map_err(Error::Missing)?)
+    fn call_peer() -> Result<Client> {
+        Client::connect(&named_peer().map_err(Error::Missing)?)
     }
 
     fn new(client: Client) -> Result<Self> {
@@ -64,7 +64,7 @@ impl Session {
 
     /// Compares messages and bytes sent since the last call with the peer's count.
     fn verify_count(&mut self, messages: u64, bytes: u64) -> Result<()> {
-        let now = self.client.count()?;
+        let now = self.client.request_counts()?;
         let grown = |now: u64, before: u64| now.checked_sub(before);
         let more = (grown(now.messages, self.counted.messages), grown(now.bytes, self.counted.bytes));
         self.counted = now;
@@ -81,27 +81,31 @@ impl Session {
         }
     }
 
-    fn refused(&mut self, answer: i64, iterations: u64) -> Error {
-        refused(&mut self.client, answer, iterations)
+    fn explain_refusal(&mut self, answer: i64, iterations: u64) -> Error {
+        explain_refusal(&mut self.client, answer, iterations)
     }
 
     /// The way to the peer, also in words.
     fn report(&self) -> Report {
         let wire = self.client.wire().clone();
-        Report { evidence: wire.phrase().into_iter().collect(), wire: Some(wire), ..Report::default() }
+        Report {
+            evidence: wire.describe_route().into_iter().collect(),
+            wire: Some(wire),
+            ..Report::default()
+        }
     }
 }
 
 /// The error behind a negative answer in the timed loop.
-fn refused(client: &mut Client, answer: i64, iterations: u64) -> Error {
+fn explain_refusal(client: &mut Client, answer: i64, iterations: u64) -> Error {
     let errno = i32::try_from(-answer).unwrap_or(0);
     let happened = match errno {
         libc::EINTR | libc::ETIMEDOUT | libc::EAGAIN => {
-            format!("it has not answered for {} s", patience(iterations).as_secs())
+            format!("it has not answered for {} s", partner_time_limit(iterations).as_secs())
         }
         libc::EBADMSG => "it answered something else than it was sent".into(),
         libc::EPIPE | libc::ECONNRESET => "it closed the connection".into(),
         _ => nix::errno::Errno::from_raw(errno).desc().into(),
     };
-    client.trouble(&happened)
+    client.connection_error(&happened)
 }

@@ -9,7 +9,7 @@
 //!   value that holds it.
 #![allow(unsafe_code)]
 
-use super::{refused, set_option};
+use super::{set_option, socket_error};
 use crate::error::{Error, Result};
 use crate::platform::arch::{syscall1, syscall4};
 use nix::errno::Errno;
@@ -71,7 +71,7 @@ impl Address {
     }
 
     /// The IPv4 address and port, if it is one.
-    pub fn port(&self) -> Option<SocketAddr> {
+    pub fn ipv4_socket_addr(&self) -> Option<SocketAddr> {
         if i32::from(self.storage.ss_family) != libc::AF_INET {
             return None;
         }
@@ -104,10 +104,10 @@ pub struct End(RawFd);
 /// # Errors
 /// The negative error number.
 #[inline(always)]
-pub fn socket(to: &Address) -> std::result::Result<End, i64> {
+pub fn open_stream_socket(to: &Address) -> std::result::Result<End, i64> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
     // SAFETY: OWN-BUFFER: the call takes no memory.
-    end(unsafe { syscall4(libc::SYS_socket, to.storage.ss_family as usize, kind as usize, 0, 0) })
+    end_from_answer(unsafe { syscall4(libc::SYS_socket, to.storage.ss_family as usize, kind as usize, 0, 0) })
 }
 
 /// accept4(2), without the client's address.
@@ -117,11 +117,13 @@ pub fn socket(to: &Address) -> std::result::Result<End, i64> {
 #[inline(always)]
 pub fn accept(listener: RawFd) -> std::result::Result<End, i64> {
     // SAFETY: OWN-BUFFER: no address is asked for.
-    end(unsafe { syscall4(libc::SYS_accept4, listener as usize, 0, 0, libc::SOCK_CLOEXEC as usize) })
+    end_from_answer(unsafe {
+        syscall4(libc::SYS_accept4, listener as usize, 0, 0, libc::SOCK_CLOEXEC as usize)
+    })
 }
 
 #[inline(always)]
-fn end(answer: i64) -> std::result::Result<End, i64> {
+fn end_from_answer(answer: i64) -> std::result::Result<End, i64> {
     if answer < 0 { Err(answer) } else { Ok(End(answer as RawFd)) }
 }
 
@@ -134,7 +136,7 @@ impl End {
     }
 
     /// The descriptor.
-    pub fn number(&self) -> RawFd {
+    pub fn raw_descriptor(&self) -> RawFd {
         self.0
     }
 
@@ -172,13 +174,13 @@ impl End {
     ///
     /// # Errors
     /// The kernel refuses the call: there is no connection.
-    pub fn address(&self, side: Side) -> Result<Address> {
-        address(self.0, side)
+    pub fn address_of_side(&self, side: Side) -> Result<Address> {
+        query_address(self.0, side)
     }
 
     /// The process at the other end of a Unix connection, by the kernel (`SO_PEERCRED`, unix(7)): for an accepted end
     /// the one that connected, for a connected end the one that listens.
-    pub fn other_process(&self) -> Option<u32> {
+    pub fn peer_process_id(&self) -> Option<u32> {
         // SAFETY: plain numbers, for which zero is a valid value.
         let mut who: libc::ucred = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::ucred>() as u32;
@@ -210,13 +212,13 @@ impl Drop for End {
     }
 }
 
-fn address(end: RawFd, side: Side) -> Result<Address> {
+fn query_address(end: RawFd, side: Side) -> Result<Address> {
     let mut address = Address::empty();
     let at = (&raw mut address.storage).cast();
     let ask = if side == Side::Own { libc::getsockname } else { libc::getpeername };
     // SAFETY: OWN-BUFFER.
     let answer = unsafe { ask(end, at, &raw mut address.length) };
-    if answer == 0 { Ok(address) } else { Err(Error::last_os("getsockname or getpeername")) }
+    if answer == 0 { Ok(address) } else { Err(Error::from_last_errno("getsockname or getpeername")) }
 }
 
 /// One socket that listens on an address, or several that share it by `SO_REUSEPORT`.
@@ -239,12 +241,12 @@ impl Listeners {
     ///
     /// # Errors
     /// [`Error::Missing`] for what the machine lacks; any other refusal of the kernel.
-    pub fn one(family: Family, queue: u32) -> Result<Self> {
+    pub fn open_one(family: Family, queue: u32) -> Result<Self> {
         let address = match family {
             Family::Tcp => Address::ipv4(Ipv4Addr::LOCALHOST, 0),
             Family::Unix => Address::unnamed(),
         };
-        let (socket, address) = listen(&address, queue, false)?;
+        let (socket, address) = open_listener(&address, queue, false)?;
         Ok(Self { sockets: vec![socket], address })
     }
 
@@ -252,9 +254,9 @@ impl Listeners {
     ///
     /// # Errors
     /// Those of [`Listeners::one`].
-    pub fn sharing(count: usize, queue: u32) -> Result<Self> {
-        let (first, address) = listen(&Address::ipv4(Ipv4Addr::LOCALHOST, 0), queue, true)?;
-        let others = (1..count).map(|_| listen(&address, queue, true).map(|(socket, _)| socket));
+    pub fn open_sharing(count: usize, queue: u32) -> Result<Self> {
+        let (first, address) = open_listener(&Address::ipv4(Ipv4Addr::LOCALHOST, 0), queue, true)?;
+        let others = (1..count).map(|_| open_listener(&address, queue, true).map(|(socket, _)| socket));
         let sockets = std::iter::once(Ok(first)).chain(others).collect::<Result<_>>()?;
         Ok(Self { sockets, address })
     }
@@ -265,32 +267,32 @@ impl Listeners {
     }
 
     /// The descriptor of the first.
-    pub fn first(&self) -> RawFd {
-        self.sockets[0].number()
+    pub fn first_descriptor(&self) -> RawFd {
+        self.sockets[0].raw_descriptor()
     }
 
     /// The descriptor of the socket at which a connection waits; `None` where none waits.
     ///
     /// # Errors
     /// The kernel refuses the call.
-    pub fn waiting(&self) -> Result<Option<RawFd>> {
+    pub fn find_waiting(&self) -> Result<Option<RawFd>> {
         let entry = |socket: &End| libc::pollfd { fd: socket.0, events: libc::POLLIN, revents: 0 };
         let mut asked: Vec<_> = self.sockets.iter().map(entry).collect();
         // SAFETY: OWN-BUFFER: the vector has this many elements.
         if unsafe { libc::poll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, 0) } < 0 {
-            return Err(Error::last_os("poll of listeners"));
+            return Err(Error::from_last_errno("poll of listeners"));
         }
         Ok(asked.iter().find(|of| of.revents != 0).map(|of| of.fd))
     }
 }
 
-fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
-    let raised = |call: &str| refused(call, std::io::Error::last_os_error());
-    let made = socket(at).map_err(|answer| failed("socket", answer))?;
+fn open_listener(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
+    let raised = |call: &str| socket_error(call, std::io::Error::last_os_error());
+    let made = open_stream_socket(at).map_err(|answer| error_from_answer("socket", answer))?;
     let end = made.0;
     if shares {
         set_option(end, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
-            .map_err(|e| Error::refused_to_case("setsockopt SO_REUSEPORT", e))?;
+            .map_err(|e| Error::from_case_errno("setsockopt SO_REUSEPORT", e))?;
     }
     // SAFETY: OWN-BUFFER.
     if unsafe { libc::bind(end, (&raw const at.storage).cast(), at.length) } != 0 {
@@ -300,7 +302,7 @@ fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
     if unsafe { libc::listen(end, queue as i32) } != 0 {
         return Err(raised("listen"));
     }
-    let address = made.address(Side::Own)?;
+    let address = made.address_of_side(Side::Own)?;
     Ok((made, address))
 }
 
@@ -308,37 +310,37 @@ fn listen(at: &Address, queue: u32, shares: bool) -> Result<(End, Address)> {
 ///
 /// # Errors
 /// [`Error::Missing`] for what the machine lacks; any other refusal of the kernel.
-pub fn direct(of: &OwnedFd, to: &Address) -> Result<()> {
+pub fn connect_datagram(of: &OwnedFd, to: &Address) -> Result<()> {
     // SAFETY: OWN-BUFFER.
     let answer =
         unsafe { syscall4(libc::SYS_connect, of.as_raw_fd() as usize, to.pointer(), to.length as usize, 0) };
-    granted("connect", answer)
+    check_granted("connect", answer)
 }
 
-/// Accepts the answer of a call on a socket.
+/// Checks that the answer of a call on a socket is no error.
 ///
 /// # Errors
-/// That of [`failed`] for a negative answer.
-pub fn granted(call: &str, answer: i64) -> Result<()> {
-    if answer < 0 { Err(failed(call, answer)) } else { Ok(()) }
+/// That of [`error_from_answer`] for a negative answer.
+pub fn check_granted(call: &str, answer: i64) -> Result<()> {
+    if answer < 0 { Err(error_from_answer(call, answer)) } else { Ok(()) }
 }
 
-/// The error for the negative error number of a call; see [`refused`].
-pub fn failed(call: &str, answer: i64) -> Error {
-    refused(call, std::io::Error::from_raw_os_error(i32::try_from(-answer).unwrap_or(libc::EIO)))
+/// The error for the negative error number of a call; see [`socket_error`].
+pub fn error_from_answer(call: &str, answer: i64) -> Error {
+    socket_error(call, std::io::Error::from_raw_os_error(i32::try_from(-answer).unwrap_or(libc::EIO)))
 }
 
 /// The longest backlog of a listener (`net.core.somaxconn`); a longer one is cut to this.
-pub fn longest_queue() -> Option<u32> {
+pub fn max_backlog() -> Option<u32> {
     std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?.trim().parse().ok()
 }
 
 /// TCP connections of this network namespace in TIME_WAIT.
-pub fn resting() -> Option<u64> {
-    resting_in(&std::fs::read_to_string("/proc/self/net/sockstat").ok()?)
+pub fn count_time_wait() -> Option<u64> {
+    parse_time_wait(&std::fs::read_to_string("/proc/self/net/sockstat").ok()?)
 }
 
-fn resting_in(text: &str) -> Option<u64> {
+fn parse_time_wait(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP: "))?;
     let mut words = line.split_whitespace();
     words.find(|word| *word == "tw")?;
@@ -350,21 +352,26 @@ mod tests {
     use super::*;
 
     fn connected(listeners: &Listeners) -> [End; 2] {
-        let client = socket(listeners.address()).expect("a socket");
+        let client = open_stream_socket(listeners.address()).expect("a socket");
         assert_eq!(client.connect(listeners.address()), 0);
-        let at = listeners.waiting().expect("asked").expect("one waits");
+        let at = listeners.find_waiting().expect("asked").expect("one waits");
         [client, accept(at).expect("accepted")]
     }
 
     #[test]
     fn the_accepted_end_belongs_to_the_client() {
-        for listeners in [Listeners::one(Family::Tcp, 8), Listeners::sharing(16, 8)] {
+        for listeners in [Listeners::open_one(Family::Tcp, 8), Listeners::open_sharing(16, 8)] {
             let listeners = listeners.expect("listening");
             for _ in 0..20 {
                 let [client, server] = connected(&listeners);
-                let port = |end: &End, side| end.address(side).expect("asked").port().expect("of IPv4");
+                let port = |end: &End, side| {
+                    end.address_of_side(side).expect("asked").ipv4_socket_addr().expect("of IPv4")
+                };
                 assert_eq!(port(&client, Side::Own), port(&server, Side::Other));
-                assert_eq!(port(&client, Side::Other), listeners.address().port().expect("of IPv4"));
+                assert_eq!(
+                    port(&client, Side::Other),
+                    listeners.address().ipv4_socket_addr().expect("of IPv4")
+                );
                 assert!(client.is_established() && server.is_established());
                 assert_eq!((client.reset_on_close(), client.close(), server.close()), (0, 0, 0));
             }
@@ -373,28 +380,28 @@ mod tests {
 
     #[test]
     fn a_unix_listener_has_an_abstract_name_and_knows_its_client() {
-        let listeners = Listeners::one(Family::Unix, 8).expect("listening");
+        let listeners = Listeners::open_one(Family::Unix, 8).expect("listening");
         let [client, server] = connected(&listeners);
         let own = Some(std::process::id());
-        assert_eq!((client.other_process(), server.other_process()), (own, own));
+        assert_eq!((client.peer_process_id(), server.peer_process_id()), (own, own));
         assert_eq!((client.close(), server.close()), (0, 0));
-        assert_eq!(listeners.address().port(), None);
+        assert_eq!(listeners.address().ipv4_socket_addr(), None);
     }
 
     #[test]
     fn an_end_uses_the_address_that_it_is_bound_to() {
-        let listeners = Listeners::one(Family::Tcp, 8).expect("listening");
-        let client = socket(listeners.address()).expect("a socket");
+        let listeners = Listeners::open_one(Family::Tcp, 8).expect("listening");
+        let client = open_stream_socket(listeners.address()).expect("a socket");
         let from = Ipv4Addr::new(127, 0, 0, 9);
         assert_eq!((client.bind_to(from), client.connect(listeners.address())), (0, 0));
-        let own = client.address(Side::Own).expect("asked").port();
+        let own = client.address_of_side(Side::Own).expect("asked").ipv4_socket_addr();
         assert_eq!(own.map(|address| address.ip()), Some(from.into()));
     }
 
     #[test]
     fn the_kernels_count_of_resting_connections_is_read() {
         let text = "sockets: used 20\nTCP: inuse 4 orphan 0 tw 1234 alloc 5 mem 0\nUDP: inuse 1 mem 0\n";
-        assert_eq!(resting_in(text), Some(1234));
-        assert_eq!(resting_in("TCP: inuse 4\n"), None);
+        assert_eq!(parse_time_wait(text), Some(1234));
+        assert_eq!(parse_time_wait("TCP: inuse 4\n"), None);
     }
 }

@@ -41,16 +41,19 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
     ///
     /// # Errors
     /// The negative error number of a call, or [`NOT_THE_MESSAGE`].
-    pub fn run(&mut self, iterations: u64, timed: Timed, clock: &Clock) -> Result<Ticks, i64> {
+    pub fn time_round_trips(&mut self, iterations: u64, timed: Timed, clock: &Clock) -> Result<Ticks, i64> {
         let Self { endpoint, message, reply, number } = self;
         let (mut answer, mut sum) = (0, Ticks(0));
         match timed {
             Timed::Together => {
-                sum = clock.time(|| answer = converse::<_, AT>(endpoint, message, reply, number, iterations));
+                sum = clock.time(|| {
+                    answer = exchange_messages::<_, AT>(endpoint, message, reply, number, iterations)
+                });
             }
             Timed::Each => {
                 for _ in 0..iterations {
-                    sum += clock.time(|| answer = converse::<_, AT>(endpoint, message, reply, number, 1));
+                    sum += clock
+                        .time(|| answer = exchange_messages::<_, AT>(endpoint, message, reply, number, 1));
                     if answer != 0 {
                         break;
                     }
@@ -68,7 +71,7 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
 /// `n` round trips, of which each reply must have the length and the number of its message. Returns 0 or a negative
 /// error number.
 #[inline(always)]
-fn converse<E: Endpoint, const AT: usize>(
+fn exchange_messages<E: Endpoint, const AT: usize>(
     endpoint: &mut E,
     message: &mut [u8],
     reply: &mut [u8],
@@ -76,13 +79,13 @@ fn converse<E: Endpoint, const AT: usize>(
     n: u64,
 ) -> i64 {
     for _ in 0..n {
-        mark(&mut message[AT..], *number);
+        write_number(&mut message[AT..], *number);
         *number += 1;
         let received = endpoint.exchange(message, reply);
         if received < 0 {
             return received;
         }
-        if received as usize != message.len() || !begin_alike(&message[AT..], &reply[AT..]) {
+        if received as usize != message.len() || !numbers_match(&message[AT..], &reply[AT..]) {
             return NOT_THE_MESSAGE;
         }
     }
@@ -91,7 +94,7 @@ fn converse<E: Endpoint, const AT: usize>(
 
 /// Writes the number at the start. A message shorter than eight bytes holds only the number's low bytes.
 #[inline(always)]
-fn mark(message: &mut [u8], number: u64) {
+fn write_number(message: &mut [u8], number: u64) {
     match message.first_chunk_mut() {
         Some(start) => *start = number.to_le_bytes(),
         None => message.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, of)| *byte = of),
@@ -99,7 +102,7 @@ fn mark(message: &mut [u8], number: u64) {
 }
 
 #[inline(always)]
-fn begin_alike(message: &[u8], reply: &[u8]) -> bool {
+fn numbers_match(message: &[u8], reply: &[u8]) -> bool {
     match (message.first_chunk::<8>(), reply.first_chunk::<8>()) {
         (Some(sent), Some(received)) => sent == received,
         _ => message == reply,

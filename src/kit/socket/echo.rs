@@ -23,7 +23,7 @@ impl<E: Endpoint> Echo<E> {
     /// Answers one message and waits for the next. The first call sends the greeting. Returns bytes or a negative error
     /// number.
     #[inline(always)]
-    pub fn step(&mut self) -> i64 {
+    pub fn answer_message(&mut self) -> i64 {
         if !self.greeted {
             self.greeted = true;
             let number = std::process::id().to_ne_bytes();

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::transfer::{receive, receive_whole, send, send_whole};
-use super::{number, set_nonblocking};
+use super::{raw_descriptor, set_nonblocking};
 use crate::error::{Error, Result};
 use crate::platform::arch::syscall6;
 use nix::sys::epoll::{self, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -47,12 +47,12 @@ impl Blocking {
 impl Endpoint for Blocking {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
-        send_whole(number(&self.0), message)
+        send_whole(raw_descriptor(&self.0), message)
     }
 
     #[inline(always)]
     fn receive(&mut self, message: &mut [u8]) -> i64 {
-        receive_whole(number(&self.0), message)
+        receive_whole(raw_descriptor(&self.0), message)
     }
 }
 
@@ -73,12 +73,12 @@ impl Spinning {
 impl Endpoint for Spinning {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
-        pieces(message.len(), || 0, |from| send(number(&self.0), &message[from..], 0))
+        move_whole(message.len(), || 0, |from| send(raw_descriptor(&self.0), &message[from..], 0))
     }
 
     #[inline(always)]
     fn receive(&mut self, message: &mut [u8]) -> i64 {
-        pieces(message.len(), || 0, |from| receive(number(&self.0), &mut message[from..], 0))
+        move_whole(message.len(), || 0, |from| receive(raw_descriptor(&self.0), &mut message[from..], 0))
     }
 }
 
@@ -96,9 +96,9 @@ impl Epoll {
     pub fn new(end: OwnedFd) -> Result<Self> {
         set_nonblocking(&end)?;
         let epoll = epoll::Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
-        let epoll = epoll.map_err(|errno| Error::refused("epoll_create1", errno))?;
+        let epoll = epoll.map_err(|errno| Error::from_errno("epoll_create1", errno))?;
         let added = epoll.add(&end, EpollEvent::new(EpollFlags::EPOLLIN, 0));
-        added.map_err(|errno| Error::refused("epoll_ctl", errno))?;
+        added.map_err(|errno| Error::from_errno("epoll_ctl", errno))?;
         Ok(Self { end, epoll: epoll.0 })
     }
 }
@@ -107,29 +107,29 @@ impl Endpoint for Epoll {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
         // The buffer drains while the other end reads; the loop over EAGAIN is bounded as for a spinning end.
-        pieces(message.len(), || 0, |from| send(number(&self.end), &message[from..], 0))
+        move_whole(message.len(), || 0, |from| send(raw_descriptor(&self.end), &message[from..], 0))
     }
 
     #[inline(always)]
     fn receive(&mut self, message: &mut [u8]) -> i64 {
         let epoll = self.epoll.as_raw_fd();
-        let end = number(&self.end);
-        pieces(message.len(), || wait(epoll), |from| receive(end, &mut message[from..], 0))
+        let end = raw_descriptor(&self.end);
+        move_whole(message.len(), || wait_for_event(epoll), |from| receive(end, &mut message[from..], 0))
     }
 }
 
 /// epoll_wait(2) for one event, without a time-out.
 #[inline(always)]
-fn wait(epoll: RawFd) -> i64 {
+fn wait_for_event(epoll: RawFd) -> i64 {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     let arguments = [epoll as usize, &raw mut event as usize, 1, usize::MAX, 0, 8];
     // SAFETY: OWN-BUFFER: one event is written. A time-out of -1 is none, and there is no signal mask.
     unsafe { syscall6(libc::SYS_epoll_pwait, arguments) }
 }
 
-/// Moves `all` bytes by a call that moves some of them, or none yet. Each call waits for `ready` first.
+/// Moves `all` bytes by repeated calls, each of which may move some bytes or none. `ready` runs before each call.
 #[inline(always)]
-fn pieces(all: usize, mut ready: impl FnMut() -> i64, mut call: impl FnMut(usize) -> i64) -> i64 {
+fn move_whole(all: usize, mut ready: impl FnMut() -> i64, mut call: impl FnMut(usize) -> i64) -> i64 {
     const AGAIN: i64 = -(libc::EAGAIN as i64);
     let (mut moved, mut polls) = (0, 0);
     loop {
@@ -159,7 +159,7 @@ mod tests {
 
     fn carries<E: Endpoint>(make: fn(OwnedFd) -> Result<E>) {
         for transport in Transport::ALL {
-            let [near, far] = transport.pair().expect("connected");
+            let [near, far] = transport.connected_pair().expect("connected");
             let (mut near, mut far) = (make(near).expect("made"), make(far).expect("made"));
             let mut received = [0; 56];
             for byte in [1, 2] {
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn pieces_are_moved_until_all_have_arrived() {
         let mut answers = vec![3, -i64::from(libc::EAGAIN), 5];
-        assert_eq!(pieces(8, || 0, |_| answers.remove(0)), 8);
-        assert_eq!(pieces(8, || 0, |_| 0), -i64::from(libc::EPIPE), "the end of the stream");
-        assert_eq!(pieces(8, || -4, |_| 8), -4, "the wait was interrupted");
+        assert_eq!(move_whole(8, || 0, |_| answers.remove(0)), 8);
+        assert_eq!(move_whole(8, || 0, |_| 0), -i64::from(libc::EPIPE), "the end of the stream");
+        assert_eq!(move_whole(8, || -4, |_| 8), -4, "the wait was interrupted");
     }
 }

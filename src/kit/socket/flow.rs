@@ -5,7 +5,7 @@
 //! short datagrams with the number of the batch until the count comes.
 
 use super::transfer::{read, receive, receive_whole, send, send_whole};
-use super::{arrives_within, number};
+use super::{data_arrives_within, raw_descriptor};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -41,22 +41,22 @@ impl Receiver {
     }
 
     /// One batch: the announcement, the bytes and the count. Returns a negative error number where a call is refused.
-    pub fn step(&mut self) -> i64 {
+    pub fn receive_batch(&mut self) -> i64 {
         let mut announced = [0; 8];
-        let answer = receive_whole(number(&self.control), &mut announced);
+        let answer = receive_whole(raw_descriptor(&self.control), &mut announced);
         if answer < 0 {
             return answer;
         }
         self.batch += 1;
         let expected = u64::from_le_bytes(announced);
-        let data = number(&self.data);
+        let data = raw_descriptor(&self.data);
         let received = match self.bounds {
-            Bounds::Stream => whole(expected, || receive(data, &mut self.room, 0)),
-            Bounds::Pipe => whole(expected, || read(data, &mut self.room)),
-            Bounds::Datagram => datagrams(data, expected, self.batch, &mut self.room),
+            Bounds::Stream => receive_stream(expected, || receive(data, &mut self.room, 0)),
+            Bounds::Pipe => receive_stream(expected, || read(data, &mut self.room)),
+            Bounds::Datagram => receive_datagrams(data, expected, self.batch, &mut self.room),
         };
         match received {
-            Ok(bytes) => send_whole(number(&self.control), &bytes.to_le_bytes()),
+            Ok(bytes) => send_whole(raw_descriptor(&self.control), &bytes.to_le_bytes()),
             Err(refused) => refused,
         }
     }
@@ -64,7 +64,7 @@ impl Receiver {
 
 /// Receives at least `expected` bytes; surplus bytes are counted.
 #[inline(always)]
-fn whole(expected: u64, mut receive: impl FnMut() -> i64) -> Result<u64, i64> {
+fn receive_stream(expected: u64, mut receive: impl FnMut() -> i64) -> Result<u64, i64> {
     let mut received = 0;
     while received < expected {
         match receive() {
@@ -77,7 +77,7 @@ fn whole(expected: u64, mut receive: impl FnMut() -> i64) -> Result<u64, i64> {
 }
 
 /// Receives until `expected` bytes, or the datagram that ends the batch.
-fn datagrams(data: RawFd, expected: u64, batch: u64, room: &mut [u8]) -> Result<u64, i64> {
+fn receive_datagrams(data: RawFd, expected: u64, batch: u64, room: &mut [u8]) -> Result<u64, i64> {
     let mut received = 0;
     while received < expected {
         match receive(data, room, 0) {
@@ -105,31 +105,31 @@ impl Control {
     }
 
     /// Announces the bytes of the next batch. Returns a negative error number where the call is refused.
-    pub fn expect(&mut self, bytes: u64) -> i64 {
+    pub fn announce_batch(&mut self, bytes: u64) -> i64 {
         self.batch += 1;
-        send_whole(number(&self.end), &bytes.to_le_bytes())
+        send_whole(raw_descriptor(&self.end), &bytes.to_le_bytes())
     }
 
     /// Waits for the far end's count. Returns bytes or a negative error number.
     #[inline(always)]
-    pub fn count(&self) -> i64 {
+    pub fn receive_count(&self) -> i64 {
         let mut count = [0; 8];
-        match receive_whole(number(&self.end), &mut count) {
+        match receive_whole(raw_descriptor(&self.end), &mut count) {
             refused if refused < 0 => refused,
             _ => u64::from_le_bytes(count) as i64,
         }
     }
 
     /// The same for datagrams: repeats by `data` that the batch has ended, until the count comes.
-    pub fn count_of_datagrams(&self, data: RawFd) -> i64 {
+    pub fn receive_datagram_count(&self, data: RawFd) -> i64 {
         loop {
             let sent = send(data, &self.batch.to_le_bytes(), 0);
             if sent < 0 && sent != -i64::from(libc::ENOBUFS) {
                 return sent;
             }
-            match arrives_within(number(&self.end), PAUSE) {
+            match data_arrives_within(raw_descriptor(&self.end), PAUSE) {
                 Ok(false) => {}
-                Ok(true) => return self.count(),
+                Ok(true) => return self.receive_count(),
                 Err(refused) => return refused,
             }
         }
@@ -145,8 +145,8 @@ mod tests {
     use crate::kit::socket::Transport;
 
     fn ends(transport: Transport, bounds: Bounds) -> (OwnedFd, Control, Receiver) {
-        let [near, far] = transport.pair().expect("connected");
-        let [ours, theirs] = Transport::UnixSeqpacket.pair().expect("connected");
+        let [near, far] = transport.connected_pair().expect("connected");
+        let [ours, theirs] = Transport::UnixSeqpacket.connected_pair().expect("connected");
         (near, Control::new(ours), Receiver::new(far, theirs, bounds))
     }
 
@@ -154,32 +154,32 @@ mod tests {
     fn the_count_is_what_was_received() {
         let (near, mut control, mut receiver) = ends(Transport::Tcp, Bounds::Stream);
         for batch in [10, 5_000] {
-            assert!(control.expect(batch) > 0);
-            assert_eq!(send_whole(number(&near), &vec![1; batch as usize]), batch as i64);
-            assert!(receiver.step() > 0);
-            assert_eq!(control.count(), batch as i64);
+            assert!(control.announce_batch(batch) > 0);
+            assert_eq!(send_whole(raw_descriptor(&near), &vec![1; batch as usize]), batch as i64);
+            assert!(receiver.receive_batch() > 0);
+            assert_eq!(control.receive_count(), batch as i64);
         }
     }
 
     #[test]
     fn surplus_bytes_are_counted() {
         let (near, mut control, mut receiver) = ends(Transport::UnixStream, Bounds::Stream);
-        control.expect(10);
-        send_whole(number(&near), &[1; 17]);
-        assert!(receiver.step() > 0);
-        assert_eq!(control.count(), 17);
+        control.announce_batch(10);
+        send_whole(raw_descriptor(&near), &[1; 17]);
+        assert!(receiver.receive_batch() > 0);
+        assert_eq!(control.receive_count(), 17);
     }
 
     #[test]
     fn a_lost_datagram_is_not_waited_for() {
         let (near, mut control, mut receiver) = ends(Transport::Udp, Bounds::Datagram);
         for (batch, come) in [(3, 2), (2, 2)] {
-            control.expect(batch * 100);
+            control.announce_batch(batch * 100);
             for _ in 0..come {
-                send(number(&near), &[1; 100], 0);
+                send(raw_descriptor(&near), &[1; 100], 0);
             }
-            let receiving = std::thread::spawn(move || (receiver.step(), receiver));
-            assert_eq!(control.count_of_datagrams(number(&near)), come * 100);
+            let receiving = std::thread::spawn(move || (receiver.receive_batch(), receiver));
+            assert_eq!(control.receive_datagram_count(raw_descriptor(&near)), come * 100);
             let (answer, back) = receiving.join().expect("no panic");
             assert!(answer > 0);
             receiver = back;
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn a_closed_connection_ends_the_batch() {
         let (near, mut control, mut receiver) = ends(Transport::Tcp, Bounds::Stream);
-        control.expect(10);
+        control.announce_batch(10);
         drop(near);
-        assert_eq!(receiver.step(), -i64::from(libc::EPIPE));
+        assert_eq!(receiver.receive_batch(), -i64::from(libc::EPIPE));
     }
 }

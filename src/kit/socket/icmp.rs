@@ -5,7 +5,7 @@
 
 use super::connection::Address;
 use super::transfer::{receive, send};
-use super::{number, set_option};
+use super::{raw_descriptor, set_option};
 use crate::error::{Error, Result};
 use crate::platform::plain_file::random_bits;
 use std::net::SocketAddr;
@@ -46,8 +46,8 @@ impl Ping {
         // Port 0: ICMP uses only the address.
         to.set_port(0);
         let words = if to.is_ipv4() { IPV4 } else { IPV6 };
-        let (end, is_raw) = open(words)?;
-        super::connection::direct(&end, &Address::from_socket_addr(to))?;
+        let (end, is_raw) = open_icmp_socket(words)?;
+        super::connection::connect_datagram(&end, &Address::from_socket_addr(to))?;
         // The kernel gives a ping socket its identifier; a raw socket receives the replies to all processes.
         let identifier = random_bits() as u16;
         let request = vec![0x5a; HEADER_BYTES + bytes];
@@ -57,20 +57,20 @@ impl Ping {
 
     /// Sends a request and waits for its reply. Returns the bytes behind the header, or a negative error number.
     #[inline(always)]
-    pub fn echo(&mut self) -> i64 {
+    pub fn echo_once(&mut self) -> i64 {
         self.sequence = self.sequence.wrapping_add(1);
         write_request(&mut self.request, self.words.request, (self.identifier, self.sequence));
-        let sent = send(number(&self.end), &self.request, 0);
+        let sent = send(raw_descriptor(&self.end), &self.request, 0);
         if sent < 0 {
             return sent;
         }
         loop {
-            let received = receive(number(&self.end), &mut self.reply, 0);
+            let received = receive(raw_descriptor(&self.end), &mut self.reply, 0);
             if received < 0 {
                 return received;
             }
             let reply = &self.reply[..received as usize];
-            if let Some(bytes) = self.bytes_of(reply) {
+            if let Some(bytes) = self.reply_bytes(reply) {
                 return bytes;
             }
         }
@@ -78,7 +78,7 @@ impl Ping {
 
     /// The bytes behind the header, if this is the reply to the last request.
     #[inline(always)]
-    fn bytes_of(&self, packet: &[u8]) -> Option<i64> {
+    fn reply_bytes(&self, packet: &[u8]) -> Option<i64> {
         let header =
             if self.is_raw && self.words == IPV4 { 4 * usize::from(packet.first()? & 15) } else { 0 };
         let reply = packet.get(header..)?;
@@ -90,15 +90,15 @@ impl Ping {
     }
 }
 
-fn open(words: Words) -> Result<(OwnedFd, bool)> {
+fn open_icmp_socket(words: Words) -> Result<(OwnedFd, bool)> {
     let (family, protocol) = match words {
         IPV4 => (libc::AF_INET, libc::IPPROTO_ICMP),
         _ => (libc::AF_INET6, libc::IPPROTO_ICMPV6),
     };
-    if let Ok(end) = super::open(family, libc::SOCK_DGRAM, protocol) {
+    if let Ok(end) = super::open_socket(family, libc::SOCK_DGRAM, protocol) {
         return Ok((end, false));
     }
-    let Ok(end) = super::open(family, libc::SOCK_RAW, protocol) else {
+    let Ok(end) = super::open_socket(family, libc::SOCK_RAW, protocol) else {
         return Err(Error::Missing(
             "neither a ping socket nor a raw one is allowed: put a group of this user into \
              net.ipv4.ping_group_range, or run as root"
@@ -112,8 +112,8 @@ fn open(words: Words) -> Result<(OwnedFd, bool)> {
     // The filter's bits are the types to drop: all but replies. On loopback a raw socket receives its own requests too.
     const SOL_RAW: i32 = 255;
     const ICMP_FILTER: i32 = 1;
-    set_option(number(&end), SOL_RAW, ICMP_FILTER, !(1 << IPV4.reply))
-        .map_err(|e| Error::refused("setsockopt ICMP_FILTER", e))?;
+    set_option(raw_descriptor(&end), SOL_RAW, ICMP_FILTER, !(1 << IPV4.reply))
+        .map_err(|e| Error::from_errno("setsockopt ICMP_FILTER", e))?;
     Ok((end, true))
 }
 
@@ -137,7 +137,7 @@ fn checksum(packet: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::made;
+    use crate::platform::value_or_skip;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     #[test]
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn every_request_gets_its_own_reply() {
         for local in [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()] {
-            let Some(mut ping) = made(Ping::new((local, 0).into(), 56)) else { continue };
-            assert!((0..5).all(|_| ping.echo() == 56), "{local}");
+            let Some(mut ping) = value_or_skip(Ping::new((local, 0).into(), 56)) else { continue };
+            assert!((0..5).all(|_| ping.echo_once() == 56), "{local}");
         }
     }
 }

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use super::endpoint::Endpoint;
-use super::number;
+use super::raw_descriptor;
 use crate::error::Result;
 use crate::kit::io_uring_refusal::io_uring_refusal;
 use io_uring::types::{CancelBuilder, Fd};
@@ -29,7 +29,7 @@ pub struct IoRing {
 }
 
 /// A ring that does its work only when its own task enters the kernel (Linux 6.1).
-fn ring() -> std::io::Result<IoUring> {
+fn build_ring() -> std::io::Result<IoUring> {
     IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(ENTRIES)
 }
 
@@ -37,14 +37,14 @@ fn ring() -> std::io::Result<IoUring> {
 ///
 /// # Errors
 /// A sentence that says what to allow.
-pub fn offered() -> std::result::Result<(), String> {
+pub fn check_ring_allowed() -> std::result::Result<(), String> {
     let advice = |cause: std::io::Error| match cause.raw_os_error() {
         Some(libc::EINVAL) => {
             "this kernel's io_uring cannot defer its work to its own task: it needs Linux 6.1".into()
         }
         _ => io_uring_refusal(&cause),
     };
-    ring().map(drop).map_err(advice)
+    build_ring().map(drop).map_err(advice)
 }
 
 impl IoRing {
@@ -58,10 +58,10 @@ impl IoRing {
 
     /// Submits the operations and waits until all have completed. Returns the results of sending and of receiving.
     #[inline(always)]
-    fn submit(&mut self, operations: &[squeue::Entry]) -> std::result::Result<[i64; 2], i64> {
+    fn submit_operations(&mut self, operations: &[squeue::Entry]) -> std::result::Result<[i64; 2], i64> {
         let ring = match &mut self.ring {
             Some(ring) => ring,
-            none => none.insert(ring().map_err(|cause| refused(&cause))?),
+            none => none.insert(build_ring().map_err(|cause| negative_errno(&cause))?),
         };
         // SAFETY: IN-FLIGHT, CAPACITY.
         if unsafe { ring.submission().push_multiple(operations) }.is_err() {
@@ -77,18 +77,18 @@ impl IoRing {
         if completed == operations.len() {
             return Ok(answers);
         }
-        cancel(ring, operations.len() - completed);
-        Err(waited.map_or_else(|cause| refused(&cause), |_| -i64::from(libc::EINTR)))
+        cancel_running(ring, operations.len() - completed);
+        Err(waited.map_or_else(|cause| negative_errno(&cause), |_| -i64::from(libc::EINTR)))
     }
 
-    fn sending(&self, message: &[u8]) -> squeue::Entry {
+    fn send_entry(&self, message: &[u8]) -> squeue::Entry {
         let (at, bytes) = (message.as_ptr(), message.len() as u32);
-        opcode::Send::new(Fd(number(&self.end)), at, bytes).flags(WHOLE).build().user_data(SEND)
+        opcode::Send::new(Fd(raw_descriptor(&self.end)), at, bytes).flags(WHOLE).build().user_data(SEND)
     }
 
-    fn receiving(&self, message: &mut [u8]) -> squeue::Entry {
+    fn receive_entry(&self, message: &mut [u8]) -> squeue::Entry {
         let (at, bytes) = (message.as_mut_ptr(), message.len() as u32);
-        opcode::Recv::new(Fd(number(&self.end)), at, bytes)
+        opcode::Recv::new(Fd(raw_descriptor(&self.end)), at, bytes)
             .flags(libc::MSG_WAITALL)
             .build()
             .user_data(RECEIVE)
@@ -98,15 +98,15 @@ impl IoRing {
 impl Endpoint for IoRing {
     #[inline(always)]
     fn send(&mut self, message: &[u8]) -> i64 {
-        match self.submit(&[self.sending(message)]) {
+        match self.submit_operations(&[self.send_entry(message)]) {
             Ok([sent, _]) | Err(sent) => sent,
         }
     }
 
     #[inline(always)]
     fn receive(&mut self, message: &mut [u8]) -> i64 {
-        match self.submit(&[self.receiving(message)]) {
-            Ok([_, received]) => unless_ended(received),
+        match self.submit_operations(&[self.receive_entry(message)]) {
+            Ok([_, received]) => end_as_error(received),
             Err(refused) => refused,
         }
     }
@@ -114,26 +114,26 @@ impl Endpoint for IoRing {
     /// One call submits both operations; the second is linked to the first.
     #[inline(always)]
     fn exchange(&mut self, message: &[u8], next: &mut [u8]) -> i64 {
-        let sending = self.sending(message).flags(squeue::Flags::IO_LINK);
-        match self.submit(&[sending, self.receiving(next)]) {
+        let sending = self.send_entry(message).flags(squeue::Flags::IO_LINK);
+        match self.submit_operations(&[sending, self.receive_entry(next)]) {
             Ok([sent, _]) if sent < 0 => sent,
-            Ok([_, received]) => unless_ended(received),
+            Ok([_, received]) => end_as_error(received),
             Err(refused) => refused,
         }
     }
 }
 
-fn unless_ended(received: i64) -> i64 {
+fn end_as_error(received: i64) -> i64 {
     if received == 0 { -i64::from(libc::EPIPE) } else { received }
 }
 
-fn refused(cause: &std::io::Error) -> i64 {
+fn negative_errno(cause: &std::io::Error) -> i64 {
     -i64::from(cause.raw_os_error().unwrap_or(libc::EIO))
 }
 
 /// Cancels the `running` operations and waits for the completion of each. Both calls may be interrupted, and are then
 /// repeated.
-fn cancel(ring: &mut IoUring, mut running: usize) {
+fn cancel_running(ring: &mut IoUring, mut running: usize) {
     while running > 0 {
         // An operation that it does not find has completed.
         let _ = ring.submitter().register_sync_cancel(None, CancelBuilder::any());
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn an_exchange_sends_and_waits() {
-        if let Err(sentence) = offered() {
+        if let Err(sentence) = check_ring_allowed() {
             println!("skipped: {sentence}");
             return;
         }
         for transport in Transport::ALL {
-            let [near, far] = transport.pair().expect("connected");
+            let [near, far] = transport.connected_pair().expect("connected");
             let echo = std::thread::spawn(move || {
                 let mut far = IoRing::new(far).expect("made");
                 let mut received = [0; 56];
@@ -174,15 +174,15 @@ mod tests {
 
     #[test]
     fn an_interrupted_wait_leaves_nothing_in_flight() {
-        if let Err(why) = offered() {
-            return crate::platform::skipped(&why.to_string());
+        if let Err(why) = check_ring_allowed() {
+            return crate::platform::print_skipped(&why.to_string());
         }
-        let [near, far] = Transport::UnixStream.pair().expect("connected");
+        let [near, far] = Transport::UnixStream.connected_pair().expect("connected");
         let (mut near, mut reply) = (IoRing::new(near).expect("made"), [0; 8]);
         let alarm = Alarm::new().expect("an alarm");
-        let answer = alarm.watch(Duration::from_millis(20), || near.exchange(&[1; 8], &mut reply));
+        let answer = alarm.run_with_limit(Duration::from_millis(20), || near.exchange(&[1; 8], &mut reply));
         assert_eq!(answer, -i64::from(libc::EINTR));
-        crate::kit::socket::transfer::send(number(&far), &[9; 8], 0);
+        crate::kit::socket::transfer::send(raw_descriptor(&far), &[9; 8], 0);
         std::thread::sleep(Duration::from_millis(5));
         assert_eq!(reply, [0; 8], "no operation writes there any more");
         assert_eq!(near.receive(&mut reply), 8);

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use super::transfer::{send, send_whole, write};
-use super::{number, refused, set_option};
+use super::{raw_descriptor, set_option, socket_error};
 use crate::error::{Error, Result};
 use crate::platform::arch::{syscall4, syscall6};
 use nix::fcntl::{FcntlArg, fcntl};
@@ -22,17 +22,17 @@ use std::path::Path;
 /// The sending end of messages of one length. Calls return bytes or negative error numbers.
 pub trait Source {
     /// Sends one whole message.
-    fn message(&mut self) -> i64;
+    fn send_message(&mut self) -> i64;
     /// Waits until the kernel no longer uses the messages that were sent.
-    fn settle(&mut self) -> i64 {
+    fn wait_until_released(&mut self) -> i64 {
         0
     }
     /// A sentence for the evidence, if there is one.
-    fn remark(&self) -> Option<String> {
+    fn evidence_sentence(&self) -> Option<String> {
         None
     }
     /// The descriptor that sends them.
-    fn end(&self) -> RawFd;
+    fn raw_descriptor(&self) -> RawFd;
 }
 
 /// From a buffer, by sendto(2).
@@ -50,12 +50,12 @@ impl Sent {
 
 impl Source for Sent {
     #[inline(always)]
-    fn message(&mut self) -> i64 {
-        send_whole(number(&self.end), &self.message)
+    fn send_message(&mut self) -> i64 {
+        send_whole(raw_descriptor(&self.end), &self.message)
     }
 
-    fn end(&self) -> RawFd {
-        number(&self.end)
+    fn raw_descriptor(&self) -> RawFd {
+        raw_descriptor(&self.end)
     }
 }
 
@@ -71,18 +71,18 @@ impl Written {
 
 impl Source for Written {
     #[inline(always)]
-    fn message(&mut self) -> i64 {
-        whole(self.0.message.len(), |from| write(number(&self.0.end), &self.0.message[from..]))
+    fn send_message(&mut self) -> i64 {
+        move_whole(self.0.message.len(), |from| write(raw_descriptor(&self.0.end), &self.0.message[from..]))
     }
 
-    fn end(&self) -> RawFd {
-        number(&self.0.end)
+    fn raw_descriptor(&self) -> RawFd {
+        raw_descriptor(&self.0.end)
     }
 }
 
 /// Moves `bytes` by a call that moves some of them.
 #[inline(always)]
-fn whole(bytes: usize, mut call: impl FnMut(usize) -> i64) -> i64 {
+fn move_whole(bytes: usize, mut call: impl FnMut(usize) -> i64) -> i64 {
     let mut moved = 0;
     while moved < bytes {
         match call(moved) {
@@ -121,17 +121,17 @@ impl FromFile {
 
 impl Source for FromFile {
     #[inline(always)]
-    fn message(&mut self) -> i64 {
-        let (end, file) = (number(&self.end) as usize, self.file.as_raw_fd() as usize);
-        whole(self.bytes, |from| {
+    fn send_message(&mut self) -> i64 {
+        let (end, file) = (raw_descriptor(&self.end) as usize, self.file.as_raw_fd() as usize);
+        move_whole(self.bytes, |from| {
             let mut at = from as i64;
             // SAFETY: OWN-BUFFER: the offset is a local variable.
             unsafe { syscall4(libc::SYS_sendfile, end, file, &raw mut at as usize, self.bytes - from) }
         })
     }
 
-    fn end(&self) -> RawFd {
-        number(&self.end)
+    fn raw_descriptor(&self) -> RawFd {
+        raw_descriptor(&self.end)
     }
 }
 
@@ -152,11 +152,11 @@ impl Spliced {
     /// The file or the pipe cannot be made.
     pub fn new(end: OwnedFd, bytes: usize, directory: &Path) -> Result<Self> {
         const LARGEST: i32 = 1 << 20;
-        let (read, write) = nix::unistd::pipe().map_err(|e| refused("pipe2", e.into()))?;
+        let (read, write) = nix::unistd::pipe().map_err(|e| socket_error("pipe2", e.into()))?;
         // A pipe that may not grow keeps its size.
         let _ = fcntl(&write, FcntlArg::F_SETPIPE_SZ(LARGEST));
         let capacity =
-            fcntl(&write, FcntlArg::F_GETPIPE_SZ).map_err(|e| Error::refused("fcntl F_GETPIPE_SZ", e))?;
+            fcntl(&write, FcntlArg::F_GETPIPE_SZ).map_err(|e| Error::from_errno("fcntl F_GETPIPE_SZ", e))?;
         Ok(Self {
             end,
             file: cached_file(directory, bytes)?,
@@ -169,22 +169,22 @@ impl Spliced {
 
 impl Source for Spliced {
     #[inline(always)]
-    fn message(&mut self) -> i64 {
-        let [read, write] = self.pipe.each_ref().map(number);
-        let (end, file) = (number(&self.end), self.file.as_raw_fd());
-        whole(self.bytes, |from| {
+    fn send_message(&mut self) -> i64 {
+        let [read, write] = self.pipe.each_ref().map(raw_descriptor);
+        let (end, file) = (raw_descriptor(&self.end), self.file.as_raw_fd());
+        move_whole(self.bytes, |from| {
             let more = (self.bytes - from).min(self.capacity);
             let filled = splice(file, Some(from as i64), write, more);
             if filled <= 0 {
                 filled
             } else {
-                whole(filled as usize, |gone| splice(read, None, end, filled as usize - gone))
+                move_whole(filled as usize, |gone| splice(read, None, end, filled as usize - gone))
             }
         })
     }
 
-    fn end(&self) -> RawFd {
-        number(&self.end)
+    fn raw_descriptor(&self) -> RawFd {
+        raw_descriptor(&self.end)
     }
 }
 
@@ -216,16 +216,16 @@ impl ZeroCopy {
     /// # Errors
     /// [`Error::Missing`] where the kernel does not have it.
     pub fn new(end: OwnedFd, bytes: usize) -> Result<Self> {
-        set_option(number(&end), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|errno| {
+        set_option(raw_descriptor(&end), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|errno| {
             Error::Missing(format!("SO_ZEROCOPY: {}: it needs TCP and Linux 4.14", errno.desc()))
         })?;
         Ok(Self { end, message: vec![1; bytes], sent: 0, done: 0, copied: false })
     }
 
     /// Reads the notifications that have come, from the socket's error queue. Only poll(2) can wait for them.
-    fn notifications(&mut self) -> i64 {
+    fn read_notifications(&mut self) -> i64 {
         loop {
-            match notice(number(&self.end)) {
+            match read_notification(raw_descriptor(&self.end)) {
                 Ok(Some((calls, copied))) => {
                     self.done += calls;
                     self.copied |= copied;
@@ -236,32 +236,32 @@ impl ZeroCopy {
         }
     }
 
-    fn wait(&mut self) -> i64 {
-        let mut asked = libc::pollfd { fd: number(&self.end), events: 0, revents: 0 };
+    fn wait_for_notification(&mut self) -> i64 {
+        let mut asked = libc::pollfd { fd: raw_descriptor(&self.end), events: 0, revents: 0 };
         // SAFETY: OWN-BUFFER: one element. POLLERR is always reported.
         if unsafe { libc::poll(&raw mut asked, 1, -1) } < 0 {
             return -i64::from(nix::errno::Errno::last_raw());
         }
-        if asked.revents & libc::POLLHUP != 0 { -i64::from(libc::EPIPE) } else { self.notifications() }
+        if asked.revents & libc::POLLHUP != 0 { -i64::from(libc::EPIPE) } else { self.read_notifications() }
     }
 }
 
 impl Source for ZeroCopy {
-    fn message(&mut self) -> i64 {
+    fn send_message(&mut self) -> i64 {
         const FULL: i64 = -(libc::ENOBUFS as i64);
-        let end = number(&self.end);
+        let end = raw_descriptor(&self.end);
         let mut moved = 0;
         while moved < self.message.len() {
             // Outstanding notifications are charged to the socket's option memory.
             if self.sent - self.done >= UNANSWERED {
-                let answer = self.notifications();
+                let answer = self.read_notifications();
                 if answer < 0 {
                     return answer;
                 }
             }
             match send(end, &self.message[moved..], libc::MSG_ZEROCOPY) {
                 FULL if self.sent > self.done => {
-                    let answer = self.wait();
+                    let answer = self.wait_for_notification();
                     if answer < 0 {
                         return answer;
                     }
@@ -276,15 +276,15 @@ impl Source for ZeroCopy {
         moved as i64
     }
 
-    fn settle(&mut self) -> i64 {
-        let mut answer = self.notifications();
+    fn wait_until_released(&mut self) -> i64 {
+        let mut answer = self.read_notifications();
         while answer >= 0 && self.done < self.sent {
-            answer = self.wait();
+            answer = self.wait_for_notification();
         }
         answer
     }
 
-    fn remark(&self) -> Option<String> {
+    fn evidence_sentence(&self) -> Option<String> {
         let went = if self.copied {
             "the kernel copied after all, as it does on loopback"
         } else {
@@ -293,13 +293,13 @@ impl Source for ZeroCopy {
         Some(format!("{} calls with MSG_ZEROCOPY, all answered: {went}", self.done))
     }
 
-    fn end(&self) -> RawFd {
-        number(&self.end)
+    fn raw_descriptor(&self) -> RawFd {
+        raw_descriptor(&self.end)
     }
 }
 
 /// One notification: the number of calls, and whether the kernel copied after all. `None` where none has come.
-fn notice(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64> {
+fn read_notification(end: RawFd) -> std::result::Result<Option<(u64, bool)>, i64> {
     #[repr(C, align(8))]
     struct Buffer([u8; 128]);
     let mut buffer = Buffer([0; 128]);
@@ -346,19 +346,19 @@ mod tests {
 
     /// Another thread receives, since more is sent than the buffers hold.
     fn arrives(make: impl Fn(OwnedFd) -> Box<dyn Source>) -> Option<String> {
-        let [near, far] = Transport::Tcp.pair().expect("connected");
+        let [near, far] = Transport::Tcp.connected_pair().expect("connected");
         let receiving = std::thread::spawn(move || {
             let mut received = vec![0; 3 * BYTES];
-            let count = receive_whole(number(&far), &mut received);
+            let count = receive_whole(raw_descriptor(&far), &mut received);
             (count, received.iter().all(|byte| *byte == 1))
         });
         let mut source = make(near);
         for _ in 0..3 {
-            assert_eq!(source.message(), BYTES as i64);
+            assert_eq!(source.send_message(), BYTES as i64);
         }
-        assert_eq!(source.settle(), 0);
+        assert_eq!(source.wait_until_released(), 0);
         assert_eq!(receiving.join().expect("no panic"), (3 * BYTES as i64, true));
-        source.remark()
+        source.evidence_sentence()
     }
 
     #[test]
@@ -376,7 +376,7 @@ mod tests {
     fn what_is_written_into_a_pipe_can_be_read() {
         let (out, end) = nix::unistd::pipe().expect("a pipe");
         let mut received = [0; 100];
-        assert_eq!(Written::new(end, 100).message(), 100);
-        assert_eq!((read(number(&out), &mut received), received), (100, [1; 100]));
+        assert_eq!(Written::new(end, 100).send_message(), 100);
+        assert_eq!((read(raw_descriptor(&out), &mut received), received), (100, [1; 100]));
     }
 }

@@ -70,13 +70,13 @@ pub fn receive_whole(end: RawFd, message: &mut [u8]) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::socket::{Transport, number};
+    use crate::kit::socket::{Transport, raw_descriptor};
 
     #[test]
     fn a_message_arrives_whole_by_every_transport() {
         for transport in Transport::ALL {
-            let ends = transport.pair().expect("connected");
-            let [near, far] = ends.each_ref().map(number);
+            let ends = transport.connected_pair().expect("connected");
+            let [near, far] = ends.each_ref().map(raw_descriptor);
             let (message, mut received) = ([7u8; 1024], [0u8; 1024]);
             assert_eq!(send_whole(near, &message), 1024, "{transport:?}");
             assert_eq!(receive_whole(far, &mut received), 1024, "{transport:?}");
@@ -87,10 +87,15 @@ mod tests {
     #[test]
     fn a_closed_connection_is_an_error_number_and_no_signal() {
         for transport in [Transport::Tcp, Transport::UnixStream, Transport::UnixSeqpacket] {
-            let [near, far] = transport.pair().expect("connected");
+            let [near, far] = transport.connected_pair().expect("connected");
             drop(far);
-            assert_eq!(receive_whole(number(&near), &mut [0; 8]), -i64::from(libc::EPIPE), "{transport:?}");
-            let refused = (0..100).map(|_| send(number(&near), &[0; 8], 0)).find(|answer| *answer < 0);
+            assert_eq!(
+                receive_whole(raw_descriptor(&near), &mut [0; 8]),
+                -i64::from(libc::EPIPE),
+                "{transport:?}"
+            );
+            let refused =
+                (0..100).map(|_| send(raw_descriptor(&near), &[0; 8], 0)).find(|answer| *answer < 0);
             assert!(refused.is_some(), "{transport:?}");
         }
     }

@@ -9,17 +9,24 @@
 use super::{Loop, Operation};
 use std::hint::black_box;
 
-pub(super) fn turns(operation: Operation) -> Option<Loop> {
+pub(super) fn find_loop(operation: Operation) -> Option<Loop> {
     match operation {
-        Operation::Write => Some(set),
-        Operation::Copy => Some(copy),
+        Operation::Write => Some(memset_loop),
+        Operation::Copy => Some(memcpy_loop),
         _ => None,
     }
 }
 
 /// Stores the lowest byte of the constant.
 #[inline(never)]
-unsafe fn set(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, constant: u64) -> u64 {
+unsafe fn memset_loop(
+    to: *mut u8,
+    _: *const u8,
+    _: *const u8,
+    bytes: usize,
+    passes: u64,
+    constant: u64,
+) -> u64 {
     for _ in 0..passes {
         // SAFETY: INSIDE. `black_box` keeps the compiler from dropping a call whose result another overwrites.
         unsafe { libc::memset(black_box(to.cast()), (constant & 0xff) as i32, bytes) };
@@ -28,7 +35,7 @@ unsafe fn set(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64
 }
 
 #[inline(never)]
-unsafe fn copy(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
+unsafe fn memcpy_loop(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
     for _ in 0..passes {
         // SAFETY: INSIDE, as in `set`.
         unsafe { libc::memcpy(black_box(to.cast()), black_box(x.cast()), bytes) };

@@ -1,4 +1,5 @@
-//! The ends of arrays that are no whole block, by bytes and words. Measured sizes have none.
+//! Processes the ends of arrays that do not fill a block, by bytes and words. The measured sizes have no such
+//! ends.
 
 use super::{Arrays, Operation};
 use std::ops::Range;
@@ -14,7 +15,11 @@ pub(super) fn run(
     let real = f64::from_bits(constant);
     match operation {
         Operation::Read => {
-            return arrays.x[part].chunks(8).map(word).fold(0, u64::wrapping_add).wrapping_mul(passes);
+            return arrays.x[part]
+                .chunks(8)
+                .map(word_from_bytes)
+                .fold(0, u64::wrapping_add)
+                .wrapping_mul(passes);
         }
         Operation::Write | Operation::WriteNonTemporal => {
             let bytes = constant.to_le_bytes();
@@ -25,12 +30,14 @@ pub(super) fn run(
         }
         Operation::Update => {
             let step = constant.wrapping_mul(passes);
-            each(arrays, part, |old, _, _| old.wrapping_add(step));
+            update_words(arrays, part, |old, _, _| old.wrapping_add(step));
         }
-        Operation::Scale => each(arrays, part, |_, x, _| (real * f64::from_bits(x)).to_bits()),
-        Operation::Add => each(arrays, part, |_, x, y| (f64::from_bits(x) + f64::from_bits(y)).to_bits()),
+        Operation::Scale => update_words(arrays, part, |_, x, _| (real * f64::from_bits(x)).to_bits()),
+        Operation::Add => {
+            update_words(arrays, part, |_, x, y| (f64::from_bits(x) + f64::from_bits(y)).to_bits())
+        }
         Operation::Triad => {
-            each(arrays, part, |_, x, y| (f64::from_bits(x) + real * f64::from_bits(y)).to_bits());
+            update_words(arrays, part, |_, x, y| (f64::from_bits(x) + real * f64::from_bits(y)).to_bits());
         }
     }
     0
@@ -38,15 +45,15 @@ pub(super) fn run(
 
 /// Replaces each whole word of `to` by a function of the words of all arrays; an array that does not reach so far
 /// counts as 0.
-fn each(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u64) {
+fn update_words(arrays: &mut Arrays, part: Range<usize>, f: impl Fn(u64, u64, u64) -> u64) {
     for at in part.clone().step_by(8).take(part.len() / 8) {
-        let word_at = |array: &[u8]| array.get(at..at + 8).map_or(0, word);
+        let word_at = |array: &[u8]| array.get(at..at + 8).map_or(0, word_from_bytes);
         let new = f(word_at(arrays.to), word_at(arrays.x), word_at(arrays.y));
         arrays.to[at..at + 8].copy_from_slice(&new.to_le_bytes());
     }
 }
 
 /// The little-endian word of these bytes; fewer than eight are padded with zeroes.
-pub(super) fn word(bytes: &[u8]) -> u64 {
+pub(super) fn word_from_bytes(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }

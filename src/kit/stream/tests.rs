@@ -30,7 +30,7 @@ impl Guarded {
     }
 
     fn words(&mut self) -> Vec<u64> {
-        self.inside().chunks(8).map(ragged::word).collect()
+        self.inside().chunks(8).map(ragged::word_from_bytes).collect()
     }
 
     fn is_intact_around(&self) -> bool {
@@ -61,7 +61,7 @@ fn every_stream() -> impl Iterator<Item = (Operation, Means, Stream)> {
     let all = Operation::ALL.into_iter().flat_map(|o| Means::ALL.map(|m| (o, m)));
     let made = all.filter_map(|(operation, means)| Some((operation, means, Stream::new(operation, means)?)));
     made.flat_map(|(operation, means, stream)| {
-        let ahead = Some(stream.of_memory()).filter(Stream::asks_ahead);
+        let ahead = Some(stream.with_prefetch()).filter(Stream::has_prefetch);
         [stream].into_iter().chain(ahead).map(move |stream| (operation, means, stream))
     })
 }

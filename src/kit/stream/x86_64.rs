@@ -97,7 +97,7 @@ pub(super) fn turns(operation: Operation, means: Means) -> Option<Loop> {
         Means::Sse2 => Some(sse2::turns(operation)),
         Means::Avx2 => Some(wide::avx2::turns(operation)),
         Means::Avx512 => Some(wide::avx512::turns(operation)),
-        Means::Strings => strings::turns(operation),
+        Means::Strings => strings::find_loop(operation),
         Means::Neon | Means::Library => None,
     }
 }

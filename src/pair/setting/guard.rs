@@ -2,7 +2,7 @@
 
 use super::journal::{self, Journal};
 use crate::error::{Error, Result};
-use crate::platform::process::own_program;
+use crate::platform::process::own_program_command;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -27,7 +27,7 @@ impl Guard {
     /// # Errors
     /// The process cannot be started.
     pub(super) fn start(file: &Path, held: Option<OwnedFd>) -> Result<Self> {
-        let mut command = own_program();
+        let mut command = own_program_command();
         command.arg("restore").arg("--guard").arg(file);
         command.stdin(Stdio::piped()).stdout(held.map_or_else(Stdio::null, Stdio::from)).process_group(0);
         let spawned = command.spawn();
@@ -43,7 +43,7 @@ impl Guard {
     ///
     /// # Errors
     /// The guard has gone.
-    pub(super) fn alert(&mut self) -> Result<()> {
+    pub(super) fn announce_change(&mut self) -> Result<()> {
         let lost = |cause| Error::Kernel { call: "write to the guard of the settings".into(), cause };
         self.input.write_all(CHANGING).map_err(lost)
     }
@@ -66,15 +66,15 @@ impl Guard {
 ///
 /// # Errors
 /// The journal cannot be read, or something cannot be restored.
-pub fn run(file: &Path) -> Result<()> {
+pub fn run_guard(file: &Path) -> Result<()> {
     // Read now, in case the file is lost later. It is missing if the owner has ended already.
     let journal = Journal::read(file);
-    match listen(std::io::stdin()) {
+    match wait_for_owner_end(std::io::stdin()) {
         OwnerEnd::Done => Ok(()),
-        OwnerEnd::NothingChanged => journal::remove(file),
+        OwnerEnd::NothingChanged => journal::remove_journal(file),
         OwnerEnd::Abandoned => {
             journal?.restore(None)?;
-            journal::remove(file)
+            journal::remove_journal(file)
         }
     }
 }
@@ -89,7 +89,7 @@ enum OwnerEnd {
 
 /// Waits for the owner's last message. When the owner is killed the kernel closes the pipe, as soon as a command that it
 /// was running has ended too.
-fn listen(mut owner: impl Read) -> OwnerEnd {
+fn wait_for_owner_end(mut owner: impl Read) -> OwnerEnd {
     let mut received = Vec::new();
     let mut buffer = [0; 64];
     loop {
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn only_an_owner_that_dies_in_the_middle_needs_its_guard() {
-        assert_eq!(listen(&b"changing\ndone\n"[..]), OwnerEnd::Done);
-        assert_eq!(listen(&b"done\n"[..]), OwnerEnd::Done);
-        assert_eq!(listen(&b""[..]), OwnerEnd::NothingChanged);
-        assert_eq!(listen(&b"changing\n"[..]), OwnerEnd::Abandoned);
-        assert_eq!(listen(&b"changing\ndon"[..]), OwnerEnd::Abandoned);
+        assert_eq!(wait_for_owner_end(&b"changing\ndone\n"[..]), OwnerEnd::Done);
+        assert_eq!(wait_for_owner_end(&b"done\n"[..]), OwnerEnd::Done);
+        assert_eq!(wait_for_owner_end(&b""[..]), OwnerEnd::NothingChanged);
+        assert_eq!(wait_for_owner_end(&b"changing\n"[..]), OwnerEnd::Abandoned);
+        assert_eq!(wait_for_owner_end(&b"changing\ndon"[..]), OwnerEnd::Abandoned);
     }
 }

@@ -36,12 +36,12 @@ impl Journal {
     /// # Errors
     /// Without a `restore` command: they name no tunable, or something that cannot be restored.
     pub(super) fn new(commands: [&str; 2], restore: Option<&str>) -> Result<Self> {
-        let files = if restore.is_none() { held(commands)? } else { Vec::new() };
+        let files = if restore.is_none() { current_values(commands)? } else { Vec::new() };
         let pid = std::process::id();
         Ok(Self {
             pid,
-            began: process::began(pid),
-            boot: boot(),
+            began: process::process_start_ticks(pid),
+            boot: boot_id(),
             files,
             restore: restore.map(str::to_owned),
             directory: std::env::current_dir().ok(),
@@ -55,9 +55,13 @@ impl Journal {
     pub(super) fn write(&self, home: &Path) -> Result<PathBuf> {
         // A clock before 1970 only spoils the name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-        let file = directory(home).join(format!("{}-{moment}-{}.json", self.pid, plain_file::random_word(8)));
+        let file = journal_directory(home).join(format!(
+            "{}-{moment}-{}.json",
+            self.pid,
+            plain_file::random_word(8)
+        ));
         let bytes = serde_json::to_vec(self).map_err(|e| Error::file(&file, "writing as JSON", e.into()))?;
-        store::create(&file, &bytes)?;
+        store::create_file(&file, &bytes)?;
         Ok(file)
     }
 
@@ -71,16 +75,16 @@ impl Journal {
     }
 
     /// The shell commands that restore the settings, for display.
-    pub fn words(&self) -> String {
-        let files = self.files.iter().map(|(file, value)| tunable::command(file, value));
+    pub fn restore_commands(&self) -> String {
+        let files = self.files.iter().map(|(file, value)| tunable::restore_command(file, value));
         let commands: Vec<_> = files.chain(self.restore.clone()).collect();
         commands.join("; ")
     }
 
     /// Whether the owner died during the current boot, so that nothing has undone the setting.
     pub(super) fn is_outstanding(&self) -> bool {
-        let alive = process::began(self.pid);
-        boot() == self.boot && (alive.is_none() || alive != self.began)
+        let alive = process::process_start_ticks(self.pid);
+        boot_id() == self.boot && (alive.is_none() || alive != self.began)
     }
 
     /// Restores everything that can be restored. While the user's command runs it holds the guard's pipe open.
@@ -90,7 +94,7 @@ impl Journal {
     pub(super) fn restore(&self, guard: Option<&ChildStdin>) -> Result<()> {
         let mut first = Ok(());
         for (file, value) in self.files.iter().rev() {
-            first = first.and(tunable::restore(file, value));
+            first = first.and(tunable::restore_value(file, value));
         }
         let Some(command) = &self.restore else { return first };
         first.and(Shell { command, directory: self.directory.as_deref(), guard, apart: true }.run())
@@ -98,13 +102,13 @@ impl Journal {
 }
 
 /// The tunables that these commands name, with their current values.
-fn held(commands: [&str; 2]) -> Result<Vec<(PathBuf, String)>> {
+fn current_values(commands: [&str; 2]) -> Result<Vec<(PathBuf, String)>> {
     let mut files: Vec<(PathBuf, String)> = Vec::new();
     for command in commands {
-        for file in tunable::named(command)? {
+        for file in tunable::tunables_in_command(command)? {
             let text = std::fs::read_to_string(&file).map_err(|e| Error::file(&file, "reading", e))?;
             if !files.iter().any(|(known, _)| *known == file) {
-                files.push((file, tunable::active(&text)));
+                files.push((file, tunable::active_value(&text)));
             }
         }
     }
@@ -118,15 +122,16 @@ fn held(commands: [&str; 2]) -> Result<Vec<(PathBuf, String)>> {
     Ok(files)
 }
 
-fn directory(home: &Path) -> PathBuf {
+fn journal_directory(home: &Path) -> PathBuf {
     store::Store::at(home).home().join("restore")
 }
 
 /// Every readable journal of this user below this directory: a journal may name a command, and only one's own is obeyed.
-pub(super) fn all(home: &Path) -> Vec<(PathBuf, Journal)> {
-    let entries = std::fs::read_dir(directory(home)).into_iter().flatten().flatten();
-    let own =
-        entries.map(|entry| entry.path()).filter(|path| plain_file::own(path, Metadata::is_file).is_some());
+pub(super) fn own_journals(home: &Path) -> Vec<(PathBuf, Journal)> {
+    let entries = std::fs::read_dir(journal_directory(home)).into_iter().flatten().flatten();
+    let own = entries
+        .map(|entry| entry.path())
+        .filter(|path| plain_file::open_own(path, Metadata::is_file).is_some());
     own.filter_map(|path| Some((path.clone(), Journal::read(&path).ok()?))).collect()
 }
 
@@ -134,15 +139,15 @@ pub(super) fn all(home: &Path) -> Vec<(PathBuf, Journal)> {
 ///
 /// # Errors
 /// It cannot be removed.
-pub(super) fn remove(file: &Path) -> Result<()> {
+pub(super) fn remove_journal(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::file(file, "removing", e)),
         _ => Ok(()),
     }
 }
 
-fn boot() -> Option<String> {
-    KernelFiles::live().line("/proc/sys/kernel/random/boot_id")
+fn boot_id() -> Option<String> {
+    KernelFiles::live().read_first_line("/proc/sys/kernel/random/boot_id")
 }
 
 #[cfg(test)]
@@ -187,6 +192,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let journal = Journal::new(["a", "b"], Some("true")).unwrap();
         assert_ne!(journal.write(home.path()).unwrap(), journal.write(home.path()).unwrap());
-        assert_eq!(all(home.path()).len(), 2);
+        assert_eq!(own_journals(home.path()).len(), 2);
     }
 }

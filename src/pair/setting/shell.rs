@@ -31,7 +31,7 @@ impl Shell<'_> {
         // A file, because a pipe stays open while background processes hold it. Without it nothing is quoted.
         let error = tempfile::tempfile().ok();
         let mut command = Command::new("sh");
-        command.args(["-c", self.command]).stdin(self.input()?).stdout(Stdio::null());
+        command.args(["-c", self.command]).stdin(self.standard_input()?).stdout(Stdio::null());
         let copy = error.as_ref().and_then(|file| file.try_clone().ok());
         command.stderr(copy.map_or_else(Stdio::null, Stdio::from));
         if let Some(directory) = self.directory {
@@ -46,12 +46,12 @@ impl Shell<'_> {
         if status.success() {
             return Ok(());
         }
-        let said = error.as_ref().map(last_output).unwrap_or_default();
+        let said = error.as_ref().map(read_file_end).unwrap_or_default();
         let said = if said.trim().is_empty() { "it said nothing" } else { said.trim() };
         Err(Error::Usage(format!("`{}` failed ({status}): {said}", self.command)))
     }
 
-    fn input(&self) -> Result<Stdio> {
+    fn standard_input(&self) -> Result<Stdio> {
         use std::os::fd::AsFd;
         let Some(guard) = self.guard else { return Ok(Stdio::null()) };
         let duplicate = guard.as_fd().try_clone_to_owned();
@@ -61,7 +61,7 @@ impl Shell<'_> {
 }
 
 /// The end of the file, read without moving the offset at which background processes write.
-fn last_output(file: &File) -> String {
+fn read_file_end(file: &File) -> String {
     let length = file.metadata().map_or(0, |data| data.len());
     let mut bytes = vec![0; length.min(QUOTED) as usize];
     let read = file.read_at(&mut bytes, length.saturating_sub(QUOTED)).unwrap_or(0);

@@ -51,36 +51,36 @@ struct Used {
 impl Session<'_> {
     /// Welcomes the client and serves it until one of the two ends the session.
     pub(super) fn run(mut self, proof: String) {
-        let station = station::here(self.own, self.client);
+        let station = station::describe_this_machine(self.own, self.client);
         let welcome = Answer::Welcome(Box::new(Welcome { proof, station, reached: self.own }));
-        if self.talk.say(&welcome).is_err() {
+        if self.talk.send_value(&welcome).is_err() {
             return;
         }
-        if let Err(Farewell::Said(sentence)) = self.converse() {
+        if let Err(Farewell::Said(sentence)) = self.serve_requests() {
             // Fails if the client has gone meanwhile.
-            let _ = self.talk.say(&Answer::Ended(sentence));
+            let _ = self.talk.send_value(&Answer::Ended(sentence));
         }
         // The server has another handle, which would keep the connection open.
         shut_down(self.talk.stream());
     }
 
-    fn converse(&mut self) -> Result<(), Farewell> {
+    fn serve_requests(&mut self) -> Result<(), Farewell> {
         let now = Instant::now();
         let mut used = Used { since: now, active: now, before: 0, seen: 0 };
         let mut serving = None;
         loop {
             match self.talk.receive(GLANCE) {
                 Ok(Ask::Open(open)) => {
-                    used.before += counted(&serving).bytes;
+                    used.before += service_counts(&serving).bytes;
                     used.active = Instant::now();
                     // The previous service ends before the next begins.
                     drop(serving.take());
-                    serving = Some(self.open(open)?);
+                    serving = Some(self.open_service(open)?);
                     used.active = Instant::now();
                 }
                 Ok(Ask::Count) => {
                     used.active = Instant::now();
-                    self.talk.say(&Answer::Counted(counted(&serving)))?;
+                    self.talk.send_value(&Answer::Counted(service_counts(&serving)))?;
                 }
                 Ok(Ask::Hello(_) | Ask::Proof(_)) => {
                     return Err(Farewell::Said("this conversation has begun already".into()));
@@ -88,26 +88,27 @@ impl Session<'_> {
                 Err(Silence::Late) => {}
                 Err(silence) => return Err(silence.into()),
             }
-            self.look(&mut used, counted(&serving).bytes)?;
+            self.check_limits(&mut used, service_counts(&serving).bytes)?;
         }
     }
 
-    fn open(&mut self, asked: Open) -> Result<Serving, Farewell> {
-        if let Some(complaint) = asked.complaint() {
+    fn open_service(&mut self, asked: Open) -> Result<Serving, Farewell> {
+        if let Some(complaint) = asked.invalid_reason() {
             return Err(Farewell::Said(complaint));
         }
         let said = |error: crate::error::Error| Farewell::Said(error.to_string());
-        let opening = Opening::at(self.own, self.client, asked).map_err(said)?;
+        let opening = Opening::open_port(self.own, self.client, asked).map_err(said)?;
         let told = opening.port_and_secret().map_err(|cause| Farewell::Said(cause.to_string()))?;
-        self.talk.say(&Answer::Opened(told))?;
-        let serving =
-            opening.serve(|| self.ending.load(Ordering::SeqCst) || self.talk.is_over()).map_err(said)?;
-        self.talk.say(&Answer::Ready)?;
+        self.talk.send_value(&Answer::Opened(told))?;
+        let serving = opening
+            .start_serving(|| self.ending.load(Ordering::SeqCst) || self.talk.is_closed())
+            .map_err(said)?;
+        self.talk.send_value(&Answer::Ready)?;
         Ok(serving)
     }
 
     /// Ends the session at a limit.
-    fn look(&self, used: &mut Used, bytes: u64) -> Result<(), Farewell> {
+    fn check_limits(&self, used: &mut Used, bytes: u64) -> Result<(), Farewell> {
         let Limits { bytes: most, time, idle, .. } = self.limits;
         if bytes != used.seen {
             (used.seen, used.active) = (bytes, Instant::now());
@@ -132,6 +133,6 @@ impl Session<'_> {
     }
 }
 
-fn counted(serving: &Option<Serving>) -> Counted {
-    serving.as_ref().map(Serving::counted).unwrap_or_default()
+fn service_counts(serving: &Option<Serving>) -> Counted {
+    serving.as_ref().map(Serving::total_counts).unwrap_or_default()
 }

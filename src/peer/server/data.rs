@@ -1,9 +1,9 @@
 //! The services on data sockets. Each runs on a thread of its own until its client closes the socket or the session
 //! ends.
 
-use super::super::secret::{Secret, same};
+use super::super::secret::{Secret, is_same_secret};
 use super::super::service_limit::{DATA_PATIENCE, GLANCE};
-use super::nonblocking::is_pause;
+use super::nonblocking::is_retryable;
 use super::threshold::Threshold;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{IpAddr, TcpStream, UdpSocket};
@@ -34,7 +34,7 @@ impl Tally {
 }
 
 /// Sends each message of `size` bytes back.
-pub(super) fn echo(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
+pub(super) fn serve_echo(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
     let mut message = vec![0; size];
     loop {
         stream.read_exact(&mut message)?;
@@ -45,7 +45,7 @@ pub(super) fn echo(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result
 }
 
 /// Answers each message of `size` bytes with one byte, its number modulo 256.
-pub(super) fn reply(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
+pub(super) fn serve_reply(mut stream: &TcpStream, size: usize, tally: &Tally) -> Result<()> {
     let (mut message, mut number) = (vec![0; size], 0u8);
     loop {
         stream.read_exact(&mut message)?;
@@ -57,7 +57,7 @@ pub(super) fn reply(mut stream: &TcpStream, size: usize, tally: &Tally) -> Resul
 }
 
 /// Receives batches, and answers each with its length.
-pub(super) fn sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
+pub(super) fn serve_sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
     let mut piece = vec![0; PIECE];
     loop {
         let mut told = [0; 8];
@@ -79,14 +79,14 @@ pub(super) fn sink(mut stream: &TcpStream, tally: &Tally) -> Result<()> {
 }
 
 /// Sends datagrams back to `client` that begin with the secret, with the length that they had.
-pub(super) fn datagrams(
+pub(super) fn serve_datagrams(
     socket: &UdpSocket,
     (client, secret): (IpAddr, Secret),
     tally: &Tally,
     ended: &AtomicBool,
 ) -> Result<()> {
     let mut packet = vec![0; 1 << 16];
-    let begins = |packet: &[u8]| packet.first_chunk().is_some_and(|first| same(*first, secret));
+    let begins = |packet: &[u8]| packet.first_chunk().is_some_and(|first| is_same_secret(*first, secret));
     socket.set_read_timeout(Some(GLANCE))?;
     while !ended.load(Ordering::SeqCst) {
         match socket.recv_from(&mut packet) {
@@ -97,7 +97,7 @@ pub(super) fn datagrams(
                 socket.send(&packet[..came])?;
                 break;
             }
-            Err(error) if !is_pause(&error) => return Err(error),
+            Err(error) if !is_retryable(&error) => return Err(error),
             _ => {}
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn datagrams(
                 let _ = socket.send(&packet[..came]);
             }
             // ECONNREFUSED reports an earlier datagram of ours to a socket that was closed.
-            Err(error) if !is_pause(&error) && error.kind() != ErrorKind::ConnectionRefused => {
+            Err(error) if !is_retryable(&error) && error.kind() != ErrorKind::ConnectionRefused => {
                 return Err(error);
             }
             _ => {}
@@ -120,25 +120,25 @@ pub(super) fn datagrams(
 }
 
 /// Greets connections one after another.
-pub(super) fn greet(mut threshold: Threshold, tally: &Tally, ended: &AtomicBool) -> Result<()> {
+pub(super) fn serve_greeter(mut threshold: Threshold, tally: &Tally, ended: &AtomicBool) -> Result<()> {
     while !ended.load(Ordering::SeqCst) {
-        for stream in threshold.admitted()? {
+        for stream in threshold.admit_streams()? {
             // A broken connection does not affect the next.
-            let _ = greeting(&stream, tally, ended);
+            let _ = greet_connection(&stream, tally, ended);
         }
     }
     Ok(())
 }
 
 /// Answers the secret with one byte and waits, for a limited time, until the client closes the connection.
-fn greeting(mut stream: &TcpStream, tally: &Tally, ended: &AtomicBool) -> Result<()> {
+fn greet_connection(mut stream: &TcpStream, tally: &Tally, ended: &AtomicBool) -> Result<()> {
     tally.add(1, size_of::<Secret>());
     stream.write_all(&[1])?;
     let deadline = Instant::now() + DATA_PATIENCE;
     stream.set_read_timeout(Some(GLANCE))?;
     while Instant::now() < deadline && !ended.load(Ordering::SeqCst) {
         match stream.read(&mut [0]) {
-            Err(error) if is_pause(&error) => {}
+            Err(error) if is_retryable(&error) => {}
             // The end of the stream, or unexpected data.
             _ => break,
         }
@@ -159,7 +159,7 @@ mod tests {
         let (far, _) = listener.accept().unwrap();
         let tally = Tally::default();
         std::thread::scope(|scope| {
-            scope.spawn(|| reply(&far, 3000, &tally));
+            scope.spawn(|| serve_reply(&far, 3000, &tally));
             for number in (1..=255).chain([0, 1]) {
                 let mut answer = [0];
                 near.write_all(&[7; 2999]).unwrap();

@@ -2,8 +2,8 @@
 //! line of each, so that many silent connections cost only small buffers for a short time.
 
 use super::super::control_protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
-use super::super::json_line::{Lines, Silence, line};
-use super::super::proof::{End, Nonces, nonce};
+use super::super::json_line::{Lines, Silence, to_line};
+use super::super::proof::{End, Nonces, generate_nonce};
 use super::super::service_limit::{MOST_WAITING, PROOF_PATIENCE};
 use super::super::token::Token;
 use std::collections::BTreeMap;
@@ -45,12 +45,12 @@ enum Fate {
 
 impl Lobby {
     /// Adds a connection, and evicts another one if there are too many.
-    pub(super) fn enter(&mut self, stream: TcpStream, from: SocketAddr) {
+    pub(super) fn add_connection(&mut self, stream: TcpStream, from: SocketAddr) {
         if stream.set_nonblocking(true).is_err() {
             return;
         }
         if self.waiting.len() >= MOST_WAITING {
-            self.make_room();
+            self.evict_connection();
         }
         let lines = Lines::new(LONGEST_BEFORE);
         self.waiting.push(Waiting { stream, from, since: Instant::now(), lines, greeted: None });
@@ -58,11 +58,13 @@ impl Lobby {
 
     /// Evicts the oldest connection of the addresses with most of them. Ties are decided by age, so that no address is
     /// always the victim.
-    pub(super) fn make_room(&mut self) {
+    pub(super) fn evict_connection(&mut self) {
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
-        self.waiting.iter().for_each(|waiting| *counts.entry(waiting.whose()).or_default() += 1);
+        self.waiting.iter().for_each(|waiting| *counts.entry(waiting.counted_address()).or_default() += 1);
         let most = counts.values().max().copied().unwrap_or_default();
-        if let Some(oldest) = self.waiting.iter().position(|waiting| counts[&waiting.whose()] == most) {
+        if let Some(oldest) =
+            self.waiting.iter().position(|waiting| counts[&waiting.counted_address()] == most)
+        {
             self.waiting.remove(oldest);
         }
     }
@@ -98,9 +100,9 @@ impl Lobby {
 }
 
 impl Waiting {
-    /// The address by which connections are counted: for IPv6 that of the network, since one machine may have all its
+    /// The address by which connections are counted: for IPv6 the /64 network, since one machine may have all its
     /// addresses.
-    fn whose(&self) -> IpAddr {
+    fn counted_address(&self) -> IpAddr {
         match self.from.ip().to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
             address => address,
@@ -109,23 +111,23 @@ impl Waiting {
 
     /// Reads once and answers each complete line. Every failure gets the same answer.
     fn answer_lines(&mut self, token: &Token) -> Fate {
-        match self.lines.fill(&self.stream) {
+        match self.lines.read_once(&self.stream) {
             Err(Silence::Late) => return Fate::Waits,
             Err(_) => return Fate::Goes,
             Ok(()) => {}
         }
         loop {
-            let fate = match (self.lines.take(), &self.greeted) {
+            let fate = match (self.lines.take_value(), &self.greeted) {
                 (Ok(None), _) => return Fate::Waits,
-                (Ok(Some(Ask::Hello(hello))), None) => self.greet(&hello),
-                (Ok(Some(Ask::Proof(proof))), Some(nonces)) => judge(nonces.as_ref(), token, &proof),
+                (Ok(Some(Ask::Hello(hello))), None) => self.answer_hello(&hello),
+                (Ok(Some(Ask::Proof(proof))), Some(nonces)) => check_proof(nonces.as_ref(), token, &proof),
                 _ => None,
             };
             match fate {
                 Some(Fate::Waits) => {}
                 Some(fate) => return fate,
                 None => {
-                    self.say(&Answer::Refused);
+                    self.send_answer(&Answer::Refused);
                     return Fate::Goes;
                 }
             }
@@ -133,10 +135,10 @@ impl Waiting {
     }
 
     /// Answers a hello of any version, so that a client of another version learns why it is refused.
-    fn greet(&mut self, theirs: &Hello) -> Option<Fate> {
-        let own = nonce().ok()?;
+    fn answer_hello(&mut self, theirs: &Hello) -> Option<Fate> {
+        let own = generate_nonce().ok()?;
         self.greeted = Some(Nonces::read(&theirs.nonce, &own));
-        Some(if self.say(&Answer::Hello(Hello { version: VERSION, nonce: own })) {
+        Some(if self.send_answer(&Answer::Hello(Hello { version: VERSION, nonce: own })) {
             Fate::Waits
         } else {
             Fate::Goes
@@ -145,16 +147,16 @@ impl Waiting {
 
     /// Sends a line; whether all of it was written. A socket buffer that is too full for the first lines means that the
     /// client does not read.
-    fn say(&mut self, answer: &Answer) -> bool {
-        let line = line(answer);
+    fn send_answer(&mut self, answer: &Answer) -> bool {
+        let line = to_line(answer);
         self.stream.write(&line).is_ok_and(|went| went == line.len())
     }
 }
 
 /// Checks a proof. Without valid nonces it is checked against others, so that it takes as long.
-fn judge(nonces: Option<&Nonces>, token: &Token, proof: &str) -> Option<Fate> {
+fn check_proof(nonces: Option<&Nonces>, token: &Token, proof: &str) -> Option<Fate> {
     let nothing = Nonces::read(&"0".repeat(64), &"0".repeat(64))?;
     let over = nonces.unwrap_or(&nothing);
-    let holds = over.proves(End::Client, token, proof);
-    (holds & nonces.is_some()).then(|| Fate::Proves(over.proof(End::Server, token)))
+    let holds = over.is_valid_proof(End::Client, token, proof);
+    (holds & nonces.is_some()).then(|| Fate::Proves(over.compute_proof(End::Server, token)))
 }

@@ -10,8 +10,11 @@ use std::time::Duration;
 /// wake it again at once.
 pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until one of `sockets` has something to read, or until `patience` has passed; for each, whether it has.
-pub(super) fn is_ready<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>, patience: Duration) -> Vec<bool> {
+/// Waits until one of `sockets` is readable or `patience` has passed. Returns for each whether it is readable.
+pub(super) fn wait_until_readable<'a>(
+    sockets: impl Iterator<Item = BorrowedFd<'a>>,
+    patience: Duration,
+) -> Vec<bool> {
     let mut polled: Vec<_> = sockets.map(|socket| PollFd::new(socket, PollFlags::POLLIN)).collect();
     let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
     // The caller looks for a signal that interrupted it.
@@ -20,7 +23,7 @@ pub(super) fn is_ready<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>, patien
 }
 
 /// Whether a failed read or write may be tried again.
-pub(super) fn is_pause(error: &std::io::Error) -> bool {
+pub(super) fn is_retryable(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 

@@ -1,7 +1,7 @@
 //! The service of one client: its data sockets, with a thread for each.
 
 use super::super::control_protocol::{Counted, Open, Opened, Service};
-use super::super::secret::{Secret, drawn, hex};
+use super::super::secret::{Secret, random_bytes, to_hex};
 use super::super::service_limit::{DATA_PATIENCE, READ_PATIENCE, STACK};
 use super::data::{self, Tally};
 use super::threshold::Threshold;
@@ -35,7 +35,7 @@ impl Opening {
     ///
     /// # Errors
     /// [`Error::Kernel`] where the socket or the secret is refused.
-    pub(super) fn at(mut own: SocketAddr, client: SocketAddr, asked: Open) -> Result<Self> {
+    pub(super) fn open_port(mut own: SocketAddr, client: SocketAddr, asked: Open) -> Result<Self> {
         let refused = |cause| Error::Kernel { call: "opening a data socket".into(), cause };
         own.set_port(0);
         let door = match asked.service {
@@ -46,7 +46,7 @@ impl Opening {
                 Door::Streams(listener)
             }
         };
-        Ok(Self { asked, door, client: client.ip(), secret: drawn()? })
+        Ok(Self { asked, door, client: client.ip(), secret: random_bytes()? })
     }
 
     /// The port and the secret, for the client.
@@ -58,7 +58,7 @@ impl Opening {
             Door::Streams(listener) => listener.local_addr()?,
             Door::Datagrams(socket) => socket.local_addr()?,
         };
-        Ok(Opened { port: address.port(), secret: hex(&self.secret) })
+        Ok(Opened { port: address.port(), secret: to_hex(&self.secret) })
     }
 
     /// Waits for the announced streams and serves them. Streams from other addresses or without the secret are refused.
@@ -66,27 +66,28 @@ impl Opening {
     ///
     /// # Errors
     /// [`Error::Disturbed`] if the streams do not arrive in time; [`Error::Kernel`] where a thread is refused.
-    pub(super) fn serve(self, has_ended: impl Fn() -> bool) -> Result<Serving> {
+    pub(super) fn start_serving(self, has_ended: impl Fn() -> bool) -> Result<Serving> {
         let mut serving = Serving::default();
         let way = (self.client, self.secret);
         match (self.asked.service, self.door) {
             (Service::Greeter, Door::Streams(listener)) => {
-                serving.ends.push(ending(listener.try_clone())?);
+                serving.ends.push(shutdown_handle(listener.try_clone())?);
                 let threshold = Threshold::new(listener, way);
-                serving.start(move |tally, ended| data::greet(threshold, tally, ended))?;
+                serving.start_thread(move |tally, ended| data::serve_greeter(threshold, tally, ended))?;
             }
             (_, Door::Datagrams(socket)) => {
-                serving.ends.push(ending(socket.try_clone())?);
-                serving.start(move |tally, ended| data::datagrams(&socket, way, tally, ended))?;
+                serving.ends.push(shutdown_handle(socket.try_clone())?);
+                serving
+                    .start_thread(move |tally, ended| data::serve_datagrams(&socket, way, tally, ended))?;
             }
             (service, Door::Streams(listener)) => {
-                for stream in streams(Threshold::new(listener, way), self.asked.streams, has_ended)? {
-                    serving.ends.push(ending(stream.try_clone())?);
+                for stream in accept_streams(Threshold::new(listener, way), self.asked.streams, has_ended)? {
+                    serving.ends.push(shutdown_handle(stream.try_clone())?);
                     let size = self.asked.bytes as usize;
-                    serving.start(move |tally, _| match service {
-                        Service::Sink => data::sink(&stream, tally),
-                        Service::Reply => data::reply(&stream, size, tally),
-                        _ => data::echo(&stream, size, tally),
+                    serving.start_thread(move |tally, _| match service {
+                        Service::Sink => data::serve_sink(&stream, tally),
+                        Service::Reply => data::serve_reply(&stream, size, tally),
+                        _ => data::serve_echo(&stream, size, tally),
                     })?;
                 }
             }
@@ -96,11 +97,15 @@ impl Opening {
 }
 
 /// A second handle of a socket, to end its thread.
-fn ending<S: Into<OwnedFd>>(copy: std::io::Result<S>) -> Result<OwnedFd> {
+fn shutdown_handle<S: Into<OwnedFd>>(copy: std::io::Result<S>) -> Result<OwnedFd> {
     copy.map(Into::into).map_err(|cause| Error::Kernel { call: "dup of a data socket".into(), cause })
 }
 
-fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) -> Result<Vec<TcpStream>> {
+fn accept_streams(
+    mut threshold: Threshold,
+    wanted: u32,
+    has_ended: impl Fn() -> bool,
+) -> Result<Vec<TcpStream>> {
     let (mut streams, wanted) = (Vec::new(), wanted as usize);
     let over = |cause| Error::Kernel { call: "accept of a data stream".into(), cause };
     let set = |stream: &TcpStream| {
@@ -113,7 +118,7 @@ fn streams(mut threshold: Threshold, wanted: u32, has_ended: impl Fn() -> bool) 
             return Err(Error::Disturbed(format!("{} of {wanted} data streams came in time", streams.len())));
         }
         let left = wanted - streams.len();
-        let known = threshold.admitted().map_err(over)?.into_iter();
+        let known = threshold.admit_streams().map_err(over)?.into_iter();
         streams.extend(known.filter(|stream| set(stream).is_ok()).take(left));
     }
     Ok(streams)
@@ -129,7 +134,7 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    fn start(
+    fn start_thread(
         &mut self,
         serve: impl FnOnce(&Tally, &AtomicBool) -> std::io::Result<()> + Send + 'static,
     ) -> Result<()> {
@@ -145,7 +150,7 @@ impl Serving {
     }
 
     /// Counts so far.
-    pub(super) fn counted(&self) -> Counted {
+    pub(super) fn total_counts(&self) -> Counted {
         self.tallies.iter().map(|tally| tally.totals()).fold(Counted::default(), |sum, (messages, bytes)| {
             Counted { messages: sum.messages + messages, bytes: sum.bytes + bytes }
         })

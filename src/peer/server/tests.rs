@@ -1,7 +1,7 @@
 use super::*;
 use crate::peer::client::{Client, Given};
 use crate::peer::control_protocol::{Ask, Hello, Open, Service, VERSION};
-use crate::peer::json_line::line;
+use crate::peer::json_line::to_line;
 use crate::peer::service_limit::DATA_PATIENCE;
 use std::io::{Read, Write};
 use std::net::{IpAddr, UdpSocket};
@@ -44,7 +44,7 @@ impl Serves {
     }
 
     fn call(&self) -> Client {
-        Client::call(&self.given()).unwrap()
+        Client::connect(&self.given()).unwrap()
     }
 
     fn stranger(&self) -> TcpStream {
@@ -77,9 +77,9 @@ fn messages_come_back_and_are_counted() {
     let serves = Serves::new();
     let mut client = serves.call();
     for bytes in [1, 56, 65_536] {
-        let mut streams = client.streams(Open { streams: 2, ..echo(bytes) }).unwrap();
+        let mut streams = client.open_streams(Open { streams: 2, ..echo(bytes) }).unwrap();
         streams.iter_mut().for_each(|stream| round_trip(stream, bytes as usize));
-        let counted = client.count().unwrap();
+        let counted = client.request_counts().unwrap();
         assert_eq!((counted.messages, counted.bytes), (2, 2 * u64::from(bytes)));
     }
     let wire = client.wire();
@@ -92,7 +92,7 @@ fn a_sink_tells_how_much_came() {
     let serves = Serves::new();
     let mut client = serves.call();
     let sink = Open { service: Service::Sink, bytes: 0, streams: 1 };
-    let mut stream = client.streams(sink).unwrap().remove(0);
+    let mut stream = client.open_streams(sink).unwrap().remove(0);
     for size in [0_u64, 5, 1_000_000] {
         stream.write_all(&size.to_le_bytes()).unwrap();
         stream.write_all(&vec![1; size as usize]).unwrap();
@@ -100,7 +100,7 @@ fn a_sink_tells_how_much_came() {
         stream.read_exact(&mut came).unwrap();
         assert_eq!(u64::from_le_bytes(came), size);
     }
-    let counted = client.count().unwrap();
+    let counted = client.request_counts().unwrap();
     assert_eq!((counted.messages, counted.bytes), (3, 1_000_005));
 }
 
@@ -109,7 +109,7 @@ fn only_datagrams_with_the_secret_come_back_and_none_grows() {
     let serves = Serves::new();
     let mut client = serves.call();
     let asked = Open { service: Service::DatagramEcho, bytes: 56, streams: 1 };
-    let (socket, way) = client.datagrams(asked).unwrap();
+    let (socket, way) = client.open_datagrams(asked).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let mut wrong = way.secret;
     wrong[15] ^= 1;
@@ -129,25 +129,25 @@ fn only_datagrams_with_the_secret_come_back_and_none_grows() {
     other.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     other.send_to(&packet, way.address).unwrap();
     assert!(other.recv(&mut back).is_err());
-    assert_eq!(client.count().unwrap().messages, 3);
+    assert_eq!(client.request_counts().unwrap().messages, 3);
 }
 
 #[test]
 fn connections_are_greeted_one_after_another() {
     let serves = Serves::new();
     let mut client = serves.call();
-    let way = client.open(Open { service: Service::Greeter, bytes: 0, streams: 1 }).unwrap();
-    client.ready().unwrap();
+    let way = client.open_service(Open { service: Service::Greeter, bytes: 0, streams: 1 }).unwrap();
+    client.wait_until_ready().unwrap();
     let mut stranger = TcpStream::connect(way.address).unwrap();
     stranger.write_all(&[0; 16]).unwrap();
     assert_eq!(stranger.read(&mut [0; 8]).unwrap_or(0), 0, "without the secret nothing comes back");
     for _ in 0..3 {
-        let mut stream = way.stream().unwrap();
+        let mut stream = way.connect_stream().unwrap();
         let mut greeting = [0];
         stream.read_exact(&mut greeting).unwrap();
         assert_eq!(greeting, [1]);
     }
-    assert_eq!(client.count().unwrap().messages, 3);
+    assert_eq!(client.request_counts().unwrap().messages, 3);
 }
 
 /// What a stranger is answered to these lines, all of it until the server closes.
@@ -165,18 +165,18 @@ fn answered(serves: &Serves, lines: &[u8]) -> String {
 #[test]
 fn whatever_is_wrong_is_refused_by_the_same_word() {
     let serves = Serves::new();
-    let hello = |version, nonce: &str| line(&Ask::Hello(Hello { version, nonce: nonce.into() }));
+    let hello = |version, nonce: &str| to_line(&Ask::Hello(Hello { version, nonce: nonce.into() }));
     let good = hello(VERSION, &"a".repeat(64));
-    let proof = |proof: &str| line(&Ask::Proof(proof.into()));
+    let proof = |proof: &str| to_line(&Ask::Proof(proof.into()));
     let wrong = [
         [good.clone(), proof(&"0".repeat(64))].concat(),
         [good.clone(), proof("")].concat(),
         [good.clone(), good.clone()].concat(),
-        [good.clone(), line(&Ask::Count)].concat(),
-        [good, line(&Ask::Open(echo(1)))].concat(),
+        [good.clone(), to_line(&Ask::Count)].concat(),
+        [good, to_line(&Ask::Open(echo(1)))].concat(),
         [hello(VERSION, "short"), proof(&"0".repeat(64))].concat(),
         [hello(99, &"a".repeat(64)), proof(&"0".repeat(64))].concat(),
-        line(&Ask::Open(echo(1))),
+        to_line(&Ask::Open(echo(1))),
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![b'x'; 3_000],
         b"\xff\xfe\n".to_vec(),
@@ -193,11 +193,11 @@ fn a_wrong_token_and_none_are_refused_alike_and_the_right_one_is_served() {
     let mut other = tempfile::NamedTempFile::new().unwrap();
     other.write_all(b"another token, as long as it must be").unwrap();
     let errors = [Some(other.path().to_path_buf()), None].map(|token: Option<PathBuf>| {
-        Client::call(&Given { token, ..serves.given() }).err().expect("refused").to_string()
+        Client::connect(&Given { token, ..serves.given() }).err().expect("refused").to_string()
     });
     assert_eq!(errors[0], errors[1]);
     assert!(errors[0].contains(&serves.address.to_string()) && errors[0].contains("--peer-token-file"));
-    serves.call().count().unwrap();
+    serves.call().request_counts().unwrap();
 }
 
 #[test]
@@ -225,14 +225,14 @@ fn a_thousand_who_say_nothing_keep_nobody_out() {
             }
         }
         if at % 250 == 249 {
-            serves.call().count().unwrap();
+            serves.call().request_counts().unwrap();
         }
         if silent.len() > 400 {
             silent.drain(..100);
         }
     }
     let begun = Instant::now();
-    serves.call().count().unwrap();
+    serves.call().request_counts().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(4), "before the silent were turned out by time");
 }
 
@@ -257,20 +257,20 @@ fn limits_are_told_in_a_sentence_that_names_the_peer() {
         (serves, client)
     };
     let (_serves, mut client) = begin(Limits { bytes: 100, ..Limits::default() });
-    let mut stream = client.streams(echo(101)).unwrap().remove(0);
+    let mut stream = client.open_streams(echo(101)).unwrap().remove(0);
     round_trip(&mut stream, 101);
     assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "hung up");
-    let error = client.trouble("it hung up").to_string();
+    let error = client.connection_error("it hung up").to_string();
     assert!(error.contains("100 bytes") && error.starts_with("peer 127.0.0.1:"), "{error}");
     let (serves, _client) = begin(Limits { clients: 1, ..Limits::default() });
-    let error = Client::call(&serves.given()).err().expect("full").to_string();
+    let error = Client::connect(&serves.given()).err().expect("full").to_string();
     assert!(error.contains("as many clients as it may (1)"), "{error}");
     let (_serves, mut client) = begin(Limits { time: Duration::from_millis(300), ..Limits::default() });
     std::thread::sleep(Duration::from_millis(900));
-    let error = client.count().unwrap_err().to_string();
+    let error = client.request_counts().unwrap_err().to_string();
     assert!(error.contains("gives one client"), "{error}");
     let (_serves, mut client) = begin(Limits::default());
-    let error = client.open(echo(0)).err().expect("refused").to_string();
+    let error = client.open_service(echo(0)).err().expect("refused").to_string();
     assert!(error.contains("messages of 0 bytes"), "{error}");
 }
 
@@ -278,13 +278,13 @@ fn limits_are_told_in_a_sentence_that_names_the_peer() {
 fn data_sockets_are_for_who_knows_the_secret() {
     let serves = Serves::new();
     let mut client = serves.call();
-    let way = client.open(echo(4)).unwrap();
+    let way = client.open_service(echo(4)).unwrap();
     let mut thief = TcpStream::connect(way.address).unwrap();
     thief.write_all(&[0; 16]).unwrap();
     thief.write_all(b"loot").unwrap();
     assert_eq!(thief.read(&mut [0; 4]).unwrap_or(0), 0);
-    let mut stream = way.stream().unwrap();
-    client.ready().unwrap();
+    let mut stream = way.connect_stream().unwrap();
+    client.wait_until_ready().unwrap();
     round_trip(&mut stream, 4);
     assert!(TcpStream::connect(way.address).is_err(), "the door is closed behind the client");
 }
@@ -298,15 +298,15 @@ fn who_comes_to_a_data_door_and_says_nothing_keeps_the_client_out_of_neither_ser
         (0..10).map(|_| TcpStream::connect(way.address).unwrap()).collect()
     };
     let begun = Instant::now();
-    let way = client.open(echo(4)).unwrap();
+    let way = client.open_service(echo(4)).unwrap();
     let _silent = silent(&way);
-    let mut stream = way.stream().unwrap();
-    client.ready().unwrap();
+    let mut stream = way.connect_stream().unwrap();
+    client.wait_until_ready().unwrap();
     round_trip(&mut stream, 4);
-    let way = client.open(Open { service: Service::Greeter, bytes: 0, streams: 1 }).unwrap();
-    client.ready().unwrap();
+    let way = client.open_service(Open { service: Service::Greeter, bytes: 0, streams: 1 }).unwrap();
+    client.wait_until_ready().unwrap();
     let _silent = silent(&way);
-    let mut stream = way.stream().unwrap();
+    let mut stream = way.connect_stream().unwrap();
     stream.read_exact(&mut [0]).unwrap();
     assert!(begun.elapsed() < DATA_PATIENCE, "it waited until the silent were turned out by time");
 }
@@ -315,11 +315,11 @@ fn who_comes_to_a_data_door_and_says_nothing_keeps_the_client_out_of_neither_ser
 fn a_server_that_ends_tells_those_it_serves() {
     let serves = Serves::new();
     let mut client = serves.call();
-    let mut stream = client.streams(echo(1)).unwrap().remove(0);
+    let mut stream = client.open_streams(echo(1)).unwrap().remove(0);
     round_trip(&mut stream, 1);
     drop(serves);
     assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
-    let error = client.trouble("it hung up").to_string();
+    let error = client.connection_error("it hung up").to_string();
     assert!(error.contains("it was asked to end"), "{error}");
 }
 
@@ -330,9 +330,9 @@ fn who_waits_longest_of_the_fullest_address_makes_room() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         for from in of {
             let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            lobby.enter(stream, from.parse().unwrap());
+            lobby.add_connection(stream, from.parse().unwrap());
         }
-        lobby.make_room();
+        lobby.evict_connection();
         lobby.addresses().map(|address: IpAddr| address.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(left(&["10.0.0.1:1", "10.0.0.2:1", "10.0.0.2:2"]), ["10.0.0.1", "10.0.0.2"]);

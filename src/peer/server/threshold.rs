@@ -1,9 +1,9 @@
 //! Admission of the data streams of one client. Streams from other addresses or with another secret are refused; a
 //! silent one does not delay others, since all are polled together.
 
-use super::super::secret::{Secret, same};
+use super::super::secret::{Secret, is_same_secret};
 use super::super::service_limit::{DATA_PATIENCE, GLANCE, MOST_AT_DOOR};
-use super::nonblocking::{PAUSE, accept_all, is_pause, is_ready};
+use super::nonblocking::{PAUSE, accept_all, is_retryable, wait_until_readable};
 use std::io::{Read, Result};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
@@ -34,17 +34,17 @@ impl Threshold {
     ///
     /// # Errors
     /// The listener has failed.
-    pub(super) fn admitted(&mut self) -> Result<Vec<TcpStream>> {
+    pub(super) fn admit_streams(&mut self) -> Result<Vec<TcpStream>> {
         let sockets = std::iter::once(self.listener.as_fd());
         let sockets = sockets.chain(self.guests.iter().map(|guest| guest.stream.as_fd()));
-        let spoke = is_ready(sockets, GLANCE);
+        let spoke = wait_until_readable(sockets, GLANCE);
         if spoke[0] {
-            self.receive()?;
+            self.accept_guests()?;
         }
         let mut admitted = Vec::new();
         for mut guest in std::mem::take(&mut self.guests) {
-            match guest.show(self.secret) {
-                Some(true) => admitted.extend(blocking(guest.stream)),
+            match guest.check_secret(self.secret) {
+                Some(true) => admitted.extend(into_blocking(guest.stream)),
                 None if guest.since.elapsed() < DATA_PATIENCE => self.guests.push(guest),
                 Some(false) | None => {}
             }
@@ -54,7 +54,7 @@ impl Threshold {
 
     /// Accepts streams from the client's address. If there are too many the oldest is dropped: a client sends its
     /// secret at once.
-    fn receive(&mut self) -> Result<()> {
+    fn accept_guests(&mut self) -> Result<()> {
         let Self { listener, client, guests, .. } = self;
         let ran_out = accept_all(listener, MOST_AT_DOOR, |stream, from| {
             if from.ip() == *client && stream.set_nonblocking(true).is_ok() {
@@ -74,19 +74,19 @@ impl Threshold {
 
 impl Guest {
     /// Reads the secret, and nothing after it; once it is complete, whether it is right.
-    fn show(&mut self, secret: Secret) -> Option<bool> {
+    fn check_secret(&mut self, secret: Secret) -> Option<bool> {
         while self.came < self.shown.len() {
             match self.stream.read(&mut self.shown[self.came..]) {
                 Ok(0) => return Some(false),
                 Ok(more) => self.came += more,
-                Err(error) if is_pause(&error) => return None,
+                Err(error) if is_retryable(&error) => return None,
                 Err(_) => return Some(false),
             }
         }
-        Some(same(self.shown, secret))
+        Some(is_same_secret(self.shown, secret))
     }
 }
 
-fn blocking(stream: TcpStream) -> Option<TcpStream> {
+fn into_blocking(stream: TcpStream) -> Option<TcpStream> {
     stream.set_nonblocking(false).is_ok().then_some(stream)
 }

@@ -14,19 +14,19 @@ const HASH: usize = 9;
 
 /// Criterion's directory of a case, below its home. The first part of the id is the group, all the rest
 /// is one function id to Criterion, so that `call/u64/3` lives in `call/u64_3`.
-pub fn directory(id: &str) -> PathBuf {
+pub fn criterion_directory(id: &str) -> PathBuf {
     let (group, function) = id.split_once('/').unwrap_or((id, ""));
-    let part = |name| replaced(&criterion_name(name));
+    let part = |name| replace_characters(&criterion_name(name));
     Path::new(&part(group)).join(part(function))
 }
 
 /// The name under which Criterion is given a group, or a case without its group: its own, or a readable beginning and a hash
 /// where several names would share a directory.
 pub fn criterion_name(name: &str) -> String {
-    if is_plain(name) {
+    if is_unchanged_by_criterion(name) {
         return name.to_owned();
     }
-    let mut beginning = replaced(name);
+    let mut beginning = replace_characters(name);
     let end = (0..=(LONGEST - HASH).min(beginning.len())).rev().find(|&end| beginning.is_char_boundary(end));
     beginning.truncate(end.unwrap_or_default());
     if beginning.starts_with('.') {
@@ -35,8 +35,8 @@ pub fn criterion_name(name: &str) -> String {
     format!("{beginning}-{:08x}", hash(name))
 }
 
-/// Whether Criterion's directory of this name is the name itself, with `_` for each `/`. What has both could be either.
-fn is_plain(name: &str) -> bool {
+/// Whether Criterion's directory is this name with `_` for each `/`. A name with both would be ambiguous.
+fn is_unchanged_by_criterion(name: &str) -> bool {
     let is_replaced = |c: char| c != '/' && REPLACED.contains(&c);
     let is_twofold = name.contains('/') && name.contains('_');
     name.len() <= LONGEST
@@ -47,7 +47,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// As Criterion's `make_filename_safe`, of a name that it does not cut.
-fn replaced(name: &str) -> String {
+fn replace_characters(name: &str) -> String {
     name.replace(REPLACED, "_")
 }
 
@@ -65,10 +65,10 @@ mod tests {
 
     #[test]
     fn a_directory_is_criterions() {
-        assert_eq!(directory("call/u64/3"), Path::new("call/u64_3"));
-        assert_eq!(directory("mine/snake_case"), Path::new("mine/snake_case"));
-        assert_eq!(directory("alone"), Path::new("alone"));
-        assert_eq!(directory("a:b/c?d/e"), Path::new("a_b-e2c18079/c_d_e-0a5f1d4b"));
+        assert_eq!(criterion_directory("call/u64/3"), Path::new("call/u64_3"));
+        assert_eq!(criterion_directory("mine/snake_case"), Path::new("mine/snake_case"));
+        assert_eq!(criterion_directory("alone"), Path::new("alone"));
+        assert_eq!(criterion_directory("a:b/c?d/e"), Path::new("a_b-e2c18079/c_d_e-0a5f1d4b"));
     }
 
     #[test]
@@ -78,11 +78,14 @@ mod tests {
         let replaced =
             ["x/y/z", "x/y_z", "x_y/z", "x?y/z", "x:y|z", "x\\y*z"].map(|name| format!("g/{name}"));
         let ids: Vec<_> = ends.into_iter().chain(replaced).collect();
-        let directories: BTreeSet<_> = ids.iter().map(|id| directory(id)).collect();
+        let directories: BTreeSet<_> = ids.iter().map(|id| criterion_directory(id)).collect();
         assert_eq!(directories.len(), ids.len(), "{directories:?}");
         for id in &ids {
             let given = criterion_name(id.strip_prefix("g/").expect("a case"));
-            assert!(given.len() <= LONGEST && directory(id).ends_with(given.replace('/', "_")), "{given}");
+            assert!(
+                given.len() <= LONGEST && criterion_directory(id).ends_with(given.replace('/', "_")),
+                "{given}"
+            );
         }
     }
 
@@ -99,7 +102,8 @@ mod tests {
         let ids = include_str!("../../../fixtures/ids.txt").lines();
         let ids = ids.filter_map(|line| line.split_whitespace().next());
         let moved = |id: &&str| {
-            directory(id) != Path::new(&id.replacen('/', "\0", 1).replace('/', "_").replace('\0', "/"))
+            criterion_directory(id)
+                != Path::new(&id.replacen('/', "\0", 1).replace('/', "_").replace('\0', "/"))
         };
         assert_eq!(ids.filter(moved).collect::<Vec<_>>(), [""; 0]);
     }

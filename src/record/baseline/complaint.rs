@@ -71,7 +71,7 @@ enum Mode {
 
 /// The estimates that Criterion compares.
 const ESTIMATED: [&str; 4] = ["mean", "median", "median_abs_dev", "std_dev"];
-/// Fewer samples are none to it.
+/// The fewest samples of a case that Criterion can compare.
 const FEWEST: usize = 2;
 
 /// What is wrong with one of Criterion's files of a baseline.
@@ -83,18 +83,18 @@ struct Fault {
 }
 
 /// Whether Criterion can compare with what is saved in this directory of a case and a baseline.
-pub fn is_readable(directory: &Path) -> bool {
-    fault(directory).is_none()
+pub fn is_readable_baseline(directory: &Path) -> bool {
+    find_fault(directory).is_none()
 }
 
-fn fault(directory: &Path) -> Option<Fault> {
+fn find_fault(directory: &Path) -> Option<Fault> {
     let estimates = |bytes: &[u8], path: &Path, expected: &str| {
-        let estimates: Estimates = parse::foreign(path, bytes, expected)?;
+        let estimates: Estimates = parse::foreign_json(path, bytes, expected)?;
         let lacks = |name: &&&str| !matches!(estimates.each.get(**name), Some(Some(_)));
         Ok(ESTIMATED.iter().find(lacks).map(|name| format!("no {name}")))
     };
     let sample = |bytes: &[u8], path: &Path, expected: &str| {
-        let sample: Sample = parse::foreign(path, bytes, expected)?;
+        let sample: Sample = parse::foreign_json(path, bytes, expected)?;
         let is_cost =
             |(times, iters): (&f64, &f64)| (times / iters).is_finite() && *times > 0.0 && *iters > 0.0;
         let costs =
@@ -102,11 +102,11 @@ fn fault(directory: &Path) -> Option<Fault> {
         let is_whole = costs >= FEWEST && costs == sample.times.len() && costs == sample.iters.len();
         Ok((!is_whole).then(|| format!("{costs} of {} that are a time of iterations", sample.times.len())))
     };
-    in_file(&directory.join("estimates.json"), "Criterion's estimates", estimates)
-        .or_else(|| in_file(&directory.join("sample.json"), "Criterion's samples", sample))
+    fault_in_file(&directory.join("estimates.json"), "Criterion's estimates", estimates)
+        .or_else(|| fault_in_file(&directory.join("sample.json"), "Criterion's samples", sample))
 }
 
-fn in_file(
+fn fault_in_file(
     path: &Path,
     expected: &'static str,
     look: impl Fn(&[u8], &Path, &str) -> Result<Option<String>>,
@@ -130,27 +130,27 @@ struct Look<'a> {
 
 /// Looks at the baseline of each case (its id, and its directory below Criterion's home) and complains
 /// where it is missing, broken, or measured in another unit than this one.
-pub fn check(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> Vec<Complaint> {
+pub fn check_cases(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> Vec<Complaint> {
     let store = Store::at(home);
     let ours = store.baseline_path(name).unwrap_or_else(|_| store.home().into());
     let records = store.load_baseline(name).map_err(|e| e.to_string());
     let look = |(id, directory): &(String, PathBuf)| {
         let look = Look { name, id };
         let files = home.join(directory).join(name);
-        look.at_criterions_files(&files).or_else(|| look.at_the_unit(&ours, &records, unit))
+        look.check_criterion_files(&files).or_else(|| look.check_unit(&ours, &records, unit))
     };
     ids.iter().filter_map(look).collect()
 }
 
 impl Look<'_> {
-    fn at_criterions_files(&self, directory: &Path) -> Option<Complaint> {
-        let Fault { path, kind, expected, found } = fault(directory)?;
+    fn check_criterion_files(&self, directory: &Path) -> Option<Complaint> {
+        let Fault { path, kind, expected, found } = find_fault(directory)?;
         Some(self.new_complaint(&path, kind, expected, &found))
     }
 
     /// No record of ours, or none with this case, is no complaint: a run that was killed has saved Criterion's files
     /// and not yet ours.
-    fn at_the_unit(
+    fn check_unit(
         &self,
         path: &Path,
         records: &std::result::Result<Vec<Record>, String>,
@@ -180,7 +180,7 @@ impl Look<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::baseline::directory;
+    use crate::record::baseline::criterion_directory;
     use crate::record::fixture_run;
 
     const ID: &str = "call/u64/3";
@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn complaints(home: &tempfile::TempDir) -> Vec<Complaint> {
-        check(home.path(), "main", &[(ID.into(), directory(ID))], "ns")
+        check_cases(home.path(), "main", &[(ID.into(), criterion_directory(ID))], "ns")
     }
 
     fn only(home: &tempfile::TempDir) -> Complaint {
@@ -227,7 +227,7 @@ mod tests {
     fn a_whole_baseline_is_no_complaint() {
         let home = whole();
         assert_eq!(complaints(&home), []);
-        Store::at(home.path()).merge_baseline("main", &fixture_run::record()).unwrap();
+        Store::at(home.path()).merge_baseline("main", &fixture_run::fixture_record()).unwrap();
         assert_eq!(complaints(&home), []);
     }
 
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn another_unit_is_no_baseline() {
         let home = whole();
-        let counted = Record { unit: "instructions".into(), ..fixture_run::record() };
+        let counted = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
         Store::at(home.path()).merge_baseline("main", &counted).unwrap();
         let complaint = only(&home);
         assert_eq!(complaint.kind, Kind::OtherUnit);
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn a_case_that_our_record_lacks_is_criterions_alone() {
         let home = whole();
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         record.groups.truncate(1);
         Store::at(home.path()).merge_baseline("main", &record).unwrap();
         assert_eq!(complaints(&home), []);
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_broken_record_of_ours_is_a_complaint() {
         let home = whole();
-        let path = Store::at(home.path()).merge_baseline("main", &fixture_run::record()).unwrap();
+        let path = Store::at(home.path()).merge_baseline("main", &fixture_run::fixture_record()).unwrap();
         std::fs::write(path, "{").unwrap();
         assert_eq!(only(&home).kind, Kind::Broken);
     }

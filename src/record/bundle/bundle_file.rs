@@ -3,12 +3,12 @@
 //! and a comparison inflates and parses the first alone.
 
 use super::Head;
-use super::check::check;
+use super::check::check_head;
 use super::member::Source;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use crate::record::Record;
-use crate::record::store::{check_name, create, parse};
+use crate::record::store::{check_name, create_file, parse};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
@@ -33,13 +33,13 @@ impl Bundle {
     /// There is none; two count in different units, or were made at different scales; one is there twice.
     pub fn from_records(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
         records.sort_by_key(|record| record.started);
-        agree(name, &records)?;
+        check_agreement(name, &records)?;
         Ok(Self { head: Head::from_records(name, created, &records), records })
     }
 }
 
 /// Refuses runs that do not belong together.
-fn agree(name: &str, records: &[Record]) -> Result<()> {
+fn check_agreement(name: &str, records: &[Record]) -> Result<()> {
     let Some(first) = records.first() else {
         return Err(Error::Usage(format!("there is no run to record under {name}: measure one first")));
     };
@@ -67,11 +67,11 @@ fn agree(name: &str, records: &[Record]) -> Result<()> {
 /// There is a file of this name; it cannot be written; the runs do not belong together; or it could not be read
 /// again, for its size or for a number that is none.
 pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
-    agree(&bundle.head.name, &bundle.records)?;
-    let bytes = encoded(path, bundle)?;
+    check_agreement(&bundle.head.name, &bundle.records)?;
+    let bytes = encode_bundle(path, bundle)?;
     // A file that could not be read again (NaN, for one) is not written.
-    whole(Source::new(path, &bytes[..]), path)?;
-    create(path, &bytes)?;
+    read_whole(Source::new(path, &bytes[..]), path)?;
+    create_file(path, &bytes)?;
     Ok(bytes.len() as u64)
 }
 
@@ -81,19 +81,19 @@ pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
 /// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
 pub fn read_head(path: &Path) -> Result<Head> {
     let file = plain_file::open(path)?;
-    lone_head(Source::new(path, &file), &file, path)
+    read_matching_head(Source::new(path, &file), &file, path)
 }
 
 /// A head is believed without its runs, so it must be the one that was written with them: it states how their gzip member
 /// ends, which shows another head's runs, and runs that are cut off or changed, without inflating them.
-fn lone_head(mut source: Source<'_, &File>, file: &File, path: &Path) -> Result<Head> {
-    let mut head = head(&mut source, path)?;
-    // None was written before there was such a field.
-    head.runs_end.take().map_or(Ok(()), |stated| ends_as(file, path, stated))?;
+fn read_matching_head(mut source: Source<'_, &File>, file: &File, path: &Path) -> Result<Head> {
+    let mut head = parse_head(&mut source, path)?;
+    // Older files have no such field, and are not checked.
+    head.runs_end.take().map_or(Ok(()), |stated| check_runs_end(file, path, stated))?;
     Ok(head)
 }
 
-fn ends_as(file: &File, path: &Path, stated: u64) -> Result<()> {
+fn check_runs_end(file: &File, path: &Path, stated: u64) -> Result<()> {
     let mut end = [0; END];
     let length = file.metadata().map(|found| found.len());
     // Shorter than this is no head.
@@ -102,7 +102,7 @@ fn ends_as(file: &File, path: &Path, stated: u64) -> Result<()> {
     if u64::from_le_bytes(end) == stated {
         return Ok(());
     }
-    Err(content(path, "the runs", "those that the head was made of", "others, or not all of them"))
+    Err(content_error(path, "the runs", "those that the head was made of", "others, or not all of them"))
 }
 
 /// Bytes at the end of a gzip member: a CRC-32 of what is in it, and its length (RFC 1952).
@@ -113,7 +113,7 @@ const END: usize = 8;
 /// # Errors
 /// As [`read_head`]; and the runs are not those of the head.
 pub fn read(path: &Path) -> Result<Bundle> {
-    whole(open(path)?, path)
+    read_whole(open_source(path)?, path)
 }
 
 /// Reads the head of a bundle, or makes one of a file with one or more runs as plain JSON, as `cargo bench` and
@@ -124,7 +124,11 @@ pub fn read(path: &Path) -> Result<Bundle> {
 pub fn read_any_head(path: &Path) -> Result<Head> {
     let file = plain_file::open(path)?;
     let mut source = Source::new(path, &file);
-    if source.is_gzip()? { lone_head(source, &file, path) } else { Ok(plain(source, path)?.head) }
+    if source.is_gzip()? {
+        read_matching_head(source, &file, path)
+    } else {
+        Ok(read_plain_json(source, path)?.head)
+    }
 }
 
 /// As [`read_any_head`], with the runs.
@@ -132,54 +136,59 @@ pub fn read_any_head(path: &Path) -> Result<Head> {
 /// # Errors
 /// As [`read_any_head`].
 pub fn read_any(path: &Path) -> Result<Bundle> {
-    let mut source = open(path)?;
-    if source.is_gzip()? { whole(source, path) } else { plain(source, path) }
+    let mut source = open_source(path)?;
+    if source.is_gzip()? { read_whole(source, path) } else { read_plain_json(source, path) }
 }
 
-fn open(path: &Path) -> Result<Source<'_, File>> {
+fn open_source(path: &Path) -> Result<Source<'_, File>> {
     Ok(Source::new(path, plain_file::open(path)?))
 }
 
-fn head<R: Read>(source: &mut Source<'_, R>, path: &Path) -> Result<Head> {
+fn parse_head<R: Read>(source: &mut Source<'_, R>, path: &Path) -> Result<Head> {
     if !source.is_gzip()? {
-        return Err(foreign(path, "no gzip"));
+        return Err(not_a_record_error(path, "no gzip"));
     }
-    let text = source.head()?;
+    let text = source.read_head()?;
     if !text.starts_with(b"{") {
-        return Err(foreign(path, "gzip of something else"));
+        return Err(not_a_record_error(path, "gzip of something else"));
     }
     let head = parse::head(path, &text)?;
-    check(path, &head)?;
+    check_head(path, &head)?;
     Ok(head)
 }
 
-fn whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
-    let head = head(&mut source, path)?;
-    if source.is_at_its_end()? {
-        return Err(content(path, "the runs", "a second member with the runs", "the end of the file"));
+fn read_whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
+    let head = parse_head(&mut source, path)?;
+    if source.is_at_end()? {
+        return Err(content_error(path, "the runs", "a second member with the runs", "the end of the file"));
     }
     let mut records = Vec::new();
-    source.lines(|above, line| {
-        let record = parse::record_below(path, line, above)?;
+    source.for_each_line(|above, line| {
+        let record = parse::record_at_line(path, line, above)?;
         // At once, and not after the last: the head bounds how many there can be.
         match head.runs.get(above) {
             Some(run) if run.name == record.run => records.push(record),
             Some(run) => {
-                return Err(content(path, &format!("run {above}"), &run.name, &format!("{:?}", record.run)));
+                return Err(content_error(
+                    path,
+                    &format!("run {above}"),
+                    &run.name,
+                    &format!("{:?}", record.run),
+                ));
             }
-            None => return Err(content(path, "the runs", &head.runs.len().to_string(), "more")),
+            None => return Err(content_error(path, "the runs", &head.runs.len().to_string(), "more")),
         }
         Ok(())
     })?;
     let said = Head::from_records(&head.name, head.created, &records);
-    match difference(&head, &said, &records) {
-        Some(part) => Err(content(path, part, "what the runs say", "something else")),
+    match first_difference(&head, &said, &records) {
+        Some(part) => Err(content_error(path, part, "what the runs say", "something else")),
         None => Ok(Bundle { head: Head { runs_end: None, ..head }, records }),
     }
 }
 
-/// The first part of a head that does not follow from the runs.
-fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
+/// The name of the first field in which the head contradicts its runs.
+fn first_difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
     let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
     [
         ("tool", head.tool == said.tool),
@@ -194,31 +203,31 @@ fn difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static s
 }
 
 /// A bundle of runs that were saved as plain JSON, with the name of the file if that is a valid name.
-fn plain<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
+fn read_plain_json<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
     let records = parse::records(path, &source.read_uncompressed()?)?;
     let created = records.iter().map(|record| record.started).max().unwrap_or_default();
     let stem =
         path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| check_name(stem, "record").is_ok());
     let name = stem.or_else(|| records.first().map(|record| record.run.as_str())).unwrap_or_default();
     let head = Head::from_records(name, created, &records);
-    check(path, &head)?;
+    check_head(path, &head)?;
     if let Some(other) = records.iter().find(|record| record.unit != head.unit) {
-        return Err(content(path, "unit", &format!("{} as in the first run", head.unit), &other.unit));
+        return Err(content_error(path, "unit", &format!("{} as in the first run", head.unit), &other.unit));
     }
     Ok(Bundle { head, records })
 }
 
-fn encoded(path: &Path, bundle: &Bundle) -> Result<Vec<u8>> {
-    let runs = member(path, &bundle.records)?;
+fn encode_bundle(path: &Path, bundle: &Bundle) -> Result<Vec<u8>> {
+    let runs = gzip_member(path, &bundle.records)?;
     let runs_end = runs.last_chunk::<END>().copied().map(u64::from_le_bytes);
     let head = Head { runs_end, ..bundle.head.clone() };
-    let mut bytes = member(path, &[head])?;
+    let mut bytes = gzip_member(path, &[head])?;
     bytes.extend(runs);
     Ok(bytes)
 }
 
 /// A gzip member with one line of JSON for each value.
-fn member<T: Serialize>(path: &Path, lines: &[T]) -> Result<Vec<u8>> {
+fn gzip_member<T: Serialize>(path: &Path, lines: &[T]) -> Result<Vec<u8>> {
     let failed = |e| Error::file(path, "writing as JSON", e);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     for line in lines {
@@ -229,14 +238,14 @@ fn member<T: Serialize>(path: &Path, lines: &[T]) -> Result<Vec<u8>> {
     encoder.finish().map_err(failed)
 }
 
-fn foreign(path: &Path, found: &str) -> Error {
-    content(path, "the first bytes", "a record of syscost", found)
+fn not_a_record_error(path: &Path, found: &str) -> Error {
+    content_error(path, "the first bytes", "a record of syscost", found)
 }
 
-fn content(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
     let remedy =
-        "it is none of ours, or was damaged or edited: name another file, or take another copy of it";
-    Error::content(path, field, expected, found, remedy)
+        "it is no record of syscost, or was damaged or edited: name another file, or take another copy of it";
+    Error::invalid_content(path, field, expected, found, remedy)
 }
 
 #[cfg(test)]

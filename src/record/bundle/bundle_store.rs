@@ -24,7 +24,7 @@ impl Store {
     /// # Errors
     /// The directory cannot be listed.
     pub fn record_files(&self) -> Result<Vec<PathBuf>> {
-        self.files("records", ENDING)
+        self.list_files("records", ENDING)
     }
 
     /// The records of a session, `NAME.1`, `NAME.2` and so on, with their numbers, in order.
@@ -32,7 +32,7 @@ impl Store {
     /// # Errors
     /// The directory cannot be listed.
     pub fn session_files(&self, name: &str) -> Result<Vec<(u32, PathBuf)>> {
-        let number = |file: &PathBuf| name_of(file).strip_prefix(name)?.strip_prefix('.')?.parse().ok();
+        let number = |file: &PathBuf| record_name(file).strip_prefix(name)?.strip_prefix('.')?.parse().ok();
         let files = self.record_files()?.into_iter();
         let mut found: Vec<(u32, PathBuf)> = files.filter_map(|file| Some((number(&file)?, file))).collect();
         found.sort();
@@ -43,7 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// The directory cannot be listed.
-    pub fn next_of_session(&self, name: &str) -> Result<String> {
+    pub fn next_session_name(&self, name: &str) -> Result<String> {
         let last = self.session_files(name)?.last().map_or(0, |(number, _)| *number);
         Ok(format!("{name}.{}", last.saturating_add(1)))
     }
@@ -52,7 +52,7 @@ impl Store {
     ///
     /// # Errors
     /// There is a record of this name, or the file cannot be written.
-    pub fn save_new(&self, bundle: &Bundle) -> Result<PathBuf> {
+    pub fn save_bundle(&self, bundle: &Bundle) -> Result<PathBuf> {
         let path = self.record_path(&bundle.head.name)?;
         write_new(&path, bundle).map(|_| path)
     }
@@ -68,7 +68,7 @@ impl Store {
 }
 
 /// The name of the record in this file.
-pub fn name_of(file: &Path) -> String {
+pub fn record_name(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -83,12 +83,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
         assert!(store.record_files().unwrap().is_empty());
-        let bundle = Bundle::from_records("v1.2", 7, vec![fixture_run::record()]).unwrap();
-        let path = store.save_new(&bundle).unwrap();
+        let bundle = Bundle::from_records("v1.2", 7, vec![fixture_run::fixture_record()]).unwrap();
+        let path = store.save_bundle(&bundle).unwrap();
         assert!(path.ends_with("syscost/records/v1.2.syscost"));
         assert_eq!(store.record_files().unwrap(), std::slice::from_ref(&path));
-        assert_eq!((name_of(&path).as_str(), read(&path).unwrap().head), ("v1.2", bundle.head.clone()));
-        let message = store.save_new(&bundle).unwrap_err().to_string();
+        assert_eq!((record_name(&path).as_str(), read(&path).unwrap().head), ("v1.2", bundle.head.clone()));
+        let message = store.save_bundle(&bundle).unwrap_err().to_string();
         assert!(message.contains("never replaces another"), "{message}");
         store.remove_record("v1.2").unwrap();
         assert!(store.record_files().unwrap().is_empty() && store.remove_record("v1.2").is_err());
@@ -98,13 +98,18 @@ mod tests {
     fn a_session_goes_on_behind_its_last_number() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::at(home.path());
-        assert_eq!(store.next_of_session("before").unwrap(), "before.1");
+        assert_eq!(store.next_session_name("before").unwrap(), "before.1");
         for name in ["before.2", "before.10", "before.x", "beforehand.3", "before"] {
-            store.save_new(&Bundle::from_records(name, 7, vec![fixture_run::record()]).unwrap()).unwrap();
+            store
+                .save_bundle(&Bundle::from_records(name, 7, vec![fixture_run::fixture_record()]).unwrap())
+                .unwrap();
         }
         let numbers: Vec<u32> =
             store.session_files("before").unwrap().iter().map(|(number, _)| *number).collect();
-        assert_eq!((numbers, store.next_of_session("before").unwrap().as_str()), (vec![2, 10], "before.11"));
+        assert_eq!(
+            (numbers, store.next_session_name("before").unwrap().as_str()),
+            (vec![2, 10], "before.11")
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Head, Run, Series};
 use crate::error::Result;
 use crate::record::Interval;
-use crate::record::soundness::{NAME, Sound, expect, is_name};
+use crate::record::soundness::{NAME, Sound, check_that, is_valid_name};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;
@@ -14,65 +14,66 @@ const MOST_RUNS: usize = 10_000;
 /// The first second of the year 10000: later times are damage.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// Refuses a head with an index, number or name that cannot be.
+/// Refuses a head with an invalid index, number or name.
 ///
 /// # Errors
 /// Names the first field that is wrong.
-pub fn check(path: &Path, head: &Head) -> Result<()> {
-    of_head(head).map_err(|fault| fault.refused(path, "it was damaged or edited: take another copy of it"))
+pub fn check_head(path: &Path, head: &Head) -> Result<()> {
+    check_head_fields(head)
+        .map_err(|fault| fault.into_error(path, "it was damaged or edited: take another copy of it"))
 }
 
-fn of_head(head: &Head) -> Sound {
+fn check_head_fields(head: &Head) -> Sound {
     let texts = [("tool", &head.tool), ("name", &head.name), ("unit", &head.unit), ("scale", &head.scale)];
-    texts.into_iter().try_for_each(|(field, text)| name(field, text))?;
-    moment("created", head.created)?;
+    texts.into_iter().try_for_each(|(field, text)| check_name(field, text))?;
+    check_moment("created", head.created)?;
     let runs = head.runs.len();
-    expect(runs > 0, "runs", "at least one", "none")?;
-    expect(!head.fingerprints.is_empty(), "fingerprints", "at least one", "none")?;
-    expect(runs <= MOST_RUNS, "runs", format_args!("at most {MOST_RUNS}"), runs)?;
-    head.runs.iter().enumerate().try_for_each(|(at, run)| of_run(at, run, head))?;
-    head.series.iter().enumerate().try_for_each(|(at, series)| of_series(at, series, head))?;
-    repeated(head)
+    check_that(runs > 0, "runs", "at least one", "none")?;
+    check_that(!head.fingerprints.is_empty(), "fingerprints", "at least one", "none")?;
+    check_that(runs <= MOST_RUNS, "runs", format_args!("at most {MOST_RUNS}"), runs)?;
+    head.runs.iter().enumerate().try_for_each(|(at, run)| check_run(at, run, head))?;
+    head.series.iter().enumerate().try_for_each(|(at, series)| check_series(at, series, head))?;
+    check_unique(head)
 }
 
-fn of_run(at: usize, run: &Run, head: &Head) -> Sound {
-    name(format_args!("runs[{at}].name"), &run.name)?;
-    name(format_args!("runs[{at}].session"), &run.session)?;
+fn check_run(at: usize, run: &Run, head: &Head) -> Sound {
+    check_name(format_args!("runs[{at}].name"), &run.name)?;
+    check_name(format_args!("runs[{at}].session"), &run.session)?;
     if !run.boot.is_empty() {
-        name(format_args!("runs[{at}].boot"), &run.boot)?;
+        check_name(format_args!("runs[{at}].boot"), &run.boot)?;
     }
-    moment(format_args!("runs[{at}].started"), run.started)?;
+    check_moment(format_args!("runs[{at}].started"), run.started)?;
     index(format_args!("runs[{at}].fingerprint"), run.fingerprint, head.fingerprints.len())
 }
 
-fn of_series(at: usize, series: &Series, head: &Head) -> Sound {
-    name(format_args!("series[{at}].id"), &series.id)?;
+fn check_series(at: usize, series: &Series, head: &Head) -> Sound {
+    check_name(format_args!("series[{at}].id"), &series.id)?;
     // A record from elsewhere may have no version, and a process that died early no clock.
     let given = [("version", Some(&series.version)), ("clock", Some(&series.clock))];
     let given = given.map(|(part, text)| (part, text.filter(|text| !text.is_empty())));
     for (part, text) in given.into_iter().chain([("peer", series.peer.as_ref())]) {
-        text.map_or(Ok(()), |text| name(format_args!("series[{at}].{part}"), text))?;
+        text.map_or(Ok(()), |text| check_name(format_args!("series[{at}].{part}"), text))?;
     }
-    of_values(format_args!("series[{at}].values"), series, head)
+    check_values(format_args!("series[{at}].values"), series, head)
 }
 
 /// Each process has one value of a case, and values are in the order of the runs.
-fn of_values(field: impl Display, series: &Series, head: &Head) -> Sound {
+fn check_values(field: impl Display, series: &Series, head: &Head) -> Sound {
     let mut least = 0;
     for value in &series.values {
         index(format_args!("{field}.run"), value.run, head.runs.len())?;
         let is_next = value.run >= least;
-        expect(is_next, format_args!("{field}.run"), format_args!("{least} or more"), value.run)?;
+        check_that(is_next, format_args!("{field}.run"), format_args!("{least} or more"), value.run)?;
         least = value.run + 1;
         if let Some(hz) = value.core_hz {
             let is_frequency = hz.is_normal() && hz.is_sign_positive();
-            expect(is_frequency, format_args!("{field}.core_hz"), "a frequency", hz)?;
+            check_that(is_frequency, format_args!("{field}.core_hz"), "a frequency", hz)?;
         }
         let Interval { estimate, low, high } = value.median;
         for number in [estimate, low, high] {
-            expect(number.is_finite(), format_args!("{field}.median"), "a finite number", number)?;
+            check_that(number.is_finite(), format_args!("{field}.median"), "a finite number", number)?;
         }
-        expect(
+        check_that(
             low <= estimate && estimate <= high,
             format_args!("{field}.median"),
             "an estimate within its interval",
@@ -82,31 +83,31 @@ fn of_values(field: impl Display, series: &Series, head: &Head) -> Sound {
     Ok(())
 }
 
-/// Two processes of one name in one boot, or two series of one operation.
-fn repeated(head: &Head) -> Sound {
+/// Refuses a run that occurs twice in one boot, and a series that occurs twice.
+fn check_unique(head: &Head) -> Sound {
     let (mut runs, mut series) = (BTreeSet::new(), BTreeSet::new());
     for run in &head.runs {
         let is_new = runs.insert((&run.boot, &run.name));
-        expect(is_new, "runs", "each once", format_args!("{} twice", run.name))?;
+        check_that(is_new, "runs", "each once", format_args!("{} twice", run.name))?;
     }
     for one in &head.series {
         let is_new = series.insert((&one.id, &one.version, &one.clock, &one.peer));
-        expect(is_new, "series", "each once", format_args!("{} twice", one.id))?;
+        check_that(is_new, "series", "each once", format_args!("{} twice", one.id))?;
     }
     Ok(())
 }
 
-fn name(field: impl Display, text: &str) -> Sound {
+fn check_name(field: impl Display, text: &str) -> Sound {
     let shown: String = text.chars().take(40).collect();
-    expect(is_name(text), field, NAME, format_args!("{shown:?}"))
+    check_that(is_valid_name(text), field, NAME, format_args!("{shown:?}"))
 }
 
-fn moment(field: impl Display, seconds: u64) -> Sound {
-    expect(seconds < YEAR_10000, field, "a moment before the year 10000", seconds)
+fn check_moment(field: impl Display, seconds: u64) -> Sound {
+    check_that(seconds < YEAR_10000, field, "a moment before the year 10000", seconds)
 }
 
 fn index(field: impl Display, index: usize, length: usize) -> Sound {
-    expect(index < length, field, format_args!("an index below {length}"), index)
+    check_that(index < length, field, format_args!("an index below {length}"), index)
 }
 
 #[cfg(test)]
@@ -116,10 +117,10 @@ mod tests {
 
     /// The message for a head with one fault.
     fn said(change: impl FnOnce(&mut Head)) -> String {
-        let mut head = Head::from_records("main", 1, &[fixture_run::record()]);
-        check(Path::new("x.syscost"), &head).expect("the fixture is sound");
+        let mut head = Head::from_records("main", 1, &[fixture_run::fixture_record()]);
+        check_head(Path::new("x.syscost"), &head).expect("the fixture is sound");
         change(&mut head);
-        check(Path::new("x.syscost"), &head).expect_err("one thing is wrong").to_string()
+        check_head(Path::new("x.syscost"), &head).expect_err("one thing is wrong").to_string()
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl<'p, R: Read> Source<'p, R> {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn is_at_its_end(&mut self) -> Result<bool> {
+    pub fn is_at_end(&mut self) -> Result<bool> {
         let next = self.reader.fill_buf();
         next.map(<[u8]>::is_empty).map_err(|e| Error::file(self.path, "reading", e))
     }
@@ -51,57 +51,61 @@ impl<'p, R: Read> Source<'p, R> {
         let mut bytes = Vec::new();
         let read = self.reader.read_to_end(&mut bytes);
         read.map_err(|e| Error::file(self.path, "reading", e))?;
-        if bytes.len() as u64 > LIMIT { Err(self.too_large("size", LIMIT)) } else { Ok(bytes) }
+        if bytes.len() as u64 > LIMIT { Err(self.too_large_error("size", LIMIT)) } else { Ok(bytes) }
     }
 
     /// The first member, inflated.
     ///
     /// # Errors
     /// It cannot be read, is damaged, or is above the limit.
-    pub fn head(&mut self) -> Result<Vec<u8>> {
+    pub fn read_head(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = GzDecoder::new(&mut self.reader).take(HEAD_LIMIT + 1).read_to_end(&mut bytes);
-        read.map_err(|cause| self.fault("the head", cause))?;
-        if bytes.len() as u64 > HEAD_LIMIT { Err(self.too_large("the head", HEAD_LIMIT)) } else { Ok(bytes) }
+        read.map_err(|cause| self.read_error("the head", cause))?;
+        if bytes.len() as u64 > HEAD_LIMIT {
+            Err(self.too_large_error("the head", HEAD_LIMIT))
+        } else {
+            Ok(bytes)
+        }
     }
 
     /// Calls `each` with every line of the remaining members, inflated, and the number of lines before it.
     ///
     /// # Errors
     /// A member cannot be read, is damaged or above a limit; or `each` fails.
-    pub fn lines(mut self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn for_each_line(mut self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let mut inflated = BufReader::new(MultiGzDecoder::new(&mut self.reader).take(RUNS_LIMIT + 1));
         let (mut line, mut above) = (Vec::new(), 0);
         let ended = loop {
             line.clear();
             match inflated.by_ref().take(LIMIT + 1).read_until(b'\n', &mut line) {
                 Ok(0) => break Ok(()),
-                Ok(length) if length as u64 > LIMIT => return Err(self.too_large("a run", LIMIT)),
+                Ok(length) if length as u64 > LIMIT => return Err(self.too_large_error("a run", LIMIT)),
                 Ok(_) => each(above, &line)?,
                 Err(cause) => break Err(cause),
             }
             above += 1;
         };
         let is_over = inflated.get_ref().limit() == 0;
-        ended.map_err(|cause| self.fault("the runs", cause))?;
-        if is_over { Err(self.too_large("the runs", RUNS_LIMIT)) } else { Ok(()) }
+        ended.map_err(|cause| self.read_error("the runs", cause))?;
+        if is_over { Err(self.too_large_error("the runs", RUNS_LIMIT)) } else { Ok(()) }
     }
 
     /// An error with a number comes from the kernel, any other from gzip.
-    fn fault(&self, part: &str, cause: io::Error) -> Error {
+    fn read_error(&self, part: &str, cause: io::Error) -> Error {
         if cause.raw_os_error().is_some() {
             return Error::file(self.path, "reading", cause);
         }
         if self.reader.get_ref().limit() == 0 {
-            return self.too_large("size", LIMIT);
+            return self.too_large_error("size", LIMIT);
         }
         let remedy = "the file is cut off or damaged: take another copy of it";
-        Error::content(self.path, part, "whole gzip data", cause.to_string(), remedy)
+        Error::invalid_content(self.path, part, "whole gzip data", cause.to_string(), remedy)
     }
 
-    fn too_large(&self, part: &str, limit: u64) -> Error {
+    fn too_large_error(&self, part: &str, limit: u64) -> Error {
         let expected = format!("at most {} MiB", limit >> 20);
-        Error::content(
+        Error::invalid_content(
             self.path,
             part,
             expected,

@@ -14,7 +14,7 @@ use std::path::Path;
 /// The longest cause, in characters: it may quote a string of any length.
 const LONGEST_CAUSE: usize = 200;
 
-/// Only the version, so that a newer record is called newer and not damaged.
+/// The version alone is parsed first, so that a record of a newer syscost is not reported as damaged.
 #[derive(serde::Deserialize)]
 struct Version {
     #[serde(alias = "format", alias = "bundle", alias = "paired")]
@@ -26,7 +26,7 @@ struct Version {
 /// # Errors
 /// The text is no record, is damaged, or has a newer layout.
 pub fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
-    Text { path, bytes, above: 0 }.record()
+    Text { path, bytes, above: 0 }.parse_record()
 }
 
 /// As [`record`], for a text with `above` lines before it in its file.
@@ -34,8 +34,8 @@ pub fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
 /// # Errors
 /// As [`record`].
 #[cfg(feature = "cli")]
-pub fn record_below(path: &Path, bytes: &[u8], above: usize) -> Result<Record> {
-    Text { path, bytes, above }.record()
+pub fn record_at_line(path: &Path, bytes: &[u8], above: usize) -> Result<Record> {
+    Text { path, bytes, above }.parse_record()
 }
 
 /// Reads one or more records that follow one another.
@@ -46,8 +46,8 @@ pub fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
     let mut records = Vec::new();
     let (mut rest, mut above) = (bytes, 0);
     while records.is_empty() || !rest.trim_ascii_start().is_empty() {
-        let (text, below) = rest.split_at(first_value(rest));
-        records.push(Text { path, bytes: text, above }.record()?);
+        let (text, below) = rest.split_at(first_value_length(rest));
+        records.push(Text { path, bytes: text, above }.parse_record()?);
         above += text.iter().filter(|&&b| b == b'\n').count();
         rest = below;
     }
@@ -62,7 +62,7 @@ pub fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
 pub fn head(path: &Path, bytes: &[u8]) -> Result<Head> {
     let text = Text { path, bytes, above: 0 };
     text.check_version("bundle", "the head of a record of syscost", bundle::LAYOUT)?;
-    text.json("the head of a record of this layout")
+    text.parse_json("the head of a record of this layout")
 }
 
 /// Reads the pairs of a comparison, of this layout.
@@ -72,19 +72,19 @@ pub fn head(path: &Path, bytes: &[u8]) -> Result<Head> {
 pub fn pairs(path: &Path, bytes: &[u8]) -> Result<Paired> {
     let text = Text { path, bytes, above: 0 };
     text.check_version("paired", "the pairs of `syscost ab`", paired::LAYOUT)?;
-    text.json("the pairs of `syscost ab`")
+    text.parse_json("the pairs of `syscost ab`")
 }
 
 /// Reads a file of another program's, of which `expected` says what it is.
 ///
 /// # Errors
 /// The text is no JSON, or holds something else.
-pub fn foreign<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &str) -> Result<T> {
-    Text { path, bytes, above: 0 }.json(expected)
+pub fn foreign_json<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &str) -> Result<T> {
+    Text { path, bytes, above: 0 }.parse_json(expected)
 }
 
 /// The length of the first of several values; of all bytes if it has no end.
-fn first_value(bytes: &[u8]) -> usize {
+fn first_value_length(bytes: &[u8]) -> usize {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     match values.next() {
         Some(Ok(_)) => values.byte_offset(),
@@ -101,23 +101,30 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    fn record(&self) -> Result<Record> {
+    fn parse_record(&self) -> Result<Record> {
         self.check_version("format", "a record of syscost", FORMAT)?;
         self.check_seal()?;
-        let record: Record = self.json("a record of this layout")?;
-        soundness::check(self.path, &record)?;
+        let record: Record = self.parse_json("a record of this layout")?;
+        soundness::check_record(self.path, &record)?;
         Ok(record)
     }
 
     fn check_seal(&self) -> Result<()> {
         let remedy = "the file is damaged or was edited: restore it from a copy, or delete it";
-        let wrong =
-            || Error::content(self.path, "seal", "the checksum of what the file holds", "another", remedy);
-        if seal::holds(self.bytes) { Ok(()) } else { Err(wrong()) }
+        let wrong = || {
+            Error::invalid_content(
+                self.path,
+                "seal",
+                "the checksum of what the file holds",
+                "another",
+                remedy,
+            )
+        };
+        if seal::is_seal_valid(self.bytes) { Ok(()) } else { Err(wrong()) }
     }
 
     fn check_version(&self, field: &str, kind: &str, newest: u32) -> Result<()> {
-        let found = self.json::<Version>(kind)?.number;
+        let found = self.parse_json::<Version>(kind)?.number;
         let (expected, remedy) = match found {
             Some(n) if n == u64::from(newest) => return Ok(()),
             Some(n) if n > u64::from(newest) => {
@@ -129,25 +136,25 @@ impl Text<'_> {
             _ => ("the version of a record".into(), "this is not a record of syscost: name another file"),
         };
         let found = found.map_or("nothing".into(), |n| n.to_string());
-        Err(Error::content(self.path, field, expected, found, remedy))
+        Err(Error::invalid_content(self.path, field, expected, found, remedy))
     }
 
-    fn json<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
+    fn parse_json<T: DeserializeOwned>(&self, expected: &str) -> Result<T> {
         // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
         let text = std::str::from_utf8(self.bytes);
         let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
-        text.and_then(|text| deserialize(&inert::json(text))).map_err(|(error, field)| {
-            let place = self.place(&error, &field);
-            Error::content(self.path, place, expected, cause(&error), remedy(&error))
+        text.and_then(|text| deserialize(&inert::neutralize_json(text))).map_err(|(error, field)| {
+            let place = self.error_place(&error, &field);
+            Error::invalid_content(self.path, place, expected, error_cause(&error), error_remedy(&error))
         })
     }
 
-    fn place(&self, error: &serde_json::Error, field: &str) -> String {
+    fn error_place(&self, error: &serde_json::Error, field: &str) -> String {
         let position = format!("line {}, column {}", self.above + error.line(), error.column());
         match error.line() {
             0 => "the whole file".into(),
             _ if error.is_data() && !["", "."].contains(&field) => {
-                format!("`{}` ({position})", inert::line(field, LONGEST_CAUSE))
+                format!("`{}` ({position})", inert::neutralize_line(field, LONGEST_CAUSE))
             }
             _ => position,
         }
@@ -171,7 +178,7 @@ fn deserialize<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (serde
     serde_json::from_str(text).map_err(|error| (error, String::new()))
 }
 
-fn remedy(error: &serde_json::Error) -> &'static str {
+fn error_remedy(error: &serde_json::Error) -> &'static str {
     if error.is_data() {
         "this is not a record of syscost, or it was edited: restore it, or name another file"
     } else {
@@ -180,9 +187,9 @@ fn remedy(error: &serde_json::Error) -> &'static str {
 }
 
 /// The message without the position that serde_json adds at its end.
-fn cause(error: &serde_json::Error) -> String {
+fn error_cause(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    inert::line(text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]), LONGEST_CAUSE)
+    inert::neutralize_line(text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]), LONGEST_CAUSE)
 }
 
 impl Paired {
@@ -229,7 +236,7 @@ mod tests {
     #[cfg(feature = "cli")]
     #[test]
     fn a_wrong_field_is_named_with_its_path() {
-        let whole = serde_json::to_string(&fixture_run::record()).unwrap();
+        let whole = serde_json::to_string(&fixture_run::fixture_record()).unwrap();
         let text = message(&whole.replace(r#""seed":42"#, r#""seed":"lucky""#));
         assert!(text.contains("`seed` (line 1, column ") && text.contains("expected u64"), "{text}");
         let text = message(&whole.replacen(r#""title":"known_work chain 1000""#, r#""title":7"#, 1));
@@ -262,8 +269,8 @@ mod tests {
 
     #[test]
     fn records_may_follow_one_another_on_lines_or_not() {
-        let plain = serde_json::to_string(&fixture_run::record()).unwrap();
-        let pretty = serde_json::to_string_pretty(&fixture_run::record()).unwrap();
+        let plain = serde_json::to_string(&fixture_run::fixture_record()).unwrap();
+        let pretty = serde_json::to_string_pretty(&fixture_run::fixture_record()).unwrap();
         let read = |text: &str| records(Path::new("x.json"), text.as_bytes());
         assert_eq!(read(&plain).unwrap().len(), 1);
         assert_eq!(read(&format!("{plain}\n{pretty}\n\n{plain}\n")).unwrap().len(), 3);
@@ -276,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_record_cut_anywhere_is_an_error_that_names_the_file() {
-        let whole = serde_json::to_vec(&fixture_run::record()).unwrap();
+        let whole = serde_json::to_vec(&fixture_run::fixture_record()).unwrap();
         for length in (0..whole.len()).step_by(97) {
             let text = record(Path::new("runs/cut.json"), &whole[..length]).unwrap_err().to_string();
             assert!(text.starts_with("runs/cut.json: "), "{length}: {text}");

@@ -22,8 +22,8 @@ pub struct Temporary {
 
 /// A fresh file in this directory. Its name carries our pid, so that a later writer can tell whether its owner
 /// is alive; it is locked too, because a container that shares the directory does not see our pid.
-pub fn make(directory: &Path) -> Result<Temporary> {
-    sweep_up(directory);
+pub fn create_temporary(directory: &Path) -> Result<Temporary> {
+    remove_orphans(directory);
     let mut tries = 0;
     loop {
         // Temporary files are private by default; for a record the umask decides, as for any file.
@@ -31,29 +31,29 @@ pub fn make(directory: &Path) -> Result<Temporary> {
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)?;
-        let _lock = file.as_file().try_clone().ok().and_then(lock);
+        let _lock = file.as_file().try_clone().ok().and_then(try_lock);
         tries += 1;
         // A writer in another container may have taken it for an orphan before it was locked.
-        if plain_file::is_at(file.as_file(), file.path()) || tries == TRIES {
+        if plain_file::is_still_at(file.as_file(), file.path()) || tries == TRIES {
             return Ok(Temporary { file, _lock });
         }
     }
 }
 
-fn lock(file: File) -> Option<Flock<File>> {
+fn try_lock(file: File) -> Option<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
 }
 
 /// Removes this user's files of processes that have ended.
-fn sweep_up(directory: &Path) {
+fn remove_orphans(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if !is_orphan(&entry.file_name().to_string_lossy()) {
             continue;
         }
         let path = entry.path();
-        let locked = plain_file::own(&path, Metadata::is_file).and_then(lock);
-        if locked.is_some_and(|locked| plain_file::is_at(&locked, &path)) {
-            // What cannot be removed is found by the next writer.
+        let locked = plain_file::open_own(&path, Metadata::is_file).and_then(try_lock);
+        if locked.is_some_and(|locked| plain_file::is_still_at(&locked, &path)) {
+            // The next writer tries again if this fails.
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -79,9 +79,9 @@ mod tests {
         }
         let pipe = home.path().join(format!("{PREFIX}4194305-pipe"));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let _lock = lock(File::open(&elsewhere).unwrap()).expect("locked, as if from a container");
-        let ours = make(home.path()).unwrap();
-        let _another = make(home.path()).unwrap();
+        let _lock = try_lock(File::open(&elsewhere).unwrap()).expect("locked, as if from a container");
+        let ours = create_temporary(home.path()).unwrap();
+        let _another = create_temporary(home.path()).unwrap();
         assert!(!dead.exists() && ours.file.path().exists() && elsewhere.exists() && foreign.exists());
         assert!(pipe.exists(), "a pipe is never opened");
     }

@@ -16,8 +16,8 @@ pub const LIMIT: u64 = 64 << 20;
 ///
 /// # Errors
 /// The directory cannot be created, the file cannot be written, or the path names a device, a pipe or a directory.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    plain_file::check_target(path)?;
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    plain_file::check_write_target(path)?;
     let temporary = write(path, bytes)?;
     let put = temporary.file.persist(path);
     put.map_err(|e| Error::file(path, "putting the new file in place", e.error))?;
@@ -28,8 +28,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// There is a file of this name, or it cannot be written.
-pub fn create(path: &Path, bytes: &[u8]) -> Result<()> {
-    if create_unless_taken(path, bytes)? { Ok(()) } else { Err(taken(path)) }
+pub fn create_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    if create_unless_taken(path, bytes)? { Ok(()) } else { Err(name_taken_error(path)) }
 }
 
 /// As [`create`]; false if there is a file of this name.
@@ -41,13 +41,13 @@ pub fn create_unless_taken(path: &Path, bytes: &[u8]) -> Result<bool> {
     match temporary.file.persist_noclobber(path) {
         Ok(_) => sync_directory(path).map(|()| true),
         Err(e) if e.error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(e) => take_name(e.file, path),
+        Err(e) => claim_name_and_persist(e.file, path),
     }
 }
 
 /// Takes the name by an empty file and puts the new one over it: some file systems of containers and sticks have neither
 /// links nor a renaming that replaces nothing.
-fn take_name(file: NamedTempFile, path: &Path) -> Result<bool> {
+fn claim_name_and_persist(file: NamedTempFile, path: &Path) -> Result<bool> {
     match plain_file::create_new(path) {
         Ok(_) => (),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(false),
@@ -72,20 +72,20 @@ impl OwnFile {
     /// At the first time there is a file of this name, or it cannot be written.
     pub fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
         if self.0.as_deref() == Some(path) {
-            return replace(path, bytes);
+            return replace_file(path, bytes);
         }
-        create(path, bytes).map(|()| self.0 = Some(path.into()))
+        create_file(path, bytes).map(|()| self.0 = Some(path.into()))
     }
 }
 
-/// Checks before a long measurement that [`create`] will be able to write.
+/// Checks before a long measurement that [`create_file`] will be able to write.
 ///
 /// # Errors
 /// The name is taken, the directory cannot be written to, or the disk is full.
-pub fn check_new(path: &Path) -> Result<()> {
+pub fn check_creatable(path: &Path) -> Result<()> {
     // A dangling link takes the name as well.
     if path.symlink_metadata().is_ok() {
-        return Err(taken(path));
+        return Err(name_taken_error(path));
     }
     write(path, &SOME).map(drop)
 }
@@ -99,10 +99,10 @@ static SOME: [u8; 64 << 10] = [0; 64 << 10];
 /// The directory cannot be made or written to, or the disk is full.
 pub fn check_writable(directory: &Path) -> Result<()> {
     // Not brought to the disk, which may take longer than all that a run looks at before it begins.
-    begin(&directory.join("a file"), &SOME).map(drop)
+    write_temporary(&directory.join("a file"), &SOME).map(drop)
 }
 
-fn taken(path: &Path) -> Error {
+fn name_taken_error(path: &Path) -> Error {
     Error::Usage(format!(
         "{}: there is a file of this name, and a record never replaces another: choose another name, or remove \
          that one first",
@@ -112,29 +112,30 @@ fn taken(path: &Path) -> Error {
 
 /// A temporary file beside `path` with these bytes, on the disk.
 fn write(path: &Path, bytes: &[u8]) -> Result<Temporary> {
-    let temporary = begin(path, bytes)?;
+    let temporary = write_temporary(path, bytes)?;
     let synced = temporary.file.as_file().sync_all();
     synced.map(|()| temporary).map_err(|cause| Error::file(path, "bringing it to the disk", cause))
 }
 
-/// The same, perhaps still in memory.
-fn begin(path: &Path, bytes: &[u8]) -> Result<Temporary> {
-    let directory = directory(path);
+/// Writes these bytes to a temporary file beside `path`, without waiting for the disk.
+fn write_temporary(path: &Path, bytes: &[u8]) -> Result<Temporary> {
+    let directory = parent_directory(path);
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "creating the directory", e))?;
     let failed = |doing| move |cause| Error::file(path, doing, cause);
-    let mut temporary = temporary::make(directory).map_err(failed("creating a temporary file beside it"))?;
+    let mut temporary =
+        temporary::create_temporary(directory).map_err(failed("creating a temporary file beside it"))?;
     temporary.file.write_all(bytes).map_err(failed("writing"))?;
     Ok(temporary)
 }
 
 fn sync_directory(path: &Path) -> Result<()> {
-    let directory = directory(path);
-    let synced = plain_file::directory(directory).and_then(|d| d.sync_all());
+    let directory = parent_directory(path);
+    let synced = plain_file::open_directory(directory).and_then(|d| d.sync_all());
     synced.map_err(|e| Error::file(directory, "bringing the directory to the disk", e))
 }
 
 /// The parent of a bare file name is empty, which names no directory.
-fn directory(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -155,8 +156,8 @@ mod tests {
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("deep/er/file.json");
-        replace(&path, b"old").unwrap();
-        replace(&path, b"new").unwrap();
+        replace_file(&path, b"old").unwrap();
+        replace_file(&path, b"new").unwrap();
         assert_eq!(read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
@@ -165,16 +166,16 @@ mod tests {
     fn a_new_file_is_made_once_and_never_in_place_of_another() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("deep/er/file.syscost");
-        check_new(&path).unwrap();
-        create(&path, b"first").unwrap();
-        for refused in [check_new(&path), create(&path, b"second")] {
+        check_creatable(&path).unwrap();
+        create_file(&path, b"first").unwrap();
+        for refused in [check_creatable(&path), create_file(&path, b"second")] {
             let message = refused.unwrap_err().to_string();
             assert!(message.contains("file.syscost: there is a file of this name"), "{message}");
         }
         assert_eq!(read(&path).unwrap(), b"first");
         let link = home.path().join("link");
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
-        assert!(check_new(&link).is_err() && create(&link, b"x").is_err());
+        assert!(check_creatable(&link).is_err() && create_file(&link, b"x").is_err());
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 
@@ -193,7 +194,7 @@ mod tests {
     fn a_name_is_taken_once_where_there_are_no_links() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.json");
-        let put = |bytes| take_name(write(&path, bytes).unwrap().file, &path).unwrap();
+        let put = |bytes| claim_name_and_persist(write(&path, bytes).unwrap().file, &path).unwrap();
         assert_eq!((put(b"first"), put(b"second")), (true, false));
         assert_eq!(read(&path).unwrap(), b"first");
     }
@@ -202,7 +203,7 @@ mod tests {
     fn others_may_read_what_was_written() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.json");
-        replace(&path, b"").unwrap();
+        replace_file(&path, b"").unwrap();
         let plain = home.path().join("plain");
         std::fs::write(&plain, b"").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_directory_in_the_way_is_named() {
         let home = tempfile::tempdir().unwrap();
-        let message = replace(home.path(), b"x").unwrap_err().to_string();
+        let message = replace_file(home.path(), b"x").unwrap_err().to_string();
         assert!(message.contains(home.path().to_str().unwrap()), "{message}");
     }
 }

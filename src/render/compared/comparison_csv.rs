@@ -1,7 +1,7 @@
 //! One line a case and baseline, as a spreadsheet or a data frame wants it.
 
 use crate::error::Result;
-use crate::render::format::{CRLF, csv_text, ends, number};
+use crate::render::format::{CRLF, csv_text, interval_columns, number_cell};
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Row};
 
 const HEAD: [&str; 19] = [
@@ -33,25 +33,25 @@ const HEAD: [&str; 19] = [
 pub fn csv(comparison: &Comparison) -> Result<String> {
     let lines = comparison.rows.iter().flat_map(|row| {
         let cells = comparison.baselines.iter().zip(&row.cells);
-        cells.map(move |(baseline, cell)| cells_of(comparison, row, baseline, cell))
+        cells.map(move |(baseline, cell)| csv_cells(comparison, row, baseline, cell))
     });
     csv_text(CRLF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(lines))
 }
 
-fn cells_of(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell) -> Vec<String> {
+fn csv_cells(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell) -> Vec<String> {
     let against = cell.change.as_ref().and(comparison.baselines.first()).map_or("", |first| &first.name);
     let mut cells =
         [&row.id, &row.group, &baseline.name, against, &baseline.unit].map(str::to_owned).to_vec();
-    cells.extend(ends(cell.value).map(number));
+    cells.extend(interval_columns(cell.value).map(number_cell));
     if let Some(change) = &cell.change {
-        cells.extend(verdict(change));
+        cells.extend(verdict_cells(change));
     }
     cells.resize(HEAD.len() - 1, String::new());
     cells.push(cell.change.as_ref().and_then(|change| change.reason.clone()).unwrap_or_default());
     cells
 }
 
-fn verdict(change: &Change) -> Vec<String> {
+fn verdict_cells(change: &Change) -> Vec<String> {
     let basis = match change.basis {
         Some(Basis::Replicates) => "replicates",
         Some(Basis::History) => "history",
@@ -59,16 +59,16 @@ fn verdict(change: &Change) -> Vec<String> {
     };
     let [against, own] = change.replicates.map(|n| n.to_string());
     vec![
-        number(change.ratio),
-        number(change.interval.map(|ends| ends[0])),
-        number(change.interval.map(|ends| ends[1])),
+        number_cell(change.ratio),
+        number_cell(change.interval.map(|ends| ends[0])),
+        number_cell(change.interval.map(|ends| ends[1])),
         change.verdict.to_string(),
         basis.to_owned(),
-        number(change.p),
-        number(change.p_among_all),
+        number_cell(change.p),
+        number_cell(change.p_among_all),
         against,
         own,
-        number(change.detectable_percent),
+        number_cell(change.detectable_percent),
     ]
 }
 

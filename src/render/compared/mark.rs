@@ -11,7 +11,7 @@ pub const LEGEND: &str = "+ is slower (it takes more), - is faster. *+5.2%* chan
 impl Change {
     /// The change with the mark of its verdict.
     pub fn mark(&self) -> String {
-        let size = self.ratio.map(quantity::change).unwrap_or_default();
+        let size = self.ratio.map(quantity::format_change).unwrap_or_default();
         match self.verdict {
             Verdict::Slower | Verdict::Faster => format!("*{size}*"),
             Verdict::Same => format!("({size})"),

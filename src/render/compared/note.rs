@@ -2,7 +2,7 @@
 
 use crate::environment::{Difference, Weight};
 use crate::record::quantity;
-use crate::render::enumerated;
+use crate::render::enumerate_names;
 use crate::study::comparison::{Baseline, Basis, Change, Comparison, Relation, Replicate};
 use std::collections::BTreeMap;
 
@@ -34,8 +34,9 @@ impl Baseline {
         }
         if let Some(relation) = &self.relation {
             text.push_str(&format!("; by {}", relation.replicate.name(2)));
-            let said =
-                |what, ratio: Option<f64>| ratio.map(|ratio| format!(", {what} {}", quantity::change(ratio)));
+            let said = |what, ratio: Option<f64>| {
+                ratio.map(|ratio| format!(", {what} {}", quantity::format_change(ratio)))
+            };
             text.extend(said("cycle", relation.cycle).or(said("canaries", relation.canary)));
         }
         text
@@ -51,7 +52,7 @@ impl Relation {
         notes.extend(heavy.map(|d| format!("{}: {}: {} → {}", d.weight.name(), d.field, d.ours, d.theirs)));
         // The release of the kernel stands in the summary.
         let is_fact = |d: &&Difference| d.weight == Weight::Fact && d.field != "kernel_release";
-        let facts: Vec<_> = self.differences.iter().filter(is_fact).map(fact).collect();
+        let facts: Vec<_> = self.differences.iter().filter(is_fact).map(fact_text).collect();
         if !facts.is_empty() {
             notes.push(format!("differs too: {}", facts.join("; ")));
         }
@@ -59,9 +60,9 @@ impl Relation {
     }
 }
 
-fn fact(difference: &Difference) -> String {
+fn fact_text(difference: &Difference) -> String {
     let Difference { field, ours, theirs, .. } = difference;
-    match crate::render::width(ours).max(crate::render::width(theirs)) > LONGEST_FACT {
+    match crate::render::display_width(ours).max(crate::render::display_width(theirs)) > LONGEST_FACT {
         true => (*field).to_owned(),
         false => format!("{field} {ours} → {theirs}"),
     }
@@ -74,7 +75,7 @@ impl Comparison {
         let mut of_reason: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
         for row in &self.rows {
             for (column, cell) in row.cells.iter().enumerate() {
-                if let Some(reason) = cell.change.as_ref().and_then(remarkable) {
+                if let Some(reason) = cell.change.as_ref().and_then(remark_reason) {
                     of_reason.entry((column, reason)).or_default().push(&row.id);
                 }
             }
@@ -85,22 +86,25 @@ impl Comparison {
         }
         let mut columns: Vec<_> = columns.into_iter().collect();
         columns.sort_by_key(|((reason, ids), _)| (std::cmp::Reverse(ids.len()), *reason));
-        columns.iter().map(|((reason, ids), names)| self.remark(names, reason, ids)).collect()
+        columns.iter().map(|((reason, ids), names)| self.remark_line(names, reason, ids)).collect()
     }
 
-    fn remark(&self, names: &[&str], reason: &str, ids: &[&str]) -> String {
+    fn remark_line(&self, names: &[&str], reason: &str, ids: &[&str]) -> String {
         let names = match names.len() + 1 {
             all if all == self.baselines.len() && all > 2 => "all baselines".to_owned(),
-            _ => enumerated(names, "baselines more"),
+            _ => enumerate_names(names, "baselines more"),
         };
-        let rows =
-            if ids.len() == self.rows.len() { "all cases".to_owned() } else { enumerated(ids, "cases more") };
+        let rows = if ids.len() == self.rows.len() {
+            "all cases".to_owned()
+        } else {
+            enumerate_names(ids, "cases more")
+        };
         format!("{names}: {rows}: {reason}")
     }
 }
 
-/// The remark on a change besides its mark.
-fn remarkable(change: &Change) -> Option<&str> {
+/// The reason to print below the table for a change, if it needs one.
+fn remark_reason(change: &Change) -> Option<&str> {
     match change.basis {
         Some(Basis::Replicates) => None,
         Some(Basis::History) => {

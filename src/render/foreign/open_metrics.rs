@@ -11,10 +11,11 @@ const SECOND: f64 = 1e9;
 type Gauge = (&'static str, &'static str, fn(Interval) -> f64);
 
 /// Gauges: the figure and its ends by case, and the number of cases by outcome.
-pub fn open_metrics(record: &Record) -> String {
+pub fn open_metrics_text(record: &Record) -> String {
     let is_time = [NANOSECONDS, DISPLACED].contains(&&*record.unit);
     let (unit, scale) = if is_time { ("seconds", SECOND) } else { ("events", 1.0) };
-    let event_label = if is_time { String::new() } else { format!(",event=\"{}\"", escaped(&record.unit)) };
+    let event_label =
+        if is_time { String::new() } else { format!(",event=\"{}\"", escape_label(&record.unit)) };
     let figures: [Gauge; 3] = [
         ("operation", "What one operation costs.", |figure| figure.estimate),
         ("operation_low", "Lower end of where the next run's figure lies.", |figure| figure.low),
@@ -26,7 +27,7 @@ pub fn open_metrics(record: &Record) -> String {
         let _ = writeln!(text, "# TYPE {name} gauge\n# UNIT {name} {unit}\n# HELP {name} {help}");
         for (group, case) in record.cases() {
             let Some(measured) = case.measured() else { continue };
-            let (group, id) = (escaped(&group.name), escaped(&case.id));
+            let (group, id) = (escape_label(&group.name), escape_label(&case.id));
             let _ = writeln!(
                 text,
                 "{name}{{group=\"{group}\",id=\"{id}\"{event_label}}} {}",
@@ -49,6 +50,6 @@ pub fn open_metrics(record: &Record) -> String {
 }
 
 /// The value of a label: a backslash, a quotation mark and the end of a line are escaped.
-pub fn escaped(text: &str) -> String {
+pub fn escape_label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

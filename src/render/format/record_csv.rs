@@ -1,11 +1,11 @@
 //! One line a case, as RFC 4180 has it.
 
-use super::{CRLF, csv_text, ends, number};
+use super::{CRLF, csv_text, interval_columns, number_cell};
 use crate::error::Result;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, GroupRun, Interval, Measured, Record};
 use crate::render::table::Against;
-use crate::study::basis::ratio;
+use crate::study::basis::ratio_to_prediction;
 
 /// The fixed columns; those of the values from elsewhere follow.
 const HEAD: [&str; 41] = [
@@ -61,45 +61,45 @@ pub fn csv(record: &Record, against: &[Against<'_>]) -> Result<String> {
     let head = HEAD.iter().copied().chain(against.iter().map(|a| a.name)).map(str::to_owned).collect();
     let lines = record.cases().map(|(group, case)| {
         let value = |a: &Against<'_>| a.values.get(&case.id).copied().filter(|_| record.unit == NANOSECONDS);
-        let elsewhere = against.iter().map(|a| number(value(a)));
-        cells(record, group, case).into_iter().chain(elsewhere).collect()
+        let elsewhere = against.iter().map(|a| number_cell(value(a)));
+        case_cells(record, group, case).into_iter().chain(elsewhere).collect()
     });
     csv_text(CRLF, std::iter::once(head).chain(lines))
 }
 
-fn cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
+fn case_cells(record: &Record, group: &GroupRun, case: &CaseRecord) -> Vec<String> {
     let (outcome, evidence) = (&case.outcome, case.measured().map(|measured| measured.evidence.join(" ")));
     let mut cells =
-        [&case.id, &case.title, &group.name, case.word(), &record.unit].map(str::to_owned).to_vec();
-    cells.extend(case.measured().map(figures).unwrap_or_default());
+        [&case.id, &case.title, &group.name, case.status_word(), &record.unit].map(str::to_owned).to_vec();
+    cells.extend(case.measured().map(figure_cells).unwrap_or_default());
     cells.resize(HEAD.len() - 1, String::new());
-    cells.extend(outcome.sentence().map(str::to_owned).or(evidence));
+    cells.extend(outcome.reason().map(str::to_owned).or(evidence));
     cells
 }
 
-fn figures(m: &Measured) -> Vec<String> {
+fn figure_cells(m: &Measured) -> Vec<String> {
     let predicted = m.predicted.as_ref().map(|p| [p.hardware, p.software, p.hardware + p.software]);
     let mut figures: Vec<Option<f64>> = predicted.map_or([None; 3], |p| p.map(Some)).to_vec();
-    figures.extend(ends(Some(m.median)));
+    figures.extend(interval_columns(Some(m.median)));
     figures.extend([Some(m.standard_deviation), Some(m.ticks)]);
-    figures.extend(ends(Some(m.slope)));
-    figures.extend(ends(Some(m.intercept)));
+    figures.extend(interval_columns(Some(m.slope)));
+    figures.extend(interval_columns(Some(m.intercept)));
     figures.push(m.control.map(|c| c.estimate));
-    figures.extend(ends(m.net));
-    figures.extend([ratio(m), m.instructions]);
-    let counts = [m.counted.len(), m.contamination.disturbed(), m.evidence.len()];
+    figures.extend(interval_columns(m.net));
+    figures.extend([ratio_to_prediction(m), m.instructions]);
+    let counts = [m.counted.len(), m.contamination.count_disturbed(), m.evidence.len()];
     let derived = m.derived.iter().map(|d| {
         let Interval { estimate, low, high } = d.value;
         format!("{}={estimate} [{low} {high}] {}", d.name, d.unit).trim_end().to_owned()
     });
     let derived = derived.collect::<Vec<_>>().join("; ");
     let counts = counts.map(|n| n.to_string());
-    let tail =
-        [50.0, 99.0, 99.9, 99.99, 100.0].map(|p| number(m.distribution.as_ref().and_then(|d| d.at(p))));
-    let quiet = ends(m.quiet.map(|quiet| quiet.figure)).into_iter().map(number);
+    let tail = [50.0, 99.0, 99.9, 99.99, 100.0]
+        .map(|p| number_cell(m.distribution.as_ref().and_then(|d| d.value_at(p))));
+    let quiet = interval_columns(m.quiet.map(|quiet| quiet.figure)).into_iter().map(number_cell);
     let settled = m.quiet.map_or(String::new(), |quiet| quiet.is_settled().to_string());
     let executions = [settled, m.executions.len().to_string()];
-    let figures = figures.into_iter().map(number).chain(counts).chain(tail);
+    let figures = figures.into_iter().map(number_cell).chain(counts).chain(tail);
     let events = m.events.iter().filter_map(|event| {
         let Interval { estimate, low, high } = event.rate?;
         Some(format!("{}={estimate} [{low} {high}]", event.name))
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_case_has_one_line_with_all_columns() {
-        let mut record = fixture_run::record();
+        let mut record = fixture_run::fixture_record();
         for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
             if let Outcome::Measured(m) = &mut case.outcome {
                 m.evidence = vec!["Held.".into()];
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn figures_stand_under_their_heads() {
-        let text = csv(&fixture_run::record(), &[]).unwrap();
+        let text = csv(&fixture_run::fixture_record(), &[]).unwrap();
         let row: Vec<&str> =
             text.lines().find(|l| l.starts_with("call/u64/3,")).unwrap().split(',').collect();
         let at = |head: &str| row[HEAD.iter().position(|h| *h == head).unwrap()];
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_tail_stands_under_its_heads() {
-        let text = csv(&fixture_run::record(), &[]).unwrap();
+        let text = csv(&fixture_run::fixture_record(), &[]).unwrap();
         let row = text.lines().find(|line| line.starts_with("syscall/getpid/cold,")).unwrap();
         let cells: Vec<_> = row.split(',').collect();
         let at = |head: &str| cells[HEAD.iter().position(|h| *h == head).unwrap()];

@@ -1,13 +1,15 @@
 //! Tables that a forge or a wiki shows, one a group, with every column.
 
-use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, times};
+use crate::record::quantity::{
+    NANOSECONDS, format_amount, format_count, format_duration, format_interval, format_ratio,
+};
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::figure_line::{derived_line, spread};
+use crate::render::figure_line::{derived_line, distribution_line};
 use crate::render::markdown_table::markdown_table;
 use crate::render::table::Against;
 use crate::render::terminal_heat_map::heat_map;
-use crate::study::basis::{cost, ratio};
-use crate::study::disturbance::sentence;
+use crate::study::basis::{best_cost, ratio_to_prediction};
+use crate::study::disturbance::disturbance_sentence;
 use std::fmt::Write;
 
 const HEAD: [&str; 11] = [
@@ -28,31 +30,33 @@ const HEAD: [&str; 11] = [
 pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
     let mut text = format!("# {}\n\n{}, {}, seed {}\n", record.run, record.tool, record.scale, record.seed);
     for group in record.groups.iter().filter(|group| !group.cases.is_empty()) {
-        let rows = group.cases.iter().map(|case| row(case, &record.unit, against));
+        let rows = group.cases.iter().map(|case| case_row(case, &record.unit, against));
         // Numbers are aligned right, the operation and the evidence left.
-        let table = markdown_table(heads(&record.unit, against), |column| [0, 10].contains(&column), rows);
+        let table =
+            markdown_table(column_heads(&record.unit, against), |column| [0, 10].contains(&column), rows);
         let _ = write!(text, "\n## {}\n\n{table}", group.name);
-        text.push_str(&list(group, &record.unit));
+        text.push_str(&group_details(group, &record.unit));
     }
     let _ = writeln!(text, "\n{}", record.tally());
     text
 }
 
-fn heads(unit: &str, against: &[Against<'_>]) -> Vec<String> {
+fn column_heads(unit: &str, against: &[Against<'_>]) -> Vec<String> {
     let named = |name: &str| {
         if name == "quiet" && unit != NANOSECONDS { unit.to_owned() } else { name.to_owned() }
     };
     HEAD.iter().map(|name| named(name)).chain(against.iter().map(|a| a.name.to_owned())).collect()
 }
 
-fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> Vec<String> {
+fn case_row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> Vec<String> {
     let mut cells = vec![format!("`{}`", case.id)];
     cells.extend(match case.measured() {
-        Some(measured) => figures(measured, unit),
+        Some(measured) => figure_cells(measured, unit),
         None => outcome_cells(outcome_word(&case.outcome)),
     });
-    let value =
-        |a: &Against<'_>| a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| duration(*ns));
+    let value = |a: &Against<'_>| {
+        a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| format_duration(*ns))
+    };
     let elsewhere = against.iter().map(|a| value(a).unwrap_or_default());
     cells.extend(elsewhere);
     cells
@@ -60,7 +64,7 @@ fn row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> Vec<String> {
 
 /// How a case without a number ended.
 fn outcome_word(outcome: &Outcome) -> &'static str {
-    if matches!(outcome, Outcome::Failed(_)) { "**FAILED**" } else { outcome.word() }
+    if matches!(outcome, Outcome::Failed(_)) { "**FAILED**" } else { outcome.status_word() }
 }
 
 /// The text under "quiet", and nothing under the other heads.
@@ -70,41 +74,41 @@ fn outcome_cells(outcome: &str) -> Vec<String> {
     cells
 }
 
-fn figures(m: &Measured, unit: &str) -> Vec<String> {
+fn figure_cells(m: &Measured, unit: &str) -> Vec<String> {
     let time = unit == NANOSECONDS;
     let predicted = m.predicted.as_ref().filter(|_| time);
-    let part = |part: Option<f64>| part.map(duration).unwrap_or_default();
+    let part = |part: Option<f64>| part.map(format_duration).unwrap_or_default();
     vec![
         part(predicted.map(|p| p.hardware)),
         part(predicted.map(|p| p.software)),
         part(predicted.map(|p| p.hardware + p.software)),
-        amount(m.figure().estimate, unit),
-        ends(&m.figure(), unit),
-        amount(m.median.estimate, unit),
-        if time { count(m.ticks) } else { String::new() },
-        cost(m).map(|(_, figure)| amount(figure.estimate, unit)).unwrap_or_default(),
-        ratio(m).filter(|_| time).map(times).unwrap_or_default(),
-        evidence(m),
+        format_amount(m.figure().estimate, unit),
+        format_interval(&m.figure(), unit),
+        format_amount(m.median.estimate, unit),
+        if time { format_count(m.ticks) } else { String::new() },
+        best_cost(m).map(|(_, figure)| format_amount(figure.estimate, unit)).unwrap_or_default(),
+        ratio_to_prediction(m).filter(|_| time).map(format_ratio).unwrap_or_default(),
+        evidence_text(m),
     ]
 }
 
-/// What held, behind what could not be asked.
-fn evidence(m: &Measured) -> String {
-    let open = m.open_claims().map(|sentence| format!("**unwitnessed**: {sentence}"));
+/// The claims that could not be checked, then the evidence of those that held.
+fn evidence_text(m: &Measured) -> String {
+    let open = m.unwitnessed_claims().map(|sentence| format!("**unwitnessed**: {sentence}"));
     open.chain(m.evidence.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
-fn list(group: &GroupRun, unit: &str) -> String {
+fn group_details(group: &GroupRun, unit: &str) -> String {
     let reasons = group.cases.iter().filter_map(|case| {
-        Some(format!("{} `{}`: {}", outcome_word(&case.outcome), case.id, case.outcome.sentence()?))
+        Some(format!("{} `{}`: {}", outcome_word(&case.outcome), case.id, case.outcome.reason()?))
     });
     let fits = group.fits.iter().map(|fit| {
-        let (cost, ends) = (amount(fit.slope.estimate, unit), ends(&fit.slope, unit));
+        let (cost, ends) = (format_amount(fit.slope.estimate, unit), format_interval(&fit.slope, unit));
         format!("{} costs {cost} {ends}, fitted over {} cases", fit.step, fit.cases)
     });
     let spreads = group.cases.iter().filter_map(|case| {
         let distribution = case.measured()?.distribution.as_ref()?;
-        Some(format!("`{}`: {}", case.id, spread(distribution)))
+        Some(format!("`{}`: {}", case.id, distribution_line(distribution)))
     });
     let derived = group.cases.iter().flat_map(|case| {
         let figures = case.measured().map_or(&[][..], |m| &m.derived);
@@ -114,7 +118,7 @@ fn list(group: &GroupRun, unit: &str) -> String {
         .chain(spreads)
         .chain(derived)
         .chain(fits)
-        .chain(sentence(group.cases.iter()))
+        .chain(disturbance_sentence(group.cases.iter()))
         .chain(group.notes.iter().cloned())
         .map(|i| format!("* {i}\n"))
         .collect();
@@ -133,15 +137,15 @@ mod tests {
 
     #[test]
     fn every_row_of_a_table_has_as_many_cells_as_its_head() {
-        let text = markdown(&fixture_run::record(), &[]);
+        let text = markdown(&fixture_run::fixture_record(), &[]);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert!(rows.iter().all(|row| row.matches('|').count() == HEAD.len() + 1), "{text}");
-        assert_eq!(rows.len(), fixture_run::record().cases().count() + 2 * 4);
+        assert_eq!(rows.len(), fixture_run::fixture_record().cases().count() + 2 * 4);
     }
 
     #[test]
     fn reasons_and_lines_stand_below_their_group() {
-        let text = markdown(&fixture_run::record(), &[]);
+        let text = markdown(&fixture_run::fixture_record(), &[]);
         let call = text.split("## ").find(|part| part.starts_with("call")).unwrap();
         assert!(call.contains("* **FAILED** `call/f64/0`: time(2n)"), "{call}");
         assert!(call.contains("* a further u64 argument costs 0.3100 ns"), "{call}");
@@ -149,12 +153,14 @@ mod tests {
 
     #[test]
     fn a_distribution_is_told() {
-        assert!(markdown(&fixture_run::record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs"));
+        assert!(
+            markdown(&fixture_run::fixture_record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs")
+        );
     }
 
     #[test]
     fn what_follows_is_told() {
-        let text = markdown(&fixture_run::record(), &[]);
+        let text = markdown(&fixture_run::fixture_record(), &[]);
         assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
     }
 }

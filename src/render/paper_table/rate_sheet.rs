@@ -1,29 +1,36 @@
 //! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
 //! the same with six that wait for their replies.
 
-use super::{NOTHING, Sheet, head, number, percent, signed, wire_phrase, within};
+use super::{
+    NOTHING, Sheet, format_fixed, format_percent, format_percent_range, format_signed, header_cells,
+    wire_phrase,
+};
 use crate::record::{Interval, Record, Throughput};
-use crate::study::paper::{Paper, Rate, SeparatePrediction, columns_of};
+use crate::study::paper::{Paper, Rate, SeparatePrediction, find_displacement};
 
 /// One sender, whose computation is longer than its message takes on the wire.
-pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
+pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let published = [
-            number(row.real, 1),
-            number(row.displacement, 1),
-            signed(row.displacement_percent, 2),
-            number(row.accounting, 1),
-            signed(row.accounting_percent, 2),
+            format_fixed(row.real, 1),
+            format_fixed(row.displacement, 1),
+            format_signed(row.displacement_percent, 2),
+            format_fixed(row.accounting, 1),
+            format_signed(row.accounting_percent, 2),
         ];
         let ours = SeparatePrediction::from_record(record, &row.sender, [&row.send, &row.computation]);
-        [size(row)].into_iter().chain(published).chain(cells(record, &row.sender, ours)).collect()
+        [message_size(row)]
+            .into_iter()
+            .chain(published)
+            .chain(rate_cells(record, &row.sender, ours))
+            .collect()
     });
     Sheet {
         title: format!(
             "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
             wire_phrase(record)
         ),
-        head: head(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(columns()).collect(),
+        head: header_cells(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(column_heads()).collect(),
         rows: rows.collect(),
         notes: vec![
             "displ., ioctl, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
@@ -40,34 +47,47 @@ pub fn one_sender(paper: &Paper, record: &Record) -> Sheet {
 }
 
 /// Six senders, each of which waits asleep for its reply while others compute.
-pub fn six_senders(paper: &Paper, record: &Record) -> Sheet {
+pub fn six_senders_sheet(paper: &Paper, record: &Record) -> Sheet {
     let rows = paper.throughput.iter().map(|row| {
         let ours = SeparatePrediction::from_record(record, &row.id, [&row.send, &row.computation]);
-        [size(row)].into_iter().chain(cells(record, &row.id, ours)).collect()
+        [message_size(row)].into_iter().chain(rate_cells(record, &row.id, ours)).collect()
     });
     Sheet {
         title: format!(
             "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
             wire_phrase(record)
         ),
-        head: head(&["message"]).into_iter().chain(columns()).collect(),
+        head: header_cells(&["message"]).into_iter().chain(column_heads()).collect(),
         rows: rows.collect(),
         notes: vec!["as above; the whole is one sender beside the fluid, which waits asleep too".into()],
     }
 }
 
-fn size(row: &Rate) -> String {
+fn message_size(row: &Rate) -> String {
     row.id.trim_start_matches("throughput/").to_owned()
 }
 
-fn columns() -> Vec<String> {
-    head(&["real", "displ.", "%", "95 %", "accounting", "%", "95 %", "whole", "%", "95 %", "µs more", "95 %"])
+fn column_heads() -> Vec<String> {
+    header_cells(&[
+        "real",
+        "displ.",
+        "%",
+        "95 %",
+        "accounting",
+        "%",
+        "95 %",
+        "whole",
+        "%",
+        "95 %",
+        "µs more",
+        "95 %",
+    ])
 }
 
 /// The cells of [`columns`].
-fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
-    let measured = columns_of(record, whole).and_then(|ours| ours.throughput.as_ref());
-    let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| number(rate.estimate, 0));
+fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
+    let measured = find_displacement(record, whole).and_then(|ours| ours.throughput.as_ref());
+    let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| format_fixed(rate.estimate, 0));
     let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
     let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
     let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
@@ -75,15 +95,15 @@ fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec
     vec![
         rate(throughput(|t| t.real)),
         rate(part(|p| p.displaced)),
-        percent(part(|p| p.displaced_off)),
-        within(part(|p| p.displaced_off)),
+        format_percent(part(|p| p.displaced_off)),
+        format_percent_range(part(|p| p.displaced_off)),
         rate(part(|p| p.charged)),
-        percent(part(|p| p.charged_off)),
-        within(part(|p| p.charged_off)),
+        format_percent(part(|p| p.charged_off)),
+        format_percent_range(part(|p| p.charged_off)),
         rate(throughput(|t| t.displaced)),
-        percent(throughput(|t| t.displaced_off)),
-        within(throughput(|t| t.displaced_off)),
-        us.map_or(NOTHING.into(), |us| signed(us.estimate, 1)),
+        format_percent(throughput(|t| t.displaced_off)),
+        format_percent_range(throughput(|t| t.displaced_off)),
+        us.map_or(NOTHING.into(), |us| format_signed(us.estimate, 1)),
         ends,
     ]
 }
@@ -92,7 +112,7 @@ fn cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec
 mod tests {
     use super::*;
     use crate::record::Displaced;
-    use crate::study::paper::fixture_paper::{interval, measured, record};
+    use crate::study::paper::fixture_paper::{measured_case, record_of_cases, ten_percent_interval};
 
     #[test]
     fn both_predictions_stand_beside_the_measured_rate() {
@@ -102,13 +122,17 @@ mod tests {
             displaced_off: Interval::exactly(-0.01),
             ..Throughput::default()
         };
-        let cost = |ns| Displaced { gap: interval(ns), charged: interval(0.5 * ns), ..Displaced::default() };
+        let cost = |ns| Displaced {
+            gap: ten_percent_interval(ns),
+            charged: ten_percent_interval(0.5 * ns),
+            ..Displaced::default()
+        };
         let cases = vec![
-            measured("sender/2000B", Displaced { throughput: Some(throughput), ..cost(101e3) }),
-            measured("nodes/2000B", cost(25e3)),
-            measured("computation/120000", cost(80e3)),
+            measured_case("sender/2000B", Displaced { throughput: Some(throughput), ..cost(101e3) }),
+            measured_case("nodes/2000B", cost(25e3)),
+            measured_case("computation/120000", cost(80e3)),
         ];
-        let sheet = one_sender(&Paper::read().expect("four tables"), &record(cases));
+        let sheet = one_sender_sheet(&Paper::read().expect("four tables"), &record_of_cases(cases));
         let row = &sheet.rows[1];
         assert_eq!(row[..7], ["2000B", "318.5", "314.6", "-1.21", "346.4", "+8.74", "10000"]);
         assert_eq!(row[7..9], ["9524", "-4.8"]);

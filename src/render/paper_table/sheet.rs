@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::render::cell;
 use crate::render::format::{LF, csv_text};
 use crate::render::markdown_table::markdown_table;
-use crate::render::table::{Layout, sentences};
+use crate::render::table::{Layout, format_sentences};
 use serde::Serialize;
 
 /// A table: a title, a head, rows with the same number of cells, and notes.
@@ -30,47 +30,48 @@ const MARK: &str = " *";
 impl Sheet {
     /// For a terminal of this width: the first column is cut, or else the last left out, and notes are broken
     /// between words. A pipe gets the whole.
-    pub fn within(&self, layout: Layout) -> String {
+    pub fn fit_to_terminal(&self, layout: Layout) -> String {
         let Some(width) = layout.width.map(usize::from) else { return self.to_text() };
         let mut sheet = Self { notes: Vec::new(), ..self.clone() };
-        if sheet.room(width) < SHORT {
+        if sheet.first_column_room(width) < SHORT {
             let rows = std::iter::once(&mut sheet.head).chain(&mut sheet.rows);
             rows.filter(|row| row.len() > 2).for_each(|row| drop(row.pop()));
         }
-        let room = sheet.room(width).max(SHORTEST);
+        let room = sheet.first_column_room(width).max(SHORTEST);
         for first in sheet.rows.iter_mut().filter_map(|row| row.first_mut()) {
             *first = match first.strip_suffix(MARK) {
-                Some(text) => cell::cut(text, room - MARK.len()) + MARK,
-                None => cell::cut(first, room),
+                Some(text) => cell::cut_to_width(text, room - MARK.len()) + MARK,
+                None => cell::cut_to_width(first, room),
             };
         }
-        sheet.title = cell::cut(&sheet.title, width);
-        sheet.to_text() + &sentences(&self.notes, layout)
+        sheet.title = cell::cut_to_width(&sheet.title, width);
+        sheet.to_text() + &format_sentences(&self.notes, layout)
     }
 
     /// The columns of a line of this width that the cells beyond the first leave to it.
-    fn room(&self, width: usize) -> usize {
-        let others: usize = self.widths().into_iter().skip(1).map(|column| column + 2).sum();
+    fn first_column_room(&self, width: usize) -> usize {
+        let others: usize = self.column_widths().into_iter().skip(1).map(|column| column + 2).sum();
         width.saturating_sub(others)
     }
 
-    fn widths(&self) -> Vec<usize> {
+    fn column_widths(&self) -> Vec<usize> {
         let all = || std::iter::once(&self.head).chain(&self.rows);
-        let widest =
-            |column: usize| all().filter_map(|row| row.get(column)).map(|text| cell::width(text)).max();
+        let widest = |column: usize| {
+            all().filter_map(|row| row.get(column)).map(|text| cell::display_width(text)).max()
+        };
         (0..self.head.len()).map(|column| widest(column).unwrap_or(0)).collect()
     }
 
     /// Aligned columns, numbers to the right.
     pub fn to_text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).cloned().collect();
-        let lines = cell::aligned(&all, |at| (at == 0, 2));
+        let lines = cell::align_columns(&all, |at| (at == 0, 2));
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
         format!("{}\n\n{}\n{}{notes}", self.title, lines.join("\n"), if notes.is_empty() { "" } else { "\n" })
     }
 
     /// For a discussion.
-    pub fn markdown(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         let table = markdown_table(&self.head, |column| column == 0, self.rows.iter().cloned());
         let notes: String = self.notes.iter().map(|note| format!("\n* {note}")).collect();
         format!("### {}\n\n{table}{notes}\n", self.title)
@@ -80,7 +81,7 @@ impl Sheet {
     ///
     /// # Errors
     /// Never in practice: the text is made in memory.
-    pub fn csv(&self) -> Result<String> {
+    pub fn to_csv(&self) -> Result<String> {
         let titled = |row: &Vec<String>| [vec![self.title.clone()], row.clone()].concat();
         csv_text(LF, std::iter::once(&self.head).chain(&self.rows).map(titled))
     }
@@ -111,16 +112,16 @@ mod tests {
         let rows = vec![vec![wordy + " *", "7.5".into(), "group/case/1000".into()]];
         let head = ["what", "µs", "case"].map(str::to_owned).to_vec();
         let sheet = Sheet { head, rows, ..sheet() };
-        let within = |width| sheet.within(Layout { width: Some(width), ..Layout::default() });
+        let within = |width| sheet.fit_to_terminal(Layout { width: Some(width), ..Layout::default() });
         let fits = |width: u16| within(width).lines().all(|line| line.chars().count() <= width.into());
         assert!(fits(60) && within(60).contains("… *") && within(60).contains("group/case/1000"));
         assert!(fits(40) && within(40).contains("7.5") && !within(40).contains("group/case/1000"));
-        assert_eq!(sheet.within(Layout::default()), sheet.to_text());
+        assert_eq!(sheet.fit_to_terminal(Layout::default()), sheet.to_text());
     }
 
     #[test]
     fn other_programs_find_the_same_cells() {
-        assert!(sheet().markdown().contains("| :-- | --: |\n| 1000B | 7.5 |\n"));
-        assert_eq!(sheet().csv().unwrap(), "Table 9,size,µs\nTable 9,1000B,7.5\nTable 9,20B,\"1,000\"\n");
+        assert!(sheet().to_markdown().contains("| :-- | --: |\n| 1000B | 7.5 |\n"));
+        assert_eq!(sheet().to_csv().unwrap(), "Table 9,size,µs\nTable 9,1000B,7.5\nTable 9,20B,\"1,000\"\n");
     }
 }

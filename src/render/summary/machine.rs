@@ -6,14 +6,14 @@ use crate::record::Record;
 use crate::render::cell;
 use crate::render::tone::Tone;
 
-pub fn lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
+pub fn machine_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let record = summary.record;
-    let plain = |text: String| Line::new(Tone::Plain, cell::cut(&text, width));
-    let mut lines = vec![Line::new(Tone::Bold, cell::cut(&processor(record), width))];
-    lines.push(plain(kernel(&record.fingerprint)));
-    lines.extend(mitigations(&record.fingerprint, width).into_iter().map(plain));
-    lines.extend(summary.doctor.map(|found| doctor(found, summary.program, width)));
-    lines.push(plain(run(record)));
+    let plain = |text: String| Line::new(Tone::Plain, cell::cut_to_width(&text, width));
+    let mut lines = vec![Line::new(Tone::Bold, cell::cut_to_width(&processor_line(record), width))];
+    lines.push(plain(kernel_line(&record.fingerprint)));
+    lines.extend(mitigation_lines(&record.fingerprint, width).into_iter().map(plain));
+    lines.extend(summary.doctor.map(|found| doctor_line(found, summary.program, width)));
+    lines.push(plain(run_line(record)));
     lines
 }
 
@@ -22,7 +22,7 @@ fn or_unknown(text: &Option<String>) -> &str {
 }
 
 /// `Intel Xeon, 2 CPUs, core at 3.10 GHz, 8 GiB`.
-fn processor(record: &Record) -> String {
+fn processor_line(record: &Record) -> String {
     let known = &record.fingerprint;
     let cpus = known.cpu_count.map(|count| format!(", {count} CPU{}", if count == 1 { "" } else { "s" }));
     let hz = record.cases().find_map(|(_, case)| case.measured()?.quiet?.core_hz);
@@ -33,7 +33,7 @@ fn processor(record: &Record) -> String {
 }
 
 /// `Linux 6.8.0, a guest of KVM (product), clock tsc`.
-fn kernel(known: &Fingerprint) -> String {
+fn kernel_line(known: &Fingerprint) -> String {
     let below = match (&known.hypervisor, &known.product) {
         (Some(hypervisor), Some(product)) if hypervisor != product => {
             format!("a guest of {hypervisor} ({product})")
@@ -49,7 +49,7 @@ fn kernel(known: &Fingerprint) -> String {
 }
 
 /// What the kernel does about the hardware, and what it does not: on a line of its own where there is no room.
-fn mitigations(known: &Fingerprint, width: usize) -> Vec<String> {
+fn mitigation_lines(known: &Fingerprint, width: usize) -> Vec<String> {
     let that = |beginning: &str| -> Vec<&str> {
         let found = known.mitigations.iter().filter(|(_, state)| state.starts_with(beginning));
         found.map(|(name, _)| name.as_str()).collect()
@@ -66,33 +66,33 @@ fn mitigations(known: &Fingerprint, width: usize) -> Vec<String> {
     }
     let open = format!("vulnerable: {}", open.join(", "));
     match format!("{at_work}; {open}") {
-        both if cell::width(&both) <= width => vec![both],
+        both if cell::display_width(&both) <= width => vec![both],
         _ => vec![at_work, open],
     }
 }
 
-fn doctor(found: &[String], program: &str, width: usize) -> Line {
+fn doctor_line(found: &[String], program: &str, width: usize) -> Line {
     match found {
         [] => Line::new(Tone::Plain, "the doctor minds nothing"),
         found => {
             let head = format!("the doctor minds {}: {}", found.len(), found.join("; "));
-            Line::new(Tone::Yellow, cell::cut_before(&head, &format!(" (`{program} doctor`)"), width))
+            Line::new(Tone::Yellow, cell::cut_before_suffix(&head, &format!(" (`{program} doctor`)"), width))
         }
     }
 }
 
-fn run(record: &Record) -> String {
+fn run_line(record: &Record) -> String {
     let executions =
         record.cases().filter_map(|(_, case)| case.measured()).flat_map(|measured| &measured.executions);
     let seconds = executions.map(|execution| execution.at).fold(0.0, f64::max);
-    let took = if seconds > 0.0 { format!(", took {}", time(seconds)) } else { String::new() };
+    let took = if seconds > 0.0 { format!(", took {}", format_seconds(seconds)) } else { String::new() };
     let worth = if record.scale == "smoke" { ": too brief for numbers worth keeping" } else { "" };
     let unit = if record.unit == "ns" { String::new() } else { format!(", in {}", record.unit) };
     format!("run {}, scale {}{worth}{took}{unit}", record.run, record.scale)
 }
 
 /// `45 s`, `3 min 28 s`.
-pub fn time(seconds: f64) -> String {
+pub fn format_seconds(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
 }
@@ -104,17 +104,17 @@ mod tests {
     #[test]
     fn a_machine_that_tells_nothing_is_unknown_and_one_that_tells_is_told() {
         let nothing = Fingerprint::default();
-        assert_eq!(kernel(&nothing), "Linux unknown, no hypervisor seen");
-        assert_eq!(mitigations(&nothing, 80), ["mitigations: the kernel does not tell"]);
+        assert_eq!(kernel_line(&nothing), "Linux unknown, no hypervisor seen");
+        assert_eq!(mitigation_lines(&nothing, 80), ["mitigations: the kernel does not tell"]);
         let pairs = [("mds", "Mitigation: Clear CPU buffers"), ("srbds", "Vulnerable: no microcode")];
         let mitigations_of = pairs.map(|(name, state)| (name.to_owned(), state.to_owned()));
         let known = Fingerprint { mitigations: mitigations_of.into(), ..Fingerprint::default() };
-        assert_eq!(mitigations(&known, 80), ["mitigations at work: mds; vulnerable: srbds"]);
-        assert_eq!(mitigations(&known, 30), ["mitigations at work: mds", "vulnerable: srbds"]);
+        assert_eq!(mitigation_lines(&known, 80), ["mitigations at work: mds; vulnerable: srbds"]);
+        assert_eq!(mitigation_lines(&known, 30), ["mitigations at work: mds", "vulnerable: srbds"]);
     }
 
     #[test]
     fn a_time_is_as_one_says_it() {
-        assert_eq!((time(45.2).as_str(), time(208.0).as_str()), ("45 s", "3 min 28 s"));
+        assert_eq!((format_seconds(45.2).as_str(), format_seconds(208.0).as_str()), ("45 s", "3 min 28 s"));
     }
 }

@@ -1,7 +1,7 @@
 //! The rows: an operation in words, what it costs, what was expected, and how that compares with the last run.
 
 use super::{Line, Summary};
-use crate::record::quantity::{change, share};
+use crate::record::quantity::{format_change, format_half_width};
 use crate::record::{CaseRecord, Headline, Measured, Outcome};
 use crate::render::cell;
 use crate::render::headline_figure::HeadlineFigure;
@@ -43,27 +43,28 @@ pub struct Row<'a> {
     last: Option<f64>,
 }
 
-/// A head and these rows, in this unit.
-pub fn lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
+/// The lines of the table: headings and these rows, in this unit. Columns are left out until it fits `width`.
+pub fn table_lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
     let compared = rows.iter().any(|row| row.last.is_some());
     let sheets = std::iter::once(&ALL[..]).chain(NARROWER);
     let sheets = sheets.filter(|columns| width > super::COLUMNS || !columns.contains(&Id));
     let sheets = sheets.map(|columns| {
         let kept: Vec<_> = columns.iter().copied().filter(|column| compared || *column != Last).collect();
-        laid_out(&kept, rows, unit)
+        format_columns(&kept, rows, unit)
     });
-    let fits = |lines: &Vec<Line>| lines.iter().all(|line| cell::width(&line.text) <= width);
+    let fits = |lines: &Vec<Line>| lines.iter().all(|line| cell::display_width(&line.text) <= width);
     let mut sheets: Vec<Vec<Line>> = sheets.collect();
     let at = sheets.iter().position(fits).unwrap_or(sheets.len() - 1);
     let lines = sheets.swap_remove(at);
-    lines.into_iter().map(|line| Line { text: cell::cut(&line.text, width), ..line }).collect()
+    lines.into_iter().map(|line| Line { text: cell::cut_to_width(&line.text, width), ..line }).collect()
 }
 
-/// The headlines that were tried, in the order of their places. What this machine cannot measure has no row.
-pub fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
+/// A row for each headline of this run, in the order of their places. A skipped case has no row.
+pub fn headline_rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
     let row = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
-        let last = summary.earlier.iter().find_map(|earlier| alike::change(summary.record, earlier, id));
+        let last =
+            summary.earlier.iter().find_map(|earlier| alike::change_ratio(summary.record, earlier, id));
         let shown = !matches!(case.outcome, Outcome::Skipped(_));
         shown.then_some(Row { headline, case, last })
     };
@@ -72,11 +73,11 @@ pub fn rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
     rows
 }
 
-fn laid_out(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
-    let head: Vec<String> = columns.iter().map(|column| column.head().to_owned()).collect();
-    let cells = rows.iter().map(|row| columns.iter().map(|column| row.cell(*column, unit)).collect());
+fn format_columns(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
+    let head: Vec<String> = columns.iter().map(|column| column.heading().to_owned()).collect();
+    let cells = rows.iter().map(|row| columns.iter().map(|column| row.cell_text(*column, unit)).collect());
     let all: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
-    let lines = cell::aligned(&all, |at| columns[at].place());
+    let lines = cell::align_columns(&all, |at| columns[at].alignment());
     let tone = |row: &Row<'_>| match row.case.outcome {
         Outcome::Failed(_) => Tone::Red,
         Outcome::Disturbed(_) => Tone::Yellow,
@@ -87,7 +88,7 @@ fn laid_out(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
 }
 
 impl Column {
-    fn head(self) -> &'static str {
+    fn heading(self) -> &'static str {
         match self {
             Operation => "operation",
             Quiet => "quiet",
@@ -102,34 +103,34 @@ impl Column {
     }
 
     /// Numbers end at the right; an interval belongs to the number before it.
-    fn place(self) -> (bool, usize) {
+    fn alignment(self) -> (bool, usize) {
         let is_text = matches!(self, Operation | Ends | Share | Ratio | Id);
         (is_text, if self == Quiet { 1 } else { 2 })
     }
 }
 
 impl Row<'_> {
-    fn cell(&self, column: Column, unit: &str) -> String {
+    fn cell_text(&self, column: Column, unit: &str) -> String {
         match (column, &self.case.outcome) {
             (Operation, _) => self.headline.words.into(),
             (Id, _) => self.case.id.clone(),
-            (_, Outcome::Measured(measured)) => self.figure(column, measured, unit).unwrap_or_default(),
+            (_, Outcome::Measured(measured)) => self.figure_text(column, measured, unit).unwrap_or_default(),
             (Quiet, Outcome::Failed(_)) => "FAILED".into(),
             (Quiet, _) => "disturbed".into(),
             _ => String::new(),
         }
     }
 
-    fn figure(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
+    fn figure_text(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
         let told = HeadlineFigure::new(self.headline, measured, unit);
         Some(match column {
-            Quiet => told.amount(told.value.estimate),
-            Ends => told.ends(),
-            Share => share(&told.value),
-            Typical => told.amount(told.typical?),
-            Expected => told.amount(told.expected(measured)?),
-            Ratio => told.ratio(measured)?,
-            Last => change(self.last?),
+            Quiet => told.format_value(told.value.estimate),
+            Ends => told.next_run_interval(),
+            Share => format_half_width(&told.value),
+            Typical => told.format_value(told.typical?),
+            Expected => told.format_value(told.expected_value(measured)?),
+            Ratio => told.ratio_to_expected(measured)?,
+            Last => format_change(self.last?),
             Operation | Id => return None,
         })
     }

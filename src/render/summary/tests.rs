@@ -5,7 +5,7 @@ const WORDS: &str = "an operation whose words are long.";
 
 /// A record with more headline cases than a screen has lines, and one of each trouble.
 fn crowded() -> (Record, Vec<(String, Headline)>) {
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     let (_, measured) = record.cases().find(|(_, case)| case.measured().is_some()).expect("a measured case");
     let outcome = measured.outcome.clone();
     let case = |id: String, outcome| CaseRecord { id, title: String::new(), outcome };
@@ -33,7 +33,7 @@ fn shown(width: Option<u16>, color: bool) -> String {
         doctor: Some(&doctor),
         program: "target/release/syscost",
     };
-    screen(&summary, Layout { width, color, ascii: false })
+    summary_screen(&summary, Layout { width, color, ascii: false })
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn a_screen_is_a_screen_at_every_width() {
         assert!(text.lines().count() <= LINES, "{width:?}: {} lines", text.lines().count());
         let most = width.map_or(COLUMNS, usize::from).min(COLUMNS);
         for line in text.lines() {
-            assert!(cell::width(line) <= most, "{width:?}: {line}");
+            assert!(cell::display_width(line) <= most, "{width:?}: {line}");
         }
     }
-    assert!(shown(Some(200), false).lines().all(|line| cell::width(line) <= 200));
+    assert!(shown(Some(200), false).lines().all(|line| cell::display_width(line) <= 200));
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
-use super::column::{Column, DOUBTED, is_bandwidth, label};
-use super::{Layout, Row, Shape, Sheet, curve_text, event_line, paragraph};
-use crate::record::quantity::{NANOSECONDS, amount, ends};
+use super::column::{Column, DOUBTED, is_bandwidth, outcome_label};
+use super::{Layout, Row, Shape, Sheet, curve_text, event_line, wrap_sentence};
+use crate::record::quantity::{NANOSECONDS, format_amount, format_interval};
 use crate::record::{Derived, FitRecord, GroupRun, Outcome, Tally};
-use crate::render::figure_line::{derived_line, spread};
+use crate::render::figure_line::{derived_line, distribution_line};
 use crate::render::terminal_heat_map::heat_map;
 use crate::render::tone::Tone;
-use crate::study::disturbance::sentence;
-use crate::study::reference_frequency::range;
+use crate::study::disturbance::disturbance_sentence;
+use crate::study::reference_frequency::frequency_range;
 use std::collections::BTreeMap;
 
 /// A core whose frequencies lie within this share is said to keep its frequency.
@@ -17,47 +17,49 @@ const STEADY: f64 = 0.01;
 /// What the interval is where no case has several executions.
 const ONE_PROCESS: &str = "95 %: the interval of the median of one process, which says nothing of the next";
 
-/// A paragraph and its tone; without one it is a drawing, whose lines stay as they are.
+/// A paragraph and its tone. A paragraph without a tone is a drawing, whose lines are not wrapped.
 type Paragraph = (Option<Tone>, String);
 
 /// Everything below the table, its sections separated by empty lines.
 pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
-    let groups = groups(sheet);
+    let groups = distinct_groups(sheet);
     let sections = [
-        endings(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),
-        endings(sheet, |outcome| matches!(outcome, Outcome::Disturbed(_))),
-        endings(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
-        plain(distributions(sheet)),
-        plain(derived(sheet, shape)),
-        plain(event_line::event_lines(sheet.rows.iter().map(|row| row.case))),
-        maps(sheet).into_iter().map(|line| (None, line)).collect(),
-        curve_text::drawn(&groups, layout).into_iter().map(|line| (None, line)).collect(),
-        plain(curve_text::curve_lines(&groups)),
-        plain(groups.iter().flat_map(|g| &g.fits).map(|fit| line(fit, sheet.unit)).collect()),
-        plain(about_figures(sheet)),
-        plain(sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
-        plain(notes(&groups)),
-        plain(legend(shape, layout, sheet.knows_the_next_run())),
-        plain(doubt_legend(sheet)),
-        vec![(Some(Tone::Bold), tally(sheet))],
+        reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Failed(_))),
+        reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Disturbed(_))),
+        reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
+        plain_paragraphs(distribution_lines(sheet)),
+        plain_paragraphs(derived_lines(sheet, shape)),
+        plain_paragraphs(event_line::event_lines(sheet.rows.iter().map(|row| row.case))),
+        heat_map_lines(sheet).into_iter().map(|line| (None, line)).collect(),
+        curve_text::drawing_lines(&groups, layout).into_iter().map(|line| (None, line)).collect(),
+        plain_paragraphs(curve_text::curve_lines(&groups)),
+        plain_paragraphs(
+            groups.iter().flat_map(|g| &g.fits).map(|fit| fit_sentence(fit, sheet.unit)).collect(),
+        ),
+        plain_paragraphs(figure_remarks(sheet)),
+        plain_paragraphs(disturbance_sentence(sheet.rows.iter().map(|row| row.case)).into_iter().collect()),
+        plain_paragraphs(note_lines(&groups)),
+        plain_paragraphs(column_legend(shape, layout, sheet.has_next_run_interval())),
+        plain_paragraphs(doubt_legend(sheet)),
+        vec![(Some(Tone::Bold), tally_line(sheet))],
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);
     let printed = |section: &Vec<Paragraph>| -> String {
-        section.iter().map(|(tone, text)| painted(*tone, text, width, layout.color)).collect()
+        section.iter().map(|(tone, text)| paint_paragraph(*tone, text, width, layout.color)).collect()
     };
     let sections = sections.iter().filter(|section| !section.is_empty());
     sections.map(|section| format!("\n{}", printed(section))).collect()
 }
 
-fn painted(tone: Option<Tone>, text: &str, width: usize, color: bool) -> String {
-    tone.map_or_else(|| text.to_owned(), |tone| tone.paint(&paragraph(text, width), color)) + "\n"
+fn paint_paragraph(tone: Option<Tone>, text: &str, width: usize, color: bool) -> String {
+    tone.map_or_else(|| text.to_owned(), |tone| tone.paint(&wrap_sentence(text, width), color)) + "\n"
 }
 
-fn plain(texts: Vec<String>) -> Vec<Paragraph> {
+fn plain_paragraphs(texts: Vec<String>) -> Vec<Paragraph> {
     texts.into_iter().map(|text| (Some(Tone::Plain), text)).collect()
 }
 
-fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
+fn distinct_groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
     let mut groups: Vec<&GroupRun> = sheet.rows.iter().map(|row| row.group).collect();
     groups.dedup_by(|a, b| std::ptr::eq(*a, *b));
     groups
@@ -65,35 +67,40 @@ fn groups<'a>(sheet: &Sheet<'a>) -> Vec<&'a GroupRun> {
 
 /// Why cases have no number. Cases of a group that were skipped for the same reason share a paragraph; each failure has
 /// its own, so that its id can be searched for.
-fn endings(sheet: &Sheet<'_>, is_asked: fn(&Outcome) -> bool) -> Vec<Paragraph> {
+fn reason_paragraphs(sheet: &Sheet<'_>, is_asked: fn(&Outcome) -> bool) -> Vec<Paragraph> {
     let of_kind = sheet.rows.iter().filter(|row| is_asked(&row.case.outcome));
     let mut endings: Vec<(&Row<'_>, &str, Vec<&str>)> = Vec::new();
     for row in of_kind {
-        let Some(sentence) = row.case.outcome.sentence() else { continue };
+        let Some(sentence) = row.case.outcome.reason() else { continue };
         let same = |(first, other, _): &&mut (&Row<'_>, &str, _)| {
             let is_skipped = matches!(row.case.outcome, Outcome::Skipped(_));
             is_skipped && std::ptr::eq(first.group, row.group) && *other == sentence
         };
         match endings.iter_mut().find(same) {
-            Some((_, _, operations)) => operations.push(row.operation()),
-            None => endings.push((row, sentence, vec![row.operation()])),
+            Some((_, _, operations)) => operations.push(row.operation_name()),
+            None => endings.push((row, sentence, vec![row.operation_name()])),
         }
     }
-    endings.iter().map(|(row, sentence, of)| (Some(row.tone()), ending_line(row, sentence, of))).collect()
+    endings.iter().map(|(row, sentence, of)| (Some(row.tone()), reason_line(row, sentence, of))).collect()
 }
 
-fn ending_line(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
-    let word = label(&row.case.outcome);
+fn reason_line(row: &Row<'_>, sentence: &str, operations: &[&str]) -> String {
+    let word = outcome_label(&row.case.outcome);
     match operations {
         [_] => format!("{word} {}: {sentence}", row.case.id),
         several => {
-            format!("{word} {} of {}: {sentence}: {}", several.len(), row.group.name, listed(several))
+            format!(
+                "{word} {} of {}: {sentence}: {}",
+                several.len(),
+                row.group.name,
+                join_operations(several)
+            )
         }
     }
 }
 
 /// All operations, or the first and the last of more than 40.
-fn listed(operations: &[&str]) -> String {
+fn join_operations(operations: &[&str]) -> String {
     const MOST: usize = 40;
     match operations {
         [first, .., last] if operations.len() > MOST => format!("{first} … {last}"),
@@ -101,16 +108,16 @@ fn listed(operations: &[&str]) -> String {
     }
 }
 
-fn distributions(sheet: &Sheet<'_>) -> Vec<String> {
+fn distribution_lines(sheet: &Sheet<'_>) -> Vec<String> {
     let with = |row: &Row<'_>| {
         let distribution = row.measured()?.distribution.as_ref()?;
-        Some(format!("{}: {}", row.case.id, spread(distribution)))
+        Some(format!("{}: {}", row.case.id, distribution_line(distribution)))
     };
     sheet.rows.iter().filter_map(with).collect()
 }
 
 /// One line for each case with its derived figures, except those that have a column.
-fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
+fn derived_lines(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
     let has_column = shape.columns.contains(&Column::Bandwidth);
     let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
     let of_case = |row: &Row<'_>| {
@@ -120,7 +127,7 @@ fn derived(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
     sheet.rows.iter().filter_map(of_case).collect()
 }
 
-fn maps(sheet: &Sheet<'_>) -> Vec<String> {
+fn heat_map_lines(sheet: &Sheet<'_>) -> Vec<String> {
     let of_case = |row: &Row<'_>| {
         let map = heat_map(row.measured()?.matrix.as_ref()?);
         Some([vec![format!("{}, ns between CPUs:", row.case.id)], map].concat())
@@ -128,15 +135,15 @@ fn maps(sheet: &Sheet<'_>) -> Vec<String> {
     sheet.rows.iter().filter_map(of_case).flatten().collect()
 }
 
-fn line(fit: &FitRecord, unit: &str) -> String {
+fn fit_sentence(fit: &FitRecord, unit: &str) -> String {
     let FitRecord { step, slope, cases, .. } = fit;
-    let (cost, ends) = (amount(slope.estimate, unit), ends(slope, unit));
+    let (cost, ends) = (format_amount(slope.estimate, unit), format_interval(slope, unit));
     let counted = if unit == NANOSECONDS { String::new() } else { format!(" {unit}") };
     format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases")
 }
 
 /// Each note once, with its groups unless it is about all of them.
-fn notes(groups: &[&GroupRun]) -> Vec<String> {
+fn note_lines(groups: &[&GroupRun]) -> Vec<String> {
     let mut about: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for group in groups {
         for note in &group.notes {
@@ -151,7 +158,7 @@ fn notes(groups: &[&GroupRun]) -> Vec<String> {
 }
 
 /// The meaning of the short heads, and the columns that are not shown.
-fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
+fn column_legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
     let explained = [
         (
             Column::Net,
@@ -193,9 +200,9 @@ fn legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
     legend
 }
 
-/// The meaning of the mark.
+/// The meaning of the mark [`DOUBTED`], if a row has it.
 fn doubt_legend(sheet: &Sheet<'_>) -> Vec<String> {
-    let is_marked = sheet.rows.iter().any(|row| row.is_in_doubt(sheet.unit));
+    let is_marked = sheet.rows.iter().any(|row| row.is_time_in_doubt(sheet.unit));
     let meaning = || {
         format!("{DOUBTED}: the clocks contradict each other by more than 1 %, and so may this time be off")
     };
@@ -203,16 +210,24 @@ fn doubt_legend(sheet: &Sheet<'_>) -> Vec<String> {
 }
 
 /// What a reader of the figures must know.
-fn about_figures(sheet: &Sheet<'_>) -> Vec<String> {
-    [unwitnessed(sheet), frequency(sheet), modes(sheet), open_cases(sheet), left_out(sheet), first_run(sheet)]
-        .into_iter()
-        .flatten()
-        .collect()
+fn figure_remarks(sheet: &Sheet<'_>) -> Vec<String> {
+    [
+        unwitnessed_remark(sheet),
+        core_frequency_remark(sheet),
+        faster_mode_remark(sheet),
+        unsettled_remark(sheet),
+        left_out_remark(sheet),
+        first_run_remark(sheet),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// The cases of which a claim could not be asked, with the first reason.
-fn unwitnessed(sheet: &Sheet<'_>) -> Option<String> {
-    let open = |row: &Row<'_>| Some((row.case.id.clone(), row.measured()?.open_claims().next()?.clone()));
+/// The number of cases with a claim that could not be checked, and the reason of the first.
+fn unwitnessed_remark(sheet: &Sheet<'_>) -> Option<String> {
+    let open =
+        |row: &Row<'_>| Some((row.case.id.clone(), row.measured()?.unwitnessed_claims().next()?.clone()));
     let open: Vec<_> = sheet.rows.iter().filter_map(open).collect();
     let (id, sentence) = open.first()?;
     Some(format!(
@@ -222,18 +237,19 @@ fn unwitnessed(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// The cases of which one execution met a faster mode.
-fn modes(sheet: &Sheet<'_>) -> Option<String> {
+fn faster_mode_remark(sheet: &Sheet<'_>) -> Option<String> {
     let faster = |row: &Row<'_>| {
         let figure = row.measured()?.quiet?.faster?;
-        Some(format!("{} at {}", row.case.id, amount(figure, sheet.unit)))
+        Some(format!("{} at {}", row.case.id, format_amount(figure, sheet.unit)))
     };
     let met: Vec<_> = sheet.rows.iter().filter_map(faster).collect();
-    (!met.is_empty()).then(|| format!("a faster mode, met by one execution and left out: {}", first_of(&met)))
+    (!met.is_empty())
+        .then(|| format!("a faster mode, met by one execution and left out: {}", first_few(&met)))
 }
 
 /// The frequency of the core for which the figures hold, and that of this run.
-fn frequency(sheet: &Sheet<'_>) -> Option<String> {
-    let [wanted, low, high] = range(sheet.rows.iter().filter_map(Row::measured))?;
+fn core_frequency_remark(sheet: &Sheet<'_>) -> Option<String> {
+    let [wanted, low, high] = frequency_range(sheet.rows.iter().filter_map(Row::measured))?;
     (high > low * (1.0 + STEADY)).then(|| {
         format!(
             "times hold for a core at {:.2} GHz, as when it is left alone; here it ran at {:.2} to {:.2} GHz, and what does not \
@@ -246,7 +262,7 @@ fn frequency(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// How many cases are not settled, and the first of them.
-fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
+fn unsettled_remark(sheet: &Sheet<'_>) -> Option<String> {
     let measured = || sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), row.measured()?)));
     let all = measured().count();
     let open: Vec<&str> = measured().filter(|(_, m)| !m.is_settled()).map(|(id, _)| id).collect();
@@ -255,20 +271,20 @@ fn open_cases(sheet: &Sheet<'_>) -> Option<String> {
             "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %, and whose figures the run before \
              did not foretell; more time (SYSCOST_TIME, `--time`), a quieter machine or another run helps: {}",
             open.len(),
-            first_of(&open)
+            first_few(&open)
         )
     })
 }
 
 /// The first few of a list, so that a summary stays one.
-fn first_of(texts: &[impl AsRef<str>]) -> String {
+fn first_few(texts: &[impl AsRef<str>]) -> String {
     const FEW: usize = 5;
     let few: Vec<&str> = texts.iter().take(FEW).map(AsRef::as_ref).collect();
     few.join(", ") + if texts.len() > FEW { ", …" } else { "" }
 }
 
-/// How many executions gave no sample, and why the last of them.
-fn left_out(sheet: &Sheet<'_>) -> Option<String> {
+/// The number of executions without a sample, and the reason of the last one.
+fn left_out_remark(sheet: &Sheet<'_>) -> Option<String> {
     let cases = sheet.rows.iter().filter_map(|row| Some((row.case.id.as_str(), &row.measured()?.left_out)));
     let cases: Vec<_> = cases.filter(|(_, left_out)| !left_out.is_empty()).collect();
     let (id, sentence) = cases.last().and_then(|(id, left_out)| Some((id, left_out.last()?)))?;
@@ -276,8 +292,8 @@ fn left_out(sheet: &Sheet<'_>) -> Option<String> {
     Some(format!("left out: {count} executions of {} cases, the last one of {id}: {sentence}", cases.len()))
 }
 
-/// On the first run of a machine nothing is known of other runs.
-fn first_run(sheet: &Sheet<'_>) -> Option<String> {
+/// A warning on the first run of a machine: its intervals may be too narrow.
+fn first_run_remark(sheet: &Sheet<'_>) -> Option<String> {
     let mut quiet = sheet.rows.iter().filter_map(|row| row.measured()?.quiet).peekable();
     let first = quiet.peek().is_some() && quiet.all(|quiet| quiet.earlier == 0);
     first.then(|| {
@@ -287,7 +303,7 @@ fn first_run(sheet: &Sheet<'_>) -> Option<String> {
     })
 }
 
-fn tally(sheet: &Sheet<'_>) -> String {
+fn tally_line(sheet: &Sheet<'_>) -> String {
     let mut tally = Tally::default();
     sheet.rows.iter().for_each(|row| tally.add(&row.case.outcome));
     tally.to_string()

@@ -1,10 +1,13 @@
 //! The columns: their heads and their cells.
 
 use super::{Row, Sheet};
-use crate::record::quantity::{NANOSECONDS, amount, count, duration, ends, share, times};
+use crate::record::quantity::{
+    NANOSECONDS, format_amount, format_count, format_duration, format_half_width, format_interval,
+    format_ratio,
+};
 use crate::record::{Derived, Measured, Outcome, Predicted};
-use crate::render::cell::shortened;
-use crate::study::basis::{cost, ratio};
+use crate::render::cell::shorten_middle;
+use crate::study::basis::{best_cost, ratio_to_prediction};
 
 /// A column of the table, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +38,18 @@ pub enum Column {
 pub const DOUBTED: &str = "!";
 
 /// The text in the row in place of a number.
-pub fn label(outcome: &Outcome) -> &'static str {
+pub fn outcome_label(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Measured(_) => "",
         Outcome::Failed(_) => "FAILED",
-        other => other.word(),
+        other => other.status_word(),
     }
 }
 
 impl Column {
     /// Every column that this sheet can fill. Predictions, published values and ticks are shown only if the unit is
     /// nanoseconds.
-    pub fn all(sheet: &Sheet<'_>) -> Vec<Self> {
+    pub fn all_for_sheet(sheet: &Sheet<'_>) -> Vec<Self> {
         let time = sheet.unit == NANOSECONDS;
         let predicted = time && sheet.rows.iter().any(|r| prediction(r).is_some());
         let mut columns = vec![Self::Operation];
@@ -84,13 +87,13 @@ impl Column {
         }
     }
 
-    pub fn head(self, sheet: &Sheet<'_>) -> String {
+    pub fn heading(self, sheet: &Sheet<'_>) -> String {
         match self {
             Self::Against(i) => sheet.against[i].name.into(),
             Self::Measured if sheet.unit != NANOSECONDS => sheet.unit.into(),
-            Self::Measured if !sheet.knows_the_next_run() => "measured".into(),
-            Self::Interval if !sheet.knows_the_next_run() => "95 % interval".into(),
-            Self::Share if !sheet.knows_the_next_run() => "95 %".into(),
+            Self::Measured if !sheet.has_next_run_interval() => "measured".into(),
+            Self::Interval if !sheet.has_next_run_interval() => "95 % interval".into(),
+            Self::Share if !sheet.has_next_run_interval() => "95 %".into(),
             _ => self.name().into(),
         }
     }
@@ -101,41 +104,41 @@ impl Column {
     }
 
     /// Blanks to the right. The interval belongs to the median, so it stands closer.
-    pub fn gap(self) -> usize {
+    pub fn gap_width(self) -> usize {
         if self == Self::Measured { 1 } else { 2 }
     }
 
-    pub fn cell(self, sheet: &Sheet<'_>, row: &Row<'_>, longest: usize) -> String {
+    pub fn cell_text(self, sheet: &Sheet<'_>, row: &Row<'_>, longest: usize) -> String {
         match self {
-            Self::Operation => shortened(row.operation(), longest),
+            Self::Operation => shorten_middle(row.operation_name(), longest),
             Self::Against(i) => {
                 let value = sheet.against[i].values.get(&row.case.id);
-                value.map(|v| duration(*v)).unwrap_or_default()
+                value.map(|v| format_duration(*v)).unwrap_or_default()
             }
-            Self::Measured if row.measured().is_none() => label(&row.case.outcome).into(),
-            Self::Measured | Self::Typical if row.is_in_doubt(sheet.unit) => {
-                row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default() + DOUBTED
+            Self::Measured if row.measured().is_none() => outcome_label(&row.case.outcome).into(),
+            Self::Measured | Self::Typical if row.is_time_in_doubt(sheet.unit) => {
+                row.measured().and_then(|m| self.figure_text(m, sheet.unit)).unwrap_or_default() + DOUBTED
             }
-            _ => row.measured().and_then(|m| self.figure(m, sheet.unit)).unwrap_or_default(),
+            _ => row.measured().and_then(|m| self.figure_text(m, sheet.unit)).unwrap_or_default(),
         }
     }
 
-    fn figure(self, measured: &Measured, unit: &str) -> Option<String> {
+    fn figure_text(self, measured: &Measured, unit: &str) -> Option<String> {
         let predicted = measured.predicted.as_ref();
         Some(match self {
-            Self::Hardware => duration(predicted?.hardware),
-            Self::Software => duration(predicted?.software),
-            Self::Predicted => predicted.map(|p| duration(p.hardware + p.software))?,
-            Self::Measured => amount(measured.figure().estimate, unit),
-            Self::Interval => ends(&measured.figure(), unit),
-            Self::Share => share(&measured.figure()),
-            Self::Typical => amount(measured.median.estimate, unit),
-            Self::Ticks => count(measured.ticks),
-            Self::Net => amount(cost(measured)?.1.estimate, unit),
-            Self::Ratio => times(ratio(measured)?),
-            Self::Bandwidth => measured.derived.iter().find(|figure| is_bandwidth(figure)).map(rate)?,
-            Self::Evidence => evidence(measured),
-            Self::Claims => claims(measured),
+            Self::Hardware => format_duration(predicted?.hardware),
+            Self::Software => format_duration(predicted?.software),
+            Self::Predicted => predicted.map(|p| format_duration(p.hardware + p.software))?,
+            Self::Measured => format_amount(measured.figure().estimate, unit),
+            Self::Interval => format_interval(&measured.figure(), unit),
+            Self::Share => format_half_width(&measured.figure()),
+            Self::Typical => format_amount(measured.median.estimate, unit),
+            Self::Ticks => format_count(measured.ticks),
+            Self::Net => format_amount(best_cost(measured)?.1.estimate, unit),
+            Self::Ratio => format_ratio(ratio_to_prediction(measured)?),
+            Self::Bandwidth => measured.derived.iter().find(|figure| is_bandwidth(figure)).map(rate_text)?,
+            Self::Evidence => evidence_text(measured),
+            Self::Claims => short_evidence_text(measured),
             Self::Operation | Self::Against(_) => return None,
         })
     }
@@ -154,13 +157,13 @@ pub fn is_bandwidth(figure: &Derived) -> bool {
     figure.name == "bandwidth" && figure.unit == "GB/s"
 }
 
-fn rate(figure: &Derived) -> String {
-    format!("{} {}", count(figure.value.estimate), figure.unit)
+fn rate_text(figure: &Derived) -> String {
+    format!("{} {}", format_count(figure.value.estimate), figure.unit)
 }
 
-/// `✓ 5 claims · 3/50 disturbed · not settled`; `unwitnessed: 4 claims held, 1 not asked` if one could not be asked. A case
-/// without a claim has no tick mark.
-fn evidence(measured: &Measured) -> String {
+/// The evidence in words: `✓ 5 claims · 3/50 disturbed · not settled`. If a claim could not be checked:
+/// `unwitnessed: 4 claims held, 1 not asked`. A case without claims has no tick mark.
+fn evidence_text(measured: &Measured) -> String {
     let is_open = measured.is_unwitnessed();
     let held = match measured.evidence.len() {
         0 => "no claims".into(),
@@ -176,12 +179,12 @@ fn evidence(measured: &Measured) -> String {
         0 => held,
         n => format!("{held}, {n} not asked"),
     };
-    let held = disturbed(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"));
+    let held = disturbed_share(measured).map_or(held.clone(), |share| format!("{held} · {share} disturbed"));
     if measured.is_settled() { held } else { held + " · not settled" }
 }
 
-/// `✓5 3/50 ~`, the same in as few characters as can be; `unwitnessed 4?1` if one could not be asked.
-fn claims(measured: &Measured) -> String {
+/// The same evidence in few characters: `✓5 3/50 ~`, or `unwitnessed 4?1` if a claim could not be checked.
+fn short_evidence_text(measured: &Measured) -> String {
     let held = match measured.evidence.len() {
         n if measured.is_unwitnessed() => format!("unwitnessed {n}"),
         0 => "none".into(),
@@ -191,14 +194,14 @@ fn claims(measured: &Measured) -> String {
         0 => held,
         n => format!("{held}?{n}"),
     };
-    let held = disturbed(measured).map_or(held.clone(), |share| format!("{held} {share}"));
+    let held = disturbed_share(measured).map_or(held.clone(), |share| format!("{held} {share}"));
     if measured.is_settled() { held } else { held + " ~" }
 }
 
-/// `3/50`, unless nothing disturbed.
-fn disturbed(measured: &Measured) -> Option<String> {
+/// Disturbed samples of all samples, `3/50`; `None` if no sample was disturbed.
+fn disturbed_share(measured: &Measured) -> Option<String> {
     let samples = measured.contamination.involuntary_switches.len();
-    let disturbed = measured.contamination.disturbed();
+    let disturbed = measured.contamination.count_disturbed();
     (disturbed > 0).then(|| format!("{disturbed}/{samples}"))
 }
 
@@ -209,17 +212,17 @@ mod tests {
     #[test]
     fn evidence_counts_what_held_and_what_disturbed() {
         let mut measured = Measured { evidence: vec!["a".into(), "b".into()], ..Measured::default() };
-        assert_eq!(evidence(&measured), "✓ 2 claims");
+        assert_eq!(evidence_text(&measured), "✓ 2 claims");
         measured.contamination.involuntary_switches = vec![0, 1, 0, 2];
-        assert_eq!(evidence(&measured), "✓ 2 claims · 2/4 disturbed");
-        assert_eq!(claims(&measured), "✓2 2/4");
+        assert_eq!(evidence_text(&measured), "✓ 2 claims · 2/4 disturbed");
+        assert_eq!(short_evidence_text(&measured), "✓2 2/4");
         measured.unasked.push(format!("{}a count: time grows", crate::record::NEVER_ASKED));
-        assert_eq!(evidence(&measured), "✓ 2 claims, 1 not asked · 2/4 disturbed");
+        assert_eq!(evidence_text(&measured), "✓ 2 claims, 1 not asked · 2/4 disturbed");
         measured.unasked.push("no witness could be called".into());
-        assert_eq!(evidence(&measured), "unwitnessed: 2 claims held, 2 not asked · 2/4 disturbed");
-        assert_eq!(claims(&measured), "unwitnessed 2?2 2/4");
+        assert_eq!(evidence_text(&measured), "unwitnessed: 2 claims held, 2 not asked · 2/4 disturbed");
+        assert_eq!(short_evidence_text(&measured), "unwitnessed 2?2 2/4");
         measured.unasked.clear();
         measured.evidence.clear();
-        assert_eq!(claims(&measured), "none 2/4");
+        assert_eq!(short_evidence_text(&measured), "none 2/4");
     }
 }

@@ -1,21 +1,21 @@
 //! Events an iteration, below the table: a line for each case, and one for each event that was not counted.
 
-use crate::record::quantity::{amount, count, ends};
+use crate::record::quantity::{format_amount, format_count, format_interval};
 use crate::record::{CaseRecord, EventRate, Interval};
 
-/// Rates below this are of other tasks, and not of the operation.
+/// Rates below this come from other tasks and are shown as 0.
 const NOTHING: f64 = 0.0005;
 
-/// The lines; none where no events were asked for.
+/// The lines of all cases; empty if the run counted no events.
 pub fn event_lines<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<String> {
     let (mut lines, mut remarks) = (Vec::new(), Vec::new());
     for case in cases {
         let events = case.measured().map_or(&[][..], |measured| &measured.events);
-        let rates: Vec<_> = events.iter().filter_map(rate).collect();
+        let rates: Vec<_> = events.iter().filter_map(event_rate_text).collect();
         if !rates.is_empty() {
             lines.push(format!("{}, an iteration: {}", case.id, rates.join(", ")));
         }
-        for remark in events.iter().filter_map(remark) {
+        for remark in events.iter().filter_map(event_remark) {
             if !remarks.contains(&remark) {
                 remarks.push(remark);
             }
@@ -25,17 +25,19 @@ pub fn event_lines<'a>(cases: impl Iterator<Item = &'a CaseRecord>) -> Vec<Strin
     lines
 }
 
-fn rate(event: &EventRate) -> Option<String> {
+fn event_rate_text(event: &EventRate) -> Option<String> {
     let rate: Interval = event.rate?;
     let unit = if event.name == "task-clock" { "ns" } else { "" };
     Some(match (rate.estimate < NOTHING, rate.low == rate.high) {
         (true, _) => format!("{} 0", event.name),
-        (_, true) if unit.is_empty() => format!("{} {}", event.name, count(rate.estimate)),
-        _ => format!("{} {} {}", event.name, amount(rate.estimate, unit), ends(&rate, unit)),
+        (_, true) if unit.is_empty() => format!("{} {}", event.name, format_count(rate.estimate)),
+        _ => {
+            format!("{} {} {}", event.name, format_amount(rate.estimate, unit), format_interval(&rate, unit))
+        }
     })
 }
 
-fn remark(event: &EventRate) -> Option<String> {
+fn event_remark(event: &EventRate) -> Option<String> {
     let remark = event.remark.as_deref()?;
     Some(match event.rate {
         Some(_) => format!("{}: {remark}", event.name),
@@ -49,7 +51,7 @@ mod tests {
     use crate::record::{Measured, fixture_run};
 
     fn case(events: Vec<EventRate>) -> CaseRecord {
-        fixture_run::measured("a/b", Measured { events, ..Measured::default() })
+        fixture_run::measured_case("a/b", Measured { events, ..Measured::default() })
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Fits the table to the terminal: the least important columns are dropped first.
 
 use super::column::Column;
-use super::{Shape, Sheet, lines, width};
+use super::{Shape, Sheet, display_width, table_lines};
 
-/// Below this many columns the parts of a prediction and the deviation are left out even if they fit: a
-/// crowded line is not read.
+/// On a terminal with fewer columns the parts of a prediction and the typical cost are hidden even if they fit,
+/// because a crowded line is hard to read.
 const ROOMY: usize = 120;
 
 /// A way to make the table narrower: a column goes, or a shorter form takes its place.
@@ -36,24 +36,25 @@ const STEPS: [Step; 12] = [
 ];
 
 /// The columns for this width, and the longest name of an operation that fits.
-pub fn shape(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
+pub fn fit_to_width(sheet: &Sheet<'_>, limit: Option<u16>) -> Shape {
     let limit = limit.map_or(usize::MAX, usize::from);
-    let mut shape = Shape { columns: Column::all(sheet), hidden: Vec::new(), longest: usize::MAX, width: 0 };
+    let mut shape =
+        Shape { columns: Column::all_for_sheet(sheet), hidden: Vec::new(), longest: usize::MAX, width: 0 };
     if limit < ROOMY {
-        NARROW.into_iter().for_each(|step| shape.take(step));
+        NARROW.into_iter().for_each(|step| shape.apply_step(step));
     }
     for step in STEPS {
-        if widest(sheet, &shape) > limit {
-            shape.take(step);
+        if table_width(sheet, &shape) > limit {
+            shape.apply_step(step);
         }
     }
     shorten_operations(sheet, &mut shape, limit);
-    shape.width = widest(sheet, &shape);
+    shape.width = table_width(sheet, &shape);
     shape
 }
 
 impl Shape {
-    fn take(&mut self, (column, shorter): Step) {
+    fn apply_step(&mut self, (column, shorter): Step) {
         let Some(place) = self.columns.iter().position(|other| *other == column) else { return };
         match shorter {
             Some(shorter) => self.columns[place] = shorter,
@@ -65,15 +66,19 @@ impl Shape {
     }
 }
 
-fn widest(sheet: &Sheet<'_>, shape: &Shape) -> usize {
-    lines(sheet, &shape.columns, shape.longest).iter().map(|line| width(line)).max().unwrap_or(0)
+fn table_width(sheet: &Sheet<'_>, shape: &Shape) -> usize {
+    table_lines(sheet, &shape.columns, shape.longest)
+        .iter()
+        .map(|line| display_width(line))
+        .max()
+        .unwrap_or(0)
 }
 
 /// The last resort on a very narrow terminal.
 fn shorten_operations(sheet: &Sheet<'_>, shape: &mut Shape, limit: usize) {
-    let excess = widest(sheet, shape).saturating_sub(limit);
+    let excess = table_width(sheet, shape).saturating_sub(limit);
     if excess > 0 {
-        let longest = sheet.listed().map(|row| width(row.operation())).max().unwrap_or(0);
+        let longest = sheet.visible_rows().map(|row| display_width(row.operation_name())).max().unwrap_or(0);
         shape.longest = longest.saturating_sub(excess).max(Column::Operation.name().len());
     }
 }

@@ -2,7 +2,12 @@ use super::*;
 use crate::record::{CurveRecord, Derived, Interval, LevelRecord, Outcome, Point, fixture_run};
 
 fn at(width: u16) -> String {
-    table(&fixture_run::record(), None, &[], Layout { width: Some(width), ..Layout::default() })
+    record_table(
+        &fixture_run::fixture_record(),
+        None,
+        &[],
+        Layout { width: Some(width), ..Layout::default() },
+    )
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {
@@ -13,7 +18,7 @@ fn line<'a>(text: &'a str, start: &str) -> &'a str {
 fn no_line_is_wider_than_the_terminal() {
     for width in (60..220).step_by(7).chain([80, 120, 200]) {
         for line in at(width).lines() {
-            assert!(super::width(line) <= usize::from(width), "{width}: {line}");
+            assert!(super::display_width(line) <= usize::from(width), "{width}: {line}");
         }
     }
 }
@@ -53,7 +58,7 @@ fn a_wide_terminal_hides_nothing() {
 
 #[test]
 fn a_pipe_gets_all_columns_and_sentences_on_one_line() {
-    let text = table(&fixture_run::record(), None, &[], Layout::default());
+    let text = record_table(&fixture_run::fixture_record(), None, &[], Layout::default());
     assert!(line(&text, "operation").contains("hardware"));
     assert!(line(&text, "FAILED call/f64/0: ").ends_with("optimised away."));
 }
@@ -69,17 +74,18 @@ fn a_case_without_a_number_has_a_word_and_below_a_sentence() {
 
 #[test]
 fn many_that_were_skipped_for_one_reason_share_a_paragraph() {
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     let call = record.groups.iter_mut().find(|group| group.name == "call").expect("the group");
     for case in call.cases.iter_mut().filter(|case| case.id.ends_with("/1") || case.id.ends_with("/2")) {
         case.outcome = Outcome::Skipped("at full scale only".into());
     }
-    let text = table(&record, None, &[], Layout::default());
+    let text = record_table(&record, None, &[], Layout::default());
     assert!(text.contains("skipped 2 of call: at full scale only: u64/1, u64/2"), "{text}");
     assert!(!text.lines().any(|line| line.starts_with("u64/1")), "they need no line each: {text}");
     assert_eq!(text.lines().last(), Some("14 measured, 3 skipped, 1 failed"));
     let elsewhere = BTreeMap::from([("call/u64/2".to_owned(), 7.0)]);
-    let text = table(&record, None, &[Against { name: "other", values: &elsewhere }], Layout::default());
+    let text =
+        record_table(&record, None, &[Against { name: "other", values: &elsewhere }], Layout::default());
     assert!(text.lines().any(|line| line.starts_with("u64/2") && line.contains("7.000 ns")), "{text}");
 }
 
@@ -97,8 +103,12 @@ fn a_fit_a_distribution_and_a_note_are_told_once() {
 
 #[test]
 fn one_group_alone_has_its_own_sum() {
-    let text =
-        table(&fixture_run::record(), Some("call"), &[], Layout { width: Some(80), ..Layout::default() });
+    let text = record_table(
+        &fixture_run::fixture_record(),
+        Some("call"),
+        &[],
+        Layout { width: Some(80), ..Layout::default() },
+    );
     assert!(!text.contains("getpid") && text.ends_with("9 measured, 0 skipped, 1 failed\n"));
 }
 
@@ -106,7 +116,12 @@ fn one_group_alone_has_its_own_sum() {
 fn values_from_elsewhere_have_their_own_column() {
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0), ("clock_read/cntvct".into(), 7.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text = table(&fixture_run::record(), None, &against, Layout { width: Some(80), ..Layout::default() });
+    let text = record_table(
+        &fixture_run::fixture_record(),
+        None,
+        &against,
+        Layout { width: Some(80), ..Layout::default() },
+    );
     assert!(line(&text, "operation").contains("csc501"));
     assert!(line(&text, "getpid ").contains("60.00 ns"));
     assert!(line(&text, "cntvct").contains("7.000 ns"), "a skipped case still has the other's value");
@@ -114,10 +129,10 @@ fn values_from_elsewhere_have_their_own_column() {
 
 #[test]
 fn a_count_has_neither_ticks_nor_predictions() {
-    let record = Record { unit: "instructions".into(), ..fixture_run::record() };
+    let record = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
     let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
     let against = [Against { name: "csc501", values: &values }];
-    let text = table(&record, None, &against, Layout { width: Some(200), ..Layout::default() });
+    let text = record_table(&record, None, &against, Layout { width: Some(200), ..Layout::default() });
     let head = line(&text, "operation");
     assert!(head.contains("instructions") && !head.contains("ticks") && !head.contains("m/p"), "{head}");
     assert!(!head.contains("csc501"), "nanoseconds beside instructions would be compared with them");
@@ -126,8 +141,8 @@ fn a_count_has_neither_ticks_nor_predictions() {
 
 #[test]
 fn color_stands_around_whole_lines() {
-    let text = table(
-        &fixture_run::record(),
+    let text = record_table(
+        &fixture_run::fixture_record(),
         None,
         &[],
         Layout { width: Some(80), color: true, ..Layout::default() },
@@ -141,8 +156,12 @@ fn color_stands_around_whole_lines() {
 
 #[test]
 fn nothing_measured_is_still_a_table() {
-    let text =
-        table(&fixture_run::record(), Some("none"), &[], Layout { width: Some(80), ..Layout::default() });
+    let text = record_table(
+        &fixture_run::fixture_record(),
+        Some("none"),
+        &[],
+        Layout { width: Some(80), ..Layout::default() },
+    );
     assert!(text.starts_with("operation") && text.ends_with("0 measured, 0 skipped, 0 failed\n"));
 }
 
@@ -150,12 +169,12 @@ fn nothing_measured_is_still_a_table() {
 fn a_very_narrow_terminal_shortens_the_ids() {
     let text = at(40);
     let table: Vec<_> = text.lines().take_while(|line| !line.is_empty()).collect();
-    assert!(table.iter().all(|line| super::width(line) <= 40), "{text}");
+    assert!(table.iter().all(|line| super::display_width(line) <= 40), "{text}");
 }
 
 /// The run with a case that says how many bytes it moves.
 fn with_bandwidth() -> Record {
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     let case = record.groups[3].cases.iter_mut().find(|case| case.id == "syscall/getpid");
     let Some(Outcome::Measured(measured)) = case.map(|case| &mut case.outcome) else {
         panic!("no such case")
@@ -167,8 +186,9 @@ fn with_bandwidth() -> Record {
 
 #[test]
 fn a_bandwidth_has_a_column_and_no_line_below() {
-    let text =
-        |width| table(&with_bandwidth(), None, &[], Layout { width: Some(width), ..Layout::default() });
+    let text = |width| {
+        record_table(&with_bandwidth(), None, &[], Layout { width: Some(width), ..Layout::default() })
+    };
     for width in [80, 200] {
         let text = text(width);
         assert!(line(&text, "operation").contains("bandwidth"), "{text}");
@@ -190,7 +210,7 @@ fn a_bandwidth_has_a_column_and_no_line_below() {
 fn pictures_belong_to_a_group_by_itself_and_levels_to_all() {
     let value = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
     let level = LevelRecord { name: Some("L1".into()), latency: value, ..LevelRecord::default() };
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     record.groups[1].curves = vec![CurveRecord {
         prefix: "known_work/chain/".into(),
         title: "a chain".into(),
@@ -200,8 +220,9 @@ fn pictures_belong_to_a_group_by_itself_and_levels_to_all() {
         remarks: vec!["it stays".into()],
         ..CurveRecord::default()
     }];
-    let text =
-        |group, ascii| table(&record, group, &[], Layout { width: Some(80), ascii, ..Layout::default() });
+    let text = |group, ascii| {
+        record_table(&record, group, &[], Layout { width: Some(80), ascii, ..Layout::default() })
+    };
     let (all, alone, plain) =
         (text(None, false), text(Some("known_work"), false), text(Some("known_work"), true));
     for text in [&all, &alone, &plain] {

@@ -1,7 +1,7 @@
 //! Canaries: work that no kernel can change. If it differs between two boots, the core had another frequency or other
 //! load, and all other values differ by the same factor.
 
-use super::pairing::{Index, pair};
+use super::pairing::{Index, pair_series};
 use super::replicate::{Logs, Replicates};
 use crate::record::quantity::NANOSECONDS;
 
@@ -23,14 +23,15 @@ impl Canary {
         if a.head.unit != NANOSECONDS {
             return None;
         }
-        let pairs = IDS.iter().filter_map(|id| pair(id, a, b).ok());
-        let complete = pairs.filter_map(|(x, y)| Some((means(of_a, x)?, means(of_b, y)?)));
+        let pairs = IDS.iter().filter_map(|id| pair_series(id, a, b).ok());
+        let complete =
+            pairs.filter_map(|(x, y)| Some((replicate_means(of_a, x)?, replicate_means(of_b, y)?)));
         let (of_a, of_b): (Vec<_>, Vec<_>) = complete.unzip();
-        (!of_a.is_empty()).then(|| Self([average(&of_a), average(&of_b)]))
+        (!of_a.is_empty()).then(|| Self([average_over_canaries(&of_a), average_over_canaries(&of_b)]))
     }
 
     /// Subtracts the canaries from a case. A canary itself stays: it shows what was subtracted.
-    pub(super) fn take_off(&self, id: &str, sides: &mut [Logs; 2]) {
+    pub(super) fn subtract_from(&self, id: &str, sides: &mut [Logs; 2]) {
         if is_canary(id) {
             return;
         }
@@ -40,7 +41,7 @@ impl Canary {
     }
 
     /// The canaries of the second side over those of the first.
-    pub(super) fn ratio(&self) -> f64 {
+    pub(super) fn ratio_between_sides(&self) -> f64 {
         let [a, b] = self.0.each_ref().map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
         (b - a).exp()
     }
@@ -50,13 +51,13 @@ pub(super) fn is_canary(id: &str) -> bool {
     IDS.contains(&id)
 }
 
-fn means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
-    let estimates = replicates.estimates(&replicates.logs(series, false));
+fn replicate_means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
+    let estimates = replicates.estimates(&replicates.value_logarithms(series, false));
     estimates.into_iter().map(|estimate| Some(estimate?.mean)).collect()
 }
 
-/// By replicate, over the canaries.
-fn average(of_each: &[Vec<f64>]) -> Vec<f64> {
+/// The mean over the canaries, for each replicate.
+fn average_over_canaries(of_each: &[Vec<f64>]) -> Vec<f64> {
     let replicates = of_each.first().map_or(0, Vec::len);
     let mean = |at: usize| of_each.iter().map(|logs| logs[at]).sum::<f64>() / of_each.len() as f64;
     (0..replicates).map(mean).collect()

@@ -1,8 +1,8 @@
 //! Compares one baseline with the first, case by case.
 
 use super::canary::{Canary, is_canary};
-use super::contrast::{Contrast, key};
-use super::pairing::{Index, pair};
+use super::contrast::{Contrast, series_key};
+use super::pairing::{Index, pair_series};
 use super::past_spread::History;
 use super::replicate::{Replicate, Replicates};
 use super::rule::{ENOUGH, Rule};
@@ -23,7 +23,7 @@ struct Sides<'a> {
 
 impl<'a> Sides<'a> {
     fn new(a: &'a Index<'a>, b: &'a Index<'a>) -> Self {
-        let replicate = Replicate::between(a.head, b.head);
+        let replicate = Replicate::for_sides(a.head, b.head);
         let of_a = Replicates::new(a.head, replicate);
         let of_b = Replicates::new(b.head, replicate);
         let canary = match replicate {
@@ -34,24 +34,24 @@ impl<'a> Sides<'a> {
     }
 
     fn contrast(&self, id: &str) -> Result<Contrast, String> {
-        let (x, y) = pair(id, self.a, self.b)?;
+        let (x, y) = pair_series(id, self.a, self.b)?;
         let timed = self.a.head.unit == NANOSECONDS;
         let core = timed && frequency::is_known([x, y]) && !is_canary(id);
-        let mut logs = [self.of_a.logs(x, core), self.of_b.logs(y, core)];
+        let mut logs = [self.of_a.value_logarithms(x, core), self.of_b.value_logarithms(y, core)];
         // A frequency says what a canary would, and of each value.
         if let Some(canary) = self.canary.as_ref().filter(|_| !core) {
-            canary.take_off(id, &mut logs);
+            canary.subtract_from(id, &mut logs);
         }
         Ok(Contrast {
             estimates: [self.of_a.estimates(&logs[0]), self.of_b.estimates(&logs[1])],
             floors: logs.map(|logs| Floor::from_values(&logs, self.replicate.required_agreement())),
-            key: key(x),
+            key: series_key(x),
         })
     }
 
     fn relation(&self) -> Relation {
-        let canary = self.canary.as_ref().map(Canary::ratio);
-        let cycle = frequency::cycle(self.a.head, self.b.head);
+        let canary = self.canary.as_ref().map(Canary::ratio_between_sides);
+        let cycle = frequency::cycle_time_ratio(self.a.head, self.b.head);
         Relation {
             replicate: self.replicate,
             replicates: [self.of_a.count, self.of_b.count],
@@ -59,7 +59,7 @@ impl<'a> Sides<'a> {
             cycle,
             differences: identity::differences(self.a.head, self.b.head),
             warnings: identity::warnings(self.a.head, self.b.head, self.replicate, [cycle, canary]),
-            incomparable: identity::obstacle(self.a.head, self.b.head),
+            incomparable: identity::incomparable_reason(self.a.head, self.b.head),
         }
     }
 }
@@ -75,16 +75,17 @@ pub(super) fn compare(
     let sides = Sides::new(a, b);
     let relation = sides.relation();
     if let Some(obstacle) = &relation.incomparable {
-        let changes = ids.iter().map(|_| incomparable(obstacle.clone())).collect();
+        let changes = ids.iter().map(|_| incomparable_change(obstacle.clone())).collect();
         return (relation, changes);
     }
     let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
-    let few: Vec<_> = contrasts.iter().flatten().filter(|contrast| floors(contrast).is_none()).collect();
+    let few: Vec<_> =
+        contrasts.iter().flatten().filter(|contrast| replicated_floors(contrast).is_none()).collect();
     let deviations = history.deviations(sides.replicate, sides.canary.is_some());
-    let mut few = pooled::judge(&few, sides.replicate, &deviations, rule).into_iter();
+    let mut few = pooled::judge_rows(&few, sides.replicate, &deviations, rule).into_iter();
     let judged = |contrast: &Result<Contrast, String>| match contrast {
-        Err(reason) => Some(incomparable(reason.clone())),
-        Ok(contrast) => match floors(contrast) {
+        Err(reason) => Some(incomparable_change(reason.clone())),
+        Ok(contrast) => match replicated_floors(contrast) {
             Some(floors) => Some(replicated::judge(contrast, floors, rule)),
             None => few.next(),
         },
@@ -93,12 +94,12 @@ pub(super) fn compare(
 }
 
 /// The floors of a case with enough replicates a side.
-fn floors(contrast: &Contrast) -> Option<[Floor; 2]> {
-    let enough = contrast.replicates().iter().all(|count| *count >= ENOUGH);
+fn replicated_floors(contrast: &Contrast) -> Option<[Floor; 2]> {
+    let enough = contrast.replicate_counts().iter().all(|count| *count >= ENOUGH);
     let [a, b] = contrast.floors;
     Some([a?, b?]).filter(|_| enough)
 }
 
-fn incomparable(reason: String) -> Change {
+fn incomparable_change(reason: String) -> Change {
     Change { verdict: Verdict::Incomparable, reason: Some(reason), ..Change::default() }
 }

@@ -10,10 +10,10 @@ pub const CASES: [&str; 4] =
 
 /// A machine without noise: `boots` boots, each with one session of `processes` processes; every value is 100 ns.
 pub fn head(name: &str, boots: usize, processes: usize) -> Head {
-    of_cases(name, boots, processes, &CASES.map(str::to_owned))
+    head_with_cases(name, boots, processes, &CASES.map(str::to_owned))
 }
 
-pub fn of_cases(name: &str, boots: usize, processes: usize, cases: &[String]) -> Head {
+pub fn head_with_cases(name: &str, boots: usize, processes: usize, cases: &[String]) -> Head {
     let run = |at: usize| Run {
         name: format!("{name}-{at}"),
         session: format!("{name}-session-{}", at / processes),
@@ -46,14 +46,14 @@ pub fn of_cases(name: &str, boots: usize, processes: usize, cases: &[String]) ->
 }
 
 /// Multiplies every value of the cases whose ids begin with `prefix`.
-pub fn scale(head: &mut Head, prefix: &str, factor: f64) {
+pub fn scale_cases(head: &mut Head, prefix: &str, factor: f64) {
     for series in head.series.iter_mut().filter(|series| series.id.starts_with(prefix)) {
         series.values.iter_mut().for_each(|value| multiply(value, factor));
     }
 }
 
 /// Gives every case noise of its own: `between` boots and `within` them, standard deviations of the logarithm.
-pub fn disturb(head: &mut Head, between: f64, within: f64, seed: u64) {
+pub fn add_noise(head: &mut Head, between: f64, within: f64, seed: u64) {
     let mut random = Random::new(seed);
     for series in &mut head.series {
         let mut boot = String::new();
@@ -61,15 +61,15 @@ pub fn disturb(head: &mut Head, between: f64, within: f64, seed: u64) {
         for value in &mut series.values {
             if boot != head.runs[value.run].boot {
                 boot.clone_from(&head.runs[value.run].boot);
-                mood = between * normal(&mut random);
+                mood = between * draw_normal(&mut random);
             }
-            multiply(value, (mood + within * normal(&mut random)).exp());
+            multiply(value, (mood + within * draw_normal(&mut random)).exp());
         }
     }
 }
 
 /// Lengthens every third process or so of each case by 5 to 30 %.
-pub fn lengthen(head: &mut Head, seed: u64) {
+pub fn lengthen_some(head: &mut Head, seed: u64) {
     let mut random = Random::new(seed);
     for value in head.series.iter_mut().flat_map(|series| &mut series.values) {
         if random.number_below(10) < 3 {
@@ -83,12 +83,12 @@ fn multiply(value: &mut Value, factor: f64) {
 }
 
 /// By the method of Box and Muller.
-fn normal(random: &mut Random) -> f64 {
+fn draw_normal(random: &mut Random) -> f64 {
     let mut share = || (random.number_below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
     (-2.0 * share().ln()).sqrt() * (std::f64::consts::TAU * share()).cos()
 }
 
 /// Puts all runs into one boot, each session as it is.
-pub fn one_boot(head: &mut Head) {
+pub fn join_into_one_boot(head: &mut Head) {
     head.runs.iter_mut().for_each(|run| run.boot = "the-only-boot".into());
 }

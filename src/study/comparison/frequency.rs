@@ -12,12 +12,12 @@ pub(super) fn is_known(series: [&Series; 2]) -> bool {
 
 /// The time of a cycle on the second side over that on the first; `None` if no time was measured, or a side has no
 /// frequency.
-pub(super) fn cycle(a: &Head, b: &Head) -> Option<f64> {
+pub(super) fn cycle_time_ratio(a: &Head, b: &Head) -> Option<f64> {
     let timed = [a, b].iter().all(|head| head.unit == NANOSECONDS);
-    Some(typical(a)? / typical(b)?).filter(|_| timed)
+    Some(median_frequency(a)? / median_frequency(b)?).filter(|_| timed)
 }
 
-fn typical(head: &Head) -> Option<f64> {
+fn median_frequency(head: &Head) -> Option<f64> {
     let values = head.series.iter().flat_map(|series| &series.values);
     let known: Vec<f64> = values.filter_map(|value| value.core_hz).collect();
     (!known.is_empty()).then(|| median(&known))

@@ -4,11 +4,11 @@ use super::replicate::Replicate;
 use super::{Baseline, LEAST_THRESHOLD};
 use crate::environment::{Difference, Weight};
 use crate::record::bundle::Head;
-use crate::record::quantity::{NANOSECONDS, change};
+use crate::record::quantity::{NANOSECONDS, format_change};
 use std::collections::BTreeSet;
 
 /// A name for each head; a name that occurs again gets a number.
-pub(super) fn names(heads: &[Head]) -> Vec<String> {
+pub(super) fn distinct_names(heads: &[Head]) -> Vec<String> {
     let name = |(at, head): (usize, &Head)| {
         let earlier = heads[..at].iter().filter(|other| other.name == head.name).count();
         if earlier == 0 { head.name.clone() } else { format!("{} ({})", head.name, earlier + 1) }
@@ -49,7 +49,7 @@ pub(super) fn differences(first: &Head, other: &Head) -> Vec<Difference> {
 }
 
 /// Why no case of the two can be compared.
-pub(super) fn obstacle(first: &Head, other: &Head) -> Option<String> {
+pub(super) fn incomparable_reason(first: &Head, other: &Head) -> Option<String> {
     if first.unit != other.unit {
         return Some(format!(
             "another unit: {} counts {}, {} {}",
@@ -87,12 +87,12 @@ pub(super) fn warnings(
         Some(ratio) if cycle.is_some() && ratio.ln().abs() > LEAST_THRESHOLD.ln_1p() => said.push(format!(
             "a cycle of its core differs by {}: taken off every change, though what waits for memory does not follow \
              the core",
-            change(ratio)
+            format_change(ratio)
         )),
         Some(ratio) if ratio.ln().abs() > LEAST_THRESHOLD.ln_1p() => said.push(format!(
             "its canaries, which no kernel can change, differ by {}: the core's frequency was another; \
              taken off every change",
-            change(ratio)
+            format_change(ratio)
         )),
         None if replicate == Replicate::Boot && first.unit == NANOSECONDS => said.push(
             "known_work is not on both sides: a change of the core's frequency is not taken off".to_owned(),

@@ -16,20 +16,20 @@ impl<'a> Index<'a> {
         Self { head, series }
     }
 
-    fn all(&self, id: &str) -> &[&'a Series] {
+    fn series_of_case(&self, id: &str) -> &[&'a Series] {
         self.series.get(id).map_or(&[], Vec::as_slice)
     }
 
     /// The series of the case with the most values.
-    pub(super) fn fullest(&self, id: &str) -> Option<&'a Series> {
-        let measured = self.all(id).iter().copied().filter(|series| !series.values.is_empty());
+    pub(super) fn fullest_series(&self, id: &str) -> Option<&'a Series> {
+        let measured = self.series_of_case(id).iter().copied().filter(|series| !series.values.is_empty());
         measured.reduce(|best, next| if next.values.len() > best.values.len() { next } else { best })
     }
 
     /// Why this head has no value of the case.
     fn missing_reason(&self, id: &str) -> String {
         let name = &self.head.name;
-        match self.all(id).iter().find_map(|series| series.without.first()) {
+        match self.series_of_case(id).iter().find_map(|series| series.without.first()) {
             Some(sentence) => format!("no number in {name}: {sentence}"),
             None => format!("the case is not in {name}"),
         }
@@ -37,18 +37,22 @@ impl<'a> Index<'a> {
 }
 
 /// The largest pair of series of a case with the same version, clock and peer; or the reason why there is none.
-pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Series, &'a Series), String> {
-    let (Some(best_a), Some(best_b)) = (a.fullest(id), b.fullest(id)) else {
-        let silent = if a.fullest(id).is_none() { a } else { b };
+pub(super) fn pair_series<'a>(
+    id: &str,
+    a: &Index<'a>,
+    b: &Index<'a>,
+) -> Result<(&'a Series, &'a Series), String> {
+    let (Some(best_a), Some(best_b)) = (a.fullest_series(id), b.fullest_series(id)) else {
+        let silent = if a.fullest_series(id).is_none() { a } else { b };
         return Err(silent.missing_reason(id));
     };
     let measured = |index: &Index<'a>| {
-        index.all(id).iter().copied().filter(|s| !s.values.is_empty()).collect::<Vec<_>>()
+        index.series_of_case(id).iter().copied().filter(|s| !s.values.is_empty()).collect::<Vec<_>>()
     };
     let (of_a, of_b) = (measured(a), measured(b));
     let pairs = of_a.iter().flat_map(|x| of_b.iter().map(move |y| (*x, *y)));
     let alike = pairs.filter(|(x, y)| x.version == y.version && x.clock == y.clock && x.peer == y.peer);
-    let fullest = alike.reduce(|best, next| if size(next) > size(best) { next } else { best });
+    let fullest = alike.reduce(|best, next| if common_size(next) > common_size(best) { next } else { best });
     let another = |what: &str, field: fn(&Series) -> &str| {
         let [in_a, in_b] = [best_a, best_b].map(field);
         Err(format!("another {what}: {in_a} in {}, {in_b} in {}", a.head.name, b.head.name))
@@ -62,7 +66,7 @@ pub(super) fn pair<'a>(id: &str, a: &Index<'a>, b: &Index<'a>) -> Result<(&'a Se
     }
 }
 
-fn size((a, b): (&Series, &Series)) -> usize {
+fn common_size((a, b): (&Series, &Series)) -> usize {
     a.values.len().min(b.values.len())
 }
 
@@ -76,13 +80,13 @@ mod tests {
     use crate::study::comparison::fixture_head::head;
 
     fn reason(a: &Head, b: &Head) -> String {
-        pair("syscall/getpid", &Index::new(a), &Index::new(b)).expect_err("no pair")
+        pair_series("syscall/getpid", &Index::new(a), &Index::new(b)).expect_err("no pair")
     }
 
     #[test]
     fn the_same_operation_by_the_same_clock_is_a_pair() {
         let (a, b) = (head("old", 2, 1), head("new", 3, 1));
-        let (x, y) = pair("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
+        let (x, y) = pair_series("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
         assert_eq!((x.values.len(), y.values.len()), (2, 3));
     }
 
@@ -115,7 +119,7 @@ mod tests {
         let at = b.series.iter().position(|s| s.id == "syscall/getpid").expect("the case");
         let newer = Series { version: "newer".into(), ..b.series[at].clone() };
         b.series.insert(0, newer);
-        let (_, found) = pair("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
+        let (_, found) = pair_series("syscall/getpid", &Index::new(&a), &Index::new(&b)).expect("a pair");
         assert_eq!(found.version, a.series[0].version);
     }
 }

@@ -1,7 +1,7 @@
 //! The deviation between replicates of a machine, from its other records.
 
 use super::canary::is_canary;
-use super::contrast::{Key, key};
+use super::contrast::{Key, series_key};
 use super::replicate::Replicate;
 use super::rule::ENOUGH;
 use crate::environment::{Fingerprint, Weight};
@@ -21,7 +21,7 @@ pub fn needs_history(heads: &[Head]) -> bool {
     };
     let Some((first, others)) = heads.split_first() else { return false };
     others.iter().any(|other| {
-        let replicate = Replicate::between(first, other);
+        let replicate = Replicate::for_sides(first, other);
         few(first, replicate) || few(other, replicate)
     })
 }
@@ -50,13 +50,13 @@ pub(super) struct Deviation {
 
 impl Deviation {
     /// The variance of a replicate with this number of processes; it is larger for fewer processes than those pooled.
-    pub(super) fn variance_of(&self, processes: usize) -> f64 {
+    pub(super) fn variance_for_processes(&self, processes: usize) -> f64 {
         let share = 1.0 / processes.max(1) as f64;
         self.variance + self.within * (share - self.share).max(0.0)
     }
 
     /// Whether it has enough degrees of freedom for a verdict.
-    pub(super) fn is_enough(&self) -> bool {
+    pub(super) fn has_enough_degrees(&self) -> bool {
         self.degrees >= LEAST_DEGREES
     }
 }
@@ -67,7 +67,7 @@ impl<'a> History<'a> {
     pub(super) fn from_records(heads: &[Head], records: &'a [Head]) -> Self {
         let mut history = Self::default();
         let Some(first) = heads.first() else { return history };
-        let mut known: BTreeSet<_> = heads.iter().flat_map(|head| head.runs.iter().map(name)).collect();
+        let mut known: BTreeSet<_> = heads.iter().flat_map(|head| head.runs.iter().map(run_key)).collect();
         let mut fingerprints: Vec<&Fingerprint> = Vec::new();
         for record in records.iter().filter(|r| r.unit == first.unit && r.scale == first.scale) {
             let places: Vec<_> = record
@@ -75,8 +75,8 @@ impl<'a> History<'a> {
                 .iter()
                 .map(|run| {
                     let fingerprint = record.fingerprints.get(run.fingerprint)?;
-                    let counts = is_machine_of(first, fingerprint) && known.insert(name(run));
-                    let number = counts.then(|| number(fingerprint, &mut fingerprints))?;
+                    let counts = is_machine_of(first, fingerprint) && known.insert(run_key(run));
+                    let number = counts.then(|| fingerprint_number(fingerprint, &mut fingerprints))?;
                     Some((number, run.boot.as_str(), run.session.as_str()))
                 })
                 .collect();
@@ -86,7 +86,7 @@ impl<'a> History<'a> {
     }
 
     fn add(&mut self, series: &Series, places: &[Option<Place<'a>>]) {
-        let all = self.logs.entry(key(series)).or_default();
+        let all = self.logs.entry(series_key(series)).or_default();
         for value in series.values.iter().filter(|value| value.median.estimate > 0.0) {
             if let Some(Some(place)) = places.get(value.run) {
                 all.entry(*place).or_default().push(value.median.estimate.ln());
@@ -96,11 +96,11 @@ impl<'a> History<'a> {
 
     /// The deviations between replicates, with the canaries subtracted or not.
     pub(super) fn deviations(&self, replicate: Replicate, canaries: bool) -> Deviations<'_> {
-        Deviations { history: self, replicate, canary: canaries.then(|| self.canary(replicate)) }
+        Deviations { history: self, replicate, canary: canaries.then(|| self.canary_means(replicate)) }
     }
 
     /// Mean logarithm of the canaries by replicate.
-    fn canary(&self, replicate: Replicate) -> BTreeMap<Place<'a>, f64> {
+    fn canary_means(&self, replicate: Replicate) -> BTreeMap<Place<'a>, f64> {
         let mut sums: BTreeMap<Place<'a>, (f64, usize)> = BTreeMap::new();
         let canaries = self.logs.iter().filter(|(case, _)| is_canary(&case.0));
         for (_, places) in canaries {
@@ -130,12 +130,12 @@ impl Deviations<'_> {
                 .iter_mut()
                 .for_each(|(place, logs)| logs.iter_mut().for_each(|log| *log -= canary[place]));
         }
-        pooled(&estimates)
+        pooled_deviation(&estimates)
     }
 }
 
 /// The key of a run. A name begins with a time, which two machines may share.
-fn name(run: &Run) -> (&str, &str) {
+fn run_key(run: &Run) -> (&str, &str) {
     (&run.name, &run.boot)
 }
 
@@ -144,7 +144,7 @@ fn is_machine_of(head: &Head, other: &Fingerprint) -> bool {
     head.fingerprints.first().is_some_and(alike)
 }
 
-fn number<'a>(fingerprint: &'a Fingerprint, known: &mut Vec<&'a Fingerprint>) -> usize {
+fn fingerprint_number<'a>(fingerprint: &'a Fingerprint, known: &mut Vec<&'a Fingerprint>) -> usize {
     known.iter().position(|other| *other == fingerprint).unwrap_or_else(|| {
         known.push(fingerprint);
         known.len() - 1
@@ -165,7 +165,7 @@ fn join_sessions<'a>(
 }
 
 /// The variance between replicates of one fingerprint, pooled over fingerprints.
-fn pooled(estimates: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
+fn pooled_deviation(estimates: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviation> {
     let mut of_fingerprint: BTreeMap<usize, Vec<&Vec<f64>>> = BTreeMap::new();
     estimates.iter().for_each(|(place, logs)| of_fingerprint.entry(place.0).or_default().push(logs));
     of_fingerprint.retain(|_, replicates| replicates.len() > 1);

@@ -7,10 +7,10 @@ use super::replicate::{Estimate, Replicate};
 use super::rule::{ALPHA, ENOUGH, POWER, Rule};
 use super::{Basis, Change};
 use crate::record::verdict::Verdict;
-use crate::statistic::{adjusted, student_above, student_quantile_above};
+use crate::statistic::{adjusted_p_values, student_upper_quantile, student_upper_tail};
 
 /// Judges rows of one column.
-pub(super) fn judge(
+pub(super) fn judge_rows(
     rows: &[&Contrast],
     replicate: Replicate,
     deviations: &Deviations<'_>,
@@ -22,12 +22,12 @@ pub(super) fn judge(
         .zip(&known)
         .map(|(row, deviation)| Pooled::from_contrast(row, *deviation, rule))
         .collect();
-    let p: Vec<f64> = pooled.iter().flatten().map(Pooled::p_of_either).collect();
+    let p: Vec<f64> = pooled.iter().flatten().map(Pooled::two_sided_p).collect();
     let family = p.len();
-    let mut adjusted = adjusted(&p).into_iter();
+    let mut adjusted = adjusted_p_values(&p).into_iter();
     let judged = |((row, known), pooled): ((&&Contrast, _), Option<Pooled>)| match pooled {
-        Some(pooled) => pooled.change(row, adjusted.next().unwrap_or(1.0), family, rule),
-        None => unreplicated(row, replicate, known),
+        Some(pooled) => pooled.to_change(row, adjusted.next().unwrap_or(1.0), family, rule),
+        None => unreplicated_change(row, replicate, known),
     };
     rows.iter().zip(known).zip(pooled).map(judged).collect()
 }
@@ -43,33 +43,35 @@ struct Pooled {
 
 impl Pooled {
     fn from_contrast(row: &Contrast, deviation: Option<Deviation>, rule: Rule) -> Option<Self> {
-        let deviation = deviation.filter(Deviation::is_enough)?;
+        let deviation = deviation.filter(Deviation::has_enough_degrees)?;
         let variance = |side: &Vec<Option<Estimate>>| {
-            let of_each = side.iter().flatten().map(|estimate| deviation.variance_of(estimate.processes));
+            let of_each =
+                side.iter().flatten().map(|estimate| deviation.variance_for_processes(estimate.processes));
             of_each.clone().sum::<f64>() / (of_each.count() as f64).powi(2)
         };
-        let difference = row.difference();
+        let difference = row.mean_difference();
         let error = row.estimates.iter().map(variance).sum::<f64>().sqrt();
-        let above = |excess: f64| student_above(excess / error, deviation.degrees);
-        let p = [above(difference - rule.theta()), above(-difference - rule.theta())];
+        let above = |excess: f64| student_upper_tail(excess / error, deviation.degrees);
+        let p = [above(difference - rule.log_threshold()), above(-difference - rule.log_threshold())];
         Some(Self { difference, error, degrees: deviation.degrees, p })
     }
 
     /// Both directions are tested, so each has half of the error.
-    fn p_of_either(&self) -> f64 {
+    fn two_sided_p(&self) -> f64 {
         (2.0 * self.p[0].min(self.p[1])).min(1.0)
     }
 
-    fn change(&self, row: &Contrast, adjusted: f64, family: usize, rule: Rule) -> Change {
-        let quantile = |chance| student_quantile_above(chance, self.degrees) * self.error;
+    fn to_change(&self, row: &Contrast, adjusted: f64, family: usize, rule: Rule) -> Change {
+        let quantile = |chance| student_upper_quantile(chance, self.degrees) * self.error;
         let (d, wide, narrow) = (self.difference, quantile(0.025), quantile(ALPHA));
         let verdict = match adjusted <= ALPHA {
             true if d > 0.0 => Verdict::Slower,
             true => Verdict::Faster,
-            false if d.abs() + narrow < rule.half_width() => Verdict::Same,
+            false if d.abs() + narrow < rule.log_margin() => Verdict::Same,
             false => Verdict::Inconclusive,
         };
-        let detectable = rule.theta() + quantile(ALPHA / (2 * family.max(1)) as f64) + quantile(1.0 - POWER);
+        let detectable =
+            rule.log_threshold() + quantile(ALPHA / (2 * family.max(1)) as f64) + quantile(1.0 - POWER);
         let detectable = 100.0 * detectable.exp_m1();
         let reason = (verdict == Verdict::Inconclusive).then(|| {
             format!("unreplicated; by other records a change of {detectable:.1} % would have been found")
@@ -80,26 +82,26 @@ impl Pooled {
             ratio: Some(d.exp()),
             interval: Some([(d - wide).exp(), (d + wide).exp()]),
             basis: Some(Basis::History),
-            p: (d.abs() > rule.theta()).then_some(self.p[usize::from(d < 0.0)]),
+            p: (d.abs() > rule.log_threshold()).then_some(self.p[usize::from(d < 0.0)]),
             p_among_all: Some(adjusted),
-            replicates: row.replicates(),
+            replicates: row.replicate_counts(),
             detectable_percent: Some(detectable),
         }
     }
 }
 
-fn unreplicated(row: &Contrast, replicate: Replicate, deviation: Option<Deviation>) -> Change {
-    let replicates = row.replicates();
+fn unreplicated_change(row: &Contrast, replicate: Replicate, deviation: Option<Deviation>) -> Change {
+    let replicates = row.replicate_counts();
     Change {
-        reason: Some(reason(replicates, replicate, deviation.map_or(0, |d| d.replicates))),
-        ratio: Some(row.difference().exp()),
+        reason: Some(unreplicated_reason(replicates, replicate, deviation.map_or(0, |d| d.replicates))),
+        ratio: Some(row.mean_difference().exp()),
         replicates,
         ..Change::default()
     }
 }
 
 /// Why there is no verdict, and what would allow one.
-fn reason([a, b]: [usize; 2], replicate: Replicate, stored: usize) -> String {
+fn unreplicated_reason([a, b]: [usize; 2], replicate: Replicate, stored: usize) -> String {
     let several = replicate.name(2);
     let there_are = match (a, b) {
         (1, 1) => format!("one {} a side", replicate.name(1)),

@@ -17,7 +17,7 @@ pub enum Replicate {
 
 impl Replicate {
     /// The replicate for these two sides: sessions if all ran in one known boot, else boots.
-    pub fn between(a: &Head, b: &Head) -> Self {
+    pub fn for_sides(a: &Head, b: &Head) -> Self {
         let mut boots = a.runs.iter().chain(&b.runs).map(|run| run.boot.as_str());
         let first = boots.next().unwrap_or_default();
         if !first.is_empty() && boots.all(|boot| boot == first) { Self::Session } else { Self::Boot }
@@ -81,7 +81,7 @@ impl Replicates {
     }
 
     /// The logarithms of a series; at one core frequency, if `core` and all frequencies are known.
-    pub(super) fn logs(&self, series: &Series, core: bool) -> Logs {
+    pub(super) fn value_logarithms(&self, series: &Series, core: bool) -> Logs {
         let log = |value: &Value| {
             let cycles = value.core_hz.filter(|_| core).map_or(0.0, f64::ln);
             Some((*self.of_run.get(value.run)?, value.median.estimate.ln() + cycles))
@@ -114,7 +114,7 @@ mod tests {
                 head.runs.iter_mut().zip(boots).for_each(|(run, boot)| run.boot = (*boot).into());
                 head
             };
-            Replicate::between(&head(a), &head(b))
+            Replicate::for_sides(&head(a), &head(b))
         };
         assert_eq!(sides(&["1", "1"], &["1"]), Replicate::Session);
         assert_eq!(sides(&["1", "2"], &["1"]), Replicate::Boot);
@@ -127,7 +127,7 @@ mod tests {
         let mut two = head("x", 2, 3);
         two.series[0].values.pop();
         let replicates = Replicates::new(&two, Replicate::Boot);
-        let estimates = replicates.estimates(&replicates.logs(&two.series[0], false));
+        let estimates = replicates.estimates(&replicates.value_logarithms(&two.series[0], false));
         let processes: Vec<_> = estimates.iter().flatten().map(|word| word.processes).collect();
         assert_eq!((replicates.count, processes), (2, vec![3, 2]));
     }

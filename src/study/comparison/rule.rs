@@ -17,12 +17,12 @@ pub(super) struct Rule {
 
 impl Rule {
     /// The threshold as a logarithm.
-    pub(super) fn theta(self) -> f64 {
+    pub(super) fn log_threshold(self) -> f64 {
         self.threshold.ln_1p()
     }
 
     /// Half the width of what is called the same, as a logarithm.
-    pub(super) fn half_width(self) -> f64 {
+    pub(super) fn log_margin(self) -> f64 {
         self.margin.ln_1p()
     }
 }

@@ -10,7 +10,7 @@ type Weight = (u8, u64);
 
 impl Comparison {
     /// Keeps some rows and their tally. Verdicts stay, because each was given among all rows.
-    pub fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+    pub fn keep_rows(&mut self, wanted: impl Fn(&str) -> bool) {
         self.rows.retain(|row| wanted(&row.id));
         self.tally = Tally::from_rows(&self.rows);
     }
@@ -26,15 +26,15 @@ impl Comparison {
     pub fn sort_by_weight(&mut self) {
         let mut of_group: BTreeMap<String, (Reverse<Weight>, usize)> = BTreeMap::new();
         for (at, row) in self.rows.iter().enumerate() {
-            let own = Reverse(weight(row));
+            let own = Reverse(row_weight(row));
             let group = of_group.entry(row.group.clone()).or_insert((own, at));
             group.0 = own.min(group.0);
         }
-        self.rows.sort_by_key(|row| (of_group[&row.group], Reverse(weight(row))));
+        self.rows.sort_by_key(|row| (of_group[&row.group], Reverse(row_weight(row))));
     }
 
     /// Rows of one group together, otherwise as they are.
-    pub fn sort_by_table(&mut self) {
+    pub fn sort_by_group(&mut self) {
         let mut first: BTreeMap<String, usize> = BTreeMap::new();
         for (at, row) in self.rows.iter().enumerate() {
             first.entry(row.group.clone()).or_insert(at);
@@ -43,11 +43,11 @@ impl Comparison {
     }
 }
 
-fn weight(row: &Row) -> Weight {
-    row.changes().map(weight_of).max().unwrap_or_default()
+fn row_weight(row: &Row) -> Weight {
+    row.changes().map(change_weight).max().unwrap_or_default()
 }
 
-fn weight_of(change: &Change) -> Weight {
+fn change_weight(change: &Change) -> Weight {
     let rank = match change.verdict {
         Verdict::Slower | Verdict::Faster => 3,
         Verdict::Inconclusive => 2,

@@ -1,4 +1,4 @@
-use super::fixture_head::{disturb, head, of_cases, one_boot, scale};
+use super::fixture_head::{add_noise, head, head_with_cases, join_into_one_boot, scale_cases};
 use super::*;
 use crate::record::bundle::Head;
 
@@ -13,7 +13,7 @@ fn change_of<'a>(comparison: &'a Comparison, id: &str) -> &'a Change {
 
 fn noisy(name: &str, boots: usize, deviation: f64, seed: u64) -> Head {
     let mut head = head(name, boots, 3);
-    disturb(&mut head, deviation, deviation, seed);
+    add_noise(&mut head, deviation, deviation, seed);
     head
 }
 
@@ -30,7 +30,7 @@ fn stored(count: usize, deviation: f64) -> Vec<Head> {
 #[test]
 fn a_change_between_five_boots_a_side_is_found_and_no_other() {
     let (old, mut new) = (noisy("old", 5, 0.004, 1), noisy("new", 5, 0.004, 2));
-    scale(&mut new, "syscall/getpid", 1.05);
+    scale_cases(&mut new, "syscall/getpid", 1.05);
     let comparison = against(&old, &new, &[]);
     let getpid = change_of(&comparison, "syscall/getpid");
     assert_eq!((getpid.verdict, getpid.basis), (Verdict::Slower, Some(Basis::Replicates)));
@@ -52,12 +52,12 @@ fn nothing_changed_is_said_to_be_the_same() {
 fn one_change_among_sixty_rows_is_found_with_five_boots_a_side() {
     let ids: Vec<String> = (0..60).map(|at| format!("call/u64/{at}")).collect();
     let side = |name: &str, seed| {
-        let mut head = of_cases(name, 5, 3, &ids);
-        disturb(&mut head, 0.004, 0.004, seed);
+        let mut head = head_with_cases(name, 5, 3, &ids);
+        add_noise(&mut head, 0.004, 0.004, seed);
         head
     };
     let (old, mut new) = (side("old", 1), side("new", 2));
-    scale(&mut new, "call/u64/17", 1.06);
+    scale_cases(&mut new, "call/u64/17", 1.06);
     let comparison = against(&old, &new, &[]);
     let changed: Vec<_> =
         comparison.rows.iter().filter(|row| row.changes().any(|c| c.verdict.is_change())).collect();
@@ -67,7 +67,7 @@ fn one_change_among_sixty_rows_is_found_with_five_boots_a_side() {
 #[test]
 fn a_change_below_the_threshold_is_none() {
     let (old, mut new) = (noisy("old", 5, 0.002, 1), noisy("new", 5, 0.002, 2));
-    scale(&mut new, "syscall/getpid", 1.05);
+    scale_cases(&mut new, "syscall/getpid", 1.05);
     let options = Options { threshold: 0.1 };
     let comparison = compare(&[old, new], &[], options);
     assert_eq!((comparison.threshold, comparison.margin), (0.1, 0.1));
@@ -77,7 +77,7 @@ fn a_change_below_the_threshold_is_none() {
 #[test]
 fn a_drift_of_the_core_is_divided_out() {
     let (old, mut new) = (noisy("old", 5, 0.002, 1), noisy("new", 5, 0.002, 2));
-    scale(&mut new, "", 1.1);
+    scale_cases(&mut new, "", 1.1);
     let comparison = against(&old, &new, &[]);
     assert!(!change_of(&comparison, "syscall/getpid").verdict.is_change());
     assert_eq!(change_of(&comparison, "known_work/add").verdict, Verdict::Slower, "the canary itself is not");
@@ -89,7 +89,7 @@ fn a_drift_of_the_core_is_divided_out() {
 #[test]
 fn without_canaries_a_drift_is_a_change_and_that_is_said() {
     let (mut old, mut new) = (noisy("old", 5, 0.002, 1), noisy("new", 5, 0.002, 2));
-    scale(&mut new, "", 1.1);
+    scale_cases(&mut new, "", 1.1);
     old.series.retain(|series| !series.id.starts_with("known_work"));
     let comparison = against(&old, &new, &[]);
     assert_eq!(change_of(&comparison, "syscall/getpid").verdict, Verdict::Slower);
@@ -100,7 +100,7 @@ fn without_canaries_a_drift_is_a_change_and_that_is_said() {
 #[test]
 fn one_boot_a_side_is_unreplicated() {
     let (old, mut new) = (noisy("old", 1, 0.002, 1), noisy("new", 1, 0.002, 2));
-    scale(&mut new, "syscall/getpid", 2.0);
+    scale_cases(&mut new, "syscall/getpid", 2.0);
     let change = change_of(&against(&old, &new, &[]), "syscall/getpid").clone();
     assert_eq!((change.verdict, change.basis), (Verdict::Inconclusive, None));
     assert!((change.ratio.expect("the change is still shown") - 2.0).abs() < 0.05);
@@ -113,12 +113,12 @@ fn one_boot_a_side_is_unreplicated() {
 fn many_processes_of_one_session_are_no_replicates() {
     let side = |name, seed| {
         let mut head = head(name, 1, 40);
-        disturb(&mut head, 0.0, 0.001, seed);
-        one_boot(&mut head);
+        add_noise(&mut head, 0.0, 0.001, seed);
+        join_into_one_boot(&mut head);
         head
     };
     let (old, mut new) = (side("old", 1), side("new", 2));
-    scale(&mut new, "syscall/getpid", 1.05);
+    scale_cases(&mut new, "syscall/getpid", 1.05);
     let comparison = against(&old, &new, &[]);
     let change = change_of(&comparison, "syscall/getpid");
     assert_eq!(change.verdict, Verdict::Inconclusive);
@@ -131,7 +131,7 @@ fn many_processes_of_one_session_are_no_replicates() {
 #[test]
 fn stored_records_teach_how_boots_deviate() {
     let (old, mut new) = (noisy("old", 1, 0.004, 1), noisy("new", 1, 0.004, 2));
-    scale(&mut new, "syscall/getpid", 1.2);
+    scale_cases(&mut new, "syscall/getpid", 1.2);
     let history = stored(12, 0.004);
     let comparison = against(&old, &new, &history);
     let getpid = change_of(&comparison, "syscall/getpid");
@@ -164,7 +164,7 @@ fn other_machines_and_the_judged_runs_teach_nothing() {
 fn one_process_deviates_more_than_the_mean_of_many() {
     let mut history = stored(12, 0.0);
     for (at, head) in history.iter_mut().enumerate() {
-        disturb(head, 0.0, 0.01, at as u64);
+        add_noise(head, 0.0, 0.01, at as u64);
     }
     let detectable = |processes| {
         let (old, new) = (head("old", 1, processes), head("new", 1, processes));
@@ -237,10 +237,10 @@ fn a_baseline_of_the_same_name_gets_a_number_and_the_same_runs_are_noticed() {
 #[test]
 fn what_is_left_out_changes_no_verdict() {
     let (old, mut new) = (noisy("old", 5, 0.01, 1), noisy("new", 5, 0.01, 2));
-    scale(&mut new, "syscall/getpid", 1.5);
+    scale_cases(&mut new, "syscall/getpid", 1.5);
     let whole = against(&old, &new, &[]);
     let mut part = whole.clone();
-    part.keep(|id| id.starts_with("syscall"));
+    part.keep_rows(|id| id.starts_with("syscall"));
     part.keep_changed();
     assert_eq!((part.rows.len(), part.left_out), (1, 1));
     assert_eq!(part.tally.verdicts.values().sum::<usize>(), 2, "what was left out is counted");
@@ -253,8 +253,8 @@ fn what_is_left_out_changes_no_verdict() {
 #[test]
 fn rows_stand_in_the_order_of_their_weight() {
     let (old, mut new) = (noisy("old", 5, 0.002, 1), noisy("new", 5, 0.002, 2));
-    scale(&mut new, "syscall/openat", 1.5);
-    scale(&mut new, "syscall/getpid", 0.9);
+    scale_cases(&mut new, "syscall/openat", 1.5);
+    scale_cases(&mut new, "syscall/getpid", 0.9);
     let mut comparison = against(&old, &new, &[]);
     let ids = |comparison: &Comparison| {
         comparison
@@ -265,7 +265,7 @@ fn rows_stand_in_the_order_of_their_weight() {
     };
     comparison.sort_by_weight();
     assert_eq!(ids(&comparison)[..2], ["openat-close", "getpid"]);
-    comparison.sort_by_table();
+    comparison.sort_by_group();
     assert_eq!(comparison.rows[0].group, "syscall", "a group stays where its first row is");
 }
 
@@ -290,10 +290,10 @@ fn the_core_s_frequency_is_taken_off_where_it_is_known() {
 /// Records of one boot, in which a core of this frequency was found.
 fn of_frequency(name: &str, processes: usize, hz: f64) -> Head {
     let mut head = noisy(name, processes, 0.002, 1);
-    scale(&mut head, "", 4e9 / hz);
+    scale_cases(&mut head, "", 4e9 / hz);
     let values = head.series.iter_mut().flat_map(|series| &mut series.values);
     values.for_each(|value| value.core_hz = Some(hz));
-    one_boot(&mut head);
+    join_into_one_boot(&mut head);
     head
 }
 
@@ -311,9 +311,9 @@ fn unchanged_rows_are_hardly_ever_called_changed_by_a_pooled_deviation() {
     for round in 0..20 {
         let ids: Vec<String> = (0..60).map(|at| format!("call/u64/{at}")).collect();
         let side = |name: &str, boots, seed| {
-            let mut head = of_cases(name, boots, 2, &ids);
+            let mut head = head_with_cases(name, boots, 2, &ids);
             head.fingerprints[0].kernel_release = Some("the same".into());
-            disturb(&mut head, 0.02, 0.01, seed);
+            add_noise(&mut head, 0.02, 0.01, seed);
             head
         };
         let history = [side("stored", 8, 300 + round)];

@@ -1,14 +1,14 @@
 //! Names the levels of a curve: its steps are matched, in order, with the caches that the kernel reports.
 
 use super::{LevelRecord, Point};
-use crate::record::quantity::size;
-use crate::statistic::{Level, half_way};
+use crate::record::quantity::format_size;
+use crate::statistic::{Level, step_midpoint};
 
 /// The least factor by which latency rises at the end of a cache; a smaller step has another cause, such as the reach
 /// of a translation cache.
 const LEAST: f64 = 1.5;
-/// A step that is off by a factor of two from what is reported must be so much steeper than one that is not,
-/// as a power of e, to be taken for it. A guest that is given a tenth of the cache has its step there.
+/// Penalty for each factor of two between a step and the reported size, in the unit of the step's ln(ratio).
+/// A guest that is given a tenth of the cache has its step at a tenth of the reported size.
 const OCTAVE: f64 = 0.3;
 
 /// Sizes of a curve are rounded.
@@ -26,14 +26,14 @@ struct Step {
 pub(super) fn name_levels(levels: &[Level], points: &[Point], caches: &[(u8, u64)]) -> Vec<LevelRecord> {
     let values: Vec<_> = points.iter().map(|point| point.value).collect();
     let step = |pair: &[Level]| {
-        let last = half_way(&values, &pair[0], &pair[1]);
+        let last = step_midpoint(&values, &pair[0], &pair[1]);
         let ratio = pair[1].value.estimate / pair[0].value.estimate;
         Step { held: points[last].at, beyond: points[last + 1].at, ratio }
     };
     let steps: Vec<Step> = levels.windows(2).map(step).collect();
-    let matched = matched(&steps, caches);
+    let matched = match_caches(&steps, caches);
     let record = |(at, level): (usize, &Level)| LevelRecord {
-        name: name(at, &matched, caches, points[level.first].at, points[level.last].at),
+        name: level_name(at, &matched, caches, points[level.first].at, points[level.last].at),
         first: points[level.first].at,
         last: points[level.last].at,
         latency: level.value,
@@ -45,7 +45,7 @@ pub(super) fn name_levels(levels: &[Level], points: &[Point], caches: &[(u8, u64
 }
 
 /// For each step the cache that ends there, in order, so that all of them fit best.
-fn matched(steps: &[Step], caches: &[(u8, u64)]) -> Vec<Option<usize>> {
+fn match_caches(steps: &[Step], caches: &[(u8, u64)]) -> Vec<Option<usize>> {
     best_match(steps, caches, 0).1
 }
 
@@ -62,7 +62,7 @@ fn best_match(steps: &[Step], caches: &[(u8, u64)], from: usize) -> (f64, Vec<Op
 }
 
 fn fitness(step: &Step, reported: u64) -> f64 {
-    // No cache holds more than it has.
+    // A cache cannot hold more than its reported size.
     if step.held as f64 > SLACK * reported as f64 * step.beyond as f64 / step.held as f64 {
         return 0.0;
     }
@@ -72,7 +72,13 @@ fn fitness(step: &Step, reported: u64) -> f64 {
 
 /// Names a level by the cache whose end is the next matched step, at this level or a later one. If smaller caches without a step
 /// fit into the level, its name has the range of caches. A level beyond the last cache is memory.
-fn name(at: usize, matched: &[Option<usize>], caches: &[(u8, u64)], first: u64, last: u64) -> Option<String> {
+fn level_name(
+    at: usize,
+    matched: &[Option<usize>],
+    caches: &[(u8, u64)],
+    first: u64,
+    last: u64,
+) -> Option<String> {
     let cache = |own: usize| format!("L{}", caches[own].0);
     if let Some(own) = matched.iter().skip(at).find_map(|own| *own) {
         let next = matched[..at].iter().rev().find_map(|own| *own).map_or(0, |own| own + 1);
@@ -101,7 +107,7 @@ const TO: &str = " to ";
 impl LevelRecord {
     /// Whether the size that was found is within one step of the measured sizes from what the kernel reports, if
     /// it reports any.
-    pub fn agrees(&self) -> Option<bool> {
+    pub fn agrees_with_kernel(&self) -> Option<bool> {
         let (held, beyond) = self.step?;
         let wide = SLACK * beyond as f64 / held as f64;
         let off = self.reported? as f64 / held as f64;
@@ -110,10 +116,10 @@ impl LevelRecord {
 }
 
 /// Remarks on levels that differ from what the kernel reports, and on steps without a cache.
-pub(super) fn remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Vec<String> {
+pub(super) fn level_remarks(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: bool) -> Vec<String> {
     let other = |level: &LevelRecord| match (level.reported, level.step, &level.name) {
         (None, Some((held, beyond)), Some(name)) => {
-            Some(format!("between {} and {} ({name})", size(held), size(beyond)))
+            Some(format!("between {} and {} ({name})", format_size(held), format_size(beyond)))
         }
         _ => None,
     };
@@ -139,7 +145,7 @@ fn hidden_cache_remark(levels: &[LevelRecord], caches: &[(u8, u64)], is_guest: b
     let memory =
         levels.last().filter(|level| level.name.as_deref() == Some(MEMORY) && level.first <= *bytes)?;
     let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
-    let (reported, from) = (size(*bytes), size(memory.first));
+    let (reported, from) = (format_size(*bytes), format_size(memory.first));
     Some(format!(
         "the kernel reports {reported} of L{cache}, and from {from} on it is as slow as memory: {why}"
     ))
@@ -149,8 +155,9 @@ fn mismatch_remark(level: &LevelRecord, is_guest: bool) -> Option<String> {
     let ((held, beyond), name) = (level.step?, level.name.as_deref()?);
     let name = name.rsplit(TO).next().unwrap_or(name);
     let why = if is_guest { SHARED_BY_GUESTS } else { SHARED_BY_OTHERS };
-    let (found, reported) = (format!("{} and {}", size(held), size(beyond)), size(level.reported?));
-    (level.agrees() == Some(false))
+    let (found, reported) =
+        (format!("{} and {}", format_size(held), format_size(beyond)), format_size(level.reported?));
+    (level.agrees_with_kernel() == Some(false))
         .then(|| format!("the kernel reports {reported} of {name}, and it ends between {found}: {why}"))
 }
 
@@ -166,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_cache_that_a_guest_gets_a_tenth_of_is_still_that_cache() {
-        let found = matched(&steps(&[(32 << 10, 3.6), (1 << 20, 3.4), (3 << 20, 10.0)]), &CACHES);
+        let found = match_caches(&steps(&[(32 << 10, 3.6), (1 << 20, 3.4), (3 << 20, 10.0)]), &CACHES);
         assert_eq!(found, [Some(0), Some(1), Some(2)]);
     }
 
@@ -174,22 +181,22 @@ mod tests {
     fn a_small_step_is_no_cache_even_where_one_is_reported() {
         let steps =
             steps(&[(32 << 10, 3.6), (200 << 10, 1.25), (800 << 10, 2.9), (7 << 20, 10.0), (32 << 20, 1.4)]);
-        assert_eq!(matched(&steps, &CACHES), [Some(0), None, Some(1), Some(2), None]);
+        assert_eq!(match_caches(&steps, &CACHES), [Some(0), None, Some(1), Some(2), None]);
     }
 
     #[test]
     fn a_curve_that_ends_early_has_no_memory() {
-        let found = matched(&steps(&[(32 << 10, 3.6)]), &CACHES);
-        assert_eq!(name(1, &found, &CACHES, 40 << 10, 512 << 10).as_deref(), Some("L2"));
-        assert_eq!(name(1, &found, &CACHES, 40 << 10, 8 << 20), None);
-        assert_eq!(name(1, &found, &CACHES, 64 << 20, 128 << 20).as_deref(), Some("memory"));
+        let found = match_caches(&steps(&[(32 << 10, 3.6)]), &CACHES);
+        assert_eq!(level_name(1, &found, &CACHES, 40 << 10, 512 << 10).as_deref(), Some("L2"));
+        assert_eq!(level_name(1, &found, &CACHES, 40 << 10, 8 << 20), None);
+        assert_eq!(level_name(1, &found, &CACHES, 64 << 20, 128 << 20).as_deref(), Some("memory"));
     }
 
     #[test]
     fn no_cache_holds_more_than_it_has_and_two_may_end_in_one_step() {
-        let found = matched(&steps(&[(32 << 10, 3.5), (4 << 20, 41.0)]), &CACHES);
+        let found = match_caches(&steps(&[(32 << 10, 3.5), (4 << 20, 41.0)]), &CACHES);
         assert_eq!(found, [Some(0), Some(2)]);
-        let level = |at, first, last| name(at, &found, &CACHES, first, last);
+        let level = |at, first, last| level_name(at, &found, &CACHES, first, last);
         assert_eq!(level(0, 4 << 10, 32 << 10).as_deref(), Some("L1"));
         assert_eq!(level(1, 64 << 10, 4 << 20).as_deref(), Some("L2 to L3"));
         assert_eq!(
@@ -203,7 +210,7 @@ mod tests {
             reported: Some(32 << 20),
             ..LevelRecord::default()
         }];
-        let said = remarks(&levels, &CACHES, true);
+        let said = level_remarks(&levels, &CACHES, true);
         assert!(
             said[0].contains("32 MiB of L3,") && said[1].contains("L2 to L3 end in one step"),
             "{said:?}"
@@ -212,20 +219,20 @@ mod tests {
 
     #[test]
     fn a_last_cache_that_is_as_slow_as_memory_is_told() {
-        let found = matched(&steps(&[(32 << 10, 3.5), (2 << 20, 22.0)]), &CACHES[..2]);
-        let memory = |caches: &[(u8, u64)]| name(2, &found, caches, 4 << 20, 256 << 20);
+        let found = match_caches(&steps(&[(32 << 10, 3.5), (2 << 20, 22.0)]), &CACHES[..2]);
+        let memory = |caches: &[(u8, u64)]| level_name(2, &found, caches, 4 << 20, 256 << 20);
         assert_eq!(memory(&CACHES).as_deref(), Some("memory"));
         let level = LevelRecord { name: memory(&CACHES), first: 4 << 20, ..LevelRecord::default() };
-        let said = remarks(std::slice::from_ref(&level), &CACHES, true);
+        let said = level_remarks(std::slice::from_ref(&level), &CACHES, true);
         assert!(said[0].contains("32 MiB of L3, and from 4 MiB on it is as slow as memory"), "{said:?}");
         let beyond = LevelRecord { first: 40 << 20, ..level };
-        assert!(remarks(&[beyond], &CACHES, true).is_empty());
+        assert!(level_remarks(&[beyond], &CACHES, true).is_empty());
     }
 
     #[test]
     fn where_the_kernel_tells_nothing_nothing_is_named() {
-        let found = matched(&steps(&[(32 << 10, 3.6)]), &[]);
-        assert_eq!((found.as_slice(), name(1, &found, &[], 1, 2)), (&[None][..], None));
+        let found = match_caches(&steps(&[(32 << 10, 3.6)]), &[]);
+        assert_eq!((found.as_slice(), level_name(1, &found, &[], 1, 2)), (&[None][..], None));
     }
 
     #[test]
@@ -240,11 +247,11 @@ mod tests {
             [(741_440, false), (881_728, true), (1 << 20, true), (1_246_976, true), (2 << 20, false)]
         {
             let level = level(held, held * 119 / 100);
-            assert_eq!(level.agrees(), Some(agrees), "{held}");
+            assert_eq!(level.agrees_with_kernel(), Some(agrees), "{held}");
             assert_eq!(mismatch_remark(&level, true).is_none(), agrees);
         }
         assert!(mismatch_remark(&level(4 << 20, 5 << 20), true).expect("a sentence").contains("hypervisor"));
         assert!(mismatch_remark(&level(4 << 20, 5 << 20), false).expect("a sentence").contains("others"));
-        assert_eq!(LevelRecord::default().agrees(), None);
+        assert_eq!(LevelRecord::default().agrees_with_kernel(), None);
     }
 }

@@ -6,21 +6,21 @@ use super::Axis;
 /// point of a curve.
 pub(super) fn read(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
     match axis {
-        Axis::Bytes(_) => size(text),
-        Axis::Mebibytes(_) => number(text)?.checked_mul(1 << 20),
+        Axis::Bytes(_) => parse_size(text),
+        Axis::Mebibytes(_) => parse_digits(text)?.checked_mul(1 << 20),
         Axis::Count(_) if text == "all" => Some(cpus).filter(|&cpus| cpus > 0),
         Axis::Others(_) if text == "all" => cpus.checked_sub(1),
-        Axis::Count(_) | Axis::Others(_) => number(text),
+        Axis::Count(_) | Axis::Others(_) => parse_digits(text),
     }
 }
 
 /// Digits only: "inf" and "+1" would parse as numbers too.
-fn number(text: &str) -> Option<u64> {
+fn parse_digits(text: &str) -> Option<u64> {
     text.chars().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// The bytes in `64KiB`, `1.5MiB`; `None` for any other text.
-pub fn size(text: &str) -> Option<u64> {
+pub fn parse_size(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 5] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0)];
     let (digits, shift) = UNITS.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))?;
     let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');

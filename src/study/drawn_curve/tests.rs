@@ -3,7 +3,8 @@ use crate::environment::Cache;
 use crate::record::{Derived, Outcome};
 
 const CAPTURED: &str = include_str!("../../../fixtures/captured/chase-zen4-guest.txt");
-const LATENCY: Curve = Curve::new("chase/random/", "random order", Axis::Bytes("ring")).study(Study::Levels);
+const LATENCY: Curve =
+    Curve::new("chase/random/", "random order", Axis::Bytes("ring")).with_study(Study::Levels);
 
 fn case(id: String, measured: Measured) -> CaseRecord {
     CaseRecord { id, title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
@@ -38,13 +39,17 @@ fn guest() -> Fingerprint {
 
 #[test]
 fn a_guest_is_told_which_of_its_caches_it_gets() {
-    let drawn = draw(&LATENCY, &chase(), &guest()).expect("a curve");
+    let drawn = draw_curve(&LATENCY, &chase(), &guest()).expect("a curve");
     let level = |name: &str| {
         let ends = |level: &&LevelRecord| level.name.as_deref() == Some(name) && level.reported.is_some();
         drawn.levels.iter().find(ends).unwrap_or_else(|| panic!("no {name} in {:?}", drawn.levels))
     };
     assert_eq!(
-        (level("L1").agrees(), level("L2").agrees(), level("L3").agrees()),
+        (
+            level("L1").agrees_with_kernel(),
+            level("L2").agrees_with_kernel(),
+            level("L3").agrees_with_kernel()
+        ),
         (Some(true), Some(true), Some(false))
     );
     assert_eq!(level("L1").step.map(|step| step.0), Some(32 << 10));
@@ -60,7 +65,7 @@ fn a_guest_is_told_which_of_its_caches_it_gets() {
 
 #[test]
 fn a_curve_is_kept_and_read_back() {
-    let drawn = draw(&LATENCY, &chase(), &guest()).expect("a curve");
+    let drawn = draw_curve(&LATENCY, &chase(), &guest()).expect("a curve");
     let text = serde_json::to_string(&drawn).expect("plain data");
     assert_eq!(serde_json::from_str::<CurveRecord>(&text).expect("its own text"), drawn);
 }
@@ -73,11 +78,11 @@ fn a_derived_figure_begins_where_nothing_need_be_measured() {
         case(format!("scale/pipe-processes/{name}"), Measured { derived, ..Measured::default() })
     };
     let curve = Curve::new("scale/pipe-processes/", "pipe", Axis::Count("processes"))
-        .figure("efficiency")
-        .start(1, 1.0);
+        .with_figure("efficiency")
+        .with_start(1, 1.0);
     let mut run = GroupRun { cases: vec![at("all", 0.9)], ..GroupRun::default() };
     let points = |run: &GroupRun| {
-        let drawn = draw(&curve, run, &guest());
+        let drawn = draw_curve(&curve, run, &guest());
         drawn.map(|d| d.points.iter().map(|p| (p.at, p.value.estimate)).collect::<Vec<_>>())
     };
     assert_eq!(points(&run), Some(vec![(1, 1.0), (2, 0.9)]));
@@ -94,8 +99,9 @@ fn a_fall_has_the_two_sizes_between_which_it_lies() {
         case(format!("read/{}MiB", 1 << i), Measured { derived, ..Measured::default() })
     };
     let run = GroupRun { cases: rates.iter().enumerate().map(case).collect(), ..GroupRun::default() };
-    let curve = Curve::new("read/", "read", Axis::Bytes("file")).figure("bandwidth").study(Study::Fall);
-    let drawn = draw(&curve, &run, &guest()).expect("a curve");
+    let curve =
+        Curve::new("read/", "read", Axis::Bytes("file")).with_figure("bandwidth").with_study(Study::Fall);
+    let drawn = draw_curve(&curve, &run, &guest()).expect("a curve");
     assert_eq!(drawn.unit, "GB/s");
     assert_eq!(drawn.fall.map(|fall| fall.step), Some((4 << 20, 8 << 20)));
 }

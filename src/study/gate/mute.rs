@@ -48,12 +48,12 @@ impl Mutes {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             content_error(path, "the whole file", "TOML", &error.message().replace('\n', ", "))
         })?;
-        let mutes = table.into_iter().map(|(id, value)| mute(path, id, &value));
+        let mutes = table.into_iter().map(|(id, value)| parse_mute(path, id, &value));
         mutes.collect::<Result<_>>().map(Self)
     }
 
     /// Why this case is muted at `now`, Unix seconds, if it is.
-    pub fn reason(&self, id: &str, now: u64) -> Option<String> {
+    pub fn reason_for_case(&self, id: &str, now: u64) -> Option<String> {
         let is_muted = |mute: &&Mute| mute.id == id && now / SECONDS_A_DAY <= mute.last_day;
         self.0.iter().find(is_muted).map(|Mute { reason, until, .. }| format!("{reason} (until {until})"))
     }
@@ -84,7 +84,7 @@ impl Mutes {
     }
 }
 
-fn mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
+fn parse_mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
     let found = |value: Option<&Value>| value.map_or("nothing".into(), |v| format!("{} {v}", v.type_str()));
     let table = value.as_table();
     let table =
@@ -105,7 +105,7 @@ fn mute(path: &Path, id: String, value: &Value) -> Result<Mute> {
     };
     let reason = text("reason", "why it is overlooked, in quotes")?.to_owned();
     let until = text("until", "a day in quotes, such as \"2027-01-31\"")?.to_owned();
-    let last_day = day(&until).ok_or_else(|| {
+    let last_day = parse_day(&until).ok_or_else(|| {
         content_error(path, &format!("`{id}`, key `until`"), "a day such as 2027-01-31", &until)
     })?;
     Ok(Mute { id, reason, until, last_day })
@@ -122,7 +122,7 @@ fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error
 }
 
 /// Days since 1970 of `2027-01-31` (Hinnant, *chrono-Compatible Low-Level Date Algorithms*).
-pub fn day(text: &str) -> Option<u64> {
+pub fn parse_day(text: &str) -> Option<u64> {
     let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -150,13 +150,13 @@ mod tests {
 
     #[test]
     fn days_are_counted_from_1970() {
-        assert_eq!(day("1970-01-01"), Some(0));
-        assert_eq!(day("2000-03-01"), Some(11_017));
-        assert_eq!(day("2026-11-20"), Some(1_795_132_800 / SECONDS_A_DAY));
+        assert_eq!(parse_day("1970-01-01"), Some(0));
+        assert_eq!(parse_day("2000-03-01"), Some(11_017));
+        assert_eq!(parse_day("2026-11-20"), Some(1_795_132_800 / SECONDS_A_DAY));
         for wrong in
             ["", "2027", "2027-02-29", "2027-13-01", "2027-01-32", "27-1-1", "2027-01-01-01", "x-y-z"]
         {
-            assert_eq!(day(wrong), None, "{wrong}");
+            assert_eq!(parse_day(wrong), None, "{wrong}");
         }
     }
 

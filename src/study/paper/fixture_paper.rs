@@ -4,19 +4,19 @@ use super::GROUP;
 use crate::record::{CaseRecord, Displaced, GroupRun, Interval, Measured, Outcome, Record, fixture_run};
 
 /// A measured case of the paper, with this displacement.
-pub fn measured(name: &str, displaced: Displaced) -> CaseRecord {
+pub fn measured_case(name: &str, displaced: Displaced) -> CaseRecord {
     let outcome = Outcome::Measured(Box::new(Measured { displaced: Some(displaced), ..Measured::default() }));
     CaseRecord { id: format!("{GROUP}/{name}"), title: String::new(), outcome }
 }
 
 /// A run that has these cases alone.
-pub fn record(cases: Vec<CaseRecord>) -> Record {
-    let mut record = fixture_run::record();
+pub fn record_of_cases(cases: Vec<CaseRecord>) -> Record {
+    let mut record = fixture_run::fixture_record();
     record.groups = vec![GroupRun { name: GROUP.into(), cases, ..GroupRun::default() }];
     record
 }
 
 /// An interval of a tenth to each side.
-pub fn interval(estimate: f64) -> Option<Interval> {
+pub fn ten_percent_interval(estimate: f64) -> Option<Interval> {
     Some(Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate })
 }

@@ -31,17 +31,17 @@ impl Overrides {
     /// # Errors
     /// As [`Overrides::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
-        let table: Table = text.parse().map_err(|error| syntax(path, text, &error))?;
+        let table: Table = text.parse().map_err(|error| syntax_error(path, text, &error))?;
         let mut overrides = BTreeMap::new();
         for (id, value) in table {
-            let given = case(path, &id, &value)?;
+            let given = parse_override(path, &id, &value)?;
             overrides.insert(id, given);
         }
         Ok(Self(overrides))
     }
 }
 
-fn case(path: &Path, id: &str, value: &Value) -> Result<Override> {
+fn parse_override(path: &Path, id: &str, value: &Value) -> Result<Override> {
     let mut given = Override::default();
     let table = value.as_table().ok_or_else(|| content_error(path, format!("`{id}`"), "a table", value))?;
     for (key, value) in table {
@@ -76,7 +76,7 @@ fn content_error(path: &Path, field: String, expected: &str, found: &Value) -> E
     }
 }
 
-fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let offset = error.span().map_or(text.len(), |span| span.start);
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

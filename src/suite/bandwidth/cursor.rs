@@ -24,19 +24,19 @@ impl Cursor {
     }
 
     /// The next chunk.
-    pub(super) fn at(&self) -> u64 {
+    pub(super) fn next_chunk(&self) -> u64 {
         self.done % self.chunks
     }
 
     /// The chunk at this distance after the next.
-    pub(super) fn ahead(&self, distance: u64) -> u64 {
+    pub(super) fn chunk_ahead(&self, distance: u64) -> u64 {
         (self.done + distance) % self.chunks
     }
 
     /// Advances by one stretch of the iterations that are left, and subtracts them.
     #[inline]
     pub(super) fn next(&mut self, left: &mut u64) -> Option<Stretch> {
-        let from = self.at();
+        let from = self.next_chunk();
         let stretch = match *left {
             0 => return None,
             whole if from == 0 && whole >= self.chunks => {
@@ -51,7 +51,7 @@ impl Cursor {
     }
 
     /// The number of visits of a chunk.
-    pub(super) fn visits(&self, chunk: u64) -> u64 {
+    pub(super) fn chunk_visits(&self, chunk: u64) -> u64 {
         (self.done + self.chunks - 1 - chunk) / self.chunks
     }
 }
@@ -76,9 +76,9 @@ mod tests {
                     count += stretch.chunks * stretch.passes;
                 }
                 assert_eq!((count, cursor.done), (batch, before + batch));
-                assert_eq!(cursor.at(), cursor.done % chunks);
+                assert_eq!(cursor.next_chunk(), cursor.done % chunks);
                 for (chunk, visits) in seen.iter().enumerate() {
-                    assert_eq!(cursor.visits(chunk as u64), *visits, "{chunk} of {chunks}");
+                    assert_eq!(cursor.chunk_visits(chunk as u64), *visits, "{chunk} of {chunks}");
                 }
             }
         }
@@ -90,7 +90,7 @@ mod tests {
         let mut left = 9;
         assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 4, passes: 2 }));
         assert_eq!(cursor.next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 1 }));
-        assert_eq!((cursor.next(&mut left), cursor.at(), cursor.ahead(3)), (None, 1, 0));
+        assert_eq!((cursor.next(&mut left), cursor.next_chunk(), cursor.chunk_ahead(3)), (None, 1, 0));
         let mut left = 9;
         assert_eq!(Cursor::new(1).next(&mut left), Some(Stretch { from: 0, chunks: 1, passes: 9 }));
     }

@@ -24,9 +24,9 @@ struct Module {
 ///
 /// # Errors
 /// Why it is not known, in a sentence: a guest has no such table, or only root can read it.
-pub fn limit() -> Result<(f64, String), String> {
+pub fn bandwidth_limit() -> Result<(f64, String), String> {
     match std::fs::read(TABLE) {
-        Ok(bytes) => of_table(&bytes),
+        Ok(bytes) => limit_from_table(&bytes),
         Err(_) if !Path::new(TABLE).exists() => Err(format!(
             "the machine does not tell the speed of its memory ({TABLE} is not there, as in most guests)"
         )),
@@ -36,8 +36,8 @@ pub fn limit() -> Result<(f64, String), String> {
     }
 }
 
-fn of_table(bytes: &[u8]) -> Result<(f64, String), String> {
-    let modules = modules(bytes);
+fn limit_from_table(bytes: &[u8]) -> Result<(f64, String), String> {
+    let modules = parse_modules(bytes);
     let slowest = modules.iter().map(|module| module.speed).min();
     let Some(speed) = slowest else {
         return Err(format!("{TABLE} names no memory module with its speed"));
@@ -57,7 +57,7 @@ fn of_table(bytes: &[u8]) -> Result<(f64, String), String> {
 
 /// The filled slots whose speed is known. The table is a sequence of structures: a head with type and length, then
 /// texts that end with an empty one.
-fn modules(mut bytes: &[u8]) -> Vec<Module> {
+fn parse_modules(mut bytes: &[u8]) -> Vec<Module> {
     let mut found = Vec::new();
     while let [kind, length, ..] = *bytes {
         let length = usize::from(length);
@@ -65,7 +65,7 @@ fn modules(mut bytes: &[u8]) -> Vec<Module> {
         let texts = &bytes[length..];
         let Some(end) = texts.windows(2).position(|pair| pair == [0, 0]) else { break };
         if kind == MEMORY_DEVICE {
-            found.extend(module(fields, &texts[..end]));
+            found.extend(parse_module(fields, &texts[..end]));
         }
         if kind == END {
             break;
@@ -75,7 +75,7 @@ fn modules(mut bytes: &[u8]) -> Vec<Module> {
     found
 }
 
-fn module(fields: &[u8], texts: &[u8]) -> Option<Module> {
+fn parse_module(fields: &[u8], texts: &[u8]) -> Option<Module> {
     let word = |at: usize| fields.get(at..at + 2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let long = |at: usize| {
         let bytes = fields.get(at..at + 4)?;
@@ -95,12 +95,12 @@ fn module(fields: &[u8], texts: &[u8]) -> Option<Module> {
         let text = texts.split(|byte| *byte == 0).nth(number)?;
         Some(String::from_utf8_lossy(text).to_lowercase())
     };
-    let channel = [0x11, 0x10].into_iter().filter_map(text).find_map(|label| channel(&label));
+    let channel = [0x11, 0x10].into_iter().filter_map(text).find_map(|label| channel_in_label(&label));
     (!is_empty).then_some(Module { bits, speed, channel })
 }
 
 /// The part of a label that names the channel: all of `P0 CHANNEL A`, the first part of `ChannelA-DIMM0`.
-fn channel(label: &str) -> Option<String> {
+fn channel_in_label(label: &str) -> Option<String> {
     let from = label.find("channel")?;
     let name = label[from + "channel".len()..].trim_start();
     let name: String = name.chars().take_while(char::is_ascii_alphanumeric).collect();
@@ -137,7 +137,7 @@ mod tests {
             device(16384, 5600, 4800, "P0 CHANNEL B"),
             device(0, 0, 0, "P0 CHANNEL C"),
         ];
-        let (limit, words) = of_table(&table.concat()).expect("modules");
+        let (limit, words) = limit_from_table(&table.concat()).expect("modules");
         assert_eq!(limit, 2.0 * 4800e6 * 8.0, "{words}");
         assert!(words.contains("2 channels of 64 bits at 4800 MT/s"), "{words}");
     }
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn a_module_without_a_channels_name_has_its_own_and_long_speeds_are_read() {
         let table = [device(1, 0, 0xffff, "BANK 0"), device(1, 0, 0xffff, "BANK 1")].concat();
-        let (limit, _) = of_table(&table).expect("modules");
+        let (limit, _) = limit_from_table(&table).expect("modules");
         assert_eq!(limit, 2.0 * 8800e6 * 8.0);
-        assert_eq!(channel("channela-dimm0").as_deref(), Some("a"));
+        assert_eq!(channel_in_label("channela-dimm0").as_deref(), Some("a"));
     }
 
     #[test]
@@ -155,9 +155,9 @@ mod tests {
         for bytes in
             [&[][..], &[17, 3, 0], &[17, 200, 0, 0], &device(1, 0, 0, "x")[..40], &device(1, 0, 0, "")]
         {
-            assert!(of_table(bytes).is_err(), "{bytes:?}");
+            assert!(limit_from_table(bytes).is_err(), "{bytes:?}");
         }
         let after_the_end = [vec![END, 4, 0, 0, 0, 0], device(1, 5600, 0, "x")].concat();
-        assert!(of_table(&after_the_end).is_err());
+        assert!(limit_from_table(&after_the_end).is_err());
     }
 }

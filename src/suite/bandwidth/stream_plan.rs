@@ -45,35 +45,36 @@ pub(super) struct Plan {
 impl Plan {
     /// Whether one call processes a whole array: the C library and the processor's microcode choose their method by the
     /// length.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn calls_whole_array(&self) -> bool {
         matches!(self.means, Means::Library | Means::Strings)
     }
 
     /// Bytes of each array that one iteration processes.
-    pub(super) fn chunk(&self) -> usize {
-        let array = self.bytes / self.operation.arrays();
-        let most = if self.is_whole() { array } else { array.min(ITERATION / self.moved_arrays()) };
+    pub(super) fn bytes_per_chunk(&self) -> usize {
+        let array = self.bytes / self.operation.array_count();
+        let most =
+            if self.calls_whole_array() { array } else { array.min(ITERATION / self.moved_array_count()) };
         // A multiple of the loops' blocks.
         (most / 1024 * 1024).max(1024)
     }
 
     /// Bytes that one iteration reads and writes.
-    pub(super) fn moved(&self) -> u64 {
-        (self.chunk() * self.moved_arrays()) as u64
+    pub(super) fn bytes_moved(&self) -> u64 {
+        (self.bytes_per_chunk() * self.moved_array_count()) as u64
     }
 
     /// The number of arrays; an array that is updated is read and written, and counts twice.
-    fn moved_arrays(&self) -> usize {
-        if self.operation == Operation::Update { 2 } else { self.operation.arrays() }
+    fn moved_array_count(&self) -> usize {
+        if self.operation == Operation::Update { 2 } else { self.operation.array_count() }
     }
 
     /// Chunks in each array.
-    pub(super) fn chunks(&self) -> usize {
-        (self.bytes / self.operation.arrays() / self.chunk()).max(1)
+    pub(super) fn chunk_count(&self) -> usize {
+        (self.bytes / self.operation.array_count() / self.bytes_per_chunk()).max(1)
     }
 
     /// The bits of the operation's constant.
-    pub(super) fn constant(&self) -> u64 {
+    pub(super) fn constant_bits(&self) -> u64 {
         match self.operation {
             Operation::Scale | Operation::Triad => FACTOR.to_bits(),
             _ if self.zeroes => 0,
@@ -92,13 +93,13 @@ impl Plan {
     }
 
     /// The value that a written word must hold after this many visits.
-    pub(super) fn result(&self, word: u64, visits: u64) -> u64 {
+    pub(super) fn expected_word(&self, word: u64, visits: u64) -> u64 {
         let real = |array| f64::from_bits(self.source(array, word));
         match self.operation {
             Operation::Read => 0,
-            Operation::Write | Operation::WriteNonTemporal => self.constant(),
+            Operation::Write | Operation::WriteNonTemporal => self.constant_bits(),
             Operation::Copy | Operation::CopyNonTemporal => self.source(1, word),
-            Operation::Update => word.wrapping_add(visits.wrapping_mul(self.constant())),
+            Operation::Update => word.wrapping_add(visits.wrapping_mul(self.constant_bits())),
             Operation::Scale => (FACTOR * real(1)).to_bits(),
             Operation::Add => (real(1) + real(2)).to_bits(),
             Operation::Triad => (real(1) + FACTOR * real(2)).to_bits(),
@@ -106,7 +107,7 @@ impl Plan {
     }
 
     /// The level of memory that holds the arrays.
-    pub(super) fn level(&self) -> Level {
+    pub(super) fn memory_level(&self) -> Level {
         match self.bytes {
             0..=0x8000 => Level::First,
             0x8001..=0x8_0000 => Level::Second,
@@ -116,10 +117,10 @@ impl Plan {
     }
 
     /// The expected core cycles of one iteration, and why.
-    pub(super) fn predicted(&self) -> (f64, &'static str) {
+    pub(super) fn predicted_cycles(&self) -> (f64, &'static str) {
         let reads = matches!(self.operation, Operation::Read);
         let by_words = self.means == Means::Scalar;
-        let (bytes_a_cycle, why) = match self.level() {
+        let (bytes_a_cycle, why) = match self.memory_level() {
             _ if self.operation.is_non_temporal() => {
                 (8.0, "lines wait for memory, and their number is limited")
             }
@@ -132,6 +133,6 @@ impl Plan {
             Level::Last => (24.0, "a line every three cycles from the last level"),
             Level::Memory => (8.0, "lines wait for memory, and their number is limited"),
         };
-        (self.moved() as f64 / bytes_a_cycle, why)
+        (self.bytes_moved() as f64 / bytes_a_cycle, why)
     }
 }

@@ -2,7 +2,7 @@
 //! the next line.
 
 use super::stride_order::{LINE, Segment, StrideOrder};
-use super::{Described, memory_module, no_faults};
+use super::{Described, claim_no_faults, memory_module};
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Place, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
@@ -45,26 +45,26 @@ enum Work {
 }
 
 pub(super) fn cases() -> impl Iterator<Item = Case> {
-    [Work::Read, Work::Write].into_iter().flat_map(|work| STRIDES.map(|row| case(work, row)))
+    [Work::Read, Work::Write].into_iter().flat_map(|work| STRIDES.map(|row| stride_case(work, row)))
 }
 
-fn case(work: Work, (name, stride): (&str, usize)) -> Case {
+fn stride_case(work: Work, (name, stride): (&str, usize)) -> Case {
     let (what, words) = match work {
         Work::Read => ("read", "all words added up"),
         Work::Write => ("write", "a constant stored"),
     };
     let title = format!("{words}, lines {name} apart until all of 256MiB were visited");
-    let set_up = set_up(move |place| subject(work, stride, place));
+    let set_up = set_up(move |place| strided_subject(work, stride, place));
     let mut case = Case::new(format!("{what}-strided-256MiB/{name}"), title, set_up)
         .claim(Claim::Checked(TOUCHED))
-        .claim(Claim::Regime(no_faults))
+        .claim(Claim::Regime(claim_no_faults))
         .claim(Claim::Linear)
-        .derive("bandwidth", Rule::Bandwidth(ITERATION))
-        .derive("cycle", Rule::BytesPerCycle(ITERATION))
+        .derived_figure("bandwidth", Rule::Bandwidth(ITERATION))
+        .derived_figure("cycle", Rule::BytesPerCycle(ITERATION))
         .predict(ITERATION as f64 / 2.0, 0.0, "ten lines wait for memory at a time, for 300 cycles each")
         .shares_memory();
-    if let Ok((of, _)) = memory_module::limit() {
-        case = case.derive("share", Rule::Share { bytes: ITERATION, on_all: false, of });
+    if let Ok((of, _)) = memory_module::bandwidth_limit() {
+        case = case.derived_figure("share", Rule::Share { bytes: ITERATION, on_all: false, of });
     }
     if stride == USUAL { case } else { case.need(FULL_SCALE) }
 }
@@ -74,14 +74,14 @@ const TOUCHED: &str = "every byte that counts was touched: the words read have t
 
 /// # Errors
 /// Too little memory, or a word is wrong after the first round.
-fn subject(work: Work, stride: usize, place: &Place) -> Result<impl Subject + use<>> {
+fn strided_subject(work: Work, stride: usize, place: &Place) -> Result<impl Subject + use<>> {
     let bytes = if place.scale == Scale::Smoke { SMOKE } else { BYTES };
-    limit::for_half(bytes as u64).map_err(Error::Missing)?;
+    limit::check_half_of_memory(bytes as u64).map_err(Error::Missing)?;
     let mut strided = Strided::new(work, bytes, stride)?;
     let description = strided.description();
     let inner = move |n: u64, clock: &Clock| -> Result<Ticks> {
-        let ticks = clock.time(|| strided.run(n));
-        strided.prove().map_err(Error::Disproved)?;
+        let ticks = clock.time(|| strided.visit_lines(n));
+        strided.verify_batch().map_err(Error::Disproved)?;
         Ok(ticks)
     };
     Ok(Described { inner, evidence: vec![description] })
@@ -112,8 +112,8 @@ impl Strided {
         for (word, place) in strided.memory.bytes().chunks_exact_mut(8).enumerate() {
             place.copy_from_slice(&(word as u64).to_le_bytes());
         }
-        strided.run(order.lines / LINES);
-        strided.prove_all().and_then(|()| strided.prove()).map_err(Error::Disproved)?;
+        strided.visit_lines(order.lines / LINES);
+        strided.verify_all_words().and_then(|()| strided.verify_batch()).map_err(Error::Disproved)?;
         Ok(strided)
     }
 
@@ -124,18 +124,18 @@ impl Strided {
     }
 
     /// Visits the next lines, as many as the iterations have.
-    fn run(&mut self, iterations: u64) {
+    fn visit_lines(&mut self, iterations: u64) {
         let (order, work) = (self.order, self.work);
         let memory = self.memory.bytes();
         self.begun = self.done;
         let (end, mut sum) = (self.done + iterations * LINES, 0u64);
         while self.done < end {
-            let segment = order.segment(self.done % order.lines, end - self.done);
+            let segment = order.segment_at(self.done % order.lines, end - self.done);
             let from = &mut memory[segment.first as usize * LINE..];
             let (stride, lines) = (order.stride as usize * LINE, segment.lines as usize);
             match work {
-                Work::Read => sum = sum.wrapping_add(add_up(from, stride, lines)),
-                Work::Write => store(from, stride, lines, black_box(PATTERN)),
+                Work::Read => sum = sum.wrapping_add(sum_strided_words(from, stride, lines)),
+                Work::Write => store_strided(from, stride, lines, black_box(PATTERN)),
             }
             self.done += segment.lines;
         }
@@ -147,27 +147,27 @@ impl Strided {
     ///
     /// # Errors
     /// What is wrong, in a sentence.
-    fn prove(&mut self) -> std::result::Result<(), String> {
+    fn verify_batch(&mut self) -> std::result::Result<(), String> {
         match self.work {
-            Work::Read => self.prove_sum(),
+            Work::Read => self.verify_sum(),
             Work::Write => {
                 let visited = self.done - self.begun;
                 for (lines, word) in std::mem::take(&mut self.spoilt) {
                     if lines <= visited {
-                        self.prove_word(word)?;
+                        self.verify_word(word)?;
                     }
                 }
-                self.spoil();
+                self.spoil_words_ahead();
                 Ok(())
             }
         }
     }
 
-    fn prove_sum(&self) -> std::result::Result<(), String> {
+    fn verify_sum(&self) -> std::result::Result<(), String> {
         let (mut at, mut expected) = (self.begun, 0u64);
         while at < self.done {
-            let segment: Segment = self.order.segment(at % self.order.lines, self.done - at);
-            expected = expected.wrapping_add(self.order.sum(segment));
+            let segment: Segment = self.order.segment_at(at % self.order.lines, self.done - at);
+            expected = expected.wrapping_add(self.order.segment_sum(segment));
             at += segment.lines;
         }
         let (sum, lines) = (self.sum, self.done - self.begun);
@@ -177,13 +177,13 @@ impl Strided {
         Err(format!("the sum of the words of {lines} lines is {sum:#x} and should be {expected:#x}"))
     }
 
-    fn prove_all(&mut self) -> std::result::Result<(), String> {
+    fn verify_all_words(&mut self) -> std::result::Result<(), String> {
         let words = self.memory.bytes().len() / 8;
-        if self.work == Work::Read { Ok(()) } else { (0..words).try_for_each(|word| self.prove_word(word)) }
+        if self.work == Work::Read { Ok(()) } else { (0..words).try_for_each(|word| self.verify_word(word)) }
     }
 
-    fn prove_word(&mut self, word: usize) -> std::result::Result<(), String> {
-        let found = u64::from_le_bytes(self.place(word).try_into().unwrap_or_default());
+    fn verify_word(&mut self, word: usize) -> std::result::Result<(), String> {
+        let found = u64::from_le_bytes(self.word_bytes(word).try_into().unwrap_or_default());
         if found == PATTERN {
             return Ok(());
         }
@@ -192,19 +192,19 @@ impl Strided {
         ))
     }
 
-    fn place(&mut self, word: usize) -> &mut [u8] {
+    fn word_bytes(&mut self, word: usize) -> &mut [u8] {
         &mut self.memory.bytes()[word * 8..][..8]
     }
 
     /// Spoils a word each of few iterations ahead, so that few lines come into a cache because of it.
-    fn spoil(&mut self) {
+    fn spoil_words_ahead(&mut self) {
         let order = self.order;
         for distance in SPOILT.into_iter().filter(|distance| (distance + 1) * LINES <= order.lines) {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let within = self.random >> 33;
-            let line = order.line((self.done + distance * LINES + within % LINES) % order.lines);
+            let line = order.line_at((self.done + distance * LINES + within % LINES) % order.lines);
             let word = line as usize * 8 + (within / LINES % 8) as usize;
-            self.place(word).copy_from_slice(&(!PATTERN).to_le_bytes());
+            self.word_bytes(word).copy_from_slice(&(!PATTERN).to_le_bytes());
             self.spoilt.push(((distance + 1) * LINES, word));
         }
     }
@@ -212,7 +212,7 @@ impl Strided {
 
 /// The sum of all words of this number of lines, `stride` bytes apart, the first at the beginning.
 #[inline(never)]
-fn add_up(memory: &[u8], stride: usize, lines: usize) -> u64 {
+fn sum_strided_words(memory: &[u8], stride: usize, lines: usize) -> u64 {
     let line = |from: &[u8]| {
         let words =
             from[..LINE].chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
@@ -223,7 +223,7 @@ fn add_up(memory: &[u8], stride: usize, lines: usize) -> u64 {
 
 /// Stores this constant in all words of this number of lines.
 #[inline(never)]
-fn store(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
+fn store_strided(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
     for from in memory.chunks_mut(stride).take(lines) {
         from[..LINE].chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&constant.to_le_bytes()));
     }
@@ -232,7 +232,7 @@ fn store(memory: &mut [u8], stride: usize, lines: usize, constant: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::made;
+    use crate::platform::value_or_skip;
 
     const SMALL: usize = 256 << 10;
 
@@ -240,10 +240,10 @@ mod tests {
     fn batches_of_any_length_are_proven_at_every_stride() {
         for (_, stride) in STRIDES {
             for work in [Work::Read, Work::Write] {
-                let Some(mut strided) = made(Strided::new(work, SMALL, stride)) else { return };
+                let Some(mut strided) = value_or_skip(Strided::new(work, SMALL, stride)) else { return };
                 for n in [0, 1, 5, 16, 33, 2] {
-                    strided.run(n);
-                    assert_eq!(strided.prove(), Ok(()), "{work:?} {stride} {n}");
+                    strided.visit_lines(n);
+                    assert_eq!(strided.verify_batch(), Ok(()), "{work:?} {stride} {n}");
                 }
             }
         }
@@ -252,14 +252,14 @@ mod tests {
     #[test]
     fn a_line_that_is_left_out_is_noticed() {
         for work in [Work::Read, Work::Write] {
-            let Some(mut strided) = made(Strided::new(work, SMALL, USUAL)) else { return };
-            strided.run(1);
-            strided.prove().expect("proven");
+            let Some(mut strided) = value_or_skip(Strided::new(work, SMALL, USUAL)) else { return };
+            strided.visit_lines(1);
+            strided.verify_batch().expect("proven");
             // It claims an iteration of which one line was not visited: of a write, that of the spoilt word.
             strided.begun = strided.done;
             strided.done += LINES;
             strided.sum = 0;
-            assert!(strided.prove().is_err(), "{work:?}");
+            assert!(strided.verify_batch().is_err(), "{work:?}");
         }
     }
 }

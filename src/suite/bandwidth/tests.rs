@@ -1,13 +1,13 @@
 use super::*;
-use crate::kit::runnable::{place, runnable};
+use crate::kit::runnable::{runnable_cases, test_place};
 use crate::kit::stream::{Means, Operation};
-use crate::platform::made;
+use crate::platform::value_or_skip;
 
 #[test]
 fn every_case_does_its_work_or_says_what_is_missing() {
-    let (place, clock) = (place(&std::env::temp_dir(), Scale::Smoke), Clock::start_up());
-    for case in runnable(cases(), &place) {
-        let Some(mut subject) = made((case.set_up)(&place)) else { continue };
+    let (place, clock) = (test_place(&std::env::temp_dir(), Scale::Smoke), Clock::start_up());
+    for case in runnable_cases(cases(), &place) {
+        let Some(mut subject) = value_or_skip((case.set_up)(&place)) else { continue };
         for n in [1, 3] {
             subject.run(n, &clock).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         }
@@ -19,21 +19,21 @@ fn every_case_does_its_work_or_says_what_is_missing() {
 #[test]
 fn a_fault_inside_is_told() {
     let mut delta = Delta::default();
-    assert!(no_faults(&delta, 1).is_ok());
+    assert!(claim_no_faults(&delta, 1).is_ok());
     delta.counted.minor_faults = 1;
-    assert!(no_faults(&delta, 1).expect_err("a fault").contains("1 minor"));
+    assert!(claim_no_faults(&delta, 1).expect_err("a fault").contains("1 minor"));
 }
 
 #[test]
 fn an_iteration_moves_as_much_at_every_size() {
     for variant in variant::variants() {
         let plan = variant.plan();
-        let expected = match (plan.is_whole(), plan.operation) {
+        let expected = match (plan.calls_whole_array(), plan.operation) {
             (true, _) => plan.bytes as u64,
             (_, Operation::Add | Operation::Triad) => 15 << 10,
             _ => 16 << 10,
         };
-        assert_eq!(plan.moved(), expected, "{}", variant.id());
+        assert_eq!(plan.bytes_moved(), expected, "{}", variant.id());
     }
 }
 
@@ -43,5 +43,5 @@ fn more_than_half_of_the_memory_is_not_taken() {
     let Err(error) = single_workload(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else {
         panic!("taken")
     };
-    assert!(error.is_of_the_machine(), "{error}");
+    assert!(error.is_machine_limitation(), "{error}");
 }

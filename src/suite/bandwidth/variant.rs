@@ -51,11 +51,11 @@ impl Variant {
     }
 
     pub(super) fn id(&self) -> String {
-        format!("{}/{}", self.name, size(self.bytes))
+        format!("{}/{}", self.name, size_label(self.bytes))
     }
 
     pub(super) fn title(&self) -> String {
-        format!("{}, {}", self.words, size(self.bytes))
+        format!("{}, {}", self.words, size_label(self.bytes))
     }
 
     pub(super) fn needs(&self) -> Vec<Need> {
@@ -69,7 +69,7 @@ impl Variant {
     }
 }
 
-fn size(bytes: usize) -> String {
+fn size_label(bytes: usize) -> String {
     if bytes >= MIB { format!("{}MiB", bytes / MIB) } else { format!("{}KiB", bytes / KIB) }
 }
 
@@ -77,7 +77,7 @@ fn size(bytes: usize) -> String {
 type Row = (&'static str, &'static str, Operation);
 
 /// A case of a row for each size. Full scale alone measures those that are not in `usual`.
-fn sized(row: Row, sizes: &[usize], usual: &[usize]) -> Vec<Variant> {
+fn variants_for_sizes(row: Row, sizes: &[usize], usual: &[usize]) -> Vec<Variant> {
     let (name, words, operation) = row;
     let one = |&bytes: &usize| Variant {
         name,
@@ -95,50 +95,64 @@ fn sized(row: Row, sizes: &[usize], usual: &[usize]) -> Vec<Variant> {
 }
 
 /// The same cases, each of them changed.
-fn but(cases: Vec<Variant>, change: impl Fn(Variant) -> Variant) -> Vec<Variant> {
+fn map_variants(cases: Vec<Variant>, change: impl Fn(Variant) -> Variant) -> Vec<Variant> {
     cases.into_iter().map(change).collect()
 }
 
 /// All cases, in the order of their ids.
 pub(super) fn variants() -> Vec<Variant> {
-    [plain(), past_the_caches(), stream(), library(), narrow(), crowds()].concat()
+    [
+        basic_variants(),
+        non_temporal_variants(),
+        stream_variants(),
+        library_and_string_variants(),
+        width_and_placement_variants(),
+        multi_cpu_variants(),
+    ]
+    .concat()
 }
 
 /// The three operations with curves, and an update in place.
-fn plain() -> Vec<Variant> {
+fn basic_variants() -> Vec<Variant> {
     let curves = [
         ("read", "sum of all words", Operation::Read),
         ("write", "a constant stored", Operation::Write),
         ("copy", "one half moved to the other", Operation::Copy),
     ];
     let powers: Vec<_> = (14..=29).map(|power| 1 << power).collect(); // 16 KiB to 512 MiB
-    let mut all: Vec<_> = curves.into_iter().flat_map(|row| sized(row, &powers, &SIZES)).collect();
-    all.extend(sized(("update", "a constant added to each word", Operation::Update), &SIZES, ENDS));
+    let mut all: Vec<_> =
+        curves.into_iter().flat_map(|row| variants_for_sizes(row, &powers, &SIZES)).collect();
+    all.extend(variants_for_sizes(
+        ("update", "a constant added to each word", Operation::Update),
+        &SIZES,
+        ENDS,
+    ));
     all
 }
 
-fn past_the_caches() -> Vec<Variant> {
+fn non_temporal_variants() -> Vec<Variant> {
     let some = [16 * KIB, 4 * MIB, 256 * MIB];
     let write = ("write-nt", "a constant stored past the caches", Operation::WriteNonTemporal);
     let zeroes = ("write-nt-zeroes", "zeroes stored past the caches", Operation::WriteNonTemporal);
     let copy = ("copy-nt", "one half moved past the caches to the other", Operation::CopyNonTemporal);
-    let zeroes = but(sized(zeroes, LARGEST, LARGEST), |row| Variant { zeroes: true, ..row });
-    [sized(write, &some, LARGEST), zeroes, sized(copy, &some, LARGEST)].concat()
+    let zeroes =
+        map_variants(variants_for_sizes(zeroes, LARGEST, LARGEST), |row| Variant { zeroes: true, ..row });
+    [variants_for_sizes(write, &some, LARGEST), zeroes, variants_for_sizes(copy, &some, LARGEST)].concat()
 }
 
 /// STREAM's other three operations.
-fn stream() -> Vec<Variant> {
+fn stream_variants() -> Vec<Variant> {
     let rows = [
         ("scale", "a third of it times the other", Operation::Scale),
         ("add", "two thirds added into the third", Operation::Add),
         ("triad", "one third, and a number times another, into the third", Operation::Triad),
     ];
-    rows.into_iter().flat_map(|row| sized(row, &SIZES, LARGEST)).collect()
+    rows.into_iter().flat_map(|row| variants_for_sizes(row, &SIZES, LARGEST)).collect()
 }
 
 /// The C library and the string instructions, one call for all of it. A call for a large size takes milliseconds. Of the
 /// two, which then perform alike, the library is enough at default scale.
-fn library() -> Vec<Variant> {
+fn library_and_string_variants() -> Vec<Variant> {
     let sizes = [16 * KIB, 256 * KIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB];
     // The CSC501 report has 8 and 16 MB by the library.
     let reported = [16 * KIB, 256 * KIB, 4 * MIB, 8 * MIB, 16 * MIB, 64 * MIB, 256 * MIB];
@@ -153,16 +167,16 @@ fn library() -> Vec<Variant> {
     let mut all = Vec::new();
     for (row, means, usual) in rows {
         let sizes = if means == Means::Library { &reported[..] } else { &sizes };
-        all.extend(but(sized(row, sizes, usual), by(means)));
+        all.extend(map_variants(variants_for_sizes(row, sizes, usual), by(means)));
     }
     let zeroes = ("memset-zeroes", "all of it set to zero by memset", Operation::Write);
-    let zeroes = but(sized(zeroes, &[64 * MIB], &[]), by(Means::Library));
-    all.extend(but(zeroes, |row| Variant { zeroes: true, ..row }));
+    let zeroes = map_variants(variants_for_sizes(zeroes, &[64 * MIB], &[]), by(Means::Library));
+    all.extend(map_variants(zeroes, |row| Variant { zeroes: true, ..row }));
     all
 }
 
 /// Narrower means, odd addresses, and small pages.
-fn narrow() -> Vec<Variant> {
+fn width_and_placement_variants() -> Vec<Variant> {
     let by_means = [
         (("read-scalar", "sum of all words, one by one", Operation::Read), Means::Scalar, ENDS),
         (("write-scalar", "a constant stored word by word", Operation::Write), Means::Scalar, ENDS),
@@ -191,19 +205,28 @@ fn narrow() -> Vec<Variant> {
     ];
     let mut all = Vec::new();
     for (row, means, sizes) in by_means {
-        all.extend(but(sized(row, sizes, sizes), |row| Variant { means: Some(means), ..row }));
+        all.extend(map_variants(variants_for_sizes(row, sizes, sizes), |row| Variant {
+            means: Some(means),
+            ..row
+        }));
     }
     for row in unaligned {
-        all.extend(but(sized(row, SMALLEST, SMALLEST), |row| Variant { skew: 1, ..row }));
+        all.extend(map_variants(variants_for_sizes(row, SMALLEST, SMALLEST), |row| Variant {
+            skew: 1,
+            ..row
+        }));
     }
     for (row, usual) in in_base_pages {
-        all.extend(but(sized(row, LARGEST, usual), |row| Variant { is_in_base_pages: true, ..row }));
+        all.extend(map_variants(variants_for_sizes(row, LARGEST, usual), |row| Variant {
+            is_in_base_pages: true,
+            ..row
+        }));
     }
     all
 }
 
 /// Several CPUs at a time.
-fn crowds() -> Vec<Variant> {
+fn multi_cpu_variants() -> Vec<Variant> {
     let by_size = [
         ("read-all", "sums on all CPUs", Operation::Read),
         ("write-all", "a constant stored on all CPUs", Operation::Write),
@@ -228,12 +251,16 @@ fn crowds() -> Vec<Variant> {
         ("read-two", "sums on two CPUs", Operation::Read),
         ("triad-two", "triad on two CPUs", Operation::Triad),
     ];
-    let mut all: Vec<_> = by_size.into_iter().flat_map(|row| sized(row, &SIZES, ENDS)).collect();
-    all.extend(large.into_iter().flat_map(|(row, usual)| sized(row, LARGEST, usual)));
+    let mut all: Vec<_> = by_size.into_iter().flat_map(|row| variants_for_sizes(row, &SIZES, ENDS)).collect();
+    all.extend(large.into_iter().flat_map(|(row, usual)| variants_for_sizes(row, LARGEST, usual)));
     for (row, means) in by_calls {
-        all.extend(but(sized(row, &[64 * MIB], &[]), |row| Variant { means: Some(means), ..row }));
+        all.extend(map_variants(variants_for_sizes(row, &[64 * MIB], &[]), |row| Variant {
+            means: Some(means),
+            ..row
+        }));
     }
     let together = |crowd| move |row| Variant { crowd: Some(crowd), ..row };
-    let two = two.into_iter().flat_map(|row| sized(row, LARGEST, LARGEST)).collect();
-    [but(all, together(Parallelism::All)), but(two, together(Parallelism::Count(2)))].concat()
+    let two = two.into_iter().flat_map(|row| variants_for_sizes(row, LARGEST, LARGEST)).collect();
+    [map_variants(all, together(Parallelism::All)), map_variants(two, together(Parallelism::Count(2)))]
+        .concat()
 }

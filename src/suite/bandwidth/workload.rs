@@ -36,8 +36,9 @@ impl Workload {
             Pages::Base => "the kernel's base pages",
             _ => "huge pages of 2 MiB",
         };
-        let kib = (self.plan.chunk() * self.plan.chunks() * self.plan.operation.arrays()) >> 10;
-        let ahead = match self.stream.asks_ahead() {
+        let kib =
+            (self.plan.bytes_per_chunk() * self.plan.chunk_count() * self.plan.operation.array_count()) >> 10;
+        let ahead = match self.stream.has_prefetch() {
             true if self.plan.operation.is_non_temporal() => {
                 ", four pages in turns, asking ahead for what is read"
             }
@@ -56,23 +57,23 @@ impl Workload {
             let means = plan.means.phrase();
             Error::Missing(format!("this processor does not have {means}, or the kernel keeps them from it"))
         })?;
-        let stream = if plan.level() == Level::Memory { stream.of_memory() } else { stream };
-        let stride = (plan.chunk() * plan.chunks() + plan.skew).next_multiple_of(PAGE);
-        let memory = ResidentMemory::new(stride * plan.operation.arrays(), plan.pages)?;
-        let cursor = Cursor::new(plan.chunks() as u64);
+        let stream = if plan.memory_level() == Level::Memory { stream.with_prefetch() } else { stream };
+        let stride = (plan.bytes_per_chunk() * plan.chunk_count() + plan.skew).next_multiple_of(PAGE);
+        let memory = ResidentMemory::new(stride * plan.operation.array_count(), plan.pages)?;
+        let cursor = Cursor::new(plan.chunk_count() as u64);
         let (batch, sum, random, marked) = (0, 0, 0, Vec::with_capacity(VERIFIED.len()));
         let mut workload =
             Self { plan, stream, memory, stride, cursor, begun: cursor, batch, sum, marked, random };
-        workload.fill();
-        workload.run(plan.chunks() as u64);
-        workload.prove_all()?;
-        workload.mark();
+        workload.fill_arrays();
+        workload.run_batch(plan.chunk_count() as u64);
+        workload.verify_all_words()?;
+        workload.mark_words_to_verify();
         Ok(workload)
     }
 
     /// The arrays `to`, `x` and `y`. Those that the operation does not use are empty.
-    fn arrays(memory: &mut ResidentMemory, plan: Plan, stride: usize) -> [&mut [u8]; 3] {
-        let length = plan.chunk() * plan.chunks();
+    fn split_arrays(memory: &mut ResidentMemory, plan: Plan, stride: usize) -> [&mut [u8]; 3] {
+        let length = plan.bytes_per_chunk() * plan.chunk_count();
         let mut rest = memory.bytes();
         let mut next = |is_there: bool| {
             if !is_there {
@@ -82,14 +83,14 @@ impl Workload {
             rest = behind;
             &mut array[plan.skew..plan.skew + length]
         };
-        let count = plan.operation.arrays();
+        let count = plan.operation.array_count();
         let writes = plan.operation != Operation::Read;
         [next(writes), next(!writes || count > 1), next(count > 2)]
     }
 
-    fn fill(&mut self) {
+    fn fill_arrays(&mut self) {
         let plan = self.plan;
-        let arrays = Self::arrays(&mut self.memory, plan, self.stride);
+        let arrays = Self::split_arrays(&mut self.memory, plan, self.stride);
         for (number, array) in arrays.into_iter().enumerate() {
             for (word, place) in array.chunks_exact_mut(8).enumerate() {
                 place.copy_from_slice(&plan.source(number, word as u64).to_le_bytes());
@@ -98,10 +99,10 @@ impl Workload {
     }
 
     /// Runs a batch. The hot loop is that of the stream.
-    pub(super) fn run(&mut self, iterations: u64) {
-        let chunk = self.plan.chunk();
-        let constant = self.plan.constant();
-        let [to, x, y] = Self::arrays(&mut self.memory, self.plan, self.stride);
+    pub(super) fn run_batch(&mut self, iterations: u64) {
+        let chunk = self.plan.bytes_per_chunk();
+        let constant = self.plan.constant_bits();
+        let [to, x, y] = Self::split_arrays(&mut self.memory, self.plan, self.stride);
         (self.begun, self.batch) = (self.cursor, iterations);
         let mut left = iterations;
         let mut sum = 0u64;
@@ -121,24 +122,24 @@ impl Workload {
     ///
     /// # Errors
     /// What is wrong, in a sentence.
-    pub(super) fn prove(&mut self) -> std::result::Result<(), String> {
-        self.prove_sum()?;
+    pub(super) fn verify_last_batch(&mut self) -> std::result::Result<(), String> {
+        self.verify_sum()?;
         for at in 0..self.marked.len() {
             let (distance, word) = self.marked[at];
             if distance < self.batch {
-                self.prove_word(word)?;
+                self.verify_word(word)?;
             }
         }
-        self.mark();
+        self.mark_words_to_verify();
         Ok(())
     }
 
     /// The words that are read are consecutive numbers, whose sum has a closed form.
-    fn prove_sum(&self) -> std::result::Result<(), String> {
+    fn verify_sum(&self) -> std::result::Result<(), String> {
         if self.plan.operation != Operation::Read {
             return Ok(());
         }
-        let words = self.plan.chunk() as u64 / 8;
+        let words = self.plan.bytes_per_chunk() as u64 / 8;
         let (mut cursor, mut left, mut expected) = (self.begun, self.batch, 0u64);
         while let Some(stretch) = cursor.next(&mut left) {
             let count = u128::from(stretch.chunks * words);
@@ -153,56 +154,57 @@ impl Workload {
         Err(format!("the sum of what was read in {batch} iterations is {sum:#x} and should be {expected:#x}"))
     }
 
-    fn prove_word(&mut self, word: u64) -> std::result::Result<(), String> {
-        let visits = self.cursor.visits(word * 8 / self.plan.chunk() as u64);
-        let (found, expected) = (self.word(word), self.plan.result(word, visits));
+    fn verify_word(&mut self, word: u64) -> std::result::Result<(), String> {
+        let visits = self.cursor.chunk_visits(word * 8 / self.plan.bytes_per_chunk() as u64);
+        let (found, expected) = (self.read_word(word), self.plan.expected_word(word, visits));
         if found == expected {
             return Ok(());
         }
         Err(format!("word {word} holds {found:#x} where the operation leaves {expected:#x}: it was not done"))
     }
 
-    fn prove_all(&mut self) -> Result<()> {
-        self.prove_sum().map_err(Error::Disproved)?;
-        let (plan, words, cursor) = (self.plan, self.plan.chunk() as u64 / 8, self.cursor);
-        let [to, ..] = Self::arrays(&mut self.memory, plan, self.stride);
+    fn verify_all_words(&mut self) -> Result<()> {
+        self.verify_sum().map_err(Error::Disproved)?;
+        let (plan, words, cursor) = (self.plan, self.plan.bytes_per_chunk() as u64 / 8, self.cursor);
+        let [to, ..] = Self::split_arrays(&mut self.memory, plan, self.stride);
         let wrong = to.chunks_exact(8).zip(0..).find_map(|(bytes, word)| {
-            (little_endian(bytes) != plan.result(word, cursor.visits(word / words))).then_some(word)
+            (u64_from_le_bytes(bytes) != plan.expected_word(word, cursor.chunk_visits(word / words)))
+                .then_some(word)
         });
-        wrong.map_or(Ok(()), |word| self.prove_word(word).map_err(Error::Disproved))
+        wrong.map_or(Ok(()), |word| self.verify_word(word).map_err(Error::Disproved))
     }
 
-    fn place(&mut self, word: u64) -> &mut [u8] {
-        let [to, ..] = Self::arrays(&mut self.memory, self.plan, self.stride);
+    fn word_bytes_mut(&mut self, word: u64) -> &mut [u8] {
+        let [to, ..] = Self::split_arrays(&mut self.memory, self.plan, self.stride);
         &mut to[word as usize * 8..][..8]
     }
 
-    fn word(&mut self, word: u64) -> u64 {
-        little_endian(self.place(word))
+    fn read_word(&mut self, word: u64) -> u64 {
+        u64_from_le_bytes(self.word_bytes_mut(word))
     }
 
     /// Chooses words of chunks ahead, each time another word of a chunk, and spoils them. They are few, so that few
     /// lines come into a cache because of them. Words that are updated are not spoilt: their value shows the number
     /// of visits.
-    fn mark(&mut self) {
+    fn mark_words_to_verify(&mut self) {
         self.marked.clear();
         if self.plan.operation == Operation::Read {
             return;
         }
-        let (words, chunks) = (self.plan.chunk() as u64 / 8, self.plan.chunks() as u64);
+        let (words, chunks) = (self.plan.bytes_per_chunk() as u64 / 8, self.plan.chunk_count() as u64);
         for distance in VERIFIED.into_iter().filter(|distance| *distance < chunks) {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let word = self.cursor.ahead(distance) * words + (self.random >> 33) % words;
+            let word = self.cursor.chunk_ahead(distance) * words + (self.random >> 33) % words;
             if self.plan.operation != Operation::Update {
-                let spoilt = !self.plan.result(word, 0);
-                self.place(word).copy_from_slice(&spoilt.to_le_bytes());
+                let spoilt = !self.plan.expected_word(word, 0);
+                self.word_bytes_mut(word).copy_from_slice(&spoilt.to_le_bytes());
             }
             self.marked.push((distance, word));
         }
     }
 }
 
-fn little_endian(bytes: &[u8]) -> u64 {
+fn u64_from_le_bytes(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }
 

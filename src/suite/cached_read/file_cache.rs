@@ -35,15 +35,15 @@ const SERIES: [Series; 2] = [
 
 pub(super) fn cases() -> Vec<Case> {
     let series_cases =
-        |series: Series| series.files.iter().map(move |file| case(&series, *file)).collect::<Vec<_>>();
+        |series: Series| series.files.iter().map(move |file| file_case(&series, *file)).collect::<Vec<_>>();
     SERIES.into_iter().flat_map(series_cases).collect()
 }
 
-fn case(series: &Series, file: u64) -> Case {
+fn file_case(series: &Series, file: u64) -> Case {
     let (limit, bytes) = (series.limit * MIB, file * MIB);
     let set_up = set_up(move |place| {
-        has_room(&place.scratch, bytes)?;
-        Round::new(PatternFile::make(&place.scratch, bytes, Way::Cached)?, limit)
+        check_free_space(&place.scratch, bytes)?;
+        Round::new(PatternFile::create_filled(&place.scratch, bytes, Way::Cached)?, limit)
     });
     let name = format!("file-cache-in-{}/{file}MiB", series.name);
     let title = format!("1 MiB of a file of {file} MiB, read round and round in {} of memory", series.name);
@@ -52,7 +52,7 @@ fn case(series: &Series, file: u64) -> Case {
         .need(DISK)
         .one_by_one()
         // Which part of the file stays in the cache is the kernel's choice.
-        .lap(file)
+        .lap_length(file)
         // The kernel's own threads reclaim pages.
         .own_tasks(OwnTasks::Elsewhere)
         .claim(Claim::Checked(LIMITED))
@@ -73,10 +73,10 @@ const NOT_SMOKE: Need = Need::new(|place| match place.scale {
     _ => Ok(()),
 });
 
-fn has_room(directory: &Path, bytes: u64) -> Result<()> {
+fn check_free_space(directory: &Path, bytes: u64) -> Result<()> {
     let unknown =
         || Error::Missing(format!("{}: the free space is unknown (statvfs failed)", directory.display()));
-    let free = volume::free(directory).ok_or_else(unknown)?;
+    let free = volume::free_bytes(directory).ok_or_else(unknown)?;
     if free >= bytes + bytes / 4 {
         return Ok(());
     }
@@ -108,21 +108,21 @@ impl Round {
     fn new(file: PatternFile, limit: u64) -> Result<Self> {
         file.evict()?;
         let cgroup = LimitedMemory::enter(limit)?;
-        let buffer = pattern_file::buffer(BLOCK)?;
+        let buffer = pattern_file::map_buffer(BLOCK)?;
         let (rounds, cached) = (Vec::new(), Vec::new());
         let mut round = Self { cgroup, limit, file, at: 0, buffer, spent: Ticks(0), rounds, cached };
         // This round fills the cache; from the next on the kernel knows which pages are used again.
         for _ in 0..round.file.bytes() / BLOCK as u64 {
             let got = round.file.file().read_at(&mut round.buffer, round.at);
-            round.advance(got)?;
+            round.verify_and_advance(got)?;
         }
         Ok(round)
     }
 
     /// Verifies the block and goes on to the next.
     #[inline(always)]
-    fn advance(&mut self, got: std::io::Result<usize>) -> Result<()> {
-        self.file.check(got, &self.buffer, self.at)?;
+    fn verify_and_advance(&mut self, got: std::io::Result<usize>) -> Result<()> {
+        self.file.check_block(got, &self.buffer, self.at)?;
         self.at = (self.at + BLOCK as u64) % self.file.bytes();
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Round {
     fn read(&mut self, clock: &Clock) -> Result<Ticks> {
         let mut got = Ok(0);
         let ticks = clock.time(|| got = self.file.file().read_at(&mut self.buffer, self.at));
-        self.advance(got)?;
+        self.verify_and_advance(got)?;
         self.spent += ticks;
         if self.at == 0 {
             self.rounds.push(self.file.bytes() as f64 / clock.nanoseconds(self.spent).0.max(1.0));
@@ -152,8 +152,8 @@ impl Subject for Round {
         for _ in 0..iterations {
             sum += self.read(clock)?;
         }
-        let cached = self.cgroup.cached()?;
-        allowed(cached, self.limit).map_err(Error::Disproved)?;
+        let cached = self.cgroup.cached_bytes()?;
+        check_cached_amount(cached, self.limit).map_err(Error::Disproved)?;
         self.cached.push(cached as f64 / MIB as f64);
         Ok(sum)
     }
@@ -170,7 +170,7 @@ impl Subject for Round {
 }
 
 /// The group must have cached something, and no more than its limit.
-fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
+fn check_cached_amount(cached: u64, limit: u64) -> std::result::Result<(), String> {
     match cached {
         0 => Err("the control group has cached nothing: the reads were charged to another".into()),
         cached if cached > limit => {
@@ -183,26 +183,30 @@ fn allowed(cached: u64, limit: u64) -> std::result::Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::runnable::clock;
-    use crate::platform::child::in_child_process;
-    use crate::platform::made;
+    use crate::kit::runnable::test_clock;
+    use crate::platform::child::run_in_child_process;
     use crate::platform::process::page_size;
+    use crate::platform::value_or_skip;
 
     #[test]
     fn a_group_that_limits_nothing_or_caches_nothing_is_an_error() {
-        assert!(allowed(0, 10).is_err() && allowed(11, 10).is_err() && allowed(10, 10).is_ok());
+        assert!(
+            check_cached_amount(0, 10).is_err()
+                && check_cached_amount(11, 10).is_err()
+                && check_cached_amount(10, 10).is_ok()
+        );
     }
 
     /// Every page of a file that fits stays; of a larger one some are read again. The limit holds for a whole process.
     #[test]
     fn a_file_above_the_limit_is_not_kept() {
         let directory = tempfile::tempdir().expect("a directory");
-        in_child_process(|| {
+        run_in_child_process(|| {
             for (bytes, fits) in [(8 * MIB, true), (96 * MIB, false)] {
-                let file = PatternFile::make(directory.path(), bytes, Way::Cached).expect("a file");
-                let Some(mut round) = made(Round::new(file, 32 * MIB)) else { return };
-                round.run(1, &clock()).expect("read");
-                let kept = round.file.resident(0..bytes).expect("mincore") as u64 * page_size();
+                let file = PatternFile::create_filled(directory.path(), bytes, Way::Cached).expect("a file");
+                let Some(mut round) = value_or_skip(Round::new(file, 32 * MIB)) else { return };
+                round.run(1, &test_clock()).expect("read");
+                let kept = round.file.count_resident_pages(0..bytes).expect("mincore") as u64 * page_size();
                 assert_eq!(kept == bytes, fits, "{kept} of {bytes}");
             }
         });
@@ -210,6 +214,6 @@ mod tests {
 
     #[test]
     fn a_disk_without_room_is_missing() {
-        assert!(matches!(has_room(Path::new("/"), 1 << 60), Err(Error::Missing(_))));
+        assert!(matches!(check_free_space(Path::new("/"), 1 << 60), Err(Error::Missing(_))));
     }
 }

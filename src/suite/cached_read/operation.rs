@@ -21,7 +21,7 @@ impl Mapped {
     pub fn new(file: &PatternFile) -> Result<Self> {
         // SAFETY: UNNAMED.
         let mapped = unsafe { memmap2::MmapOptions::new().populate().map(file.file()) };
-        mapped.map(Self).map_err(|cause| file.refused("mapping", cause))
+        mapped.map(Self).map_err(|cause| file.call_error("mapping", cause))
     }
 
     /// The bytes.
@@ -34,14 +34,14 @@ impl Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::pattern_file::{Way, is_of};
+    use crate::platform::pattern_file::{Way, is_pattern_at};
 
     #[test]
     fn the_mapping_holds_the_file() {
         let directory = tempfile::tempdir().expect("a directory");
-        let file = PatternFile::make(directory.path(), 1 << 20, Way::Cached).expect("a file");
+        let file = PatternFile::create_filled(directory.path(), 1 << 20, Way::Cached).expect("a file");
         let mapped = Mapped::new(&file).expect("mapped");
         assert_eq!(mapped.bytes().len(), 1 << 20);
-        assert!(is_of(&mapped.bytes()[8192..], 8192));
+        assert!(is_pattern_at(&mapped.bytes()[8192..], 8192));
     }
 }

@@ -5,7 +5,7 @@ use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Derived, Need, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::parallel::all_stayed;
+use crate::kit::parallel::all_partners_stayed;
 use crate::kit::stream::{Arrays, Means, Operation, Stream};
 use crate::platform::limit;
 use crate::platform::partner::{Class, Kind, Partner};
@@ -41,7 +41,7 @@ impl Loaders {
         }
     }
 
-    fn phrase(self) -> String {
+    fn title_phrase(self) -> String {
         match self {
             Self::Exactly(0) => "while no other CPU loads the bus".into(),
             Self::Exactly(1) => "while another CPU loads the bus".into(),
@@ -51,7 +51,7 @@ impl Loaders {
     }
 
     /// The loading CPUs.
-    fn cpus(self, place: &Place) -> Result<&[usize]> {
+    fn loading_cpus(self, place: &Place) -> Result<&[usize]> {
         let others = &place.cpus.others;
         match self {
             Self::All => Ok(others),
@@ -64,31 +64,32 @@ impl Loaders {
         }
     }
 
-    fn needed(self, case: Case) -> Case {
+    fn with_needs(self, case: Case) -> Case {
         match self {
             Self::Exactly(0) => case,
-            Self::Exactly(1) => needing(case, TWO_CPUS),
-            _ => needing(case, THREE_CPUS),
+            Self::Exactly(1) => require_cpus(case, TWO_CPUS),
+            _ => require_cpus(case, THREE_CPUS),
         }
     }
 }
 
-fn needing(case: Case, cpus: Need) -> Case {
-    case.need(PINNED).need(cpus).claim(Claim::Counted(all_stayed)).claim(Claim::Checked(LOADED))
+fn require_cpus(case: Case, cpus: Need) -> Case {
+    case.need(PINNED).need(cpus).claim(Claim::Counted(all_partners_stayed)).claim(Claim::Checked(LOADED))
 }
 
 /// The case of a ring that is walked beside these.
-pub(super) fn case(name: String, plan: Plan, loaders: Loaders) -> Case {
+pub(super) fn loaded_walk_case(name: String, plan: Plan, loaders: Loaders) -> Case {
     let set_up = set_up(move |place| {
-        let cpus = loaders.cpus(place)?;
-        limit::for_half((plan.bytes + cpus.len() * EACH) as u64).map_err(Error::Missing)?;
-        let chase = plan.chase(plan.memory()?)?;
+        let cpus = loaders.loading_cpus(place)?;
+        limit::check_half_of_memory((plan.bytes + cpus.len() * EACH) as u64).map_err(Error::Missing)?;
+        let chase = plan.link_ring(plan.allocate_memory()?)?;
         let load = cpus.iter().map(|&cpu| Load::start(cpu)).collect::<Result<_>>()?;
         Ok(Loaded { chase, load, silent_ns: 0.0 })
     });
-    let title = format!("a load that needs the one before, {}", loaders.phrase());
-    let mut case = loaders.needed(Case::new(name, title, set_up));
-    case.derived.push(Derived { name: "bandwidth", rule: Rule::Bandwidth(plan.spread.bytes() as u64) });
+    let title = format!("a load that needs the one before, {}", loaders.title_phrase());
+    let mut case = loaders.with_needs(Case::new(name, title, set_up));
+    case.derived
+        .push(Derived { name: "bandwidth", rule: Rule::Bandwidth(plan.spread.bytes_per_slot() as u64) });
     case
 }
 
@@ -122,7 +123,7 @@ impl Load {
     }
 
     /// Whether it has read a chunk since the last check.
-    fn has_read(&mut self) -> bool {
+    fn has_read_since_check(&mut self) -> bool {
         let now = self.chunks.value.load(Relaxed);
         std::mem::replace(&mut self.seen, now) != now
     }
@@ -139,10 +140,12 @@ struct Loaded {
 impl Subject for Loaded {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = self.chase.run(iterations, clock)?;
-        let silent =
-            self.load.iter_mut().filter_map(|load| (!load.has_read()).then(|| load.partner.task().cpu));
+        let silent = self
+            .load
+            .iter_mut()
+            .filter_map(|load| (!load.has_read_since_check()).then(|| load.partner.task().cpu));
         let silent: Vec<_> = silent.collect();
-        self.silent_ns = silence(self.silent_ns, clock.nanoseconds(ticks).0, &silent)?;
+        self.silent_ns = update_silent_time(self.silent_ns, clock.nanoseconds(ticks).0, &silent)?;
         Ok(ticks)
     }
 
@@ -152,7 +155,7 @@ impl Subject for Loaded {
 }
 
 /// The time, ns, for which a loading CPU has been silent, after a batch of `ns` in which these CPUs were.
-fn silence(before: f64, ns: f64, silent: &[usize]) -> Result<f64> {
+fn update_silent_time(before: f64, ns: f64, silent: &[usize]) -> Result<f64> {
     let now = if silent.is_empty() { 0.0 } else { before + ns };
     match silent.first() {
         Some(cpu) if now > SILENT_NS => Err(Error::Disturbed(format!(
@@ -169,18 +172,18 @@ mod tests {
 
     #[test]
     fn a_bus_that_is_not_loaded_is_noticed() {
-        assert_eq!(silence(40e6, 5e6, &[]).expect("moved"), 0.0);
-        let silent = silence(40e6, 5e6, &[3]).expect("not for long");
-        let error = silence(silent, 10e6, &[3]).expect_err("too long").to_string();
+        assert_eq!(update_silent_time(40e6, 5e6, &[]).expect("moved"), 0.0);
+        let silent = update_silent_time(40e6, 5e6, &[3]).expect("not for long");
+        let error = update_silent_time(silent, 10e6, &[3]).expect_err("too long").to_string();
         assert!(error.contains("CPU 3 was to load the bus"), "{error}");
     }
 
     #[test]
     fn a_thread_loads_the_bus_until_it_is_dropped() {
-        let started = Load::start(crate::platform::cpu::current());
-        let Some(mut load) = crate::platform::made(started) else { return };
+        let started = Load::start(crate::platform::cpu::current_cpu());
+        let Some(mut load) = crate::platform::value_or_skip(started) else { return };
         let begun = std::time::Instant::now();
-        while !load.has_read() && begun.elapsed().as_secs() < 10 {
+        while !load.has_read_since_check() && begun.elapsed().as_secs() < 10 {
             std::thread::yield_now();
         }
         assert!(load.seen > 0);

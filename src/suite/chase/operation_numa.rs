@@ -18,11 +18,11 @@ const NODE_OF_ADDRESS: c_ulong = 1 | 2;
 const MOST: usize = c_ulong::BITS as usize;
 
 /// The nodes with memory, except the one of this CPU.
-pub fn nodes_except_of(cpu: usize) -> Vec<usize> {
-    others(Path::new("/"), cpu)
+pub fn other_memory_nodes(cpu: usize) -> Vec<usize> {
+    other_memory_nodes_in(Path::new("/"), cpu)
 }
 
-fn others(root: &Path, cpu: usize) -> Vec<usize> {
+fn other_memory_nodes_in(root: &Path, cpu: usize) -> Vec<usize> {
     let list = root.join("sys/devices/system/node/has_memory");
     let nodes = std::fs::read_to_string(list).map_or_else(|_| Vec::new(), |text| cpu_list::parse(&text));
     let here = root.join(format!("sys/devices/system/cpu/cpu{cpu}"));
@@ -34,19 +34,19 @@ fn others(root: &Path, cpu: usize) -> Vec<usize> {
 ///
 /// # Errors
 /// The kernel refuses the node.
-pub fn while_bound<T>(node: usize, f: impl FnOnce() -> T) -> Result<T> {
-    set_policy(libc::MPOL_BIND, 1 << node, MOST + 1)?;
+pub fn call_bound_to_node<T>(node: usize, f: impl FnOnce() -> T) -> Result<T> {
+    set_memory_policy(libc::MPOL_BIND, 1 << node, MOST + 1)?;
     let value = f();
-    set_policy(libc::MPOL_DEFAULT, 0, 0)?;
+    set_memory_policy(libc::MPOL_DEFAULT, 0, 0)?;
     Ok(value)
 }
 
-fn set_policy(mode: c_int, mask: c_ulong, bits: usize) -> Result<()> {
+fn set_memory_policy(mode: c_int, mask: c_ulong, bits: usize) -> Result<()> {
     // SAFETY: OWN-POLICY.
     let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, bits) };
     match Errno::result(answer) {
         Ok(_) => Ok(()),
-        Err(errno) => Err(Error::refused_to_case("set_mempolicy", errno)),
+        Err(errno) => Err(Error::from_case_errno("set_mempolicy", errno)),
     }
 }
 
@@ -54,7 +54,7 @@ fn set_policy(mode: c_int, mask: c_ulong, bits: usize) -> Result<()> {
 ///
 /// # Errors
 /// The kernel refuses the question, or does not know.
-pub fn node_of(byte: &u8) -> Result<usize> {
+pub fn node_of_byte(byte: &u8) -> Result<usize> {
     let mut node: c_int = -1;
     let none: *mut c_ulong = std::ptr::null_mut();
     // SAFETY: OWN-WORD.
@@ -68,7 +68,7 @@ pub fn node_of(byte: &u8) -> Result<usize> {
             NODE_OF_ADDRESS,
         )
     };
-    Errno::result(answer).map_err(|errno| Error::refused_to_case("get_mempolicy", errno))?;
+    Errno::result(answer).map_err(|errno| Error::from_case_errno("get_mempolicy", errno))?;
     usize::try_from(node).map_err(|_| Error::Disproved(format!("get_mempolicy answered node {node}")))
 }
 
@@ -83,9 +83,9 @@ mod tests {
         make("sys/devices/system/node");
         make("sys/devices/system/cpu/cpu5/node1");
         std::fs::write(root.path().join("sys/devices/system/node/has_memory"), "0-2,4\n").expect("written");
-        assert_eq!(others(root.path(), 5), [0, 2, 4]);
-        assert_eq!(others(root.path(), 6), [0, 1, 2, 4]);
-        assert_eq!(others(Path::new("/nowhere"), 5), [0; 0]);
+        assert_eq!(other_memory_nodes_in(root.path(), 5), [0, 2, 4]);
+        assert_eq!(other_memory_nodes_in(root.path(), 6), [0, 1, 2, 4]);
+        assert_eq!(other_memory_nodes_in(Path::new("/nowhere"), 5), [0; 0]);
     }
 
     #[test]
@@ -93,10 +93,10 @@ mod tests {
         let touch = || {
             memmap2::MmapMut::map_anon(4096).map(|mut page| {
                 page[0] = 1;
-                node_of(&page[0])
+                node_of_byte(&page[0])
             })
         };
-        match while_bound(0, touch) {
+        match call_bound_to_node(0, touch) {
             Ok(node) => assert_eq!(node.expect("mapped").expect("a node"), 0),
             Err(error) => println!("skipped: {error}"),
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_node_that_does_not_exist_is_refused() {
-        let Err(error) = while_bound(MOST - 1, || ()) else { panic!("bound") };
+        let Err(error) = call_bound_to_node(MOST - 1, || ()) else { panic!("bound") };
         assert!(error.to_string().contains("set_mempolicy"), "{error}");
     }
 }

@@ -29,29 +29,29 @@ pub enum Spread {
 
 impl Spread {
     /// Bytes per slot.
-    pub fn bytes(self) -> usize {
+    pub fn bytes_per_slot(self) -> usize {
         match self {
             Self::Every(bytes) | Self::Scattered(bytes) => bytes,
         }
     }
 
     /// The offset at which a slot begins.
-    fn offset(self, slot: usize) -> usize {
+    fn slot_offset(self, slot: usize) -> usize {
         match self {
             Self::Every(bytes) => slot * bytes,
-            Self::Scattered(bytes) => slot * bytes + hashed(slot) % (bytes / LINE) * LINE,
+            Self::Scattered(bytes) => slot * bytes + golden_ratio_hash(slot) % (bytes / LINE) * LINE,
         }
     }
 
     /// The slot that begins at this offset, if one does.
-    fn slot(self, offset: usize) -> Option<usize> {
-        let slot = offset / self.bytes();
-        (self.offset(slot) == offset).then_some(slot)
+    fn slot_at_offset(self, offset: usize) -> Option<usize> {
+        let slot = offset / self.bytes_per_slot();
+        (self.slot_offset(slot) == offset).then_some(slot)
     }
 }
 
 /// Multiplicative hashing by the golden ratio (Knuth, volume 3), which spreads consecutive numbers evenly.
-fn hashed(number: usize) -> usize {
+fn golden_ratio_hash(number: usize) -> usize {
     ((number as u32).wrapping_mul(0x9e37_79b9) >> 16) as usize
 }
 
@@ -71,24 +71,24 @@ struct Slots {
 
 impl Slots {
     /// Writes into each slot the address of the next one in this order.
-    fn link(mut memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
+    fn link_ring(mut memory: ResidentMemory, spread: Spread, visits: &[u32]) -> Result<Self> {
         let (count, bytes) = (visits.len(), memory.bytes().len());
         let outside = visits.iter().any(|&slot| slot as usize >= count);
-        if outside || count < 2 || spread.bytes() < SLOT || count * spread.bytes() > bytes {
-            let each = spread.bytes();
+        if outside || count < 2 || spread.bytes_per_slot() < SLOT || count * spread.bytes_per_slot() > bytes {
+            let each = spread.bytes_per_slot();
             return Err(Error::Usage(format!("{count} slots of {each} bytes are no ring in {bytes} bytes")));
         }
         let begins = memory.bytes().as_mut_ptr().expose_provenance();
         let mut slots = Self { memory, spread, count, begins };
         let all = visits.iter().zip(visits.iter().cycle().skip(1));
         for (&slot, &next) in all {
-            slots.write(spread.offset(slot as usize), [slots.address(next) as u64, UNVISITED]);
+            slots.write(spread.slot_offset(slot as usize), [slots.slot_address(next) as u64, UNVISITED]);
         }
         Ok(slots)
     }
 
-    fn address(&self, slot: u32) -> usize {
-        self.begins + self.spread.offset(slot as usize)
+    fn slot_address(&self, slot: u32) -> usize {
+        self.begins + self.spread.slot_offset(slot as usize)
     }
 
     fn write(&mut self, offset: usize, [next, place]: [u64; 2]) {
@@ -104,26 +104,26 @@ impl Slots {
     }
 
     /// The offset of the slot that begins at this address, if one does.
-    fn offset(&self, address: usize) -> Option<usize> {
+    fn offset_of_address(&self, address: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.begins);
-        self.spread.slot(offset).filter(|slot| *slot < self.count).map(|_| offset)
+        self.spread.slot_at_offset(offset).filter(|slot| *slot < self.count).map(|_| offset)
     }
 
     /// Walks round once and writes its place into each slot; this also brings the ring into the caches as far as it
     /// fits. All arcs of the ring are walked at the same time, since one walker in main memory would take seconds. If
     /// no slot is visited twice and each arc ends where the next begins, the ring is one cycle.
-    fn prove(&mut self, visits: &[u32]) -> Result<()> {
+    fn prove_one_cycle(&mut self, visits: &[u32]) -> Result<()> {
         let (count, arcs) = (self.count, self.count.min(ARCS));
         let begins: Vec<_> = (0..=arcs).map(|arc| arc * count / arcs).collect();
-        let firsts: Vec<_> = begins.iter().map(|place| self.address(visits[place % count])).collect();
+        let firsts: Vec<_> = begins.iter().map(|place| self.slot_address(visits[place % count])).collect();
         let mut at = firsts[..arcs].to_vec();
         for step in 0..count.div_ceil(arcs) {
             // Without other work between them the loads of all arcs overlap.
-            at.iter().for_each(|at| self.fetch(*at));
+            at.iter().for_each(|at| self.load_slot(*at));
             for (arc, at) in
                 at.iter_mut().enumerate().filter(|(arc, _)| begins[*arc] + step < begins[arc + 1])
             {
-                *at = self.take_place(*at, begins[arc] + step)?;
+                *at = self.record_place(*at, begins[arc] + step)?;
             }
         }
         match at[..] == firsts[1..] {
@@ -135,15 +135,15 @@ impl Slots {
     }
 
     /// Loads the slot at this address, if one begins there.
-    fn fetch(&mut self, address: usize) {
-        if let Some(offset) = self.offset(address) {
+    fn load_slot(&mut self, address: usize) {
+        if let Some(offset) = self.offset_of_address(address) {
             std::hint::black_box(self.memory.bytes()[offset]);
         }
     }
 
     /// Writes its place into a slot and returns the address that it holds.
-    fn take_place(&mut self, address: usize, place: usize) -> Result<usize> {
-        let Some(offset) = self.offset(address) else {
+    fn record_place(&mut self, address: usize, place: usize) -> Result<usize> {
+        let Some(offset) = self.offset_of_address(address) else {
             return Err(Error::Disproved(format!("place {place} of the ring lies outside of its slots")));
         };
         let [next, seen] = self.read(offset);
@@ -178,22 +178,22 @@ impl<const N: usize> Walk<N> {
         if count < N {
             return Err(Error::Usage(format!("{N} walkers in a ring of {count} slots")));
         }
-        let mut slots = Slots::link(memory, spread, visits)?;
-        slots.prove(visits)?;
+        let mut slots = Slots::link_ring(memory, spread, visits)?;
+        slots.prove_one_cycle(visits)?;
         let places: [usize; N] = std::array::from_fn(|walker| walker * count / N);
-        let at = places.map(|place| std::ptr::with_exposed_provenance(slots.address(visits[place])));
+        let at = places.map(|place| std::ptr::with_exposed_provenance(slots.slot_address(visits[place])));
         Ok(Self { slots, at, places: places.map(|place| place as u64) })
     }
 
     /// Moves each walker by `steps` and returns the new positions, which [`Walk::arrive`] verifies and stores.
     #[inline(always)]
-    pub fn go(&self, steps: u64) -> [*const u8; N] {
+    pub fn walk_steps(&self, steps: u64) -> [*const u8; N] {
         if N == 1 {
             // SAFETY: RING.
             [unsafe { arch::chase(self.at[0], steps) }; N]
         } else {
             // SAFETY: RING.
-            unsafe { follow(self.at, steps) }
+            unsafe { follow_links(self.at, steps) }
         }
     }
 
@@ -201,10 +201,10 @@ impl<const N: usize> Walk<N> {
     ///
     /// # Errors
     /// [`Error::Disproved`] if one is elsewhere.
-    pub fn arrive(&mut self, steps: u64, at: [*const u8; N]) -> Result<()> {
+    pub fn verify_arrival(&mut self, steps: u64, at: [*const u8; N]) -> Result<()> {
         for (walker, at) in at.into_iter().enumerate() {
             let expected = (self.places[walker] + steps) % self.slots.count as u64;
-            let found = self.slots.offset(at.addr()).map(|offset| self.slots.read(offset)[1]);
+            let found = self.slots.offset_of_address(at.addr()).map(|offset| self.slots.read(offset)[1]);
             if found != Some(expected) {
                 let found = found.map_or("outside of it".into(), |place| format!("at place {place}"));
                 return Err(Error::Disproved(format!(
@@ -225,7 +225,7 @@ const UNROLLED: u64 = 8;
 /// # Safety
 /// RING, from each of the words on.
 #[inline(never)]
-unsafe fn follow<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
+unsafe fn follow_links<const N: usize>(mut at: [*const u8; N], steps: u64) -> [*const u8; N] {
     // The compiler unrolls a plain loop over the walkers; `map` of an array remains a call per load. These
     // instructions fill the core's window, so that it can look ahead to fewer loads.
     let turn = |at: &mut [*const u8; N]| {
@@ -251,7 +251,7 @@ mod tests {
     use crate::platform::resident::Pages;
 
     fn memory(slots: usize, spread: Spread) -> ResidentMemory {
-        ResidentMemory::new(slots * spread.bytes(), Pages::Base).expect("memory")
+        ResidentMemory::new(slots * spread.bytes_per_slot(), Pages::Base).expect("memory")
     }
 
     fn walk<const N: usize>(visits: &[u32], spread: Spread) -> Result<Walk<N>> {
@@ -275,18 +275,19 @@ mod tests {
     fn a_ring_of_two_cycles_is_noticed() {
         for slots in [4, 100, 1001] {
             let visits = around(slots);
-            let linked = || Slots::link(memory(visits.len(), Spread::Every(64)), Spread::Every(64), &visits);
-            linked().expect("linked").prove(&visits).expect("one cycle");
+            let linked =
+                || Slots::link_ring(memory(visits.len(), Spread::Every(64)), Spread::Every(64), &visits);
+            linked().expect("linked").prove_one_cycle(&visits).expect("one cycle");
             for (from, to) in [(1, 0), (slots - 1, 2), (2, 2)] {
                 let mut broken = linked().expect("linked");
-                let next = broken.address(to) as u64;
-                broken.write(broken.spread.offset(from as usize), [next, UNVISITED]);
-                let error = broken.prove(&visits).expect_err("two cycles").to_string();
+                let next = broken.slot_address(to) as u64;
+                broken.write(broken.spread.slot_offset(from as usize), [next, UNVISITED]);
+                let error = broken.prove_one_cycle(&visits).expect_err("two cycles").to_string();
                 assert!(error.contains("is not one cycle"), "{error}");
             }
             let mut astray = linked().expect("linked");
-            astray.write(astray.spread.offset(0), [4096, UNVISITED]);
-            assert!(astray.prove(&visits).is_err());
+            astray.write(astray.spread.slot_offset(0), [4096, UNVISITED]);
+            assert!(astray.prove_one_cycle(&visits).is_err());
         }
     }
 
@@ -295,8 +296,8 @@ mod tests {
         fn walked<const N: usize>(spread: Spread) {
             let mut walk = walk::<N>(&around(100), spread).expect("a ring");
             for steps in [0, 1, 63, 64, 65, 99, 100, 1000] {
-                let at = walk.go(steps);
-                walk.arrive(steps, at).expect("there");
+                let at = walk.walk_steps(steps);
+                walk.verify_arrival(steps, at).expect("there");
             }
         }
         for spread in [Spread::Every(16), Spread::Every(80), Spread::Scattered(4096)] {
@@ -309,10 +310,10 @@ mod tests {
     #[test]
     fn a_walk_that_was_cut_short_is_noticed() {
         let mut walk = walk::<1>(&around(100), Spread::Every(64)).expect("a ring");
-        let at = walk.go(9);
-        let error = walk.arrive(10, at).expect_err("a step too few").to_string();
+        let at = walk.walk_steps(9);
+        let error = walk.verify_arrival(10, at).expect_err("a step too few").to_string();
         assert!(error.contains("after 10 steps at place 9, not at place 10"), "{error}");
-        let error = walk.arrive(10, [std::ptr::null()]).expect_err("nowhere").to_string();
+        let error = walk.verify_arrival(10, [std::ptr::null()]).expect_err("nowhere").to_string();
         assert!(error.contains("outside of it"), "{error}");
     }
 
@@ -321,11 +322,11 @@ mod tests {
         let spread = Spread::Scattered(4096);
         let mut used = [[0; 64]; 4];
         for slot in 0..16_384 {
-            let offset = spread.offset(slot);
-            assert_eq!((offset / 4096, spread.slot(offset)), (slot, Some(slot)));
+            let offset = spread.slot_offset(slot);
+            assert_eq!((offset / 4096, spread.slot_at_offset(offset)), (slot, Some(slot)));
             used[slot % 4][offset % 4096 / LINE] += 1;
         }
         assert!(used.as_flattened().iter().all(|count| (48..80).contains(count)), "{used:?}");
-        assert_eq!(spread.slot(8), None);
+        assert_eq!(spread.slot_at_offset(8), None);
     }
 }

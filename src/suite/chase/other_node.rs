@@ -9,7 +9,7 @@ use crate::platform::resident::ResidentMemory;
 const LIES_THERE: &str = "pages all over the ring lay on the other node when it was linked";
 
 /// The machine has memory on another node.
-const OTHER_NODE: Need = Need::new(|place| match other(place) {
+const OTHER_NODE: Need = Need::new(|place| match other_memory_node(place) {
     Some(_) => Ok(()),
     None => Err(
         "all memory is as near to this CPU as any other: the kernel has one memory node only, or does not \
@@ -18,22 +18,23 @@ const OTHER_NODE: Need = Need::new(|place| match other(place) {
     ),
 });
 
-fn other(place: &Place) -> Option<usize> {
-    operation_numa::nodes_except_of(place.cpus.here?).last().copied()
+fn other_memory_node(place: &Place) -> Option<usize> {
+    operation_numa::other_memory_nodes(place.cpus.here?).last().copied()
 }
 
 /// The case of this ring.
-pub(super) fn case(plan: Plan) -> Case {
+pub(super) fn other_node_case(plan: Plan) -> Case {
     let set_up = set_up(move |place| {
         if place.scale == Scale::Smoke {
             return Err(Error::Missing(
                 "smoke scale: a ring of this size is linked at default and full scale".into(),
             ));
         }
-        let node = other(place).ok_or_else(|| Error::Missing("there is no other memory node".into()))?;
-        let mut memory = operation_numa::while_bound(node, || plan.memory())??;
-        lies_on(&mut memory, node)?;
-        plan.chase::<1>(memory)
+        let node =
+            other_memory_node(place).ok_or_else(|| Error::Missing("there is no other memory node".into()))?;
+        let mut memory = operation_numa::call_bound_to_node(node, || plan.allocate_memory())??;
+        verify_node(&mut memory, node)?;
+        plan.link_ring::<1>(memory)
     });
     let title = "a load that needs the one before: lines in random order in another node's memory";
     Case::new("other-node/256MiB", title, set_up).need(OTHER_NODE).claim(Claim::Checked(LIES_THERE)).predict(
@@ -44,11 +45,11 @@ pub(super) fn case(plan: Plan) -> Case {
 }
 
 /// Verifies the node of pages that are spread over the memory.
-fn lies_on(memory: &mut ResidentMemory, node: usize) -> Result<()> {
+fn verify_node(memory: &mut ResidentMemory, node: usize) -> Result<()> {
     const PROBES: usize = 64;
     let bytes = memory.bytes();
     for at in bytes.iter().step_by(bytes.len().div_ceil(PROBES).max(1)) {
-        let found = operation_numa::node_of(at)?;
+        let found = operation_numa::node_of_byte(at)?;
         if found != node {
             return Err(Error::Missing(format!(
                 "memory was asked for on node {node} and came on node {found}: free some there"
@@ -66,11 +67,11 @@ mod tests {
     #[test]
     fn memory_of_the_wrong_node_is_noticed() {
         let mut memory = ResidentMemory::new(1 << 20, Pages::Base).expect("memory");
-        let Ok(here) = operation_numa::node_of(&memory.bytes()[0]) else {
+        let Ok(here) = operation_numa::node_of_byte(&memory.bytes()[0]) else {
             println!("skipped: this kernel does not tell of nodes");
             return;
         };
-        let error = lies_on(&mut memory, here + 1).expect_err("another").to_string();
+        let error = verify_node(&mut memory, here + 1).expect_err("another").to_string();
         assert!(error.contains(&format!("on node {}", here + 1)), "{error}");
     }
 }

@@ -5,7 +5,7 @@ use super::operation_ring::{LINE, PAGE, Spread};
 use super::other_node;
 use super::ring_size::{Range, Size, Sizes};
 use super::visit_order::Order;
-use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, many, single_walker};
+use super::walker::{ARRIVED, NO_FAULT, ONE_CYCLE, Plan, many_walkers_set_up, single_walker_set_up};
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Rule, SetUp};
 use crate::error::Error;
@@ -16,7 +16,8 @@ use crate::platform::resident::Pages;
 const SHARED: usize = 2 << 20;
 /// Up to this size, bytes, walking through the ring takes a small part of the shortest batch.
 const SHORT_RUN_UP: usize = 256 << 10;
-/// Least timed share of a ring with a short run-up, which is untimed: two thirds beside other work.
+/// Least timed share of a case with a short run-up. The run-up is untimed, so two thirds are usual on a busy
+/// machine.
 const RUN_UP_BESIDE: f64 = 0.55;
 /// A size that lies in main memory on most machines, bytes.
 const LARGE: usize = 256 << 20;
@@ -33,20 +34,20 @@ struct Series {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    let mut all: Vec<_> = series().iter().flat_map(Series::cases).collect();
-    all.extend(PARALLEL.map(|(walkers, set_up)| parallel(walkers, set_up)));
-    all.extend(LOADERS.map(Loaders::Exactly).into_iter().chain([Loaders::All]).map(loaded));
-    all.push(other_node::case(Plan::random(LARGE, Pages::Base)).shares_memory());
-    all.into_iter().map(proven).collect()
+    let mut all: Vec<_> = all_series().iter().flat_map(Series::cases).collect();
+    all.extend(PARALLEL.map(|(walkers, set_up)| parallel_case(walkers, set_up)));
+    all.extend(LOADERS.map(Loaders::Exactly).into_iter().chain([Loaders::All]).map(loaded_case));
+    all.push(other_node::other_node_case(Plan::random_lines(LARGE, Pages::Base)).shares_memory());
+    all.into_iter().map(with_ring_claims).collect()
 }
 
 /// Adds the claims of all cases.
-fn proven(case: Case) -> Case {
+fn with_ring_claims(case: Case) -> Case {
     let claims = [ONE_CYCLE, ARRIVED, NO_FAULT].map(Claim::Checked);
     claims.into_iter().fold(case, Case::claim).claim(Claim::Linear)
 }
 
-fn series() -> Vec<Series> {
+fn all_series() -> Vec<Series> {
     let random = |name: &str, pages, words: &str, range, default| Series {
         name: name.into(),
         words: words.into(),
@@ -83,15 +84,15 @@ fn series() -> Vec<Series> {
             )
         },
     ];
-    all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride));
-    all.extend([64, 256, 512].map(quarters_of));
-    all.push(list());
-    all.push(tlb());
+    all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride_series));
+    all.extend([64, 256, 512].map(quarters_series));
+    all.push(list_series());
+    all.push(tlb_series());
     all
 }
 
 /// Ascending order, which prefetchers recognise.
-fn stride(bytes: usize) -> Series {
+fn stride_series(bytes: usize) -> Series {
     let (range, default): (_, &[u32]) = match bytes {
         64 => (Range::Powers(12, 30), &[14, 18, 22, 28]),
         256 | 4096 => (Range::Powers(28, 28), &[28]),
@@ -109,29 +110,29 @@ fn stride(bytes: usize) -> Series {
 
 /// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale
 /// each level of its machine has a size.
-fn quarters_of(bytes: usize) -> Series {
+fn quarters_series(bytes: usize) -> Series {
     let default: &[u32] = if bytes == 512 { &[] } else { &[14, 17, 22, 28] };
     Series {
         name: format!("quarters-{bytes}"),
         words: format!("slots {bytes} bytes apart, from each quarter in turn"),
         order: Order::Quarters,
         sizes: Sizes { range: Range::Powers(12, 28), default },
-        ..stride(bytes)
+        ..stride_series(bytes)
     }
 }
 
 /// The list of the CSC501 report. A C library places nodes of 64 bytes at this distance.
-fn list() -> Series {
+fn list_series() -> Series {
     Series {
         name: "list".into(),
         words: "nodes of a line each as a C library lays them, one after another".into(),
         sizes: Sizes { range: Range::Powers(12, 28), default: &[14] },
-        ..stride(LINE + 16)
+        ..stride_series(LINE + 16)
     }
 }
 
 /// One line of each page. The control has as many lines in few pages.
-fn tlb() -> Series {
+fn tlb_series() -> Series {
     Series {
         name: "tlb-4KiB".into(),
         words: "a line of each page of 4 KiB in random order".into(),
@@ -148,17 +149,17 @@ impl Series {
     }
 
     fn cases(&self) -> Vec<Case> {
-        self.sizes.all().into_iter().map(|size| self.case(size)).collect()
+        self.sizes.all_sizes().into_iter().map(|size| self.case(size)).collect()
     }
 
     fn case(&self, size: Size) -> Case {
         let title = format!("a load that needs the one before: {} of {}", self.words, size.name);
         let name = format!("{}/{}", self.name, size.name);
         let (plan, sizes) = (self.plan(size.bytes), self.sizes);
-        let (hardware, why) = self.expected(size.bytes);
-        let case = Case::new(name, title, at_scale(sizes, size.clone(), single_walker(plan)))
+        let (hardware, why) = self.expected_cycles(size.bytes);
+        let case = Case::new(name, title, restrict_to_scale(sizes, size.clone(), single_walker_set_up(plan)))
             .predict(hardware, 0.0, why);
-        let case = case.lap(plan.lap());
+        let case = case.lap_length(plan.lap_steps());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
         let case =
@@ -166,18 +167,20 @@ impl Series {
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
-                let dense = Plan::random(size.bytes / page * LINE, Pages::Base);
-                case.control_set_up(at_scale(sizes, size, single_walker(dense)))
-                    .predicted_whole()
-                    .derive("walk", Rule::OfNet(1.0))
+                let dense = Plan::random_lines(size.bytes / page * LINE, Pages::Base);
+                case.control_set_up(restrict_to_scale(sizes, size, single_walker_set_up(dense)))
+                    .prediction_includes_control()
+                    .derived_figure("walk", Rule::OfNet(1.0))
                     .need(FOUR_KIB)
             }
-            (_, Spread::Every(bytes)) => case.derive("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64)),
+            (_, Spread::Every(bytes)) => {
+                case.derived_figure("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64))
+            }
         }
     }
 
     /// Core cycles of a step and why, for the caches of a common machine: 32 KiB, 1 MiB and 32 MiB.
-    fn expected(&self, bytes: usize) -> (f64, &'static str) {
+    fn expected_cycles(&self, bytes: usize) -> (f64, &'static str) {
         // Slots some lines apart lie in some of the sets only: their ring fills a cache as if it had all lines.
         let touched = match self.spread {
             Spread::Every(_) => bytes,
@@ -191,7 +194,7 @@ impl Series {
         };
         match self.order {
             // No prefetcher crosses into the next page.
-            Order::Ascending if cycles > 10.0 && self.spread.bytes() < PAGE => {
+            Order::Ascending if cycles > 10.0 && self.spread.bytes_per_slot() < PAGE => {
                 (10.0, "the prefetcher has fetched it: bandwidth, no latency")
             }
             Order::WithinRuns(_) | Order::Quarters if cycles > 100.0 => {
@@ -206,20 +209,20 @@ impl Series {
 }
 
 /// The set-up, unless this size is not measured at the current scale.
-fn at_scale(sizes: Sizes, size: Size, set_up: SetUp) -> SetUp {
+fn restrict_to_scale(sizes: Sizes, size: Size, set_up: SetUp) -> SetUp {
     Box::new(move |place| {
-        sizes.declined(&size, place).map_err(Error::Missing)?;
+        sizes.check_scale(&size, place).map_err(Error::Missing)?;
         set_up(place)
     })
 }
 
 /// The set-up of a case of one size.
-fn large(set_up: SetUp, is_default: bool) -> SetUp {
+fn large_ring_set_up(set_up: SetUp, is_default: bool) -> SetUp {
     const POWER: u32 = LARGE.ilog2();
     let default: &[u32] = if is_default { &[POWER] } else { &[] };
     let sizes = Sizes { range: Range::Powers(POWER, POWER), default };
     let size = Size { name: "256MiB".into(), bytes: LARGE, power: Some(POWER) };
-    at_scale(sizes, size, set_up)
+    restrict_to_scale(sizes, size, set_up)
 }
 
 /// Makes the set-up of some number of walkers.
@@ -228,35 +231,35 @@ type Many = fn(Plan) -> SetUp;
 /// Walkers in one ring, up to twice the outstanding lines of current cores, whose number the curve shows. The
 /// registers of x86-64 hold twelve walkers; the others are kept on the stack, whose cost a load from memory hides.
 const PARALLEL: [(u64, Many); 11] = [
-    (1, many::<1>),
-    (2, many::<2>),
-    (3, many::<3>),
-    (4, many::<4>),
-    (6, many::<6>),
-    (8, many::<8>),
-    (10, many::<10>),
-    (12, many::<12>),
-    (16, many::<16>),
-    (24, many::<24>),
-    (32, many::<32>),
+    (1, many_walkers_set_up::<1>),
+    (2, many_walkers_set_up::<2>),
+    (3, many_walkers_set_up::<3>),
+    (4, many_walkers_set_up::<4>),
+    (6, many_walkers_set_up::<6>),
+    (8, many_walkers_set_up::<8>),
+    (10, many_walkers_set_up::<10>),
+    (12, many_walkers_set_up::<12>),
+    (16, many_walkers_set_up::<16>),
+    (24, many_walkers_set_up::<24>),
+    (32, many_walkers_set_up::<32>),
 ];
 
-fn parallel(walkers: u64, set_up: Many) -> Case {
+fn parallel_case(walkers: u64, set_up: Many) -> Case {
     let is_default = [4, 8, 16].contains(&walkers);
-    let set_up = large(set_up(Plan::random(LARGE, Pages::Huge)), is_default);
+    let set_up = large_ring_set_up(set_up(Plan::random_lines(LARGE, Pages::Huge)), is_default);
     let title = format!("a step of each of {walkers} chains that do not wait for each other");
     Case::new(format!("parallel-256MiB/{walkers}"), title, set_up)
         .shares_memory()
-        .derive("load", Rule::OfCost(1.0 / walkers as f64))
-        .derive("bandwidth", Rule::Bandwidth(walkers * LINE as u64))
+        .derived_figure("load", Rule::OfCost(1.0 / walkers as f64))
+        .derived_figure("bandwidth", Rule::Bandwidth(walkers * LINE as u64))
         .predict(450.0, 0.0, "as one alone: a core waits for ten lines and more at a time")
 }
 
 const LOADERS: [usize; 7] = [0, 1, 2, 4, 8, 16, 32];
 
-fn loaded(loaders: Loaders) -> Case {
+fn loaded_case(loaders: Loaders) -> Case {
     let name = format!("loaded-256MiB/{}", loaders.name());
-    let mut case = bus_load::case(name, Plan::random(LARGE, Pages::Huge), loaders);
-    case.set_up = large(case.set_up, true);
+    let mut case = bus_load::loaded_walk_case(name, Plan::random_lines(LARGE, Pages::Huge), loaders);
+    case.set_up = large_ring_set_up(case.set_up, true);
     case.shares_memory().predict(500.0, 0.0, "a line from memory, behind those of the others in its queues")
 }

@@ -30,42 +30,43 @@ pub(super) enum Range {
     Few,
 }
 
-/// The least size, bytes, that is taken for memory: larger than the caches of which the kernel reports no size.
+/// Smallest size, bytes, that is assumed to exceed all caches, including caches whose size the kernel does not
+/// report.
 const MEMORY: usize = 256 << 20;
 /// The largest ring that is linked at smoke scale, bytes.
 const SMOKE: usize = 16 << 20;
 
 impl Sizes {
     /// All sizes, ascending.
-    pub(super) fn all(self) -> Vec<Size> {
+    pub(super) fn all_sizes(self) -> Vec<Size> {
         match self.range {
-            Range::Quarters(low, high) => (4 * low..=4 * high).map(size).collect(),
-            Range::Powers(low, high) => (low..=high).map(|power| size(4 * power)).collect(),
-            Range::Few => self.default.iter().map(|power| size(4 * power)).collect(),
+            Range::Quarters(low, high) => (4 * low..=4 * high).map(size_from_quarters).collect(),
+            Range::Powers(low, high) => (low..=high).map(|power| size_from_quarters(4 * power)).collect(),
+            Range::Few => self.default.iter().map(|power| size_from_quarters(4 * power)).collect(),
         }
     }
 
-    /// Whether this size is measured at the scale of `place`.
+    /// Checks that this size is measured at the scale of `place`.
     ///
     /// # Errors
-    /// Why not.
-    pub(super) fn declined(self, size: &Size, place: &Place) -> Result<(), String> {
-        let most = self.largest(last_level(place.cpus.here.unwrap_or(0)));
+    /// The reason why it is skipped.
+    pub(super) fn check_scale(self, size: &Size, place: &Place) -> Result<(), String> {
+        let most = self.largest_bytes(last_level_cache_bytes(place.cpus.here.unwrap_or(0)));
         let is_chosen = size.power.is_some_and(|power| self.default.contains(&power));
         // At default scale, too, the curve of many sizes ends with the largest.
         let is_last = matches!(self.range, Range::Quarters(..)) && size.bytes == most;
-        declined(size.bytes, is_chosen || is_last, most, place)
+        check_size(size.bytes, is_chosen || is_last, most, place)
     }
 
     /// The first size that is at least four times the last level of cache.
-    fn largest(self, last_level: usize) -> usize {
-        let all = self.all();
+    fn largest_bytes(self, last_level: usize) -> usize {
+        let all = self.all_sizes();
         let enough = all.iter().find(|size| size.bytes >= MEMORY.max(4 * last_level));
         enough.or(all.last()).map_or(MEMORY, |size| size.bytes)
     }
 }
 
-fn declined(bytes: usize, is_default: bool, most: usize, place: &Place) -> Result<(), String> {
+fn check_size(bytes: usize, is_default: bool, most: usize, place: &Place) -> Result<(), String> {
     if bytes > most {
         return Err(format!(
             "beyond {} MiB, four times the last level of cache and more, it is all memory and nothing new is seen",
@@ -87,7 +88,7 @@ fn declined(bytes: usize, is_default: bool, most: usize, place: &Place) -> Resul
 
 /// The size of an exponent given in quarters. A size that is no power of two is rounded to whole lines, and to a name
 /// of at least two figures.
-fn size(quarters: u32) -> Size {
+fn size_from_quarters(quarters: u32) -> Size {
     let exact = f64::from(quarters) / 4.0;
     let power = (quarters % 4 == 0).then_some(quarters / 4);
     let unit = match power {
@@ -97,18 +98,18 @@ fn size(quarters: u32) -> Size {
         None => 1 << 20,
     };
     let bytes = (exact.exp2() / unit as f64).round() as usize * unit;
-    Size { name: name(bytes), bytes, power }
+    Size { name: size_name(bytes), bytes, power }
 }
 
 /// The size in the largest unit that divides it.
-fn name(bytes: usize) -> String {
+fn size_name(bytes: usize) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fitting = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
     fitting.map_or_else(|| format!("{bytes}B"), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
 /// The size of the largest cache that the kernel reports of this CPU, bytes; 0 if it reports none.
-fn last_level(cpu: usize) -> usize {
+fn last_level_cache_bytes(cpu: usize) -> usize {
     let sizes = (0..8).filter_map(|index| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/size");
         let kib = std::fs::read_to_string(path).ok()?;
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn four_sizes_double_and_each_is_named_once() {
-        let all = SIZES.all();
+        let all = SIZES.all_sizes();
         let names: std::collections::BTreeSet<_> = all.iter().map(|size| size.name.as_str()).collect();
         assert_eq!((all.len(), names.len()), (89, 89));
         let few: Vec<_> = all.iter().take(5).map(|size| size.name.as_str()).collect();
@@ -139,14 +140,14 @@ mod tests {
     #[test]
     fn a_power_of_two_has_its_plain_name() {
         let powers = Sizes { range: Range::Powers(14, 30), default: &[] };
-        let names: Vec<_> = powers.all().into_iter().map(|size| size.name).collect();
+        let names: Vec<_> = powers.all_sizes().into_iter().map(|size| size.name).collect();
         assert_eq!((names[0].as_str(), names[4].as_str(), names[16].as_str()), ("16KiB", "256KiB", "1GiB"));
     }
 
     #[test]
     fn a_size_is_declined_with_its_reason() {
-        let at = |scale| crate::kit::runnable::place(std::path::Path::new("/"), scale);
-        let said = |bytes, default, scale, most| declined(bytes, default, most, &at(scale)).err();
+        let at = |scale| crate::kit::runnable::test_place(std::path::Path::new("/"), scale);
+        let said = |bytes, default, scale, most| check_size(bytes, default, most, &at(scale)).err();
         let has = |sentence: Option<String>, words| sentence.is_some_and(|sentence| sentence.contains(words));
         assert_eq!(said(16 << 10, true, Scale::Smoke, MEMORY), None);
         assert!(has(said(64 << 20, true, Scale::Smoke, MEMORY), "smoke scale"));
@@ -159,9 +160,9 @@ mod tests {
     #[test]
     fn the_largest_ring_holds_the_last_level_four_times() {
         for (mib, largest) in [(0, 256), (32, 256), (105, 431), (260, 1218)] {
-            let found = SIZES.largest(mib << 20) >> 20;
+            let found = SIZES.largest_bytes(mib << 20) >> 20;
             assert!(found >= 4 * mib && found == largest, "{mib} MiB: {found}");
         }
-        assert_eq!(Sizes { range: Range::Few, default: &[18] }.largest(32 << 20), 256 << 10);
+        assert_eq!(Sizes { range: Range::Few, default: &[18] }.largest_bytes(32 << 20), 256 << 10);
     }
 }

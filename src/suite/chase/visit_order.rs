@@ -15,21 +15,21 @@ pub(super) enum Order {
 }
 
 /// The numbers of all slots in this order, each once.
-pub(super) fn visits(order: Order, slots: usize) -> Vec<u32> {
+pub(super) fn slots_in_order(order: Order, slots: usize) -> Vec<u32> {
     let mut random = Random::new(slots as u64);
     let mut all: Vec<u32> = (0..u32::try_from(slots).unwrap_or(u32::MAX)).collect();
     match order {
         // Every cycle is equally likely, as with Sattolo's algorithm, which draws successors in place of a list.
         // Successors drawn by an ordinary shuffle would form several cycles.
         Order::Random => random.shuffle(&mut all),
-        Order::WithinRuns(run) => return within_runs(all, run, &mut random),
+        Order::WithinRuns(run) => return shuffle_within_runs(all, run, &mut random),
         Order::Ascending => {}
-        Order::Quarters => return quarters(&all),
+        Order::Quarters => return alternate_quarters(&all),
     }
     all
 }
 
-fn within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
+fn shuffle_within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
     let mut runs: Vec<_> = all.chunks_mut(run).collect();
     random.shuffle(&mut runs);
     let mut visits = Vec::with_capacity(runs.iter().map(|run| run.len()).sum());
@@ -41,7 +41,7 @@ fn within_runs(mut all: Vec<u32>, run: usize, random: &mut Random) -> Vec<u32> {
 }
 
 /// Slots that do not fill four quarters come last.
-fn quarters(all: &[u32]) -> Vec<u32> {
+fn alternate_quarters(all: &[u32]) -> Vec<u32> {
     let quarter = all.len() / 4;
     let dealt = (0..quarter).flat_map(|i| [0, 3, 1, 2].map(|of| all[of * quarter + i]));
     dealt.chain(all[4 * quarter..].iter().copied()).collect()
@@ -58,7 +58,7 @@ mod tests {
         let drawn = { Random::new(17) }.number_below(1 << 16) + 2;
         for slots in (2..300).chain([1 << 10, (1 << 12) + 1, drawn, 1 << 16]) {
             for order in ALL {
-                let mut visits = visits(order, slots);
+                let mut visits = slots_in_order(order, slots);
                 visits.sort_unstable();
                 assert!(visits.into_iter().eq(0..slots as u32), "{order:?} of {slots}");
             }
@@ -67,14 +67,14 @@ mod tests {
 
     #[test]
     fn random_order_has_no_stride() {
-        let visits = visits(Order::Random, 1 << 12);
+        let visits = slots_in_order(Order::Random, 1 << 12);
         let strides = visits.windows(2).filter(|pair| pair[1].abs_diff(pair[0]) == 1).count();
         assert!(strides < 20, "{strides}");
     }
 
     #[test]
     fn a_run_is_left_only_after_all_its_slots() {
-        let visits = visits(Order::WithinRuns(64), 640);
+        let visits = slots_in_order(Order::WithinRuns(64), 640);
         for run in visits.chunks(64) {
             assert!(run.iter().all(|slot| slot / 64 == run[0] / 64));
         }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_quarters_are_visited_as_the_report_says() {
-        assert_eq!(visits(Order::Quarters, 8), [0, 6, 2, 4, 1, 7, 3, 5]);
-        assert_eq!(visits(Order::Quarters, 9)[8], 8);
+        assert_eq!(slots_in_order(Order::Quarters, 8), [0, 6, 2, 4, 1, 7, 3, 5]);
+        assert_eq!(slots_in_order(Order::Quarters, 9)[8], 8);
     }
 }

@@ -1,7 +1,7 @@
 //! The subject of a case: memory, a ring in it, and walkers.
 
 use super::operation_ring::{PAGE, SLOT, Spread, Walk};
-use super::visit_order::{Order, visits};
+use super::visit_order::{Order, slots_in_order};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
@@ -26,18 +26,18 @@ pub(super) struct Plan {
 
 impl Plan {
     /// One slot in each line, in random order.
-    pub(super) fn random(bytes: usize, pages: Pages) -> Self {
+    pub(super) fn random_lines(bytes: usize, pages: Pages) -> Self {
         Self { bytes, pages, spread: Spread::Every(super::operation_ring::LINE), order: Order::Random }
     }
 
-    fn slots(&self) -> usize {
-        self.bytes / self.spread.bytes()
+    fn slot_count(&self) -> usize {
+        self.bytes / self.spread.bytes_per_slot()
     }
 
-    /// Steps of a sample that the harness does not disturb: what it does between two samples displaces some of the ring.
-    /// Those of a smaller ring bring back all of it beforehand.
-    pub(super) fn lap(&self) -> u64 {
-        match self.slots() as u64 {
+    /// Steps of a lap; a sample is a whole number of laps. Between two samples the harness displaces some of the
+    /// ring from the caches. One step is enough for a small ring, which is walked untimed before each batch.
+    pub(super) fn lap_steps(&self) -> u64 {
+        match self.slot_count() as u64 {
             slots if slots <= WARMED => 1,
             slots => slots.min(LONGEST_LAP),
         }
@@ -47,10 +47,10 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Missing`] if it does not.
-    pub(super) fn memory(&self) -> Result<ResidentMemory> {
+    pub(super) fn allocate_memory(&self) -> Result<ResidentMemory> {
         // While the ring is linked, its order needs memory too.
-        let drawn = self.slots() * 2 * size_of::<u32>();
-        limit::for_half((self.bytes + drawn) as u64).map_err(Error::Missing)?;
+        let drawn = self.slot_count() * 2 * size_of::<u32>();
+        limit::check_half_of_memory((self.bytes + drawn) as u64).map_err(Error::Missing)?;
         ResidentMemory::new(self.bytes.max(SLOT), self.pages)
     }
 
@@ -58,36 +58,36 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Disproved`] if it is not one cycle.
-    pub(super) fn chase<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
-        let walk = Walk::new(memory, self.spread, &visits(self.order, self.slots()))?;
-        let mut chase = Chase { walk, run_up: self.run_up() };
+    pub(super) fn link_ring<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
+        let walk = Walk::new(memory, self.spread, &slots_in_order(self.order, self.slot_count()))?;
+        let mut chase = Chase { walk, run_up: self.run_up_steps() };
         // The proof walks several arcs of the ring at a time; the timed part walks it in order.
-        let settling = (self.slots() as u64).min(SETTLING) / N as u64;
-        let at = chase.walk.go(settling);
-        chase.walk.arrive(settling, at)?;
+        let settling = (self.slot_count() as u64).min(SETTLING) / N as u64;
+        let at = chase.walk.walk_steps(settling);
+        chase.walk.verify_arrival(settling, at)?;
         Ok(chase)
     }
 
-    fn run_up(&self) -> u64 {
-        match (self.slots() as u64, self.order) {
+    fn run_up_steps(&self) -> u64 {
+        match (self.slot_count() as u64, self.order) {
             (slots, _) if slots <= TWICE => 2 * slots,
             (slots, _) if slots <= WARMED => slots,
             (_, Order::Random) => 0,
             // No prefetcher crosses into the next page.
-            _ if self.spread.bytes() >= PAGE => 0,
+            _ if self.spread.bytes_per_slot() >= PAGE => 0,
             _ => GUESSED,
         }
     }
 }
 
 /// The set-up of one walker in this ring.
-pub(super) fn single_walker(plan: Plan) -> SetUp {
-    many::<1>(plan)
+pub(super) fn single_walker_set_up(plan: Plan) -> SetUp {
+    many_walkers_set_up::<1>(plan)
 }
 
 /// The set-up of `N` walkers in this ring.
-pub(super) fn many<const N: usize>(plan: Plan) -> SetUp {
-    set_up(move |_| plan.chase::<N>(plan.memory()?))
+pub(super) fn many_walkers_set_up<const N: usize>(plan: Plan) -> SetUp {
+    set_up(move |_| plan.link_ring::<N>(plan.allocate_memory()?))
 }
 
 /// Walkers in a ring.
@@ -118,20 +118,20 @@ const ATTEMPTS: u32 = 3;
 impl<const N: usize> Subject for Chase<N> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let (walk, run_up) = (&mut self.walk, self.run_up);
-        without_faults(|| {
-            let before = Faults::so_far()?;
-            let mut at = walk.go(run_up);
-            walk.arrive(run_up, at)?;
-            let ticks = clock.time(|| at = walk.go(iterations));
-            let faults = Faults::so_far()?.since(before).all();
-            walk.arrive(iterations, at)?;
+        first_batch_without_faults(|| {
+            let before = Faults::count_so_far()?;
+            let mut at = walk.walk_steps(run_up);
+            walk.verify_arrival(run_up, at)?;
+            let ticks = clock.time(|| at = walk.walk_steps(iterations));
+            let faults = Faults::count_so_far()?.since(before).total();
+            walk.verify_arrival(iterations, at)?;
             Ok((ticks, faults))
         })
     }
 }
 
 /// The first batch without a fault.
-fn without_faults(mut batch: impl FnMut() -> Result<(Ticks, u64)>) -> Result<Ticks> {
+fn first_batch_without_faults(mut batch: impl FnMut() -> Result<(Ticks, u64)>) -> Result<Ticks> {
     let mut least = u64::MAX;
     for _ in 0..ATTEMPTS {
         let (ticks, faults) = batch()?;
@@ -154,10 +154,10 @@ mod tests {
     fn a_batch_with_a_fault_is_repeated_and_a_fault_in_each_is_an_error() {
         let mut faults = [2, 0].into_iter();
         assert_eq!(
-            without_faults(|| Ok((Ticks(7), faults.next().expect("twice")))).expect("clean"),
+            first_batch_without_faults(|| Ok((Ticks(7), faults.next().expect("twice")))).expect("clean"),
             Ticks(7)
         );
-        let error = without_faults(|| Ok((Ticks(7), 5))).expect_err("never clean").to_string();
+        let error = first_batch_without_faults(|| Ok((Ticks(7), 5))).expect_err("never clean").to_string();
         assert!(error.contains("at least 5"), "{error}");
     }
 
@@ -166,17 +166,17 @@ mod tests {
         let mut memory = memmap2::MmapMut::map_anon(3 * 4096).expect("mapped");
         let mut pages = memory.chunks_mut(4096);
         let batch = || {
-            let before = Faults::so_far()?;
+            let before = Faults::count_so_far()?;
             pages.next().expect("a page for each attempt")[0] = 1;
-            Ok((Ticks(1), Faults::so_far()?.since(before).all()))
+            Ok((Ticks(1), Faults::count_so_far()?.since(before).total()))
         };
-        assert!(without_faults(batch).is_err());
+        assert!(first_batch_without_faults(batch).is_err());
     }
 
     #[test]
     fn more_than_half_of_the_memory_is_not_taken() {
-        let plan = Plan::random(1 << 46, Pages::Base);
-        let Err(Error::Missing(sentence)) = plan.memory() else { panic!("taken") };
+        let plan = Plan::random_lines(1 << 46, Pages::Base);
+        let Err(Error::Missing(sentence)) = plan.allocate_memory() else { panic!("taken") };
         assert!(sentence.contains("half of them for everybody else"), "{sentence}");
     }
 }

@@ -59,7 +59,7 @@ pub struct LineThreads {
 }
 
 /// At most `most` of these CPUs, evenly spread, and no more than an order can name.
-pub fn spread(mut cpus: Vec<usize>, most: usize) -> Vec<usize> {
+pub fn spread_evenly(mut cpus: Vec<usize>, most: usize) -> Vec<usize> {
     cpus.sort_unstable();
     let (all, most) = (cpus.len(), most.min(cpus.len()).min(Order::NOBODY));
     (0..most).map(|i| cpus[i * (all - 1) / (most - 1).max(1)]).collect()
@@ -81,11 +81,11 @@ impl LineThreads {
                 let order = Order(page[word::ORDER].value.load(SeqCst));
                 if order != seen {
                     seen = order;
-                    work(&page, &channels, order.pair(), index);
+                    run_own_part(&page, &channels, order.pair(), index);
                 }
                 0
             };
-            let nudge = move || begin(&nudged, (Order::NOBODY, Order::NOBODY));
+            let nudge = move || publish_order(&nudged, (Order::NOBODY, Order::NOBODY));
             Partner::start(Kind::Thread, (cpu, Class::Ordinary), step, nudge)
         };
         let partners = cpus.iter().enumerate().map(start).collect::<Result<_>>()?;
@@ -112,21 +112,21 @@ impl LineThreads {
     ///
     /// # Errors
     /// [`Error::Disturbed`] where the line does not come back.
-    pub fn round_trips(&mut self, pair: (usize, usize), round_trips: u64) -> Result<u64> {
+    pub fn time_round_trips(&mut self, pair: (usize, usize), round_trips: u64) -> Result<u64> {
         let mut sum = 0;
         let mut left = round_trips;
         while left > 0 {
             let batch = left.min(MOST);
-            sum += self.batch(pair, batch)?;
+            sum += self.time_batch(pair, batch)?;
             left -= batch;
         }
         Ok(sum)
     }
 
-    fn batch(&mut self, (first, second): (usize, usize), round_trips: u64) -> Result<u64> {
+    fn time_batch(&mut self, (first, second): (usize, usize), round_trips: u64) -> Result<u64> {
         self.page[word::DONE].value.store(0, SeqCst);
         self.page[word::ROUND_TRIPS].value.store(round_trips as u32, SeqCst);
-        begin(&self.page, (first, second));
+        publish_order(&self.page, (first, second));
         let deadline = Duration::from_nanos(time::clock_gettime_ns(libc::CLOCK_MONOTONIC)) + PATIENCE;
         loop {
             let done = self.page[word::DONE].value.load(SeqCst);
@@ -142,7 +142,7 @@ impl LineThreads {
     }
 }
 
-fn begin(page: &Words, pair: (usize, usize)) {
+fn publish_order(page: &Words, pair: (usize, usize)) {
     let word = &page[word::ORDER].value;
     // The measuring thread is the only one that writes it.
     word.store(Order(word.load(SeqCst)).next(pair).0, SeqCst);
@@ -151,7 +151,7 @@ fn begin(page: &Words, pair: (usize, usize)) {
 }
 
 /// Does a thread's part of a batch, if the pair has one for it.
-fn work(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize), own: usize) {
+fn run_own_part(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize), own: usize) {
     let round_trips = page[word::ROUND_TRIPS].value.load(SeqCst);
     let [there, back] = channels;
     if first == own {
@@ -164,15 +164,15 @@ fn work(page: &Words, channels: &[PolledWord; 2], (first, second): (usize, usize
         let all = (0..round_trips).all(|_| trip());
         let took = time::monotonic_raw_ns() - start;
         page[word::TOOK].value.store(took.min(u64::from(u32::MAX)) as u32, SeqCst);
-        finish(page, all);
+        count_finished(page, all);
     } else if second == own {
         let trip = || there.receive().min(back.send()) == 0;
-        finish(page, (0..=round_trips).all(|_| trip()));
+        count_finished(page, (0..=round_trips).all(|_| trip()));
     }
 }
 
 /// Counts a thread that has done `all` round trips; the second of the two wakes the thread that waits for both.
-fn finish(page: &Words, all: bool) {
+fn count_finished(page: &Words, all: bool) {
     let done = &page[word::DONE].value;
     if all && done.fetch_add(1, SeqCst) == 1 {
         wake(done, Reach::Private);
@@ -186,9 +186,9 @@ mod tests {
 
     #[test]
     fn a_few_of_many_cpus_are_spread_over_all() {
-        assert_eq!(spread((0..64).collect(), 4), [0, 21, 42, 63]);
-        assert_eq!(spread(vec![3, 1], 4), [1, 3]);
-        assert_eq!(spread(vec![7], 4), [7]);
+        assert_eq!(spread_evenly((0..64).collect(), 4), [0, 21, 42, 63]);
+        assert_eq!(spread_evenly(vec![3, 1], 4), [1, 3]);
+        assert_eq!(spread_evenly(vec![7], 4), [7]);
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn every_pair_comes_back() {
-        let cpus = spread(cpu::allowed(), 4);
+        let cpus = spread_evenly(cpu::allowed_cpus(), 4);
         if cpus.len() < 2 {
             println!("skipped: one CPU");
             return;
@@ -214,7 +214,7 @@ mod tests {
         let mut threads = LineThreads::start(&cpus).expect("started");
         // Again and again, since a thread may wake late for a batch without it.
         for pair in threads.pairs().into_iter().cycle().take(1_000) {
-            assert!(threads.round_trips(pair, 1).expect("came back") > 0);
+            assert!(threads.time_round_trips(pair, 1).expect("came back") > 0);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Counters of large objects: a process of many threads, and one of many network interfaces.
 
-use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, call, enters, reading};
+use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, boxed_call, enters_claim, reading_case};
 use crate::case::Case;
 use crate::case::need::FULL_SCALE;
 use crate::counters::{Interface, Process};
@@ -20,41 +20,47 @@ const STACK: usize = 32 << 10;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        of_threads("page-faults", "page faults", |process| {
+        many_threads_case("page-faults", "page faults", |process| {
             process.page_faults().map(|reading| reading.value)
         })
-        .claim(enters(PREAD))
+        .claim(enters_claim(PREAD))
         .predict(4_500.0 + THREADS as f64 * 40.0, 100.0, "the kernel adds up over the threads"),
-        of_threads("cpu-time", "CPU time", |process| {
+        many_threads_case("cpu-time", "CPU time", |process| {
             process.cpu_time().map(|reading| reading.value.as_nanos() as u64 | 1)
         })
-        .claim(enters(CLOCK_AND_PIDFD))
+        .claim(enters_claim(CLOCK_AND_PIDFD))
         .predict(600.0 + THREADS as f64 * 20.0, 400.0, "the kernel adds up over the threads"),
-        of_threads("threads", "threads", |process| process.threads().map(|reading| reading.value))
+        many_threads_case("threads", "threads", |process| process.threads().map(|reading| reading.value))
             .predict(500.0, 100.0, FIELD),
-        of_threads("resident", "resident set", |process| process.resident().map(|reading| reading.value))
-            .claim(enters(PREAD))
-            .predict(1_200.0, 100.0, READ)
-            .need(FULL_SCALE),
-        reading("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", of_interfaces)
-            .claim(enters(PREAD))
+        many_threads_case("resident", "resident set", |process| {
+            process.resident().map(|reading| reading.value)
+        })
+        .claim(enters_claim(PREAD))
+        .predict(1_200.0, 100.0, READ)
+        .need(FULL_SCALE),
+        reading_case("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", many_interfaces_call)
+            .claim(enters_claim(PREAD))
             .predict(1_300.0, 100.0, READ),
     ]
 }
 
-fn of_threads(name: &str, words: &str, read: fn(&Process) -> Answer<u64>) -> Case {
+fn many_threads_case(name: &str, words: &str, read: fn(&Process) -> Answer<u64>) -> Case {
     let open = move || {
-        let (child, process) = many_threads()?;
-        call(move || {
+        let (child, process) = start_many_threads()?;
+        boxed_call(move || {
             let _alive = &child;
             read(&process)
         })
     };
-    reading(format!("{name}/{THREADS}-threads"), &format!("{words} of a process of {THREADS} threads"), open)
+    reading_case(
+        format!("{name}/{THREADS}-threads"),
+        &format!("{words} of a process of {THREADS} threads"),
+        open,
+    )
 }
 
 /// A child with [`THREADS`] sleeping threads.
-fn many_threads() -> Result<(Child, Process)> {
+fn start_many_threads() -> Result<(Child, Process)> {
     let child = Child::start(|| {
         let sleep = || loop {
             std::thread::park();
@@ -77,13 +83,13 @@ fn many_threads() -> Result<(Child, Process)> {
 }
 
 /// A reading of one of many interfaces, through a handle that was opened in their namespace.
-fn of_interfaces() -> Result<Call> {
+fn many_interfaces_call() -> Result<Call> {
     let make = || {
-        namespace::pairs(INTERFACES / 2)?;
-        Ok(Interface::open(&namespace::end_of_pair(INTERFACES / 4))?)
+        namespace::make_veth_pairs(INTERFACES / 2)?;
+        Ok(Interface::open(&namespace::near_end_name(INTERFACES / 4))?)
     };
     let (interface, namespace) = namespace::run_in_new_namespace(make)?;
-    call(move || {
+    boxed_call(move || {
         let _alive = &namespace;
         interface.bytes_sent().map(|reading| reading.value)
     })

@@ -1,11 +1,11 @@
 //! Counters that are files of the kernel: their paths, and the two ways of this crate to read them.
 
-use super::{Answer, Open, call, over, starter};
+use super::{Answer, Open, boxed_call, call_on_handle, starter_pid};
 use crate::counters::{
     ControlGroup, Disk, Fault, Interface, Percent, Pressure, Process, Processors, camp, enumeration, pressure,
 };
 use crate::error::{Error, Result};
-use crate::platform::control_group::file_at_root;
+use crate::platform::control_group::root_group_file;
 use crate::platform::kernel_files::KernelFiles;
 use std::time::Duration;
 
@@ -31,11 +31,13 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "idle time of all CPUs",
         path: || Ok("/proc/uptime".into()),
         kept: || {
-            over(Processors::open()?, |processors| {
+            call_on_handle(Processors::open()?, |processors| {
                 processors.idle().map(|reading| reading.value.as_millis() as u64)
             })
         },
-        stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(None, Duration::ZERO)))),
+        stateless: Some(|| {
+            boxed_call(|| accept_too_short(camp::percent_processor_time(None, Duration::ZERO)))
+        }),
         cycles: 1_500.0,
     },
     Route {
@@ -43,29 +45,41 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "what a CPU was busy with",
         path: || Ok("/proc/stat".into()),
         kept: || {
-            over(Processors::open()?, |processors| {
-                processors.spent(Some(0)).map(|reading| reading.value.user)
+            call_on_handle(Processors::open()?, |processors| {
+                processors.time_spent(Some(0)).map(|reading| reading.value.user)
             })
         },
-        stateless: Some(|| call(|| stateless_rate(camp::percent_processor_time(Some(0), Duration::ZERO)))),
+        stateless: Some(|| {
+            boxed_call(|| accept_too_short(camp::percent_processor_time(Some(0), Duration::ZERO)))
+        }),
         cycles: 9_000.0,
     },
     Route {
         name: "page-faults",
         words: "page faults of a process",
-        path: || Ok(format!("/proc/{}/stat", starter())),
+        path: || Ok(format!("/proc/{}/stat", starter_pid())),
         kept: || {
-            over(Process::open(starter())?, |process| process.page_faults().map(|reading| reading.value))
+            call_on_handle(Process::open(starter_pid())?, |process| {
+                process.page_faults().map(|reading| reading.value)
+            })
         },
-        stateless: Some(|| over(starter(), |pid| camp::num_page_faults(*pid).map(|reading| reading.value))),
+        stateless: Some(|| {
+            call_on_handle(starter_pid(), |pid| camp::num_page_faults(*pid).map(|reading| reading.value))
+        }),
         cycles: 4_500.0,
     },
     Route {
         name: "resident",
         words: "resident set of a process",
-        path: || Ok(format!("/proc/{}/statm", starter())),
-        kept: || over(Process::open(starter())?, |process| process.resident().map(|reading| reading.value)),
-        stateless: Some(|| over(starter(), |pid| camp::working_set_kb(*pid).map(|reading| reading.value))),
+        path: || Ok(format!("/proc/{}/statm", starter_pid())),
+        kept: || {
+            call_on_handle(Process::open(starter_pid())?, |process| {
+                process.resident().map(|reading| reading.value)
+            })
+        },
+        stateless: Some(|| {
+            call_on_handle(starter_pid(), |pid| camp::working_set_kb(*pid).map(|reading| reading.value))
+        }),
         cycles: 1_200.0,
     },
     Route {
@@ -73,17 +87,23 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "bytes sent by an interface",
         path: || Ok("/sys/class/net/lo/statistics/tx_bytes".into()),
         kept: || {
-            over(Interface::open("lo")?, |interface| interface.bytes_sent().map(|reading| reading.value))
+            call_on_handle(Interface::open("lo")?, |interface| {
+                interface.bytes_sent().map(|reading| reading.value)
+            })
         },
-        stateless: Some(|| call(|| camp::net_bytes_sent("lo").map(|reading| reading.value))),
+        stateless: Some(|| boxed_call(|| camp::net_bytes_sent("lo").map(|reading| reading.value))),
         cycles: 1_300.0,
     },
     Route {
         name: "disk-reads",
         words: "reads of a disk",
-        path: || Ok(format!("/sys/class/block/{}/stat", disk()?)),
-        kept: || over(Disk::open(&disk()?)?, |disk| disk.reads().map(|reading| reading.value)),
-        stateless: Some(|| over(disk()?, |disk| camp::num_reads_disk(disk).map(|reading| reading.value))),
+        path: || Ok(format!("/sys/class/block/{}/stat", first_disk()?)),
+        kept: || {
+            call_on_handle(Disk::open(&first_disk()?)?, |disk| disk.reads().map(|reading| reading.value))
+        },
+        stateless: Some(|| {
+            call_on_handle(first_disk()?, |disk| camp::num_reads_disk(disk).map(|reading| reading.value))
+        }),
         cycles: 2_700.0,
     },
     Route {
@@ -91,19 +111,19 @@ pub(super) const ROUTES: [Route; 8] = [
         words: "time that tasks waited for a CPU",
         path: || Ok("/proc/pressure/cpu".into()),
         kept: || {
-            over(Pressure::open(pressure::Resource::Cpu)?, |pressure| {
-                pressure.stalled().map(|reading| reading.value.as_micros() as u64 | 1)
+            call_on_handle(Pressure::open(pressure::Resource::Cpu)?, |pressure| {
+                pressure.stalled_time().map(|reading| reading.value.as_micros() as u64 | 1)
             })
         },
-        stateless: Some(|| call(|| pressure::once(pressure::Resource::Cpu).map(|_| 1))),
+        stateless: Some(|| boxed_call(|| pressure::read_pressure(pressure::Resource::Cpu).map(|_| 1))),
         cycles: 3_000.0,
     },
     Route {
         name: "group-time",
         words: "CPU time of a control group",
-        path: || root_group(),
+        path: root_cpu_time_file,
         kept: || {
-            over(ControlGroup::open("/")?, |group| {
+            call_on_handle(ControlGroup::open("/")?, |group| {
                 group.cpu_time().map(|reading| reading.value.as_micros() as u64)
             })
         },
@@ -113,15 +133,16 @@ pub(super) const ROUTES: [Route; 8] = [
 ];
 
 /// File with the CPU time of the root control group: one number in version 1, one of several in version 2.
-fn root_group() -> Result<String> {
+fn root_cpu_time_file() -> Result<String> {
     let files = KernelFiles::live();
-    let found = file_at_root(&files, Some("cpuacct"), "cpuacct.usage");
-    let found = found.or_else(|| file_at_root(&files, None, "cpu.stat"));
+    let found = root_group_file(&files, Some("cpuacct"), "cpuacct.usage");
+    let found = found.or_else(|| root_group_file(&files, None, "cpu.stat"));
     found.ok_or_else(|| Error::Missing("no control groups are mounted below /sys/fs/cgroup".into()))
 }
 
-/// A rate over an interval of zero has no value: after both readings the function must answer that it was too short.
-fn stateless_rate(rate: Answer<Percent>) -> Answer<u64> {
+/// Accepts the answer [`Fault::TooShort`]: a rate over an interval of zero has no value, but both readings were
+/// made.
+fn accept_too_short(rate: Answer<Percent>) -> Answer<u64> {
     match rate {
         Err(Fault::TooShort { .. }) => Ok(1),
         Err(other) => Err(other),
@@ -129,7 +150,7 @@ fn stateless_rate(rate: Answer<Percent>) -> Answer<u64> {
     }
 }
 
-fn disk() -> Result<String> {
+fn first_disk() -> Result<String> {
     let mut disks = enumeration::disks()?;
     disks.extend(enumeration::partitions()?);
     disks

@@ -36,9 +36,9 @@ impl Ring {
         // With these flags completions are processed only when this thread asks for them, and then all at once. Kernels
         // before 6.1 do not have them.
         let quiet = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
-        let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| absent(&cause))?;
+        let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| unavailable_error(&cause))?;
         let file = file.try_clone().map_err(|e| Error::Kernel { call: "dup of a file".into(), cause: e })?;
-        let memory = pattern_file::buffer(block * depth)?;
+        let memory = pattern_file::map_buffer(block * depth)?;
         Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth })
     }
 
@@ -60,7 +60,7 @@ impl Ring {
     /// # Errors
     /// `io_uring_enter` is refused.
     #[inline(always)]
-    pub fn wait(&mut self) -> Result<()> {
+    pub fn submit_and_wait(&mut self) -> Result<()> {
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => return Ok(()),
@@ -72,7 +72,7 @@ impl Ring {
 
     /// A completed read: its slot, and the bytes that were read or a negative error number.
     #[inline(always)]
-    pub fn completed(&mut self) -> Option<(usize, i32)> {
+    pub fn next_completion(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.completion().next()?;
         let slot = entry.user_data() as usize;
         self.free.push(slot);
@@ -81,7 +81,7 @@ impl Ring {
 
     /// The bytes that were read into a slot, until the slot is used again.
     #[inline(always)]
-    pub fn block(&self, slot: usize) -> &[u8] {
+    pub fn slot_block(&self, slot: usize) -> &[u8] {
         &self.memory[slot * self.block..][..self.block]
     }
 
@@ -93,8 +93,8 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        while self.in_flight() > 0 && self.wait().is_ok() {
-            while self.completed().is_some() {}
+        while self.in_flight() > 0 && self.submit_and_wait().is_ok() {
+            while self.next_completion().is_some() {}
         }
         if self.in_flight() > 0 {
             // The kernel may still write to the memory, which is therefore leaked.
@@ -106,42 +106,42 @@ impl Drop for Ring {
     }
 }
 
-/// Whether io_uring can be used here.
+/// Checks that io_uring can be used here.
 ///
 /// # Errors
-/// Why not, and what to do about it.
-pub fn offered() -> std::result::Result<(), String> {
-    IoUring::new(1).map(drop).map_err(|cause| absent(&cause).to_string())
+/// The reason why it cannot, and the remedy.
+pub fn check_io_uring() -> std::result::Result<(), String> {
+    IoUring::new(1).map(drop).map_err(|cause| unavailable_error(&cause).to_string())
 }
 
-fn absent(cause: &std::io::Error) -> Error {
+fn unavailable_error(cause: &std::io::Error) -> Error {
     Error::Missing(io_uring_refusal(cause))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::made;
-    use crate::platform::pattern_file::{PatternFile, Way, is_of};
+    use crate::platform::pattern_file::{PatternFile, Way, is_pattern_at};
+    use crate::platform::value_or_skip;
 
     #[test]
     fn as_many_are_in_flight_as_the_ring_is_deep() {
-        if let Err(why) = offered() {
+        if let Err(why) = check_io_uring() {
             assert!(why.contains("io_uring_setup"), "{why}");
             return println!("skipped: {why}");
         }
         let directory = tempfile::tempdir().expect("a directory");
-        let file = PatternFile::make(directory.path(), 64 << 10, Way::Cached).expect("a file");
+        let file = PatternFile::create_filled(directory.path(), 64 << 10, Way::Cached).expect("a file");
         let mut ring = Ring::new(file.file(), 4096, 4).expect("a ring");
         let slots: Vec<_> = (0..5).map(|i| ring.read(4096 * i)).collect();
         assert!(slots[..4].iter().all(Option::is_some) && slots[4].is_none(), "{slots:?}");
         let mut seen = 0;
         while ring.in_flight() > 0 {
-            ring.wait().expect("completed");
-            while let Some((slot, bytes)) = ring.completed() {
+            ring.submit_and_wait().expect("completed");
+            while let Some((slot, bytes)) = ring.next_completion() {
                 let offset =
                     slots.iter().position(|s| *s == Some(slot)).expect("a slot of this test") as u64 * 4096;
-                assert!(bytes == 4096 && is_of(ring.block(slot), offset));
+                assert!(bytes == 4096 && is_pattern_at(ring.slot_block(slot), offset));
                 seen += 1;
             }
         }
@@ -152,7 +152,7 @@ mod tests {
     fn a_ring_may_be_dropped_while_reads_are_in_flight() {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(1 << 20).expect("longer");
-        let Some(mut ring) = made(Ring::new(&file, 4096, 8)) else { return };
+        let Some(mut ring) = value_or_skip(Ring::new(&file, 4096, 8)) else { return };
         while ring.read(0).is_some() {}
         assert_eq!(ring.in_flight(), 8);
     }

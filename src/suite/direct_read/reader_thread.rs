@@ -3,7 +3,7 @@
 //! The threads take numbers. Between the completions of number `depth` and number `depth + n` each of them has a read
 //! in flight at every moment: that interval is timed.
 
-use super::{BLOCK, at_least, large, share};
+use super::{BLOCK, blocks_for_batch, blocks_of_file, share_of_time};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, ClockScale, Ticks};
 use crate::error::{Error, Result};
@@ -53,9 +53,9 @@ struct Threads {
 }
 
 /// The set-up with `depth` threads.
-pub(super) fn with(depth: usize) -> SetUp {
+pub(super) fn set_up_for_depth(depth: usize) -> SetUp {
     set_up(move |place| {
-        let blocks = large(place, Pattern::Random, BLOCK)?;
+        let blocks = blocks_of_file(place, Pattern::Random, BLOCK)?;
         let workers = (0..depth).map(|_| Worker::start(blocks.file.file())).collect::<Result<_>>()?;
         Ok(Threads { blocks, workers })
     })
@@ -65,12 +65,12 @@ impl Worker {
     fn start(file: &File) -> Result<Self> {
         let refused = |call: &'static str| move |cause| Error::Kernel { call: call.into(), cause };
         let file = file.try_clone().map_err(refused("dup of a file"))?;
-        let mut buffer = pattern_file::buffer(BLOCK)?;
+        let mut buffer = pattern_file::map_buffer(BLOCK)?;
         let (batches, received) = mpsc::channel::<Arc<Batch>>();
         let (end, ended) = mpsc::channel();
         let life = move || {
             for batch in received {
-                work(&batch, &file, &mut buffer);
+                read_batch(&batch, &file, &mut buffer);
                 drop(batch);
                 let _ = end.send(());
             }
@@ -93,15 +93,15 @@ impl Drop for Worker {
 }
 
 /// Reads blocks until none is left.
-fn work(batch: &Batch, file: &File, buffer: &mut [u8]) {
+fn read_batch(batch: &Batch, file: &File, buffer: &mut [u8]) {
     let clock = Clock::with_scale(batch.scale);
     let mut own = Vec::with_capacity(batch.timed as usize);
     loop {
         let number = batch.next.fetch_add(1, Relaxed);
         let Some(&offset) = batch.offsets.get(number as usize) else { break };
-        let submitted = Moment::submitted(&clock);
+        let submitted = Moment::read_before_submission(&clock);
         let got = file.read_at(buffer, offset);
-        let now = Moment::completed(&clock);
+        let now = Moment::read_after_completion(&clock);
         let done = batch.done.fetch_add(1, SeqCst) + 1;
         // Each of the two numbers is drawn once, so neither cell is set twice.
         if done == batch.turned {
@@ -112,7 +112,7 @@ fn work(batch: &Batch, file: &File, buffer: &mut [u8]) {
         if done > batch.turned && done <= batch.turned + batch.timed {
             own.push(now.since(submitted));
         }
-        if !matches!(got, Ok(BLOCK)) || !pattern_file::is_of(buffer, offset) {
+        if !matches!(got, Ok(BLOCK)) || !pattern_file::is_pattern_at(buffer, offset) {
             let mut outcome = batch.outcome.lock().unwrap_or_else(PoisonError::into_inner);
             outcome.wrong = Some((got, buffer.to_vec(), offset));
             break;
@@ -122,7 +122,7 @@ fn work(batch: &Batch, file: &File, buffer: &mut [u8]) {
 }
 
 impl Threads {
-    fn batch(&mut self, timed: u64, clock: &Clock) -> Batch {
+    fn new_batch(&mut self, timed: u64, clock: &Clock) -> Batch {
         let depth = self.workers.len() as u64;
         let all = depth + timed + depth - 1;
         Batch {
@@ -141,27 +141,27 @@ impl Threads {
 
 impl Subject for Threads {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let batch = Arc::new(self.batch(at_least(iterations, self.workers.len()), clock));
-        self.blocks.proof.begin()?;
+        let batch = Arc::new(self.new_batch(blocks_for_batch(iterations, self.workers.len()), clock));
+        self.blocks.proof.begin_batch()?;
         for worker in &self.workers {
             let sent = worker.batches.as_ref().map(|batches| batches.send(Arc::clone(&batch)));
-            sent.and_then(std::result::Result::ok).ok_or_else(gone)?;
+            sent.and_then(std::result::Result::ok).ok_or_else(thread_ended_error)?;
         }
         for worker in &self.workers {
-            worker.ended.recv().map_err(|_| gone())?;
+            worker.ended.recv().map_err(|_| thread_ended_error())?;
         }
         let outcome = std::mem::take(&mut *batch.outcome.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some((got, read, offset)) = outcome.wrong {
-            self.blocks.file.check(got, &read, offset)?;
+            self.blocks.file.check_block(got, &read, offset)?;
         }
-        outcome.ticks.into_iter().for_each(|ticks| _ = clock.note(ticks));
+        outcome.ticks.into_iter().for_each(|ticks| _ = clock.record_bracket(ticks));
         let last = batch.offsets.last().copied().unwrap_or_default();
-        self.blocks.prove(batch.offsets.len() as u64, last)?;
-        let (began, ended) = batch.began.get().zip(batch.ended.get()).ok_or_else(gone)?;
-        Ok(share(ended.since(*began), iterations, batch.timed))
+        self.blocks.prove_batch(batch.offsets.len() as u64, last)?;
+        let (began, ended) = batch.began.get().zip(batch.ended.get()).ok_or_else(thread_ended_error)?;
+        Ok(share_of_time(ended.since(*began), iterations, batch.timed))
     }
 }
 
-fn gone() -> Error {
+fn thread_ended_error() -> Error {
     Error::Disproved("a thread that reads has ended: it panicked".into())
 }

@@ -1,7 +1,7 @@
 //! Several reads in flight with one io_uring, whose queue is full while it is timed.
 
 use super::operation::Ring;
-use super::{BLOCK, at_least, large, share};
+use super::{BLOCK, blocks_for_batch, blocks_of_file, share_of_time};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
@@ -19,9 +19,9 @@ struct Queue {
 }
 
 /// The set-up with `depth` reads in flight.
-pub(super) fn with(depth: usize) -> SetUp {
+pub(super) fn set_up_for_depth(depth: usize) -> SetUp {
     set_up(move |place| {
-        let blocks = large(place, Pattern::Random, BLOCK)?;
+        let blocks = blocks_of_file(place, Pattern::Random, BLOCK)?;
         let ring = Ring::new(blocks.file.file(), BLOCK, depth)?;
         Ok(Queue { blocks, ring, depth, submitted: vec![Default::default(); depth], reads: 0 })
     })
@@ -30,36 +30,37 @@ pub(super) fn with(depth: usize) -> SetUp {
 impl Queue {
     /// Fills the queue as far as there are reads left.
     #[inline(always)]
-    fn fill(&mut self, left: &mut u64, clock: &Clock) {
+    fn fill_queue(&mut self, left: &mut u64, clock: &Clock) {
         while *left > 0 {
             let offset = self.blocks.order.next_offset();
-            let Some(slot) = self.ring.read(offset) else { return self.blocks.order.back() };
-            self.submitted[slot] = (offset, Moment::submitted(clock));
+            let Some(slot) = self.ring.read(offset) else { return self.blocks.order.undo_next_offset() };
+            self.submitted[slot] = (offset, Moment::read_before_submission(clock));
             *left -= 1;
             self.reads += 1;
         }
     }
 
-    /// Turns the queue over untimed, reads at least `timed` blocks, then drains the queue. Returns the number of blocks
-    /// that were read while the clock ran, and their time. It starts and stops at a completion.
-    fn turn(&mut self, timed: u64, clock: &Clock) -> Result<(u64, Ticks)> {
+    /// Replaces every read in the queue once untimed, reads at least `timed` blocks, then drains the queue.
+    /// Returns the number of blocks that were read while the clock ran, and their time. The clock starts and stops
+    /// at a completion.
+    fn time_reads(&mut self, timed: u64, clock: &Clock) -> Result<(u64, Ticks)> {
         let depth = self.depth as u64;
         let turned = if depth == 1 { 0 } else { depth };
         let (mut left, mut done) = (turned + timed + 2 * (depth - 1), 0);
-        let mut began = (turned == 0).then(|| (0, Moment::submitted(clock)));
+        let mut began = (turned == 0).then(|| (0, Moment::read_before_submission(clock)));
         let mut ended = None;
         while left > 0 || self.ring.in_flight() > 0 {
-            self.fill(&mut left, clock);
-            self.ring.wait()?;
-            let now = Moment::completed(clock);
+            self.fill_queue(&mut left, clock);
+            self.ring.submit_and_wait()?;
+            let now = Moment::read_after_completion(clock);
             // One at a time, so that a new read is submitted for each: of a bunch the first would wait for the last.
-            if let Some((slot, answer)) = self.ring.completed() {
+            if let Some((slot, answer)) = self.ring.next_completion() {
                 let (offset, submitted) = self.submitted[slot];
                 let got = usize::try_from(answer).map_err(|_| std::io::Error::from_raw_os_error(-answer));
-                self.blocks.file.check(got, self.ring.block(slot), offset)?;
+                self.blocks.file.check_block(got, self.ring.slot_block(slot), offset)?;
                 done += 1;
                 if began.is_some() && ended.is_none() {
-                    clock.note(now.since(submitted));
+                    clock.record_bracket(now.since(submitted));
                 }
             }
             match (began, ended) {
@@ -77,10 +78,10 @@ impl Queue {
 impl Subject for Queue {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let before = self.reads;
-        self.blocks.proof.begin()?;
-        let (read, ticks) = self.turn(at_least(iterations, self.depth), clock)?;
+        self.blocks.proof.begin_batch()?;
+        let (read, ticks) = self.time_reads(blocks_for_batch(iterations, self.depth), clock)?;
         let (last, _) = self.submitted[0];
-        self.blocks.prove(self.reads - before, last)?;
-        Ok(share(ticks, iterations, read))
+        self.blocks.prove_batch(self.reads - before, last)?;
+        Ok(share_of_time(ticks, iterations, read))
     }
 }

@@ -41,7 +41,7 @@ impl Client {
         let [near, far] = path.connect()?;
         let mut received = vec![0; bytes];
         let mut count = 0u8;
-        let serve = move || serve(&far, &mut received, &mut count);
+        let serve = move || serve_message(&far, &mut received, &mut count);
         let server = Partner::start(Kind::Process, (cpu, Class::Ordinary), serve, || ())?;
         Ok((Self { stream: near, message: vec![0x55; bytes], count: 0, computed }, server))
     }
@@ -51,7 +51,7 @@ impl Client {
     /// # Errors
     /// Those of the connection.
     #[inline(always)]
-    pub(super) fn exchange(&mut self) -> std::io::Result<bool> {
+    pub(super) fn exchange_message(&mut self) -> std::io::Result<bool> {
         let mut reply = [0];
         self.count = self.count.wrapping_add(1);
         self.stream.write_all(&self.message)?;
@@ -66,7 +66,7 @@ impl Client {
     /// # Errors
     /// Those of the connection.
     #[inline(always)]
-    fn overlap(&mut self) -> std::io::Result<bool> {
+    fn exchange_overlapped(&mut self) -> std::io::Result<bool> {
         let mut reply = [0];
         self.count = self.count.wrapping_add(1);
         self.stream.write_all(&self.message)?;
@@ -95,7 +95,7 @@ impl Exchange {
         Ok(Self { client, server, wire })
     }
 
-    pub(super) fn server(&self) -> Task {
+    pub(super) fn server_task(&self) -> Task {
         self.server.task()
     }
 
@@ -105,9 +105,9 @@ impl Exchange {
     /// [`Error::Disproved`] for a reply to another message or a server that has ended, [`Error::Disturbed`] for one
     /// that does not reply.
     #[inline(always)]
-    pub(super) fn exchange(&mut self) -> Result<()> {
-        let answered = self.client.exchange();
-        self.judged(answered)
+    pub(super) fn exchange_message(&mut self) -> Result<()> {
+        let answered = self.client.exchange_message();
+        self.judge_reply(answered)
     }
 
     /// One message, computation while it is under way, and its reply.
@@ -115,24 +115,24 @@ impl Exchange {
     /// # Errors
     /// Those of [`Exchange::exchange`].
     #[inline(always)]
-    pub(super) fn overlap(&mut self) -> Result<()> {
-        let answered = self.client.overlap();
-        self.judged(answered)
+    pub(super) fn exchange_overlapped(&mut self) -> Result<()> {
+        let answered = self.client.exchange_overlapped();
+        self.judge_reply(answered)
     }
 
     #[inline(always)]
-    fn judged(&mut self, answered: std::io::Result<bool>) -> Result<()> {
+    fn judge_reply(&mut self, answered: std::io::Result<bool>) -> Result<()> {
         match answered {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Disproved(OTHER_REPLY.into())),
-            Err(cause) => Err(self.broken(cause)),
+            Err(cause) => Err(self.connection_error(cause)),
         }
     }
 
     #[cold]
-    fn broken(&mut self, cause: std::io::Error) -> Error {
+    fn connection_error(&mut self, cause: std::io::Error) -> Error {
         match (self.server.fate(), cause.kind()) {
-            (Some(fate), _) => fate.error("the server: "),
+            (Some(fate), _) => fate.into_error("the server: "),
             (None, ErrorKind::WouldBlock) => Error::Disturbed(format!(
                 "the server has not replied for {} s; it hangs, or others have its CPU",
                 PATIENCE.as_secs()
@@ -147,7 +147,7 @@ impl Subject for Exchange {
         let mut answered = Ok(());
         let ticks = clock.time(|| {
             for _ in 0..iterations {
-                answered = self.exchange();
+                answered = self.exchange_message();
                 if answered.is_err() {
                     break;
                 }
@@ -157,12 +157,12 @@ impl Subject for Exchange {
     }
 
     fn report(&self) -> Report {
-        Report { partners: vec![self.server()], wire: self.wire.clone(), ..Report::default() }
+        Report { partners: vec![self.server_task()], wire: self.wire.clone(), ..Report::default() }
     }
 }
 
-/// A sender that computes while each message is under way. The reply is there when it asks for it, so that with this
-/// sender alone the CPU is never idle.
+/// A sender that computes while each message is under way. The reply arrives before the sender reads it, so this
+/// sender alone keeps the CPU busy.
 pub(super) struct LoneSender(pub(super) Exchange);
 
 impl Subject for LoneSender {
@@ -170,7 +170,7 @@ impl Subject for LoneSender {
         let mut answered = Ok(());
         let ticks = clock.time(|| {
             for _ in 0..iterations {
-                answered = self.0.overlap();
+                answered = self.0.exchange_overlapped();
                 if answered.is_err() {
                     break;
                 }
@@ -185,7 +185,7 @@ impl Subject for LoneSender {
 }
 
 /// The server's step: one whole message, and the reply. Allocates nothing.
-fn serve(mut stream: &TcpStream, message: &mut [u8], count: &mut u8) -> i64 {
+fn serve_message(mut stream: &TcpStream, message: &mut [u8], count: &mut u8) -> i64 {
     *count = count.wrapping_add(1);
     let served = stream.read_exact(message).and_then(|()| stream.write_all(&[*count]));
     match served {
@@ -198,12 +198,12 @@ fn serve(mut stream: &TcpStream, message: &mut [u8], count: &mut u8) -> i64 {
 mod tests {
     use super::*;
     use crate::case::Scale;
-    use crate::kit::runnable::place;
+    use crate::kit::runnable::test_place;
     use crate::platform::cpu;
 
     fn exchange() -> Option<Exchange> {
-        let place = place(&std::env::temp_dir(), Scale::Smoke);
-        if cpu::allowed().len() < 2 {
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
+        if cpu::allowed_cpus().len() < 2 {
             println!("skipped: there is one CPU");
             return None;
         }
@@ -228,7 +228,7 @@ mod tests {
     fn a_reply_to_another_message_ends_it() {
         let Some(mut exchange) = exchange() else { return };
         exchange.client.count = 7;
-        let error = exchange.exchange().expect_err("not this one").to_string();
+        let error = exchange.exchange_message().expect_err("not this one").to_string();
         assert_eq!(error, OTHER_REPLY);
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let server = exchange.server.task().process;
         nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).expect("sent");
         // The first message may still go into the socket's buffer.
-        let ended = (0..100).find_map(|_| exchange.exchange().err());
+        let ended = (0..100).find_map(|_| exchange.exchange_message().err());
         let error = ended.expect("a refusal").to_string();
         assert!(error.contains("SIGKILL") || error.contains("a message and its reply"), "{error}");
     }

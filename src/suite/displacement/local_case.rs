@@ -5,7 +5,7 @@ use crate::clock::{Clock, Delta};
 use crate::error::{Error, Result};
 use crate::kit::ipc::Bytes;
 use crate::kit::placement::Placement;
-use crate::kit::round_trip::round_trip;
+use crate::kit::round_trip::round_trip_set_up;
 use crate::platform::partner::Kind;
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::{arch, time};
@@ -20,19 +20,19 @@ const BLOCKS: u64 = 1024;
 const SLEEP: Duration = Duration::from_micros(100);
 
 /// Arithmetic for `us` microseconds. It never waits, so that accounting and displacement must agree.
-pub(super) fn compute(us: u32) -> Case {
+pub(super) fn compute_case(us: u32) -> Case {
     let title = format!("a chain of multiplications of {us} µs");
-    arithmetic(format!("compute/{us}us"), title, move || chain_of(1e3 * f64::from(us)))
+    arithmetic_case(format!("compute/{us}us"), title, move || chain_length_for(1e3 * f64::from(us)))
         // At 3 GHz.
         .predict(3_000.0 * f64::from(us), 0.0, "as many microseconds as were asked for")
 }
 
 /// The computation of a sender by itself.
-pub(super) fn computation(multiplications: u64) -> Case {
+pub(super) fn sender_computation_case(multiplications: u64) -> Case {
     const LATENCY: f64 = 3.5;
     let title =
         format!("a chain of {multiplications} multiplications, as a sender computes between messages");
-    arithmetic(format!("computation/{multiplications}"), title, move || multiplications).predict(
+    arithmetic_case(format!("computation/{multiplications}"), title, move || multiplications).predict(
         LATENCY * multiplications as f64,
         0.0,
         "each waits for the one before, three or four cycles",
@@ -40,7 +40,7 @@ pub(super) fn computation(multiplications: u64) -> Case {
 }
 
 /// A chain of multiplications, whose length is found when the case is set up.
-fn arithmetic(name: String, title: String, length: impl Fn() -> u64 + 'static) -> Case {
+fn arithmetic_case(name: String, title: String, length: impl Fn() -> u64 + 'static) -> Case {
     let set_up = set_up(move |_| {
         let chain = length();
         Ok(move |n: u64, clock: &Clock| {
@@ -51,13 +51,13 @@ fn arithmetic(name: String, title: String, length: impl Fn() -> u64 + 'static) -
             }))
         })
     });
-    Case::new(name, title, set_up).claim(Claim::Counted(never_slept))
+    Case::new(name, title, set_up).claim(Claim::Counted(check_never_slept))
 }
 
 /// A read of one block past the page cache.
-pub(super) fn direct_read() -> Case {
+pub(super) fn direct_read_case() -> Case {
     let set_up = set_up(|place| {
-        let (file, mut buffer) = (direct_file(place)?, pattern_file::buffer(BLOCK)?);
+        let (file, mut buffer) = (make_direct_file(place)?, pattern_file::map_buffer(BLOCK)?);
         let mut next = 0u64;
         Ok(move |n: u64, clock: &Clock| {
             let (file, mut answer) = (file.file(), Ok(()));
@@ -75,9 +75,9 @@ pub(super) fn direct_read() -> Case {
         })
     });
     let need = Need::new(|place| {
-        let tried = direct_file(place).and_then(|file| {
-            let read = file.file().read_exact_at(&mut pattern_file::buffer(BLOCK)?, 0);
-            read.map_err(|cause| file.refused("reading past the page cache", cause))
+        let tried = make_direct_file(place).and_then(|file| {
+            let read = file.file().read_exact_at(&mut pattern_file::map_buffer(BLOCK)?, 0);
+            read.map_err(|cause| file.call_error("reading past the page cache", cause))
         });
         tried.map_err(|error| {
             format!("the scratch directory's file system has no device to read from ({error}): set TMPDIR to another")
@@ -86,51 +86,52 @@ pub(super) fn direct_read() -> Case {
     Case::new("direct-read/4KiB", "a read of 4 KiB from the device (O_DIRECT)", set_up)
         .need(need)
         .claim(Claim::Checked("every read answered 4096 bytes"))
-        .claim(Claim::Counted(slept))
+        .claim(Claim::Counted(check_slept))
         .predict(20_000.0, 40_000.0, "a request, a sleep, the device's interrupt, a wake-up")
 }
 
-fn direct_file(place: &Place) -> Result<PatternFile> {
-    PatternFile::make(&place.scratch, BLOCKS * BLOCK as u64, Way::Direct)
+fn make_direct_file(place: &Place) -> Result<PatternFile> {
+    PatternFile::create_filled(&place.scratch, BLOCKS * BLOCK as u64, Way::Direct)
 }
 
 /// A token to a partner on another CPU and back: wake-ups without a network or a device.
-pub(super) fn pipe() -> Case {
+pub(super) fn pipe_case() -> Case {
     let placement = Placement::Cross;
-    let set_up = round_trip("pipe", Kind::Process, Bytes::pipes, placement);
+    let set_up = round_trip_set_up("pipe", Kind::Process, Bytes::pipe_pair, placement);
     placement
-        .needed(Case::new("pipe/cross-cpu", "to and fro by pipes, two processes, across two CPUs", set_up))
-        .claim(Claim::Counted(slept))
+        .add_needs(Case::new("pipe/cross-cpu", "to and fro by pipes, two processes, across two CPUs", set_up))
+        .claim(Claim::Counted(check_slept))
         .predict(10_000.0, 40_000.0, "two calls, a sleep, a wake-up by another CPU")
 }
 
 /// A sleep: the timer's interrupt and the wake-up.
-pub(super) fn nanosleep() -> Case {
+pub(super) fn nanosleep_case() -> Case {
     let sleep = |n: u64| (0..n).for_each(|_| std::thread::sleep(SLEEP));
-    Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep).claim(Claim::Counted(slept)).predict(
+    Case::looped("nanosleep/100us", "a sleep of 100 µs", sleep).claim(Claim::Counted(check_slept)).predict(
         20_000.0,
         30_000.0,
         "a timer set, a sleep, its interrupt, a wake-up",
     )
 }
 
-/// The claim of a wait: the process gives up the CPU each time, unless the answer is there before it sleeps.
+/// Claim of a case that waits: the process gives up the CPU once an operation, unless the reply comes before it
+/// sleeps.
 ///
 /// # Errors
-/// The sentence, where it slept in fewer than half of the operations.
-pub(super) fn slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+/// The evidence sentence, if the process slept in fewer than half of the operations.
+pub(super) fn check_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.5;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
     let sentence = format!("the process slept {each:.2} times an operation");
     if each < MOST { Err(sentence + ": it did not wait for what it asked for") } else { Ok(sentence) }
 }
 
-/// The claim of a sender that computes while its message is under way: its reply is there before it asks for it. A
-/// few come late, as where another task had the server's CPU.
+/// Claim of a sender that computes while its message is under way: the reply arrives before the sender reads it.
+/// A few replies may be late, for example if another task had the server's CPU.
 ///
 /// # Errors
-/// The sentence, where it slept in more than one of twenty operations.
-pub(super) fn hardly_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+/// The evidence sentence, if the process slept in more than one of twenty operations.
+pub(super) fn check_hardly_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     const MOST: f64 = 0.05;
     let each = delta.counted.voluntary_switches as f64 / iterations.max(1) as f64;
     let sentence = format!("the process slept {each:.3} times an operation");
@@ -138,14 +139,14 @@ pub(super) fn hardly_slept(delta: &Delta, iterations: u64) -> std::result::Resul
 }
 
 /// The claim of a computation: it never gives up the CPU.
-fn never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn check_never_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let times = delta.counted.voluntary_switches;
     let sentence = format!("the process slept {times} times in {iterations} operations");
     if times > 0 { Err(sentence + ": it should only compute") } else { Ok(sentence) }
 }
 
 /// Multiplications that take `ns` of this thread's CPU time, which excludes that of other tasks.
-fn chain_of(ns: f64) -> u64 {
+fn chain_length_for(ns: f64) -> u64 {
     const TIMED: u64 = 1_000_000;
     let once = || {
         let begun = time::thread_cpu_ns();
@@ -167,19 +168,19 @@ mod tests {
 
     #[test]
     fn an_operation_that_did_not_wait_is_no_wait() {
-        assert!(slept(&sleeping(100), 100).is_ok());
-        assert!(slept(&sleeping(40), 100).is_err());
+        assert!(check_slept(&sleeping(100), 100).is_ok());
+        assert!(check_slept(&sleeping(40), 100).is_err());
     }
 
     #[test]
     fn a_sender_that_waited_for_its_replies_left_the_cpu_idle() {
-        assert!(hardly_slept(&sleeping(5), 100).is_ok());
-        assert!(hardly_slept(&sleeping(6), 100).is_err());
+        assert!(check_hardly_slept(&sleeping(5), 100).is_ok());
+        assert!(check_hardly_slept(&sleeping(6), 100).is_err());
     }
 
     #[test]
     fn computation_that_slept_is_no_computation() {
-        assert!(never_slept(&sleeping(0), 100).is_ok());
-        assert!(never_slept(&sleeping(1), 100).is_err());
+        assert!(check_never_slept(&sleeping(0), 100).is_ok());
+        assert!(check_never_slept(&sleeping(1), 100).is_err());
     }
 }

@@ -8,7 +8,7 @@ use crate::platform::namespace;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// A server that does not reply for this long hangs, or has no CPU.
+/// Time without a reply after which the server counts as hung or without a CPU.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A network between sender and server.
@@ -43,13 +43,13 @@ impl NetworkPath {
 
     pub(super) fn need(self) -> Need {
         Need::new(match self {
-            Self::Loopback => two_nodes::loopback_is_not_steered,
-            Self::Steered | Self::Nodes => two_nodes::are_steered_here,
+            Self::Loopback => two_nodes::check_loopback_not_steered,
+            Self::Steered | Self::Nodes => two_nodes::check_steered_here,
         })
     }
 
     /// Predicted core cycles of hardware and software for a message of `bytes`, and why.
-    pub(super) fn expected(self, bytes: usize) -> (f64, f64, &'static str) {
+    pub(super) fn expected_cycles(self, bytes: usize) -> (f64, f64, &'static str) {
         let frames = bytes.div_ceil(1448) as f64;
         match self {
             Self::Loopback => {
@@ -69,24 +69,32 @@ impl NetworkPath {
     /// # Errors
     /// [`Error::Missing`] without the nodes of `scripts/two-nodes`; a call that the kernel refuses.
     pub(super) fn connect(self) -> Result<[TcpStream; 2]> {
-        let nodes = || Nodes::of_environment().map_err(Error::Missing);
+        let nodes = || Nodes::from_environment().map_err(Error::Missing);
         match self {
-            Self::Loopback => connect("127.0.0.1", |f| f(), |f| f()),
+            Self::Loopback => connect_in_namespaces("127.0.0.1", |f| f(), |f| f()),
             Self::Steered => {
                 let there = nodes()?.steered;
-                connect("127.0.0.1", |f| namespace::within(&there, f), |f| namespace::within(&there, f))
+                connect_in_namespaces(
+                    "127.0.0.1",
+                    |f| namespace::run_in_namespace(&there, f),
+                    |f| namespace::run_in_namespace(&there, f),
+                )
             }
             Self::Nodes => {
                 let nodes = nodes()?;
-                connect(&nodes.address, |f| namespace::within(&nodes.peer, f), |f| f())
+                connect_in_namespaces(
+                    &nodes.address,
+                    |f| namespace::run_in_namespace(&nodes.peer, f),
+                    |f| f(),
+                )
             }
         }
     }
 
     /// The wire under a connection of the sender, where the path is more than a loopback.
     pub(super) fn wire(self, near: &TcpStream) -> Option<Wire> {
-        let nodes = Nodes::of_environment().ok().filter(|_| self == Self::Nodes)?;
-        Some(nodes.wire(near.local_addr().ok()?.ip(), near.peer_addr().ok()?.ip()))
+        let nodes = Nodes::from_environment().ok().filter(|_| self == Self::Nodes)?;
+        Some(nodes.wire_between(near.local_addr().ok()?.ip(), near.peer_addr().ok()?.ip()))
     }
 }
 
@@ -94,7 +102,7 @@ impl NetworkPath {
 type Make<'a, T> = &'a dyn Fn() -> Result<T>;
 
 /// Listens in the namespace of `there` and connects from that of `here`, both ends with `TCP_NODELAY`.
-fn connect(
+fn connect_in_namespaces(
     address: &str,
     there: impl Fn(Make<'_, TcpListener>) -> Result<TcpListener>,
     here: impl Fn(Make<'_, TcpStream>) -> Result<TcpStream>,

@@ -1,10 +1,10 @@
 //! The measuring process and five other senders on its CPU, which together leave it no idle moment.
 //!
-//! Beside the fluid, a sender preempts it the moment a reply arrives. So that a sender preempts other senders in the
-//! same way, one of them has a nice value as far below that of the measuring process as the fluid's is above it, and
-//! four have the fluid's. A message then costs the same wait, wake-up and switches as in the measurement of its cost,
-//! except where the reply comes while a sender with a lower nice value computes. Senders with equal nice values do
-//! not preempt each other, which saves one switch a message.
+//! In a displacement run a sender preempts the fluid the moment a reply arrives. The senders here must preempt
+//! each other in the same way. So four of them have the fluid's nice value, and one is as far below the measuring
+//! process as the fluid is above it. A message then costs the same wait, wake-up and switches as beside the fluid,
+//! unless the reply comes while a sender with a lower nice value computes. Senders with equal nice values do not
+//! preempt each other, which saves one switch a message.
 
 use super::exchange::{Client, Exchange};
 use super::message_path::NetworkPath;
@@ -55,20 +55,20 @@ impl SharedCpu {
     }
 
     /// Sends until all senders together have sent `iterations` messages.
-    fn send(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+    fn send_messages(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { own, others, done } = self;
-        (0..WARM_UP).try_for_each(|_| own.exchange())?;
-        let (mut sent, before) = (0, others.messages());
+        (0..WARM_UP).try_for_each(|_| own.exchange_message())?;
+        let (mut sent, before) = (0, others.message_count());
         let mut answered = Ok(());
         *done = 0;
         let ticks = clock.time(|| {
             while *done < iterations {
-                answered = own.exchange();
+                answered = own.exchange_message();
                 if answered.is_err() {
                     break;
                 }
                 sent += 1;
-                *done = sent + u64::from(others.messages().wrapping_sub(before));
+                *done = sent + u64::from(others.message_count().wrapping_sub(before));
             }
         });
         answered.map(|()| ticks)
@@ -78,15 +78,15 @@ impl SharedCpu {
 impl Subject for SharedCpu {
     /// The last message of the measuring process overlaps with others: [`Report::events`] is the exact number.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        self.others.begin();
-        let sent = self.send(iterations, clock);
-        let rested = self.others.rest();
+        self.others.wake_senders();
+        let sent = self.send_messages(iterations, clock);
+        let rested = self.others.put_to_rest();
         // An error of the exchange explains that of the rest.
         sent.and_then(|ticks| rested.map(|()| ticks))
     }
 
     fn report(&self) -> Report {
-        let partners = self.others.tasks().chain([self.own.server()]).collect();
+        let partners = self.others.tasks().chain([self.own.server_task()]).collect();
         Report { partners, events: Some(self.done), ..Report::default() }
     }
 }
@@ -109,12 +109,12 @@ impl Senders {
             let (mut client, server) = Client::connect(path, bytes, computed, place)?;
             let theirs = Arc::clone(&page);
             let nice = process::niceness(0) + nicer;
-            let step = move || step(&mut client, &theirs, index, nice);
+            let step = move || exchange_or_rest(&mut client, &theirs, index, nice);
             senders.push(Partner::start(Kind::Process, (cpu, Class::Ordinary), step, || ())?);
             servers.push(server);
         }
         let mut all = Self { senders, _servers: servers, page };
-        all.until_they_rest()?;
+        all.wait_until_resting()?;
         Ok(all)
     }
 
@@ -122,31 +122,31 @@ impl Senders {
         self.senders.iter().map(Partner::task)
     }
 
-    fn begin(&self) {
+    fn wake_senders(&self) {
         self.page[TURN].value.fetch_add(1, SeqCst);
         for _ in &self.senders {
             wake(&self.page[TURN].value, Reach::Shared);
         }
     }
 
-    fn rest(&mut self) -> Result<()> {
+    fn put_to_rest(&mut self) -> Result<()> {
         self.page[TURN].value.fetch_add(1, SeqCst);
-        self.until_they_rest()
+        self.wait_until_resting()
     }
 
     /// Messages of all of them since their start, modulo 2³².
     #[inline(always)]
-    fn messages(&self) -> u32 {
+    fn message_count(&self) -> u32 {
         let each = (0..self.senders.len()).map(|index| self.page[MESSAGES + index].value.load(SeqCst));
         each.fold(0, u32::wrapping_add)
     }
 
-    fn until_they_rest(&mut self) -> Result<()> {
+    fn wait_until_resting(&mut self) -> Result<()> {
         let begun = Instant::now();
         let turn = self.page[TURN].value.load(SeqCst);
         while (0..NICE.len()).any(|index| self.page[RESTS + index].value.load(SeqCst) != turn) {
             if let Some(fate) = self.senders.iter_mut().find_map(Partner::fate) {
-                return Err(fate.error("another sender on this CPU: "));
+                return Err(fate.into_error("another sender on this CPU: "));
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::Disturbed("another sender on this CPU hangs".into()));
@@ -158,17 +158,17 @@ impl Senders {
 }
 
 /// One step of a sender: an exchange, or a rest. Allocates nothing.
-fn step(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
+fn exchange_or_rest(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
     let turn = page[TURN].value.load(SeqCst);
     if turn % 2 == 0 {
-        if let Err(errno) = process::be_nice(nice) {
+        if let Err(errno) = process::set_niceness(nice) {
             return -i64::from(errno);
         }
         page[RESTS + index].value.store(turn, SeqCst);
         wait(&page[TURN].value, turn, Reach::Shared);
         return 0;
     }
-    match client.exchange() {
+    match client.exchange_message() {
         Ok(true) => {
             page[MESSAGES + index].value.fetch_add(1, SeqCst);
             0
@@ -184,9 +184,9 @@ fn step(client: &mut Client, page: &Words, index: usize, nice: i32) -> i64 {
 /// A sentence that says what to allow.
 pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String> {
     let own = process::niceness(0);
-    let tried = process::be_nice(own - NICER);
+    let tried = process::set_niceness(own - NICER);
     // Raising it again is always allowed.
-    tried.and_then(|()| process::be_nice(own)).map_err(|_| {
+    tried.and_then(|()| process::set_niceness(own)).map_err(|_| {
         "it needs a sender that is less nice than this process: allow CAP_SYS_NICE, as root has it".into()
     })
 }
@@ -198,7 +198,7 @@ mod tests {
     use crate::kit::runnable;
 
     fn place() -> Place {
-        runnable::place(&std::env::temp_dir(), Scale::Smoke)
+        runnable::test_place(&std::env::temp_dir(), Scale::Smoke)
     }
 
     #[test]
@@ -219,7 +219,9 @@ mod tests {
             assert_eq!(cpu.report().partners.len(), NICE.len() + 1);
             Ok::<_, Error>(())
         };
-        crate::platform::cpu::while_on(place.cpus.here.expect("a CPU"), all).expect("pinned").expect("sent");
+        crate::platform::cpu::run_on_cpu(place.cpus.here.expect("a CPU"), all)
+            .expect("pinned")
+            .expect("sent");
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Nodes {
     ///
     /// # Errors
     /// A sentence that names the script.
-    pub(super) fn of_environment() -> Result<Self, String> {
+    pub(super) fn from_environment() -> Result<Self, String> {
         let text = std::env::var(VARIABLE).unwrap_or_default();
         Self::read(&text).ok_or_else(|| {
             "it needs network namespaces set up as nodes, and receive steering: run it by `scripts/two-nodes COMMAND`, \
@@ -52,17 +52,18 @@ impl Nodes {
     }
 
     /// The wire between the addresses of a connection's two ends.
-    pub(super) fn wire(&self, here: IpAddr, there: IpAddr) -> Wire {
+    pub(super) fn wire_between(&self, here: IpAddr, there: IpAddr) -> Wire {
         Wire::between_nodes(here, there, Some(self.rate.clone()).filter(|rate| rate != "none"))
     }
 }
 
-/// The need for the nodes, steered to the CPU that this process measures on.
+/// Checks that the nodes are set up and that their receive work is steered to the CPU that this process measures
+/// on.
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub(super) fn are_steered_here(place: &Place) -> Result<(), String> {
-    let nodes = Nodes::of_environment()?;
+pub(super) fn check_steered_here(place: &Place) -> Result<(), String> {
+    let nodes = Nodes::from_environment()?;
     match place.cpus.here {
         Some(here) if here == nodes.cpu => Ok(()),
         here => Err(format!(
@@ -74,11 +75,11 @@ pub(super) fn are_steered_here(place: &Place) -> Result<(), String> {
     }
 }
 
-/// The need for a loopback that is not steered, which is the kernel's default.
+/// Checks that the receive work of the loopback is not steered; not steering is the kernel's default.
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub(super) fn loopback_is_not_steered(_: &Place) -> Result<(), String> {
+pub(super) fn check_loopback_not_steered(_: &Place) -> Result<(), String> {
     let path = "/sys/class/net/lo/queues/rx-0/rps_cpus";
     let mask = std::fs::read_to_string(path).unwrap_or_default();
     match mask.trim().chars().all(|c| c == '0' || c == ',') {
@@ -112,10 +113,10 @@ mod tests {
             let text =
                 format!("cpu=3 address=10.77.0.2 wire={rate} peer=/proc/12/ns/net steered=/proc/13/ns/net");
             let nodes = Nodes::read(&text).expect("all of it");
-            nodes.wire([10, 77, 0, 1].into(), [10, 77, 0, 2].into())
+            nodes.wire_between([10, 77, 0, 1].into(), [10, 77, 0, 2].into())
         };
         assert_eq!(at("300mbit").rate.as_deref(), Some("300mbit"));
         assert_eq!(at("none").rate, None);
-        assert_ne!(at("300mbit").key(), at("none").key());
+        assert_ne!(at("300mbit").comparison_key(), at("none").comparison_key());
     }
 }

@@ -42,29 +42,29 @@ pub(super) struct Directory {
 }
 
 /// The subject: repeats the operation and checks the directory afterwards.
-pub(super) fn once_each(mut directory: Directory, operate: Operate) -> impl Subject {
+pub(super) fn operation_subject(mut directory: Directory, operate: Operate) -> impl Subject {
     move |n: u64, clock: &Clock| {
         let mut sum = Ticks(0);
         for _ in 0..n {
             sum += operate(&mut directory, clock)?;
         }
-        directory.is_whole()?;
+        directory.check_leftovers()?;
         Ok(sum)
     }
 }
 
-fn named(path: &Path) -> Result<CString> {
+fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
 }
 
 impl Directory {
     /// A directory below `scratch` with `count` empty files. It is made once for all cases of a process.
-    pub(super) fn with(scratch: &Path, count: usize) -> Result<Self> {
-        volume::lay_apart(scratch);
+    pub(super) fn with_entries(scratch: &Path, count: usize) -> Result<Self> {
+        volume::spread_directories(scratch);
         let path = scratch.join(std::process::id().to_string()).join(format!("entries-{count}"));
         std::fs::create_dir_all(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
-        let there = entries(&path)?;
+        let there = count_entries(&path)?;
         for index in there..count {
             let name = path.join(format!("entry-{index}"));
             File::create(&name).map_err(|e| Error::file(name, "creating", e))?;
@@ -73,21 +73,21 @@ impl Directory {
         let used = (0..count).step_by(step).map(|index| {
             let name = path.join(format!("entry-{index}"));
             let inode = std::fs::metadata(&name).map_err(|e| Error::file(&name, "asking for", e))?.ino();
-            Ok((named(&name)?, inode))
+            Ok((c_path(&name)?, inode))
         });
         let used = used.collect::<Result<_>>()?;
-        let fresh = [named(&path.join("fresh"))?, named(&path.join("fresher"))?];
+        let fresh = [c_path(&path.join("fresh"))?, c_path(&path.join("fresher"))?];
         let beside = path.join("entry-0");
         let overwritten = File::options().read(true).write(true).open(&beside);
         let overwritten = overwritten.map_err(|e| Error::file(&beside, "opening", e))?;
         let directory = Self { path, entries: used, next: 0, fresh, renamed: false, overwritten, value: 0 };
-        directory.overwrite(0)?;
+        directory.overwrite_file(0)?;
         // The kernel charges overwriting only of pages that are clean.
-        directory.synced(nix::unistd::fsync(&directory.overwritten))?;
+        directory.check_synced(nix::unistd::fsync(&directory.overwritten))?;
         Ok(directory)
     }
 
-    fn overwrite(&self, value: u8) -> Result<()> {
+    fn overwrite_file(&self, value: u8) -> Result<()> {
         let bytes = [value; OVERWRITTEN];
         self.overwritten
             .write_all_at(&bytes, 0)
@@ -95,7 +95,7 @@ impl Directory {
     }
 
     /// The error of a call, with the path that it was about.
-    fn refused(&self, doing: &'static str, name: &CString, errno: Errno) -> Error {
+    fn call_error(&self, doing: &'static str, name: &CString, errno: Errno) -> Error {
         let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
         Error::file(path, doing, errno.into())
     }
@@ -112,121 +112,121 @@ impl Directory {
     }
 
     /// Creates the fresh name, untimed.
-    fn make(&self) -> Result<()> {
-        self.created(self.open_new())
+    fn create_fresh_name(&self) -> Result<()> {
+        self.close_created(self.open_new())
     }
 
     /// Closes a file that was created.
-    fn created(&self, file: nix::Result<OwnedFd>) -> Result<()> {
-        file.map(drop).map_err(|errno| self.refused("creating", &self.fresh[0], errno))
+    fn close_created(&self, file: nix::Result<OwnedFd>) -> Result<()> {
+        file.map(drop).map_err(|errno| self.call_error("creating", &self.fresh[0], errno))
     }
 
-    fn removed(&self, answer: nix::Result<()>) -> Result<()> {
-        answer.map_err(|errno| self.refused("unlinking", &self.fresh[0], errno))
+    fn check_removed(&self, answer: nix::Result<()>) -> Result<()> {
+        answer.map_err(|errno| self.call_error("unlinking", &self.fresh[0], errno))
     }
 
-    pub(super) fn create(&mut self, clock: &Clock) -> Result<Ticks> {
+    pub(super) fn time_create(&mut self, clock: &Clock) -> Result<Ticks> {
         let mut file = Err(Errno::UnknownErrno);
         let ticks = clock.time(|| file = self.open_new());
-        self.created(file)?;
-        self.is(&self.fresh[0], Some(SFlag::S_IFREG))?;
-        self.removed(unlink(self.fresh[0].as_c_str()))?;
+        self.close_created(file)?;
+        self.check_kind(&self.fresh[0], Some(SFlag::S_IFREG))?;
+        self.check_removed(unlink(self.fresh[0].as_c_str()))?;
         Ok(ticks)
     }
 
-    pub(super) fn unlink(&mut self, clock: &Clock) -> Result<Ticks> {
-        self.make()?;
+    pub(super) fn time_unlink(&mut self, clock: &Clock) -> Result<Ticks> {
+        self.create_fresh_name()?;
         let name = &self.fresh[0];
         let mut gone = Ok(());
         let ticks = clock.time(|| gone = unlink(name.as_c_str()));
-        self.removed(gone)?;
+        self.check_removed(gone)?;
         Ok(ticks)
     }
 
-    pub(super) fn open(&mut self, clock: &Clock) -> Result<Ticks> {
+    pub(super) fn time_open(&mut self, clock: &Clock) -> Result<Ticks> {
         let next = self.next();
         let (name, inode) = &self.entries[next];
         let mut opened = Err(Errno::UnknownErrno);
         let ticks =
             clock.time(|| opened = open(name.as_c_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()));
-        let file = File::from(opened.map_err(|errno| self.refused("opening", name, errno))?);
+        let file = File::from(opened.map_err(|errno| self.call_error("opening", name, errno))?);
         let told = file.metadata().map_err(|e| Error::file(&self.path, "asking for an open file", e))?;
         self.check_inode(name, told.ino(), *inode)?;
         Ok(ticks)
     }
 
-    pub(super) fn stat(&mut self, clock: &Clock) -> Result<Ticks> {
+    pub(super) fn time_stat(&mut self, clock: &Clock) -> Result<Ticks> {
         let next = self.next();
         let (name, inode) = &self.entries[next];
         let mut told: nix::Result<FileStat> = Err(Errno::UnknownErrno);
         let ticks = clock.time(|| told = stat(name.as_c_str()));
-        let told = told.map_err(|errno| self.refused("asking for", name, errno))?;
+        let told = told.map_err(|errno| self.call_error("asking for", name, errno))?;
         self.check_inode(name, told.st_ino, *inode)?;
         Ok(ticks)
     }
 
     fn check_inode(&self, name: &CString, told: u64, inode: u64) -> Result<()> {
-        if told == inode { Ok(()) } else { Err(self.refused("finding again", name, Errno::ESTALE)) }
+        if told == inode { Ok(()) } else { Err(self.call_error("finding again", name, Errno::ESTALE)) }
     }
 
     /// Renames to the other name; the next call renames back.
-    pub(super) fn rename(&mut self, clock: &Clock) -> Result<Ticks> {
+    pub(super) fn time_rename(&mut self, clock: &Clock) -> Result<Ticks> {
         let [from, to] = &self.fresh;
         if !self.renamed {
-            self.make()?;
+            self.create_fresh_name()?;
         }
         let mut renamed = Ok(());
         let ticks = clock.time(|| renamed = renameat(AT_FDCWD, from.as_c_str(), AT_FDCWD, to.as_c_str()));
-        renamed.map_err(|errno| self.refused("renaming", from, errno))?;
-        self.is(from, None)?;
-        self.is(to, Some(SFlag::S_IFREG))?;
+        renamed.map_err(|errno| self.call_error("renaming", from, errno))?;
+        self.check_kind(from, None)?;
+        self.check_kind(to, Some(SFlag::S_IFREG))?;
         self.fresh.swap(0, 1);
         self.renamed = true;
         Ok(ticks)
     }
 
-    pub(super) fn mkdir(&mut self, clock: &Clock) -> Result<Ticks> {
+    pub(super) fn time_mkdir(&mut self, clock: &Clock) -> Result<Ticks> {
         let name = &self.fresh[0];
         let mut made = Ok(());
         let ticks = clock.time(|| made = mkdir(name.as_c_str(), Mode::S_IRWXU));
-        made.map_err(|errno| self.refused("making a directory", name, errno))?;
-        self.is(name, Some(SFlag::S_IFDIR))?;
+        made.map_err(|errno| self.call_error("making a directory", name, errno))?;
+        self.check_kind(name, Some(SFlag::S_IFDIR))?;
         let path = self.path.join(std::ffi::OsStr::from_bytes(name.as_bytes()));
         std::fs::remove_dir(&path).map_err(|e| Error::file(path, "removing a directory", e))?;
         Ok(ticks)
     }
 
-    pub(super) fn fsync(&mut self, clock: &Clock) -> Result<Ticks> {
+    pub(super) fn time_fsync(&mut self, clock: &Clock) -> Result<Ticks> {
         self.value = self.value.wrapping_add(1);
-        self.overwrite(self.value)?;
+        self.overwrite_file(self.value)?;
         let mut synced = Ok(());
         let ticks = clock.time(|| synced = nix::unistd::fsync(&self.overwritten));
-        self.synced(synced)?;
+        self.check_synced(synced)?;
         Ok(ticks)
     }
 
-    fn synced(&self, answer: nix::Result<()>) -> Result<()> {
+    fn check_synced(&self, answer: nix::Result<()>) -> Result<()> {
         answer.map_err(|errno| Error::file(self.path.join("entry-0"), "fsync", errno.into()))
     }
 
     /// Checks that a name is of this kind, or that it does not exist.
-    fn is(&self, name: &CString, kind: Option<SFlag>) -> Result<()> {
+    fn check_kind(&self, name: &CString, kind: Option<SFlag>) -> Result<()> {
         let found = match stat(name.as_c_str()) {
             Ok(told) => Some(SFlag::from_bits_truncate(told.st_mode) & SFlag::S_IFMT),
             Err(Errno::ENOENT) => None,
-            Err(errno) => return Err(self.refused("asking for", name, errno)),
+            Err(errno) => return Err(self.call_error("asking for", name, errno)),
         };
         if found == kind {
             return Ok(());
         }
         let errno = if found.is_none() { Errno::ENOENT } else { Errno::EEXIST };
-        Err(self.refused("looking whether the operation was done", name, errno))
+        Err(self.call_error("looking whether the operation was done", name, errno))
     }
 
     /// Checks after a batch that only a renamed file is left, under one name.
-    fn is_whole(&self) -> Result<()> {
-        self.is(&self.fresh[0], self.renamed.then_some(SFlag::S_IFREG))?;
-        self.is(&self.fresh[1], None)
+    fn check_leftovers(&self) -> Result<()> {
+        self.check_kind(&self.fresh[0], self.renamed.then_some(SFlag::S_IFREG))?;
+        self.check_kind(&self.fresh[1], None)
     }
 }
 
@@ -240,7 +240,7 @@ impl Drop for Directory {
 }
 
 /// Number of entries of a directory.
-pub(super) fn entries(path: &Path) -> Result<usize> {
+pub(super) fn count_entries(path: &Path) -> Result<usize> {
     let entries = std::fs::read_dir(path).map_err(|e| Error::file(path, "reading a directory", e))?;
     Ok(entries.count())
 }

@@ -26,7 +26,7 @@ struct Ended {
 }
 
 impl Ended {
-    fn is_well(self) -> bool {
+    fn is_clean_exit(self) -> bool {
         self.child > 0 && self.reaped == self.child && self.status == 0
     }
 }
@@ -39,11 +39,12 @@ struct Parent {
 }
 
 impl Parent {
-    /// Creates and reaps one child before the first that is timed, so that what is forbidden or limited here fails now.
-    fn ready<T>(call: &'static str, on: &mut T, create: impl Fn(&mut T) -> i64) -> Result<Self> {
-        let parent = Self { call, watchdog: Watchdog::over_this_thread(PERIOD)? };
-        parent.check(parent.wait_for(create(on)))?;
-        parent.none_left()?;
+    /// Creates and reaps one child before the first timed one, so that a forbidden or limited call fails in the
+    /// set-up.
+    fn with_trial_child<T>(call: &'static str, on: &mut T, create: impl Fn(&mut T) -> i64) -> Result<Self> {
+        let parent = Self { call, watchdog: Watchdog::for_this_thread(PERIOD)? };
+        parent.check_ended(parent.wait_for(create(on)))?;
+        parent.check_none_left()?;
         Ok(parent)
     }
 
@@ -56,22 +57,22 @@ impl Parent {
         Ended { child, reaped: task::reap(id, &mut status), status }
     }
 
-    fn check(&self, ended: Ended) -> Result<()> {
-        if ended.is_well() {
+    fn check_ended(&self, ended: Ended) -> Result<()> {
+        if ended.is_clean_exit() {
             return Ok(());
         }
         self.watchdog.end_wait();
-        task::granted(self.call, ended.child)?;
+        task::check_created(self.call, ended.child)?;
         if ended.reaped != ended.child {
-            task::granted("waitpid", ended.reaped)?;
+            task::check_created("waitpid", ended.reaped)?;
         }
-        let how = child::how_it_ended(ended.status).unwrap_or_default();
-        Err(Error::Child(self.watchdog.expired().unwrap_or(how)))
+        let how = child::describe_raw_status(ended.status).unwrap_or_default();
+        Err(Error::Child(self.watchdog.take_expired_sentence().unwrap_or(how)))
     }
 
-    fn none_left(&self) -> Result<()> {
+    fn check_none_left(&self) -> Result<()> {
         self.watchdog.end_wait();
-        match child::unreaped() {
+        match child::find_unreaped_child() {
             None => Ok(()),
             Some(left) if left.dead => Err(Error::Child("it was left behind as a zombie".into())),
             Some(_) => Err(Error::Child("it was left behind alive".into())),
@@ -80,44 +81,44 @@ impl Parent {
 }
 
 /// Set-up that times whole lives, all of a batch in one bracket. `open` makes what `create` works on.
-pub(super) fn whole<T: 'static>(
+pub(super) fn whole_life_set_up<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     create: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> SetUp {
     set_up(move |place| {
         let mut on = open(place)?;
-        let parent = Parent::ready(call, &mut on, create)?;
+        let parent = Parent::with_trial_child(call, &mut on, create)?;
         Ok(move |n: u64, clock: &Clock| {
             let mut bad = None;
             let ticks = clock.time(|| {
-                bad = (0..n).map(|_| parent.wait_for(create(&mut on))).find(|ended| !ended.is_well());
+                bad = (0..n).map(|_| parent.wait_for(create(&mut on))).find(|ended| !ended.is_clean_exit());
             });
-            bad.map_or(Ok(()), |bad| parent.check(bad))?;
-            parent.none_left()?;
+            bad.map_or(Ok(()), |bad| parent.check_ended(bad))?;
+            parent.check_none_left()?;
             Ok(ticks)
         })
     })
 }
 
 /// As [`whole`], with a bracket around each life.
-pub(super) fn each<T: 'static>(
+pub(super) fn each_life_set_up<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,
     create: impl Fn(&mut T) -> i64 + Copy + 'static,
 ) -> SetUp {
     set_up(move |place| {
         let mut on = open(place)?;
-        let parent = Parent::ready(call, &mut on, create)?;
+        let parent = Parent::with_trial_child(call, &mut on, create)?;
         Ok(move |n: u64, clock: &Clock| {
-            let ticks = clock.each(
+            let ticks = clock.time_each(
                 n,
                 &mut on,
                 |_| Ok(()),
                 |on| parent.wait_for(create(on)),
-                |_, ended| parent.check(ended).map(|()| Counts::Yes),
+                |_, ended| parent.check_ended(ended).map(|()| Counts::Yes),
             )?;
-            parent.none_left()?;
+            parent.check_none_left()?;
             Ok(ticks)
         })
     })
@@ -125,28 +126,28 @@ pub(super) fn each<T: 'static>(
 
 /// Set-up that times `fork` alone, in a bracket each. A fork whose child starts before it has returned is repeated,
 /// because the bracket then holds a part of the child's life, too.
-pub(super) fn until_return<T: 'static>(open: impl Fn(&Place) -> Result<T> + 'static) -> SetUp {
+pub(super) fn fork_call_set_up<T: 'static>(open: impl Fn(&Place) -> Result<T> + 'static) -> SetUp {
     set_up(move |place| {
         let mut on = open(place)?;
-        let parent = Parent::ready("fork", &mut on, |_| task::fork_exit())?;
+        let parent = Parent::with_trial_child("fork", &mut on, |_| task::fork_exit())?;
         let (order, batch) = (Order::new()?, Batch::begin()?);
         Ok(move |n: u64, clock: &Clock| {
             let _alive = (&on, &batch);
-            let ticks = clock.each(
+            let ticks = clock.time_each(
                 n,
                 &mut Repeats::for_batch(n),
                 |_| {
-                    order.begin();
+                    order.clear_flags();
                     Ok(())
                 },
                 |_| task::fork_arrive_exit(&order),
                 |repeats, child| {
-                    order.returned();
-                    parent.check(parent.wait_for(child))?;
-                    repeats.judge("fork", &order)
+                    order.note_return();
+                    parent.check_ended(parent.wait_for(child))?;
+                    repeats.judge_creation("fork", &order)
                 },
             )?;
-            parent.none_left()?;
+            parent.check_none_left()?;
             Ok(ticks)
         })
     })

@@ -28,7 +28,7 @@ const EXIT: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00
 const MACHINE: u16 = 183; // EM_AARCH64
 
 /// Contents of the file.
-pub fn smallest() -> Vec<u8> {
+pub fn smallest_elf() -> Vec<u8> {
     let size = HEADERS + EXIT.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec(); // 64 bits, little-endian, version 1
     let mut put = |bytes: &[u8]| file.extend_from_slice(bytes);
@@ -52,10 +52,10 @@ pub fn smallest() -> Vec<u8> {
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be written.
-pub fn write_smallest(directory: &Path) -> Result<PathBuf> {
+pub fn write_smallest_elf(directory: &Path) -> Result<PathBuf> {
     let path = directory.join("exit-0");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&path);
-    let written = file.and_then(|mut file| file.write_all(&smallest()));
+    let written = file.and_then(|mut file| file.write_all(&smallest_elf()));
     written.map_err(|e| Error::file(&path, "writing", e))?;
     Ok(path)
 }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn it_runs_and_exits_with_0() {
         let directory = tempfile::tempdir().expect("a directory");
-        let path = write_smallest(directory.path()).expect("written");
+        let path = write_smallest_elf(directory.path()).expect("written");
         // Another test may fork while the file is open for writing, which keeps it busy for a moment.
         for attempt in 0.. {
             match Command::new(&path).status() {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn its_headers_say_how_long_it_is() {
-        let file = smallest();
+        let file = smallest_elf();
         assert_eq!(file.len() as u64, HEADERS + EXIT.len() as u64);
         let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("eight bytes"));
         assert_eq!((word(24), word(96)), (ADDRESS + HEADERS, file.len() as u64));

@@ -1,15 +1,15 @@
-use super::whole_listing::name;
+use super::whole_listing::file_name;
 use super::*;
 use crate::case::Subject;
-use crate::kit::runnable::clock;
+use crate::kit::runnable::test_clock;
 
 #[test]
 fn every_name_is_listed_in_every_batch() {
     let scratch = tempfile::tempdir().expect("a directory");
     for names in [0, 1, 10, ONE_BUFFER, 3 * ONE_BUFFER] {
-        let mut listing = Listing::of_new(scratch.path(), names).expect("made");
+        let mut listing = Listing::create(scratch.path(), names).expect("made");
         for n in [1, 2, 3] {
-            listing.run(n, &clock()).unwrap_or_else(|error| panic!("{names}: {error}"));
+            listing.run(n, &test_clock()).unwrap_or_else(|error| panic!("{names}: {error}"));
         }
     }
 }
@@ -17,19 +17,19 @@ fn every_name_is_listed_in_every_batch() {
 #[test]
 fn a_directory_that_is_there_already_is_the_same() {
     let scratch = tempfile::tempdir().expect("a directory");
-    Listing::of_new(scratch.path(), 10).expect("made");
-    assert!(Listing::of_new(scratch.path(), 10).is_ok());
+    Listing::create(scratch.path(), 10).expect("made");
+    assert!(Listing::create(scratch.path(), 10).is_ok());
 }
 
 #[test]
 fn a_name_that_vanishes_and_a_strangers_name_are_noticed() {
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = scratch.path().join("names-10");
-    let mut listing = Listing::of_new(scratch.path(), 10).expect("made");
-    let mut said = |batch: &str| listing.run(1, &clock()).expect_err(batch).to_string();
-    std::fs::remove_file(directory.join(name(7))).expect("removed");
+    let mut listing = Listing::create(scratch.path(), 10).expect("made");
+    let mut said = |batch: &str| listing.run(1, &test_clock()).expect_err(batch).to_string();
+    std::fs::remove_file(directory.join(file_name(7))).expect("removed");
     assert!(said("one has gone").contains("name-000007 was not listed"));
-    std::fs::write(directory.join(name(7)), "").expect("written");
+    std::fs::write(directory.join(file_name(7)), "").expect("written");
     for stranger in ["name-000010", "name-7", "other"] {
         std::fs::write(directory.join(stranger), "").expect("written");
         assert!(said(stranger).contains(&format!("{stranger} was listed")));
@@ -40,7 +40,7 @@ fn a_name_that_vanishes_and_a_strangers_name_are_noticed() {
 #[test]
 fn more_names_than_fit_are_no_case_of_one_buffer() {
     let scratch = tempfile::tempdir().expect("a directory");
-    let listing = Listing::of_new(scratch.path(), 3 * ONE_BUFFER).expect("made");
-    let error = listing.takes_one_buffer().expect_err("96 KiB").to_string();
+    let listing = Listing::create(scratch.path(), 3 * ONE_BUFFER).expect("made");
+    let error = listing.check_one_buffer().expect_err("96 KiB").to_string();
     assert!(error.contains("3000 names by"), "{error}");
 }

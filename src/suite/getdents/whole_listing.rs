@@ -4,7 +4,7 @@ use super::operation::{getdents64, rewind};
 use crate::case::Subject;
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::{granted, repeat};
+use crate::kit::kernel_call::{check_granted, time_calls};
 use std::fs::{File, create_dir_all};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const LENGTH: usize = 16;
 const NAME: usize = 19;
 
 /// The name of a file: all are equally long.
-pub(super) fn name(index: usize) -> String {
+pub(super) fn file_name(index: usize) -> String {
     format!("name-{index:06}")
 }
 
@@ -43,22 +43,22 @@ struct Answers {
 
 impl Listing {
     /// Of a directory below `scratch` with as many empty files, which are made if they are not there.
-    pub(super) fn of_new(scratch: &Path, names: usize) -> Result<Self> {
+    pub(super) fn create(scratch: &Path, names: usize) -> Result<Self> {
         let path = scratch.join(format!("names-{names}"));
         create_dir_all(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
         for index in 0..names {
-            let file = path.join(name(index));
+            let file = path.join(file_name(index));
             File::create(&file).map_err(|e| Error::file(file, "creating", e))?;
         }
         let directory = File::open(&path).map_err(|e| Error::file(&path, "opening", e))?;
         let buffer = vec![0; BUFFER].into_boxed_slice();
         let mut listing = Self { path, directory, buffer, names, whole: Answers::default() };
-        listing.whole = listing.counted()?;
+        listing.whole = listing.verify_listing()?;
         Ok(listing)
     }
 
     /// Checks that the first call brings all names, so that the second one answers 0.
-    pub(super) fn takes_one_buffer(&self) -> Result<()> {
+    pub(super) fn check_one_buffer(&self) -> Result<()> {
         match self.whole.calls {
             2 => Ok(()),
             calls => Err(Error::Missing(format!(
@@ -73,7 +73,7 @@ impl Listing {
     /// Lists from the beginning to the end, and hands each answer's records to `see`. Returns 0, or a negative error
     /// number.
     #[inline(always)]
-    fn list(&mut self, mut see: impl FnMut(&[u8])) -> i64 {
+    fn list_entries(&mut self, mut see: impl FnMut(&[u8])) -> i64 {
         let directory = self.directory.as_fd();
         let answer = rewind(directory);
         if answer < 0 {
@@ -92,20 +92,20 @@ impl Listing {
     }
 
     /// Lists once and looks at every record.
-    fn counted(&mut self) -> Result<Answers> {
+    fn verify_listing(&mut self) -> Result<Answers> {
         let mut answers = Answers::default();
         let mut seen = vec![false; self.names];
         let mut wrong = None;
-        let answer = self.list(|records| {
+        let answer = self.list_entries(|records| {
             answers.add(records);
-            for found in names(records).filter(|found| ![&b"."[..], b".."].contains(found)) {
+            for found in record_names(records).filter(|found| ![&b"."[..], b".."].contains(found)) {
                 match index(found).and_then(|index| seen.get_mut(index)) {
                     Some(seen) if !*seen => *seen = true,
                     _ => wrong = Some(String::from_utf8_lossy(found).into_owned()),
                 }
             }
         });
-        granted("getdents64", answer)?;
+        check_granted("getdents64", answer)?;
         let path = self.path.display();
         if let Some(found) = wrong {
             return Err(Error::Disproved(format!(
@@ -114,7 +114,7 @@ impl Listing {
         }
         match seen.iter().position(|seen| !seen) {
             None => Ok(answers),
-            Some(index) => Err(Error::Disproved(format!("{path}: {} was not listed", name(index)))),
+            Some(index) => Err(Error::Disproved(format!("{path}: {} was not listed", file_name(index)))),
         }
     }
 }
@@ -122,8 +122,8 @@ impl Listing {
 impl Subject for Listing {
     fn run(&mut self, n: u64, clock: &Clock) -> Result<Ticks> {
         let mut all = Answers::default();
-        let ticks = repeat("getdents64", n, clock, || self.list(|records| all.add(records)))?;
-        self.whole = self.counted()?;
+        let ticks = time_calls("getdents64", n, clock, || self.list_entries(|records| all.add(records)))?;
+        self.whole = self.verify_listing()?;
         let Answers { calls, bytes } = self.whole;
         if all == (Answers { calls: n * calls, bytes: n * bytes }) {
             return Ok(ticks);
@@ -144,7 +144,7 @@ impl Answers {
 }
 
 /// The names in an answer's records.
-fn names(mut records: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn record_names(mut records: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = [*records.get(LENGTH)?, *records.get(LENGTH + 1)?];
         let (record, rest) = records.split_at_checked(u16::from_ne_bytes(length).into())?;
@@ -156,5 +156,5 @@ fn names(mut records: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Which file it is, if it is one that was made.
 fn index(found: &[u8]) -> Option<usize> {
     let index = std::str::from_utf8(found).ok()?.strip_prefix("name-")?.parse().ok()?;
-    (name(index).as_bytes() == found).then_some(index)
+    (file_name(index).as_bytes() == found).then_some(index)
 }

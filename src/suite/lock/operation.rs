@@ -8,7 +8,7 @@
 
 use crate::error::Result;
 use crate::kit::ipc::{Channel, PosixSemaphore, Semaphore};
-use crate::kit::kernel_call::granted;
+use crate::kit::kernel_call::check_granted;
 use crate::platform::futex::{Reach, wait, wake};
 use crate::platform::shared::Word;
 use std::cell::UnsafeCell;
@@ -117,7 +117,7 @@ impl SetSemaphore {
     /// The refusal of `semget` or `semop`.
     pub fn new() -> Result<Self> {
         let [semaphore, _] = Semaphore::pair(Path::new(""))?;
-        granted("semop", semaphore.send())?;
+        check_granted("semop", semaphore.send())?;
         Ok(Self(semaphore))
     }
 }

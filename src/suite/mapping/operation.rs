@@ -9,7 +9,7 @@
 use nix::errno::Errno;
 
 /// The address of the break.
-pub fn end() -> usize {
+pub fn program_break() -> usize {
     // SAFETY: an impossible address is refused and moves nothing; the answer is the current break.
     unsafe { libc::syscall(libc::SYS_brk, 0) as usize }
 }

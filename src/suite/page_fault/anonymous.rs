@@ -1,7 +1,7 @@
 //! Faults of anonymous memory: first touches, and writes to pages that are write-protected or shared.
 
-use super::judged;
 use super::touch::{Expected, Touches};
+use super::with_fault_claims;
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, OwnTasks, Rule, set_up};
 use crate::error::{Error, Result};
@@ -24,23 +24,24 @@ const EACH: usize = HUGE_PAGE / PAGE;
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        first_touch(),
-        first_touch_huge(),
-        read_untouched(),
-        write_over_zeroes(),
-        mprotected(),
-        forked("copy-on-write/child-keeps", "a write to a page that a forked child keeps", true).predict(
-            1_000.0,
-            3_000.0,
-            "a page allocated, 4 KiB copied, a translation replaced and dropped",
-        ),
-        forked("copy-on-write/child-gone", "a write to a page that a child, now gone, had shared", false)
-            .predict(600.0, 1_200.0, "the page is found to have no other user, a translation replaced"),
+        first_touch_case(),
+        huge_first_touch_case(),
+        read_untouched_case(),
+        zero_page_write_case(),
+        mprotect_case(),
+        forked_case("copy-on-write/child-keeps", "a write to a page that a forked child keeps", true)
+            .predict(1_000.0, 3_000.0, "a page allocated, 4 KiB copied, a translation replaced and dropped"),
+        forked_case(
+            "copy-on-write/child-gone",
+            "a write to a page that a child, now gone, had shared",
+            false,
+        )
+        .predict(600.0, 1_200.0, "the page is found to have no other user, a translation replaced"),
     ]
 }
 
 /// A case that touches base pages, each of which `prepare` makes fault again.
-fn of_base_pages(
+fn base_page_case(
     name: &str,
     title: &str,
     expected: Expected,
@@ -48,29 +49,30 @@ fn of_base_pages(
     touch: impl Fn(&Region, usize) + Copy + 'static,
 ) -> Case {
     let set_up = set_up(move |_| {
-        let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
+        let region = Rc::new(Region::map_anonymous(PAGES * PAGE, Pages::Base)?);
         region.write(0..PAGES, 1); // this makes the page tables
         let touched = Rc::clone(&region);
         let prepare = move |pages| prepare(&region, pages);
         Ok(Touches::new(PAGES, expected, prepare, move |pages| touch(&touched, pages)))
     });
-    judged(Case::new(name, title, set_up).need(FOUR_KIB).lap(PAGES as u64), expected).claim(Claim::Linear)
+    with_fault_claims(Case::new(name, title, set_up).need(FOUR_KIB).lap_length(PAGES as u64), expected)
+        .claim(Claim::Linear)
 }
 
-fn first_touch() -> Case {
-    of_base_pages(
+fn first_touch_case() -> Case {
+    base_page_case(
         "anonymous/4KiB",
         "the first write to an anonymous page of 4 KiB",
         Expected::OneEach,
         |region, pages| region.discard(0..pages),
         |region, pages| region.write(0..pages, 1),
     )
-    .derive("byte", Rule::OfCost(1.0 / PAGE as f64))
+    .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
     .predict(1_300.0, 1_500.0, "an exception, a page allocated, zeroed and entered into the table")
 }
 
-fn read_untouched() -> Case {
-    of_base_pages(
+fn read_untouched_case() -> Case {
+    base_page_case(
         "anonymous/read",
         "a read of an anonymous page before any write",
         Expected::OneEach,
@@ -80,8 +82,8 @@ fn read_untouched() -> Case {
     .predict(600.0, 700.0, "an exception, the page of zeroes entered into the table")
 }
 
-fn write_over_zeroes() -> Case {
-    of_base_pages(
+fn zero_page_write_case() -> Case {
+    base_page_case(
         "write-protect/zero-page",
         "a write to a page that was only read before",
         Expected::OneEach,
@@ -95,8 +97,8 @@ fn write_over_zeroes() -> Case {
     .predict(1_500.0, 1_800.0, "a page allocated and zeroed in the place of the page of zeroes")
 }
 
-fn mprotected() -> Case {
-    of_base_pages(
+fn mprotect_case() -> Case {
+    base_page_case(
         "write-protect/mprotect",
         "a write after mprotect took the permission and gave it back",
         Expected::AllOrNone,
@@ -107,7 +109,7 @@ fn mprotected() -> Case {
         },
         |region, pages| region.write(0..pages, 1),
     )
-    .derive("fault", Rule::PerEvent)
+    .derived_figure("fault", Rule::PerEvent)
     .predict(
         30.0,
         10.0,
@@ -115,16 +117,16 @@ fn mprotected() -> Case {
     )
 }
 
-fn first_touch_huge() -> Case {
+fn huge_first_touch_case() -> Case {
     let set_up = set_up(|_| {
-        let region = Rc::new(Region::anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
+        let region = Rc::new(Region::map_anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
         let touched = Rc::clone(&region);
         let mut seen = vec![0; HUGE_PAGES * EACH];
         // Touching a base page is one fault as well: a page is huge if all of it is resident after its first byte was
         // touched.
         let mut came = move |region: &Region, pages: Range<usize>| -> Result<_> {
             let huge = pages.len() / EACH;
-            Ok(whole(huge, region.resident(pages, &mut seen)? / EACH))
+            Ok(check_huge_pages(huge, region.count_resident(pages, &mut seen)? / EACH))
         };
         region.write(0..HUGE_PAGES * EACH, EACH);
         came(&region, 0..HUGE_PAGES * EACH)?.map_err(Error::Missing)?;
@@ -132,24 +134,24 @@ fn first_touch_huge() -> Case {
         let next = Rc::clone(&turn);
         let prepare = move |pages: usize| {
             let (begin, before) = next.get();
-            for part in in_turn(begin, before) {
+            for part in ranges_in_turn(begin, before) {
                 came(&region, part)?.map_err(Error::Disturbed)?;
             }
             let begin = (begin + before) % HUGE_PAGES;
             next.set((begin, pages));
-            in_turn(begin, pages).into_iter().try_for_each(|part| region.discard(part))
+            ranges_in_turn(begin, pages).into_iter().try_for_each(|part| region.discard(part))
         };
         let touch = move |_: usize| {
             let (begin, pages) = turn.get();
-            in_turn(begin, pages).into_iter().for_each(|part| touched.write(part, EACH));
+            ranges_in_turn(begin, pages).into_iter().for_each(|part| touched.write(part, EACH));
         };
         Ok(Touches::new(HUGE_PAGES, Expected::OneEach, prepare, touch))
     });
     let case = Case::new("anonymous/2MiB", "the first write to an anonymous huge page of 2 MiB", set_up);
-    judged(case.need(FOUR_KIB).lap(HUGE_PAGES as u64), Expected::OneEach)
+    with_fault_claims(case.need(FOUR_KIB).lap_length(HUGE_PAGES as u64), Expected::OneEach)
         .claim(Claim::Checked("all of each huge page came with its first byte, by mincore"))
         .claim(Claim::Linear)
-        .derive("byte", Rule::OfCost(1.0 / HUGE_PAGE as f64))
+        .derived_figure("byte", Rule::OfCost(1.0 / HUGE_PAGE as f64))
         .predict(300_000.0, 40_000.0, "2 MiB zeroed at memory's own speed; the fault itself hardly counts")
 }
 
@@ -157,13 +159,13 @@ fn first_touch_huge() -> Case {
 ///
 /// The huge pages have their turns, so that between two touches of one lie as many others in a small batch as in a large
 /// one: the kernel hands out first what was freed last, and a page that is still in a cache is zeroed in half the time.
-fn in_turn(begin: usize, pages: usize) -> [Range<usize>; 2] {
+fn ranges_in_turn(begin: usize, pages: usize) -> [Range<usize>; 2] {
     let end = (begin + pages).min(HUGE_PAGES);
     [begin * EACH..end * EACH, 0..(begin + pages - end) * EACH]
 }
 
 /// A sentence unless as many huge pages `came` whole as were touched.
-fn whole(touched: usize, came: usize) -> std::result::Result<(), String> {
+fn check_huge_pages(touched: usize, came: usize) -> std::result::Result<(), String> {
     if came == touched {
         return Ok(());
     }
@@ -174,18 +176,18 @@ fn whole(touched: usize, came: usize) -> std::result::Result<(), String> {
 }
 
 /// Writes after a fork, while the child shares the pages or after it has ended.
-fn forked(name: &str, title: &str, child_keeps: bool) -> Case {
+fn forked_case(name: &str, title: &str, child_keeps: bool) -> Case {
     let set_up = set_up(move |_| {
-        let region = Rc::new(Region::anonymous(PAGES * PAGE, Pages::Base)?);
+        let region = Rc::new(Region::map_anonymous(PAGES * PAGE, Pages::Base)?);
         region.write(0..PAGES, 1);
         let touched = Rc::clone(&region);
-        let (read, write) = nix::unistd::pipe().map_err(|errno| Error::refused("pipe", errno))?;
+        let (read, write) = nix::unistd::pipe().map_err(|errno| Error::from_errno("pipe", errno))?;
         let pipe = (File::from(read), File::from(write));
         let mut child = None;
         let prepare = move |pages: usize| {
             region.write(0..pages, 1);
             drop(child.take()); // killed and reaped
-            child = Some(sleeper(&pipe)?);
+            child = Some(start_sleeping_child(&pipe)?);
             if !child_keeps {
                 drop(child.take());
             }
@@ -196,12 +198,13 @@ fn forked(name: &str, title: &str, child_keeps: bool) -> Case {
         let touch = move |pages: usize| touched.write(0..pages, 1);
         Ok(Touches::new(PAGES, Expected::OneEach, prepare, touch))
     });
-    let case = Case::new(name, title, set_up).need(FOUR_KIB).own_tasks(OwnTasks::SameCpu).lap(PAGES as u64);
-    judged(case, Expected::OneEach)
+    let case =
+        Case::new(name, title, set_up).need(FOUR_KIB).own_tasks(OwnTasks::SameCpu).lap_length(PAGES as u64);
+    with_fault_claims(case, Expected::OneEach)
 }
 
 /// Starts a child that sleeps until it is killed. It has begun to sleep when this returns, or is about to.
-fn sleeper(pipe: &(File, File)) -> Result<Child> {
+fn start_sleeping_child(pipe: &(File, File)) -> Result<Child> {
     let child = Child::start(|| {
         let _ = (&pipe.1).write(&[0]);
         nix::unistd::pause();
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn huge_pages_have_their_turns() {
-        let huge = |begin, pages| in_turn(begin, pages).map(|part| part.start / EACH..part.end / EACH);
+        let huge = |begin, pages| ranges_in_turn(begin, pages).map(|part| part.start / EACH..part.end / EACH);
         assert_eq!(huge(0, HUGE_PAGES), [0..HUGE_PAGES, 0..0]);
         assert_eq!(huge(3, 2), [3..5, 0..0]);
         assert_eq!(huge(HUGE_PAGES - 1, 3), [HUGE_PAGES - 1..HUGE_PAGES, 0..2]);

@@ -1,7 +1,7 @@
 //! Faults of a file of which all pages are in the page cache, or only those that are touched.
 
-use super::judged;
 use super::touch::{Expected, Touches};
+use super::with_fault_claims;
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
@@ -25,10 +25,18 @@ const WINDOW: usize = 16;
 pub(super) fn cases() -> Vec<Case> {
     let why = "sixteen exceptions, and 256 pages found in the cache and entered into the table";
     vec![
-        whole("cached-sequential/1MiB", "1 MiB of a cached file touched, page by page", Order::Untold)
-            .predict(16.0 * 700.0, 256.0 * 60.0, why),
-        whole("cached-random/1MiB", "1 MiB of a cached file touched, in random order", Order::Random)
-            .predict(16.0 * 700.0, 256.0 * 80.0, why),
+        cached_file_case(
+            "cached-sequential/1MiB",
+            "1 MiB of a cached file touched, page by page",
+            Order::Untold,
+        )
+        .predict(16.0 * 700.0, 256.0 * 60.0, why),
+        cached_file_case(
+            "cached-random/1MiB",
+            "1 MiB of a cached file touched, in random order",
+            Order::Random,
+        )
+        .predict(16.0 * 700.0, 256.0 * 80.0, why),
         single_page_case(),
     ]
 }
@@ -43,16 +51,16 @@ impl<S: Subject> Subject for WithFile<S> {
 
     fn report(&self) -> Report {
         let mut report = self.1.report();
-        report.evidence.extend(self.0.shrunk().map(str::to_owned));
+        report.evidence.extend(self.0.shrink_reason().map(str::to_owned));
         report
     }
 }
 
 /// All pages are in the cache. They are touched in the order that the kernel was advised of.
-fn whole(name: &str, title: &str, order: Order) -> Case {
+fn cached_file_case(name: &str, title: &str, order: Order) -> Case {
     let set_up = set_up(move |place| {
-        let mut file = Evictable::anywhere(&place.scratch, SMALL)?;
-        let (cached, pages) = (file.cached()?, file.region().pages());
+        let mut file = Evictable::on_any_filesystem(&place.scratch, SMALL)?;
+        let (cached, pages) = (file.count_cached_pages()?, file.region().page_count());
         if cached < pages {
             return Err(Error::Missing(format!(
                 "{cached} of {pages} pages of a file that was just written are in the page cache: free some memory"
@@ -62,32 +70,32 @@ fn whole(name: &str, title: &str, order: Order) -> Case {
         if order == Order::Random {
             Random::new(EXTENT as u64).shuffle(&mut numbers);
         }
-        file.region().expect(order)?;
+        file.region().advise_order(order)?;
         let file = Rc::new(file);
         let (unmapped, touched) = (Rc::clone(&file), Rc::clone(&file));
         let prepare = move |_: usize| unmapped.region().discard(0..EXTENT);
         let touch = move |_: usize| {
             let region = touched.region();
-            black_box(numbers.iter().map(|page| u64::from(region.byte(*page))).sum::<u64>());
+            black_box(numbers.iter().map(|page| u64::from(region.read_first_byte(*page))).sum::<u64>());
         };
-        let touches = Touches::new(1, Expected::AtMostOneEach, prepare, touch).each(EXTENT);
+        let touches = Touches::new(1, Expected::AtMostOneEach, prepare, touch).with_touches_each(EXTENT);
         Ok(WithFile(file, touches))
     });
-    judged(Case::new(name, title, set_up).need(FOUR_KIB), Expected::AtMostOneEach)
+    with_fault_claims(Case::new(name, title, set_up).need(FOUR_KIB), Expected::AtMostOneEach)
         .claim(Claim::Linear)
-        .derive("fault", Rule::PerEvent)
-        .derive("touch", Rule::OfCost(1.0 / EXTENT as f64))
-        .derive("byte", Rule::OfCost(1.0 / (EXTENT * PAGE) as f64))
+        .derived_figure("fault", Rule::PerEvent)
+        .derived_figure("touch", Rule::OfCost(1.0 / EXTENT as f64))
+        .derived_figure("byte", Rule::OfCost(1.0 / (EXTENT * PAGE) as f64))
 }
 
 /// Of each window only one page is in the cache, so a fault can map no neighbour.
 fn single_page_case() -> Case {
     let set_up = set_up(|place| {
         let mut file = Evictable::new(&place.scratch, LARGE)?;
-        let windows = file.region().pages() / WINDOW;
+        let windows = file.region().page_count() / WINDOW;
         file.evict()?;
         read_first_pages(&file, windows)?;
-        let cached = file.cached()?;
+        let cached = file.count_cached_pages()?;
         if cached != windows {
             return Err(Error::Missing(format!(
                 "{windows} single pages were read and {cached} are in the page cache: this file system reads more \
@@ -102,10 +110,10 @@ fn single_page_case() -> Case {
         Ok(WithFile(file, touches))
     });
     let title = "a page of a file touched that is in the cache without its neighbours";
-    judged(Case::new("cached-alone/4KiB", title, set_up).need(FOUR_KIB), Expected::OneEach)
+    with_fault_claims(Case::new("cached-alone/4KiB", title, set_up).need(FOUR_KIB), Expected::OneEach)
         .claim(Claim::Checked("of each 64 KiB of the file one page was in the page cache, by mincore"))
         .claim(Claim::Linear)
-        .derive("byte", Rule::OfCost(1.0 / PAGE as f64))
+        .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
         .predict(
             700.0,
             900.0,
@@ -116,7 +124,7 @@ fn single_page_case() -> Case {
 /// Reads the first page of each window.
 fn read_first_pages(file: &Evictable, windows: usize) -> Result<()> {
     let advised = posix_fadvise(file.file(), 0, 0, PosixFadviseAdvice::POSIX_FADV_RANDOM);
-    advised.map_err(|errno| Error::refused("posix_fadvise POSIX_FADV_RANDOM", errno))?;
+    advised.map_err(|errno| Error::from_errno("posix_fadvise POSIX_FADV_RANDOM", errno))?;
     for window in 0..windows {
         let read = file.file().read_exact_at(&mut [0], (window * WINDOW * PAGE) as u64);
         read.map_err(|cause| Error::Kernel { call: "pread of a page".into(), cause })?;

@@ -1,6 +1,6 @@
 //! Faults that read the disk, and the second and third touch of the same pages.
 
-use super::touch::summary;
+use super::touch::fault_summary;
 use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::kit::fault_count::{self, Faults};
 use crate::platform::evictable::Evictable;
 use crate::platform::region::{Order, PAGE};
-use crate::platform::volume::elsewhere;
+use crate::platform::volume::tmpdir_advice;
 use crate::statistic::Random;
 use std::hint::black_box;
 use std::ops::Range;
@@ -32,29 +32,44 @@ pub(super) fn cases() -> Vec<Case> {
     let disk = "an exception, a page allocated, the disk's answer, an interrupt, a wake-up";
     let ahead = "an exception and the disk's answer, then as much as is read ahead";
     vec![
-        single("major-random/first-touch", "a page touched at random, read from disk", Touch::First, true)
-            .predict(150_000.0, 15_000.0, disk),
-        single("major-random/second-touch", "the same page, mapped anew", Touch::Second, true).predict(
-            700.0,
-            900.0,
-            "an exception, a page found in the cache and entered",
-        ),
-        single("major-random/third-touch", "the same page once more", Touch::Third, true).predict(
+        single_touch_case(
+            "major-random/first-touch",
+            "a page touched at random, read from disk",
+            Touch::First,
+            true,
+        )
+        .predict(150_000.0, 15_000.0, disk),
+        single_touch_case("major-random/second-touch", "the same page, mapped anew", Touch::Second, true)
+            .predict(700.0, 900.0, "an exception, a page found in the cache and entered"),
+        single_touch_case("major-random/third-touch", "the same page once more", Touch::Third, true).predict(
             60.0,
             30.0,
             "a load, and the bracket of the clock around it",
         ),
-        single("major-sequential/first-touch", "the next page touched, read from disk", Touch::First, false)
-            .predict(150_000.0, 15_000.0, disk),
-        read_ahead("major-random/read-ahead", "a page touched at random, read with what is around it", 1)
-            .predict(2_000_000.0, 500_000.0, ahead),
-        read_ahead("major-sequential/read-ahead", "1 MiB touched page by page, read ahead from disk", EXTENT)
-            .predict(2_000_000.0, 600_000.0, ahead),
+        single_touch_case(
+            "major-sequential/first-touch",
+            "the next page touched, read from disk",
+            Touch::First,
+            false,
+        )
+        .predict(150_000.0, 15_000.0, disk),
+        read_ahead_case(
+            "major-random/read-ahead",
+            "a page touched at random, read with what is around it",
+            1,
+        )
+        .predict(2_000_000.0, 500_000.0, ahead),
+        read_ahead_case(
+            "major-sequential/read-ahead",
+            "1 MiB touched page by page, read ahead from disk",
+            EXTENT,
+        )
+        .predict(2_000_000.0, 600_000.0, ahead),
     ]
 }
 
 /// The length of the file, bytes: long enough that a run does not touch a page twice.
-fn size(place: &Place) -> usize {
+fn file_bytes(place: &Place) -> usize {
     match place.scale {
         Scale::Smoke => 8 << 20,
         Scale::Default => 32 << 20,
@@ -63,15 +78,15 @@ fn size(place: &Place) -> usize {
 }
 
 /// Touches of single pages. The kernel is advised that the order is random, so it reads no other page.
-fn single(name: &str, title: &str, touch: Touch, random: bool) -> Case {
+fn single_touch_case(name: &str, title: &str, touch: Touch, random: bool) -> Case {
     let set_up = set_up(move |place| Ok(Single { walk: Walk::new(place, Order::Random, 1, random)?, touch }));
     let case = Case::new(name, title, set_up)
         .need(FOUR_KIB)
         .one_by_one()
         .claim(Claim::Checked(MARKED))
-        .derive("byte", Rule::OfCost(1.0 / PAGE as f64));
+        .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64));
     match touch {
-        Touch::First => from_disk(case)
+        Touch::First => with_disk_claims(case)
             .claim(Claim::Checked("every touch that was counted was one major fault and no other")),
         Touch::Second => case.claim(Claim::Checked("every touch that was counted was one minor fault")),
         Touch::Third => case.claim(Claim::Checked("no touch that was counted was a fault")),
@@ -79,35 +94,35 @@ fn single(name: &str, title: &str, touch: Touch, random: bool) -> Case {
 }
 
 /// Touches of pages in order, of a file of which no page is in the cache.
-fn read_ahead(name: &str, title: &str, pages: usize) -> Case {
+fn read_ahead_case(name: &str, title: &str, pages: usize) -> Case {
     let set_up =
         set_up(move |place| Ok(ReadAhead { walk: Walk::new(place, Order::Untold, pages, true)?, pages }));
     let case = Case::new(name, title, set_up).need(FOUR_KIB).one_by_one().claim(Claim::Checked(MARKED));
     let bytes = pages * PAGE;
-    let case = from_disk(case).derive("byte", Rule::OfCost(1.0 / bytes as f64));
+    let case = with_disk_claims(case).derived_figure("byte", Rule::OfCost(1.0 / bytes as f64));
     if pages == 1 {
         return case;
     }
-    case.derive("fault", Rule::PerEvent)
-        .derive("touch", Rule::OfCost(1.0 / pages as f64))
-        .derive("read", Rule::Bandwidth(bytes as u64))
+    case.derived_figure("fault", Rule::PerEvent)
+        .derived_figure("touch", Rule::OfCost(1.0 / pages as f64))
+        .derived_figure("read", Rule::Bandwidth(bytes as u64))
 }
 
 const MARKED: &str = "every byte that was touched is the one that was written to the file";
 
 /// Adds the claims of cases that read from the disk.
-fn from_disk(case: Case) -> Case {
+fn with_disk_claims(case: Case) -> Case {
     case.claim(Claim::Checked(
         "before it was touched no page was in the page cache, by mincore and cachestat",
     ))
     .claim(Claim::Checked(
         "what was touched was charged to this thread as read from a device, where the kernel counts it",
     ))
-    .claim(Claim::Counted(waited))
+    .claim(Claim::Counted(check_major_faults))
 }
 
 /// The claim that there was at least one major fault per iteration, by the counters of the whole sample.
-fn waited(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+fn check_major_faults(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let (minor, major) = (delta.counted.minor_faults, delta.counted.major_faults);
     if major < iterations {
         return Err(format!(
@@ -140,10 +155,10 @@ struct Walk {
 impl Walk {
     /// Over a file in the scratch directory, in steps of this many pages.
     fn new(place: &Place, advice: Order, step: usize, random: bool) -> Result<Self> {
-        let mut file = Evictable::new(&place.scratch, size(place))?;
-        file.region().expect(advice)?;
+        let mut file = Evictable::new(&place.scratch, file_bytes(place))?;
+        file.region().advise_order(advice)?;
         file.evict()?; // reports whether it can be evicted
-        let mut order: Vec<_> = (0..file.region().pages() / step).map(|i| i * step).collect();
+        let mut order: Vec<_> = (0..file.region().page_count() / step).map(|i| i * step).collect();
         if random {
             Random::new(order.len() as u64).shuffle(&mut order);
         }
@@ -154,7 +169,7 @@ impl Walk {
     }
 
     /// Goes on to the next page of the order. After the last the file is evicted again.
-    fn advance(&mut self) -> Result<()> {
+    fn advance_page(&mut self) -> Result<()> {
         if self.at == self.order.len() {
             self.file.evict()?;
             self.at = 0;
@@ -165,19 +180,19 @@ impl Walk {
     }
 
     /// The faults of the current iteration.
-    fn since(&self) -> Result<Faults> {
-        Ok(Faults::so_far()?.since(self.before))
+    fn iteration_faults(&self) -> Result<Faults> {
+        Ok(Faults::count_so_far()?.since(self.before))
     }
 
-    fn count(&mut self, touches: u64, faults: Faults) -> Counts {
+    fn count_touches(&mut self, touches: u64, faults: Faults) -> Counts {
         self.touches += touches;
         self.faults += faults;
-        self.last += faults.all();
+        self.last += faults.total();
         Counts::Yes
     }
 
     /// Discards a touch that was another kind of fault. There may not be many.
-    fn leave_out(&mut self, faults: Faults) -> Result<Counts> {
+    fn leave_out_touch(&mut self, faults: Faults) -> Result<Counts> {
         self.left_out += 1;
         if self.left_out <= 16 + self.touches {
             return Ok(Counts::Again);
@@ -190,23 +205,23 @@ impl Walk {
             faults.minor,
             faults.major,
             self.directory.display(),
-            elsewhere(self.file.region().pages() as u64 * PAGE as u64)
+            tmpdir_advice(self.file.region().page_count() as u64 * PAGE as u64)
         )))
     }
 
     fn report(&self) -> Report {
-        let mut evidence = vec![summary(self.touches, self.faults)];
+        let mut evidence = vec![fault_summary(self.touches, self.faults)];
         if self.left_out > 0 {
             evidence.push(format!("{} touches were something else, and left out", self.left_out));
         }
-        evidence.extend(self.file.shrunk().map(str::to_owned));
+        evidence.extend(self.file.shrink_reason().map(str::to_owned));
         Report { events: Some(self.last), evidence, ..Report::default() }
     }
 }
 
 /// The bytes that this thread has read from devices must have grown by those of these pages.
-fn charged(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()> {
-    let (Some(before), Some(after)) = (before, fault_count::read_from_devices()) else { return Ok(()) };
+fn check_device_reads(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()> {
+    let (Some(before), Some(after)) = (before, fault_count::bytes_read_from_devices()) else { return Ok(()) };
     let (read, least) = (after - before, pages * PAGE as u64);
     if read >= least {
         return Ok(());
@@ -215,13 +230,13 @@ fn charged(walk: &Walk, before: Option<u64>, pages: u64) -> Result<()> {
         "the kernel counts {read} bytes read from devices where at least {least} were touched for the first time: the \
          files of {} do not come from a disk; {}",
         walk.directory.display(),
-        elsewhere(walk.file.region().pages() as u64 * PAGE as u64)
+        tmpdir_advice(walk.file.region().page_count() as u64 * PAGE as u64)
     )))
 }
 
 /// The first byte of a page must be the one that was written.
-fn marked(page: usize, byte: u8) -> Result<()> {
-    let mark = Evictable::mark(page);
+fn check_mark(page: usize, byte: u8) -> Result<()> {
+    let mark = Evictable::first_byte_of(page);
     if byte == mark {
         return Ok(());
     }
@@ -236,21 +251,21 @@ struct Single {
 
 impl Single {
     /// Performs the touches that come before the timed one.
-    fn prepare(&mut self) -> Result<()> {
-        self.walk.advance()?;
+    fn prepare_touch(&mut self) -> Result<()> {
+        self.walk.advance_page()?;
         let (region, page) = (self.walk.file.region(), self.walk.page);
         if self.touch != Touch::First {
-            black_box(region.byte(page));
+            black_box(region.read_first_byte(page));
             region.discard(page..page + 1)?;
         }
         if self.touch == Touch::Third {
-            black_box(region.byte(page));
+            black_box(region.read_first_byte(page));
         }
-        self.walk.before = Faults::so_far()?;
+        self.walk.before = Faults::count_so_far()?;
         Ok(())
     }
 
-    fn expected(&self) -> Faults {
+    fn expected_faults(&self) -> Faults {
         let (minor, major) = match self.touch {
             Touch::First => (0, 1),
             Touch::Second => (1, 0),
@@ -259,20 +274,24 @@ impl Single {
         Faults { minor, major }
     }
 
-    fn check(&mut self, byte: u8) -> Result<Counts> {
-        let faults = self.walk.since()?;
-        marked(self.walk.page, byte)?;
-        if faults == self.expected() { Ok(self.walk.count(1, faults)) } else { self.walk.leave_out(faults) }
+    fn check_touch(&mut self, byte: u8) -> Result<Counts> {
+        let faults = self.walk.iteration_faults()?;
+        check_mark(self.walk.page, byte)?;
+        if faults == self.expected_faults() {
+            Ok(self.walk.count_touches(1, faults))
+        } else {
+            self.walk.leave_out_touch(faults)
+        }
     }
 }
 
 impl Subject for Single {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let charged_before = fault_count::read_from_devices();
+        let charged_before = fault_count::bytes_read_from_devices();
         self.walk.last = 0;
-        let touch = |single: &mut Self| single.walk.file.region().byte(single.walk.page);
-        let ticks = clock.each(iterations, self, Self::prepare, touch, Self::check)?;
-        charged(&self.walk, charged_before, iterations)?;
+        let touch = |single: &mut Self| single.walk.file.region().read_first_byte(single.walk.page);
+        let ticks = clock.time_each(iterations, self, Self::prepare_touch, touch, Self::check_touch)?;
+        check_device_reads(&self.walk, charged_before, iterations)?;
         Ok(ticks)
     }
 
@@ -288,38 +307,39 @@ struct ReadAhead {
 }
 
 impl ReadAhead {
-    fn range(&self) -> Range<usize> {
+    fn page_range(&self) -> Range<usize> {
         self.walk.page..self.walk.page + self.pages
     }
 
-    fn check(&mut self, found: u64, charged_before: Option<u64>) -> Result<Counts> {
-        let (faults, pages) = (self.walk.since()?, self.pages);
-        let written: u64 = self.range().map(|page| u64::from(Evictable::mark(page))).sum();
+    fn check_extent(&mut self, found: u64, charged_before: Option<u64>) -> Result<Counts> {
+        let (faults, pages) = (self.walk.iteration_faults()?, self.pages);
+        let written: u64 = self.page_range().map(|page| u64::from(Evictable::first_byte_of(page))).sum();
         if found != written {
             return Err(Error::Disproved(format!("{pages} bytes sum up to {found}, {written} were written")));
         }
         if faults.major == 0 {
-            return self.walk.leave_out(faults);
+            return self.walk.leave_out_touch(faults);
         }
-        charged(&self.walk, charged_before, pages as u64)?;
-        Ok(self.walk.count(pages as u64, faults))
+        check_device_reads(&self.walk, charged_before, pages as u64)?;
+        Ok(self.walk.count_touches(pages as u64, faults))
     }
 }
 
 impl Subject for ReadAhead {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         self.walk.last = 0;
-        clock.each(
+        clock.time_each(
             iterations,
             &mut (self, None),
             |(this, charged)| {
-                this.walk.advance()?;
+                this.walk.advance_page()?;
                 this.walk.file.evict()?;
-                (*charged, this.walk.before) = (fault_count::read_from_devices(), Faults::so_far()?);
+                (*charged, this.walk.before) =
+                    (fault_count::bytes_read_from_devices(), Faults::count_so_far()?);
                 Ok(())
             },
-            |(this, _)| this.walk.file.region().read(this.range(), 1),
-            |(this, charged), found| this.check(found, *charged),
+            |(this, _)| this.walk.file.region().read(this.page_range(), 1),
+            |(this, charged), found| this.check_extent(found, *charged),
         )
     }
 
@@ -332,26 +352,30 @@ impl Subject for ReadAhead {
 mod tests {
     use super::*;
     use crate::clock::Reading;
-    use crate::kit::runnable::{clock, place};
-    use crate::platform::made;
+    use crate::kit::runnable::{test_clock, test_place};
+    use crate::platform::value_or_skip;
 
     #[test]
     fn a_sample_without_a_major_fault_per_iteration_is_rejected() {
         let sample = |major_faults| {
             let counted = Reading { major_faults, minor_faults: 7, ..Reading::default() };
-            waited(&Delta { counted, ..Delta::default() }, 10)
+            check_major_faults(&Delta { counted, ..Delta::default() }, 10)
         };
         assert!(sample(10).is_ok() && sample(9).is_err());
     }
 
     #[test]
     fn a_byte_of_another_page_is_noticed() {
-        assert!(marked(7, Evictable::mark(7)).is_ok() && marked(7, Evictable::mark(8)).is_err());
+        assert!(
+            check_mark(7, Evictable::first_byte_of(7)).is_ok()
+                && check_mark(7, Evictable::first_byte_of(8)).is_err()
+        );
     }
 
     fn single_in_scratch(touch: Touch) -> Option<Single> {
         let scratch = tempfile::tempdir().expect("a directory");
-        let walk = made(Walk::new(&place(scratch.path(), Scale::Smoke), Order::Random, 1, true))?;
+        let walk =
+            value_or_skip(Walk::new(&test_place(scratch.path(), Scale::Smoke), Order::Random, 1, true))?;
         Some(Single { walk, touch })
     }
 
@@ -359,7 +383,7 @@ mod tests {
     fn each_touch_is_the_fault_that_its_name_says() {
         for (touch, faults) in [(Touch::First, 20), (Touch::Second, 20), (Touch::Third, 0)] {
             let Some(mut single) = single_in_scratch(touch) else { return };
-            single.run(20, &clock()).expect("touched");
+            single.run(20, &test_clock()).expect("touched");
             assert_eq!(single.report().events, Some(faults), "{touch:?}");
         }
     }
@@ -367,10 +391,10 @@ mod tests {
     #[test]
     fn a_cached_page_is_no_first_touch() {
         let Some(mut single) = single_in_scratch(Touch::First) else { return };
-        let pages = single.walk.file.region().pages();
+        let pages = single.walk.file.region().page_count();
         single.walk.file.region().read(0..pages, 1);
         single.walk.file.region().discard(0..pages).expect("unmapped");
-        let Err(Error::Missing(sentence)) = single.run(pages as u64 / 2, &clock()) else {
+        let Err(Error::Missing(sentence)) = single.run(pages as u64 / 2, &test_clock()) else {
             panic!("believed")
         };
         assert!(

@@ -45,7 +45,7 @@ const EVENT_PAGEFAULT: u8 = 0x12;
 const ADDRESS: usize = 16;
 
 /// The number of an ioctl whose structure has this many bytes; `writes` if the kernel also writes to it.
-const fn request(number: u64, bytes: usize, writes: bool) -> u64 {
+const fn ioctl_number(number: u64, bytes: usize, writes: bool) -> u64 {
     (if writes { 3 << 30 } else { 2 << 30 }) | ((bytes as u64) << 16) | (API << 8) | number
 }
 
@@ -59,18 +59,23 @@ impl Userfault {
         // SAFETY: the call takes flags and returns a new descriptor.
         let descriptor = unsafe {
             match libc::syscall(libc::SYS_userfaultfd, flags) {
-                -1 => return Err(Error::refused_to_case("userfaultfd", Errno::last())),
+                -1 => return Err(Error::from_case_errno("userfaultfd", Errno::last())),
                 number => OwnedFd::from_raw_fd(number as i32),
             }
         };
         let (region, source) =
-            (Region::anonymous(bytes, Pages::Base)?, Region::anonymous(PAGE, Pages::Base)?);
+            (Region::map_anonymous(bytes, Pages::Base)?, Region::map_anonymous(PAGE, Pages::Base)?);
         source.write(0..1, 1);
-        let nudge = nix::unistd::pipe().map_err(|errno| Error::refused("pipe", errno))?;
+        let nudge = nix::unistd::pipe().map_err(|errno| Error::from_errno("pipe", errno))?;
         let (filled, refused) = (AtomicU64::new(0), AtomicI64::new(0));
         let made = Self { region, source, descriptor, nudge, filled, refused };
-        made.ask(0x3F, &mut [API, 0, 0], true, "UFFDIO_API")?;
-        made.ask(0x00, &mut [made.start(), bytes as u64, MODE_MISSING, 0], true, "UFFDIO_REGISTER")?;
+        made.ioctl_or_error(0x3F, &mut [API, 0, 0], true, "UFFDIO_API")?;
+        made.ioctl_or_error(
+            0x00,
+            &mut [made.start_address(), bytes as u64, MODE_MISSING, 0],
+            true,
+            "UFFDIO_REGISTER",
+        )?;
         Ok(made)
     }
 
@@ -79,36 +84,43 @@ impl Userfault {
     }
 
     /// The number of pages filled until now.
-    pub fn filled(&self) -> u64 {
+    pub fn filled_pages(&self) -> u64 {
         self.filled.load(SeqCst)
     }
 
     /// The error number of a refused request, if there was one: since then the kernel fills missing pages itself.
-    pub fn refused(&self) -> Option<Errno> {
+    pub fn refused_errno(&self) -> Option<Errno> {
         Some(self.refused.load(SeqCst)).filter(|errno| *errno != 0).map(|errno| Errno::from_raw(errno as i32))
     }
 
-    fn start(&self) -> u64 {
-        self.region.address() as u64
+    fn start_address(&self) -> u64 {
+        self.region.start_address() as u64
     }
 
     /// Waits for a touch and fills its page. Returns 0, or a negative error number; then the region is unregistered,
     /// and the kernel fills the pages as in any other memory.
-    pub fn fill_next(&self, filling: Filling) -> i64 {
-        match self.next_address().and_then(|address| address.map_or(Ok(()), |at| self.fill(at, filling))) {
+    pub fn fill_next_page(&self, filling: Filling) -> i64 {
+        match self
+            .wait_for_touch()
+            .and_then(|address| address.map_or(Ok(()), |at| self.fill_page(at, filling)))
+        {
             Ok(()) => 0,
-            Err(errno) => self.give_up(errno),
+            Err(errno) => self.unregister_region(errno),
         }
     }
 
-    fn give_up(&self, errno: Errno) -> i64 {
+    fn unregister_region(&self, errno: Errno) -> i64 {
         self.refused.store(errno as i64, SeqCst);
-        let _ = self.request(0x01, &mut [self.start(), (self.region.pages() * PAGE) as u64], false);
+        let _ = self.send_ioctl(
+            0x01,
+            &mut [self.start_address(), (self.region.page_count() * PAGE) as u64],
+            false,
+        );
         -(errno as i64)
     }
 
     /// Waits for a touch and returns its address; `None` after [`Userfault::nudge`].
-    fn next_address(&self) -> std::result::Result<Option<u64>, Errno> {
+    fn wait_for_touch(&self) -> std::result::Result<Option<u64>, Errno> {
         let mut waits =
             [&self.descriptor, &self.nudge.0].map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
         match poll(&mut waits, PollTimeout::NONE) {
@@ -130,30 +142,32 @@ impl Userfault {
         }
     }
 
-    fn fill(&self, address: u64, filling: Filling) -> std::result::Result<(), Errno> {
+    fn fill_page(&self, address: u64, filling: Filling) -> std::result::Result<(), Errno> {
         // Counted first: the touching thread continues as soon as the page is there.
         self.filled.fetch_add(1, SeqCst);
         let (page, bytes) = (address / PAGE as u64 * PAGE as u64, PAGE as u64);
         let answer = match filling {
-            Filling::Copy => self.request(0x03, &mut [page, self.source.address() as u64, bytes, 0, 0], true),
-            Filling::Zero => self.request(0x04, &mut [page, bytes, 0, 0], true),
+            Filling::Copy => {
+                self.send_ioctl(0x03, &mut [page, self.source.start_address() as u64, bytes, 0, 0], true)
+            }
+            Filling::Zero => self.send_ioctl(0x04, &mut [page, bytes, 0, 0], true),
         };
         answer.inspect_err(|_| _ = self.filled.fetch_sub(1, SeqCst))
     }
 
-    fn ask(&self, number: u64, words: &mut [u64], writes: bool, name: &str) -> Result<()> {
-        self.request(number, words, writes).map_err(|errno| Error::refused_to_case(name, errno))
+    fn ioctl_or_error(&self, number: u64, words: &mut [u64], writes: bool, name: &str) -> Result<()> {
+        self.send_ioctl(number, words, writes).map_err(|errno| Error::from_case_errno(name, errno))
     }
 
-    fn request(&self, number: u64, words: &mut [u64], writes: bool) -> std::result::Result<(), Errno> {
-        let request = request(number, size_of_val(words), writes);
+    fn send_ioctl(&self, number: u64, words: &mut [u64], writes: bool) -> std::result::Result<(), Errno> {
+        let request = ioctl_number(number, size_of_val(words), writes);
         // SAFETY: OWN-RANGE.
         let answer = unsafe { libc::ioctl(self.descriptor.as_raw_fd(), request as _, words.as_mut_ptr()) };
         if answer == 0 { Ok(()) } else { Err(Errno::last()) }
     }
 
     /// Wakes a thread that waits for a touch.
-    pub fn nudge(&self) {
+    pub fn wake_filler(&self) {
         let _ = nix::unistd::write(&self.nudge.1, &[0]);
     }
 }
@@ -161,36 +175,36 @@ impl Userfault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::made;
+    use crate::platform::value_or_skip;
     use std::sync::Arc;
 
     #[test]
     fn a_touched_page_is_filled_as_requested() {
         for (filling, byte) in [(Filling::Copy, 1), (Filling::Zero, 0)] {
-            let Some(shared) = made(Userfault::new(8 * PAGE)).map(Arc::new) else { return };
+            let Some(shared) = value_or_skip(Userfault::new(8 * PAGE)).map(Arc::new) else { return };
             let theirs = Arc::clone(&shared);
-            let filler = std::thread::spawn(move || (0..3).map(|_| theirs.fill_next(filling)).min());
+            let filler = std::thread::spawn(move || (0..3).map(|_| theirs.fill_next_page(filling)).min());
             for page in [0, 7, 3] {
-                assert_eq!(shared.region().byte(page), byte);
+                assert_eq!(shared.region().read_first_byte(page), byte);
             }
-            assert_eq!((filler.join().expect("joined"), shared.filled()), (Some(0), 3));
+            assert_eq!((filler.join().expect("joined"), shared.filled_pages()), (Some(0), 3));
         }
     }
 
     #[test]
     fn a_nudge_ends_the_wait() {
-        let Some(fault) = made(Userfault::new(PAGE)) else { return };
-        fault.nudge();
-        assert_eq!((fault.fill_next(Filling::Copy), fault.filled()), (0, 0));
+        let Some(fault) = value_or_skip(Userfault::new(PAGE)) else { return };
+        fault.wake_filler();
+        assert_eq!((fault.fill_next_page(Filling::Copy), fault.filled_pages()), (0, 0));
     }
 
     #[test]
     fn after_a_refusal_no_touch_waits() {
-        let Some(fault) = made(Userfault::new(2 * PAGE)).map(Arc::new) else { return };
+        let Some(fault) = value_or_skip(Userfault::new(2 * PAGE)).map(Arc::new) else { return };
         let theirs = Arc::clone(&fault);
-        let toucher = std::thread::spawn(move || theirs.region().byte(1));
-        while fault.next_address() != Ok(Some(fault.start() + PAGE as u64)) {}
-        assert_eq!(fault.give_up(Errno::EIO), -(Errno::EIO as i64));
-        assert_eq!((toucher.join().expect("joined"), fault.refused()), (0, Some(Errno::EIO)));
+        let toucher = std::thread::spawn(move || theirs.region().read_first_byte(1));
+        while fault.wait_for_touch() != Ok(Some(fault.start_address() + PAGE as u64)) {}
+        assert_eq!(fault.unregister_region(Errno::EIO), -(Errno::EIO as i64));
+        assert_eq!((toucher.join().expect("joined"), fault.refused_errno()), (0, Some(Errno::EIO)));
     }
 }

@@ -20,11 +20,11 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Compares with the faults of these touches. A few more may be those of our own code and stack; many more, or major
-    /// ones beside all that were claimed, are those of a process from which the kernel takes pages back.
+    /// Compares the claim with the faults of these touches. A few extra faults may come from our own code and
+    /// stack. Many extra faults, or unclaimed major ones, mean that the kernel reclaims pages of this process.
     pub(super) fn judge(self, touches: u64, faults: Faults) -> Result<()> {
         let slack = touches / 20 + 2;
-        let (minor, all) = (faults.minor, faults.all());
+        let (minor, all) = (faults.minor, faults.total());
         let claimed = match self {
             Self::OneEach => minor >= touches,
             Self::OneEachOfAnyKind => all >= touches,
@@ -35,7 +35,9 @@ impl Expected {
         let found = || format!("{touches} touches took {minor} minor and {} major faults", faults.major);
         match (claimed, others) {
             (true, false) => Ok(()),
-            (false, _) => Err(Error::Disproved(format!("{}, where {} claimed", found(), self.phrase()))),
+            (false, _) => {
+                Err(Error::Disproved(format!("{}, where {} claimed", found(), self.claimed_phrase())))
+            }
             (true, true) => Err(Error::Disturbed(format!(
                 "{}: some are of this process' own pages, which the kernel takes back where memory is short",
                 found()
@@ -57,7 +59,7 @@ impl Expected {
         }
     }
 
-    fn phrase(self) -> &'static str {
+    fn claimed_phrase(self) -> &'static str {
         match self {
             Self::OneEach => "a minor fault each was",
             Self::OneEachOfAnyKind => "a fault each was",
@@ -92,7 +94,7 @@ impl<P, T> Touches<P, T> {
     }
 
     /// Sets the number of touches per iteration.
-    pub(super) fn each(self, touches: usize) -> Self {
+    pub(super) fn with_touches_each(self, touches: usize) -> Self {
         Self { each: touches as u64, ..self }
     }
 }
@@ -105,9 +107,9 @@ impl<P: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<P, T> {
         while left > 0 {
             let now = left.min(self.most);
             (self.prepare)(now as usize)?;
-            let before = Faults::so_far()?;
+            let before = Faults::count_so_far()?;
             sum += clock.time(|| (self.touch)(now as usize));
-            let faults = Faults::so_far()?.since(before);
+            let faults = Faults::count_so_far()?.since(before);
             self.expected.judge(now * self.each, faults)?;
             self.last += faults;
             left -= now;
@@ -120,16 +122,16 @@ impl<P: FnMut(usize) -> Result<()>, T: FnMut(usize)> Subject for Touches<P, T> {
     fn report(&self) -> Report {
         let (touches, faults) = self.all;
         Report {
-            events: Some(self.last.all()),
-            evidence: vec![summary(touches, faults)],
+            events: Some(self.last.total()),
+            evidence: vec![fault_summary(touches, faults)],
             ..Report::default()
         }
     }
 }
 
-/// The claim that a batch took a fault an iteration at least, by the counters of the whole sample: preparing the pages
-/// may have taken some more.
-pub(super) fn one_each(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+/// Claim: each iteration took at least one fault. The counters cover the whole sample, so they include the faults
+/// of preparing the pages.
+pub(super) fn check_fault_each(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let faults = delta.counted.minor_faults + delta.counted.major_faults;
     if faults < iterations {
         return Err(format!(
@@ -140,8 +142,8 @@ pub(super) fn one_each(delta: &Delta, iterations: u64) -> std::result::Result<St
 }
 
 /// The evidence of these touches and their faults.
-pub(super) fn summary(touches: u64, faults: Faults) -> String {
-    let each = faults.all() as f64 / touches.max(1) as f64;
+pub(super) fn fault_summary(touches: u64, faults: Faults) -> String {
+    let each = faults.total() as f64 / touches.max(1) as f64;
     format!("{touches} touches took {} minor and {} major faults, {each:.4} each", faults.minor, faults.major)
 }
 
@@ -149,7 +151,7 @@ pub(super) fn summary(touches: u64, faults: Faults) -> String {
 mod tests {
     use super::*;
     use crate::error::Kind;
-    use crate::kit::runnable::clock;
+    use crate::kit::runnable::test_clock;
 
     /// The kind of the error of a thousand touches with these faults.
     fn judged(expected: Expected, minor: u64, major: u64) -> Option<Kind> {
@@ -182,15 +184,15 @@ mod tests {
     fn a_batch_with_fewer_faults_than_iterations_is_rejected() {
         let mut delta = Delta::default();
         delta.counted.minor_faults = 99;
-        assert!(one_each(&delta, 100).is_err());
+        assert!(check_fault_each(&delta, 100).is_err());
         delta.counted.major_faults = 1;
-        assert!(one_each(&delta, 100).is_ok());
+        assert!(check_fault_each(&delta, 100).is_ok());
     }
 
     #[test]
     fn touches_that_are_no_faults_end_the_run_with_a_sentence() {
         let mut cached = Touches::new(8, Expected::OneEach, |_| Ok(()), |_| ());
-        let Err(error) = cached.run(64, &clock()) else { panic!("believed") };
+        let Err(error) = cached.run(64, &test_clock()) else { panic!("believed") };
         let sentence = error.to_string();
         assert!(
             sentence.contains("8 touches took 0 minor") && sentence.contains("a minor fault each"),

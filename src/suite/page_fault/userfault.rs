@@ -1,8 +1,8 @@
 //! Faults that another thread of the process resolves (`userfaultfd`).
 
-use super::judged;
 use super::operation::{Filling, Userfault};
 use super::touch::{Expected, Touches};
+use super::with_fault_claims;
 use crate::case::need::{FOUR_KIB, PINNED};
 use crate::case::{Case, Claim, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Ticks};
@@ -26,17 +26,18 @@ pub(super) fn cases() -> Vec<Case> {
             Filling::Zero,
         ),
     ]
-    .map(|(name, title, filling)| case(name, title, filling).predict(6_000.0, 9_000.0, why))
+    .map(|(name, title, filling)| userfault_case(name, title, filling).predict(6_000.0, 9_000.0, why))
     .into()
 }
 
-fn case(name: &str, title: &str, filling: Filling) -> Case {
-    let case =
-        Case::new(name, title, set_up(move |place| delegated(place, filling))).need(FOUR_KIB).need(PINNED);
-    judged(case, Expected::OneEachOfAnyKind)
+fn userfault_case(name: &str, title: &str, filling: Filling) -> Case {
+    let case = Case::new(name, title, set_up(move |place| start_delegated(place, filling)))
+        .need(FOUR_KIB)
+        .need(PINNED);
+    with_fault_claims(case, Expected::OneEachOfAnyKind)
         .claim(Claim::Checked("the handler filled one page a touch"))
         .claim(Claim::Linear)
-        .derive("byte", Rule::OfCost(1.0 / PAGE as f64))
+        .derived_figure("byte", Rule::OfCost(1.0 / PAGE as f64))
 }
 
 /// The touches, the thread that resolves their faults, and the region of both.
@@ -46,12 +47,12 @@ struct Delegated<S> {
     shared: Arc<Userfault>,
 }
 
-fn delegated(place: &Place, filling: Filling) -> Result<impl Subject + use<>> {
+fn start_delegated(place: &Place, filling: Filling) -> Result<impl Subject + use<>> {
     let shared = Arc::new(Userfault::new(PAGES * PAGE)?);
     let [theirs, nudged, unmapped, touched] = std::array::from_fn(|_| Arc::clone(&shared));
-    let at = (Placement::Same.cpu(place)?, Class::Ordinary);
-    let step = move || theirs.fill_next(filling);
-    let partner = Partner::start(Kind::Thread, at, step, move || nudged.nudge())?;
+    let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
+    let step = move || theirs.fill_next_page(filling);
+    let partner = Partner::start(Kind::Thread, at, step, move || nudged.wake_filler())?;
     let prepare = move |pages: usize| unmapped.region().discard(0..pages);
     let touch = move |pages: usize| _ = black_box(touched.region().read(0..pages, 1));
     let touches = Touches::new(PAGES, Expected::OneEachOfAnyKind, prepare, touch);
@@ -60,12 +61,12 @@ fn delegated(place: &Place, filling: Filling) -> Result<impl Subject + use<>> {
 
 impl<S: Subject> Subject for Delegated<S> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let before = self.shared.filled();
+        let before = self.shared.filled_pages();
         let ticks = self.touches.run(iterations, clock);
-        if let Some(errno) = self.shared.refused() {
-            return Err(Error::refused_to_case("filling a page that was touched", errno));
+        if let Some(errno) = self.shared.refused_errno() {
+            return Err(Error::from_case_errno("filling a page that was touched", errno));
         }
-        filled(self.shared.filled() - before, iterations)?;
+        check_filled(self.shared.filled_pages() - before, iterations)?;
         ticks
     }
 
@@ -74,7 +75,7 @@ impl<S: Subject> Subject for Delegated<S> {
     }
 }
 
-fn filled(pages: u64, touches: u64) -> Result<()> {
+fn check_filled(pages: u64, touches: u64) -> Result<()> {
     if pages == touches {
         return Ok(());
     }
@@ -87,6 +88,8 @@ mod tests {
 
     #[test]
     fn a_page_that_was_not_filled_is_noticed() {
-        assert!(filled(64, 64).is_ok() && filled(63, 64).is_err() && filled(65, 64).is_err());
+        assert!(
+            check_filled(64, 64).is_ok() && check_filled(63, 64).is_err() && check_filled(65, 64).is_err()
+        );
     }
 }

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::granted;
+use crate::kit::kernel_call::check_granted;
 use crate::platform::arch::syscall4;
 use crate::platform::limit;
 use memmap2::MmapMut;
@@ -33,15 +33,15 @@ static PAGE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 /// Number of runs of the handlers of this file.
 #[inline(always)]
-pub fn caught() -> u64 {
+pub fn handler_runs() -> u64 {
     CAUGHT.load(Ordering::Relaxed)
 }
 
-extern "C" fn count(_: libc::c_int) {
+extern "C" fn count_signal(_: libc::c_int) {
     CAUGHT.store(CAUGHT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-extern "C" fn repair(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn make_page_writable(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let [begins, bytes] = [&PAGE[0], &PAGE[1]].map(|word| word.load(Ordering::Relaxed));
     // SAFETY: HANDLER: for a fault the kernel fills in the address.
     let at = unsafe { (*about).si_addr() } as usize;
@@ -53,7 +53,7 @@ extern "C" fn repair(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut l
     }
     // SAFETY: OWN-PAGE.
     unsafe { syscall4(libc::SYS_mprotect, begins, bytes, (libc::PROT_READ | libc::PROT_WRITE) as usize, 0) };
-    count(signal);
+    count_signal(signal);
 }
 
 /// An action for a signal. Dropping it restores the action before it.
@@ -68,15 +68,15 @@ impl Action {
     ///
     /// # Errors
     /// The refusal of `rt_sigaction`.
-    pub fn caught() -> Result<Self> {
-        Self::new(SIGNAL, count as *const () as usize, 0)
+    pub fn counting_handler() -> Result<Self> {
+        Self::new(SIGNAL, count_signal as *const () as usize, 0)
     }
 
     /// Ignores [`SIGNAL`].
     ///
     /// # Errors
     /// The refusal of `rt_sigaction`.
-    pub fn ignored() -> Result<Self> {
+    pub fn ignoring_signal() -> Result<Self> {
         Self::new(SIGNAL, libc::SIG_IGN, 0)
     }
 
@@ -89,7 +89,7 @@ impl Action {
         // SAFETY: HANDLER, OWN-BUFFER.
         let answer = unsafe { libc::sigaction(signal, &raw const chosen, before.as_mut_ptr()) };
         if answer != 0 {
-            return Err(Error::refused_to_case("rt_sigaction", Errno::last()));
+            return Err(Error::from_case_errno("rt_sigaction", Errno::last()));
         }
         // SAFETY: OWN-BUFFER: the kernel has written the previous action.
         Ok(Self { signal, chosen, before: unsafe { before.assume_init() } })
@@ -97,7 +97,7 @@ impl Action {
 
     /// Installs the same action again. Returns 0, or a negative error number.
     #[inline(always)]
-    pub fn install(&self) -> i64 {
+    pub fn install_again(&self) -> i64 {
         // SAFETY: HANDLER.
         let answer = unsafe { libc::sigaction(self.signal, &raw const self.chosen, null_mut()) };
         if answer == 0 { 0 } else { -i64::from(Errno::last_raw()) }
@@ -111,9 +111,10 @@ impl Drop for Action {
     }
 }
 
-/// Sends a signal to a process; none of the number 0, which only asks whether one might. Returns 0, or a negative error number.
+/// Sends a signal to a process; number 0 only checks the permission to send one. Returns 0, or a negative error
+/// number.
 #[inline(always)]
-pub fn send(process: i32, signal: i32) -> i64 {
+pub fn send_signal(process: i32, signal: i32) -> i64 {
     // SAFETY: OWN-BUFFER: the call reads and writes no memory.
     unsafe { syscall4(libc::SYS_kill, process as usize, signal as usize, 0, 0) }
 }
@@ -123,7 +124,7 @@ static ONLY: u64 = 1 << (SIGNAL - 1);
 
 /// Blocks or unblocks [`SIGNAL`] in this thread. Returns 0, or a negative error number.
 #[inline(always)]
-pub fn mask(blocked: bool) -> i64 {
+pub fn set_blocked(blocked: bool) -> i64 {
     let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
     // SAFETY: OWN-BUFFER: the kernel reads eight bytes.
     unsafe { syscall4(libc::SYS_rt_sigprocmask, how as usize, &raw const ONLY as usize, 0, size_of::<u64>()) }
@@ -141,7 +142,7 @@ impl Page {
     ///
     /// # Errors
     /// [`Error::Kernel`] if it cannot be mapped.
-    pub fn plain() -> Result<Self> {
+    pub fn without_handler() -> Result<Self> {
         let refused = |cause| Error::Kernel { call: "mmap of a page".into(), cause };
         let mut memory =
             MmapMut::map_anon(crate::platform::process::page_size() as usize).map_err(refused)?;
@@ -153,17 +154,18 @@ impl Page {
     ///
     /// # Errors
     /// [`Error::Kernel`] if it cannot be mapped, and the refusal of `rt_sigaction`.
-    pub fn repaired() -> Result<Self> {
-        let mut page = Self::plain()?;
+    pub fn with_repair_handler() -> Result<Self> {
+        let mut page = Self::without_handler()?;
         PAGE[0].store(page.memory.as_mut_ptr() as usize, Ordering::SeqCst);
         PAGE[1].store(page.memory.len(), Ordering::SeqCst);
-        page.action = Some(Action::new(libc::SIGSEGV, repair as *const () as usize, libc::SA_SIGINFO)?);
+        page.action =
+            Some(Action::new(libc::SIGSEGV, make_page_writable as *const () as usize, libc::SA_SIGINFO)?);
         Ok(page)
     }
 
     /// Makes the page writable or read-only. Returns 0, or a negative error number.
     #[inline(always)]
-    pub fn protect(&mut self, writable: bool) -> i64 {
+    pub fn set_writable(&mut self, writable: bool) -> i64 {
         let protection = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         let (begins, bytes) = (self.memory.as_mut_ptr() as usize, self.memory.len());
         // SAFETY: OWN-PAGE.
@@ -181,7 +183,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        self.protect(true);
+        self.set_writable(true);
         if self.action.is_some() {
             PAGE[1].store(0, Ordering::SeqCst);
         }
@@ -202,8 +204,8 @@ impl Descriptor {
     pub fn new() -> Result<Self> {
         let set = SigSet::from_iter(Signal::try_from(SIGNAL));
         let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-            .map_err(|e| Error::refused_to_case("signalfd4", e))?;
-        granted("rt_sigprocmask", mask(true))?;
+            .map_err(|e| Error::from_case_errno("signalfd4", e))?;
+        check_granted("rt_sigprocmask", set_blocked(true))?;
         // SAFETY: OWN-BUFFER: plain integers, for which zero is valid.
         Ok(Self { file, about: Box::new(unsafe { std::mem::zeroed() }) })
     }
@@ -221,7 +223,7 @@ impl Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         while self.read() > 0 {} // a pending signal would end the process when it is unblocked
-        mask(false);
+        set_blocked(false);
     }
 }
 
@@ -252,14 +254,14 @@ impl Timer {
             syscall4(libc::SYS_timer_create, libc::CLOCK_MONOTONIC as usize, event, id, 0)
         };
         if answer < 0 {
-            return Err(limit::no_timer("timer_create", Error::errno(answer)));
+            return Err(limit::timer_error("timer_create", Error::decode_errno(answer)));
         }
         Ok(Self(id))
     }
 
     /// Lets it expire at once. Returns 0, or a negative error number.
     #[inline(always)]
-    pub fn expire(&self) -> i64 {
+    pub fn expire_at_once(&self) -> i64 {
         // SAFETY: OWN-BUFFER: the kernel reads one structure.
         unsafe { syscall4(libc::SYS_timer_settime, self.0 as usize, 0, &raw const AT_ONCE as usize, 0) }
     }
@@ -282,7 +284,7 @@ impl TimerDescriptor {
     /// The refusal of `timerfd_create`.
     pub fn new() -> Result<Self> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
-        timer.map(Self).map_err(|e| Error::refused_to_case("timerfd_create", e))
+        timer.map(Self).map_err(|e| Error::from_case_errno("timerfd_create", e))
     }
 
     /// Lets it expire at once and reads it. Returns the number of expiries, or a negative error number.
@@ -306,7 +308,7 @@ impl TimerDescriptor {
 mod tests {
     use super::*;
     // Signal actions belong to the process.
-    use crate::platform::child::{Child, in_child_process};
+    use crate::platform::child::{Child, run_in_child_process};
     use std::time::Duration;
 
     fn me() -> i32 {
@@ -315,13 +317,16 @@ mod tests {
 
     #[test]
     fn a_signal_is_caught_ignored_and_as_it_was() {
-        in_child_process(|| {
-            let before = caught();
-            let action = Action::caught().expect("installed");
-            assert_eq!((action.install(), send(me(), SIGNAL), caught() - before), (0, 0, 1));
+        run_in_child_process(|| {
+            let before = handler_runs();
+            let action = Action::counting_handler().expect("installed");
+            assert_eq!(
+                (action.install_again(), send_signal(me(), SIGNAL), handler_runs() - before),
+                (0, 0, 1)
+            );
             drop(action);
-            let action = Action::ignored().expect("installed");
-            assert_eq!((send(me(), SIGNAL), caught() - before), (0, 1));
+            let action = Action::ignoring_signal().expect("installed");
+            assert_eq!((send_signal(me(), SIGNAL), handler_runs() - before), (0, 1));
             drop(action);
             let mut now = MaybeUninit::<libc::sigaction>::zeroed();
             // SAFETY: OWN-BUFFER.
@@ -335,35 +340,35 @@ mod tests {
 
     #[test]
     fn a_fault_is_repaired_and_another_is_not() {
-        in_child_process(|| {
-            let before = caught();
-            let mut page = Page::repaired().expect("a page");
+        run_in_child_process(|| {
+            let before = handler_runs();
+            let mut page = Page::with_repair_handler().expect("a page");
             for _ in 0..3 {
-                assert_eq!(page.protect(false), 0);
+                assert_eq!(page.set_writable(false), 0);
                 page.write();
             }
-            assert_eq!(caught() - before, 3);
+            assert_eq!(handler_runs() - before, 3);
         });
         let foreign = Child::start(|| {
-            let _page = Page::repaired().expect("a page");
+            let _page = Page::with_repair_handler().expect("a page");
             let nowhere = std::hint::black_box(64usize) as *mut u8;
             // SAFETY: OWN-PAGE does not hold, which is the point: the process ends.
             unsafe { nowhere.write_volatile(1) };
         });
-        let end = foreign.expect("forked").end_within(Duration::from_secs(30));
+        let end = foreign.expect("forked").wait_for_success(Duration::from_secs(30));
         assert!(end.expect_err("it must die").to_string().contains("SIGSEGV"));
     }
 
     #[test]
     fn a_witness_sees_a_fault_repaired() {
-        use crate::platform::ptrace::{list_entries, step_through};
-        in_child_process(|| {
-            let mut page = Page::repaired().expect("a page");
+        use crate::platform::ptrace::{list_syscalls, step_through};
+        run_in_child_process(|| {
+            let mut page = Page::with_repair_handler().expect("a page");
             let mut body = || {
-                assert_eq!(page.protect(false), 0);
+                assert_eq!(page.set_writable(false), 0);
                 page.write();
             };
-            let listed = list_entries(&mut body, usize::MAX, |_| true).expect("listed").entries;
+            let listed = list_syscalls(&mut body, usize::MAX, |_| true).expect("listed").entries;
             let stepped = step_through(&mut body, None, 100_000).expect("stepped").expect("short").entries;
             for seen in [listed, stepped] {
                 let wanted = [libc::SYS_mprotect, libc::SYS_mprotect, libc::SYS_rt_sigreturn];
@@ -376,23 +381,23 @@ mod tests {
 
     #[test]
     fn a_blocked_signal_is_read_from_its_descriptor() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             let mut descriptor = Descriptor::new().expect("a descriptor");
             assert_eq!(descriptor.read(), -i64::from(libc::EAGAIN));
-            assert_eq!((send(me(), SIGNAL), descriptor.read()), (0, i64::from(SIGNAL)));
-            send(me(), SIGNAL);
+            assert_eq!((send_signal(me(), SIGNAL), descriptor.read()), (0, i64::from(SIGNAL)));
+            send_signal(me(), SIGNAL);
             drop(descriptor); // takes what is pending with it
         });
     }
 
     #[test]
     fn timers_expire_at_once() {
-        in_child_process(|| {
-            let _action = Action::caught().expect("installed");
-            let before = caught();
+        run_in_child_process(|| {
+            let _action = Action::counting_handler().expect("installed");
+            let before = handler_runs();
             let timer = Timer::new().expect("a timer");
-            assert_eq!(timer.expire(), 0);
-            while caught() == before {}
+            assert_eq!(timer.expire_at_once(), 0);
+            while handler_runs() == before {}
             assert_eq!(TimerDescriptor::new().expect("a timer").expire_and_read(), 1);
         });
     }

@@ -4,10 +4,10 @@ use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
-use crate::kit::placement::refused;
+use crate::kit::placement::explain_refusal;
 use crate::kit::socket::flow::{Bounds, Control};
 use crate::kit::socket::source::Source;
-use crate::kit::socket::{hold, push};
+use crate::kit::socket::{enable_nagle, flush_held_data};
 use crate::platform::partner::Partner;
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl StreamSender {
     }
 
     /// How long a batch may take before its receivers count as hung: at a hundredth of the rate of loopback.
-    fn patience(&self, messages: u64) -> Duration {
+    fn batch_timeout(&self, messages: u64) -> Duration {
         const BYTES_A_SECOND: f64 = 10e6;
         const MESSAGES_A_SECOND: f64 = 10e3;
         let (all, connections) = (messages as f64, self.connections.len() as f64);
@@ -67,27 +67,27 @@ impl StreamSender {
 
 /// Sends the messages by each connection and waits for every receiver's count. Returns 0 or a negative error number.
 #[inline(always)]
-fn whole(connections: &mut [Connection], messages: u64, bytes: u64) -> i64 {
+fn send_stream(connections: &mut [Connection], messages: u64, bytes: u64) -> i64 {
     for _ in 0..messages {
         for connection in &mut *connections {
-            let sent = connection.source.message();
+            let sent = connection.source.send_message();
             if sent < 0 {
                 return sent;
             }
         }
     }
     for connection in &*connections {
-        push(connection.source.end());
+        flush_held_data(connection.source.raw_descriptor());
     }
     for connection in connections {
-        let count = connection.control.count();
+        let count = connection.control.receive_count();
         if count < 0 {
             return count;
         }
         if count as u64 != messages * bytes {
             return MISCOUNTED;
         }
-        let settled = connection.source.settle();
+        let settled = connection.source.wait_until_released();
         if settled < 0 {
             return settled;
         }
@@ -98,17 +98,17 @@ fn whole(connections: &mut [Connection], messages: u64, bytes: u64) -> i64 {
 /// Sends datagrams, and again as many as were lost, until `messages` were received. Returns the number sent, or a
 /// negative error number.
 #[inline(always)]
-fn lossy(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {
+fn send_datagrams(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {
     let (mut missing, mut sent) = (messages, 0);
     loop {
         for _ in 0..missing {
-            let answer = connection.source.message();
+            let answer = connection.source.send_message();
             if answer < 0 {
                 return answer;
             }
         }
         sent += missing;
-        let count = connection.control.count_of_datagrams(connection.source.end());
+        let count = connection.control.receive_datagram_count(connection.source.raw_descriptor());
         if count < 0 {
             return count;
         }
@@ -120,7 +120,7 @@ fn lossy(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {
         if missing == 0 {
             return sent as i64;
         }
-        let announced = connection.control.expect(missing * bytes);
+        let announced = connection.control.announce_batch(missing * bytes);
         if announced < 0 {
             return announced;
         }
@@ -130,20 +130,20 @@ fn lossy(connection: &mut Connection, messages: u64, bytes: u64) -> i64 {
 impl Subject for StreamSender {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let messages = iterations * self.messages;
-        let patience = self.patience(messages);
+        let patience = self.batch_timeout(messages);
         let Self { connections, bytes, alarm, .. } = self;
         let announced = connections.iter_mut().map(|connection| {
-            hold(connection.source.end());
-            connection.control.expect(messages * *bytes)
+            enable_nagle(connection.source.raw_descriptor());
+            connection.control.announce_batch(messages * *bytes)
         });
         let mut answer = announced.min().unwrap_or(0).min(0);
         let mut ticks = Ticks(0);
         if answer == 0 {
-            ticks = alarm.watch(patience, || match &mut connections[..] {
+            ticks = alarm.run_with_limit(patience, || match &mut connections[..] {
                 [connection] if connection.bounds == Bounds::Datagram => {
-                    clock.time(|| answer = lossy(connection, messages, *bytes))
+                    clock.time(|| answer = send_datagrams(connection, messages, *bytes))
                 }
-                connections => clock.time(|| answer = whole(connections, messages, *bytes)),
+                connections => clock.time(|| answer = send_stream(connections, messages, *bytes)),
             });
         }
         match answer {
@@ -158,7 +158,7 @@ impl Subject for StreamSender {
                 self.name,
                 messages * self.bytes
             ))),
-            _ => Err(refused(self.name, answer, &mut self.partners, iterations)),
+            _ => Err(explain_refusal(self.name, answer, &mut self.partners, iterations)),
         }
     }
 
@@ -180,7 +180,7 @@ impl StreamSender {
             let share = 100.0 * lost as f64 / self.sent as f64;
             format!("of {} datagrams {lost} were lost ({share:.1} %) and sent again", self.sent)
         });
-        let said = first.map(|one| [one.buffers.clone(), one.source.remark()]);
+        let said = first.map(|one| [one.buffers.clone(), one.source.evidence_sentence()]);
         said.into_iter().flatten().chain([lost]).flatten().collect()
     }
 }

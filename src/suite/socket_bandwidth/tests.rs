@@ -1,18 +1,18 @@
 use super::*;
 use crate::case::{Scale, Subject};
 use crate::clock::Clock;
-use crate::kit::runnable::{place, runnable};
-use crate::kit::socket::{number, transfer};
+use crate::kit::runnable::{runnable_cases, test_place};
+use crate::kit::socket::{raw_descriptor, transfer};
 use crate::platform::cpu;
 use std::time::{Duration, Instant};
 
 #[test]
 fn every_case_delivers_its_messages() {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path(), Scale::Full);
+    let place = test_place(directory.path(), Scale::Full);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in runnable(cases(), &place) {
+    for case in runnable_cases(cases(), &place) {
         let run = || {
             let mut subject = (case.set_up)(&place)?;
             let ticks = subject.run(1, &clock)?;
@@ -20,7 +20,7 @@ fn every_case_delivers_its_messages() {
             Ok::<_, crate::error::Error>((ticks, subject.report().evidence))
         };
         let (ticks, evidence) =
-            cpu::while_on(here, run).unwrap().unwrap_or_else(|e| panic!("{}: {e}", case.name));
+            cpu::run_on_cpu(here, run).unwrap().unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert!(ticks.0 > 0, "{}", case.name);
         let fixed = evidence.iter().any(|said| said == "buffers of 416 KiB to send and 416 KiB to receive");
         let says = |word: &str| evidence.iter().any(|said| said.contains(word));
@@ -41,11 +41,11 @@ fn every_case_delivers_its_messages() {
 /// The error of a stream over TCP whose receiver does `step` with its data and its control.
 fn with_receiver(step: impl FnMut(&OwnedFd, &OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path(), Scale::Full);
-    let [near, far] = ends(Tcp).unwrap();
-    let [ours, theirs] = Transport::UnixSeqpacket.pair().unwrap();
+    let place = test_place(directory.path(), Scale::Full);
+    let [near, far] = connected_ends(Tcp).unwrap();
+    let [ours, theirs] = Transport::UnixSeqpacket.connected_pair().unwrap();
     let mut step = step;
-    let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
+    let at = (Same.partner_cpu(&place).unwrap(), Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, move || step(&far, &theirs), || ()).unwrap();
     let source = Box::new(Sent::new(near, 100));
     let connection =
@@ -62,9 +62,9 @@ fn a_receiver_that_counts_less_or_more_is_not_believed() {
     for said in [999u64, 1001] {
         let error = with_receiver(move |data, control| {
             let mut announced = [0; 8];
-            transfer::receive_whole(number(control), &mut announced);
-            transfer::receive_whole(number(data), &mut [0; 1000]);
-            transfer::send_whole(number(control), &said.to_le_bytes())
+            transfer::receive_whole(raw_descriptor(control), &mut announced);
+            transfer::receive_whole(raw_descriptor(data), &mut [0; 1000]);
+            transfer::send_whole(raw_descriptor(control), &said.to_le_bytes())
         });
         assert!(error.contains("counted other than the 1000 bytes"), "{error}");
     }
@@ -86,8 +86,8 @@ fn a_receiver_that_dies_or_hangs_ends_the_case_in_seconds() {
 
 #[test]
 fn lost_datagrams_are_in_the_evidence() {
-    let [near, _far] = ends(Udp).unwrap();
-    let [ours, _theirs] = Transport::UnixSeqpacket.pair().unwrap();
+    let [near, _far] = connected_ends(Udp).unwrap();
+    let [ours, _theirs] = Transport::UnixSeqpacket.connected_pair().unwrap();
     let source = Box::new(Sent::new(near, 100));
     let connection =
         Connection { source, control: Control::new(ours), bounds: Bounds::Datagram, buffers: None };

@@ -5,9 +5,10 @@ use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
-use crate::kit::placement::patience;
+use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::connection::{
-    Address, End, Family, Listeners, Side, accept, failed, granted, resting, socket,
+    Address, End, Family, Listeners, Side, accept, check_granted, count_time_wait, error_from_answer,
+    open_stream_socket,
 };
 use std::net::Ipv4Addr;
 
@@ -43,12 +44,12 @@ struct Sources {
 
 impl Sources {
     /// Binds a client to the address in use.
-    fn bind(&self, client: &End) -> i64 {
+    fn bind_client(&self, client: &End) -> i64 {
         if self.now == 0 { 0 } else { client.bind_to(Ipv4Addr::new(127, 0, 0, 1 + self.now)) }
     }
 
     /// Moves to the next address. Returns whether there is one.
-    fn next_address(&mut self) -> bool {
+    fn move_to_next_address(&mut self) -> bool {
         self.used_up.push(self.made);
         self.now += 1;
         self.now < SOURCES
@@ -56,31 +57,31 @@ impl Sources {
 }
 
 impl Parts {
-    fn begin(row: Row) -> Result<Self> {
+    fn new(row: Row) -> Result<Self> {
         let listeners = match row.sharing {
-            0 => Listeners::one(row.family, QUEUE)?,
-            count => Listeners::sharing(count, QUEUE)?,
+            0 => Listeners::open_one(row.family, QUEUE)?,
+            count => Listeners::open_sharing(count, QUEUE)?,
         };
         let (waiting, sources) = (Vec::with_capacity(QUEUE as usize), Sources::default());
         let mut parts = Self { row, listeners, waiting, sources };
         if row.family == Family::Tcp {
-            parts.prove_time_wait()?;
+            parts.verify_time_wait()?;
         }
         Ok(parts)
     }
 
-    /// Connections closed as the case does it must appear in TIME_WAIT, or with a reset must not. Other processes
-    /// open and close connections too, and the kernel uses resting ports again: a quarter is enough, in one of three
-    /// attempts.
-    fn prove_time_wait(&mut self) -> Result<()> {
+    /// Checks that connections closed as in the case rest in TIME_WAIT, or that reset ones do not. Other processes
+    /// open and close connections too, and the kernel reuses resting ports. So a quarter of the connections is
+    /// enough, in one of three attempts.
+    fn verify_time_wait(&mut self) -> Result<()> {
         let mut grown = 0;
         for _ in 0..3 {
-            let Some(before) = resting() else { return Ok(()) };
+            let Some(before) = count_time_wait() else { return Ok(()) };
             for _ in 0..TRIED {
-                let [client, server] = self.connected()?;
+                let [client, server] = self.new_connection()?;
                 close_both(self.row.ending, client, server)?;
             }
-            grown = resting().unwrap_or(before).saturating_sub(before);
+            grown = count_time_wait().unwrap_or(before).saturating_sub(before);
             if (grown >= TRIED / 4) == (self.row.ending != Ending::Reset) {
                 return Ok(());
             }
@@ -93,15 +94,16 @@ impl Parts {
     }
 
     /// A client that is not connected yet.
-    fn client(&self) -> Result<End> {
-        let client = socket(self.listeners.address()).map_err(|answer| failed("socket", answer))?;
-        granted("bind of a client", self.sources.bind(&client)).map(|()| client)
+    fn new_client(&self) -> Result<End> {
+        let client = open_stream_socket(self.listeners.address())
+            .map_err(|answer| error_from_answer("socket", answer))?;
+        check_granted("bind of a client", self.sources.bind_client(&client)).map(|()| client)
     }
 
     /// Connects a client, untimed; where no port is left, from the next address.
-    fn connect(&mut self) -> Result<End> {
+    fn connect_client(&mut self) -> Result<End> {
         loop {
-            let client = self.client()?;
+            let client = self.new_client()?;
             match client.connect(self.listeners.address()) {
                 0 => {
                     self.sources.made += 1;
@@ -115,33 +117,35 @@ impl Parts {
     /// Moves to the next address where connect(2) was refused for want of a port; another refusal is an error.
     fn use_next_address(&mut self, refused: i64) -> Result<()> {
         const NO_PORT: i64 = -(libc::EADDRNOTAVAIL as i64);
-        match refused == NO_PORT && self.sources.next_address() {
+        match refused == NO_PORT && self.sources.move_to_next_address() {
             true => Ok(()),
-            false => Err(failed(&format!("connect, after {} of them", self.sources.made), refused)),
+            false => {
+                Err(error_from_answer(&format!("connect, after {} of them", self.sources.made), refused))
+            }
         }
     }
 
     /// Accepts the connection that waits.
-    fn accepted(&self) -> Result<End> {
+    fn accept_waiting(&self) -> Result<End> {
         let none = || Error::Disproved("a connection was made and none waits to be accepted".into());
-        let at = self.listeners.waiting()?.ok_or_else(none)?;
-        accept(at).map_err(|answer| failed("accept", answer))
+        let at = self.listeners.find_waiting()?.ok_or_else(none)?;
+        accept(at).map_err(|answer| error_from_answer("accept", answer))
     }
 
     /// Both ends of a new connection, untimed and proved.
-    fn connected(&mut self) -> Result<[End; 2]> {
-        let client = self.connect()?;
-        let server = self.accepted()?;
-        prove(self.row.family, &client, &server)?;
+    fn new_connection(&mut self) -> Result<[End; 2]> {
+        let client = self.connect_client()?;
+        let server = self.accept_waiting()?;
+        verify_ends(self.row.family, &client, &server)?;
         Ok([client, server])
     }
 
     /// Times connect(2), and accept(2) as well where `accepts`.
-    fn set_up(&mut self, iterations: u64, accepts: bool, clock: &Clock) -> Result<Ticks> {
+    fn time_connect(&mut self, iterations: u64, accepts: bool, clock: &Clock) -> Result<Ticks> {
         const NO_CLIENT: i64 = -(libc::EBADF as i64);
-        let (address, first) = (*self.listeners.address(), self.listeners.first());
+        let (address, first) = (*self.listeners.address(), self.listeners.first_descriptor());
         let prepare = |(parts, client): &mut Attempt<'_>| {
-            *client = Some(parts.client()?);
+            *client = Some(parts.new_client()?);
             Ok(())
         };
         let operation = |(_, client): &mut Attempt<'_>| {
@@ -154,37 +158,37 @@ impl Parts {
             };
             parts.sources.made += 1;
             let server = match accepted {
-                Some(accepted) => accepted.map_err(|answer| failed("accept", answer))?,
-                None => parts.accepted()?,
+                Some(accepted) => accepted.map_err(|answer| error_from_answer("accept", answer))?,
+                None => parts.accept_waiting()?,
             };
-            prove(parts.row.family, &client, &server)?;
+            verify_ends(parts.row.family, &client, &server)?;
             close_both(parts.row.ending, client, server).map(|()| Counts::Yes)
         };
-        clock.each(iterations, &mut (self, None), prepare, operation, check)
+        clock.time_each(iterations, &mut (self, None), prepare, operation, check)
     }
 
     /// Times accept(2) of the first of `count` connections that wait.
-    fn accept(&mut self, count: usize, clock: &Clock) -> Result<Ticks> {
+    fn time_accept(&mut self, count: usize, clock: &Clock) -> Result<Ticks> {
         while self.waiting.len() < count {
-            let client = self.connect()?;
+            let client = self.connect_client()?;
             self.waiting.push(client);
         }
-        let first = self.listeners.first();
+        let first = self.listeners.first_descriptor();
         let mut server = Err(0);
         let ticks = clock.time(|| server = accept(first));
-        let server = server.map_err(|answer| failed("accept", answer))?;
+        let server = server.map_err(|answer| error_from_answer("accept", answer))?;
         // Connections are accepted in the order in which they were made.
         let client = self.waiting.remove(0);
-        prove(self.row.family, &client, &server)?;
+        verify_ends(self.row.family, &client, &server)?;
         close_both(self.row.ending, client, server)?;
         Ok(ticks)
     }
 
     /// Times close(2) of both ends, or of the first end only.
-    fn tear_down(&mut self, clock: &Clock) -> Result<Ticks> {
-        let [client, server] = self.connected()?;
+    fn time_close(&mut self, clock: &Clock) -> Result<Ticks> {
+        let [client, server] = self.new_connection()?;
         if self.row.ending == Ending::Reset {
-            reset(&client)?;
+            set_reset_on_close(&client)?;
         }
         let (first, second) = match self.row.ending {
             Ending::ServerFirst => (server, client),
@@ -198,7 +202,7 @@ impl Parts {
         } else {
             clock.time(|| answer = first.close().min(second.close()))
         };
-        granted("close", answer).map(|()| ticks)
+        check_granted("close", answer).map(|()| ticks)
     }
 }
 
@@ -213,8 +217,8 @@ impl SinglePart {
     ///
     /// # Errors
     /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
-    pub(super) fn begin(row: Row) -> Result<Self> {
-        Ok(Self { parts: Parts::begin(row)?, alarm: Alarm::new()? })
+    pub(super) fn new(row: Row) -> Result<Self> {
+        Ok(Self { parts: Parts::new(row)?, alarm: Alarm::new()? })
     }
 }
 
@@ -222,13 +226,13 @@ impl Subject for SinglePart {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { alarm, parts } = self;
         let mut sum = Ticks(0);
-        alarm.watch(patience(iterations), || {
+        alarm.run_with_limit(partner_time_limit(iterations), || {
             for _ in 0..iterations {
                 sum += match parts.row.part {
-                    Part::Connect => return parts.set_up(iterations, false, clock),
-                    Part::SetUpBoth => return parts.set_up(iterations, true, clock),
-                    Part::Accept(count) => parts.accept(count, clock)?,
-                    Part::TearDown | Part::OneEnd => parts.tear_down(clock)?,
+                    Part::Connect => return parts.time_connect(iterations, false, clock),
+                    Part::SetUpBoth => return parts.time_connect(iterations, true, clock),
+                    Part::Accept(count) => parts.time_accept(count, clock)?,
+                    Part::TearDown | Part::OneEnd => parts.time_close(clock)?,
                 };
             }
             Ok(sum)
@@ -254,11 +258,11 @@ impl Subject for SinglePart {
 ///
 /// # Errors
 /// [`Error::Disturbed`] where another process connected, [`Error::Disproved`] for an end that is not established.
-pub(super) fn prove(family: Family, client: &End, server: &End) -> Result<()> {
+pub(super) fn verify_ends(family: Family, client: &End, server: &End) -> Result<()> {
     if family == Family::Unix {
-        return prove_processes(client, server); // a client has no address
+        return verify_processes(client, server); // a client has no address
     }
-    let port = |end: &End, side| end.address(side).map(|address: Address| address.port());
+    let port = |end: &End, side| end.address_of_side(side).map(|address: Address| address.ipv4_socket_addr());
     let (ours, theirs) = (port(client, Side::Own)?, port(server, Side::Other)?);
     if ours != theirs {
         return Err(Error::Disturbed(format!(
@@ -272,9 +276,9 @@ pub(super) fn prove(family: Family, client: &End, server: &End) -> Result<()> {
 }
 
 /// Checks that both ends of a Unix connection belong to this process.
-fn prove_processes(client: &End, server: &End) -> Result<()> {
+fn verify_processes(client: &End, server: &End) -> Result<()> {
     let own = Some(std::process::id());
-    match (client.other_process(), server.other_process()) {
+    match (client.peer_process_id(), server.peer_process_id()) {
         (listens, connected) if listens == own && connected == own => Ok(()),
         (listens, connected) => Err(Error::Disturbed(format!(
             "{connected:?} was accepted, and {listens:?} listens, where both are process {own:?}: run again"
@@ -282,8 +286,8 @@ fn prove_processes(client: &End, server: &End) -> Result<()> {
     }
 }
 
-fn reset(client: &End) -> Result<()> {
-    granted("setsockopt SO_LINGER", client.reset_on_close())
+fn set_reset_on_close(client: &End) -> Result<()> {
+    check_granted("setsockopt SO_LINGER", client.reset_on_close())
 }
 
 /// Closes both ends as the case does it, untimed.
@@ -292,11 +296,11 @@ fn close_both(ending: Ending, client: End, server: End) -> Result<()> {
         Ending::ServerFirst => server.close().min(client.close()),
         Ending::ClientFirst => client.close().min(server.close()),
         Ending::Reset => {
-            reset(&client)?;
+            set_reset_on_close(&client)?;
             client.close().min(server.close())
         }
     };
-    granted("close", answer)
+    check_granted("close", answer)
 }
 
 /// Times whole connections in a loop.
@@ -311,8 +315,8 @@ impl Whole {
     ///
     /// # Errors
     /// [`Error::Missing`] for what the machine lacks; a call that the kernel refuses.
-    pub(super) fn begin(family: Family, ending: Ending) -> Result<Self> {
-        Ok(Self { listeners: Listeners::one(family, QUEUE)?, ending, alarm: Alarm::new()? })
+    pub(super) fn new(family: Family, ending: Ending) -> Result<Self> {
+        Ok(Self { listeners: Listeners::open_one(family, QUEUE)?, ending, alarm: Alarm::new()? })
     }
 }
 
@@ -326,7 +330,7 @@ fn connect_and_close(
     listener: i32,
     ending: Ending,
 ) -> std::result::Result<(), (&'static str, i64)> {
-    let client = socket(at).map_err(|answer| ("socket", answer))?;
+    let client = open_stream_socket(at).map_err(|answer| ("socket", answer))?;
     let connected = client.connect(at);
     if connected < 0 {
         return Err(("connect", connected));
@@ -342,10 +346,10 @@ fn connect_and_close(
 
 impl Subject for Whole {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (at, listener) = (*self.listeners.address(), self.listeners.first());
+        let (at, listener) = (*self.listeners.address(), self.listeners.first_descriptor());
         let ending = self.ending;
         let mut ended = Ok(());
-        let ticks = self.alarm.watch(patience(iterations), || {
+        let ticks = self.alarm.run_with_limit(partner_time_limit(iterations), || {
             clock.time(|| {
                 for _ in 0..iterations {
                     ended = connect_and_close(&at, listener, ending);
@@ -355,8 +359,8 @@ impl Subject for Whole {
                 }
             })
         });
-        ended.map_err(|(call, answer)| failed(call, answer))?;
-        match self.listeners.waiting()? {
+        ended.map_err(|(call, answer)| error_from_answer(call, answer))?;
+        match self.listeners.find_waiting()? {
             None => Ok(ticks),
             Some(_) => Err(Error::Disturbed("a connection waits that was not ours: run again".into())),
         }

@@ -5,11 +5,11 @@ use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
-use crate::kit::placement::{patience, refused};
+use crate::kit::placement::{explain_refusal, partner_time_limit};
 use crate::kit::socket::dialogue::{Dialogue, NOT_THE_MESSAGE, Timed};
 use crate::kit::socket::echo::GREETING_BYTES;
 use crate::kit::socket::endpoint::Endpoint;
-use crate::kit::socket::{Transport, are_connected};
+use crate::kit::socket::{Transport, verify_connected};
 use crate::platform::partner::Partner;
 
 /// The measuring end and its partners.
@@ -28,7 +28,7 @@ impl<E: Endpoint> Conversation<E> {
     ///
     /// # Errors
     /// [`Error::Disproved`] for another process, and the errors of [`refused`] without a greeting.
-    pub fn begin(
+    pub fn await_greeting(
         name: &'static str,
         endpoint: E,
         (bytes, timed): (usize, Timed),
@@ -36,9 +36,10 @@ impl<E: Endpoint> Conversation<E> {
     ) -> Result<Self> {
         let (mut dialogue, alarm) = (Dialogue::new(endpoint, bytes, &[]), Alarm::new()?);
         let mut greeting = [0; GREETING_BYTES];
-        let answer = alarm.watch(patience(1), || dialogue.endpoint().receive(&mut greeting));
+        let answer =
+            alarm.run_with_limit(partner_time_limit(1), || dialogue.endpoint().receive(&mut greeting));
         if answer < 0 {
-            return Err(refused(name, answer, &mut partners, 1));
+            return Err(explain_refusal(name, answer, &mut partners, 1));
         }
         let (said, started) = (i32::from_ne_bytes(greeting), partners.first().map(Partner::task));
         match started {
@@ -55,12 +56,14 @@ impl<E: Endpoint> Conversation<E> {
 impl<E: Endpoint> Subject for Conversation<E> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { name, dialogue, timed, partners, alarm } = self;
-        let ended = alarm.watch(patience(iterations), || dialogue.run(iterations, *timed, clock));
+        let ended = alarm.run_with_limit(partner_time_limit(iterations), || {
+            dialogue.time_round_trips(iterations, *timed, clock)
+        });
         ended.map_err(|answer| match answer {
             NOT_THE_MESSAGE => Error::Disproved(format!(
                 "{name}: an answer was not the message that was sent: another process has this address"
             )),
-            _ => refused(name, answer, partners, iterations),
+            _ => explain_refusal(name, answer, partners, iterations),
         })
     }
 
@@ -75,8 +78,8 @@ pub(super) fn single_process_control<E: Endpoint>(
     make: Make<E>,
     bytes: usize,
 ) -> Result<Box<dyn Subject>> {
-    let ends = transport.pair()?;
-    are_connected(transport, &ends)?;
+    let ends = transport.connected_pair()?;
+    verify_connected(transport, &ends)?;
     let [near, far] = ends;
     let (mut near, mut far) = (make(near)?, make(far)?);
     let (message, mut received) = (vec![1; bytes], vec![0; bytes]);
@@ -88,6 +91,6 @@ pub(super) fn single_process_control<E: Endpoint>(
                 lowest = lowest.min(far.send(&received)).min(near.receive(&mut received));
             }
         });
-        if lowest < 0 { Err(refused(transport.name(), lowest, &mut [], n)) } else { Ok(ticks) }
+        if lowest < 0 { Err(explain_refusal(transport.name(), lowest, &mut [], n)) } else { Ok(ticks) }
     }))
 }

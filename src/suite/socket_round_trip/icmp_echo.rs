@@ -4,25 +4,27 @@ use crate::case::{Case, Claim, Need, set_up};
 use crate::clock::{Clock, Counts};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
-use crate::kit::message_size::{LOOPBACK, length};
-use crate::kit::placement::{patience, refused};
+use crate::kit::message_size::{LOOPBACK, size_text};
+use crate::kit::placement::{explain_refusal, partner_time_limit};
 use crate::kit::socket::icmp::Ping;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// This machine.
 const LOCAL: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
-pub(super) fn case(bytes: usize) -> Case {
+pub(super) fn icmp_echo_case(bytes: usize) -> Case {
     let set_up = set_up(move |_| {
         let (mut ping, alarm) = (Ping::new(LOCAL, bytes)?, Alarm::new()?);
         Ok(move |n: u64, clock: &Clock| {
-            let echo = |ping: &mut Ping| ping.echo();
-            let check = |_: &mut Ping, answer| checked(answer, bytes, n);
-            alarm.watch(patience(n), || clock.each(n, &mut ping, |_| Ok(()), echo, check))
+            let echo = |ping: &mut Ping| ping.echo_once();
+            let check = |_: &mut Ping, answer| check_echo(answer, bytes, n);
+            alarm.run_with_limit(partner_time_limit(n), || {
+                clock.time_each(n, &mut ping, |_| Ok(()), echo, check)
+            })
         })
     });
-    let title = format!("ICMP echo of {} by 127.0.0.1, which the kernel answers", length(bytes));
-    Case::new(format!("icmp-each/{}", length(bytes)), title, set_up)
+    let title = format!("ICMP echo of {} by 127.0.0.1, which the kernel answers", size_text(bytes));
+    Case::new(format!("icmp-each/{}", size_text(bytes)), title, set_up)
         .need(LOOPBACK)
         .need(PING)
         .one_by_one()
@@ -30,9 +32,9 @@ pub(super) fn case(bytes: usize) -> Case {
         .predict(1_000.0, 8_000.0, "a packet up and one down again in the sender's own call, one received")
 }
 
-fn checked(answer: i64, bytes: usize, iterations: u64) -> Result<Counts> {
+fn check_echo(answer: i64, bytes: usize, iterations: u64) -> Result<Counts> {
     match answer {
-        refusal if refusal < 0 => Err(refused("icmp", refusal, &mut [], iterations)),
+        refusal if refusal < 0 => Err(explain_refusal("icmp", refusal, &mut [], iterations)),
         received if received as usize != bytes => {
             Err(Error::Disproved(format!("icmp: {received} bytes came back of {bytes}")))
         }

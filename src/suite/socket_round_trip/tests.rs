@@ -1,19 +1,19 @@
 use super::*;
 use crate::case::Scale;
 use crate::clock::{Clock, PartnerReport};
-use crate::kit::runnable::{place, runnable};
+use crate::kit::runnable::{runnable_cases, test_place};
 use crate::platform::cpu;
 use std::time::{Duration, Instant};
 
 #[test]
 fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path(), Scale::Full);
+    let place = test_place(directory.path(), Scale::Full);
     let clock = Clock::start_up();
     let here = place.cpus.here.unwrap();
-    for case in runnable(cases(), &place) {
+    for case in runnable_cases(cases(), &place) {
         for set_up in [Some(&case.set_up), case.control.as_ref()].into_iter().flatten() {
-            let ticks = cpu::while_on(here, || set_up(&place)?.run(20, &clock)).unwrap();
+            let ticks = cpu::run_on_cpu(here, || set_up(&place)?.run(20, &clock)).unwrap();
             assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
         }
     }
@@ -22,18 +22,19 @@ fn every_case_makes_round_trips() {
 /// The error of a conversation whose partner does `step` instead of answering.
 fn partner_error(transport: Transport, step: impl FnMut(OwnedFd) -> i64 + Send + 'static) -> String {
     let directory = tempfile::tempdir().unwrap();
-    let place = place(directory.path(), Scale::Full);
-    let [near, far] = transport.pair().unwrap();
+    let place = test_place(directory.path(), Scale::Full);
+    let [near, far] = transport.connected_pair().unwrap();
     let (mut step, mut far) = (step, Some(far));
     let answer = move || match far.take() {
         Some(end) => step(end),
         None => -i64::from(libc::EPIPE),
     };
-    let at = (Same.cpu(&place).unwrap(), Class::Ordinary);
+    let at = (Same.partner_cpu(&place).unwrap(), Class::Ordinary);
     let partner = Partner::start(Kind::Process, at, answer, || ()).unwrap();
     let near = Blocking::new(near).unwrap();
     let begun = Instant::now();
-    let conversation = Conversation::begin(transport.name(), near, (PING, Timed::Together), vec![partner]);
+    let conversation =
+        Conversation::await_greeting(transport.name(), near, (PING, Timed::Together), vec![partner]);
     let ended = conversation.and_then(|mut conversation| conversation.run(10, &Clock::start_up()).map(drop));
     assert!(begun.elapsed() < Duration::from_secs(15));
     ended.unwrap_err().to_string()
@@ -105,19 +106,19 @@ fn a_stranger_is_not_the_partner() {
 fn an_end_that_slept_did_not_poll() {
     let partners = Some(PartnerReport { answering: 1, fewest_voluntary: 2, ..Default::default() });
     let mut delta = Delta { partners, ..Default::default() };
-    assert!(neither_slept(&delta, 100).is_ok());
+    assert!(claim_neither_slept(&delta, 100).is_ok());
     delta.counted.voluntary_switches = 100;
-    assert!(neither_slept(&delta, 100).unwrap_err().contains("no polling"));
+    assert!(claim_neither_slept(&delta, 100).unwrap_err().contains("no polling"));
 }
 
 #[test]
 fn ends_of_two_pairs_are_not_each_others() {
-    let [near, _far] = Tcp.pair().unwrap();
-    let [_near, far] = Tcp.pair().unwrap();
-    assert!(are_connected(Tcp, &[near, far]).unwrap_err().to_string().contains("not each other's"));
+    let [near, _far] = Tcp.connected_pair().unwrap();
+    let [_near, far] = Tcp.connected_pair().unwrap();
+    assert!(verify_connected(Tcp, &[near, far]).unwrap_err().to_string().contains("not each other's"));
 }
 
 #[test]
 fn lengths_are_written_as_in_other_ids() {
-    assert_eq!([1, 56, 1024, 65_536, 8 << 20].map(length), ["1B", "56B", "1KiB", "64KiB", "8MiB"]);
+    assert_eq!([1, 56, 1024, 65_536, 8 << 20].map(size_text), ["1B", "56B", "1KiB", "64KiB", "8MiB"]);
 }

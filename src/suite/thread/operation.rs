@@ -55,19 +55,19 @@ impl Attributes {
     pub fn create_arriving<'a>(&self, thread: &mut Arriving<'a>, order: &'a Order) -> i64 {
         let argument = std::ptr::from_ref(order).cast_mut().cast();
         thread.1 = Some(order);
-        self.start(&mut thread.0, arrive, argument)
+        self.create_thread(&mut thread.0, note_arrival, argument)
     }
 
     /// Creates a thread that does nothing, and joins it.
     #[inline(always)]
     pub fn create_and_join(&self) -> i64 {
         let mut thread = Thread::default();
-        let created = self.start(&mut thread, nothing, null_mut());
+        let created = self.create_thread(&mut thread, return_at_once, null_mut());
         if created < 0 { created } else { thread.join() }
     }
 
     #[inline(always)]
-    fn start(&self, thread: &mut Thread, body: Body, argument: *mut libc::c_void) -> i64 {
+    fn create_thread(&self, thread: &mut Thread, body: Body, argument: *mut libc::c_void) -> i64 {
         thread.join();
         let mut id = MaybeUninit::uninit();
         // SAFETY: NOTHING: the argument outlives the thread, which is joined through `thread`.
@@ -90,13 +90,13 @@ impl Drop for Attributes {
     }
 }
 
-extern "C" fn nothing(_: *mut libc::c_void) -> *mut libc::c_void {
+extern "C" fn return_at_once(_: *mut libc::c_void) -> *mut libc::c_void {
     null_mut()
 }
 
-extern "C" fn arrive(order: *mut libc::c_void) -> *mut libc::c_void {
+extern "C" fn note_arrival(order: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: NOTHING: the argument lives until this thread has been joined.
-    unsafe { (*order.cast::<Order>()).arrive() };
+    unsafe { (*order.cast::<Order>()).note_start() };
     null_mut()
 }
 
@@ -165,7 +165,7 @@ impl Bare {
 }
 
 /// Number of threads of this process; 0 if the kernel does not tell.
-pub fn count() -> u64 {
+pub fn thread_count() -> u64 {
     use std::os::unix::fs::MetadataExt;
     // A directory has a link for each directory in it, and two more.
     std::fs::metadata("/proc/self/task").map_or(0, |directory| directory.nlink().saturating_sub(2))
@@ -201,6 +201,6 @@ mod tests {
 
     #[test]
     fn threads_are_counted() {
-        assert!(count() >= 1);
+        assert!(thread_count() >= 1);
     }
 }

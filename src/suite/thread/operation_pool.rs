@@ -37,28 +37,28 @@ impl Pool {
     ///
     /// # Errors
     /// [`Error::Kernel`] if no thread can be created.
-    pub fn on(cpu: usize) -> Result<Self> {
+    pub fn start_on(cpu: usize) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let refused = |cause| Error::Kernel { call: "pthread_create of a pool's thread".into(), cause };
         let thread = std::thread::Builder::new()
             .spawn(move || {
                 // A refusal shows later: the thread is asked where it runs.
-                let _ = cpu::pin(cpu);
-                work(&theirs);
+                let _ = cpu::pin_thread(cpu);
+                serve_turns(&theirs);
             })
             .map_err(refused)?;
         Ok(Self { shared, thread: Some(thread), turn: 0 })
     }
 
     /// The number of the next turn.
-    pub fn next_turn(&self) -> u32 {
+    pub fn next_turn_number(&self) -> u32 {
         self.turn + 1
     }
 
     /// Gives the thread a turn and sleeps until it is answered. Returns 0, or a negative error number.
     #[inline(always)]
-    pub fn hand_over(&mut self) -> i64 {
+    pub fn run_turn(&mut self) -> i64 {
         self.turn = if self.turn == END - 1 { 0 } else { self.turn + 1 };
         let before = self.shared.answered.0.load(Ordering::Relaxed);
         self.shared.handed.0.store(self.turn, Ordering::Release);
@@ -78,9 +78,9 @@ impl Pool {
     }
 
     /// Takes one turn in which the thread reports its CPU and its context switches.
-    pub fn ask(&mut self) -> Usage {
+    pub fn read_usage(&mut self) -> Usage {
         self.shared.usage_wanted.store(true, Ordering::Relaxed);
-        while self.hand_over() != 0 {}
+        while self.run_turn() != 0 {}
         Usage {
             cpu: self.shared.cpu.load(Ordering::Relaxed),
             switches: self.shared.switches.load(Ordering::Relaxed),
@@ -98,7 +98,7 @@ pub struct Usage {
 }
 
 /// The thread's loop.
-fn work(shared: &Shared) {
+fn serve_turns(shared: &Shared) {
     let mut done = 0;
     loop {
         let turn = shared.handed.0.load(Ordering::Acquire);
@@ -111,8 +111,8 @@ fn work(shared: &Shared) {
         }
         if shared.usage_wanted.load(Ordering::Relaxed) {
             shared.usage_wanted.store(false, Ordering::Relaxed);
-            shared.cpu.store(cpu::current(), Ordering::Relaxed);
-            let switches = process::usage()
+            shared.cpu.store(cpu::current_cpu(), Ordering::Relaxed);
+            let switches = process::thread_usage()
                 .map_or(0, |usage| usage.voluntary_context_switches() + usage.involuntary_context_switches());
             shared.switches.store(switches as u64, Ordering::Relaxed);
         }
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn a_turn_is_answered_on_the_cpu_that_was_asked_for() {
-        let cpu = cpu::allowed()[0];
-        let mut pool = Pool::on(cpu).expect("a thread");
+        let cpu = cpu::allowed_cpus()[0];
+        let mut pool = Pool::start_on(cpu).expect("a thread");
         for turn in 1..=100 {
-            assert_eq!(pool.next_turn(), turn);
-            assert_eq!(pool.hand_over(), 0);
+            assert_eq!(pool.next_turn_number(), turn);
+            assert_eq!(pool.run_turn(), 0);
         }
-        assert_eq!(pool.ask().cpu, cpu);
+        assert_eq!(pool.read_usage().cpu, cpu);
     }
 }

@@ -50,7 +50,7 @@ impl Descriptors {
         match kind {
             Kind::File => all.open_file(count, &directory.join("waited-for"))?,
             Kind::Pipe => all.open_pipes(count)?,
-            Kind::Tcp => all.connect(count)?,
+            Kind::Tcp => all.open_connections(count)?,
         }
         Ok(all)
     }
@@ -65,24 +65,24 @@ impl Descriptors {
 
     fn open_pipes(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
-            let (read, write) = nix::unistd::pipe().map_err(|e| Error::refused_to_case("pipe2", e))?;
-            self.keep(read, &write)?;
+            let (read, write) = nix::unistd::pipe().map_err(|e| Error::from_case_errno("pipe2", e))?;
+            self.keep_both_ends(read, &write)?;
         }
         Ok(())
     }
 
-    fn connect(&mut self, count: usize) -> Result<()> {
+    fn open_connections(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
-            let [other, asked] = Transport::Tcp.pair()?;
-            self.keep(asked, &other)?;
+            let [other, asked] = Transport::Tcp.connected_pair()?;
+            self.keep_both_ends(asked, &other)?;
         }
         Ok(())
     }
 
     /// Keeps both ends, and moves the other one to a high number.
-    fn keep(&mut self, asked: OwnedFd, other: &OwnedFd) -> Result<()> {
+    fn keep_both_ends(&mut self, asked: OwnedFd, other: &OwnedFd) -> Result<()> {
         let moved = fcntl(other, FcntlArg::F_DUPFD_CLOEXEC(OTHER_ENDS))
-            .map_err(|e| Error::refused("fcntl F_DUPFD_CLOEXEC", e))?;
+            .map_err(|e| Error::from_errno("fcntl F_DUPFD_CLOEXEC", e))?;
         // SAFETY: OWN-DESCRIPTOR.
         self.others.push(unsafe { OwnedFd::from_raw_fd(moved) });
         self.asked.push(asked);
@@ -109,7 +109,7 @@ struct FileLimit {
 impl FileLimit {
     fn raise_to(count: usize) -> Result<Self> {
         let count = count as rlim_t;
-        let refused = |e| Error::refused("getrlimit RLIMIT_NOFILE", e);
+        let refused = |e| Error::from_errno("getrlimit RLIMIT_NOFILE", e);
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
         if soft >= count {
             return Ok(Self { before: None });
@@ -119,7 +119,7 @@ impl FileLimit {
                 "{count} descriptors are needed and a process may have {hard} (RLIMIT_NOFILE): raise `ulimit -Hn`"
             )));
         }
-        let refused = |e| Error::refused("setrlimit RLIMIT_NOFILE", e);
+        let refused = |e| Error::from_errno("setrlimit RLIMIT_NOFILE", e);
         setrlimit(Resource::RLIMIT_NOFILE, count, hard).map_err(refused)?;
         Ok(Self { before: Some((soft, hard)) })
     }
@@ -138,29 +138,29 @@ impl Drop for FileLimit {
 mod tests {
     use super::super::operation_poll::{Polled, Question, SELECT_LIMIT};
     use super::*;
-    use crate::platform::child::in_child_process; // the limit belongs to the process
+    use crate::platform::child::run_in_child_process; // the limit belongs to the process
     use std::os::fd::AsRawFd;
 
     #[test]
     fn none_is_ready_and_then_the_last() {
         let directory = tempfile::tempdir().expect("a directory");
-        in_child_process(|| {
+        run_in_child_process(|| {
             for kind in [Kind::Pipe, Kind::Tcp] {
                 let all = Descriptors::new(kind, 500, directory.path()).expect("opened");
-                assert_eq!(Polled::new(&all.asked).ask(1).lowest, 0);
+                assert_eq!(Polled::new(&all.asked).ask_repeatedly(1).lowest, 0);
                 all.make_last_ready().expect("written");
-                while Polled::new(&all.asked).ask(1).lowest == 0 {}
-                assert_eq!(Polled::new(&all.asked[..499]).ask(1).lowest, 0);
+                while Polled::new(&all.asked).ask_repeatedly(1).lowest == 0 {}
+                assert_eq!(Polled::new(&all.asked[..499]).ask_repeatedly(1).lowest, 0);
                 assert!(all.asked.iter().all(|file| file.as_raw_fd() < SELECT_LIMIT));
             }
             let files = Descriptors::new(Kind::File, 10, directory.path()).expect("opened");
-            assert_eq!(Polled::new(&files.asked).ask(1).lowest, 10);
+            assert_eq!(Polled::new(&files.asked).ask_repeatedly(1).lowest, 10);
         });
     }
 
     #[test]
     fn the_limit_is_raised_for_a_while_or_the_case_is_missing_something() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             let limit = || getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
             let (_, hard) = limit();
             setrlimit(Resource::RLIMIT_NOFILE, 100, hard).expect("lowered");

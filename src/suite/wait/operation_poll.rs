@@ -47,7 +47,7 @@ fn no_time() -> libc::timespec {
 /// Which of its descriptors can be read.
 pub trait Question {
     /// Asks `n` times, without waiting.
-    fn ask(&mut self, n: u64) -> Answers;
+    fn ask_repeatedly(&mut self, n: u64) -> Answers;
 }
 
 /// Descriptors listed for poll(2).
@@ -63,7 +63,7 @@ impl Polled {
 
 impl Question for Polled {
     #[inline(always)]
-    fn ask(&mut self, n: u64) -> Answers {
+    fn ask_repeatedly(&mut self, n: u64) -> Answers {
         let (at, count) = (self.0.as_mut_ptr() as usize, self.0.len());
         #[cfg(target_arch = "x86_64")]
         let arguments = [at, count, 0, 0, 0, 0];
@@ -109,7 +109,7 @@ impl Selected {
 impl Question for Selected {
     /// Copies the set before each call, which overwrites it.
     #[inline(always)]
-    fn ask(&mut self, n: u64) -> Answers {
+    fn ask_repeatedly(&mut self, n: u64) -> Answers {
         let mut seen = Answers::default();
         for _ in 0..n {
             self.answered[..self.words].copy_from_slice(&self.asked[..self.words]);
@@ -137,10 +137,10 @@ impl Registered {
     /// The refusal of `epoll_create1` or `epoll_ctl`; regular files cannot be registered.
     pub fn new(descriptors: &[OwnedFd]) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);
-        let epoll = epoll.map_err(|errno| Error::refused_to_case("epoll_create1", errno))?;
+        let epoll = epoll.map_err(|errno| Error::from_case_errno("epoll_create1", errno))?;
         for waited in descriptors {
             let event = EpollEvent::new(EpollFlags::EPOLLIN, waited.as_raw_fd() as u64);
-            epoll.add(waited, event).map_err(|errno| Error::refused_to_case("epoll_ctl", errno))?;
+            epoll.add(waited, event).map_err(|errno| Error::from_case_errno("epoll_ctl", errno))?;
         }
         Ok(Self { file: epoll.0, events: vec![libc::epoll_event { events: 0, u64: 0 }; 64] })
     }
@@ -149,7 +149,7 @@ impl Registered {
 impl Question for Registered {
     /// epoll_wait(2) for up to 64 events.
     #[inline(always)]
-    fn ask(&mut self, n: u64) -> Answers {
+    fn ask_repeatedly(&mut self, n: u64) -> Answers {
         let (file, at) = (self.file.as_raw_fd() as usize, self.events.as_mut_ptr() as usize);
         // SAFETY: OWN-BUFFER, OPEN. The timeout is zero; a call that takes a signal mask gets none.
         unsafe { RawCall::new(EPOLL.1, [file, at, self.events.len(), 0, 0, 0]) }.repeat(n)
@@ -171,7 +171,10 @@ mod tests {
         let mut selected = Selected::new(&read).expect("small numbers");
         for ready in 0..3 {
             let alike = Answers { lowest: ready, highest: ready };
-            assert_eq!([polled.ask(3), selected.ask(3), registered.ask(3)], [alike; 3]);
+            assert_eq!(
+                [polled.ask_repeatedly(3), selected.ask_repeatedly(3), registered.ask_repeatedly(3)],
+                [alike; 3]
+            );
             nix::unistd::write(&write[19 - ready as usize], b"x").expect("written");
         }
     }
@@ -180,8 +183,8 @@ mod tests {
     fn a_regular_file_is_always_ready_and_cannot_be_registered() {
         let file = OwnedFd::from(tempfile::tempfile().expect("a file"));
         let files = [file];
-        assert_eq!(Polled::new(&files).ask(1).lowest, 1);
-        assert_eq!(Selected::new(&files).expect("a small number").ask(1).lowest, 1);
+        assert_eq!(Polled::new(&files).ask_repeatedly(1).lowest, 1);
+        assert_eq!(Selected::new(&files).expect("a small number").ask_repeatedly(1).lowest, 1);
         assert!(Registered::new(&files).is_err());
     }
 }

@@ -19,7 +19,7 @@ const AMONG_OTHERS: &str = "other tasks ran beside the process: interrupts that 
 const UNEVEN: &str = "the processor changed its frequency meanwhile: a slower fluid looks like an interrupted one; fix the frequency";
 /// Why there is no daemon-free estimate on some kernels.
 const NOT_APART: &str = "the kernel charges interrupts to no task: they look like the time of other tasks";
-/// Estimates of one run that lie further apart than this share are not of one thing.
+/// Two estimates of one run that differ by more than this share disagree.
 const SAME: f64 = 0.03;
 
 /// The cost by each estimator. The interval of a single run is its value, twice.
@@ -40,28 +40,30 @@ impl Costs {
     /// Of one or several runs of the same command, or of one stretch of a service.
     pub fn from_runs(runs: &[Covered]) -> Self {
         match runs {
-            [Covered { replicate, least: Some(least), .. }] => Self::of_one(replicate).down_to(least),
-            [one] => Self::of_one(&one.replicate),
-            _ => Self::of_several(&runs.iter().map(|run| run.replicate).collect::<Vec<_>>()),
+            [Covered { replicate, least: Some(least), .. }] => {
+                Self::from_one_run(replicate).lower_bounds_to(least)
+            }
+            [one] => Self::from_one_run(&one.replicate),
+            _ => Self::from_several_runs(&runs.iter().map(|run| run.replicate).collect::<Vec<_>>()),
         }
     }
 
     /// The share of the cost that accounting missed. Below zero it charged more than the process took.
-    pub fn missed(&self) -> Option<f64> {
+    pub fn missed_share(&self) -> Option<f64> {
         let (gap, charged) = (self.gap.as_ref().ok()?, self.charged.as_ref().ok()?);
         Some(1.0 - charged.estimate / gap.estimate)
     }
 
-    fn of_one(run: &Replicate) -> Self {
+    fn from_one_run(run: &Replicate) -> Self {
         let estimate = run.estimate(&Totals::default());
         let found = |cost: Result<Cost, Nonsense>| {
             cost.map(|cost| Interval::exactly(cost.ns())).map_err(|nonsense| nonsense.to_string())
         };
-        let spoilt = run.spoilt().map(|spoilt| because(spoilt, run));
+        let spoilt = run.disturbance().map(|spoilt| spoilt_sentence(spoilt, run));
         let paper = spoilt.clone().map_or_else(|| found(estimate.paper), Err);
         let gap = found(estimate.gap);
         let daemon_free = estimate.daemon_free.map(found);
-        let flags = spoilt.into_iter().chain(disagreement(&gap, daemon_free.as_ref())).collect();
+        let flags = spoilt.into_iter().chain(disagreement_flag(&gap, daemon_free.as_ref())).collect();
         Self {
             paper,
             gap,
@@ -71,7 +73,7 @@ impl Costs {
         }
     }
 
-    fn of_several(runs: &[Replicate]) -> Self {
+    fn from_several_runs(runs: &[Replicate]) -> Self {
         let summary = Summary::from_runs(runs, &Totals::default(), runs.len() - runs.len() / 3);
         let why = |column: Option<Interval>| {
             column.ok_or_else(|| match runs.len() < FEWEST {
@@ -93,12 +95,12 @@ impl Costs {
     }
 
     /// Of a service: lowers the ends of the intervals to what it took at least.
-    fn down_to(self, least: &Replicate) -> Self {
+    fn lower_bounds_to(self, least: &Replicate) -> Self {
         let found = least.estimate(&Totals::default());
         let window = &least.covered.window;
-        let quiet = least.covered.others_share() <= QUIET && least.stolen() <= QUIET * window.elapsed;
+        let quiet = least.covered.others_share() <= QUIET && least.stolen_ns() <= QUIET * window.elapsed;
         // The fluid cannot tell what the hypervisor took from what interrupts did.
-        let least_of = |cost: Cost| Some(cost.ns() - least.stolen()).filter(|low| *low > 0.0);
+        let least_of = |cost: Cost| Some(cost.ns() - least.stolen_ns()).filter(|low| *low > 0.0);
         let bounded = |column: Found, least: Option<Result<Cost, Nonsense>>| match least
             .and_then(Result::ok)
             .and_then(least_of)
@@ -119,7 +121,7 @@ impl Costs {
 }
 
 /// The flag of a single run whose two best estimates differ.
-fn disagreement(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
+fn disagreement_flag(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
     let (gap, free) = (gap.as_ref().ok()?, daemon_free?.as_ref().ok()?);
     let off = free.estimate / gap.estimate - 1.0;
     (off.abs() > SAME).then(|| {
@@ -130,7 +132,7 @@ fn disagreement(gap: &Found, daemon_free: Option<&Found>) -> Option<String> {
     })
 }
 
-fn because(spoilt: Spoilt, run: &Replicate) -> String {
+fn spoilt_sentence(spoilt: Spoilt, run: &Replicate) -> String {
     let others = 100.0 * run.covered.others_share();
     match spoilt {
         Spoilt::Others => format!("the machine was not quiet: other tasks had {others:.1} % of the CPU"),

@@ -38,8 +38,8 @@ impl Account {
     ///
     /// # Errors
     /// getrusage(2) fails.
-    pub(super) fn charge(&mut self) -> Result<Charge> {
-        let partners = self.sum(true) - self.sum(false);
+    pub(super) fn total_charge(&mut self) -> Result<Charge> {
+        let partners = self.sum_run_time(true) - self.sum_run_time(false);
         let usages = process::process_usage()?;
         let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
         let [own, children] = usages.map(|u| 1e3 * (micros(u.user_time()) + micros(u.system_time())));
@@ -48,12 +48,12 @@ impl Account {
         Ok(Charge { clock: clock + children + partners, rusage: own + children + partners, waits })
     }
 
-    fn sum(&mut self, beside: bool) -> f64 {
+    fn sum_run_time(&mut self, beside: bool) -> f64 {
         let buffer = &mut self.buffer;
         let files = if beside { &self.beside } else { &self.elsewhere };
         let read = |file: &File| {
             let length = file.read_at(buffer, 0).ok()?;
-            proc::schedstat(std::str::from_utf8(&buffer[..length]).ok()?).map(|read| read.ran_ns as f64)
+            proc::parse_schedstat(std::str::from_utf8(&buffer[..length]).ok()?).map(|read| read.ran_ns as f64)
         };
         files.iter().filter_map(read).sum()
     }
@@ -63,18 +63,18 @@ impl Account {
 mod tests {
     use super::*;
     use crate::platform::cpu;
-    use crate::platform::partner::{Class, spinner};
+    use crate::platform::partner::{Class, start_spinner};
 
     #[test]
     fn computation_and_children_are_charged_and_a_spinner_is_not() {
-        let here = cpu::allowed().into_iter().max().expect("a CPU");
-        let burner = spinner(here, Class::Ordinary).expect("started");
+        let here = cpu::allowed_cpus().into_iter().max().expect("a CPU");
+        let burner = start_spinner(here, Class::Ordinary).expect("started");
         let mut account = Account::open(&[burner.task()], here);
         assert!(account.beside.is_empty() && account.elsewhere.is_empty());
-        let before = account.charge().expect("an account");
+        let before = account.total_charge().expect("an account");
         crate::platform::arch::multiply_chain(10_000_000);
         std::process::Command::new("true").status().expect("a child");
-        let after = account.charge().expect("an account");
+        let after = account.total_charge().expect("an account");
         assert!(after.clock > before.clock + 1e6 && after.rusage >= before.rusage, "{before:?} {after:?}");
     }
 }

@@ -1,12 +1,12 @@
 //! The record of a displaced case.
 
-use super::saturation::{no_rate, throughput};
+use super::saturation::{no_rate_reason, throughput};
 use super::{CaseEnd, Displacement, Run};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Execution, Interval, Measured};
 use crate::statistic::fluid_cost::{Spoilt, Summary, Totals};
 use crate::statistic::{median, standard_deviation};
-use crate::trial::judge::{Judgement, of_time};
+use crate::trial::judge::{Judgement, unchecked_time_claims};
 
 /// Below this share of a run's time in the timed part, the evidence says that the cost includes the rest.
 const MOSTLY_TIMED: f64 = 0.9;
@@ -17,7 +17,7 @@ const FEWEST: usize = 10;
 ///
 /// # Errors
 /// [`CaseEnd::Disturbed`] without an estimate from enough runs.
-pub(super) fn measured(
+pub(super) fn measured_outcome(
     displacement: &Displacement<'_>,
     runs: &[Run],
     summary: &Summary,
@@ -25,10 +25,10 @@ pub(super) fn measured(
     judgements: Vec<Judgement>,
 ) -> Result<Measured, CaseEnd> {
     let Some(gap) = summary.gap.filter(|_| summary.each.len() >= FEWEST) else {
-        return Err(CaseEnd::Disturbed(no_number(summary)));
+        return Err(CaseEnd::Disturbed(no_number_reason(summary)));
     };
     let Displacement { case, clock, counted, .. } = displacement;
-    let used: Vec<_> = runs.iter().filter(|run| summary.uses(&run.replicate)).collect();
+    let used: Vec<_> = runs.iter().filter(|run| summary.is_run_used(&run.replicate)).collect();
     let wire = displacement.subject.report().wire;
     let mut outcome = Measured {
         executions: vec![Execution {
@@ -39,15 +39,15 @@ pub(super) fn measured(
             core_hz: None,
         }],
         iterations: used.iter().map(|run| run.replicate.covered.operations as u64).collect(),
-        counted: counts(displacement, summary),
+        counted: displaced_ticks(displacement, summary),
         median: gap,
         standard_deviation: standard_deviation(&summary.each),
         ticks: gap.estimate * clock.hz() / 1e9,
         slope: gap,
-        derived: figures(summary),
-        displaced: Some(displaced(displacement, (runs, &used), summary, empty)),
+        derived: derived_figures(summary),
+        displaced: Some(displaced_summary(displacement, (runs, &used), summary, empty)),
         contamination: contamination(&used),
-        peer: wire.as_ref().map(crate::environment::Wire::key),
+        peer: wire.as_ref().map(crate::environment::Wire::comparison_key),
         wire: wire.map(Box::new),
         ..Measured::default()
     };
@@ -55,26 +55,26 @@ pub(super) fn measured(
         judgement.sort_sentence_into(&mut outcome.evidence, &mut outcome.unasked);
     }
     outcome.evidence.extend(counted.iter().cloned());
-    outcome.evidence.push(covered(runs, summary));
-    outcome.evidence.extend(partly_timed(&used));
-    outcome.unasked.extend(of_time(case, "displaced time"));
+    outcome.evidence.push(coverage_sentence(runs, summary));
+    outcome.evidence.extend(partly_timed_sentence(&used));
+    outcome.unasked.extend(unchecked_time_claims(case, "displaced time"));
     Ok(outcome)
 }
 
-fn no_number(summary: &Summary) -> String {
+fn no_number_reason(summary: &Summary) -> String {
     match summary.flags.is_empty() {
-        true => "the cost is below what the runs can resolve: too few runs, or too far apart".into(),
+        true => "the cost is below what the runs can resolve: there were too few runs, or their results differ too much".into(),
         false => summary.flags.join("; "),
     }
 }
 
 /// Ticks displaced by each run.
-fn counts(displacement: &Displacement<'_>, summary: &Summary) -> Vec<u64> {
+fn displaced_ticks(displacement: &Displacement<'_>, summary: &Summary) -> Vec<u64> {
     let ticks_per_ns = displacement.clock.hz() / 1e9;
     summary.each.iter().map(|ns| (ns * displacement.iterations as f64 * ticks_per_ns) as u64).collect()
 }
 
-fn figures(summary: &Summary) -> Vec<Derived> {
+fn derived_figures(summary: &Summary) -> Vec<Derived> {
     let figure = |name: &str, unit: &str, value: Option<Interval>| {
         Some(Derived { name: name.into(), unit: unit.into(), value: value? })
     };
@@ -88,7 +88,7 @@ fn figures(summary: &Summary) -> Vec<Derived> {
     figures.into_iter().flatten().collect()
 }
 
-fn displaced(
+fn displaced_summary(
     displacement: &Displacement<'_>,
     (runs, used): (&[Run], &[&Run]),
     summary: &Summary,
@@ -114,12 +114,12 @@ fn displaced(
         error_resolution: summary.terms.resolution,
         turns: summary.terms.turns,
         error_cache: summary.terms.cache,
-        flags: summary.flags.iter().cloned().chain(no_rate(used)).collect(),
+        flags: summary.flags.iter().cloned().chain(no_rate_reason(used)).collect(),
         throughput: throughput(used, empty),
     }
 }
 
-fn covered(runs: &[Run], summary: &Summary) -> String {
+fn coverage_sentence(runs: &[Run], summary: &Summary) -> String {
     let fluid = median(&runs.iter().map(|run| run.replicate.covered.fluid_share()).collect::<Vec<_>>());
     let (kept, all) = summary.kept;
     format!(
@@ -130,7 +130,7 @@ fn covered(runs: &[Run], summary: &Summary) -> String {
     )
 }
 
-fn partly_timed(used: &[&Run]) -> Option<String> {
+fn partly_timed_sentence(used: &[&Run]) -> Option<String> {
     let share = median(&used.iter().map(|run| run.timed_ns / run.elapsed_ns.max(1.0)).collect::<Vec<_>>());
     (share < MOSTLY_TIMED).then(|| {
         format!(
@@ -144,9 +144,11 @@ fn contamination(used: &[&Run]) -> Contamination {
     let each = |field: fn(&Run) -> Option<u64>| used.iter().filter_map(|run| field(run)).collect();
     Contamination {
         // A wait for the CPU beside the fluid is no disturbance: the accounts show other tasks.
-        waited_ns: each(|run| Some(run.replicate.covered.others().max(0.0) as u64)),
+        waited_ns: each(|run| Some(run.replicate.covered.others_time().max(0.0) as u64)),
         stolen_ticks: each(|run| Some(run.replicate.stolen_ticks)),
-        involuntary_switches: each(|run| Some(u64::from(run.replicate.spoilt() == Some(Spoilt::Others)))),
+        involuntary_switches: each(|run| {
+            Some(u64::from(run.replicate.disturbance() == Some(Spoilt::Others)))
+        }),
         faults: each(|run| Some(run.delta.counted.minor_faults + run.delta.counted.major_faults)),
         migrated: used.iter().map(|run| run.delta.migrated).collect(),
         held_up: Vec::new(),

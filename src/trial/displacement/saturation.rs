@@ -24,7 +24,7 @@ impl Saturation {
     /// Those of the set-up.
     pub(super) fn set_up(case: &Case, place: &Place) -> Result<Option<Self>, CaseEnd> {
         let set_up = case.displaced.as_ref().and_then(|repetition| repetition.saturated.as_ref());
-        let subject = set_up.map(|set_up| set_up(place)).transpose().map_err(CaseEnd::of_set_up)?;
+        let subject = set_up.map(|set_up| set_up(place)).transpose().map_err(CaseEnd::from_set_up_error)?;
         Ok(subject.map(|subject| Self { subject, iterations: 0 }))
     }
 }
@@ -44,7 +44,7 @@ impl Saturated {
     }
 
     /// The mean of before and after a run, so that a change of the machine's pace affects both sides alike.
-    pub(super) fn between(before: Option<Self>, after: Option<Self>) -> Option<Self> {
+    pub(super) fn mean_of(before: Option<Self>, after: Option<Self>) -> Option<Self> {
         let (before, after) = before.zip(after)?;
         Some(Self {
             iteration: 0.5 * (before.iteration + after.iteration),
@@ -57,11 +57,11 @@ impl Saturated {
 ///
 /// # Errors
 /// Those of the subject and of the fluid.
-pub(super) fn size(displacement: &mut Displacement<'_>) -> Result<(), CaseEnd> {
+pub(super) fn find_saturated_iterations(displacement: &mut Displacement<'_>) -> Result<(), CaseEnd> {
     let Displacement { saturation, clock, meter, effort, .. } = displacement;
     if let Some(Saturation { subject, iterations }) = saturation {
         let takes = |n| Ok(clock.nanoseconds(subject.run(n, clock)?).0);
-        *iterations = meter.aside(|| iterations_that_fill(effort.run, takes))?;
+        *iterations = meter.run_while_paused(|| iterations_that_fill(effort.run, takes))?;
     }
     Ok(())
 }
@@ -70,23 +70,23 @@ pub(super) fn size(displacement: &mut Displacement<'_>) -> Result<(), CaseEnd> {
 ///
 /// # Errors
 /// Those of the subject and of the fluid.
-pub(super) fn saturate(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, CaseEnd> {
+pub(super) fn measure_saturated(displacement: &mut Displacement<'_>) -> Result<Option<Saturated>, CaseEnd> {
     let Displacement { saturation: Some(saturation), clock, meter, account, .. } = displacement else {
         return Ok(None);
     };
-    let observed = meter.aside(|| {
-        let (charged, start) = (account.charge()?.clock, clock.start());
+    let observed = meter.run_while_paused(|| {
+        let (charged, start) = (account.total_charge()?.clock, clock.start());
         let ticks = saturation.subject.run(saturation.iterations, clock)?;
         let elapsed = clock.nanoseconds(clock.stop() - start).0;
         let done = saturation.subject.report().events.unwrap_or(saturation.iterations);
         let iteration = clock.nanoseconds(ticks).0 / done as f64;
-        Ok(Saturated { iteration, busy: (account.charge()?.clock - charged) / elapsed })
+        Ok(Saturated { iteration, busy: (account.total_charge()?.clock - charged) / elapsed })
     })?;
     Ok(Some(observed))
 }
 
 /// Why there is no rate although the case has a shared subject.
-pub(super) fn no_rate(runs: &[&Run]) -> Option<String> {
+pub(super) fn no_rate_reason(runs: &[&Run]) -> Option<String> {
     let all: Vec<_> = runs.iter().filter_map(|run| run.saturated).collect();
     let idle = all.iter().filter(|saturated| saturated.is_idle()).count();
     (all.len() - idle < FEWEST && !all.is_empty()).then(|| {

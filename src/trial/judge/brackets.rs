@@ -8,9 +8,9 @@ use crate::trial::CaseEnd;
 
 /// Batches that must all contradict.
 const BATCHES: usize = 3;
-/// Least share of one of two sums of times that are the same.
+/// Two sums of times agree if the smaller is at least this share of the larger.
 const SAME: f64 = 0.95;
-/// Difference that is none, ns: a few readings of the clock.
+/// Difference between two sums of times that is ignored, ns: a few readings of the clock.
 const NOTHING_NS: f64 = 1_000.0;
 /// Brackets of a batch: all of them are kept.
 const MOST: u64 = Clock::SINGLES as u64 / 2;
@@ -26,7 +26,7 @@ struct Batch {
 ///
 /// # Errors
 /// [`CaseEnd::Failed`]: the time is not that of the brackets; or the subject fails.
-pub(in crate::trial) fn brackets(
+pub(in crate::trial) fn judge_brackets(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
@@ -35,8 +35,8 @@ pub(in crate::trial) fn brackets(
     let iterations = iterations.clamp(1, MOST);
     let mut judged = Ok(());
     for _ in 0..BATCHES {
-        let Some(batch) = batch(subject, clock, iterations)? else { return Ok(()) };
-        judged = contradiction(case, batch, has_tasks(case, subject)).map_or(Ok(()), Err);
+        let Some(batch) = run_batch(subject, clock, iterations)? else { return Ok(()) };
+        judged = bracket_contradiction(case, batch, has_tasks(case, subject)).map_or(Ok(()), Err);
         if judged.is_ok() {
             break;
         }
@@ -49,17 +49,18 @@ fn has_tasks(case: &Case, subject: &dyn Subject) -> bool {
     case.own_tasks != OwnTasks::None || !subject.report().partners.is_empty()
 }
 
-/// `None` if brackets were left out, or if there was none: the subject read another clock.
-fn batch(subject: &mut dyn Subject, clock: &Clock, iterations: u64) -> Result<Option<Batch>> {
+/// Runs one batch and sums up its brackets. `None` if the clock did not keep every bracket, or if there was none
+/// because the subject read another clock.
+fn run_batch(subject: &mut dyn Subject, clock: &Clock, iterations: u64) -> Result<Option<Batch>> {
     let keeping = Clock::with_scale(clock.scale());
-    keeping.keep_singles();
+    keeping.keep_single_times();
     let Ticks(ticks) = subject.run(iterations, &keeping)?;
-    let is_whole = keeping.kept_singles().is_some_and(|kept| kept > 0);
-    let bracketed_ns = keeping.take_singles().iter().sum();
+    let is_whole = keeping.count_single_times().is_some_and(|kept| kept > 0);
+    let bracketed_ns = keeping.take_single_times().iter().sum();
     Ok(is_whole.then(|| Batch { returned_ns: clock.nanoseconds(Ticks(ticks)).0, bracketed_ns }))
 }
 
-fn contradiction(case: &Case, batch: Batch, has_tasks: bool) -> Option<String> {
+fn bracket_contradiction(case: &Case, batch: Batch, has_tasks: bool) -> Option<String> {
     let Batch { returned_ns, bracketed_ns } = batch;
     let sums =
         format!("the brackets of the clock hold {bracketed_ns:.0} ns, and {returned_ns:.0} ns were returned");
@@ -97,11 +98,11 @@ mod tests {
     }
 
     fn judged(case: Case, share: f64, note: fn(&[Ticks], &Clock)) -> std::result::Result<(), CaseEnd> {
-        brackets(&case, &mut Teller { share, note }, &Clock::start_up(), 8)
+        judge_brackets(&case, &mut Teller { share, note }, &Clock::start_up(), 8)
     }
 
     fn truly(times: &[Ticks], clock: &Clock) {
-        times.iter().for_each(|ticks| _ = clock.note(*ticks));
+        times.iter().for_each(|ticks| _ = clock.record_bracket(*ticks));
     }
 
     fn looped() -> Case {
@@ -124,10 +125,10 @@ mod tests {
     #[test]
     fn the_best_single_time_for_all_is_caught() {
         let halves = |times: &[Ticks], clock: &Clock| {
-            times.iter().for_each(|ticks| _ = clock.note(Ticks(ticks.0 / 2)));
+            times.iter().for_each(|ticks| _ = clock.record_bracket(Ticks(ticks.0 / 2)));
         };
         let twice = |times: &[Ticks], clock: &Clock| {
-            times.iter().for_each(|ticks| _ = clock.note(Ticks(ticks.0 * 2)));
+            times.iter().for_each(|ticks| _ = clock.record_bracket(Ticks(ticks.0 * 2)));
         };
         assert!(judged(looped().one_by_one(), 1.0, halves).is_err());
         assert_eq!(judged(looped().one_by_one(), 1.0, truly), Ok(()));

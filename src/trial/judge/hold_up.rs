@@ -13,7 +13,7 @@ const SHORTEST_NS: f64 = 50e6;
 const UNUSUAL: f64 = 10.0;
 
 /// For each sample, whether the thread was held up in it.
-pub(in crate::trial) fn held_up(samples: &[Sample]) -> Vec<bool> {
+pub(in crate::trial) fn held_up_samples(samples: &[Sample]) -> Vec<bool> {
     let each: Vec<_> = samples.iter().map(|s| idle_ns(s) / s.iterations.max(1) as f64).collect();
     let usual = if each.is_empty() { 0.0 } else { statistic::median(&each) };
     let is_held_up = |(s, each): (&Sample, &f64)| idle_ns(s) > SHORTEST_NS && *each > UNUSUAL * usual;
@@ -45,16 +45,16 @@ mod tests {
     #[test]
     fn a_thread_that_did_not_run_was_held_up() {
         let samples = [sample(2.0, 2, 0), sample(302.0, 2, 0), sample(2.1, 2, 0)];
-        assert_eq!(held_up(&samples), [false, true, false]);
+        assert_eq!(held_up_samples(&samples), [false, true, false]);
         let beside_busy_tasks = [sample(90.0, 30, 60), sample(330.0, 30, 150), sample(90.0, 30, 60)];
-        assert_eq!(held_up(&beside_busy_tasks), [false, true, false]);
+        assert_eq!(held_up_samples(&beside_busy_tasks), [false, true, false]);
     }
 
     #[test]
     fn a_thread_that_waits_for_a_cpu_or_always_was_not() {
-        assert_eq!(held_up(&[sample(2.0, 2, 0), sample(302.0, 2, 300)]), [false, false]);
+        assert_eq!(held_up_samples(&[sample(2.0, 2, 0), sample(302.0, 2, 300)]), [false, false]);
         let sleeps = [sample(100.0, 1, 0), sample(110.0, 1, 0), sample(300.0, 1, 0)];
-        assert_eq!(held_up(&sleeps), [false; 3], "it always waits");
-        assert_eq!(held_up(&[]), [false; 0]);
+        assert_eq!(held_up_samples(&sleeps), [false; 3], "it always waits");
+        assert_eq!(held_up_samples(&[]), [false; 0]);
     }
 }

@@ -9,8 +9,8 @@ use crate::statistic;
 const STEAL: f64 = 0.25;
 /// Largest share of the quickest samples during which other tasks may have the CPU.
 const OTHERS: f64 = 0.05;
-/// [`OTHERS`] for a case with tasks of its own on the same CPU. The time that a task runs after the notification of its end is
-/// charged to no process. It is about a tenth of a short life, and a busy foreign task takes half of the CPU.
+/// [`OTHERS`] for a case with tasks of its own on the same CPU. The kernel charges no process for the time a task
+/// runs after its end was reported: about a tenth of a short life. A busy foreign task takes half of the CPU.
 const OTHERS_BESIDE_OWN: f64 = 0.3;
 
 /// Time of a sample that is charged to no task, ns: from the reading of the clock to that of the thread's CPU time and back,
@@ -22,36 +22,36 @@ const UNCHARGED_NS: f64 = 5_000.0;
 ///
 /// # Errors
 /// [`CaseEnd::Disturbed`]: they took too much of it.
-pub(in crate::trial) fn interference(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
-    let others = others(case, samples);
-    if others.is_some_and(|others| others > most_of_others(case)) {
+pub(in crate::trial) fn judge_interference(case: &Case, samples: &[Sample]) -> Result<String, CaseEnd> {
+    let others = others_share(case, samples);
+    if others.is_some_and(|others| others > allowed_others_share(case)) {
         return Err(CaseEnd::Disturbed(format!(
             "other tasks had this CPU for {:.0} % of the time of even the quickest samples: stop them, or run again when \
              they have ended",
             100.0 * others.unwrap_or_default()
         )));
     }
-    let stolen = stolen(samples);
+    let stolen = stolen_share(samples);
     if stolen > STEAL {
         return Err(CaseEnd::Disturbed(format!(
             "the hypervisor took {:.0} % of this CPU's time: run again when the host is quieter",
             100.0 * stolen
         )));
     }
-    Ok(known(others, samples))
+    Ok(load_sentence(others, samples))
 }
 
-/// Evidence of the load on the other CPUs, given in busy CPUs.
-pub(in crate::trial) fn other_cpus(busy: f64) -> String {
+/// The evidence sentence about the load on the other CPUs; `busy` is a number of CPUs.
+pub(in crate::trial) fn other_cpus_sentence(busy: f64) -> String {
     format!("on CPUs without a task of it others kept {busy:.2} busy")
 }
 
-fn most_of_others(case: &Case) -> f64 {
+fn allowed_others_share(case: &Case) -> f64 {
     if case.own_tasks == OwnTasks::SameCpu { OTHERS_BESIDE_OWN } else { OTHERS }
 }
 
 /// The counters over all samples as a sentence, as far as the kernel provides them.
-fn known(others: Option<f64>, samples: &[Sample]) -> String {
+fn load_sentence(others: Option<f64>, samples: &[Sample]) -> String {
     let moved = samples.iter().filter(|s| s.delta.migrated).count();
     let is_known = |f: fn(&Reading) -> Option<u64>| samples.iter().all(|s| f(&s.delta.counted).is_some());
     let mut facts = vec![match moved {
@@ -65,35 +65,35 @@ fn known(others: Option<f64>, samples: &[Sample]) -> String {
         facts.push(format!("other tasks had {:.1} % of the quickest samples", 100.0 * others));
     }
     if is_known(|r| r.stolen_ticks) {
-        facts.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen(samples)));
+        facts.push(format!("the hypervisor took {:.0} % of all", 100.0 * stolen_share(samples)));
     }
     facts.join(", ")
 }
 
 /// Whether other tasks left the CPU to the case in this sample, as far as is known.
 pub(super) fn is_quiet(case: &Case, sample: &Sample) -> bool {
-    share(case, sample).is_none_or(|share| share <= most_of_others(case))
+    others_share_of_sample(case, sample).is_none_or(|share| share <= allowed_others_share(case))
 }
 
 /// Share of a sample during which other tasks had the CPU; `None` if unknown.
-fn share(case: &Case, s: &Sample) -> Option<f64> {
-    let had_ns = by_other_tasks(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
+fn others_share_of_sample(case: &Case, s: &Sample) -> Option<f64> {
+    let had_ns = other_tasks_ns(case.own_tasks, &s.delta, s.elapsed_ns, s.ran_ns)?;
     Some(((had_ns as f64 - UNCHARGED_NS).max(0.0) / s.elapsed_ns.max(1.0)).min(1.0))
 }
 
 /// Median over the quickest quarter of the samples of the share during which other tasks had the CPU: the published cost is
 /// taken from these, and what disturbed the others does not matter.
-fn others(case: &Case, samples: &[Sample]) -> Option<f64> {
+fn others_share(case: &Case, samples: &[Sample]) -> Option<f64> {
     let mut quickest: Vec<&Sample> = samples.iter().collect();
     let cost = |s: &Sample| s.counted as f64 / s.iterations.max(1) as f64;
     quickest.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     quickest.truncate(samples.len().div_ceil(4));
-    let shares: Option<Vec<_>> = quickest.into_iter().map(|s| share(case, s)).collect();
+    let shares: Option<Vec<_>> = quickest.into_iter().map(|s| others_share_of_sample(case, s)).collect();
     shares.filter(|shares| !shares.is_empty()).map(|shares| statistic::median(&shares))
 }
 
 /// Time that tasks outside the case had the CPU while it could have run, ns; `None` if unknown.
-pub(in crate::trial) fn by_other_tasks(
+pub(in crate::trial) fn other_tasks_ns(
     own_tasks: OwnTasks,
     delta: &Delta,
     elapsed_ns: f64,
@@ -101,9 +101,9 @@ pub(in crate::trial) fn by_other_tasks(
 ) -> Option<u64> {
     let counted = &delta.counted;
     match own_tasks {
-        OwnTasks::None => {
-            counted.waited_ns.map(|waited| beside_partners(waited, delta, elapsed_ns, ran_ns) as u64)
-        }
+        OwnTasks::None => counted
+            .waited_ns
+            .map(|waited| foreign_ns_beside_partners(waited, delta, elapsed_ns, ran_ns) as u64),
         OwnTasks::SameCpu => {
             let stolen_ns = counted.stolen_ticks.unwrap_or(0) as f64 * 1e9 / USER_HZ;
             Some((elapsed_ns - 1e3 * counted.process_us as f64 - stolen_ns).max(0.0) as u64)
@@ -115,7 +115,7 @@ pub(in crate::trial) fn by_other_tasks(
 /// Time that tasks outside the case took from it, ns. Without partners on its CPU that is the time the thread was ready but
 /// did not run. With partners it waits for them too; then others had at most the time in which none of them ran, and no
 /// more than all of them waited.
-fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
+fn foreign_ns_beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> f64 {
     let Some(partners) = delta.partners else { return waited as f64 };
     let here = match partners.ran_here_ns.filter(|_| partners.here) {
         None => waited as f64,
@@ -129,7 +129,7 @@ fn beside_partners(waited: u64, delta: &Delta, elapsed_ns: f64, ran_ns: u64) -> 
 
 /// Share of the samples' time that the hypervisor took. Its resolution of 10 ms exceeds a short case, so up to two ticks
 /// count as none.
-fn stolen(samples: &[Sample]) -> f64 {
+fn stolen_share(samples: &[Sample]) -> f64 {
     let ticks: u64 = samples.iter().filter_map(|s| s.delta.counted.stolen_ticks).sum();
     let elapsed: f64 = samples.iter().map(|s| s.elapsed_ns).sum();
     if ticks <= 2 { 0.0 } else { ticks as f64 * 1e9 / USER_HZ / elapsed.max(1.0) }
@@ -143,7 +143,7 @@ mod tests {
     /// Partners are not own tasks: they live as long as the case.
     fn of_partners(samples: &[Sample]) -> Result<String, CaseEnd> {
         let case = Case::looped("case", "a case", |_| {});
-        interference(&case, samples)
+        judge_interference(&case, samples)
     }
 
     /// A sample of 1 ms: times that the thread and its partners on its CPU ran and waited, ns.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn had(own_tasks: OwnTasks, counted: Reading) -> Option<u64> {
-        by_other_tasks(own_tasks, &Delta { counted, ..Delta::default() }, 1e6, 0)
+        other_tasks_ns(own_tasks, &Delta { counted, ..Delta::default() }, 1e6, 0)
     }
 
     #[test]

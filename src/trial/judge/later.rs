@@ -1,6 +1,6 @@
-//! The second witness. The first one sees an operation at the start, in batches of at most [`ITERATIONS`]: it misses an
-//! operation that is honest so long and then does half. So the second one watches the operation behind the samples, in a batch
-//! up to as long as theirs, of a length drawn by chance. It counts system calls by stops at calls instead of single steps.
+//! The second witness. The first witness watches an operation at the start, in batches of at most [`ITERATIONS`],
+//! and misses an operation that does less later. So the second witness watches one more batch after the samples,
+//! of a random length up to theirs. It counts system calls by stopping at calls instead of single-stepping.
 
 use super::{Judgement, testimony};
 use crate::case::{Case, Claim, Subject};
@@ -23,7 +23,7 @@ const MORE: f64 = 4.0 * ITERATIONS as f64;
 const MOST_STEPS: f64 = 60_000.0;
 /// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
 const STEPS_IN_ALL: u64 = 100_000;
-/// Calls that an operation may make around its iterations although these make none.
+/// System calls that a batch may make outside its iterations if the iterations claim to make none.
 const AROUND: usize = 16;
 /// Watches before a contradiction is believed: an operation that a signal or a lost partner disturbs makes fewer calls.
 const WATCHES: u32 = 4;
@@ -33,7 +33,7 @@ const WATCHES: u32 = 4;
 ///
 /// # Errors
 /// What the operation does is less than what its claims say.
-pub(in crate::trial) fn later(
+pub(in crate::trial) fn judge_later_batch(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
@@ -44,7 +44,13 @@ pub(in crate::trial) fn later(
     let mut random = Random::new(crate::platform::time::monotonic_raw_ns() ^ u64::from(std::process::id()));
     let mut judged = Ok(None);
     for _ in 0..WATCHES {
-        judged = watched(case, subject, clock, &mut |longest| drawn(longest, iterations, &mut random), seen);
+        judged = watch_batch(
+            case,
+            subject,
+            clock,
+            &mut |longest| draw_length(longest, iterations, &mut random),
+            seen,
+        );
         if judged.is_ok() {
             break;
         }
@@ -52,18 +58,18 @@ pub(in crate::trial) fn later(
     judged.map_err(CaseEnd::Failed)
 }
 
-fn not_watched(error: &Error) -> String {
+fn not_watched_sentence(error: &Error) -> String {
     format!("no witness could be called behind the samples: {error}")
 }
 
 /// A length between half of the longest and the longest.
-fn drawn(longest: f64, iterations: u64, random: &mut Random) -> u64 {
+fn draw_length(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     let longest = (longest as u64).clamp(1, iterations.max(1));
     longest - random.number_below((longest / 2 + 1) as usize) as u64
 }
 
 /// Watches one batch. No judgement if no claim can be judged so.
-fn watched(
+fn watch_batch(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
@@ -71,33 +77,33 @@ fn watched(
     seen: &WitnessReport,
 ) -> Result<Option<Judgement>, String> {
     let mut sentences = Vec::new();
-    if let Some(each) = calls_each(case) {
+    if let Some(each) = claimed_calls_each(case) {
         let n = length(if each > 0 { CALLS / each as f64 } else { f64::MAX });
         let most = 2 * each * n as usize + 2 * AROUND + n as usize / 2;
         let run = || drop(subject.run(n, clock));
         // A process that could be traced before, and now cannot, has lost a right in the meantime: that is no lie.
-        match ptrace::list_entries(run, most, testimony::counts(case)) {
-            Ok(Sighting { entries, .. }) => sentences.push(listed(case, &entries, n)?),
-            Err(error) => return Ok(Some(Judgement::Unasked(not_watched(&error)))),
+        match ptrace::list_syscalls(run, most, testimony::call_filter(case)) {
+            Ok(Sighting { entries, .. }) => sentences.push(judge_listed_calls(case, &entries, n)?),
+            Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
         }
     }
     let counts = testimony::counts_instructions(case);
     if let Some(each) = seen.instructions.filter(|each| counts && *each > 0.0) {
-        let clock = clock.for_counting();
+        let clock = clock.for_instruction_counting();
         let n = length((STEPS / each).max(MORE).min(MOST_STEPS / each));
         let run = || drop(subject.run(n, &clock));
-        match ptrace::step_through(run, testimony::callee(case), STEPS_IN_ALL) {
-            Ok(Some(sighting)) => sentences.push(stepped(case, &sighting, n, each)?),
+        match ptrace::step_through(run, testimony::claimed_callee(case), STEPS_IN_ALL) {
+            Ok(Some(sighting)) => sentences.push(judge_instructions(case, &sighting, n, each)?),
             // It does more than the first witness saw.
             Ok(None) => {}
-            Err(error) => return Ok(Some(Judgement::Unasked(not_watched(&error)))),
+            Err(error) => return Ok(Some(Judgement::Unasked(not_watched_sentence(&error)))),
         }
     }
     Ok((!sentences.is_empty()).then(|| Judgement::Held(sentences.join("; "))))
 }
 
 /// System calls an iteration, if claimed.
-fn calls_each(case: &Case) -> Option<usize> {
+fn claimed_calls_each(case: &Case) -> Option<usize> {
     case.claims.iter().find_map(|claim| match claim {
         Claim::Enters(calls) => Some(calls.len()),
         Claim::NeverEnters => Some(0),
@@ -106,7 +112,7 @@ fn calls_each(case: &Case) -> Option<usize> {
 }
 
 /// Judges the calls of a batch of `n`.
-fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
+fn judge_listed_calls(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
     let times = |number: i64| entries.iter().filter(|call| call.number == number).count();
     for claim in &case.claims {
         match claim {
@@ -120,11 +126,11 @@ fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
             Claim::Enters(calls) => {
                 for (name, number) in calls {
                     let declared = n * calls.iter().filter(|(_, other)| other == number).count() as u64;
-                    at_least(&format!("{name} was called"), times(*number) as f64, declared as f64, n)?;
+                    check_at_least(&format!("{name} was called"), times(*number) as f64, declared as f64, n)?;
                 }
-                testimony::granted(case, entries)?;
+                testimony::check_calls_granted(case, entries)?;
             }
-            Claim::Answers(number, answer) => drop(testimony::answered(*number, *answer, entries)?),
+            Claim::Answers(number, answer) => drop(testimony::judge_answers(*number, *answer, entries)?),
             _ => {}
         }
     }
@@ -132,13 +138,13 @@ fn listed(case: &Case, entries: &[Call], n: u64) -> Result<String, String> {
 }
 
 /// Judges the instructions of a batch of `n`, of which the first witness saw `each` an iteration.
-fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String, String> {
+fn judge_instructions(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String, String> {
     for claim in &case.claims {
         match claim {
-            Claim::Calls(_) => at_least("the callee was entered", sighting.visits as f64, n as f64, n)?,
+            Claim::Calls(_) => check_at_least("the callee was entered", sighting.visits as f64, n as f64, n)?,
             Claim::Executes(_) => {
                 let (seen, due) = (sighting.instructions as f64, each * n as f64);
-                at_least("an instruction was executed", seen, due, n)?;
+                check_at_least("an instruction was executed", seen, due, n)?;
             }
             _ => {}
         }
@@ -146,7 +152,7 @@ fn stepped(case: &Case, sighting: &Sighting, n: u64, each: f64) -> Result<String
     Ok(format!("a batch of {n} behind the samples executed {} instructions", sighting.instructions))
 }
 
-fn at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
+fn check_at_least(what: &str, times: f64, declared: f64, n: u64) -> Result<(), String> {
     if times >= LEAST * declared {
         return Ok(());
     }

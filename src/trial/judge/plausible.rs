@@ -7,7 +7,7 @@ use super::interference::is_quiet;
 use crate::case::{Case, OwnTasks, TIMED_SHARE};
 use crate::statistic;
 
-/// Largest ratio of the time that a subject tells to the time that passed. Some subjects read a clock of the kernel's,
+/// Largest ratio of the time that a subject reports to the time that passed. Some subjects read a clock of the kernel's,
 /// whose rate may differ from the raw counter's by 500 ppm.
 const CLOCKS: f64 = 1.001;
 /// Allowance in addition to the ratio, ns: two readings of the clock.
@@ -23,13 +23,17 @@ const THREADS_NS: f64 = 200_000.0;
 ///
 /// # Errors
 /// [`CaseEnd::Failed`]: the time was made up, or another thread did the work.
-pub(in crate::trial) fn plausible(case: &Case, sample: &Sample, told_ns: Option<f64>) -> Result<(), CaseEnd> {
+pub(in crate::trial) fn judge_plausible(
+    case: &Case,
+    sample: &Sample,
+    told_ns: Option<f64>,
+) -> Result<(), CaseEnd> {
     let passed_ns = sample.elapsed_ns;
     if let Some(told_ns) = told_ns {
-        passed(told_ns, passed_ns, sample.iterations)?;
+        check_reported_time(told_ns, passed_ns, sample.iterations)?;
     }
     if let Some(noted) = sample.noted.filter(|_| case.one_by_one) {
-        all_noted(noted, sample.iterations)?;
+        check_all_timed(noted, sample.iterations)?;
     }
     let others_ns = sample.delta.counted.other_threads_ns as f64;
     if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS).max(THREADS_NS) {
@@ -50,7 +54,11 @@ fn has_tasks(case: &Case, sample: &Sample) -> bool {
 ///
 /// # Errors
 /// [`CaseEnd::Failed`]: the time was made up.
-pub(in crate::trial) fn passed(told_ns: f64, passed_ns: f64, iterations: u64) -> Result<(), CaseEnd> {
+pub(in crate::trial) fn check_reported_time(
+    told_ns: f64,
+    passed_ns: f64,
+    iterations: u64,
+) -> Result<(), CaseEnd> {
     if told_ns <= passed_ns * CLOCKS + READINGS_NS {
         return Ok(());
     }
@@ -61,7 +69,7 @@ pub(in crate::trial) fn passed(told_ns: f64, passed_ns: f64, iterations: u64) ->
 }
 
 /// Judges that no single operation of a sample is left out. There may be more: some are in flight when a sample ends.
-fn all_noted(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
+fn check_all_timed(noted: usize, iterations: u64) -> Result<(), CaseEnd> {
     if noted as u64 >= iterations {
         return Ok(());
     }
@@ -80,7 +88,7 @@ const SHORT_NS: f64 = 50e3;
 ///
 /// # Errors
 /// [`CaseEnd::Disturbed`]: the measured time is the step of the counter, or the clock's own bracket.
-pub(in crate::trial) fn resolved(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
+pub(in crate::trial) fn check_batch_length(samples: &[(f64, &Sample)], step_ns: f64) -> Result<(), CaseEnd> {
     let Some((batch, quickest)) = samples.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else { return Ok(()) };
     let shortest = SHORTEST_NS.max(FEWEST_STEPS * step_ns);
     if *batch >= shortest || quickest.elapsed_ns > SHORT_NS {
@@ -99,10 +107,11 @@ const FEW: u64 = 8;
 /// as other CPUs like.
 const BESIDE_TASKS: f64 = 0.02;
 
-/// Timed share of a case that declares none, below which it is open whether the rest belongs to the operation.
+/// Timed share below which, in a case that declares none, it is unknown whether the untimed rest belongs to the
+/// operation.
 const UNDECLARED: f64 = 0.8;
 
-fn undeclared(share: f64) -> String {
+fn undeclared_sentence(share: f64) -> String {
     format!(
         "{:.1} % of the time around the batches is timed, and the case does not say why: what happens in the rest was not \
          asked; a case with untimed parts says so by timed_share",
@@ -110,12 +119,13 @@ fn undeclared(share: f64) -> String {
     )
 }
 
-/// Judges that the case spends the share of the wall time inside its brackets that it says, by the median of the samples that
-/// no stranger disturbed: one that had the CPU inside a bracket raises the share, outside it lowers it.
+/// Judges that the timed share of the wall time is at least the share that the case declares. It uses the median
+/// of the samples that no other task disturbed: a task inside a bracket raises the share, a task outside lowers
+/// it.
 ///
 /// # Errors
 /// [`CaseEnd::Contradicted`]: most of the operation may happen outside of what is timed.
-pub(in crate::trial) fn timed_share(
+pub(in crate::trial) fn judge_timed_share(
     case: &Case,
     samples: &[(f64, &Sample)],
 ) -> Result<Option<Judgement>, CaseEnd> {
@@ -133,7 +143,7 @@ pub(in crate::trial) fn timed_share(
     let share = statistic::median(&shares);
     if share >= least {
         let is_open = least == TIMED_SHARE && share < UNDECLARED;
-        return Ok(is_open.then(|| Judgement::Unasked(undeclared(share))));
+        return Ok(is_open.then(|| Judgement::Unasked(undeclared_sentence(share))));
     }
     Err(CaseEnd::Contradicted(format!(
         "{:.1} % of the time around the batches is timed, and the case says at least {:.0} %: the operation, or part of it, is \
@@ -153,7 +163,7 @@ mod tests {
         let partners = partners.then(PartnerReport::default);
         let delta = Delta { counted, partners, ..Delta::default() };
         let sample = Sample { iterations: 9, counted: 1, elapsed_ns: 1e7, delta, ..Sample::default() };
-        plausible(case, &sample, Some(told_ns))
+        judge_plausible(case, &sample, Some(told_ns))
     }
 
     fn case() -> Case {
@@ -163,8 +173,9 @@ mod tests {
     #[test]
     fn a_batch_of_a_few_steps_is_no_measurement() {
         let (long, sample) = (sample(1, 0), Sample { elapsed_ns: 900.0, ..sample(1, 0) });
-        let judged = |told: f64, step| resolved(&[told, 9e6, 9e6].map(|told| (told, &sample)), step);
-        assert_eq!((judged(5e3, 10.0), resolved(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
+        let judged =
+            |told: f64, step| check_batch_length(&[told, 9e6, 9e6].map(|told| (told, &sample)), step);
+        assert_eq!((judged(5e3, 10.0), check_batch_length(&[(20.0, &long)], 10.0)), (Ok(()), Ok(())));
         for (told, step) in [(20.0, 10.0), (59.0, 0.9), (5e3, 1e3)] {
             let Err(CaseEnd::Disturbed(sentence)) = judged(told, step) else { panic!("{told} was believed") };
             assert!(sentence.starts_with(&format!("batches of 1 iterations take {told} ns")), "{sentence}");
@@ -181,7 +192,7 @@ mod tests {
     fn an_operation_beside_its_bracket_is_caught() {
         let (quiet, disturbed, short) = (sample(9, 0), sample(9, 5_000_000), sample(1, 0));
         let judged =
-            |case: Case, told: [f64; 3], sample| timed_share(&case, &told.map(|told| (told, sample)));
+            |case: Case, told: [f64; 3], sample| judge_timed_share(&case, &told.map(|told| (told, sample)));
         assert_eq!(judged(case(), [9e6, 9e6, 1e6], &quiet), Ok(None), "one sample says nothing");
         let Err(CaseEnd::Contradicted(sentence)) = judged(case(), [5e6; 3], &quiet) else {
             panic!("believed")
@@ -204,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_single_time_that_was_left_out_is_caught() {
-        assert!(all_noted(10, 10).is_ok() && all_noted(12, 10).is_ok());
-        assert!(all_noted(9, 10).is_err());
+        assert!(check_all_timed(10, 10).is_ok() && check_all_timed(12, 10).is_ok());
+        assert!(check_all_timed(9, 10).is_err());
     }
 
     #[test]

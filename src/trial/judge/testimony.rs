@@ -10,44 +10,45 @@ use crate::platform::ptrace::PANICKED;
 use crate::platform::time::kernel_clock::{self, KernelClock};
 use crate::trial::CaseEnd;
 
-/// Testimonies before one against a claim is believed: an operation that reads the time through the vDSO itself is disturbed
-/// by a timer tick, and single-stepping is so slow that every third is.
+/// Attempts of the witness before a contradicted claim is believed. A timer tick disturbs an operation that reads
+/// the time through the vDSO, and single-stepping is so slow that every third attempt is disturbed.
 const TESTIMONIES: u32 = 8;
 /// Instructions of a run that are stepped through if a claim is about them …
 const STEPS: u64 = 30_000;
 /// … and if their number is only reported.
 const STEPS_UNASKED: u64 = 3_000;
-/// Testimonies before one about calls is believed. A tick does not disturb them, an operation that fails in the child does.
+/// Attempts before a contradicted claim about calls is believed. Timer ticks do not disturb these, but an
+/// operation that fails in the child does.
 const OF_CALLS: u32 = 4;
 
 /// Calls the witness and judges the claims about its testimony; no testimony if it cannot be called.
 ///
 /// # Errors
 /// A claim does not hold, or the operation died under the witness.
-pub(in crate::trial) fn witness(
+pub(in crate::trial) fn judge_by_witness(
     case: &Case,
     subject: &mut dyn Subject,
     clock: &Clock,
 ) -> Result<(Option<WitnessReport>, Judgements), CaseEnd> {
-    let callee = callee(case);
+    let callee = claimed_callee(case);
     if counts_instructions(case) {
         // Once here, or what it remembers from its first time would be made anew, and counted, in every child.
         subject.run(1, clock)?;
     }
     let mut judged = Err(CaseEnd::Failed(String::new()));
-    let counting = clock.for_counting();
+    let counting = clock.for_instruction_counting();
     let (read, mut how) = match counts_instructions(case) {
         true => (&counting, Watch::FewSteps(STEPS)),
         false if case.one_by_one => (clock, Watch::CallsOfTen),
         false => (clock, Watch::Steps(STEPS_UNASKED)),
     };
-    let counts = counts(case);
+    let counts = call_filter(case);
     for attempt in 1..=TESTIMONIES {
         // An error in the forked child occurs again, and is reported, when the subject runs here.
         let run = |n| drop(subject.run(n, read));
-        let testimony = match witness::watch(run, callee, how, &counts) {
+        let testimony = match witness::watch_runs(run, callee, how, &counts) {
             Ok(testimony) => testimony,
-            Err(died @ Error::Died(_)) => return Err(died_watched(subject, clock, &died)),
+            Err(died @ Error::Died(_)) => return Err(case_end_after_death(subject, clock, &died)),
             Err(Error::Disturbed(slow)) => return Err(CaseEnd::Contradicted(slow)),
             // A sandbox may forbid ptrace: the other claims are judged without it.
             Err(error) => {
@@ -67,29 +68,29 @@ pub(in crate::trial) fn witness(
             how = Watch::Calls;
         }
         let sentences =
-            case.claims.iter().filter_map(|claim| by_witness(case, claim, &testimony).transpose());
+            case.claims.iter().filter_map(|claim| judge_claim(case, claim, &testimony).transpose());
         match sentences.collect() {
             Ok(sentences) => return Ok((Some(testimony), sentences)),
             Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
         }
         // An operation that failed in the child made fewer calls: the reason is reported from here.
         subject.run(witness::ITERATIONS, clock)?;
-        if attempt >= OF_CALLS && is_of_calls(case, &testimony) {
+        if attempt >= OF_CALLS && has_broken_call_claim(case, &testimony) {
             break;
         }
     }
     judged
 }
 
-/// Which calls count. Where a clock enters the kernel, its readings are not the operation's: single operations are timed by two
-/// each. A case that claims to call the clock is asked for all of them.
-pub(super) fn counts(case: &Case) -> impl Fn(&Call) -> bool {
-    let enters = kernel_clock::enters(KernelClock::Precise) == Some(true);
-    let claimed: Vec<i64> = case.claims.iter().flat_map(numbers).collect();
-    move |call| !enters || claimed.contains(&call.number) || !kernel_clock::is_reading(call)
+/// Returns a filter for the system calls that belong to the operation. If reading the clock enters the kernel,
+/// those readings are left out, because the timing itself makes them. Calls that the case claims always count.
+pub(super) fn call_filter(case: &Case) -> impl Fn(&Call) -> bool {
+    let enters = kernel_clock::enters_kernel(KernelClock::Precise) == Some(true);
+    let claimed: Vec<i64> = case.claims.iter().flat_map(claimed_call_numbers).collect();
+    move |call| !enters || claimed.contains(&call.number) || !kernel_clock::is_clock_reading(call)
 }
 
-fn numbers(claim: &Claim) -> Vec<i64> {
+fn claimed_call_numbers(claim: &Claim) -> Vec<i64> {
     match claim {
         Claim::Enters(calls) => calls.iter().map(|(_, number)| *number).collect(),
         Claim::Answers(number, _) => vec![*number],
@@ -98,7 +99,7 @@ fn numbers(claim: &Claim) -> Vec<i64> {
 }
 
 /// The address of the function that the case claims to call.
-pub(super) fn callee(case: &Case) -> Option<usize> {
+pub(super) fn claimed_callee(case: &Case) -> Option<usize> {
     case.claims.iter().find_map(|claim| if let Claim::Calls(at) = claim { Some(at()) } else { None })
 }
 
@@ -108,13 +109,13 @@ pub(super) fn counts_instructions(case: &Case) -> bool {
 }
 
 /// Whether a claim does not hold that is not about instructions.
-fn is_of_calls(case: &Case, testimony: &WitnessReport) -> bool {
+fn has_broken_call_claim(case: &Case, testimony: &WitnessReport) -> bool {
     let others = case.claims.iter().filter(|claim| !matches!(claim, Claim::Executes(_)));
-    others.into_iter().any(|claim| by_witness(case, claim, testimony).is_err())
+    others.into_iter().any(|claim| judge_claim(case, claim, testimony).is_err())
 }
 
 /// Runs an operation that panicked under the witness here too, so that the panic's message is recorded.
-fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
+fn case_end_after_death(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseEnd {
     if matches!(died, Error::Died(how) if how == PANICKED) {
         drop(subject.run(witness::ITERATIONS, clock));
     }
@@ -122,22 +123,22 @@ fn died_watched(subject: &mut dyn Subject, clock: &Clock, died: &Error) -> CaseE
 }
 
 /// Judges a claim by a testimony; `None` if the claim is not about testimonies.
-fn by_witness(case: &Case, claim: &Claim, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
+fn judge_claim(case: &Case, claim: &Claim, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
     let held = |sentence: Result<String, String>| sentence.map(|sentence| Some(Judgement::Held(sentence)));
     match claim {
-        Claim::Calls(_) => held(called(seen)),
-        Claim::Enters(calls) => held(entered(calls, seen).and_then(|sentence| {
-            granted(case, &seen.entries)?;
+        Claim::Calls(_) => held(judge_callee_visits(seen)),
+        Claim::Enters(calls) => held(judge_entries(calls, seen).and_then(|sentence| {
+            check_calls_granted(case, &seen.entries)?;
             Ok(sentence)
         })),
-        Claim::Answers(number, answer) => held(answered(*number, *answer, &seen.entries)),
-        Claim::NeverEnters => never_entered(seen).map(Some),
-        Claim::Executes(least) => executed(*least, seen).map(Some),
+        Claim::Answers(number, answer) => held(judge_answers(*number, *answer, &seen.entries)),
+        Claim::NeverEnters => judge_never_entered(seen).map(Some),
+        Claim::Executes(least) => judge_executed(*least, seen).map(Some),
         _ => Ok(None),
     }
 }
 
-fn called(seen: &WitnessReport) -> Result<String, String> {
+fn judge_callee_visits(seen: &WitnessReport) -> Result<String, String> {
     // One that could not be followed was not judged.
     match (seen.visits.unwrap_or_default(), seen.iterations) {
         (visits, n) if visits == n => Ok(format!("the callee was entered {n} times in {n} iterations")),
@@ -148,7 +149,7 @@ fn called(seen: &WitnessReport) -> Result<String, String> {
     }
 }
 
-fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String, String> {
+fn judge_entries(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String, String> {
     let n = seen.iterations as usize;
     let times = |number| seen.entries.iter().filter(|call| call.number == number).count();
     for (name, number) in calls {
@@ -173,7 +174,7 @@ fn entered(calls: &[(&'static str, i64)], seen: &WitnessReport) -> Result<String
     Ok(format!("{} entered the kernel {n} times each in {n} iterations{clock}", names.join(" and ")))
 }
 
-fn never_entered(seen: &WitnessReport) -> Result<Judgement, String> {
+fn judge_never_entered(seen: &WitnessReport) -> Result<Judgement, String> {
     let WitnessReport { iterations, clock_readings, .. } = seen;
     if seen.entries.is_empty() && *clock_readings > 0 {
         return Ok(Judgement::Unasked(format!(
@@ -193,14 +194,14 @@ fn never_entered(seen: &WitnessReport) -> Result<Judgement, String> {
 }
 
 /// Checks that no call was refused, other than those of which the case claims a refusal.
-pub(super) fn granted(case: &Case, entries: &[Call]) -> Result<(), String> {
+pub(super) fn check_calls_granted(case: &Case, entries: &[Call]) -> Result<(), String> {
     let expected = |call: &Call| {
         let is_it = |claim: &Claim| matches!(claim, Claim::Answers(number, _) if *number == call.number);
         case.claims.iter().any(is_it)
     };
     let refused = entries.iter().find(|call| call.is_refused() && !expected(call));
     let Some(call) = refused else { return Ok(()) };
-    let errno = Error::errno(call.answer);
+    let errno = Error::decode_errno(call.answer);
     Err(format!(
         "the kernel refused a call that the operation makes (call {}): {}",
         call.number,
@@ -208,7 +209,7 @@ pub(super) fn granted(case: &Case, entries: &[Call]) -> Result<(), String> {
     ))
 }
 
-pub(super) fn answered(number: i64, answer: i64, entries: &[Call]) -> Result<String, String> {
+pub(super) fn judge_answers(number: i64, answer: i64, entries: &[Call]) -> Result<String, String> {
     let calls = entries.iter().filter(|call| call.number == number);
     let wrong = calls.clone().find(|call| call.answer != answer);
     match (calls.count(), wrong) {
@@ -218,7 +219,7 @@ pub(super) fn answered(number: i64, answer: i64, entries: &[Call]) -> Result<Str
     }
 }
 
-fn executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
+fn judge_executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
     match seen.instructions {
         Some(count) if count < least => Err(format!(
             "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"

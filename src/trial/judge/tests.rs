@@ -15,7 +15,8 @@ fn witnessed(case: &Case) -> Result<Sentences, CaseEnd> {
         Judgement::Held(sentence) => sentence,
         Judgement::Unasked(sentence) => panic!("not asked: {sentence}"),
     };
-    witness(case, &mut *liar, &clock).map(|(_, judgements)| judgements.into_iter().map(held).collect())
+    judge_by_witness(case, &mut *liar, &clock)
+        .map(|(_, judgements)| judgements.into_iter().map(held).collect())
 }
 
 fn live(case: &Case) -> Box<dyn Subject> {
@@ -37,7 +38,7 @@ fn swept(case: &Case, control: Option<fn(u64)>) -> Result<Sentences, CaseEnd> {
             None => None,
         };
         let effort = Effort::Proof(crate::case::Scale::Default);
-        sweep(case, &mut *live(case), control, &clock, effort).map(|(_, sentences)| sentences)
+        sweep_and_judge(case, &mut *live(case), control, &clock, effort).map(|(_, sentences)| sentences)
     };
     let mut sweeps = (0..4).map(|_| once()).skip_while(|end| matches!(end, Err(CaseEnd::Disturbed(_))));
     sweeps.next().expect("disturbed four times")
@@ -66,7 +67,7 @@ fn time_that_may_grow_contradicts_no_case() {
     let judged_above = |overhead, low, estimate, high| {
         let slope = Interval { estimate, low, high };
         let slope_quartile = (estimate + high) / 2.0;
-        grows(&Sweep { slope, slope_quartile, ..flat(overhead) }, UNIT_NS)
+        check_time_grows(&Sweep { slope, slope_quartile, ..flat(overhead) }, UNIT_NS)
     };
     let judged = |low, estimate, high| judged_above(3_200.0, low, estimate, high);
     assert_eq!(judged(1.0, 50.0, 90.0), Ok(()));
@@ -84,13 +85,17 @@ fn time_that_may_grow_contradicts_no_case() {
         slope_quartile: 4.0,
         ..flat(60.0)
     };
-    assert!(matches!(grows(&interrupted, UNIT_NS), Err(CaseEnd::Contradicted(_))), "{interrupted:?}");
+    assert!(
+        matches!(check_time_grows(&interrupted, UNIT_NS), Err(CaseEnd::Contradicted(_))),
+        "{interrupted:?}"
+    );
 }
 
 #[test]
 fn rounds_that_contradict_each_other_contradict_no_case() {
-    let judged =
-        |low, estimate, high| doubles(&Sweep { doubling: Interval { estimate, low, high }, ..flat(0.0) });
+    let judged = |low, estimate, high| {
+        judge_doubling(&Sweep { doubling: Interval { estimate, low, high }, ..flat(0.0) })
+    };
     assert!(judged(1.2, 2.1, 3.4).is_ok());
     for (low, estimate, high) in [(2.3, 2.7, 2.8), (0.0, 1.0, 1.7)] {
         assert!(matches!(judged(low, estimate, high), Err(CaseEnd::Contradicted(_))));
@@ -104,7 +109,7 @@ fn rounds_that_contradict_each_other_contradict_no_case() {
 fn what_costs_a_fraction_or_a_multiple_in_large_batches_is_contradicted() {
     let case = Case::looped("case", "", |_| ()).claim(Claim::Linear);
     let slope = Interval { estimate: 100.0, low: 98.0, high: 102.0 };
-    let judged = |large, iterations| large_batches(&case, slope, 64, large, iterations);
+    let judged = |large, iterations| judge_large_batches(&case, slope, 64, large, iterations);
     for large in [[100.0, 101.0], [149.0, 151.0], [60.0, 90.0], [170.0, 300.0]] {
         assert!(matches!(judged(large, 640), Ok(Some(_))), "{large:?}");
     }
@@ -193,15 +198,15 @@ fn disturbance<T: std::fmt::Debug>(end: Result<T, CaseEnd>) -> String {
 #[test]
 fn a_thread_that_was_moved_is_caught() {
     let moved = delta(|d| d.counted.cpu = 1);
-    let sentence = disturbance(sample(&any(), &moved, 1, Some(3)));
+    let sentence = disturbance(judge_sample(&any(), &moved, 1, Some(3)));
     assert!(sentence.contains("kept on CPU 3 and ran on CPU 1"), "{sentence}");
-    assert_eq!(sample(&any(), &moved, 1, None), Ok(Vec::new()), "a case that is not pinned may move");
+    assert_eq!(judge_sample(&any(), &moved, 1, None), Ok(Vec::new()), "a case that is not pinned may move");
 }
 
 #[test]
 fn a_throttled_sample_is_caught() {
     let throttled = delta(|d| d.counted.throttled = Some(2));
-    let sentence = disturbance(sample(&any(), &throttled, 1, None));
+    let sentence = disturbance(judge_sample(&any(), &throttled, 1, None));
     assert!(sentence.contains("cpu.max"), "{sentence}");
 }
 
@@ -214,8 +219,8 @@ fn a_host_that_takes_the_time_is_caught() {
         delta: delta(|d| d.counted.stolen_ticks = Some(ticks)),
         ..Sample::default()
     };
-    assert!(interference(&any(), &[stolen(1), stolen(0)]).is_ok());
-    let sentence = disturbance(interference(&any(), &[stolen(5), stolen(5)]));
+    assert!(judge_interference(&any(), &[stolen(1), stolen(0)]).is_ok());
+    let sentence = disturbance(judge_interference(&any(), &[stolen(5), stolen(5)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -230,10 +235,10 @@ fn a_cpu_that_others_use_is_caught() {
     };
     let burst = Sample { counted: 2, ..waited(1_000_000) };
     assert!(
-        interference(&any(), &[burst, waited(0), waited(0)]).is_ok(),
+        judge_interference(&any(), &[burst, waited(0), waited(0)]).is_ok(),
         "a burst does not touch the quickest"
     );
-    let sentence = disturbance(interference(&any(), &[waited(500_000), waited(500_000)]));
+    let sentence = disturbance(judge_interference(&any(), &[waited(500_000), waited(500_000)]));
     assert!(sentence.contains("50 %"), "{sentence}");
 }
 
@@ -256,17 +261,17 @@ fn without_a_witness_the_kernels_accounting_catches_the_lie() {
         [Sample { iterations: 1, counted: 1, elapsed_ns: 1.0, delta, ..Sample::default() }]
     };
     let enters = Case::looped("getpid", "", operation::control).claim(Claim::Enters(vec![("getpid", 39)]));
-    assert!(by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
-    assert!(by_accounting(&enters, &charged(900_000, 100_000)).is_err());
+    assert!(judge_by_accounting(&enters, &charged(100_000, 900_000)).is_ok());
+    assert!(judge_by_accounting(&enters, &charged(900_000, 100_000)).is_err());
     let prepared = enters.one_by_one();
     assert!(
-        by_accounting(&prepared, &charged(900_000, 100_000)).is_ok(),
+        judge_by_accounting(&prepared, &charged(900_000, 100_000)).is_ok(),
         "the preparation is charged as well"
     );
     let never = Case::looped("vdso", "", operation::control).claim(Claim::NeverEnters);
-    assert!(by_accounting(&never, &charged(900_000, 100_000)).is_ok());
-    assert!(by_accounting(&never, &charged(100_000, 900_000)).is_err());
-    assert_eq!(by_accounting(&any(), &charged(0, 900_000)), Ok(None));
+    assert!(judge_by_accounting(&never, &charged(900_000, 100_000)).is_ok());
+    assert!(judge_by_accounting(&never, &charged(100_000, 900_000)).is_err());
+    assert_eq!(judge_by_accounting(&any(), &charged(0, 900_000)), Ok(None));
 }
 
 #[test]
@@ -277,32 +282,32 @@ fn a_claim_of_the_cases_own_is_asked_of_every_sample() {
     };
     let case = Case::looped("touch", "", operation::control).claim(Claim::Counted(ask));
     assert_eq!(
-        sample(&case, &delta(|d| d.counted.minor_faults = 7), 7, None),
+        judge_sample(&case, &delta(|d| d.counted.minor_faults = 7), 7, None),
         Ok(vec!["7 faults".to_owned()])
     );
-    assert!(sample(&case, &delta(|_| ()), 7, None).is_err());
+    assert!(judge_sample(&case, &delta(|_| ()), 7, None).is_err());
 }
 
 #[test]
 fn a_partner_that_was_moved_is_caught() {
     let partners = crate::clock::PartnerReport { strayed: Some((2, 5)), ..Default::default() };
     let moved = delta(|d| d.partners = Some(partners));
-    let sentence = disturbance(sample(&any(), &moved, 1, Some(3)));
+    let sentence = disturbance(judge_sample(&any(), &moved, 1, Some(3)));
     assert!(sentence.contains("partner was kept on CPU 2 and ran on CPU 5"), "{sentence}");
 }
 
 #[test]
 fn another_regime_is_tried_again_and_not_condemned() {
     let case = any().claim(Claim::Regime(|_, _| Err("it polled".into())));
-    assert_eq!(sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
+    assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
 }
 
 /// What the later witness says of these turns in samples of 4096 iterations, after a few true batches.
 fn watched_later(case: &Case, turns: impl Fn(u64) + 'static) -> Result<Option<Judgement>, CaseEnd> {
     let clock = Clock::start_up();
     let mut subject: Box<dyn Subject> = Box::new(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n))));
-    let (seen, _) = witness(case, &mut *subject, &clock)?;
-    later(case, &mut *subject, &clock, 4096, &seen.expect("traced"))
+    let (seen, _) = judge_by_witness(case, &mut *subject, &clock)?;
+    judge_later_batch(case, &mut *subject, &clock, 4096, &seen.expect("traced"))
 }
 
 fn getppid(turns: u64) {

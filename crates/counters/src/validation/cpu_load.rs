@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::time::Duration;
 use syscost_platform::child::Child;
-use syscost_platform::control_group::file_at_root;
+use syscost_platform::control_group::root_group_file;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::proc::{self, Schedstat};
-use syscost_platform::process::be_nice;
+use syscost_platform::process::set_niceness;
 use syscost_platform::{arch, cpu, time};
 use syscost_statistic::Random;
 
@@ -34,7 +34,7 @@ pub(super) enum Mode {
 /// The process. Dropping this value ends it.
 pub(super) struct Load {
     child: Child,
-    /// It never sleeps.
+    /// Whether the load never sleeps.
     wants_all: bool,
 }
 
@@ -45,7 +45,7 @@ impl Load {
     /// # Errors
     /// The kernel refuses the process.
     pub(super) fn with_share(share: f64, cpu: usize, seed: u64) -> Result<Self> {
-        Self::start(cpu, share >= 1.0, || turns([(share, &mut || ())], Random::new(seed)))
+        Self::start(cpu, share >= 1.0, || run_turns([(share, &mut || ())], Random::new(seed)))
     }
 
     /// Starts a process that wants all of a CPU and is always in this mode: it reads no clock.
@@ -53,12 +53,12 @@ impl Load {
     /// # Errors
     /// The kernel refuses the process.
     pub(super) fn in_one_mode(mode: Mode, cpu: usize) -> Result<Self> {
-        let zeroes = zeroes()?;
+        let zeroes = open_dev_zero()?;
         let mut buffer = vec![0; LONG_READ];
         Self::start(cpu, true, || {
             loop {
                 match mode {
-                    Mode::User => in_user(),
+                    Mode::User => work_in_user_space(),
                     Mode::Kernel => _ = (&zeroes).read(&mut buffer),
                 }
             }
@@ -70,20 +70,23 @@ impl Load {
     ///
     /// # Errors
     /// The kernel refuses the process.
-    pub(super) fn in_modes(user: f64, kernel: f64, cpu: usize, seed: u64) -> Result<Self> {
+    pub(super) fn with_mode_shares(user: f64, kernel: f64, cpu: usize, seed: u64) -> Result<Self> {
         // Opened before the fork: the child should allocate nothing.
-        let zeroes = zeroes()?;
+        let zeroes = open_dev_zero()?;
         let mut buffer = vec![0; 1 << 16];
         Self::start(cpu, false, || {
             let in_kernel = || _ = (&zeroes).read(&mut buffer);
-            turns([(user, &mut in_user), (user + kernel, &mut { in_kernel })], Random::new(seed));
+            run_turns(
+                [(user, &mut work_in_user_space), (user + kernel, &mut { in_kernel })],
+                Random::new(seed),
+            );
         })
     }
 
     fn start(cpu: usize, wants_all: bool, work: impl FnOnce()) -> Result<Self> {
         let child = Child::start(|| {
             raise_priority();
-            if cpu::pin(cpu).is_ok() {
+            if cpu::pin_thread(cpu).is_ok() {
                 work();
             }
         })?;
@@ -95,7 +98,7 @@ impl Load {
     }
 }
 
-fn zeroes() -> Result<File> {
+fn open_dev_zero() -> Result<File> {
     File::open("/dev/zero").map_err(|e| Error::file("/dev/zero", "opening", e))
 }
 
@@ -104,17 +107,17 @@ fn zeroes() -> Result<File> {
 fn raise_priority() {
     let _ = nix::unistd::setsid();
     let _ = fs::write("/proc/self/autogroup", "-20");
-    let _ = be_nice(-20);
+    let _ = set_niceness(-20);
 }
 
-/// Some 50 µs in user space: the clock that tells when it is enough is read in the kernel.
-fn in_user() {
+/// Works in user space for about 50 µs, without a system call.
+fn work_in_user_space() {
     arch::register_loop(std::hint::black_box(100_000));
 }
 
 /// In each turn, does each piece of work until the CPU time has reached its share of the elapsed time, and then sleeps.
 /// A load that wants all of the time never sleeps.
-fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Random) {
+fn run_turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Random) {
     let all = work.last().map_or(0.0, |last| last.0);
     if all == 0.0 {
         loop {
@@ -144,14 +147,14 @@ fn turns<const N: usize>(mut work: [(f64, &mut dyn FnMut()); N], mut random: Ran
 }
 
 /// Time that all tasks together have run on one CPU, in nanoseconds: the CPU accounting of the root control group,
-/// which does not depend on the tick. Control groups of version 2 tell no time by CPU; there, and without any, the
-/// scheduler's own statistics do.
+/// which does not depend on the tick. Control groups of version 2 have no times of single CPUs; then, and without
+/// control groups, `/proc/schedstat` is read.
 ///
 /// # Errors
 /// [`Error::Missing`] where neither is there.
-fn run_ns(cpu: usize) -> Result<u64> {
-    let by_scheduler = || scheduled_ns(&fs::read_to_string("/proc/schedstat").ok()?, cpu);
-    let file = file_at_root(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
+fn task_time_ns(cpu: usize) -> Result<u64> {
+    let by_scheduler = || parse_scheduled_ns(&fs::read_to_string("/proc/schedstat").ok()?, cpu);
+    let file = root_group_file(&KernelFiles::live(), Some("cpuacct"), "cpuacct.usage_percpu");
     let each = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     each.split_ascii_whitespace().nth(cpu).and_then(|ns| ns.parse().ok()).or_else(by_scheduler).ok_or_else(|| {
         Error::Missing(
@@ -164,7 +167,7 @@ fn run_ns(cpu: usize) -> Result<u64> {
 
 /// The time that tasks have run on a CPU, in nanoseconds, from `/proc/schedstat`: the seventh number of its line
 /// (Documentation/scheduler/sched-stats.rst).
-fn scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
+fn parse_scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
     let name = format!("cpu{cpu}");
     let mut words = text
         .lines()
@@ -173,50 +176,52 @@ fn scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
     words.nth(6)?.parse().ok()
 }
 
-/// Nanoseconds of a CPU that other processes than these loads have had, by other sources than the counters under test:
-/// what one of those misses must not be charged to others.
+/// CPU time that processes other than these loads have used, ns. It is read from other sources than the counters
+/// under test, so that an error of such a counter is not mistaken for other processes' time.
 ///
 /// # Errors
 /// A load has ended, or the kernel keeps no such statistics.
-pub(super) fn others_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
-    // Others have what a load waits for that wants all. The scheduler adds up what a CPU ran only as a task leaves it.
+pub(super) fn other_processes_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
+    // A load that never sleeps waits exactly while other tasks run. The CPU's sum would be late: the scheduler
+    // updates it only when a task leaves the CPU.
     if let [load] = loads
         && load.wants_all
     {
-        return Ok(own(load)?.waited_ns);
+        return Ok(load_schedstat(load)?.waited_ns);
     }
-    let ours = loads.iter().map(|load| Ok(own(load)?.ran_ns)).sum::<Result<u64>>()?;
-    Ok(run_ns(cpu)?.saturating_sub(ours))
+    let ours = loads.iter().map(|load| Ok(load_schedstat(load)?.ran_ns)).sum::<Result<u64>>()?;
+    Ok(task_time_ns(cpu)?.saturating_sub(ours))
 }
 
 /// The scheduler's own statistics of a load, and not the clock under test.
-fn own(load: &Load) -> Result<Schedstat> {
+fn load_schedstat(load: &Load) -> Result<Schedstat> {
     let path = format!("/proc/{}/schedstat", load.pid());
     let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
-    proc::schedstat(&text).ok_or_else(|| Error::Missing(format!("{path} does not begin with three numbers")))
+    proc::parse_schedstat(&text)
+        .ok_or_else(|| Error::Missing(format!("{path} does not begin with three numbers")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Instant;
-    use syscost_platform::process::cpu_ns_of;
+    use syscost_platform::process::process_cpu_ns;
 
     #[test]
     fn a_kernel_without_control_groups_of_version_1_tells_it_by_the_scheduler() {
         let text = "version 15\ntimestamp 4294904444\ncpu0 0 0 0 0 0 0 123456789 4711 99\n\
             domain0 3 0 0 0 0\ncpu1 1 2 3 4 5 6 7000000000 8 9\n";
-        assert_eq!(scheduled_ns(text, 0), Some(123_456_789));
-        assert_eq!(scheduled_ns(text, 1), Some(7_000_000_000));
-        assert_eq!(scheduled_ns(text, 2), None);
-        assert_eq!(scheduled_ns("cpu0 1 2", 0), None);
+        assert_eq!(parse_scheduled_ns(text, 0), Some(123_456_789));
+        assert_eq!(parse_scheduled_ns(text, 1), Some(7_000_000_000));
+        assert_eq!(parse_scheduled_ns(text, 2), None);
+        assert_eq!(parse_scheduled_ns("cpu0 1 2", 0), None);
     }
 
     #[test]
     fn a_load_uses_its_share_and_no_more() {
-        let cpu = cpu::allowed().into_iter().max().expect("a CPU");
+        let cpu = cpu::allowed_cpus().into_iter().max().expect("a CPU");
         let load = Load::with_share(0.3, cpu, 1).expect("started");
-        let used = || cpu_ns_of(load.pid().as_raw() as u32) as f64;
+        let used = || process_cpu_ns(load.pid().as_raw() as u32) as f64;
         let (begun, before) = (Instant::now(), used());
         std::thread::sleep(Duration::from_millis(200));
         let share = (used() - before) / begun.elapsed().as_nanos() as f64;

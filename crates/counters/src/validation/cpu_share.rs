@@ -1,11 +1,11 @@
 //! C1 and C2: CPU time of processes with a known load, by process and by CPU.
 
 use super::Setting;
-use super::cpu_load::{Load, others_ns};
-use super::finding::{Finding, mean_and_half};
+use super::cpu_load::{Load, other_processes_ns};
+use super::finding::{Finding, mean_and_half_width};
 use super::one_mode;
 use super::processor_mode::{Modes, Split};
-use crate::{Percent, Process, Processors, Reading, busy};
+use crate::{Percent, Process, Processors, Reading, busy_share};
 use std::time::{Duration, Instant};
 use syscost_platform::cpu;
 use syscost_platform::error::Result;
@@ -21,59 +21,60 @@ const TOLERANCE: f64 = 0.5;
 const CROWDED: f64 = 2.0;
 /// The time after which a load has begun.
 const SETTLING: Duration = Duration::from_secs(1);
-/// Windows of the paper. Where they are fewer, a wide interval is no fault of the counter.
+/// Windows that the paper measured. With fewer windows, a wide interval does not count against the counter.
 const PUBLISHED: u32 = 200;
 
 /// C1: idle, half and full load.
-pub(super) fn of_one_load(setting: &Setting) -> Result<Vec<Finding>> {
+pub(super) fn run_one_load(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (name, share, published) in [("idle", 0.0, "0"), ("50 %", 0.5, "50"), ("full", 1.0, "100")] {
-        let Some(watched) = watch(&[share], setting)? else { break };
+        let Some(watched) = watch_loads(&[share], setting)? else { break };
         // A full load gets what other processes leave.
         let room = watched.others.as_ref().map_or(100.0, |others| 100.0 - others);
         let expected = (100.0 * share).min(room);
-        findings.push(watched.process(0, name, published, expected));
-        findings.push(watched.global(name, published, expected));
+        findings.push(watched.process_finding(0, name, published, expected));
+        findings.push(watched.cpu_finding(name, published, expected));
     }
-    findings.extend(in_modes(&[("40 % user, 10 % kernel", Split { user: 40.0, kernel: 10.0 })], setting)?);
+    findings
+        .extend(run_split_loads(&[("40 % user, 10 % kernel", Split { user: 40.0, kernel: 10.0 })], setting)?);
     findings.extend(one_mode::run(setting)?);
     Ok(findings)
 }
 
 /// C2: two loads of 30 % on one CPU.
-pub(super) fn of_two_loads(setting: &Setting) -> Result<Vec<Finding>> {
+pub(super) fn run_two_loads(setting: &Setting) -> Result<Vec<Finding>> {
     const SHARE: f64 = 0.3;
-    let Some(watched) = watch(&[SHARE, SHARE], setting)? else { return Ok(Vec::new()) };
+    let Some(watched) = watch_loads(&[SHARE, SHARE], setting)? else { return Ok(Vec::new()) };
     let each = 100.0 * SHARE;
     let mut findings = vec![
-        watched.process(0, "the first of two", "about 30", each),
-        watched.process(1, "the second", "about 30", each),
-        watched.global("both", "slightly above 60", 2.0 * each),
+        watched.process_finding(0, "the first of two", "about 30", each),
+        watched.process_finding(1, "the second", "about 30", each),
+        watched.cpu_finding("both", "slightly above 60", 2.0 * each),
     ];
     let first = ("25 % user, 5 % kernel", Split { user: 25.0, kernel: 5.0 });
     let second = ("5 % user, 25 % kernel", Split { user: 5.0, kernel: 25.0 });
-    findings.extend(in_modes(&[first, second], setting)?);
+    findings.extend(run_split_loads(&[first, second], setting)?);
     Ok(findings)
 }
 
-/// Loads of which user and kernel time are known apart, on one CPU.
-fn in_modes(loads: &[(&str, Split)], setting: &Setting) -> Result<Vec<Finding>> {
-    let claimed = cpu::claim();
-    let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
-    let _aside = cpu::Aside::from(cpu)?;
+/// Runs loads with known shares of user and kernel time on one CPU, and checks both times of each.
+fn run_split_loads(loads: &[(&str, Split)], setting: &Setting) -> Result<Vec<Finding>> {
+    let claimed = cpu::claim_cpu();
+    let cpu = claimed.as_ref().map_or_else(cpu::current_cpu, |claimed| claimed.cpu);
+    let _aside = cpu::Aside::keep_off(cpu)?;
     let start = |(at, (_, split)): (usize, &(&str, Split))| {
-        Load::in_modes(split.user / 100.0, split.kernel / 100.0, cpu, 0xca3e + at as u64)
+        Load::with_mode_shares(split.user / 100.0, split.kernel / 100.0, cpu, 0xca3e + at as u64)
     };
     let running = loads.iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
     std::thread::sleep(SETTLING);
     let mut findings = Vec::new();
     for (load, (name, split)) in running.iter().zip(loads) {
-        let (begun, before) = (Instant::now(), others_ns(cpu, &running));
+        let (begun, before) = (Instant::now(), other_processes_ns(cpu, &running));
         let Some(modes) = Modes::read(load.pid().as_raw(), setting)? else { return Ok(Vec::new()) };
-        let others = before.and_then(|before| Ok(others_ns(cpu, &running)?.saturating_sub(before)));
+        let others = before.and_then(|before| Ok(other_processes_ns(cpu, &running)?.saturating_sub(before)));
         // Where it is not known what others took, they can have taken everything.
         let others = others.map_or(100.0, |ns| 100.0 * ns as f64 / begun.elapsed().as_nanos() as f64);
-        findings.extend(modes.judged(name, *split, others));
+        findings.extend(modes.findings(name, *split, others));
     }
     Ok(findings)
 }
@@ -91,58 +92,59 @@ struct Watched {
 }
 
 impl Watched {
-    fn process(&self, at: usize, name: &str, published: &str, expected: f64) -> Finding {
-        self.unless_crowded(&format!("{name}, process"), published, expected, &self.processes[at])
+    fn process_finding(&self, at: usize, name: &str, published: &str, expected: f64) -> Finding {
+        self.judge_unless_crowded(&format!("{name}, process"), published, expected, &self.processes[at])
     }
 
-    /// A load may lack as much as other processes took from it. That is excused; a larger deficit or a surplus is not.
-    fn unless_crowded(&self, what: &str, published: &str, expected: f64, samples: &[f64]) -> Finding {
-        let finding = Finding::mean(what, published, expected, samples, TOLERANCE);
+    /// Excuses a load that lacks at most the time that other processes used; a larger deficit or a surplus fails.
+    fn judge_unless_crowded(&self, what: &str, published: &str, expected: f64, samples: &[f64]) -> Finding {
+        let finding = Finding::mean_share(what, published, expected, samples, TOLERANCE);
         match self.others {
-            Ok(others) if others > CROWDED && is_short_by(others, expected, samples) => {
-                finding.excused(format!("others had {others:.1} % of this CPU: try again when it is at rest"))
-            }
-            _ if self.is_short && is_unknown(expected, samples) => {
-                finding.excused("so few windows do not tell it that well: give it more --samples")
+            Ok(others) if others > CROWDED && is_explained_by_others(others, expected, samples) => finding
+                .excuse_failure(format!(
+                    "others had {others:.1} % of this CPU: try again when it is at rest"
+                )),
+            _ if self.is_short && is_too_uncertain(expected, samples) => {
+                finding.excuse_failure("so few windows do not tell it that well: give it more --samples")
             }
             _ => finding,
         }
     }
 
     /// The busy share of the CPU, to which other processes contribute.
-    fn global(&self, name: &str, published: &str, loads: f64) -> Finding {
+    fn cpu_finding(&self, name: &str, published: &str, loads: f64) -> Finding {
         let what = match &self.others {
             Ok(others) if *others >= 0.05 => format!("{name}, CPU (others {others:.1} %)"),
             _ => format!("{name}, CPU"),
         };
         let others = self.others.as_ref().map_or(0.0, |others| *others);
-        let finding = self.unless_crowded(&what, published, loads + others, &self.global);
+        let finding = self.judge_unless_crowded(&what, published, loads + others, &self.global);
         match &self.others {
             Ok(_) => finding,
             // A value that matches the loads alone shows that there were no others.
-            Err(why) => finding.excused(why),
+            Err(why) => finding.excuse_failure(why),
         }
     }
 }
 
-/// Whether the interval of the mean is wider than the tolerance, and holds what was expected.
-fn is_unknown(expected: f64, samples: &[f64]) -> bool {
-    let (mean, half) = mean_and_half(samples);
+/// Whether the interval of the mean is wider than the tolerance and contains the expected value.
+fn is_too_uncertain(expected: f64, samples: &[f64]) -> bool {
+    let (mean, half) = mean_and_half_width(samples);
     half > TOLERANCE && (mean - expected).abs() <= half
 }
 
 /// Whether the mean of `samples` lies below `expected` by at most `others`, within its own uncertainty.
-fn is_short_by(others: f64, expected: f64, samples: &[f64]) -> bool {
-    let (mean, half) = mean_and_half(samples);
+fn is_explained_by_others(others: f64, expected: f64, samples: &[f64]) -> bool {
+    let (mean, half) = mean_and_half_width(samples);
     let slack = TOLERANCE + half;
     (expected - others - slack..=expected + slack).contains(&mean) && half <= others + TOLERANCE
 }
 
 /// Runs loads of these shares and samples them; `None` if it was interrupted.
-fn watch(shares: &[f64], setting: &Setting) -> Result<Option<Watched>> {
-    let claimed = cpu::claim();
-    let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
-    let _aside = cpu::Aside::from(cpu)?;
+fn watch_loads(shares: &[f64], setting: &Setting) -> Result<Option<Watched>> {
+    let claimed = cpu::claim_cpu();
+    let cpu = claimed.as_ref().map_or_else(cpu::current_cpu, |claimed| claimed.cpu);
+    let _aside = cpu::Aside::keep_off(cpu)?;
     let start = |(at, share): (usize, &f64)| Load::with_share(*share, cpu, 0x5eed + at as u64);
     let loads = shares.iter().enumerate().map(start).collect::<Result<Vec<_>>>()?;
     let open = |load: &Load| Process::open(load.pid().as_raw());
@@ -162,9 +164,9 @@ impl Watch {
     fn run(&mut self, setting: &Setting) -> Result<Option<Watched>> {
         let mut samples = vec![Vec::new(); self.processes.len()];
         let mut global = Vec::new();
-        let (begun, before) = (Instant::now(), self.others_ns());
+        let (begun, before) = (Instant::now(), self.other_processes_ns());
         let mut times = self.cpu_times()?;
-        let mut spent = self.processors.spent(Some(self.cpu))?;
+        let mut spent = self.processors.time_spent(Some(self.cpu))?;
         for n in 1..=setting.samples as usize {
             // By no fixed schedule: on a single CPU a full load can hold this process up, and a window that makes up for it
             // would be one in which the load hardly ran.
@@ -175,15 +177,15 @@ impl Watch {
             }
             times = now;
             if n % GLOBAL == 0 {
-                let now = self.processors.spent(Some(self.cpu))?;
-                global.push(busy(&spent, &now)?.value);
+                let now = self.processors.time_spent(Some(self.cpu))?;
+                global.push(busy_share(&spent, &now)?.value);
                 spent = now;
             }
             if !(setting.tick)() {
                 return Ok(None);
             }
         }
-        let (after, elapsed) = (self.others_ns(), begun.elapsed().as_nanos() as f64);
+        let (after, elapsed) = (self.other_processes_ns(), begun.elapsed().as_nanos() as f64);
         let others = before.and_then(|before| Ok(after?.saturating_sub(before)));
         let others = others.map(|ns| 100.0 * ns as f64 / elapsed).map_err(|error| error.to_string());
         Ok(Some(Watched { processes: samples, global, others, is_short: setting.samples < PUBLISHED }))
@@ -193,8 +195,8 @@ impl Watch {
         Ok(self.processes.iter().map(Process::cpu_time).collect::<std::result::Result<_, _>>()?)
     }
 
-    fn others_ns(&self) -> Result<u64> {
-        others_ns(self.cpu, &self.loads)
+    fn other_processes_ns(&self) -> Result<u64> {
+        other_processes_ns(self.cpu, &self.loads)
     }
 }
 
@@ -211,7 +213,7 @@ mod tests {
 
     fn verdict_on(samples: Vec<f64>, others: f64, is_short: bool) -> Verdict {
         let watched = Watched { processes: vec![samples], global: Vec::new(), others: Ok(others), is_short };
-        watched.process(0, "50 %", "50", 50.0).verdict
+        watched.process_finding(0, "50 %", "50", 50.0).verdict
     }
 
     #[test]

@@ -20,25 +20,25 @@ const ON_WIRE: u64 = ON_LO + 14;
 const TRIES: usize = 5;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    let mut findings = match virtual_link::run(&setting.functions) {
+    let mut findings = match virtual_link::exchange_over_veth(&setting.functions) {
         Ok(counted) => {
             let published = [("10000", "740000"), ("10000", "740000; 600000 on Windows")];
-            rows("veth", counted, ON_WIRE, published)
+            exchange_findings("veth", counted, ON_WIRE, published)
         }
         Err(error) => {
             vec![Finding::not_judged("veth", format!("no pair of interfaces: {error}"))]
         }
     };
-    findings.extend(loopback(setting)?);
+    findings.extend(run_on_loopback(setting)?);
     Ok(findings)
 }
 
 /// Counts of an interface: packets and bytes sent, packets and bytes received.
 type Counts = [u64; 4];
-/// Differences of these over one exchange, and the bytes of payload that the receiving socket delivered.
+/// Growth of these four counts over one exchange, and the bytes of payload that the receiving socket delivered.
 type Counted = [u64; 5];
 
-fn counts(interface: &Interface, by: &Functions) -> Result<Counts> {
+fn read_counts(interface: &Interface, by: &Functions) -> Result<Counts> {
     let name = interface.name();
     let all = [by.packets_sent, by.bytes_sent, by.packets_received, by.bytes_received];
     let mut counts = Counts::default();
@@ -48,11 +48,16 @@ fn counts(interface: &Interface, by: &Functions) -> Result<Counts> {
     Ok(counts)
 }
 
-fn counted(before: Counts, after: Counts, payload: u64) -> Counted {
+fn counts_difference(before: Counts, after: Counts, payload: u64) -> Counted {
     std::array::from_fn(|at| after.get(at).map_or(payload, |after| after - before[at]))
 }
 
-fn rows(name: &str, counted: Counted, each: u64, [sent, received]: [(&str, &str); 2]) -> Vec<Finding> {
+fn exchange_findings(
+    name: &str,
+    counted: Counted,
+    each: u64,
+    [sent, received]: [(&str, &str); 2],
+) -> Vec<Finding> {
     let expected = [
         ("packets sent", sent.0, COUNT),
         ("bytes sent", sent.1, COUNT * each),
@@ -61,24 +66,25 @@ fn rows(name: &str, counted: Counted, each: u64, [sent, received]: [(&str, &str)
         ("payload delivered", "≥ 320000", COUNT * PAYLOAD as u64),
     ];
     let row = |((what, published, expected), found)| {
-        Finding::exact(&format!("{name}, {what}"), published, expected, found)
+        Finding::exact_count(&format!("{name}, {what}"), published, expected, found)
     };
     expected.into_iter().zip(counted).map(row).collect()
 }
 
 /// Uses a network namespace of its own where one can be made. In a shared one it repeats until no other process sends.
-fn loopback(setting: &Setting) -> Result<Vec<Finding>> {
-    let (counted, alone) = match virtual_link::on_own_loopback(&setting.functions) {
+fn run_on_loopback(setting: &Setting) -> Result<Vec<Finding>> {
+    let (counted, alone) = match virtual_link::exchange_on_own_loopback(&setting.functions) {
         Ok(counted) => (counted, true),
-        Err(_) => (on_shared_loopback(setting)?, false),
+        Err(_) => (exchange_on_shared_loopback(setting)?, false),
     };
-    let rows = rows("lo", counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
+    let rows =
+        exchange_findings("lo", counted, ON_LO, [("", ""), ("", "600000 on Windows: no Ethernet header")]);
     let why = "other processes sent over `lo` meanwhile, in each of five tries";
     let disturbed = !alone && counted[0] > COUNT;
-    Ok(rows.into_iter().map(|row| if disturbed { row.excused(why) } else { row }).collect())
+    Ok(rows.into_iter().map(|row| if disturbed { row.excuse_failure(why) } else { row }).collect())
 }
 
-fn on_shared_loopback(setting: &Setting) -> Result<Counted> {
+fn exchange_on_shared_loopback(setting: &Setting) -> Result<Counted> {
     let mut last = Counted::default();
     for _ in 0..TRIES {
         last = exchange_on_lo(&setting.functions)?;
@@ -97,40 +103,40 @@ fn exchange_on_lo(by: &Functions) -> Result<Counted> {
     receiver.set_read_timeout(Some(virtual_link::PATIENCE)).map_err(refused)?;
     sender.connect(receiver.local_addr().map_err(refused)?).map_err(refused)?;
     let lo = Interface::open("lo")?;
-    let before = counts(&lo, by)?;
+    let before = read_counts(&lo, by)?;
     let mut payload = 0;
     for _ in 0..COUNT / BATCH {
         for _ in 0..BATCH {
             sender.send(&[0x5a; PAYLOAD]).map_err(refused)?;
         }
-        payload += received(&receiver, BATCH).map_err(refused)?;
+        payload += receive_datagrams(&receiver, BATCH).map_err(refused)?;
     }
-    Ok(counted(before, counts(&lo, by)?, payload))
+    Ok(counts_difference(before, read_counts(&lo, by)?, payload))
 }
 
 /// Receives `count` datagrams; the sum of their lengths, bytes.
-fn received(socket: &UdpSocket, count: u64) -> std::io::Result<u64> {
+fn receive_datagrams(socket: &UdpSocket, count: u64) -> std::io::Result<u64> {
     let mut buffer = [0; 2 * PAYLOAD];
     (0..count).map(|_| socket.recv(&mut buffer).map(|length| length as u64)).sum()
 }
 
 /// Runs `body` in a child and returns its counts.
-fn in_a_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
+fn count_in_child(body: impl FnOnce() -> Result<Counted>) -> Result<Counted> {
     let mut worker = Worker::start(|turn| {
-        turn.done(0);
+        turn.report_and_wait(0);
         match body() {
-            Ok(counted) => counted.into_iter().for_each(|number| turn.done(number)),
+            Ok(counted) => counted.into_iter().for_each(|number| turn.report_and_wait(number)),
             // No count is that large. The reason is not sent.
-            Err(_) => turn.done(u64::MAX),
+            Err(_) => turn.report_and_wait(u64::MAX),
         }
     })?;
-    let first = worker.step()?;
+    let first = worker.run_step()?;
     if first == u64::MAX {
         return Err(Error::Missing("two network namespaces cannot be made and joined here".into()));
     }
     let mut numbers = [first, 0, 0, 0, 0];
     for number in &mut numbers[1..] {
-        *number = worker.step()?;
+        *number = worker.run_step()?;
     }
     Ok(numbers)
 }
@@ -144,7 +150,7 @@ mod tests {
     fn one_packet_more_in_a_hundred_fails_and_so_do_twice_as_many() {
         let straight: Counted = [COUNT, COUNT * ON_LO, COUNT, COUNT * ON_LO, COUNT * PAYLOAD as u64];
         let failed = |counted: Counted| {
-            let rows = rows("lo", counted, ON_LO, [("", ""); 2]);
+            let rows = exchange_findings("lo", counted, ON_LO, [("", ""); 2]);
             rows.iter().map(|row| row.verdict == Verdict::Failed).collect::<Vec<_>>()
         };
         assert_eq!(failed(straight), [false; 5]);

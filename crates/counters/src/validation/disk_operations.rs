@@ -23,18 +23,24 @@ const PARTITION: [u32; 2] = [2048, 16 << 10];
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    match Loop::over(setting.scratch) {
-        Ok(device) => on_loop(&device, &setting.functions),
-        Err(Error::Missing(why)) => on_scratch(setting.scratch, &why),
+    match Loop::create_in(setting.scratch) {
+        Ok(device) => run_on_loop(&device, &setting.functions),
+        Err(Error::Missing(why)) => run_on_scratch(setting.scratch, &why),
         Err(error) => Err(error),
     }
 }
 
-fn on_loop(device: &Loop, by: &Functions) -> Result<Vec<Finding>> {
-    let mut findings = operate("disk", &device.whole, &device.name, [by.reads_disk, by.writes_disk])?;
+fn run_on_loop(device: &Loop, by: &Functions) -> Result<Vec<Finding>> {
+    let mut findings =
+        check_operations("disk", &device.whole, &device.name, [by.reads_disk, by.writes_disk])?;
     match &device.partition {
         Some((file, name)) => {
-            findings.extend(operate("partition", file, name, [by.reads_partition, by.writes_partition])?);
+            findings.extend(check_operations(
+                "partition",
+                file,
+                name,
+                [by.reads_partition, by.writes_partition],
+            )?);
         }
         None => findings.push(Finding::not_judged(
             "partition",
@@ -48,25 +54,30 @@ fn on_loop(device: &Loop, by: &Functions) -> Result<Vec<Finding>> {
 type Counting = [fn(&str) -> std::result::Result<Reading<u64>, Fault>; 2];
 
 /// Every operation bypasses the page cache and is a request of its own.
-fn operate(kind: &str, file: &File, name: &str, by: Counting) -> Result<Vec<Finding>> {
+fn check_operations(kind: &str, file: &File, name: &str, by: Counting) -> Result<Vec<Finding>> {
     let counts = || Ok::<_, Fault>([by[0](name)?.value, by[1](name)?.value]);
     let first = counts()?;
-    let (before, after) = exercise(file, &Disk::open(name)?)?;
+    let (before, after) = write_and_read(file, &Disk::open(name)?)?;
     let last = counts()?;
     let bytes = COUNT * BLOCK as u64;
     let row = |what: &str, expected: u64, found: u64| {
-        Finding::exact(&format!("{kind}, {what}"), "integral, grows", expected, found)
+        Finding::exact_count(&format!("{kind}, {what}"), "integral, grows", expected, found)
     };
     Ok(vec![
         row("writes", COUNT, last[1] - first[1]),
         row("bytes written", bytes, after.bytes_written - before.bytes_written),
         row("reads", COUNT, last[0] - first[0]),
         row("bytes read", bytes, after.bytes_read - before.bytes_read),
-        Finding::same(&format!("{kind}, by its handle"), "", vec![after.reads, after.writes], last.into()),
+        Finding::same_items(
+            &format!("{kind}, by its handle"),
+            "",
+            vec![after.reads, after.writes],
+            last.into(),
+        ),
     ])
 }
 
-fn exercise(file: &File, disk: &Disk) -> Result<(Traffic, Traffic)> {
+fn write_and_read(file: &File, disk: &Disk) -> Result<(Traffic, Traffic)> {
     let failed =
         |e| Error::file(format!("/dev/{}", disk.name()), "reading or writing past the page cache", e);
     // O_DIRECT requires an aligned buffer, and a mapping is aligned to a page.
@@ -81,8 +92,8 @@ fn exercise(file: &File, disk: &Disk) -> Result<(Traffic, Traffic)> {
     Ok((before, disk.traffic()?.value))
 }
 
-/// The same on a file, whose disk other processes may use as well.
-fn on_scratch(directory: &Path, why: &str) -> Result<Vec<Finding>> {
+/// Checks reads and writes of a file in the scratch directory, whose disk other processes may use as well.
+fn run_on_scratch(directory: &Path, why: &str) -> Result<Vec<Finding>> {
     let metadata = fs::metadata(directory).map_err(|e| Error::file(directory, "reading", e))?;
     let (major, minor) =
         (metadata.dev() >> 8 & 0xfff, metadata.dev() & 0xff | metadata.dev() >> 12 & 0xfff00);
@@ -95,19 +106,19 @@ fn on_scratch(directory: &Path, why: &str) -> Result<Vec<Finding>> {
     let whole =
         fs::write(&path, vec![1; COUNT as usize * BLOCK]).and_then(|()| File::open(&path)?.sync_all());
     whole.map_err(|e| Error::file(&path, "writing", e))?;
-    let (before, after) = exercise(&direct(&path)?, &Disk::open(&name)?)?;
+    let (before, after) = write_and_read(&open_direct(&path)?, &Disk::open(&name)?)?;
     let rows = [("writes", after.writes - before.writes), ("reads", after.reads - before.reads)];
     let row = |(what, found): (&str, u64)| {
-        let row = Finding::exact(&format!("{name}, {what}"), "integral, grows", COUNT, found);
+        let row = Finding::exact_count(&format!("{name}, {what}"), "integral, grows", COUNT, found);
         match found > COUNT {
-            true => row.excused(format!("others use this disk, too; {why}")),
+            true => row.excuse_failure(format!("others use this disk, too; {why}")),
             false => row,
         }
     };
     Ok(rows.into_iter().map(row).collect())
 }
 
-fn direct(path: &Path) -> Result<File> {
+fn open_direct(path: &Path) -> Result<File> {
     let mut options = File::options();
     options.read(true).write(true).custom_flags(libc::O_DIRECT);
     options.open(path).map_err(|e| Error::file(path, "opening with O_DIRECT", e))
@@ -122,23 +133,23 @@ struct Loop {
 }
 
 impl Loop {
-    fn over(directory: &Path) -> Result<Self> {
+    fn create_in(directory: &Path) -> Result<Self> {
         let path = directory.join("disk");
         let made = File::create(&path).and_then(|file| {
-            file.write_all_at(&table(), 0)?;
+            file.write_all_at(&partition_table(), 0)?;
             file.set_len(FILE)
         });
         made.map_err(|e| Error::file(&path, "writing", e))?;
         let name =
-            losetup(&["--find", "--show", "--partscan", "--direct-io=off", &path.display().to_string()])?;
-        Self::open(&PathBuf::from(name.trim()))
+            run_losetup(&["--find", "--show", "--partscan", "--direct-io=off", &path.display().to_string()])?;
+        Self::open_and_detach(&PathBuf::from(name.trim()))
     }
 
-    fn open(device: &Path) -> Result<Self> {
+    fn open_and_detach(device: &Path) -> Result<Self> {
         let name = device.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        let whole = direct(device);
+        let whole = open_direct(device);
         // At once, since a kill before this leaves it: the kernel detaches it with its last descriptor.
-        losetup(&["--detach", &device.display().to_string()])?;
+        run_losetup(&["--detach", &device.display().to_string()])?;
         let whole = whole?;
         let partition = format!("{name}p1");
         let path = PathBuf::from(format!("/dev/{partition}"));
@@ -148,14 +159,14 @@ impl Loop {
         while !path.exists() && begun.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let partition = direct(&path).ok().map(|file| (file, partition));
+        let partition = open_direct(&path).ok().map(|file| (file, partition));
         Ok(Self { name, whole, partition })
     }
 }
 
 /// The first sector of a disk with one partition (a master boot record). An entry has a status, two unused addresses,
 /// the type, the first sector and the number of sectors.
-fn table() -> [u8; 512] {
+fn partition_table() -> [u8; 512] {
     let mut table = [0; 512];
     table[446 + 4] = 0x83;
     table[446 + 8..446 + 12].copy_from_slice(&PARTITION[0].to_le_bytes());
@@ -164,14 +175,14 @@ fn table() -> [u8; 512] {
     table
 }
 
-fn losetup(arguments: &[&str]) -> Result<String> {
+fn run_losetup(arguments: &[&str]) -> Result<String> {
     let output = tool::command("losetup").args(arguments).output();
     let output = output.map_err(|e| Error::Missing(format!("there is no losetup here (util-linux): {e}")))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(Error::Missing(format!(
             "a loop device cannot be made: `losetup` failed {}",
-            tool::failure(&output)
+            tool::failure_message(&output)
         ))),
     }
 }
@@ -184,6 +195,6 @@ mod tests {
     fn a_partition_lies_within_its_disk() {
         let end = u64::from(PARTITION[0] + PARTITION[1]) * 512;
         assert!(end <= FILE && COUNT * BLOCK as u64 <= u64::from(PARTITION[1]) * 512);
-        assert_eq!(table()[510..], [0x55, 0xaa]);
+        assert_eq!(partition_table()[510..], [0x55, 0xaa]);
     }
 }

@@ -1,6 +1,6 @@
 //! One row of an experiment: the published, expected and found values, and the verdict on the found one.
 
-use syscost_statistic::{median, standard_deviation, student_quantile_above};
+use syscost_statistic::{median, standard_deviation, student_upper_quantile};
 
 /// A counter's value compared with the known one. Values are texts with their units, ready for a table.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Finding {
     pub found: String,
     /// How far the two may be apart.
     pub tolerance: String,
-    /// Whether they are that near.
+    /// Whether the found value is within the tolerance.
     pub verdict: Verdict,
 }
 
@@ -24,7 +24,7 @@ pub struct Finding {
 pub enum Verdict {
     /// The found value is within the tolerance.
     Passed,
-    /// It is not, and nothing else explains why.
+    /// The found value is outside the tolerance, and only the counter explains it.
     Failed,
     /// Something that the experiment needs is missing, or the row is only a warning: the reason.
     NotJudged(String),
@@ -57,19 +57,19 @@ impl Verdict {
 }
 
 impl Finding {
-    fn row(what: &str, published: &str, values: [String; 3], passed: bool) -> Self {
+    fn with_verdict(what: &str, published: &str, values: [String; 3], passed: bool) -> Self {
         let ([expected, found, tolerance], verdict) = (values, Verdict::from_passed(passed));
         Self { what: what.into(), published: published.into(), expected, found, tolerance, verdict }
     }
 
     /// A count that must be exactly `expected`.
-    pub(super) fn exact(what: &str, published: &str, expected: u64, found: u64) -> Self {
+    pub(super) fn exact_count(what: &str, published: &str, expected: u64, found: u64) -> Self {
         let values = [expected.to_string(), found.to_string(), "exact".into()];
-        Self::row(what, published, values, expected == found)
+        Self::with_verdict(what, published, values, expected == found)
     }
 
     /// Two lists that must have the same items; the row names those that only one of them has.
-    pub(super) fn same<T: Ord + ToString>(
+    pub(super) fn same_items<T: Ord + ToString>(
         what: &str,
         published: &str,
         mut expected: Vec<T>,
@@ -78,7 +78,7 @@ impl Finding {
         expected.sort_unstable();
         found.sort_unstable();
         let counts = [expected.len().to_string(), found.len().to_string(), "exact".into()];
-        let row = Self::row(what, published, counts, expected == found);
+        let row = Self::with_verdict(what, published, counts, expected == found);
         let odd = |list: &[T], other: &[T]| -> Vec<String> {
             list.iter().filter(|item| !other.contains(item)).map(T::to_string).collect()
         };
@@ -93,36 +93,48 @@ impl Finding {
     }
 
     /// A size in KB that must be within `percent` of the expected one.
-    pub(super) fn within(what: &str, published: &str, expected_kb: f64, found_kb: f64, percent: f64) -> Self {
+    pub(super) fn size_within(
+        what: &str,
+        published: &str,
+        expected_kb: f64,
+        found_kb: f64,
+        percent: f64,
+    ) -> Self {
         let passed = (found_kb - expected_kb).abs() <= expected_kb.abs() * percent / 100.0;
         let values = [format!("{expected_kb:.0} KB"), format!("{found_kb:.0} KB"), format!("±{percent} %")];
-        Self::row(what, published, values, passed)
+        Self::with_verdict(what, published, values, passed)
     }
 
     /// The mean of `samples`, in percent. Its distance from `expected` and half the width of its 95 % interval must
     /// both be within `tolerance`.
-    pub(super) fn mean(what: &str, published: &str, expected: f64, samples: &[f64], tolerance: f64) -> Self {
-        let (mean, half) = mean_and_half(samples);
+    pub(super) fn mean_share(
+        what: &str,
+        published: &str,
+        expected: f64,
+        samples: &[f64],
+        tolerance: f64,
+    ) -> Self {
+        let (mean, half) = mean_and_half_width(samples);
         let passed = (mean - expected).abs() <= tolerance && half <= tolerance;
         let found = format!("{mean:.2} ±{half:.2} %");
         let values = [format!("{expected:.2} %"), found, format!("±{tolerance} %, interval too")];
-        Self::row(what, published, values, passed)
+        Self::with_verdict(what, published, values, passed)
     }
 
     /// A share in percent that must be within `tolerance` of the expected one.
-    pub(super) fn near(what: &str, published: &str, expected: f64, found: f64, tolerance: f64) -> Self {
+    pub(super) fn share_near(what: &str, published: &str, expected: f64, found: f64, tolerance: f64) -> Self {
         let passed = (found - expected).abs() <= tolerance;
         let values = [format!("{expected:.2} %"), format!("{found:.2} %"), format!("±{tolerance} %")];
-        Self::row(what, published, values, passed)
+        Self::with_verdict(what, published, values, passed)
     }
 
     /// A row without values: the experiment cannot run here.
     pub(super) fn not_judged(what: &str, why: impl Into<String>) -> Self {
-        Self::row(what, "", Default::default(), true).but(why)
+        Self::with_verdict(what, "", Default::default(), true).without_verdict(why)
     }
 
     /// The same row with its verdict withdrawn.
-    pub(super) fn but(self, why: impl Into<String>) -> Self {
+    pub(super) fn without_verdict(self, why: impl Into<String>) -> Self {
         Self { verdict: Verdict::NotJudged(why.into()), ..self }
     }
 
@@ -132,7 +144,7 @@ impl Finding {
     }
 
     /// Turns a failure into an inconclusive result, because `why` may be its cause. Other verdicts stay.
-    pub(super) fn excused(self, why: impl Into<String>) -> Self {
+    pub(super) fn excuse_failure(self, why: impl Into<String>) -> Self {
         match self.verdict {
             Verdict::Failed => Self { verdict: Verdict::Inconclusive(why.into()), ..self },
             _ => self,
@@ -141,14 +153,14 @@ impl Finding {
 }
 
 /// The mean, and half the width of its 95 % interval by Student's distribution, as in the paper.
-pub(super) fn mean_and_half(samples: &[f64]) -> (f64, f64) {
+pub(super) fn mean_and_half_width(samples: &[f64]) -> (f64, f64) {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().sum::<f64>() / n;
     if samples.len() < 2 {
         return (mean, f64::INFINITY);
     }
     let error = standard_deviation(samples) / n.sqrt();
-    (mean, student_quantile_above(0.025, samples.len() - 1) * error)
+    (mean, student_upper_quantile(0.025, samples.len() - 1) * error)
 }
 
 /// The median of differences in bytes, as KB.
@@ -162,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_mean_is_near_and_known_well_or_it_fails() {
-        let verdict = |samples: &[f64]| Finding::mean("it", "50", 50.0, samples, 0.5).verdict;
+        let verdict = |samples: &[f64]| Finding::mean_share("it", "50", 50.0, samples, 0.5).verdict;
         assert_eq!(verdict(&[50.1, 49.9, 50.2, 49.8]), Verdict::Passed);
         assert_eq!(verdict(&[51.1, 50.9, 51.2, 50.8]), Verdict::Failed, "too far");
         assert_eq!(verdict(&[40.0, 60.0]), Verdict::Failed, "not known");
@@ -171,7 +183,7 @@ mod tests {
 
     #[test]
     fn only_a_failure_is_excused_and_never_into_a_success() {
-        let excused = |found| Finding::exact("it", "9", 9, found).excused("others").verdict;
+        let excused = |found| Finding::exact_count("it", "9", 9, found).excuse_failure("others").verdict;
         assert_eq!(excused(9), Verdict::Passed);
         assert_eq!(excused(8), Verdict::Inconclusive("others".into()));
     }
@@ -179,13 +191,13 @@ mod tests {
     #[test]
     fn the_interval_is_that_of_the_textbook() {
         // Mean 3, deviation 1.5811 of five, t of four degrees 2.7764.
-        let (mean, half) = mean_and_half(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let (mean, half) = mean_and_half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!((mean - 3.0).abs() < 1e-9 && (half - 1.9632).abs() < 1e-3, "{mean} {half}");
     }
 
     #[test]
     fn a_size_is_within_its_tolerance_on_both_sides() {
-        let verdict = |found| Finding::within("it", "988", 976.0, found, 1.0).verdict;
+        let verdict = |found| Finding::size_within("it", "988", 976.0, found, 1.0).verdict;
         assert_eq!(
             (verdict(980.0), verdict(988.0), verdict(964.0)),
             (Verdict::Passed, Verdict::Failed, Verdict::Failed)
@@ -194,9 +206,9 @@ mod tests {
 
     #[test]
     fn lists_differ_by_name() {
-        let row = Finding::same("it", "", vec!["a", "b"], vec!["b", "c"]);
+        let row = Finding::same_items("it", "", vec!["a", "b"], vec!["b", "c"]);
         assert_eq!(row.verdict, Verdict::Failed);
         assert!(row.expected.contains('a') && row.found.contains('c') && !row.found.contains('b'), "{row:?}");
-        assert_eq!(Finding::same("it", "", vec![2, 1], vec![1, 2]).verdict, Verdict::Passed);
+        assert_eq!(Finding::same_items("it", "", vec![2, 1], vec![1, 2]).verdict, Verdict::Passed);
     }
 }

@@ -1,5 +1,5 @@
-//! The functions that experiments put on trial: the library's, or others that lie, by which the experiments themselves
-//! are put on trial.
+//! The functions that experiments test: the library's own, or wrong ones ("lies"), which show that the experiments
+//! themselves detect an error.
 
 use crate::{Fault, Percent, Reading, camp};
 use std::time::Duration;
@@ -47,12 +47,12 @@ const fn lie(name: &'static str, fails: &'static str, bend: fn(Functions) -> Fun
     Lie { name, fails, bend }
 }
 
-/// Every function tells 1 % too much, or one too many where it counts few things; then those that are wrong in another
-/// manner.
+/// Each function with a result 1 % too large (user and kernel time also 1 % too small), or one too large where it
+/// counts few things; then functions that are wrong in other ways.
 #[rustfmt::skip]
 pub const LIES: [Lie; 24] = [
     lie("percent-processor-time", "C1", |f| Functions {
-        percent_processor_time: |cpu, time| camp::percent_processor_time(cpu, time).map(more), ..f }),
+        percent_processor_time: |cpu, time| camp::percent_processor_time(cpu, time).map(raise_share), ..f }),
     lie("free-physical-memory", "C3", |f| Functions {
         free_physical_memory: || camp::free_physical_memory().map(one_percent_more), ..f }),
     lie("bytes-sent", "C4", |f| Functions {
@@ -74,15 +74,15 @@ pub const LIES: [Lie; 24] = [
     lie("page-faults", "C7", |f| Functions {
         page_faults: |pid| camp::num_page_faults(pid).map(one_percent_more), ..f }),
     lie("cpu-time-total", "C1", |f| Functions {
-        cpu_time_total: |pid, time| camp::cpu_time_total(pid, time).map(more), ..f }),
+        cpu_time_total: |pid, time| camp::cpu_time_total(pid, time).map(raise_share), ..f }),
     lie("cpu-time-user", "C1", |f| Functions {
-        cpu_time_user: |pid, time| camp::cpu_time_user(pid, time).map(more), ..f }),
+        cpu_time_user: |pid, time| camp::cpu_time_user(pid, time).map(raise_share), ..f }),
     lie("cpu-time-user-less", "C1", |f| Functions {
-        cpu_time_user: |pid, time| camp::cpu_time_user(pid, time).map(less), ..f }),
+        cpu_time_user: |pid, time| camp::cpu_time_user(pid, time).map(lower_share), ..f }),
     lie("cpu-time-kernel", "C1", |f| Functions {
-        cpu_time_kernel: |pid, time| camp::cpu_time_kernel(pid, time).map(more), ..f }),
+        cpu_time_kernel: |pid, time| camp::cpu_time_kernel(pid, time).map(raise_share), ..f }),
     lie("cpu-time-kernel-less", "C1", |f| Functions {
-        cpu_time_kernel: |pid, time| camp::cpu_time_kernel(pid, time).map(less), ..f }),
+        cpu_time_kernel: |pid, time| camp::cpu_time_kernel(pid, time).map(lower_share), ..f }),
     lie("working-set", "C3", |f| Functions {
         working_set_kb: |pid| camp::working_set_kb(pid).map(one_percent_more), ..f }),
     lie("vm-size", "C3", |f| Functions {
@@ -96,7 +96,7 @@ pub const LIES: [Lie; 24] = [
     lie("user-for-kernel", "C1", |f| Functions {
         cpu_time_user: camp::cpu_time_kernel, cpu_time_kernel: camp::cpu_time_user, ..f }),
     lie("packets-doubled", "C4", |f| Functions {
-        packets_sent: |name| camp::net_packets_sent(name).map(|read| part(read, 200)), ..f }),
+        packets_sent: |name| camp::net_packets_sent(name).map(|read| scale_reading(read, 200)), ..f }),
     lie("other-address-space", "C3", |f| Functions {
         vm_size_kb: |_| camp::vm_size_kb(std::process::id() as i32), ..f }),
 ];
@@ -128,23 +128,23 @@ impl Functions {
 
 impl Lie {
     /// The lie of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn by_name(name: &str) -> Option<&'static Self> {
         LIES.iter().find(|lie| lie.name == name)
     }
 
-    /// The library's functions, bent.
-    pub fn functions(&self) -> Functions {
+    /// The library's functions, except those that this lie replaces.
+    pub fn bent_functions(&self) -> Functions {
         (self.bend)(Functions::OURS)
     }
 }
 
-/// This percentage of it.
-fn part(reading: Reading<u64>, percent: u64) -> Reading<u64> {
+/// The reading with its value scaled to this percentage.
+fn scale_reading(reading: Reading<u64>, percent: u64) -> Reading<u64> {
     Reading { value: reading.value * percent / 100, ..reading }
 }
 
 fn one_percent_more(reading: Reading<u64>) -> Reading<u64> {
-    part(reading, 101)
+    scale_reading(reading, 101)
 }
 
 /// For counts of which 1 % is less than one.
@@ -152,11 +152,11 @@ fn one_more(reading: Reading<u64>) -> Reading<u64> {
     Reading { value: reading.value + 1, ..reading }
 }
 
-fn more(share: Percent) -> Percent {
+fn raise_share(share: Percent) -> Percent {
     Percent { value: share.value * 1.01, ..share }
 }
 
-fn less(share: Percent) -> Percent {
+fn lower_share(share: Percent) -> Percent {
     Percent { value: share.value * 0.99, ..share }
 }
 
@@ -168,9 +168,9 @@ mod tests {
     fn verdicts(lie: &Lie) -> Vec<Verdict> {
         let place = tempfile::tempdir().expect("made");
         let setting =
-            Setting { samples: 10, scratch: place.path(), functions: lie.functions(), tick: &|| true };
-        let experiment = Experiment::named(lie.fails).expect("an experiment");
-        experiment.findings(&setting).into_iter().map(|row| row.verdict).collect()
+            Setting { samples: 10, scratch: place.path(), functions: lie.bent_functions(), tick: &|| true };
+        let experiment = Experiment::by_name(lie.fails).expect("an experiment");
+        experiment.run_experiment(&setting).into_iter().map(|row| row.verdict).collect()
     }
 
     /// Those of C1 take a load each and are tried in its own file.
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_lie_has_a_name_of_its_own() {
-        assert!(LIES.iter().all(|lie| Lie::named(lie.name).is_some_and(|found| found.fails == lie.fails)));
-        assert!(Lie::named("nothing").is_none());
+        assert!(LIES.iter().all(|lie| Lie::by_name(lie.name).is_some_and(|found| found.fails == lie.fails)));
+        assert!(Lie::by_name("nothing").is_none());
     }
 }

@@ -21,70 +21,77 @@ const RESIDENT_PERCENT: f64 = 0.5;
 const FREE_PERCENT: f64 = 10.0;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    let mut worker = Worker::start(take)?;
+    let mut worker = Worker::start(allocate_in_steps)?;
     let (pid, by) = (worker.pid(), &setting.functions);
     // The first step also touches the child's stack and code for the first time, and is not counted.
-    worker.step()?;
+    worker.run_step()?;
     let memory = physical_memory::Memory::open()?;
     let mut taken = Vec::with_capacity(TIMES);
     for _ in 0..TIMES {
         let before = read(pid, by, &memory)?;
-        worker.step()?;
+        worker.run_step()?;
         let after = read(pid, by, &memory)?;
         taken.push(std::array::from_fn::<_, 4, _>(|at| after[at] - before[at]));
         if !(setting.tick)() {
             return Ok(Vec::new());
         }
     }
-    let mut findings = judge(&taken);
-    findings.push(against_meminfo(by)?);
+    let mut findings = judge_differences(&taken);
+    findings.push(compare_with_meminfo(by)?);
     Ok(findings)
 }
 
-/// All free memory, by another file of the kernel's, read before and after. What others take or give meanwhile is less
-/// than the tolerance, or the two readings tell of it.
-fn against_meminfo(by: &Functions) -> Result<Finding> {
+/// Compares all free memory with `MemFree` of `/proc/meminfo`, read before and after. If these two differ by more
+/// than the tolerance, other processes changed it meanwhile, and a failure is excused.
+fn compare_with_meminfo(by: &Functions) -> Result<Finding> {
     const PERCENT: f64 = 0.5;
     const WHAT: &str = "free memory: MemFree";
-    let expected = || meminfo().map(|kb| kb as f64);
+    let expected = || read_mem_free_kb().map(|kb| kb as f64);
     let (before, found, after) = (expected()?, (by.free_physical_memory)()?.value, expected()?);
-    let row = Finding::within(WHAT, "", (before + after) / 2.0, found as f64 / 1024.0, PERCENT);
+    let row = Finding::size_within(WHAT, "", (before + after) / 2.0, found as f64 / 1024.0, PERCENT);
     let moved = 100.0 * (after - before).abs() / before.max(1.0);
     Ok(if moved > PERCENT {
-        row.excused(format!("others changed it by {moved:.1} % meanwhile"))
+        row.excuse_failure(format!("others changed it by {moved:.1} % meanwhile"))
     } else {
         row
     })
 }
 
 /// `MemFree` of `/proc/meminfo`, KB.
-fn meminfo() -> Result<u64> {
+fn read_mem_free_kb() -> Result<u64> {
     let text = KernelFiles::live().read_text("proc/meminfo").unwrap_or_default();
     let kb = field(&text, "MemFree").and_then(|words| words.split_whitespace().next()?.parse().ok());
     kb.ok_or_else(|| Error::Missing("/proc/meminfo has no line MemFree".into()))
 }
 
-fn judge(taken: &[[f64; 4]]) -> Vec<Finding> {
+fn judge_differences(taken: &[[f64; 4]]) -> Vec<Finding> {
     let kb = |at: usize, which: usize| taken[which][at] / 1024.0;
     let of_all = |at: usize| median_kb(&taken.iter().map(|row| row[at]).collect::<Vec<_>>());
     let all_kb = |at: usize| taken.iter().map(|row| row[at]).sum::<f64>() / 1024.0;
     let size = KB as f64;
-    let free =
-        Finding::within("free memory, CPUs' lists included", "972, 872, 968", -size, of_all(2), FREE_PERCENT);
-    let plain = Finding::within("free memory alone", "972, 872, 968", -size, of_all(3), FREE_PERCENT);
+    let free = Finding::size_within(
+        "free memory, CPUs' lists included",
+        "972, 872, 968",
+        -size,
+        of_all(2),
+        FREE_PERCENT,
+    );
+    let plain = Finding::size_within("free memory alone", "972, 872, 968", -size, of_all(3), FREE_PERCENT);
     let resident = |name: &str, published: &str, found: f64| {
-        let row = Finding::within(name, published, size, found, RESIDENT_PERCENT);
+        let row = Finding::size_within(name, published, size, found, RESIDENT_PERCENT);
         let is_in_batches = row.verdict == Verdict::Failed && (found - size).abs() <= BATCH_KB;
         let why = "kernels may tell it in batches of up to 64 pages (Linux before 6.2 does): all 64 together are judged";
-        if is_in_batches { row.but(why) } else { row }
+        if is_in_batches { row.without_verdict(why) } else { row }
     };
     vec![
-        Finding::within("address space", "", size, kb(0, 0), 0.0),
+        Finding::size_within("address space", "", size, kb(0, 0), 0.0),
         resident("resident set, first", "988, 984, 988", kb(1, 0)),
         resident("resident set, second", "", kb(1, 1)),
-        Finding::within("resident set, all 64", "", size * TIMES as f64, all_kb(1), RESIDENT_PERCENT),
+        Finding::size_within("resident set, all 64", "", size * TIMES as f64, all_kb(1), RESIDENT_PERCENT),
         free,
-        plain.but("pages come from the lists of each CPU, which this figure leaves out: shown to warn"),
+        plain.without_verdict(
+            "pages come from the lists of each CPU, which this figure leaves out: shown to warn",
+        ),
     ]
 }
 
@@ -96,14 +103,14 @@ fn read(pid: i32, by: &Functions, memory: &physical_memory::Memory) -> Result<[f
     Ok([size as f64, resident as f64, truly_free, free])
 }
 
-fn take(turn: &mut Turn) {
+fn allocate_in_steps(turn: &mut Turn) {
     let mut kept = Vec::with_capacity(TIMES + 1);
-    turn.done(0);
+    turn.report_and_wait(0);
     for _ in 0..=TIMES {
-        let Ok(region) = Region::anonymous(KB << 10, Pages::Base) else { return };
-        region.write(0..region.pages(), 1);
+        let Ok(region) = Region::map_anonymous(KB << 10, Pages::Base) else { return };
+        region.write(0..region.page_count(), 1);
         kept.push(region);
-        turn.done(0);
+        turn.report_and_wait(0);
     }
 }
 

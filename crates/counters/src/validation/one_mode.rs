@@ -11,7 +11,7 @@
 use super::cpu_load::{Load, Mode};
 use super::finding::Finding;
 use super::{Functions, Setting};
-use crate::{Fault, Percent, Process, Processors, Reading, shares};
+use crate::{Fault, Percent, Process, Processors, Reading, time_shares};
 use std::time::{Duration, Instant};
 use syscost_platform::cpu;
 use syscost_platform::error::Result;
@@ -23,7 +23,7 @@ const SLICE: Duration = Duration::from_millis(100);
 const SETTLING: Duration = Duration::from_secs(1);
 /// Percent of a CPU.
 const TOLERANCE: f64 = 0.5;
-/// A load that had less of the CPU, percent, tells 1 % of its time no more.
+/// A load that had less of the CPU than this, percent, cannot show an error of 1 %.
 const LEAST: f64 = 80.0;
 
 /// What was read of a load and its CPU at the same time, percent.
@@ -39,44 +39,44 @@ struct Seen {
     interrupts: f64,
 }
 
-/// Both loads in turn; fewer rows if it was interrupted.
+/// Runs the load in user space and then the one in the kernel; fewer rows if a signal interrupted it.
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for mode in [Mode::User, Mode::Kernel] {
-        let Some(seen) = watch(mode, setting)? else { break };
-        findings.extend(seen.judged(mode));
+        let Some(seen) = watch_load(mode, setting)? else { break };
+        findings.extend(seen.findings(mode));
     }
     Ok(findings)
 }
 
-fn watch(mode: Mode, setting: &Setting) -> Result<Option<Seen>> {
-    let claimed = cpu::claim();
-    let cpu = claimed.as_ref().map_or_else(cpu::current, |claimed| claimed.cpu);
-    let _aside = cpu::Aside::from(cpu)?;
+fn watch_load(mode: Mode, setting: &Setting) -> Result<Option<Seen>> {
+    let claimed = cpu::claim_cpu();
+    let cpu = claimed.as_ref().map_or_else(cpu::current_cpu, |claimed| claimed.cpu);
+    let _aside = cpu::Aside::keep_off(cpu)?;
     let load = Load::in_one_mode(mode, cpu)?;
     std::thread::sleep(SETTLING);
     let pid = load.pid().as_raw();
     let (process, mut processors) = (Process::open(pid)?, Processors::open()?);
     let mut both =
-        || -> std::result::Result<_, Fault> { Ok((process.cpu_time()?, processors.spent(Some(cpu))?)) };
+        || -> std::result::Result<_, Fault> { Ok((process.cpu_time()?, processors.time_spent(Some(cpu))?)) };
     let before = both()?;
-    let Some(read) = at_once(pid, cpu, &setting.functions, setting.tick) else { return Ok(None) };
+    let Some(read) = read_all_shares(pid, cpu, &setting.functions, setting.tick) else { return Ok(None) };
     let after = both()?;
     let [total, user, kernel, busy] = read?.map(|share| share.value);
-    let truth = exact(&before.0, &after.0);
-    let its = shares(&before.1, &after.1)?;
+    let truth = cpu_clock_share(&before.0, &after.0);
+    let its = time_shares(&before.1, &after.1)?;
     let interrupts = its.interrupts.value + its.soft_interrupts.value;
     Ok(Some(Seen { total, user, kernel, cpu: busy, truth, interrupts }))
 }
 
 /// The share by the clock, percent.
-fn exact(before: &Reading<Duration>, after: &Reading<Duration>) -> f64 {
+fn cpu_clock_share(before: &Reading<Duration>, after: &Reading<Duration>) -> f64 {
     let used = after.value.saturating_sub(before.value).as_secs_f64();
     100.0 * used / after.at.saturating_duration_since(before.at).as_secs_f64().max(1e-9)
 }
 
-/// Total, user and kernel time and the CPU's, over one window; `None` if it was interrupted.
-fn at_once(
+/// Reads all four shares at once: total, user and kernel time, and the CPU's; `None` if it was interrupted.
+fn read_all_shares(
     pid: i32,
     cpu: usize,
     by: &Functions,
@@ -104,7 +104,7 @@ fn at_once(
 }
 
 impl Seen {
-    fn judged(&self, mode: Mode) -> Vec<Finding> {
+    fn findings(&self, mode: Mode) -> Vec<Finding> {
         let (name, user, kernel) = match mode {
             Mode::User => ("full, in user space", self.truth, 0.0),
             Mode::Kernel => ("full, in the kernel", 0.0, self.truth),
@@ -117,14 +117,16 @@ impl Seen {
             ("CPU", 100.0, self.cpu),
         ];
         rows.map(|(what, expected, found)| {
-            let row = Finding::near(&format!("{name}, {what}"), "", expected, found, TOLERANCE);
+            let row = Finding::share_near(&format!("{name}, {what}"), "", expected, found, TOLERANCE);
             let (crowd, off) = (100.0 - self.truth, (expected - found).abs());
             // What the tick finds in an interrupt is kernel time.
             let is_moved = mode == Mode::User && (found < expected) == (what == "user time");
             if self.truth < LEAST {
-                row.excused(format!("others had {crowd:.1} % of this CPU: try again when it is at rest"))
+                row.excuse_failure(format!(
+                    "others had {crowd:.1} % of this CPU: try again when it is at rest"
+                ))
             } else if what.ends_with("time") && is_moved && off <= TOLERANCE + self.interrupts {
-                row.excused(format!("interrupts had {:.1} % of this CPU", self.interrupts))
+                row.excuse_failure(format!("interrupts had {:.1} % of this CPU", self.interrupts))
             } else {
                 row
             }
@@ -143,7 +145,7 @@ mod tests {
         let (user, kernel) = if mode == Mode::User { (99.0, 0.0) } else { (0.25, 98.8) };
         let mut seen = Seen { total: 99.1, user, kernel, cpu: 100.0, truth: 99.1, interrupts: 0.0 };
         bend(&mut seen);
-        let rows = seen.judged(mode).into_iter().enumerate();
+        let rows = seen.findings(mode).into_iter().enumerate();
         rows.filter(|(_, row)| row.verdict == Verdict::Failed).map(|(at, _)| at).collect()
     }
 
@@ -166,10 +168,10 @@ mod tests {
     fn readers_that_lie_about_a_real_load_are_caught() {
         let place = tempfile::tempdir().expect("made");
         for lie in LIES.iter().filter(|lie| lie.name.ends_with("user-less") || lie.name == "cpu-time-user") {
-            let functions = lie.functions();
+            let functions = lie.bent_functions();
             let setting = Setting { samples: 10, scratch: place.path(), functions, tick: &|| true };
-            let seen = watch(Mode::User, &setting).expect("a load").expect("not interrupted");
-            let verdict = seen.judged(Mode::User)[1].verdict.clone();
+            let seen = watch_load(Mode::User, &setting).expect("a load").expect("not interrupted");
+            let verdict = seen.findings(Mode::User)[1].verdict.clone();
             assert!(matches!(verdict, Verdict::Failed | Verdict::Inconclusive(_)), "{}: {seen:?}", lie.name);
         }
     }

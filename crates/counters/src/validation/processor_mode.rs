@@ -4,7 +4,7 @@
 //! second. The tolerance is meant to be wide, some ten standard deviations of the share of that number of looks at
 //! 250 a second: a reader that takes one kind of time for the other, or all time for one kind, is off by more.
 
-use super::finding::{Finding, mean_and_half};
+use super::finding::{Finding, mean_and_half_width};
 use super::{Functions, Setting};
 use crate::Percent;
 use std::time::Duration;
@@ -48,18 +48,24 @@ impl Modes {
         Ok(Some(modes))
     }
 
-    /// Holds what was read against the split; `others` is what other processes took of the CPU, percent.
-    pub(super) fn judged(&self, name: &str, split: Split, others: f64) -> Vec<Finding> {
+    /// Compares the measured times with the split; `others` is other processes' share of the CPU, percent.
+    pub(super) fn findings(&self, name: &str, split: Split, others: f64) -> Vec<Finding> {
         let rows = [("user", "", split.user, &self.user), ("kernel", "", split.kernel, &self.kernel)];
         rows.map(|(mode, published, expected, samples)| {
-            let row = Finding::mean(&format!("{name}, {mode} time"), published, expected, samples, TOLERANCE);
+            let row =
+                Finding::mean_share(&format!("{name}, {mode} time"), published, expected, samples, TOLERANCE);
             if samples.len() < FEWEST {
-                return row.but(format!("{} windows are too few: give it more --samples", samples.len()));
+                return row.without_verdict(format!(
+                    "{} windows are too few: give it more --samples",
+                    samples.len()
+                ));
             }
-            let short = expected - mean_and_half(samples).0;
+            let short = expected - mean_and_half_width(samples).0;
             // What others take, a load may lack.
             if others > TOLERANCE && (0.0..=others + TOLERANCE).contains(&short) {
-                row.excused(format!("others had {others:.1} % of this CPU: try again when it is at rest"))
+                row.excuse_failure(format!(
+                    "others had {others:.1} % of this CPU: try again when it is at rest"
+                ))
             } else {
                 row
             }
@@ -91,7 +97,7 @@ mod tests {
         let place = tempfile::tempdir().expect("made");
         let setting = Setting { samples, scratch: place.path(), functions, tick: &|| true };
         let modes = Modes::read(1, &setting).expect("read").expect("not interrupted");
-        modes.judged("it", SPLIT, others).into_iter().map(|row| row.verdict).collect()
+        modes.findings("it", SPLIT, others).into_iter().map(|row| row.verdict).collect()
     }
 
     #[test]

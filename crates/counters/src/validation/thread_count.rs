@@ -17,21 +17,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BEFORE: usize = 9;
 
 pub(super) fn run(setting: &Setting) -> Result<Vec<Finding>> {
-    let mut worker = Worker::start(threads)?;
+    let mut worker = Worker::start(start_and_end_thread)?;
     let (pid, count) = (worker.pid(), setting.functions.thread_count);
     let before = count(pid)?.value;
-    let started = worker.step()?;
+    let started = worker.run_step()?;
     let after = count(pid)?.value;
-    worker.step()?;
+    worker.run_step()?;
     let ended = count(pid)?.value;
     Ok(vec![
-        Finding::exact("before", "9", BEFORE as u64, before),
-        Finding::exact("after", "10", started, after),
-        Finding::exact("after its end", "", BEFORE as u64, ended),
+        Finding::exact_count("before", "9", BEFORE as u64, before),
+        Finding::exact_count("after", "10", started, after),
+        Finding::exact_count("after its end", "", BEFORE as u64, ended),
     ])
 }
 
-fn threads(turn: &mut Turn) {
+fn start_and_end_thread(turn: &mut Turn) {
     let (sender, receiver) = channel::<()>();
     let waiting: Vec<_> = (1..BEFORE)
         .map(|_| {
@@ -42,24 +42,24 @@ fn threads(turn: &mut Turn) {
             })
         })
         .collect();
-    turn.done(waiting.len() as u64 + 1);
+    turn.report_and_wait(waiting.len() as u64 + 1);
     let (tell, number) = channel();
     let one_more = std::thread::spawn(move || {
         let _ = tell.send(gettid());
         receiver.recv()
     });
-    turn.done(waiting.len() as u64 + 2);
+    turn.report_and_wait(waiting.len() as u64 + 2);
     drop(sender);
     let _ = one_more.join();
     if let Ok(number) = number.recv() {
-        until_gone(number);
+        wait_until_gone(number);
     }
-    turn.done(waiting.len() as u64 + 1);
+    turn.report_and_wait(waiting.len() as u64 + 1);
 }
 
 /// Waits until the kernel no longer knows a thread that was joined, which takes some microseconds more. The signal 0
 /// asks without sending anything.
-fn until_gone(thread: Pid) {
+fn wait_until_gone(thread: Pid) {
     let begun = Instant::now();
     while kill(thread, None) != Err(Errno::ESRCH) && begun.elapsed() < PATIENCE {
         std::thread::yield_now();
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn a_thread_that_was_joined_is_waited_for_until_the_kernel_has_it_no_more() {
-        let mut worker = Worker::start(threads).expect("started");
+        let mut worker = Worker::start(start_and_end_thread).expect("started");
         let process = worker.process().expect("a child");
-        let started = worker.step().expect("one more");
+        let started = worker.run_step().expect("one more");
         assert_eq!(process.threads().expect("read").value, started);
-        worker.step().expect("and it ended");
+        worker.run_step().expect("and it ended");
         assert_eq!(process.threads().expect("read").value, BEFORE as u64);
     }
 }

@@ -24,7 +24,7 @@ impl Turn {
     ///
     /// # Panics
     /// The parent has closed its end: the child then ends.
-    pub(super) fn done(&mut self, answer: u64) {
+    pub(super) fn report_and_wait(&mut self, answer: u64) {
         let written = self.0.write_all(&answer.to_ne_bytes());
         written.and_then(|()| self.0.read_exact(&mut [0])).expect("the parent is at the other end");
     }
@@ -41,7 +41,7 @@ impl Worker {
         let child = Child::start(|| body(&mut Turn(theirs)))?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::file("a socket", "setting up", e))?;
         let mut worker = Self { child, socket };
-        worker.answer()?;
+        worker.read_answer()?;
         Ok(worker)
     }
 
@@ -49,12 +49,12 @@ impl Worker {
     ///
     /// # Errors
     /// The child has ended, or does not finish within 20 seconds.
-    pub(super) fn step(&mut self) -> Result<u64> {
+    pub(super) fn run_step(&mut self) -> Result<u64> {
         self.socket.write_all(&[1]).map_err(|e| Error::Child(format!("it does not listen: {e}")))?;
-        self.answer()
+        self.read_answer()
     }
 
-    fn answer(&mut self) -> Result<u64> {
+    fn read_answer(&mut self) -> Result<u64> {
         let mut bytes = [0; 8];
         let read = self.socket.read_exact(&mut bytes);
         read.map_err(|e| Error::Child(format!("it ended, or did not do its step within {PATIENCE:?}: {e}")))?;
@@ -80,18 +80,18 @@ mod tests {
 
     #[test]
     fn a_worker_does_a_step_when_it_is_told() {
-        let mut worker = Worker::start(|turn| (0..3).for_each(|n| turn.done(n))).expect("started");
-        assert_eq!((worker.step().expect("done"), worker.step().expect("done")), (1, 2));
-        worker.step().expect_err("its body has returned");
+        let mut worker = Worker::start(|turn| (0..3).for_each(|n| turn.report_and_wait(n))).expect("started");
+        assert_eq!((worker.run_step().expect("done"), worker.run_step().expect("done")), (1, 2));
+        worker.run_step().expect_err("its body has returned");
     }
 
     #[test]
     fn one_that_panics_is_an_error() {
         let mut worker = Worker::start(|turn| {
-            turn.done(0);
+            turn.report_and_wait(0);
             std::panic::resume_unwind(Box::new("in the child"));
         })
         .expect("started");
-        assert!(worker.step().is_err());
+        assert!(worker.run_step().is_err());
     }
 }

@@ -18,10 +18,10 @@ const INTERPRETER: u32 = 3;
 ///
 /// # Errors
 /// There is none, or it is not static.
-pub fn program(given: Option<&Path>) -> Result<Vec<u8>> {
+pub fn load_program(given: Option<&Path>) -> Result<Vec<u8>> {
     let named = given.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
     if let Some(path) = named {
-        return read(&path)?.ok_or_else(|| not_static(&path));
+        return read(&path)?.ok_or_else(|| not_static_error(&path));
     }
     let own = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let beside = own.ancestors().map(|directory| directory.join(BUILT)).find(|path| path.is_file());
@@ -37,7 +37,7 @@ pub fn program(given: Option<&Path>) -> Result<Vec<u8>> {
     )))
 }
 
-fn not_static(path: &Path) -> Error {
+fn not_static_error(path: &Path) -> Error {
     Error::Usage(format!(
         "{}: it needs a dynamic linker, or is no program for x86-64: `scripts/guest` builds a static one",
         path.display()
@@ -100,11 +100,14 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("program");
         std::fs::write(&path, elf(INTERPRETER)).expect("written");
-        assert!(program(Some(&path)).expect_err("dynamic").to_string().contains("scripts/guest"));
+        assert!(load_program(Some(&path)).expect_err("dynamic").to_string().contains("scripts/guest"));
         std::fs::write(&path, elf(1)).expect("written");
-        assert_eq!(program(Some(&path)).expect("static").len(), 120);
+        assert_eq!(load_program(Some(&path)).expect("static").len(), 120);
         assert!(
-            program(Some(Path::new("/dev/zero"))).expect_err("no file").to_string().contains("plain file")
+            load_program(Some(Path::new("/dev/zero")))
+                .expect_err("no file")
+                .to_string()
+                .contains("plain file")
         );
     }
 }

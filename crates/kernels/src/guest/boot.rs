@@ -1,9 +1,9 @@
 //! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
 
-use super::console::{Transcript, refusal, transcript};
+use super::console::{Transcript, parse_transcript, version_mismatch};
 use super::emulator::{self, EMULATOR};
 use super::kernel::Kernel;
-use super::last_words::meaning;
+use super::last_words::explain_last_words;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{process, signal};
 
-/// The most that is read of a console, bytes: a guest that says more says nothing of use.
+/// The most bytes that are read of a console; a guest that writes more is killed.
 const LONGEST_CONSOLE: usize = 16 << 20;
 /// Time between two looks at the signals of this process.
 const LOOK: u16 = 100;
@@ -50,11 +50,11 @@ pub struct Boot {
 /// There is no emulator, or this process was interrupted. What happens to the guest is no error: [`Boot::fault`].
 pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
     let mut guest = Guest::start(machine, kernel, seed)?;
-    let (bytes, fault) = guest.listen(machine.patience)?;
-    let transcript = transcript(&bytes);
-    let refused = transcript.hello.as_ref().and_then(refusal);
+    let (bytes, fault) = guest.read_console(machine.patience)?;
+    let transcript = parse_transcript(&bytes);
+    let refused = transcript.hello.as_ref().and_then(version_mismatch);
     let unfinished = (!transcript.ended).then(|| {
-        let how = fault.unwrap_or_else(|| meaning(&transcript.last_words));
+        let how = fault.unwrap_or_else(|| explain_last_words(&transcript.last_words));
         boot_failure(kernel, &how, &transcript, &guest.error_text())
     });
     Ok(Boot { fault: refused.or(unfinished), transcript })
@@ -92,7 +92,7 @@ impl Guest {
         let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
         let mut command = Command::new(EMULATOR);
         command
-            .args(words(machine))
+            .args(emulator_arguments(machine))
             .args(["-seed", &seed.to_string()])
             .arg("-kernel")
             .arg(&kernel.image)
@@ -101,7 +101,7 @@ impl Guest {
         command.args(["-append", &command_line(kernel)]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(copy).process_group(0);
         process::die_with_starter(&mut command);
-        let mut child = command.spawn().map_err(|e| emulator::not_started(&e))?;
+        let mut child = command.spawn().map_err(|e| emulator::start_error(&e))?;
         match child.stdout.take() {
             Some(console) => Ok(Self { child, console, error }),
             None => Err(Error::Disproved("a guest was started without its console".into())),
@@ -109,7 +109,7 @@ impl Guest {
     }
 
     /// Reads the console until the guest ends. Answers what it said, and why it was killed if it was.
-    fn listen(&mut self, patience: Duration) -> Result<(Vec<u8>, Option<String>)> {
+    fn read_console(&mut self, patience: Duration) -> Result<(Vec<u8>, Option<String>)> {
         let (begun, mut bytes, mut part) = (Instant::now(), Vec::new(), vec![0; 64 << 10]);
         loop {
             if signal::pending().is_some() {
@@ -148,18 +148,18 @@ impl Guest {
         let mut bytes = Vec::new();
         let begun = self.error.seek(SeekFrom::Start(0));
         let _ = begun.and_then(|_| (&self.error).take(QUOTED).read_to_end(&mut bytes));
-        super::last_words::inert(String::from_utf8_lossy(&bytes).trim())
+        super::last_words::printable_line(String::from_utf8_lossy(&bytes).trim())
     }
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        emulator::kill(&mut self.child);
+        emulator::kill_guest(&mut self.child);
     }
 }
 
 /// The words that make an emulated machine whose clock counts instructions.
-fn words(machine: &Machine) -> Vec<String> {
+fn emulator_arguments(machine: &Machine) -> Vec<String> {
     let memory = machine.memory_mib.to_string();
     let words = [
         "-accel",

@@ -37,8 +37,8 @@ impl<'a> BootPairs<'a> {
     }
 
     /// Waits for a guest that was started; the inner error says why it did not come.
-    fn awaited(&mut self, side: usize, guest: &LiveGuest) -> Result<std::result::Result<(), String>> {
-        let said = guest.hello(&self.kernels[side], self.machine.patience)?;
+    fn await_guest(&mut self, side: usize, guest: &LiveGuest) -> Result<std::result::Result<(), String>> {
+        let said = guest.await_identity(&self.kernels[side], self.machine.patience)?;
         let guest_side = &mut self.guests.sides[side];
         guest_side.boots += 1;
         Ok(said.map(|identity| guest_side.identity = Some(identity)).inspect_err(|why| {
@@ -55,7 +55,7 @@ impl Boots for BootPairs<'_> {
         let one = start(first)?;
         let other = start(1 - first)?;
         for (side, guest) in [(first, &one), (1 - first, &other)] {
-            if let Err(why) = self.awaited(side, guest)? {
+            if let Err(why) = self.await_guest(side, guest)? {
                 return Ok(Err(why));
             }
         }
@@ -67,7 +67,7 @@ impl Boots for BootPairs<'_> {
         self.machine.clock != ClockKind::Tcg
     }
 
-    fn describe(&self, paired: &mut Paired) {
+    fn describe_sides(&self, paired: &mut Paired) {
         paired.guests = Some(self.guests.clone());
     }
 }

@@ -1,10 +1,10 @@
-//! All boots of a comparison: two of each kernel, and more of both where two do not agree.
+//! All boots of a comparison: two of each kernel, and more of both kernels if the counts of two boots differ.
 
 use super::boot::{Boot, Machine, boot};
 use super::initramfs::Archive;
 use super::kernel::Kernel;
 use super::question::{Question, Questions, VERSION, is_canary};
-use crate::counted_change::{BOOTS_OF_NOISY, are_alike, is_noisy};
+use crate::counted_change::{BOOTS_OF_NOISY, has_equal_counts, is_noisy};
 use crate::instruction_counts::CaseCounts;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -54,17 +54,22 @@ impl Series<'_> {
     /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
     pub fn run(&self, questions: &Questions) -> Result<Outcome> {
         let mut outcome = Outcome::new(self.kernels, questions);
-        self.boots(questions, 0..BOOTS, &mut outcome)?;
-        let again = outcome.noisy(questions);
+        self.boot_with_seeds(questions, 0..BOOTS, &mut outcome)?;
+        let again = outcome.noisy_questions(questions);
         if !again.cases.is_empty() {
-            self.boots(&again, BOOTS..BOOTS_OF_NOISY, &mut outcome)?;
+            self.boot_with_seeds(&again, BOOTS..BOOTS_OF_NOISY, &mut outcome)?;
         }
         Ok(outcome)
     }
 
     /// Boots each kernel once with each of these seeds, and adds what they say.
-    fn boots(&self, questions: &Questions, seeds: Range<usize>, outcome: &mut Outcome) -> Result<()> {
-        let machine = self.machine(questions)?;
+    fn boot_with_seeds(
+        &self,
+        questions: &Questions,
+        seeds: Range<usize>,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let machine = self.prepare_machine(questions)?;
         // A, B, B, A, …: whatever ends the series early has served both sides.
         let plan: Vec<(usize, usize)> =
             seeds.flat_map(|seed| [(seed % 2, seed), (1 - seed % 2, seed)]).collect();
@@ -90,11 +95,11 @@ impl Series<'_> {
         Ok(())
     }
 
-    fn machine(&self, questions: &Questions) -> Result<Machine> {
+    fn prepare_machine(&self, questions: &Questions) -> Result<Machine> {
         let asked =
             serde_json::to_vec(questions).map_err(|e| Error::file("the questions", "writing", e.into()))?;
         let initramfs: PathBuf = self.scratch.path().join(format!("initramfs-{}", questions.cases.len()));
-        std::fs::write(&initramfs, Archive::of_guest(self.program, &asked))
+        std::fs::write(&initramfs, Archive::build_guest_root(self.program, &asked))
             .map_err(|e| Error::file(&initramfs, "writing", e))?;
         Ok(Machine { memory_mib: self.memory_mib, cpu: self.cpu.into(), patience: self.patience, initramfs })
     }
@@ -123,13 +128,13 @@ impl Outcome {
         }
     }
 
-    /// The cases on whose count the boots of a kernel disagree. Those of a kernel that never answers are left.
-    fn noisy(&self, questions: &Questions) -> Questions {
+    /// The cases whose count differs between boots of a kernel, without those that one kernel never counted.
+    fn noisy_questions(&self, questions: &Questions) -> Questions {
         let is_open = |id: &str| {
             let case = self.cases.iter().find(|case| case.id == id);
             case.is_some_and(|case| {
                 let counted = |at: usize| case.sides[at].iter().any(|outcome| outcome.count().is_some());
-                let differs = counted(0) && counted(1) && !are_alike(case);
+                let differs = counted(0) && counted(1) && !has_equal_counts(case);
                 differs && case.sides.iter().any(|side| is_noisy(side))
             })
         };
@@ -164,7 +169,7 @@ mod tests {
         for (side, b) in [(0, 7), (0, 7), (1, 7), (1, 9)] {
             outcome.add(side, said(&[("a", 5), ("b", b), ("unasked", 1)]));
         }
-        let again = outcome.noisy(&questions()).cases;
+        let again = outcome.noisy_questions(&questions()).cases;
         assert_eq!(again.iter().map(|question| question.id.as_str()).collect::<Vec<_>>(), ["b"]);
         assert_eq!(outcome.sides.map(|side| side.boots), [2, 2]);
     }
@@ -174,7 +179,7 @@ mod tests {
         let mut outcome = Outcome::new(&Default::default(), &questions());
         outcome.add(0, said(&[("a", 5)]));
         outcome.add(1, Boot { transcript: Transcript::default(), fault: Some("it panicked".into()) });
-        assert!(outcome.noisy(&questions()).cases.is_empty());
+        assert!(outcome.noisy_questions(&questions()).cases.is_empty());
         assert_eq!(outcome.sides[1].faults, ["it panicked"]);
     }
 }

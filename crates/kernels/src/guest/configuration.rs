@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn parsed(text: &str) -> Configuration {
+fn parse_options(text: &str) -> Configuration {
     let option = |line: &str| {
         let (name, value) = line.trim().strip_prefix("CONFIG_")?.split_once('=')?;
         OPTIONS.iter().any(|option| name.starts_with(option)).then(|| (name.to_owned(), value.to_owned()))
@@ -59,17 +59,18 @@ fn parsed(text: &str) -> Configuration {
 
 /// Options that matter and differ: `HZ: 250, then 1000`. A renamed mitigation counts as the one that it was.
 pub fn differences(a: &str, b: &str) -> Vec<String> {
-    let [a, b] = [a, b].map(|text| parsed(text).into_iter().map(renamed).collect::<Configuration>());
+    let [a, b] =
+        [a, b].map(|text| parse_options(text).into_iter().map(with_old_name).collect::<Configuration>());
     let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let value = |of: &Configuration, name: &String| {
-        of.get(name).map_or("off".into(), |value| super::last_words::inert(value))
+        of.get(name).map_or("off".into(), |value| super::last_words::printable_line(value))
     };
     let differing = names.into_iter().filter(|name| a.get(*name) != b.get(*name));
     differing.map(|name| format!("{name}: {}, then {}", value(&a, name), value(&b, name))).collect()
 }
 
 /// Linux 6.9 and later begin the names of mitigations with `MITIGATION_`.
-fn renamed((name, value): (String, String)) -> (String, String) {
+fn with_old_name((name, value): (String, String)) -> (String, String) {
     let old = name.strip_prefix("MITIGATION_").map(|rest| match rest {
         "UNRET_ENTRY" | "IBPB_ENTRY" | "IBRS_ENTRY" | "SRSO" => format!("CPU_{rest}"),
         rest => rest.to_owned(),

@@ -1,6 +1,6 @@
 //! What a guest says: lines of answers on its console, between those of the kernel. Nothing in them is trusted.
 
-use super::last_words::{self, inert};
+use super::last_words::{self, printable_line};
 use super::question::VERSION;
 use crate::instruction_counts::CountOutcome;
 use serde::{Deserialize, Serialize};
@@ -36,20 +36,20 @@ pub struct Transcript {
     pub hello: Option<Identity>,
     /// The answers, in order.
     pub answers: Vec<Answer>,
-    /// Whether it has said that it was done.
+    /// Whether the guest has announced its end.
     pub ended: bool,
     /// The last lines that are not ours, without control characters.
     pub last_words: Vec<String>,
 }
 
 /// Reads a console. Lines of ours that are damaged are left out: their cases have no answer.
-pub fn transcript(bytes: &[u8]) -> Transcript {
+pub fn parse_transcript(bytes: &[u8]) -> Transcript {
     let text = String::from_utf8_lossy(bytes);
     let mut read = Transcript::default();
     for line in text.lines() {
         match line.split_once(MARK).map(|(_, json)| serde_json::from_str(json.trim_end())) {
-            Some(Ok(Message::Hello(hello))) => read.hello = Some(made_inert(&hello)),
-            Some(Ok(Message::Answer(answer))) => read.answers.extend(answer.checked()),
+            Some(Ok(Message::Hello(hello))) => read.hello = Some(inert_identity(&hello)),
+            Some(Ok(Message::Answer(answer))) => read.answers.extend(answer.sanitize()),
             Some(Ok(Message::End)) => read.ended = true,
             Some(Err(_)) | None => {}
         }
@@ -59,15 +59,15 @@ pub fn transcript(bytes: &[u8]) -> Transcript {
 }
 
 /// The identity that a guest states, if this line states it.
-pub fn hello(line: &str) -> Option<Identity> {
+pub fn parse_hello(line: &str) -> Option<Identity> {
     match serde_json::from_str(line.trim()) {
-        Ok(Message::Hello(hello)) => Some(made_inert(&hello)),
+        Ok(Message::Hello(hello)) => Some(inert_identity(&hello)),
         _ => None,
     }
 }
 
-/// Why a guest's program is not ours, if it is not.
-pub fn refusal(identity: &Identity) -> Option<String> {
+/// Why the program in the guest cannot be used: it speaks another version of the questions. `None` if it can.
+pub fn version_mismatch(identity: &Identity) -> Option<String> {
     (identity.version != VERSION).then(|| {
         format!(
             "the program in the guest speaks version {} of the questions, and this is version {VERSION}: build the \
@@ -77,30 +77,31 @@ pub fn refusal(identity: &Identity) -> Option<String> {
     })
 }
 
-fn made_inert(said: &Identity) -> Identity {
-    let pairs = said.mitigations.iter().take(64).map(|(name, state)| (inert(name), inert(state)));
+fn inert_identity(said: &Identity) -> Identity {
+    let pairs =
+        said.mitigations.iter().take(64).map(|(name, state)| (printable_line(name), printable_line(state)));
     Identity {
         version: said.version,
-        release: inert(&said.release),
-        build: inert(&said.build),
-        command_line: inert(&said.command_line),
-        clocksource: inert(&said.clocksource),
+        release: printable_line(&said.release),
+        build: printable_line(&said.build),
+        command_line: printable_line(&said.command_line),
+        clocksource: printable_line(&said.clocksource),
         page_size: said.page_size,
         mitigations: pairs.collect(),
-        tool: inert(&said.tool),
+        tool: printable_line(&said.tool),
     }
 }
 
 impl Answer {
-    /// The answer without what a terminal would obey; `None` if its count makes no sense.
-    fn checked(self) -> Option<Self> {
+    /// The answer with control characters replaced; `None` if its count cannot be a count.
+    fn sanitize(self) -> Option<Self> {
         let outcome = match self.outcome {
             CountOutcome::Counted(count) if !count.is_sound() => return None,
             CountOutcome::Counted(count) => CountOutcome::Counted(count),
-            CountOutcome::Skipped(why) => CountOutcome::Skipped(inert(&why)),
-            CountOutcome::Failed(why) => CountOutcome::Failed(inert(&why)),
+            CountOutcome::Skipped(why) => CountOutcome::Skipped(printable_line(&why)),
+            CountOutcome::Failed(why) => CountOutcome::Failed(printable_line(&why)),
         };
-        Some(Self { id: inert(&self.id), outcome })
+        Some(Self { id: printable_line(&self.id), outcome })
     }
 }
 
@@ -108,7 +109,7 @@ impl Answer {
 ///
 /// # Errors
 /// The message cannot be written as JSON.
-pub fn line(message: &Message) -> serde_json::Result<String> {
+pub fn message_line(message: &Message) -> serde_json::Result<String> {
     Ok(format!("\n{MARK}{}\n", serde_json::to_string(message)?))
 }
 
@@ -123,7 +124,7 @@ mod tests {
     }
 
     fn said(messages: &[Message]) -> String {
-        messages.iter().map(|message| line(message).expect("JSON")).collect()
+        messages.iter().map(|message| message_line(message).expect("JSON")).collect()
     }
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
         let text = "[    0.000000] Linux version 6.12\r\n".to_owned()
             + &said(&[Message::Hello(Box::new(hello.clone())), counted([1, 2]), Message::End])
                 .replace('\n', "\r\n");
-        let read = transcript(text.as_bytes());
+        let read = parse_transcript(text.as_bytes());
         assert_eq!(read.hello, Some(hello));
         assert_eq!((read.answers.len(), read.ended), (1, true));
         assert_eq!(read.last_words, ["[    0.000000] Linux version 6.12"]);
@@ -141,9 +142,9 @@ mod tests {
     #[test]
     fn a_line_that_is_damaged_is_no_answer() {
         let text = said(&[counted([1, 2])]).replace("batches", "b\u{0}tches") + &said(&[counted([5, 5])]);
-        let read = transcript(text.as_bytes());
+        let read = parse_transcript(text.as_bytes());
         assert_eq!(read, Transcript::default());
-        assert_eq!(transcript(b"\xff\xfe@syscost {\"Hello\":").answers, []);
+        assert_eq!(parse_transcript(b"\xff\xfe@syscost {\"Hello\":").answers, []);
     }
 
     #[test]
@@ -151,13 +152,13 @@ mod tests {
         let hello = Identity { release: "6.1\u{1b}[2J".into(), ..Identity::default() };
         let failed = CountOutcome::Failed("\u{1b}]0;x\u{7}".into());
         let answer = Message::Answer(Answer { id: "a\u{1b}".into(), outcome: failed });
-        let read = transcript(said(&[Message::Hello(Box::new(hello)), answer]).as_bytes());
+        let read = parse_transcript(said(&[Message::Hello(Box::new(hello)), answer]).as_bytes());
         assert!(!format!("{read:?}").contains("\\u{1b}"), "{read:?}");
     }
 
     #[test]
     fn a_program_of_another_version_is_refused() {
-        assert_eq!(refusal(&Identity { version: VERSION, ..Identity::default() }), None);
-        assert!(refusal(&Identity::default()).is_some_and(|why| why.contains("build")));
+        assert_eq!(version_mismatch(&Identity { version: VERSION, ..Identity::default() }), None);
+        assert!(version_mismatch(&Identity::default()).is_some_and(|why| why.contains("build")));
     }
 }

@@ -29,30 +29,30 @@ enum Flavour {
 
 impl Package {
     fn flavour(&self) -> Flavour {
-        flavour(&self.release).1
+        split_flavour(&self.release).1
     }
 
     /// The numbers of its release and version, by which packages are ordered.
-    fn order(&self) -> (Vec<u64>, Vec<u64>) {
-        (numbers(flavour(&self.release).0), numbers(&self.version))
+    fn sort_key(&self) -> (Vec<u64>, Vec<u64>) {
+        (version_numbers(split_flavour(&self.release).0), version_numbers(&self.version))
     }
 
     /// Whether `version` is this package's release or version, or begins it at a boundary.
-    fn is_of(&self, version: &str) -> bool {
+    fn has_version(&self, version: &str) -> bool {
         let begins = |text: &str| {
             text.strip_prefix(version).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
         };
-        begins(flavour(&self.release).0) || begins(&self.version)
+        begins(split_flavour(&self.release).0) || begins(&self.version)
     }
 
     /// Whether both are of one variant of Debian's configuration.
-    pub fn is_alike(&self, other: &Self) -> bool {
+    pub fn has_same_flavour(&self, other: &Self) -> bool {
         self.flavour() == other.flavour()
     }
 }
 
-/// A name without its flavour, and the flavour: the one for virtual machines if it names none.
-fn flavour(name: &str) -> (&str, Flavour) {
+/// Splits a name into version and flavour. A name without a flavour means the one for virtual machines (cloud).
+fn split_flavour(name: &str) -> (&str, Flavour) {
     let endings = [
         ("-cloud-amd64", Flavour::Cloud),
         ("-rt-amd64", Flavour::Realtime),
@@ -64,7 +64,7 @@ fn flavour(name: &str) -> (&str, Flavour) {
     known.unwrap_or((name, Flavour::Cloud))
 }
 
-fn numbers(text: &str) -> Vec<u64> {
+fn version_numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -72,28 +72,29 @@ fn numbers(text: &str) -> Vec<u64> {
 ///
 /// # Errors
 /// There is no `apt-cache`, or it fails.
-pub fn packages() -> Result<Vec<Package>> {
-    let found = output(Command::new("apt-cache").args(["search", "--names-only", "^linux-image-[0-9]"]))?;
-    let names = names(&found);
+pub fn available_packages() -> Result<Vec<Package>> {
+    let found =
+        run_for_output(Command::new("apt-cache").args(["search", "--names-only", "^linux-image-[0-9]"]))?;
+    let names = kernel_package_names(&found);
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let shown = output(Command::new("apt-cache").args(["show", "--no-all-versions"]).args(&names))?;
-    Ok(parsed(&shown))
+    let shown = run_for_output(Command::new("apt-cache").args(["show", "--no-all-versions"]).args(&names))?;
+    Ok(parse_packages(&shown))
 }
 
-/// The names of packages that hold one kernel, and neither symbols nor what is unsigned nor another package's name only.
-fn names(search: &str) -> Vec<String> {
+/// The names of packages that hold a kernel: no debug symbols, no unsigned images, no meta-packages.
+fn kernel_package_names(search: &str) -> Vec<String> {
     let names = search.lines().filter_map(|line| line.split(' ').next());
     let of_kernels = names.filter(|name| {
         let release = name.strip_prefix(PREFIX).unwrap_or_default();
-        release.ends_with("-amd64") && numbers(flavour(release).0).len() > 2
+        release.ends_with("-amd64") && version_numbers(split_flavour(release).0).len() > 2
     });
     of_kernels.map(str::to_owned).collect()
 }
 
 /// Reads what `apt-cache show` says of packages.
-fn parsed(shown: &str) -> Vec<Package> {
+fn parse_packages(shown: &str) -> Vec<Package> {
     let field =
         |part: &str, key: &str| part.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
     let package = |part: &str| {
@@ -104,7 +105,7 @@ fn parsed(shown: &str) -> Vec<Package> {
         Some(Package { release, version: field(part, "Version: ")?, name })
     };
     let mut packages: Vec<_> = shown.split("\n\n").filter_map(package).collect();
-    packages.sort_by_key(Package::order);
+    packages.sort_by_key(Package::sort_key);
     packages.dedup_by(|a, b| a.name == b.name);
     packages
 }
@@ -113,15 +114,15 @@ fn parsed(shown: &str) -> Vec<Package> {
 ///
 /// # Errors
 /// There is none.
-pub fn named(name: &str, packages: &[Package]) -> Result<Package> {
+pub fn find_package(name: &str, packages: &[Package]) -> Result<Package> {
     let whole = packages.iter().find(|package| package.name == name || package.release == name);
-    let (version, wanted) = flavour(name.strip_prefix(PREFIX).unwrap_or(name));
+    let (version, wanted) = split_flavour(name.strip_prefix(PREFIX).unwrap_or(name));
     let of_version =
-        || packages.iter().rev().find(|package| package.flavour() == wanted && package.is_of(version));
-    whole.or_else(of_version).cloned().ok_or_else(|| gone(name, packages.len()))
+        || packages.iter().rev().find(|package| package.flavour() == wanted && package.has_version(version));
+    whole.or_else(of_version).cloned().ok_or_else(|| no_such_package(name, packages.len()))
 }
 
-fn gone(name: &str, count: usize) -> Error {
+fn no_such_package(name: &str, count: usize) -> Error {
     let why = match count {
         0 => "the package lists hold no kernel at all (`apt-get update` fetches them)".into(),
         count => format!("it is none of the {count} that can be had now, and old ones are withdrawn"),
@@ -133,13 +134,13 @@ fn gone(name: &str, count: usize) -> Error {
 }
 
 /// The packages from `good` to `bad`, both included, the oldest first, of the flavour of `good`.
-pub fn between(good: &Package, bad: &Package, packages: &[Package]) -> Vec<Package> {
-    let (first, last) = (good.order().min(bad.order()), good.order().max(bad.order()));
+pub fn packages_between(good: &Package, bad: &Package, packages: &[Package]) -> Vec<Package> {
+    let (first, last) = (good.sort_key().min(bad.sort_key()), good.sort_key().max(bad.sort_key()));
     let inside = packages.iter().filter(|package| {
-        package.is_alike(good) && (first.clone()..=last.clone()).contains(&package.order())
+        package.has_same_flavour(good) && (first.clone()..=last.clone()).contains(&package.sort_key())
     });
     let mut inside: Vec<_> = inside.cloned().collect();
-    if good.order() > bad.order() {
+    if good.sort_key() > bad.sort_key() {
         inside.reverse();
     }
     inside
@@ -149,12 +150,12 @@ pub fn between(good: &Package, bad: &Package, packages: &[Package]) -> Vec<Packa
 ///
 /// # Errors
 /// There is no `apt-get` or `dpkg`, the package is gone, or the disk is full.
-pub fn fetch(package: &Package, place: &Path) -> Result<()> {
+pub fn download_package(package: &Package, place: &Path) -> Result<()> {
     let home = place.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(home).map_err(|e| Error::file(home, "making", e))?;
     let temporary = tempfile::Builder::new().prefix(".fetching-").tempdir_in(home);
     let temporary = temporary.map_err(|e| Error::file(home, "making a directory in", e))?;
-    output(
+    run_for_output(
         Command::new("apt-get").args(["--quiet", "download", &package.name]).current_dir(temporary.path()),
     )?;
     let archive =
@@ -164,14 +165,14 @@ pub fn fetch(package: &Package, place: &Path) -> Result<()> {
     let archive =
         archive.ok_or_else(|| Error::Missing(format!("apt-get downloaded no file of {}", package.name)))?;
     let unpacked = temporary.path().join("unpacked");
-    output(Command::new("dpkg").arg("-x").arg(&archive).arg(&unpacked))?;
+    run_for_output(Command::new("dpkg").arg("-x").arg(&archive).arg(&unpacked))?;
     // Another process may have put the same there meanwhile.
     let put = std::fs::rename(unpacked.join("boot"), place);
     put.or_else(|e| if place.is_dir() { Ok(()) } else { Err(Error::file(place, "putting a kernel at", e)) })
 }
 
 /// The standard output of a program that ends well.
-fn output(command: &mut Command) -> Result<String> {
+fn run_for_output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let answer = command.env("LC_ALL", "C").stdin(std::process::Stdio::null()).output();
     let answer = answer.map_err(|e| {
@@ -184,8 +185,8 @@ fn output(command: &mut Command) -> Result<String> {
     }
     let said = String::from_utf8_lossy(&answer.stderr);
     Err(Error::Missing(match said.lines().find(|line| line.starts_with("E:")) {
-        Some(error) => format!("{program} failed: {}", super::last_words::inert(error)),
-        None => format!("{program} failed {}", tool::failure(&answer)),
+        Some(error) => format!("{program} failed: {}", super::last_words::printable_line(error)),
+        None => format!("{program} failed {}", tool::failure_message(&answer)),
     }))
 }
 
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn only_packages_with_a_kernel_are_taken() {
         assert_eq!(
-            names(SEARCH),
+            kernel_package_names(SEARCH),
             ["linux-image-6.1.0-47-cloud-amd64", "linux-image-6.12.117+deb12-rt-amd64"]
         );
     }
@@ -224,7 +225,7 @@ mod tests {
     fn packages_are_read_and_ordered_by_number_and_not_by_letter() {
         let shown = "Package: linux-image-6.1.0-100-cloud-amd64\nVersion: 6.1.400-1\nDepends: x\n\n\
             Package: linux-image-6.1.0-56-cloud-amd64\nSource: y\nVersion: 6.1.192-2\n\nPackage: linux-image-../x\nVersion: 1\n";
-        let releases: Vec<_> = parsed(shown).into_iter().map(|package| package.release).collect();
+        let releases: Vec<_> = parse_packages(shown).into_iter().map(|package| package.release).collect();
         assert_eq!(releases, ["6.1.0-56-cloud-amd64", "6.1.0-100-cloud-amd64"]);
     }
 
@@ -239,22 +240,22 @@ mod tests {
             ("6.1.192-rt", "6.1.0-56-rt-amd64"),
             ("linux-image-6.12.100+deb12-cloud-amd64", "6.12.100+deb12-cloud-amd64"),
         ] {
-            assert_eq!(named(name, &some()).expect(name).release, release, "{name}");
+            assert_eq!(find_package(name, &some()).expect(name).release, release, "{name}");
         }
     }
 
     #[test]
     fn a_package_that_is_gone_is_a_sentence() {
-        let said = named("6.1.0-4", &some()).expect_err("withdrawn").to_string();
+        let said = find_package("6.1.0-4", &some()).expect_err("withdrawn").to_string();
         assert!(said.contains("withdrawn") && said.contains("kernels list"), "{said}");
-        assert!(named("6.1", &[]).expect_err("none").to_string().contains("apt-get update"));
+        assert!(find_package("6.1", &[]).expect_err("none").to_string().contains("apt-get update"));
     }
 
     #[test]
     fn what_lies_between_two_packages_is_of_their_flavour_and_in_their_order() {
         let all = some();
         let releases = |good: usize, bad: usize| {
-            between(&all[good], &all[bad], &all)
+            packages_between(&all[good], &all[bad], &all)
                 .into_iter()
                 .map(|package| package.version)
                 .collect::<Vec<_>>()
@@ -265,8 +266,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_a_sentence() {
-        let said = output(&mut Command::new("no-such-program-here")).expect_err("missing").to_string();
+        let said =
+            run_for_output(&mut Command::new("no-such-program-here")).expect_err("missing").to_string();
         assert!(said.contains("give a path"), "{said}");
-        assert!(output(&mut Command::new("false")).is_err());
+        assert!(run_for_output(&mut Command::new("false")).is_err());
     }
 }

@@ -1,17 +1,17 @@
 //! QEMU as it is found here: whether it can be started, and its version.
 
-use super::last_words::inert;
+use super::last_words::printable_line;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::process::{Child, Command, Stdio};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::process::on_path;
+use syscost_platform::process::find_on_path;
 
 /// The emulator, looked for on PATH.
 pub const EMULATOR: &str = "qemu-system-x86_64";
 
 /// Why it could not be started.
-pub fn not_started(cause: &std::io::Error) -> Error {
+pub fn start_error(cause: &std::io::Error) -> Error {
     match cause.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(format!(
             "{EMULATOR} is not on PATH: install it (Debian: apt-get install --no-install-recommends qemu-system-x86)"
@@ -24,19 +24,19 @@ pub fn not_started(cause: &std::io::Error) -> Error {
 pub fn version() -> String {
     let output = Command::new(EMULATOR).arg("--version").stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    inert(text.lines().next().unwrap_or(EMULATOR))
+    printable_line(text.lines().next().unwrap_or(EMULATOR))
 }
 
 /// Whether it can be started.
 ///
 /// # Errors
 /// There is none on PATH.
-pub fn check() -> Result<()> {
-    on_path(EMULATOR).map(drop).ok_or_else(|| not_started(&std::io::ErrorKind::NotFound.into()))
+pub fn check_available() -> Result<()> {
+    find_on_path(EMULATOR).map(drop).ok_or_else(|| start_error(&std::io::ErrorKind::NotFound.into()))
 }
 
 /// Kills the process group of a guest that was started as the first of it.
-pub fn kill(guest: &mut Child) {
+pub fn kill_guest(guest: &mut Child) {
     // It is not waited for yet, so that no other process has its number.
     let group = i32::try_from(guest.id()).map(Pid::from_raw);
     let _ = group.map(|group| killpg(group, Signal::SIGKILL));

@@ -1,7 +1,7 @@
 //! The first process of a guest: mounts what cases need, counts each case in a process of its own, writes the answers to
 //! the console and ends the guest.
 
-use super::console::{Answer, Message, line};
+use super::console::{Answer, Message, message_line};
 use super::question::{Question, Questions};
 use super::{running_kernel, turn_server};
 use crate::instruction_counts::{Count, CountOutcome};
@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 use syscost::case::{Case, Cpus, Place, Scale};
 use syscost::clock::{Clock, ClockScale};
-use syscost::pair::side::found;
+use syscost::pair::side::find_case;
 use syscost::suite::GROUPS;
 use syscost::trial::{Bench, CaseEnd, Trial, scratch};
 use syscost_platform::error::{Error, Result};
@@ -43,7 +43,7 @@ const INSTRUCTIONS: ClockScale = ClockScale { counter: true, hz: 1e9, step: 1, u
 ///
 /// # Errors
 /// This is not the first process of a system, the questions cannot be read, or the console cannot be written to.
-pub fn serve(program: &str, turns: bool) -> Result<()> {
+pub fn serve_as_init(program: &str, turns: bool) -> Result<()> {
     if std::process::id() != 1 {
         return Err(Error::Usage(format!(
             "`{program}` is the first process of a guest: `syscost kernels ab` boots one; with --case it counts one case"
@@ -51,25 +51,25 @@ pub fn serve(program: &str, turns: bool) -> Result<()> {
     }
     mount_all();
     let _ = interface::bring_up("lo");
-    let served = if turns { turn_server::serve() } else { answer_all(program) };
+    let served = if turns { turn_server::serve() } else { answer_questions(program) };
     // A guest that cannot say what went wrong ends all the same.
     if let Err(error) = &served {
         let _ = writeln!(std::io::stderr(), "{error}");
     }
     let _ = std::io::stdout().flush();
-    let refused = |e| Error::refused("reboot of the guest", e);
+    let refused = |e| Error::from_errno("reboot of the guest", e);
     reboot(RebootMode::RB_AUTOBOOT).map_err(refused)?;
     served
 }
 
-fn answer_all(program: &str) -> Result<()> {
+fn answer_questions(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
-    say(&Message::Hello(Box::new(running_kernel::identity())))?;
+    write_message(&Message::Hello(Box::new(running_kernel::identity())))?;
     for question in read_questions()?.cases {
         let outcome = count_in_process(program, &question);
-        say(&Message::Answer(Answer { id: question.id, outcome }))?;
+        write_message(&Message::Answer(Answer { id: question.id, outcome }))?;
     }
-    say(&Message::End)
+    write_message(&Message::End)
 }
 
 /// Mounts what can be mounted. A case that needs what is missing says so.
@@ -92,9 +92,9 @@ fn read_questions() -> Result<Questions> {
     })
 }
 
-fn say(message: &Message) -> Result<()> {
+fn write_message(message: &Message) -> Result<()> {
     let failed = |e: std::io::Error| Error::file("the console", "writing", e);
-    let line = line(message).map_err(|e| failed(e.into()))?;
+    let line = message_line(message).map_err(|e| failed(e.into()))?;
     let mut console = std::io::stdout().lock();
     console.write_all(line.as_bytes()).and_then(|()| console.flush()).map_err(failed)
 }
@@ -115,12 +115,12 @@ fn count_in_process(program: &str, question: &Question) -> CountOutcome {
     })
 }
 
-/// Counts one case here. What it is for `--case`.
-pub fn case(id: &str, iterations: u64) -> CountOutcome {
-    let Some((_, case)) = found(GROUPS, id) else {
+/// Counts one case in this process, for `--case`.
+pub fn count_case_by_id(id: &str, iterations: u64) -> CountOutcome {
+    let Some((_, case)) = find_case(GROUPS, id) else {
         return CountOutcome::Skipped(format!("the program in the guest has no case {id}"));
     };
-    match counted(&case, iterations) {
+    match count_case(&case, iterations) {
         Ok(count) => CountOutcome::Counted(count),
         Err(CaseEnd::Skipped(why)) => CountOutcome::Skipped(why),
         Err(CaseEnd::Interrupted) => CountOutcome::Failed("a signal ended it".into()),
@@ -133,18 +133,18 @@ pub fn case(id: &str, iterations: u64) -> CountOutcome {
     }
 }
 
-fn counted(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {
-    let allowed = cpu::allowed();
+fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {
+    let allowed = cpu::allowed_cpus();
     let here = allowed.iter().copied().max().unwrap_or(0);
-    cpu::pin(here)?;
+    cpu::pin_thread(here)?;
     let clock = Clock::with_scale(INSTRUCTIONS);
-    let scratch = scratch::make_in(Path::new("/tmp"))?;
-    let cpus = Cpus::around(Some(here), allowed);
-    // What is left to full scale takes seconds by time, and no more than the rest by instructions.
+    let scratch = scratch::make_directory_in(Path::new("/tmp"))?;
+    let cpus = Cpus::from_allowed(Some(here), allowed);
+    // By the instruction clock, cases of full scale cost no more than the others, so all can be counted.
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Full, cpus };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(here) };
     let mut trial = Trial::prepare(case, bench, None)?;
-    let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.turn(iterations, BATCHES)?.ticks));
+    let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.run_turn(iterations, BATCHES)?.ticks));
     let batches = [batch(iterations)?, batch(2 * iterations)?];
     match batches[1] > batches[0] {
         true => Ok(Count { iterations, batches }),
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_case_that_is_not_there_is_skipped() {
-        assert!(matches!(case("no/such/case", 1), CountOutcome::Skipped(_)));
+        assert!(matches!(count_case_by_id("no/such/case", 1), CountOutcome::Skipped(_)));
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn only_the_first_process_is_a_guest() {
-        let refused = serve("guest-init", false).expect_err("this is no guest").to_string();
+        let refused = serve_as_init("guest-init", false).expect_err("this is no guest").to_string();
         assert!(refused.contains("kernels ab"), "{refused}");
     }
 }

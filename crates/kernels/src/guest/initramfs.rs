@@ -16,19 +16,19 @@ pub struct Archive {
 
 impl Archive {
     /// The root of a guest: this program as `/init`, the questions, a console, and the directories that are mounted over.
-    pub fn of_guest(program: &[u8], questions: &[u8]) -> Vec<u8> {
+    pub fn build_guest_root(program: &[u8], questions: &[u8]) -> Vec<u8> {
         let mut archive = Self::default();
         for directory in ["dev", "proc", "sys", "tmp"] {
-            archive.entry(directory, DIRECTORY, (0, 0), &[]);
+            archive.add_entry(directory, DIRECTORY, (0, 0), &[]);
         }
         // The kernel opens it for the first process before anything is mounted.
-        archive.entry("dev/console", CONSOLE, (5, 1), &[]);
-        archive.entry("init", PROGRAM, (0, 0), program);
-        archive.entry("questions", PROGRAM, (0, 0), questions);
-        archive.end()
+        archive.add_entry("dev/console", CONSOLE, (5, 1), &[]);
+        archive.add_entry("init", PROGRAM, (0, 0), program);
+        archive.add_entry("questions", PROGRAM, (0, 0), questions);
+        archive.finish()
     }
 
-    fn entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
+    fn add_entry(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) {
         self.entries += 1;
         let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let fields = [
@@ -50,18 +50,18 @@ impl Archive {
         fields.iter().for_each(|field| self.bytes.extend_from_slice(format!("{field:08x}").as_bytes()));
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(0);
-        self.pad();
+        self.pad_to_four();
         self.bytes.extend_from_slice(content);
-        self.pad();
+        self.pad_to_four();
     }
 
     /// Names and contents begin at multiples of four bytes.
-    fn pad(&mut self) {
+    fn pad_to_four(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    fn end(mut self) -> Vec<u8> {
-        self.entry(TRAILER, 0, (0, 0), &[]);
+    fn finish(mut self) -> Vec<u8> {
+        self.add_entry(TRAILER, 0, (0, 0), &[]);
         self.bytes
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn archive() -> Vec<u8> {
-        Archive::of_guest(b"\x7fELF program", b"{}")
+        Archive::build_guest_root(b"\x7fELF program", b"{}")
     }
 
     #[test]

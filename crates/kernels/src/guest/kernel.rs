@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::plain_file;
-use syscost_platform::process::on_path;
+use syscost_platform::process::find_on_path;
 
 /// A kernel that can be booted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Kernel {
         let mut head = [0; HEAD];
         let file = plain_file::open(&self.image)?;
         let read = file.read_at(&mut head, 0).map_err(|e| Error::file(&self.image, "reading", e))?;
-        Ok(first_address(&head[..read]).is_some_and(|address| address < UPPER_HALF))
+        Ok(first_load_address(&head[..read]).is_some_and(|address| address < UPPER_HALF))
     }
 }
 
@@ -43,7 +43,7 @@ impl Kernel {
 const HEAD: usize = 4096;
 
 /// Where the first segment of an ELF program for 64 bits is loaded (elf(5)); `None` if it is none.
-fn first_address(head: &[u8]) -> Option<u64> {
+fn first_load_address(head: &[u8]) -> Option<u64> {
     const LOADED: u64 = 1;
     let number = |at: usize, bytes: usize| {
         let field = head.get(at..at.checked_add(bytes)?)?;
@@ -81,77 +81,77 @@ impl Supply {
         let (place, command_line) = name.split_once('@').unwrap_or((name, ""));
         check_command_line(command_line)?;
         let (image, configuration) = match place {
-            _ if place.contains('/') => at_path(Path::new(place))?,
-            "host" => host()?,
-            name if name == USER_MODE.0 => user_mode()?,
+            _ if place.contains('/') => image_at_path(Path::new(place))?,
+            "host" => host_image()?,
+            name if name == USER_MODE.0 => user_mode_image()?,
             "" => {
                 return Err(Error::Usage(format!(
                     "{name:?} names no kernel: expected one before the @, such as 6.12"
                 )));
             }
-            _ => self.by_release(place)?,
+            _ => self.find_release(place)?,
         };
         Ok(Kernel { name: name.into(), image, configuration, command_line: command_line.into() })
     }
 
-    fn by_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {
+    fn find_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {
         let there = [Path::new(INSTALLED), &self.downloads.join(name)]
             .into_iter()
-            .find_map(|place| installed(place, name));
+            .find_map(|place| image_in_directory(place, name));
         if let Some(found) = there {
             return Ok(found);
         }
-        let package = debian::named(name, &debian::packages()?)?;
-        self.fetched(&package)
+        let package = debian::find_package(name, &debian::available_packages()?)?;
+        self.fetch_image(&package)
     }
 
     /// The image of a package, which is downloaded if it is not there.
     ///
     /// # Errors
     /// It cannot be downloaded or unpacked.
-    pub fn fetched(&self, package: &Package) -> Result<(PathBuf, Option<PathBuf>)> {
+    pub fn fetch_image(&self, package: &Package) -> Result<(PathBuf, Option<PathBuf>)> {
         let place = self.downloads.join(&package.release);
-        if let Some(found) = installed(&place, &package.release) {
+        if let Some(found) = image_in_directory(&place, &package.release) {
             return Ok(found);
         }
         (self.announce)(package);
-        debian::fetch(package, &place)?;
-        installed(&place, &package.release).ok_or_else(|| {
+        debian::download_package(package, &place)?;
+        image_in_directory(&place, &package.release).ok_or_else(|| {
             Error::Missing(format!("the package {} holds no vmlinuz-{}", package.name, package.release))
         })
     }
 
     /// Releases that were downloaded.
-    pub fn downloaded(&self) -> Vec<String> {
-        names_in(&self.downloads)
-            .filter(|name| installed(&self.downloads.join(name), name).is_some())
+    pub fn downloaded_releases(&self) -> Vec<String> {
+        entry_names(&self.downloads)
+            .filter(|name| image_in_directory(&self.downloads.join(name), name).is_some())
             .collect()
     }
 }
 
 /// Releases that are installed on this machine.
 pub fn installed_releases() -> Vec<String> {
-    names_in(Path::new(INSTALLED))
+    entry_names(Path::new(INSTALLED))
         .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_owned))
         .collect()
 }
 
-fn names_in(directory: &Path) -> impl Iterator<Item = String> + use<> {
+fn entry_names(directory: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names.into_iter()
 }
 
-fn installed(directory: &Path, release: &str) -> Option<(PathBuf, Option<PathBuf>)> {
+fn image_in_directory(directory: &Path, release: &str) -> Option<(PathBuf, Option<PathBuf>)> {
     let image = directory.join(format!("vmlinuz-{release}"));
     let configuration = directory.join(format!("config-{release}"));
     image.is_file().then(|| (image, configuration.is_file().then_some(configuration)))
 }
 
-fn host() -> Result<(PathBuf, Option<PathBuf>)> {
-    let release = KernelFiles::live().line("proc/sys/kernel/osrelease").unwrap_or_default();
-    installed(Path::new(INSTALLED), &release).ok_or_else(|| {
+fn host_image() -> Result<(PathBuf, Option<PathBuf>)> {
+    let release = KernelFiles::live().read_first_line("proc/sys/kernel/osrelease").unwrap_or_default();
+    image_in_directory(Path::new(INSTALLED), &release).ok_or_else(|| {
         Error::Usage(format!(
             "the image of the running kernel is not at {INSTALLED}/vmlinuz-{release}: give its path"
         ))
@@ -159,18 +159,18 @@ fn host() -> Result<(PathBuf, Option<PathBuf>)> {
 }
 
 /// Debian's user-mode Linux.
-fn user_mode() -> Result<(PathBuf, Option<PathBuf>)> {
+fn user_mode_image() -> Result<(PathBuf, Option<PathBuf>)> {
     let missing = || {
         Error::Missing(format!(
             "{} is not on PATH: install it (Debian: apt-get install user-mode-linux)",
             USER_MODE.1
         ))
     };
-    Ok((on_path(USER_MODE.1).ok_or_else(missing)?, None))
+    Ok((find_on_path(USER_MODE.1).ok_or_else(missing)?, None))
 }
 
 /// An image, or a tree in which one was built.
-fn at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
+fn image_at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
     let path = std::path::absolute(path).map_err(|e| Error::file(path, "looking for", e))?;
     if path.is_dir() {
         let image = IN_TREE.iter().map(|image| path.join(image)).find(|image| image.is_file());
@@ -237,7 +237,7 @@ mod tests {
 
         let downloaded = made(place.path().join("downloads/6.8-x/vmlinuz-6.8-x"));
         assert_eq!(supply.find("6.8-x").expect("a download").image, downloaded);
-        assert_eq!(supply.downloaded(), ["6.8-x"]);
+        assert_eq!(supply.downloaded_releases(), ["6.8-x"]);
     }
 
     #[test]

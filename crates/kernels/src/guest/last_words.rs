@@ -25,16 +25,16 @@ pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
         .filter(|line| !line.trim().is_empty() && !line.contains(mark))
         .take(LINES)
         .collect();
-    lines.into_iter().rev().map(|line| inert(line.trim_end())).collect()
+    lines.into_iter().rev().map(|line| printable_line(line.trim_end())).collect()
 }
 
 /// The text on one line, without control characters, up to [`LONGEST`].
-pub fn inert(text: &str) -> String {
+pub fn printable_line(text: &str) -> String {
     text.chars().take(LONGEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// What these last words mean.
-pub fn meaning(words: &[String]) -> String {
+pub fn explain_last_words(words: &[String]) -> String {
     let said = |phrase: &str| words.iter().any(|line| line.contains(phrase));
     if let Some((_, meaning)) = MEANINGS.iter().find(|(phrase, _)| said(phrase)) {
         return (*meaning).into();
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_kernels_say_is_understood() {
-        let meaning_of_line = |line: &str| meaning(&[line.to_owned()]);
+        let meaning_of_line = |line: &str| explain_last_words(&[line.to_owned()]);
         assert!(meaning_of_line("[ 1.2] Initramfs unpacking failed: write error").contains("more memory"));
         assert!(
             meaning_of_line("Kernel panic - not syncing: No working init found.")
@@ -71,7 +71,7 @@ mod tests {
             meaning_of_line("Kernel panic - not syncing: VFS: Unable to mount root fs").contains("INITRD")
         );
         assert!(meaning_of_line("Kernel panic - not syncing: Fatal exception").contains("panicked"));
-        assert!(meaning(&[]).contains("console"));
+        assert!(explain_last_words(&[]).contains("console"));
         assert!(meaning_of_line("hello").contains("without a word"));
     }
 }

@@ -1,10 +1,10 @@
 //! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
 //! ended.
 
-use super::console::{self, MARK, refusal};
+use super::console::{self, MARK, version_mismatch};
 use super::emulator::{self, EMULATOR};
 use super::kernel::Kernel;
-use super::last_words::{self, meaning};
+use super::last_words::{self, explain_last_words};
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -52,7 +52,7 @@ struct Shared {
     connection: Rc<RefCell<Connection>>,
     clock: ClockKind,
     cpu: usize,
-    /// It answers no more.
+    /// Whether the guest no longer answers.
     is_lost: Cell<bool>,
 }
 
@@ -70,20 +70,21 @@ impl LiveGuest {
     pub fn start(machine: &LiveMachine, kernel: &Kernel, label: &'static str) -> Result<Self> {
         let lost = |cause| Error::Kernel { call: "socketpair for a guest's serial line".into(), cause };
         let (ours, theirs) = UnixStream::pair().map_err(lost)?;
-        let [theirs, also_theirs] = twice(theirs).map_err(lost)?;
+        let [theirs, also_theirs] = duplicate_stream(theirs).map_err(lost)?;
         let mut command = match machine.clock {
-            ClockKind::Uml => user_mode(machine, kernel, theirs),
-            _ => emulated(machine, kernel, theirs, also_theirs),
+            ClockKind::Uml => user_mode_command(machine, kernel, theirs),
+            _ => emulator_command(machine, kernel, theirs, also_theirs),
         };
         command.stderr(Stdio::piped()).process_group(0);
         process::die_with_starter(&mut command);
-        let mut child = cpu::while_on(machine.cpu, || command.spawn())?.map_err(|e| match machine.clock {
-            ClockKind::Uml => Error::file(&kernel.image, "starting", e),
-            _ => emulator::not_started(&e),
-        })?;
+        let mut child =
+            cpu::run_on_cpu(machine.cpu, || command.spawn())?.map_err(|e| match machine.clock {
+                ClockKind::Uml => Error::file(&kernel.image, "starting", e),
+                _ => emulator::start_error(&e),
+            })?;
         let console = child.stderr.take();
         let process = Process(RefCell::new(child));
-        let [requests, responses] = twice(ours).map_err(lost)?;
+        let [requests, responses] = duplicate_stream(ours).map_err(lost)?;
         let console =
             console.ok_or_else(|| Error::Disproved("a guest was started without its console".into()))?;
         let connection = Rc::new(RefCell::new(Connection::new(requests, responses, console.into())?));
@@ -96,7 +97,7 @@ impl LiveGuest {
     ///
     /// # Errors
     /// A signal came.
-    pub fn hello(
+    pub fn await_identity(
         &self,
         kernel: &Kernel,
         patience: Duration,
@@ -104,20 +105,21 @@ impl LiveGuest {
         let received = self.shared.connection.borrow_mut().next(patience);
         let how = match received {
             Received::Interrupted => return Err(Error::Disturbed("interrupted while a guest booted".into())),
-            Received::Line(line) => match console::hello(&line) {
-                Some(identity) => return Ok(refusal(&identity).map_or(Ok(identity), Err)),
+            Received::Line(line) => match console::parse_hello(&line) {
+                Some(identity) => return Ok(version_mismatch(&identity).map_or(Ok(identity), Err)),
                 None => "its first line is not its identity".to_owned(),
             },
             Received::Nothing => format!("it was killed after {} s (--patience)", patience.as_secs()),
             Received::End | Received::TooMuch => String::new(),
         };
-        Ok(Err(self.last_words(kernel, how)))
+        Ok(Err(self.failure_sentence(kernel, how)))
     }
 
-    fn last_words(&self, kernel: &Kernel, how: String) -> String {
-        let text = String::from_utf8_lossy(self.shared.connection.borrow_mut().last_bytes()).into_owned();
+    fn failure_sentence(&self, kernel: &Kernel, how: String) -> String {
+        let text =
+            String::from_utf8_lossy(self.shared.connection.borrow_mut().last_error_bytes()).into_owned();
         let words = last_words::last_lines(&text, MARK);
-        let how = if how.is_empty() { meaning(&words) } else { how };
+        let how = if how.is_empty() { explain_last_words(&words) } else { how };
         let quoted =
             if words.is_empty() { String::new() } else { format!("; its last lines: {}", words.join(" | ")) };
         format!("the guest of {} did not begin: {how}{quoted}", kernel.name)
@@ -125,16 +127,16 @@ impl LiveGuest {
 }
 
 impl Start for LiveGuest {
-    fn start(&self, padding: usize, _aside: &Aside) -> Result<Side> {
+    fn start_side(&self, padding: usize, _aside: &Aside) -> Result<Side> {
         let connection = Rc::clone(&self.shared.connection);
-        if !connection.borrow_mut().send(&Request::Start { padding }) {
+        if !connection.borrow_mut().send_request(&Request::Start { padding }) {
             self.shared.is_lost.set(true);
             return Err(Error::Disturbed(format!("the guest of side {} has ended", self.label)));
         }
         Ok(Side::new(self.label, connection, Box::new(InGuest(Rc::clone(&self.shared)))))
     }
 
-    fn is_alive(&self) -> bool {
+    fn can_start_another(&self) -> bool {
         !self.shared.is_lost.get()
     }
 }
@@ -143,7 +145,7 @@ impl Start for LiveGuest {
 struct InGuest(Rc<Shared>);
 
 impl Seat for InGuest {
-    fn how_it_ended(&mut self) -> String {
+    fn exit_description(&mut self) -> String {
         self.0.is_lost.set(true);
         match self.0.process.0.borrow_mut().try_wait() {
             Ok(Some(status)) => format!("its guest ended: {status}"),
@@ -151,24 +153,24 @@ impl Seat for InGuest {
         }
     }
 
-    fn taken(&self) -> Option<Taken> {
+    fn taken_time(&self) -> Option<Taken> {
         let Shared { process, clock, cpu, .. } = &*self.0;
         let stolen_ticks = proc::stolen_ticks(&KernelFiles::live().read_text("proc/stat")?, *cpu)?;
         let waited_ns = match clock {
             // Its kernel and its processes are processes of ours, which wait for each other and not for others.
             ClockKind::Uml => 0,
-            _ => processor(process.0.borrow().id())?.waited_ns,
+            _ => processor_schedstat(process.0.borrow().id())?.waited_ns,
         };
         Some(Taken { waited_ns, stolen_ticks })
     }
 
     /// Tells it to end, and waits until the guest says that it has. A guest that does not is lost.
-    fn end(&mut self, connection: &mut Connection, is_gone: bool) {
+    fn end_process(&mut self, connection: &mut Connection, is_gone: bool) {
         if is_gone || self.0.is_lost.get() {
             return;
         }
         let until = Instant::now() + GRACE;
-        let mut goes_on = connection.send(&Request::End);
+        let mut goes_on = connection.send_request(&Request::End);
         while goes_on {
             match connection.next(until.saturating_duration_since(Instant::now())) {
                 Received::Line(line) => match serde_json::from_str(&line) {
@@ -184,27 +186,28 @@ impl Seat for InGuest {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        emulator::kill(self.0.get_mut());
+        emulator::kill_guest(self.0.get_mut());
     }
 }
 
-/// The account of the thread that is the guest's processor. QEMU names its threads where it is asked to.
-fn processor(pid: u32) -> Option<proc::Schedstat> {
+/// The scheduler's statistics of the thread that runs the guest's processor; QEMU names it `CPU 0/…` on request.
+fn processor_schedstat(pid: u32) -> Option<proc::Schedstat> {
     let files = KernelFiles::live();
-    let tasks = files.entries(&format!("proc/{pid}/task"));
+    let tasks = files.entry_names(&format!("proc/{pid}/task"));
     let mut tasks = tasks.iter().map(|task| format!("proc/{pid}/task/{task}"));
-    let is_processor =
-        |task: &String| files.line(&format!("{task}/comm")).is_some_and(|name| name.starts_with("CPU 0/"));
-    proc::schedstat(&files.read_text(&format!("{}/schedstat", tasks.find(is_processor)?))?)
+    let is_processor = |task: &String| {
+        files.read_first_line(&format!("{task}/comm")).is_some_and(|name| name.starts_with("CPU 0/"))
+    };
+    proc::parse_schedstat(&files.read_text(&format!("{}/schedstat", tasks.find(is_processor)?))?)
 }
 
-fn twice(stream: UnixStream) -> std::io::Result<[OwnedFd; 2]> {
+fn duplicate_stream(stream: UnixStream) -> std::io::Result<[OwnedFd; 2]> {
     Ok([stream.try_clone()?.into(), stream.into()])
 }
 
 /// The command line of a kernel whose guest takes turns. Addresses vary from boot to boot, as on any machine. An idle guest
 /// must not poll for work in the other's turn.
-fn words_of_kernel(kernel: &Kernel, console: &str) -> Vec<String> {
+fn kernel_arguments(kernel: &Kernel, console: &str) -> Vec<String> {
     let own = format!("console={console} panic=-1 reboot=t quiet haltpoll.guest_halt_poll_ns=0");
     let own = own.split_whitespace().map(str::to_owned);
     let added = kernel.command_line.split_whitespace().map(str::to_owned);
@@ -213,7 +216,7 @@ fn words_of_kernel(kernel: &Kernel, console: &str) -> Vec<String> {
 
 /// QEMU with the turns on its second serial line, which is its standard input and output, and the console on its standard
 /// error.
-fn emulated(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: OwnedFd) -> Command {
+fn emulator_command(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: OwnedFd) -> Command {
     let (accelerator, model) = match machine.clock {
         ClockKind::Kvm => ("kvm", "host"),
         _ => ("tcg,thread=single", machine.model.as_str()),
@@ -225,20 +228,20 @@ fn emulated(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: Owne
     command.args(["-chardev", "file,id=console,path=/dev/fd/2", "-serial", "chardev:console"]);
     command.args(["-chardev", "stdio,id=turns,signal=off", "-serial", "chardev:turns"]);
     command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&machine.initramfs);
-    command.args(["-append", &words_of_kernel(kernel, "ttyS0").join(" ")]);
+    command.args(["-append", &kernel_arguments(kernel, "ttyS0").join(" ")]);
     command.stdin(input).stdout(output);
     command
 }
 
 /// User-mode Linux, whose kernel is the program, in the same manner.
-fn user_mode(machine: &LiveMachine, kernel: &Kernel, line: OwnedFd) -> Command {
+fn user_mode_command(machine: &LiveMachine, kernel: &Kernel, line: OwnedFd) -> Command {
     let mut command = Command::new(&kernel.image);
     command.arg(format!("mem={}M", machine.memory_mib));
     command.arg(format!("initrd={}", machine.initramfs.display()));
     command.arg(format!("uml_dir={}/", machine.scratch.display()));
     // Without a root it adds one at the end, among the words of the first process.
     command.args(["con0=null,fd:2", "con=null", "ssl=null", "ssl1=fd:0,fd:0", "root=98:0"]);
-    command.args(words_of_kernel(kernel, "tty0"));
+    command.args(kernel_arguments(kernel, "tty0"));
     command.stdin(line).stdout(Stdio::null());
     command
 }

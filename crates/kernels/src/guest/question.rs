@@ -81,7 +81,7 @@ const TABLE: &[(&str, &str, u64)] = &[
 ];
 
 /// The iterations of this case: `None` if it is not in the default set.
-fn usual(id: &str) -> Option<u64> {
+fn default_iterations(id: &str) -> Option<u64> {
     let fits = |(prefix, suffix, _): &&(&str, &str, u64)| {
         let whole =
             suffix.is_empty() && !prefix.ends_with('/') && !prefix.ends_with(|c: char| c.is_ascii_digit());
@@ -95,15 +95,15 @@ fn usual(id: &str) -> Option<u64> {
     TABLE.iter().find(fits).map(|row| row.2).filter(|iterations| *iterations > 0)
 }
 
-/// Whether neither kernel can change it: if its count moves, the program did, and not the kernel.
+/// Whether no kernel can change this case's cost: if its count moves, the program has changed, not the kernel.
 pub fn is_canary(id: &str) -> bool {
     id.starts_with("call/")
 }
 
 /// The questions about these cases: those of the default set, or with `all` every one.
-pub fn questions(ids: impl Iterator<Item = String>, all: bool) -> Questions {
+pub fn select_questions(ids: impl Iterator<Item = String>, all: bool) -> Questions {
     let ask = |id: String| {
-        let iterations = usual(&id).or_else(|| all.then_some(USUAL))?;
+        let iterations = default_iterations(&id).or_else(|| all.then_some(USUAL))?;
         Some(Question { id, iterations })
     };
     Questions { version: VERSION, cases: ids.filter_map(ask).collect() }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_default_set_has_sixty_cases_and_a_canary() {
-        let asked = questions(ids(), false).cases;
+        let asked = select_questions(ids(), false).cases;
         assert!(asked.len() >= 60, "{}", asked.len());
         assert_eq!(asked.iter().filter(|question| is_canary(&question.id)).count(), 1);
         assert!(asked.iter().all(|question| !question.id.contains("cross-cpu")));
@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn a_number_at_the_end_of_a_row_is_the_whole_number() {
-        assert_eq!(usual("fork/touched-mib/1024"), None);
-        assert_eq!(usual("fork/mappings/1000"), None);
-        assert_eq!(usual("fork/mappings/100"), Some(4));
-        assert_eq!(usual("syscall/getpid/cold"), None);
-        assert_eq!(usual("syscall/getpid"), Some(500));
+        assert_eq!(default_iterations("fork/touched-mib/1024"), None);
+        assert_eq!(default_iterations("fork/mappings/1000"), None);
+        assert_eq!(default_iterations("fork/mappings/100"), Some(4));
+        assert_eq!(default_iterations("syscall/getpid/cold"), None);
+        assert_eq!(default_iterations("syscall/getpid"), Some(500));
     }
 
     #[test]
     fn all_cases_are_asked_on_demand() {
-        assert_eq!(questions(ids(), true).cases.len(), ids().count());
+        assert_eq!(select_questions(ids(), true).cases.len(), ids().count());
     }
 }

@@ -8,8 +8,8 @@ use syscost_platform::process;
 /// The identity of this kernel.
 pub fn identity() -> Identity {
     let files = KernelFiles::live();
-    let line = |file: &str| files.line(file).unwrap_or_default();
-    let mitigations = files.lines_in("sys/devices/system/cpu/vulnerabilities");
+    let line = |file: &str| files.read_first_line(file).unwrap_or_default();
+    let mitigations = files.first_lines_in("sys/devices/system/cpu/vulnerabilities");
     let mut mitigations: Vec<_> = mitigations.collect();
     mitigations.sort();
     Identity {

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use syscost::pair::protocol::{Request, Response, VARIABLE};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::slowdown::take_on;
+use syscost_platform::slowdown::install_filter;
 
 /// The line of the turns.
 const LINE: &str = "/dev/ttyS1";
@@ -33,18 +33,18 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// # Errors
 /// There is no such line, it cannot be read or written, or the slowdown that is asked for cannot be had.
 pub fn serve() -> Result<()> {
-    let mut line = open()?;
+    let mut line = open_line()?;
     std::thread::sleep(SETTLE);
     let identity = running_kernel::identity();
-    if let Some(additions) = slowdown(&identity.command_line)? {
-        take_on(additions)?;
+    if let Some(additions) = parse_slowdown(&identity.command_line)? {
+        install_filter(additions)?;
     }
-    send(&mut line, &Message::Hello(Box::new(identity)))?;
+    send_message(&mut line, &Message::Hello(Box::new(identity)))?;
     while let Some(request) = next(&mut line)? {
-        // What a side did not wait to read is no request to us.
+        // Bytes that the last side left unread are no request to this server, and are skipped.
         if let Ok(Request::Start { padding }) = serde_json::from_slice(&request) {
-            let how = ended(&line, padding);
-            send(&mut line, &Response::Gone { how })?;
+            let how = run_side(&line, padding);
+            send_message(&mut line, &Response::Gone { how })?;
         }
     }
     Ok(())
@@ -52,7 +52,7 @@ pub fn serve() -> Result<()> {
 
 /// The additions that every system call of the sides pays, if the command line says so: a kernel that is slower by a known
 /// amount, as a trial of the method.
-fn slowdown(command_line: &str) -> Result<Option<usize>> {
+fn parse_slowdown(command_line: &str) -> Result<Option<usize>> {
     let Some(number) = command_line.split_whitespace().find_map(|word| word.strip_prefix(SLOWDOWN)) else {
         return Ok(None);
     };
@@ -61,10 +61,10 @@ fn slowdown(command_line: &str) -> Result<Option<usize>> {
 }
 
 /// The line, which passes every byte on as it is.
-fn open() -> Result<File> {
+fn open_line() -> Result<File> {
     let opened = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open(LINE);
     let line = opened.map_err(|e| Error::file(LINE, "opening", e))?;
-    let refused = |e| Error::refused("setting the serial line", e);
+    let refused = |e| Error::from_errno("setting the serial line", e);
     let mut settings = tcgetattr(&line).map_err(refused)?;
     cfmakeraw(&mut settings);
     // The fastest that every such line has. By hand, since a static C library lacks the function that glibc has for it.
@@ -76,7 +76,7 @@ fn open() -> Result<File> {
     Ok(line)
 }
 
-fn send(line: &mut File, message: &impl Serialize) -> Result<()> {
+fn send_message(line: &mut File, message: &impl Serialize) -> Result<()> {
     let failed = |e: std::io::Error| Error::file(LINE, "writing", e);
     let mut bytes = serde_json::to_vec(message).map_err(|e| failed(e.into()))?;
     bytes.push(b'\n');
@@ -98,8 +98,8 @@ fn next(line: &mut File) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// Runs a side on the line; how it ended.
-fn ended(line: &File, padding: usize) -> String {
+/// Runs a side with the line as its standard input and output, and returns how it ended.
+fn run_side(line: &File, padding: usize) -> String {
     let run = || -> std::io::Result<_> {
         let [input, output] = [Stdio::from(line.try_clone()?), Stdio::from(line.try_clone()?)];
         let own = std::env::current_exe().unwrap_or_else(|_| Path::new("/init").into());
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_kernel_is_slowed_by_a_word_of_its_command_line() {
-        assert_eq!(slowdown("quiet pti=on").expect("read"), None);
-        assert_eq!(slowdown("quiet syscost.slowdown=250 pti=on").expect("read"), Some(250));
-        let said = slowdown("syscost.slowdown=much").expect_err("no number").to_string();
+        assert_eq!(parse_slowdown("quiet pti=on").expect("read"), None);
+        assert_eq!(parse_slowdown("quiet syscost.slowdown=250 pti=on").expect("read"), Some(250));
+        let said = parse_slowdown("syscost.slowdown=much").expect_err("no number").to_string();
         assert!(said.contains("a number of additions"), "{said}");
     }
 

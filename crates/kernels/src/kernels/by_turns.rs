@@ -1,6 +1,6 @@
 //! Two kernels that take turns as guests.
 
-use super::counting::{Counting, configured, supply};
+use super::counting::{Counting, configuration_differences, kernel_supply};
 use crate::guest::boot_pairs::BootPairs;
 use crate::guest::initramfs::Archive;
 use crate::guest::kernel::Kernel;
@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use syscost::case::Scale;
-use syscost::command::ab::{Bar, Pairs, save};
+use syscost::command::ab::{Bar, Pairs, save_pairs};
 use syscost::command::flag::{Filter, Home};
 use syscost::command::page;
-use syscost::pair::experiment::{Plan, Testbed, chosen};
-use syscost::pair::side::ids;
+use syscost::pair::experiment::{Plan, Testbed, choose_cases};
+use syscost::pair::side::case_ids;
 use syscost::record::guest_side::ClockKind;
 use syscost::record::paired::{CasePairs, Paired, Rule};
 use syscost::record::store::{OwnFile, Store};
@@ -59,8 +59,8 @@ pub(super) struct Turning {
 }
 
 impl Turning {
-    /// As it is without flags.
-    pub(super) fn usual() -> Self {
+    /// The values that apply without flags.
+    pub(super) fn without_flags() -> Self {
         Self { clock: None, boots: Pairs::ThirtyTwo, seed: 0x5eed }
     }
 
@@ -68,7 +68,7 @@ impl Turning {
     ///
     /// # Errors
     /// They have none in common, or not the one that was asked for.
-    pub(super) fn clock(&self, kernels: &[Kernel; 2], counting: &Counting) -> Result<ClockKind> {
+    pub(super) fn choose_clock(&self, kernels: &[Kernel; 2], counting: &Counting) -> Result<ClockKind> {
         let [a, b] = [kernels[0].is_user_mode()?, kernels[1].is_user_mode()?];
         match (a, b, self.clock) {
             (true, true, None) => Ok(ClockKind::Uml),
@@ -77,7 +77,7 @@ impl Turning {
             (false, false, Some(GuestClock::Kvm)) => kvm_fault(&kernels[0], counting)?.map_or(Ok(ClockKind::Kvm), |why| {
                 Err(Error::Missing(format!("KVM runs no guest here: {why}; without --clock instructions are counted")))
             }),
-            (false, false, None) => usual(&kernels[0], counting),
+            (false, false, None) => default_clock(&kernels[0], counting),
             (true, true, Some(_)) => Err(Error::Usage(
                 "--clock is for kernels that an emulator boots: two user-mode Linux take turns by a clock of their own".into(),
             )),
@@ -89,8 +89,8 @@ impl Turning {
     }
 }
 
-/// KVM's time if a guest begins by it, else instructions.
-fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
+/// KVM's time if a guest boots under KVM, else counted instructions.
+fn default_clock(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
     if access(KVM, USE).is_err() {
         return Ok(ClockKind::Icount);
     }
@@ -103,24 +103,29 @@ fn usual(kernel: &Kernel, counting: &Counting) -> Result<ClockKind> {
     })
 }
 
-/// Why KVM runs no guest here, by a trial: that there is a device says nothing of a hypervisor below.
+/// Why KVM runs no guest here, by booting one: a hypervisor below may refuse even if the device exists.
 fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
     if let Err(errno) = access(KVM, USE) {
         return Ok(Some(format!("{KVM}: {}", errno.desc())));
     }
-    emulator::check()?;
-    let place = scratch::make_in(&scratch::place())?;
-    let cpu = syscost_platform::cpu::current();
-    let machine = LiveMachine { patience: TRIAL, ..machine(ClockKind::Kvm, counting, cpu, &place)? };
+    emulator::check_available()?;
+    let place = scratch::make_directory_in(&scratch::scratch_parent())?;
+    let cpu = syscost_platform::cpu::current_cpu();
+    let machine = LiveMachine { patience: TRIAL, ..prepare_machine(ClockKind::Kvm, counting, cpu, &place)? };
     let guest = LiveGuest::start(&machine, kernel, "A")?;
-    Ok(guest.hello(kernel, TRIAL)?.err())
+    Ok(guest.await_identity(kernel, TRIAL)?.err())
 }
 
 /// What boots guests of this clock on this CPU.
-fn machine(clock: ClockKind, counting: &Counting, cpu: usize, place: &Scratch) -> Result<LiveMachine> {
+fn prepare_machine(
+    clock: ClockKind,
+    counting: &Counting,
+    cpu: usize,
+    place: &Scratch,
+) -> Result<LiveMachine> {
     let initramfs: PathBuf = place.path().join("initramfs");
-    let program = binary::program(counting.guest_binary.as_deref())?;
-    std::fs::write(&initramfs, Archive::of_guest(&program, b"{}"))
+    let program = binary::load_program(counting.guest_binary.as_deref())?;
+    std::fs::write(&initramfs, Archive::build_guest_root(&program, b"{}"))
         .map_err(|e| Error::file(&initramfs, "writing", e))?;
     Ok(LiveMachine {
         clock,
@@ -134,7 +139,7 @@ fn machine(clock: ClockKind, counting: &Counting, cpu: usize, place: &Scratch) -
 }
 
 /// What runs guests of this clock, for the record.
-fn ran_by(clock: ClockKind, counting: &Counting) -> String {
+fn describe_machine(clock: ClockKind, counting: &Counting) -> String {
     match clock {
         ClockKind::Uml => "user-mode Linux".into(),
         ClockKind::Kvm => format!("{}, KVM, processor host", emulator::version()),
@@ -144,15 +149,16 @@ fn ran_by(clock: ClockKind, counting: &Counting) -> String {
 
 /// The cases that are asked: those of the default set that match, or with `--all` every one that does, canaries first.
 fn selected_cases(filter: &Filter, counting: &Counting) -> Result<Vec<String>> {
-    let asked: BTreeSet<String> = counting.questions(filter)?.cases.into_iter().map(|case| case.id).collect();
-    chosen(&ids(GROUPS), |id| asked.contains(id), true)
+    let asked: BTreeSet<String> =
+        counting.selected_questions(filter)?.cases.into_iter().map(|case| case.id).collect();
+    choose_cases(&case_ids(GROUPS), |id| asked.contains(id), true)
 }
 
 /// Boots both kernels in pairs until every case is settled, and keeps the pairs in the store.
 ///
 /// # Errors
 /// No case matches, something that guests need is missing, or a file cannot be written.
-pub(super) fn compared(
+pub(super) fn compare_by_turns(
     kernels: &[Kernel; 2],
     clock: ClockKind,
     filter: &Filter,
@@ -162,28 +168,34 @@ pub(super) fn compared(
 ) -> Result<Paired> {
     let ids = selected_cases(filter, counting)?;
     if clock != ClockKind::Uml {
-        emulator::check()?;
+        emulator::check_available()?;
     }
-    Store::at(&home.directory()).check_usable("pairs")?;
-    let testbed = Testbed::enter()?;
-    let place = scratch::make_in(&scratch::place())?;
-    let machine = machine(clock, counting, testbed.cpu(), &place)?;
-    let rule = Rule { looks: turning.boots.looks(), ..Rule::for_threshold(threshold.unwrap_or(THRESHOLD)) };
+    Store::at(&home.directory()).check_directory_usable("pairs")?;
+    let testbed = Testbed::set_up()?;
+    let place = scratch::make_directory_in(&scratch::scratch_parent())?;
+    let machine = prepare_machine(clock, counting, testbed.cpu(), &place)?;
+    let rule =
+        Rule { looks: turning.boots.look_count(), ..Rule::for_threshold(threshold.unwrap_or(THRESHOLD)) };
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
     let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
-    let mut boots = BootPairs::new(kernels, &machine, ran_by(clock, counting), configured(kernels));
+    let mut boots = BootPairs::new(
+        kernels,
+        &machine,
+        describe_machine(clock, counting),
+        configuration_differences(kernels),
+    );
     let (bar, home, mut file) = (Bar::new(ids.len()), home.directory(), OwnFile::default());
     let mut keep = |paired: &Paired| {
         let is_settled = |case: &&CasePairs| case.pairs_needed(&rule, paired.cases.len()).is_none();
-        bar.settled(paired.cases.iter().filter(is_settled).count());
-        save(&home, paired, &mut file).map(drop)
+        bar.show_settled(paired.cases.iter().filter(is_settled).count());
+        save_pairs(&home, paired, &mut file).map(drop)
     };
     let compared =
-        testbed.compare_by_boots(&plan, &ids, &mut boots, &mut |at| bar.pair_of_boot(at), &mut keep);
+        testbed.compare_by_boots(&plan, &ids, &mut boots, &mut |at| bar.show_boot_pair(at), &mut keep);
     bar.finish();
     let paired = compared?;
     if !paired.cases.is_empty() {
-        page::write_to_stderr(&format!("kept in {}", save(&home, &paired, &mut file)?.display()));
+        page::write_to_stderr(&format!("kept in {}", save_pairs(&home, &paired, &mut file)?.display()));
     }
     Ok(paired)
 }
@@ -192,7 +204,7 @@ pub(super) fn compared(
 ///
 /// # Errors
 /// There is none of a name.
-pub fn found(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
-    let supply = supply(&home.directory());
+pub fn find_kernels(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
+    let supply = kernel_supply(&home.directory());
     Ok([supply.find(names[0])?, supply.find(names[1])?])
 }

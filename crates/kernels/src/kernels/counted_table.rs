@@ -5,7 +5,7 @@ use crate::instruction_counts::InstructionCounts;
 use serde_json::json;
 use syscost::command::ab::Form;
 use syscost::command::flag::{Format, Only};
-use syscost::command::guest_text::{described, differences};
+use syscost::command::guest_text::{describe_guest, difference_lines};
 use syscost::command::page::{self, Tone};
 use syscost::record::Verdict;
 use syscost::render::table::Layout;
@@ -23,8 +23,8 @@ pub(super) struct CountedForm {
 }
 
 impl CountedForm {
-    /// The same for times of guests that took turns.
-    pub(super) fn of_pairs(&self) -> Form {
+    /// The same choice of form for a comparison by turns.
+    pub(super) fn pairs_form(&self) -> Form {
         let format = if self.json { Format::Json } else { Format::Terminal };
         Form::new(format, self.changes.then_some(Only::Changed))
     }
@@ -36,7 +36,7 @@ const HEAD: [&str; 6] = ["case", "A (instructions)", "B (instructions)", "change
 ///
 /// # Errors
 /// They cannot be written as JSON.
-pub(super) fn written(
+pub(super) fn render_counts(
     counts: &InstructionCounts,
     rows: &[CountedRow],
     form: &CountedForm,
@@ -54,20 +54,20 @@ pub(super) fn written(
         });
         return Ok(format!("{value:#}\n"));
     }
-    let cells: Vec<_> = shown.iter().map(|row| cells(row)).collect();
+    let cells: Vec<_> = shown.iter().map(|row| row_cells(row)).collect();
     if page::is_piped() {
         for side in counts.sides.iter().flat_map(|side| &side.faults) {
             page::warn(side);
         }
-        return Ok(page::tabbed(&cells));
+        return Ok(page::tabbed_rows(&cells));
     }
     let tones = shown.iter().map(|row| Tone::from_verdict(row.verdict));
     let table = page::table(HEAD, tones.zip(cells), usize::MAX, layout);
-    Ok(format!("{}\n{table}\n{}", above(counts, layout), table_notes(rows, &shown, layout)))
+    Ok(format!("{}\n{table}\n{}", table_header(counts, layout), table_notes(rows, &shown, layout)))
 }
 
-fn cells(row: &CountedRow) -> [String; 6] {
-    let figure = |side: &Option<SideCount>| side.as_ref().map_or("–".into(), figure);
+fn row_cells(row: &CountedRow) -> [String; 6] {
+    let figure = |side: &Option<SideCount>| side.as_ref().map_or("–".into(), format_count);
     let boots = row.sides.iter().flatten().map(|side| side.boots).min();
     [
         row.id.clone() + if row.canary { " (canary)" } else { "" },
@@ -80,17 +80,17 @@ fn cells(row: &CountedRow) -> [String; 6] {
 }
 
 /// The count, `≈` before one that differs between boots.
-fn figure(side: &SideCount) -> String {
+fn format_count(side: &SideCount) -> String {
     let mark = if side.exact { "" } else { "≈ " };
     format!("{mark}{:.3}", side.instructions)
 }
 
 /// The identities of the kernels, and their differences.
-fn above(counts: &InstructionCounts, layout: Layout) -> String {
-    let width = page::prose(layout);
+fn table_header(counts: &InstructionCounts, layout: Layout) -> String {
+    let width = page::prose_width(layout);
     let mut said: Vec<String> = Vec::new();
     for (label, side) in ["A: ", "B: "].iter().zip(&counts.sides) {
-        said.push(page::wrap(label, &described(side), width));
+        said.push(page::wrap(label, &describe_guest(side), width));
         said.extend(
             side.faults.iter().map(|fault| page::paint(Tone::Red, &page::wrap("   ", fault, width), layout)),
         );
@@ -101,7 +101,9 @@ fn above(counts: &InstructionCounts, layout: Layout) -> String {
         width,
     ));
     said.extend(
-        differences(&counts.sides, &counts.notes).iter().map(|note| page::wrap("differs: ", note, width)),
+        difference_lines(&counts.sides, &counts.notes)
+            .iter()
+            .map(|note| page::wrap("differs: ", note, width)),
     );
     said.join("\n") + "\n"
 }
@@ -113,6 +115,10 @@ fn table_notes(rows: &[CountedRow], shown: &[&CountedRow], layout: Layout) -> St
         format!("the canary {} moved: no kernel can change it, so the guests ran different programs or processors", row.id)
     });
     let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
-    let last = format!("{}: {}", page::counted(rows.len(), "case", "cases"), Verdict::counted(&verdicts));
-    page::sentences(reasons.chain(moved).chain([last]), layout)
+    let last = format!(
+        "{}: {}",
+        page::count_with_noun(rows.len(), "case", "cases"),
+        Verdict::format_counts(&verdicts)
+    );
+    page::wrap_sentences(reasons.chain(moved).chain([last]), layout)
 }

@@ -2,16 +2,16 @@
 
 use crate::guest::boot_series::Series;
 use crate::guest::kernel::{Kernel, Supply};
-use crate::guest::question::{Questions, questions};
+use crate::guest::question::{Questions, select_questions};
 use crate::guest::{binary, configuration, emulator};
 use crate::instruction_counts::{InstructionCounts, LAYOUT};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use syscost::command::flag::{Filter, Home};
 use syscost::command::page;
-use syscost::pair::side::ids;
+use syscost::pair::side::case_ids;
 use syscost::record::guest_side::ClockKind;
-use syscost::record::run_name::named_now;
+use syscost::record::run_name::fresh_run_name;
 use syscost::record::store::{self, Store};
 use syscost::suite::GROUPS;
 use syscost::trial::scratch::{self, Scratch};
@@ -42,7 +42,7 @@ pub struct Counting {
 }
 
 /// Where kernels are looked for.
-pub fn supply(home: &Path) -> Supply {
+pub fn kernel_supply(home: &Path) -> Supply {
     Supply {
         downloads: Store::at(home).home().join("kernels"),
         announce: |package| {
@@ -55,18 +55,18 @@ pub fn supply(home: &Path) -> Supply {
 ///
 /// # Errors
 /// No case matches, a kernel is not to be had, something that guests need is missing, or a signal came.
-pub fn compared(
+pub fn count_and_save(
     kernels: &[Kernel; 2],
     filter: &Filter,
     counting: &Counting,
     threshold: f64,
     home: &Home,
 ) -> Result<InstructionCounts> {
-    let ready = counting.ready(filter)?;
+    let ready = counting.prepare(filter)?;
     let home = home.directory();
-    Store::at(&home).check_usable("counts")?;
-    let counts = ready.counted(kernels, threshold)?;
-    page::write_to_stderr(&format!("kept in {}", save(&home, &counts)?.display()));
+    Store::at(&home).check_directory_usable("counts")?;
+    let counts = ready.count_instructions(kernels, threshold)?;
+    page::write_to_stderr(&format!("kept in {}", save_counts(&home, &counts)?.display()));
     Ok(counts)
 }
 
@@ -82,20 +82,20 @@ impl Counting {
     ///
     /// # Errors
     /// No case matches, there is no emulator, or there is no program for the guest.
-    pub fn ready(&self, filter: &Filter) -> Result<Ready<'_>> {
-        signal::watch()?;
-        let asked = self.questions(filter)?;
-        emulator::check()?;
-        Ok(Ready { counting: self, asked, program: binary::program(self.guest_binary.as_deref())? })
+    pub fn prepare(&self, filter: &Filter) -> Result<Ready<'_>> {
+        signal::watch_signals()?;
+        let asked = self.selected_questions(filter)?;
+        emulator::check_available()?;
+        Ok(Ready { counting: self, asked, program: binary::load_program(self.guest_binary.as_deref())? })
     }
 
     /// The cases that are asked.
     ///
     /// # Errors
     /// None matches.
-    pub fn questions(&self, filter: &Filter) -> Result<Questions> {
+    pub fn selected_questions(&self, filter: &Filter) -> Result<Questions> {
         let matches = filter.matcher()?;
-        let asked = questions(ids(GROUPS).into_iter().filter(|id| matches(id)), self.all);
+        let asked = select_questions(case_ids(GROUPS).into_iter().filter(|id| matches(id)), self.all);
         if asked.cases.is_empty() {
             return Err(Error::Usage(
                 "no case of those that the instruction clock tells something about matches; --all asks the others, too"
@@ -108,7 +108,7 @@ impl Counting {
 
 impl Ready<'_> {
     /// How many cases are asked.
-    pub fn cases(&self) -> usize {
+    pub fn case_count(&self) -> usize {
         self.asked.cases.len()
     }
 
@@ -116,12 +116,12 @@ impl Ready<'_> {
     ///
     /// # Errors
     /// There is no emulator, a file cannot be written, or a signal came.
-    pub fn counted(&self, kernels: &[Kernel; 2], threshold: f64) -> Result<InstructionCounts> {
-        let place = scratch::place();
-        scratch::sweep_up(&place);
-        let scratch = scratch::make_in(&place)?;
-        let (started, run) = named_now();
-        let outcome = self.series(kernels, &scratch).run(&self.asked)?;
+    pub fn count_instructions(&self, kernels: &[Kernel; 2], threshold: f64) -> Result<InstructionCounts> {
+        let place = scratch::scratch_parent();
+        scratch::remove_orphans(&place);
+        let scratch = scratch::make_directory_in(&place)?;
+        let (started, run) = fresh_run_name();
+        let outcome = self.new_series(kernels, &scratch).run(&self.asked)?;
         Ok(InstructionCounts {
             instruction_counts: LAYOUT,
             clock: ClockKind::Icount,
@@ -131,25 +131,25 @@ impl Ready<'_> {
             threshold,
             machine: format!("{}, processor {}", emulator::version(), self.counting.guest_cpu),
             sides: outcome.sides,
-            notes: configured(kernels),
+            notes: configuration_differences(kernels),
             cases: outcome.cases,
         })
     }
 
-    fn series<'a>(&'a self, kernels: &'a [Kernel; 2], scratch: &'a Scratch) -> Series<'a> {
+    fn new_series<'a>(&'a self, kernels: &'a [Kernel; 2], scratch: &'a Scratch) -> Series<'a> {
         Series {
             kernels,
             program: &self.program,
             memory_mib: self.counting.memory,
             cpu: &self.counting.guest_cpu,
             patience: Duration::from_secs(self.counting.patience),
-            at_once: cpu::allowed().len().clamp(1, MOST_AT_ONCE),
+            at_once: cpu::allowed_cpus().len().clamp(1, MOST_AT_ONCE),
             scratch,
             announce: &|kernel, cases| {
                 page::write_to_stderr(&format!(
                     "booting {} for {}",
                     kernel.name,
-                    page::counted(cases, "case", "cases")
+                    page::count_with_noun(cases, "case", "cases")
                 ));
             },
         }
@@ -157,7 +157,7 @@ impl Ready<'_> {
 }
 
 /// What the two configurations differ by; nothing where one is not to be had.
-pub(super) fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
+pub(super) fn configuration_differences(kernels: &[Kernel; 2]) -> Vec<String> {
     let text =
         |kernel: &Kernel| kernel.configuration.as_deref().and_then(|path| configuration::read(path).ok());
     match [text(&kernels[0]), text(&kernels[1])] {
@@ -167,9 +167,9 @@ pub(super) fn configured(kernels: &[Kernel; 2]) -> Vec<String> {
 }
 
 /// Writes the counts to the store; their path.
-fn save(home: &Path, counts: &InstructionCounts) -> Result<PathBuf> {
+fn save_counts(home: &Path, counts: &InstructionCounts) -> Result<PathBuf> {
     let path = Store::at(home).home().join("counts").join(format!("{}.json", counts.run));
     let bytes = serde_json::to_vec(counts).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
-    store::create(&path, &bytes)?;
+    store::create_file(&path, &bytes)?;
     Ok(path)
 }

@@ -1,13 +1,13 @@
 //! `syscost kernels bisect`: between which two packages a count has changed, or, as a step of `git bisect run`, whether one
 //! kernel counts as a good one does.
 
-use super::counting::{Counting, Ready, supply};
-use crate::counted_change::{CountedRow, judged};
+use super::counting::{Counting, Ready, kernel_supply};
+use crate::counted_change::{CountedRow, judge_counts};
 use crate::guest::debian::{self, Package};
 use crate::guest::kernel::{Kernel, Supply};
 use std::process::ExitCode;
 use std::time::Instant;
-use syscost::command::ab::percent;
+use syscost::command::ab::parse_share;
 use syscost::command::flag::{Filter, Home};
 use syscost::command::page;
 use syscost::exit::Exit;
@@ -36,7 +36,7 @@ pub(super) struct BisectArgs {
     #[arg(long, value_name = "KERNEL")]
     step: Option<String>,
     /// Changes up to this share are no finding
-    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = parse_share)]
     threshold: f64,
     #[command(flatten)]
     filter: Filter,
@@ -48,12 +48,12 @@ pub(super) struct BisectArgs {
 
 pub(super) fn bisect(args: &BisectArgs) -> Result<ExitCode> {
     match (&args.step, &args.bad) {
-        (Some(kernel), _) => Ok(step(args, kernel).unwrap_or_else(|error| {
+        (Some(kernel), _) => Ok(run_step(args, kernel).unwrap_or_else(|error| {
             // Exit code 1 would say "bad", and 2 would end the bisection.
             page::warn(&error);
             Exit::Skipped.into()
         })),
-        (None, Some(bad)) => over_packages(args, bad),
+        (None, Some(bad)) => bisect_packages(args, bad),
         (None, None) => Err(Error::Usage("name the --bad kernel, or one --step".into())),
     }
 }
@@ -67,31 +67,33 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(args: &'a BisectArgs) -> Result<Self> {
-        let ready = args.counting.ready(&args.filter)?;
-        match ready.cases() {
-            1 => Ok(Self { ready, supply: supply(&args.home.directory()), threshold: args.threshold }),
+        let ready = args.counting.prepare(&args.filter)?;
+        match ready.case_count() {
+            1 => Ok(Self { ready, supply: kernel_supply(&args.home.directory()), threshold: args.threshold }),
             count => Err(Error::Usage(format!(
                 "a bisection is of one case, and {count} match: --exact takes the whole id"
             ))),
         }
     }
 
-    /// The case on both, with the faults of the guests.
-    fn row(&self, good: &Kernel, other: &Kernel) -> Result<CountedRow> {
-        let counts = self.ready.counted(&[good.clone(), other.clone()], self.threshold)?;
+    /// Counts the case on both kernels and prints the faults of the guests as warnings.
+    fn count_row(&self, good: &Kernel, other: &Kernel) -> Result<CountedRow> {
+        let counts = self.ready.count_instructions(&[good.clone(), other.clone()], self.threshold)?;
         counts.sides.iter().flat_map(|side| &side.faults).for_each(page::warn);
-        judged(&counts).pop().ok_or_else(|| Error::Disproved("a case was asked and none was judged".into()))
+        judge_counts(&counts)
+            .pop()
+            .ok_or_else(|| Error::Disproved("a case was asked and none was judged".into()))
     }
 
-    fn kernel(&self, package: &Package) -> Result<Kernel> {
-        let (image, configuration) = self.supply.fetched(package)?;
+    fn fetch_kernel(&self, package: &Package) -> Result<Kernel> {
+        let (image, configuration) = self.supply.fetch_image(package)?;
         Ok(Kernel { name: package.release.clone(), image, configuration, ..Kernel::default() })
     }
 }
 
-fn step(args: &BisectArgs, name: &str) -> Result<ExitCode> {
+fn run_step(args: &BisectArgs, name: &str) -> Result<ExitCode> {
     let bench = Bench::new(args)?;
-    let row = bench.row(&bench.supply.find(&args.good)?, &bench.supply.find(name)?)?;
+    let row = bench.count_row(&bench.supply.find(&args.good)?, &bench.supply.find(name)?)?;
     page::write(&format!("{name}: {}\n", verdict_line(&row)))?;
     Ok(match row.verdict {
         Verdict::Same => Exit::Success,
@@ -116,21 +118,21 @@ fn verdict_line(row: &CountedRow) -> String {
     )
 }
 
-fn over_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
+fn bisect_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
     let bench = Bench::new(args)?;
-    let all = debian::packages()?;
-    let ends = [debian::named(&args.good, &all)?, debian::named(bad, &all)?];
-    let range = debian::between(&ends[0], &ends[1], &all);
-    if !ends[0].is_alike(&ends[1]) || range.len() < 2 {
+    let all = debian::available_packages()?;
+    let ends = [debian::find_package(&args.good, &all)?, debian::find_package(bad, &all)?];
+    let range = debian::packages_between(&ends[0], &ends[1], &all);
+    if !ends[0].has_same_flavour(&ends[1]) || range.len() < 2 {
         return Err(Error::Usage(format!(
             "{} and {} are not two packages of one flavour: a bisection goes over the packages between them",
             ends[0].release, ends[1].release
         )));
     }
-    let good = bench.kernel(&range[0])?;
+    let good = bench.fetch_kernel(&range[0])?;
     let ask = |package: &Package| {
         let begun = Instant::now();
-        let row = bench.row(&good, &bench.kernel(package)?)?;
+        let row = bench.count_row(&good, &bench.fetch_kernel(package)?)?;
         page::write(&format!(
             "{}: {} ({:.0} s)\n",
             package.release,
@@ -148,8 +150,8 @@ fn over_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
         Verdict::Inconclusive | Verdict::Incomparable => return Ok(Exit::Skipped.into()),
         Verdict::Slower | Verdict::Faster => {}
     }
-    let mut changed = |at: usize| Ok(verdict_of(ask(&range[at])?.verdict));
-    let [last_good, first_bad] = narrowed(range.len(), &mut changed)?;
+    let mut changed = |at: usize| Ok(has_changed(ask(&range[at])?.verdict));
+    let [last_good, first_bad] = narrow_range(range.len(), &mut changed)?;
     let skipped = first_bad - last_good - 1;
     page::write(&format!(
         "the change is between {} ({}) and {} ({}){}\n",
@@ -163,7 +165,7 @@ fn over_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
 }
 
 /// Whether it has changed; `None` where that cannot be said.
-fn verdict_of(verdict: Verdict) -> Option<bool> {
+fn has_changed(verdict: Verdict) -> Option<bool> {
     match verdict {
         Verdict::Same => Some(false),
         Verdict::Slower | Verdict::Faster => Some(true),
@@ -171,9 +173,9 @@ fn verdict_of(verdict: Verdict) -> Option<bool> {
     }
 }
 
-/// Halves a range of which the first is good and the last is bad, until two neighbours are left, or what lies between
-/// them cannot be said.
-fn narrowed(length: usize, changed: &mut dyn FnMut(usize) -> Result<Option<bool>>) -> Result<[usize; 2]> {
+/// Halves a range whose first kernel is good and whose last is bad. It ends at two neighbours, or where none of
+/// the kernels between the two can be judged.
+fn narrow_range(length: usize, changed: &mut dyn FnMut(usize) -> Result<Option<bool>>) -> Result<[usize; 2]> {
     let (mut good, mut bad) = (0, length - 1);
     let mut mute = vec![false; length];
     loop {
@@ -198,7 +200,7 @@ mod tests {
             asked += 1;
             Ok((!mute.contains(&at)).then_some(at >= first_bad))
         };
-        (narrowed(length, &mut changed).expect("no error"), asked)
+        (narrow_range(length, &mut changed).expect("no error"), asked)
     }
 
     #[test]

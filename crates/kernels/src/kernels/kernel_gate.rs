@@ -1,7 +1,7 @@
 //! `syscost kernels gate`: an exit code that says whether a kernel became slower, by counted instructions.
 
-use super::{Counting, compared, found};
-use crate::counted_change::{findings, judged};
+use super::{Counting, count_and_save, find_kernels};
+use crate::counted_change::{findings, judge_counts};
 use std::process::ExitCode;
 use syscost::command::flag::{Filter, Home};
 use syscost::command::gate::{Compared, Judging};
@@ -31,15 +31,16 @@ pub(super) struct GateArgs {
 }
 
 pub(super) fn gate(args: &GateArgs) -> Result<ExitCode> {
-    args.judging.judge(|| compare(args))
+    args.judging.judge_comparison(|| compare(args))
 }
 
 fn compare(args: &GateArgs) -> Result<Compared> {
     // Before a kernel is downloaded.
-    args.counting.questions(&args.filter)?;
-    let kernels = found([&args.good, &args.bad], &args.home)?;
-    let counts = compared(&kernels, &args.filter, &args.counting, args.judging.max_regress, &args.home)?;
+    args.counting.selected_questions(&args.filter)?;
+    let kernels = find_kernels([&args.good, &args.bad], &args.home)?;
+    let counts =
+        count_and_save(&kernels, &args.filter, &args.counting, args.judging.max_regress, &args.home)?;
     let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
     let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
-    Ok((findings(&judged(&counts)), notes))
+    Ok((findings(&judge_counts(&counts)), notes))
 }

@@ -1,6 +1,6 @@
 //! `syscost kernels list` and `fetch`: which kernels there are, and having one of Debian's.
 
-use super::counting::supply;
+use super::counting::kernel_supply;
 use crate::guest::debian;
 use crate::guest::kernel::installed_releases;
 use std::process::ExitCode;
@@ -28,10 +28,10 @@ pub(super) struct FetchArgs {
 }
 
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
-    let downloaded = supply(&args.home.directory()).downloaded();
+    let downloaded = kernel_supply(&args.home.directory()).downloaded_releases();
     let row = |name: String, version: &str, place: &str| [name, version.to_owned(), place.to_owned()];
     let mut rows: Vec<_> = installed_releases().into_iter().map(|name| row(name, "", "installed")).collect();
-    let packages = debian::packages();
+    let packages = debian::available_packages();
     for package in packages.as_deref().unwrap_or_default() {
         let there = downloaded.contains(&package.release);
         let place = if there { "downloaded" } else { "package" };
@@ -41,8 +41,8 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
     let withdrawn: Vec<_> = downloaded.into_iter().filter(|name| !is_listed(name)).collect();
     rows.extend(withdrawn.into_iter().map(|name| row(name, "", "downloaded, package withdrawn")));
     match page::is_piped() {
-        true => page::write(&page::tabbed(&rows))?,
-        false => page::write(&(page::aligned(&rows, page::width(layout())).join("\n") + "\n"))?,
+        true => page::write(&page::tabbed_rows(&rows))?,
+        false => page::write(&(page::align_columns(&rows, page::table_width(layout())).join("\n") + "\n"))?,
     }
     if let Err(error) = packages {
         page::warn(&error);
@@ -56,8 +56,8 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode> {
 }
 
 pub(super) fn fetch(args: &FetchArgs) -> Result<ExitCode> {
-    let package = debian::named(&args.kernel, &debian::packages()?)?;
-    let (image, _) = supply(&args.home.directory()).fetched(&package)?;
+    let package = debian::find_package(&args.kernel, &debian::available_packages()?)?;
+    let (image, _) = kernel_supply(&args.home.directory()).fetch_image(&package)?;
     page::write(&format!("{}\n", image.display()))?;
     Ok(ExitCode::SUCCESS)
 }

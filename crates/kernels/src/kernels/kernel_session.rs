@@ -6,7 +6,7 @@ mod session_text;
 use crate::reboot::boot_kernel::{BootKernel, INSTALLED};
 use crate::reboot::boot_loader::BootLoader;
 use crate::reboot::boot_plan::{BootPlan, LAYOUT};
-use crate::reboot::resume_unit::{ResumeUnit, why_lost};
+use crate::reboot::resume_unit::{ResumeUnit, reboot_loss_reason};
 use crate::reboot::running::Running;
 use clap::Subcommand;
 use nix::unistd::geteuid;
@@ -17,10 +17,10 @@ use syscost::command::flag::Home;
 use syscost::command::page;
 use syscost::command::record;
 use syscost::driver::layout;
-use syscost::record::store::{Store, file_name};
+use syscost::record::store::{Store, json_file_name};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
-use syscost_platform::process::on_path;
+use syscost_platform::process::find_on_path;
 
 /// Measure installed kernels on this machine itself, over reboots, in turn
 ///
@@ -96,13 +96,13 @@ pub(super) fn run(args: &SessionArgs) -> Result<ExitCode> {
 }
 
 impl Which {
-    fn path(&self) -> Result<PathBuf> {
+    fn plan_file(&self) -> Result<PathBuf> {
         plan_path(&self.home.directory(), &self.name)
     }
 
     /// The plan of this session, and its file.
-    fn plan(&self) -> Result<(BootPlan, PathBuf)> {
-        let path = self.path()?;
+    fn load_plan(&self) -> Result<(BootPlan, PathBuf)> {
+        let path = self.plan_file()?;
         if !path.exists() {
             return Err(Error::Usage(format!(
                 "there is no session {}: no file {}; `syscost kernels session start` plans one, and --home looks elsewhere",
@@ -115,13 +115,13 @@ impl Which {
 }
 
 fn plan_path(home: &Path, name: &str) -> Result<PathBuf> {
-    Ok(Store::at(home).home().join("sessions").join(file_name(name, "session")?))
+    Ok(Store::at(home).home().join("sessions").join(json_file_name(name, "session")?))
 }
 
 fn start(args: &Start) -> Result<ExitCode> {
-    let plan = planned(args)?;
+    let plan = make_plan(args)?;
     let home = args.home.directory();
-    page::write(&session_text::plan(&plan, layout()))?;
+    page::write(&session_text::render_plan(&plan, layout()))?;
     if !args.yes {
         page::write_to_stderr("nothing was started: with --yes this machine restarts now");
         return Ok(ExitCode::SUCCESS);
@@ -133,14 +133,14 @@ fn start(args: &Start) -> Result<ExitCode> {
     }
     let path = plan_path(&home, &plan.name)?;
     plan.create(&path)?;
-    resumed::go_on(plan, &path, &home)
+    resumed::continue_session(plan, &path, &home)
 }
 
 /// The plan, after all has been checked that can be before the first restart.
-fn planned(args: &Start) -> Result<BootPlan> {
+fn make_plan(args: &Start) -> Result<BootPlan> {
     ResumeUnit::for_session(&args.name)?;
     let home = args.home.directory();
-    record::Args::of_session(&args.name, &home, &args.record)?;
+    record::Args::for_session(&args.name, &home, &args.record)?;
     if let Some((_, file)) = Store::at(&home).session_files(&args.name)?.first() {
         return Err(Error::Usage(format!(
             "{}: there is a record of this name already, and a session does not mix with others: choose another name",
@@ -149,7 +149,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
     }
     let program = own_executable()?;
     for (path, remedy) in [(&program, "install the program first"), (&home, "choose another --home")] {
-        if let Some(why) = why_lost(path) {
+        if let Some(why) = reboot_loss_reason(path) {
             return Err(Error::Usage(format!("{why}: {remedy}")));
         }
     }
@@ -157,7 +157,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
     let kernels = args.kernels.iter().map(find).collect::<Result<Vec<_>>>()?;
     refuse_twins(&kernels)?;
     let loader = args.loader.unwrap_or_else(|| default_loader(&kernels));
-    loader.check(&kernels)?;
+    loader.check_kernels(&kernels)?;
     Ok(BootPlan {
         plan: LAYOUT,
         name: args.name.clone(),
@@ -176,7 +176,7 @@ fn planned(args: &Start) -> Result<BootPlan> {
 /// Refuses two kernels with the same identity: they would be measured as one.
 fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
     let says = |kernel: &BootKernel| {
-        let mut words: Vec<_> = kernel.words().map(str::to_owned).collect();
+        let mut words: Vec<_> = kernel.command_line_words().map(str::to_owned).collect();
         words.sort();
         (kernel.release.clone(), words)
     };
@@ -192,25 +192,25 @@ fn refuse_twins(kernels: &[BootKernel]) -> Result<()> {
 }
 
 fn default_loader(kernels: &[BootKernel]) -> BootLoader {
-    let has_grub = ["grub-reboot", "grub2-reboot"].into_iter().any(|tool| on_path(tool).is_some());
+    let has_grub = ["grub-reboot", "grub2-reboot"].into_iter().any(|tool| find_on_path(tool).is_some());
     let has_words = kernels.iter().any(|kernel| !kernel.words.is_empty());
     if has_grub && !has_words { BootLoader::Grub } else { BootLoader::Kexec }
 }
 
 fn status(which: &Which) -> Result<ExitCode> {
-    let (plan, _) = which.plan()?;
+    let (plan, _) = which.load_plan()?;
     let is_going_on = ResumeUnit::for_session(&plan.name)?.is_installed();
-    page::write(&session_text::standing(&plan, is_going_on, layout()))?;
+    page::write(&session_text::render_progress(&plan, is_going_on, layout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn stop(which: &Which) -> Result<ExitCode> {
-    let (plan, _) = which.plan()?;
+    let (plan, _) = which.load_plan()?;
     let unit = ResumeUnit::for_session(&plan.name)?;
     if unit.is_installed() {
         unit.stop()?;
         unit.remove()?;
     }
-    page::write(&session_text::standing(&plan, false, layout()))?;
+    page::write(&session_text::render_progress(&plan, false, layout()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -42,12 +42,12 @@ impl BootKernel {
     /// There is none, or the image does not say its release.
     pub fn find(name: &str, directory: &Path) -> Result<Self> {
         let (place, words) = name.split_once('@').unwrap_or((name, ""));
-        let image = if place.contains('/') { place.into() } else { installed(place, directory)? };
+        let image = if place.contains('/') { place.into() } else { find_installed_image(place, directory)? };
         let image = std::path::absolute(&image).map_err(|e| Error::file(&image, "finding", e))?;
-        let release = release(&image)?;
+        let release = read_release(&image)?;
         Ok(Self {
             name: name.into(),
-            initramfs: initramfs(&image, &release),
+            initramfs: find_initramfs(&image, &release),
             release,
             image,
             words: words.into(),
@@ -56,26 +56,26 @@ impl BootKernel {
     }
 
     /// The words for its command line.
-    pub fn words(&self) -> impl Iterator<Item = &str> {
+    pub fn command_line_words(&self) -> impl Iterator<Item = &str> {
         self.words.split_whitespace()
     }
 
     /// Whether this is the running kernel: its release, its words, and no word of `others`.
-    pub(super) fn is(&self, running: &Running, others: &[&str]) -> bool {
+    pub(super) fn is_running(&self, running: &Running, others: &[&str]) -> bool {
         let has = |word: &str| running.command_line.split_whitespace().any(|known| known == word);
-        let is_own = |word: &str| self.words().any(|own| own == word);
+        let is_own = |word: &str| self.command_line_words().any(|own| own == word);
         self.release == running.release
-            && self.words().all(has)
+            && self.command_line_words().all(has)
             && !others.iter().any(|word| has(word) && !is_own(word))
     }
 }
 
 /// The image of the newest installed release that is this name or begins with it at a boundary.
-fn installed(name: &str, directory: &Path) -> Result<PathBuf> {
+fn find_installed_image(name: &str, directory: &Path) -> Result<PathBuf> {
     let entries = std::fs::read_dir(directory).map_err(|e| Error::file(directory, "listing kernels", e))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let mut releases: Vec<_> = names.filter_map(|file| Some(file.strip_prefix(IMAGE)?.to_owned())).collect();
-    releases.sort_by_key(|release| numbers(release));
+    releases.sort_by_key(|release| version_numbers(release));
     let is_meant = |release: &&String| {
         let rest = release.strip_prefix(name);
         rest.is_some_and(|rest| !name.is_empty() && !rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -91,15 +91,15 @@ fn installed(name: &str, directory: &Path) -> Result<PathBuf> {
     })
 }
 
-fn numbers(text: &str) -> Vec<u64> {
+fn version_numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
 /// The release that an image says it is, or that its name says.
-fn release(image: &Path) -> Result<String> {
+fn read_release(image: &Path) -> Result<String> {
     let file = plain_file::open(image)?;
     let named = || Some(image.file_name()?.to_str()?.strip_prefix(IMAGE)?.to_owned());
-    stated(&file).or_else(named).ok_or_else(|| {
+    release_in_header(&file).or_else(named).ok_or_else(|| {
         Error::Usage(format!(
             "{}: expected a kernel's image that says its release (a bzImage), or whose name is {IMAGE}RELEASE",
             image.display()
@@ -108,7 +108,7 @@ fn release(image: &Path) -> Result<String> {
 }
 
 /// What a bzImage says of itself: `kernel_version`, less 0x200, is where the text begins (Documentation/arch/x86/boot.rst).
-fn stated(file: &File) -> Option<String> {
+fn release_in_header(file: &File) -> Option<String> {
     const KERNEL_VERSION: usize = 0x20e;
     let mut head = [0; KERNEL_VERSION + 2];
     file.read_exact_at(&mut head, 0).ok().filter(|()| head[0x202..0x206] == *b"HdrS")?;
@@ -121,7 +121,7 @@ fn stated(file: &File) -> Option<String> {
 }
 
 /// The initramfs of a release beside its image, as Debian, Fedora, SUSE and Arch name it.
-fn initramfs(image: &Path, release: &str) -> Option<PathBuf> {
+fn find_initramfs(image: &Path, release: &str) -> Option<PathBuf> {
     let beside = image.parent()?;
     let names =
         [format!("initrd.img-{release}"), format!("initramfs-{release}.img"), format!("initrd-{release}")];
@@ -186,9 +186,9 @@ mod tests {
             command_line: command_line.into(),
             boot: String::new(),
         };
-        assert!(kernel("pti=on").is(&running("root=/dev/vda pti=on"), &["pti=on"]));
-        assert!(!kernel("pti=on").is(&running("root=/dev/vda"), &["pti=on"]));
-        assert!(!kernel("").is(&running("root=/dev/vda pti=on"), &["pti=on"]));
-        assert!(kernel("").is(&running("root=/dev/vda"), &["pti=on"]));
+        assert!(kernel("pti=on").is_running(&running("root=/dev/vda pti=on"), &["pti=on"]));
+        assert!(!kernel("pti=on").is_running(&running("root=/dev/vda"), &["pti=on"]));
+        assert!(!kernel("").is_running(&running("root=/dev/vda pti=on"), &["pti=on"]));
+        assert!(kernel("").is_running(&running("root=/dev/vda"), &["pti=on"]));
     }
 }

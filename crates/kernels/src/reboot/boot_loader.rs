@@ -1,13 +1,13 @@
 //! How the next kernel is chosen: by GRUB for one boot, or by kexec.
 
 use super::boot_kernel::BootKernel;
-use super::grub_menu::entry_of;
+use super::grub_menu::find_entry;
 use super::running::Running;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::process::on_path;
+use syscost_platform::process::find_on_path;
 use syscost_platform::{inert, plain_file};
 
 /// The largest menu that is read, bytes.
@@ -32,11 +32,11 @@ impl BootLoader {
     ///
     /// # Errors
     /// A program or an entry of the menu is missing, or a kernel has words that the way cannot carry.
-    pub fn check(self, kernels: &[BootKernel]) -> Result<()> {
-        program("systemctl", "a session is taken up after each boot by a unit of systemd")?;
+    pub fn check_kernels(self, kernels: &[BootKernel]) -> Result<()> {
+        find_program("systemctl", "a session is taken up after each boot by a unit of systemd")?;
         match self {
             Self::Kexec => {
-                program("kexec", "Debian: apt-get install kexec-tools; or --loader grub").map(drop)
+                find_program("kexec", "Debian: apt-get install kexec-tools; or --loader grub").map(drop)
             }
             Self::Grub => kernels.iter().try_for_each(|kernel| grub_entry(kernel).map(drop)),
         }
@@ -46,15 +46,15 @@ impl BootLoader {
     ///
     /// # Errors
     /// The kernel cannot be loaded.
-    pub fn restart(self, kernel: &BootKernel, base: &Running) -> Result<()> {
+    pub fn restart_into(self, kernel: &BootKernel, base: &Running) -> Result<()> {
         match self {
             Self::Grub => {
                 let (tool, entry) = grub_entry(kernel)?;
-                run(Command::new(tool).arg(entry))?;
-                restart()
+                run_command(Command::new(tool).arg(entry))?;
+                restart_machine()
             }
             Self::Kexec => {
-                run(Command::new("kexec").args(loaded(kernel, base)))?;
+                run_command(Command::new("kexec").args(kexec_arguments(kernel, base)))?;
                 request_restart("kexec")
             }
         }
@@ -65,20 +65,24 @@ impl BootLoader {
 ///
 /// # Errors
 /// It is refused.
-pub fn restart() -> Result<()> {
+pub fn restart_machine() -> Result<()> {
     request_restart("reboot")
 }
 
 /// Asks systemd for a restart, and does not wait for it: the restart ends this process, and `systemctl` with it, before it would answer.
 fn request_restart(verb: &str) -> Result<()> {
-    run(Command::new("systemctl").args(["--no-block", verb]))
+    run_command(Command::new("systemctl").args(["--no-block", verb]))
 }
 
-/// What kexec(8) is asked: the image, its initramfs, and the command line of the planning boot with the kernel's own words behind.
-fn loaded(kernel: &BootKernel, base: &Running) -> Vec<String> {
+/// Arguments of kexec(8): image, initramfs, and the planning boot's command line plus the kernel's own words.
+fn kexec_arguments(kernel: &BootKernel, base: &Running) -> Vec<String> {
     // Put there by a boot loader, for the image that it had loaded.
     let is_of_loader = |word: &&str| word.starts_with("BOOT_IMAGE=") || word.starts_with("initrd=");
-    let line = base.command_line.split_whitespace().filter(|word| !is_of_loader(word)).chain(kernel.words());
+    let line = base
+        .command_line
+        .split_whitespace()
+        .filter(|word| !is_of_loader(word))
+        .chain(kernel.command_line_words());
     let initramfs = kernel.initramfs.as_ref().map(|file| format!("--initrd={}", file.display()));
     let append = format!("--append={}", line.collect::<Vec<_>>().join(" "));
     [Some("--load".to_owned()), Some(kernel.image.display().to_string()), initramfs, Some(append)]
@@ -89,8 +93,9 @@ fn loaded(kernel: &BootKernel, base: &Running) -> Vec<String> {
 
 /// The program and the entry by which GRUB boots a kernel once.
 fn grub_entry(kernel: &BootKernel) -> Result<(PathBuf, String)> {
-    let known = GRUB.iter().find_map(|(tool, menu)| Some((on_path(tool)?, *menu)));
-    let (tool, menu) = known.ok_or_else(|| missing("grub-reboot", "there is no GRUB: --loader kexec"))?;
+    let known = GRUB.iter().find_map(|(tool, menu)| Some((find_on_path(tool)?, *menu)));
+    let (tool, menu) =
+        known.ok_or_else(|| missing_program("grub-reboot", "there is no GRUB: --loader kexec"))?;
     if !kernel.words.is_empty() {
         return Err(Error::Usage(format!(
             "{}: GRUB boots what its menu says: words behind @ need --loader kexec, or an entry of their own",
@@ -98,7 +103,7 @@ fn grub_entry(kernel: &BootKernel) -> Result<(PathBuf, String)> {
         )));
     }
     let text = plain_file::read(Path::new(menu), LONGEST)?;
-    let entry = entry_of(&String::from_utf8_lossy(&text), &kernel.image.to_string_lossy());
+    let entry = find_entry(&String::from_utf8_lossy(&text), &kernel.image.to_string_lossy());
     entry.map(|entry| (tool, entry)).ok_or_else(|| {
         Error::Missing(format!(
             "{menu}: no entry boots {}: `update-grub` writes one for each installed kernel; or --loader kexec",
@@ -107,11 +112,11 @@ fn grub_entry(kernel: &BootKernel) -> Result<(PathBuf, String)> {
     })
 }
 
-fn program(name: &str, why: &str) -> Result<PathBuf> {
-    on_path(name).ok_or_else(|| missing(name, why))
+fn find_program(name: &str, why: &str) -> Result<PathBuf> {
+    find_on_path(name).ok_or_else(|| missing_program(name, why))
 }
 
-fn missing(name: &str, why: &str) -> Error {
+fn missing_program(name: &str, why: &str) -> Error {
     Error::Missing(format!("{name} is not on PATH: {why}"))
 }
 
@@ -119,16 +124,18 @@ fn missing(name: &str, why: &str) -> Error {
 ///
 /// # Errors
 /// It cannot be started, or fails; with the last line that it said.
-pub(super) fn run(command: &mut Command) -> Result<()> {
+pub(super) fn run_command(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|e| missing(&name, &e.to_string()))?;
+    let output = command.stdin(Stdio::null()).output().map_err(|e| missing_program(&name, &e.to_string()))?;
     let said = String::from_utf8_lossy(&output.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
     match output.status.success() {
         true => Ok(()),
-        false => {
-            Err(Error::Missing(format!("{name} failed ({}): {}", output.status, inert::line(last, 200))))
-        }
+        false => Err(Error::Missing(format!(
+            "{name} failed ({}): {}",
+            output.status,
+            inert::neutralize_line(last, 200)
+        ))),
     }
 }
 
@@ -157,13 +164,14 @@ mod tests {
             "--initrd=/boot/initrd.img-6.1",
             "--append=root=/dev/vda ro pti=on",
         ];
-        assert_eq!(loaded(&kernel, &base), expected);
+        assert_eq!(kexec_arguments(&kernel, &base), expected);
     }
 
     #[test]
     fn a_program_that_fails_is_quoted() {
-        let sentence = run(Command::new("sh").args(["-c", "echo no such entry >&2; exit 3"])).unwrap_err();
+        let sentence =
+            run_command(Command::new("sh").args(["-c", "echo no such entry >&2; exit 3"])).unwrap_err();
         assert!(sentence.to_string().contains("no such entry"), "{sentence}");
-        assert!(run(&mut Command::new("true")).is_ok());
+        assert!(run_command(&mut Command::new("true")).is_ok());
     }
 }

@@ -62,7 +62,7 @@ pub enum Next {
     Measure(usize),
     /// Restart into this kernel.
     Restart(usize),
-    /// Measure this kernel no further: it was asked for as often as may be.
+    /// Measure this kernel no further: [`TRIES`] restarts into it gave no whole boot.
     GiveUp(usize),
     /// Nothing is left to do.
     Done,
@@ -95,7 +95,7 @@ impl BootPlan {
     /// # Errors
     /// The file cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
-        store::replace(path, &self.bytes(path)?)
+        store::replace_file(path, &self.to_json(path)?)
     }
 
     /// Writes the plan, and replaces none.
@@ -103,10 +103,10 @@ impl BootPlan {
     /// # Errors
     /// There is a plan of this name, or the file cannot be written.
     pub fn create(&self, path: &Path) -> Result<()> {
-        store::create(path, &self.bytes(path)?)
+        store::create_file(path, &self.to_json(path)?)
     }
 
-    fn bytes(&self, path: &Path) -> Result<Vec<u8>> {
+    fn to_json(&self, path: &Path) -> Result<Vec<u8>> {
         serde_json::to_vec_pretty(self).map_err(|e| Error::file(path, "writing as JSON", e.into()))
     }
 
@@ -116,22 +116,23 @@ impl BootPlan {
     }
 
     /// Whole boots of a kernel.
-    pub fn whole(&self, kernel: usize) -> usize {
+    pub fn count_whole_boots(&self, kernel: usize) -> usize {
         self.boots.iter().filter(|boot| boot.kernel == kernel && self.is_whole(boot)).count()
     }
 
     /// What comes next while this kernel runs.
     pub fn next(&self, running: &Running) -> Next {
         let Some(kernel) = self.next_kernel() else { return Next::Done };
-        if self.is_kernel(kernel, running) && self.is_open(kernel, running) {
+        if self.is_running_kernel(kernel, running) && self.is_boot_usable(kernel, running) {
             return Next::Measure(kernel);
         }
         if self.tries < TRIES { Next::Restart(kernel) } else { Next::GiveUp(kernel) }
     }
 
-    /// The next kernel of the order that has too few whole boots: A B B A A B …, so that what drifts meets all alike.
+    /// The next kernel with too few whole boots. The order A B B A A B … lets a drift affect all kernels alike.
     fn next_kernel(&self) -> Option<usize> {
-        let mut whole: Vec<_> = (0..self.kernels.len()).map(|kernel| self.whole(kernel)).collect();
+        let mut whole: Vec<_> =
+            (0..self.kernels.len()).map(|kernel| self.count_whole_boots(kernel)).collect();
         let is_missing = |kernel: &usize| match whole[*kernel].checked_sub(1) {
             Some(fewer) => {
                 whole[*kernel] = fewer;
@@ -140,31 +141,31 @@ impl BootPlan {
             None => true,
         };
         let goes_on = |kernel: &usize| self.kernels[*kernel].given_up.is_none();
-        self.order().filter(goes_on).find(is_missing)
+        self.kernel_order().filter(goes_on).find(is_missing)
     }
 
-    fn order(&self) -> impl Iterator<Item = usize> + '_ {
+    fn kernel_order(&self) -> impl Iterator<Item = usize> + '_ {
         let last = self.kernels.len().saturating_sub(1);
         (0..self.wanted)
             .flat_map(move |round| (0..=last).map(move |n| if round % 2 == 0 { n } else { last - n }))
     }
 
-    fn is_kernel(&self, kernel: usize, running: &Running) -> bool {
+    fn is_running_kernel(&self, kernel: usize, running: &Running) -> bool {
         let known: Vec<_> = self.planned_in.command_line.split_whitespace().collect();
-        let all = self.kernels.iter().flat_map(BootKernel::words);
+        let all = self.kernels.iter().flat_map(BootKernel::command_line_words);
         let added: Vec<_> = all.filter(|word| !known.contains(word)).collect();
-        self.kernels[kernel].is(running, &added)
+        self.kernels[kernel].is_running(running, &added)
     }
 
-    /// Whether this boot is a fresh one, or one of which a process is missing still.
-    fn is_open(&self, kernel: usize, running: &Running) -> bool {
+    /// Whether this boot may be measured: it is fresh, or some of its processes are still missing.
+    fn is_boot_usable(&self, kernel: usize, running: &Running) -> bool {
         let is_spent =
             |boot: &&Boot| boot.boot == running.boot && (boot.kernel != kernel || self.is_whole(boot));
         running.boot != self.planned_in.boot && !self.boots.iter().any(|boot| is_spent(&boot))
     }
 
     /// The entry of this boot, made if there is none.
-    pub(super) fn boot_of(&mut self, kernel: usize, running: &Running, now: u64) -> usize {
+    pub(super) fn find_or_add_boot(&mut self, kernel: usize, running: &Running, now: u64) -> usize {
         let known = self.boots.iter().position(|boot| boot.boot == running.boot);
         known.unwrap_or_else(|| {
             let boot = Boot { kernel, boot: running.boot.clone(), began: now, records: Vec::new() };

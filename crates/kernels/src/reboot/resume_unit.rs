@@ -1,6 +1,6 @@
 //! The unit of systemd that takes a session up after each boot, and is removed with it.
 
-use super::boot_loader::run;
+use super::boot_loader::run_command;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use syscost::record::store;
@@ -45,8 +45,8 @@ impl ResumeUnit {
     /// # Errors
     /// The unit cannot be written or enabled.
     pub fn install(&self, words: &[String]) -> Result<()> {
-        store::replace(&self.path(), unit_text(&self.name, words).as_bytes())?;
-        run(Command::new("systemctl").args(["enable", &self.name]))
+        store::replace_file(&self.path(), unit_text(&self.name, words).as_bytes())?;
+        run_command(Command::new("systemctl").args(["enable", &self.name]))
     }
 
     /// Ends the process that it has started.
@@ -54,7 +54,7 @@ impl ResumeUnit {
     /// # Errors
     /// It is refused.
     pub fn stop(&self) -> Result<()> {
-        run(Command::new("systemctl").args(["stop", &self.name]))
+        run_command(Command::new("systemctl").args(["stop", &self.name]))
     }
 
     /// Removes it: no further boot runs its words.
@@ -62,16 +62,16 @@ impl ResumeUnit {
     /// # Errors
     /// It cannot be disabled or removed.
     pub fn remove(&self) -> Result<()> {
-        run(Command::new("systemctl").args(["disable", &self.name]))?;
+        run_command(Command::new("systemctl").args(["disable", &self.name]))?;
         let path = self.path();
         std::fs::remove_file(&path).map_err(|e| Error::file(&path, "removing", e))?;
-        run(Command::new("systemctl").arg("daemon-reload"))
+        run_command(Command::new("systemctl").arg("daemon-reload"))
     }
 }
 
 /// The unit: `idle` starts it once what else the boot starts has been started.
 fn unit_text(name: &str, words: &[String]) -> String {
-    let command: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    let command: Vec<_> = words.iter().map(|word| quote_word(word)).collect();
     format!(
         "# Written by syscost, which removes it when the session has ended.\n\
          [Unit]\nDescription={name}: measures this boot, and restarts into the next kernel\n\n\
@@ -82,7 +82,7 @@ fn unit_text(name: &str, words: &[String]) -> String {
 }
 
 /// A word of ExecStart (systemd.service(5)): in quotes, with what systemd would replace doubled.
-fn quoted(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let inner: String = word
         .chars()
         .map(|c| match c {
@@ -95,13 +95,13 @@ fn quoted(word: &str) -> String {
 }
 
 /// Why a file would not be there after a reboot.
-pub fn why_lost(path: &Path) -> Option<String> {
+pub fn reboot_loss_reason(path: &Path) -> Option<String> {
     const EMPTIED: [&str; 2] = ["/tmp", "/run"];
-    let path = syscost_platform::mount::resolve(path);
+    let path = syscost_platform::mount::resolve_path(path);
     let emptied = EMPTIED.into_iter().find(|directory| path.starts_with(directory));
     let emptied =
         emptied.map(|directory| format!("{} lies in {directory}, which a boot empties", path.display()));
-    emptied.or_else(|| syscost_platform::volume::no_disk(&path))
+    emptied.or_else(|| syscost_platform::volume::no_disk_reason(&path))
 }
 
 #[cfg(test)]
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_place_that_a_boot_empties_is_known() {
-        assert!(why_lost(Path::new("/tmp/syscost")).unwrap().contains("a boot empties"));
-        assert!(why_lost(Path::new("/run/x")).is_some());
-        assert_eq!(why_lost(Path::new("/usr/bin/env")), None);
+        assert!(reboot_loss_reason(Path::new("/tmp/syscost")).unwrap().contains("a boot empties"));
+        assert!(reboot_loss_reason(Path::new("/run/x")).is_some());
+        assert_eq!(reboot_loss_reason(Path::new("/usr/bin/env")), None);
     }
 }

@@ -25,7 +25,7 @@ impl Running {
         let line = |file: &str| {
             let missing =
                 || Error::Missing(format!("/{file} cannot be read: a session cannot tell its boots apart"));
-            files.line(file).ok_or_else(missing)
+            files.read_first_line(file).ok_or_else(missing)
         };
         Ok(Self {
             release: line("proc/sys/kernel/osrelease")?,

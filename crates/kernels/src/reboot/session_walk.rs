@@ -11,31 +11,31 @@ pub trait Machine {
     ///
     /// # Errors
     /// It does not show which it is.
-    fn running(&self) -> Result<Running>;
+    fn running_kernel(&self) -> Result<Running>;
 
     /// Waits until the boot has settled.
-    fn settle(&mut self, plan: &BootPlan);
+    fn wait_until_settled(&mut self, plan: &BootPlan);
 
-    /// Measures all cases in one process more; answers the name of its record, or nothing after a signal.
+    /// Measures all cases in one more process. Returns the name of its record, or `None` after a signal.
     ///
     /// # Errors
     /// Nothing could be measured or recorded.
-    fn measure(&mut self, plan: &BootPlan) -> Result<Option<String>>;
+    fn measure_process(&mut self, plan: &BootPlan) -> Result<Option<String>>;
 
-    /// Keeps the plan for good.
+    /// Saves the plan so that it survives a restart.
     ///
     /// # Errors
     /// It cannot be written.
-    fn keep(&mut self, plan: &BootPlan) -> Result<()>;
+    fn save_plan(&mut self, plan: &BootPlan) -> Result<()>;
 
     /// Restarts into a kernel; answers once that has been asked for.
     ///
     /// # Errors
     /// The kernel cannot be loaded.
-    fn restart(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()>;
+    fn restart_into(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()>;
 
     /// The present time, Unix seconds.
-    fn now(&self) -> u64;
+    fn unix_seconds(&self) -> u64;
 }
 
 /// Where a session stands after a step.
@@ -53,55 +53,55 @@ pub enum Standing {
 ///
 /// # Errors
 /// Nothing could be measured, or the plan cannot be kept.
-pub fn walk(plan: &mut BootPlan, machine: &mut impl Machine) -> Result<Standing> {
+pub fn advance_session(plan: &mut BootPlan, machine: &mut impl Machine) -> Result<Standing> {
     loop {
-        let running = machine.running()?;
+        let running = machine.running_kernel()?;
         match plan.next(&running) {
             Next::Done => return Ok(Standing::Done),
-            Next::GiveUp(kernel) => give_up(plan, kernel, never_came_up(&running), machine)?,
+            Next::GiveUp(kernel) => give_up_kernel(plan, kernel, never_came_up_reason(&running), machine)?,
             Next::Measure(kernel) => {
-                if !measure(plan, kernel, &running, machine)? {
+                if !measure_boot(plan, kernel, &running, machine)? {
                     return Ok(Standing::Interrupted);
                 }
             }
             Next::Restart(kernel) => {
                 plan.tries += 1;
-                machine.keep(plan)?;
-                match machine.restart(plan, &plan.kernels[kernel]) {
+                machine.save_plan(plan)?;
+                match machine.restart_into(plan, &plan.kernels[kernel]) {
                     Ok(()) => return Ok(Standing::Restarting(kernel)),
-                    Err(error) => give_up(plan, kernel, error.to_string(), machine)?,
+                    Err(error) => give_up_kernel(plan, kernel, error.to_string(), machine)?,
                 }
             }
         }
     }
 }
 
-fn never_came_up(running: &Running) -> String {
+fn never_came_up_reason(running: &Running) -> String {
     format!("asked for {TRIES} times without a whole boot, the last of which was {}", running.release)
 }
 
-fn give_up(plan: &mut BootPlan, kernel: usize, why: String, machine: &mut impl Machine) -> Result<()> {
+fn give_up_kernel(plan: &mut BootPlan, kernel: usize, why: String, machine: &mut impl Machine) -> Result<()> {
     plan.kernels[kernel].given_up = Some(why);
     plan.tries = 0;
-    machine.keep(plan)
+    machine.save_plan(plan)
 }
 
-/// Measures what this boot lacks; answers whether it is whole.
-fn measure(
+/// Measures the processes that this boot still lacks. Returns `false` if a signal interrupted it.
+fn measure_boot(
     plan: &mut BootPlan,
     kernel: usize,
     running: &Running,
     machine: &mut impl Machine,
 ) -> Result<bool> {
-    machine.settle(plan);
-    let at = plan.boot_of(kernel, running, machine.now());
+    machine.wait_until_settled(plan);
+    let at = plan.find_or_add_boot(kernel, running, machine.unix_seconds());
     while !plan.is_whole(&plan.boots[at]) {
-        let Some(record) = machine.measure(plan)? else { return Ok(false) };
+        let Some(record) = machine.measure_process(plan)? else { return Ok(false) };
         plan.boots[at].records.push(record);
-        machine.keep(plan)?;
+        machine.save_plan(plan)?;
     }
     plan.tries = 0;
-    machine.keep(plan)?;
+    machine.save_plan(plan)?;
     Ok(true)
 }
 

@@ -60,20 +60,20 @@ pub const FAMILIES: &[Family] = &[
         vec![Sample { labels: vec![("version", env!("CARGO_PKG_VERSION").into())], value: "1".into() }]
     }),
     gauge("syscost_kernel_info", "Release of the running kernel.", |_| {
-        let release = KernelFiles::live().line("proc/sys/kernel/osrelease").unwrap_or_default();
+        let release = KernelFiles::live().read_first_line("proc/sys/kernel/osrelease").unwrap_or_default();
         vec![Sample { labels: vec![("release", release)], value: "1".into() }]
     }),
     gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {
         single_sample(s.snapshot.booted)
     }),
     gauge("syscost_cpus_online", "CPUs that are online.", |s| single_sample(s.snapshot.cpus.len() as u64)),
-    counter("syscost_cpu_seconds", "What each CPU did, as the ticks of the timer saw it.", cpu_seconds),
+    counter("syscost_cpu_seconds", "What each CPU did, as the ticks of the timer saw it.", cpu_samples),
     counter("syscost_interrupts", "Interrupts served.", |s| single_sample(s.snapshot.interrupts)),
     counter("syscost_context_switches", "Context switches.", |s| single_sample(s.snapshot.context_switches)),
     counter("syscost_forks", "Processes and threads created.", |s| single_sample(s.snapshot.created)),
-    counter("syscost_page_faults", "Page faults.", |s| known(s.snapshot.page_faults)),
+    counter("syscost_page_faults", "Page faults.", |s| sample_if_known(s.snapshot.page_faults)),
     counter("syscost_major_page_faults", "Page faults that waited for a device.", |s| {
-        known(s.snapshot.major_faults)
+        sample_if_known(s.snapshot.major_faults)
     }),
     gauge("syscost_memory_size_bytes", "Physical memory that the kernel manages.", |s| {
         single_sample(s.snapshot.memory.total)
@@ -82,37 +82,39 @@ pub const FAMILIES: &[Family] = &[
         single_sample(s.snapshot.memory.free)
     }),
     gauge("syscost_memory_truly_free_bytes", "Free memory with what lies in the lists of each CPU.", |s| {
-        known(s.snapshot.memory.truly_free)
+        sample_if_known(s.snapshot.memory.truly_free)
     }),
     gauge(
         "syscost_memory_available_bytes",
         "Memory that programs could have, as the kernel estimates it.",
-        |s| known(s.snapshot.memory.available),
+        |s| sample_if_known(s.snapshot.memory.available),
     ),
     counter(
         "syscost_pressure_some_seconds",
         "Time in which some work stood still for want of a resource.",
-        |s| stalled(s, |pressed| pressed.some),
+        |s| stall_samples(s, |pressed| pressed.some),
     ),
     counter(
         "syscost_pressure_full_seconds",
         "Time in which all work stood still for want of a resource.",
-        |s| stalled(s, |pressed| pressed.full),
+        |s| stall_samples(s, |pressed| pressed.full),
     ),
     counter("syscost_network_transmit_bytes", "Bytes sent, headers included.", |s| {
-        links(s, |l| l.bytes_sent)
+        link_samples(s, |l| l.bytes_sent)
     }),
     counter("syscost_network_receive_bytes", "Bytes received, headers included.", |s| {
-        links(s, |l| l.bytes_received)
+        link_samples(s, |l| l.bytes_received)
     }),
-    counter("syscost_network_transmit_packets", "Packets sent.", |s| links(s, |l| l.packets_sent)),
-    counter("syscost_network_receive_packets", "Packets received.", |s| links(s, |l| l.packets_received)),
-    counter("syscost_disk_reads_completed", "Reads completed.", |s| disks(s, |t| t.reads)),
-    counter("syscost_disk_read_bytes", "Bytes read.", |s| disks(s, |t| t.bytes_read)),
-    counter("syscost_disk_writes_completed", "Writes completed.", |s| disks(s, |t| t.writes)),
-    counter("syscost_disk_written_bytes", "Bytes written.", |s| disks(s, |t| t.bytes_written)),
+    counter("syscost_network_transmit_packets", "Packets sent.", |s| link_samples(s, |l| l.packets_sent)),
+    counter("syscost_network_receive_packets", "Packets received.", |s| {
+        link_samples(s, |l| l.packets_received)
+    }),
+    counter("syscost_disk_reads_completed", "Reads completed.", |s| disk_samples(s, |t| t.reads)),
+    counter("syscost_disk_read_bytes", "Bytes read.", |s| disk_samples(s, |t| t.bytes_read)),
+    counter("syscost_disk_writes_completed", "Writes completed.", |s| disk_samples(s, |t| t.writes)),
+    counter("syscost_disk_written_bytes", "Bytes written.", |s| disk_samples(s, |t| t.bytes_written)),
     gauge("syscost_disk_requests_in_flight", "Requests under way at the moment.", |s| {
-        disks(s, |t| t.in_flight)
+        disk_samples(s, |t| t.in_flight)
     }),
     gauge("syscost_reading_missing", "Always 1: a reading that this machine does not give.", |s| {
         let missing = s.snapshot.missing.iter();
@@ -121,9 +123,11 @@ pub const FAMILIES: &[Family] = &[
             .collect()
     }),
     gauge("syscost_snapshot_duration_seconds", "What it took to read all this.", |s| {
-        seconds(s.took.as_secs_f64())
+        seconds_sample(s.took.as_secs_f64())
     }),
-    counter("process_cpu_seconds", "CPU time of the monitor itself.", |s| seconds(s.own_cpu.as_secs_f64())),
+    counter("process_cpu_seconds", "CPU time of the monitor itself.", |s| {
+        seconds_sample(s.own_cpu.as_secs_f64())
+    }),
     gauge("process_resident_memory_bytes", "Resident set of the monitor itself.", |s| {
         single_sample(s.own_resident)
     }),
@@ -133,14 +137,14 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 fn single_sample(value: u64) -> Vec<Sample> {
-    known(Some(value))
+    sample_if_known(Some(value))
 }
 
-fn known(value: Option<u64>) -> Vec<Sample> {
+fn sample_if_known(value: Option<u64>) -> Vec<Sample> {
     value.map(|value| Sample { labels: Vec::new(), value: value.to_string() }).into_iter().collect()
 }
 
-fn seconds(value: f64) -> Vec<Sample> {
+fn seconds_sample(value: f64) -> Vec<Sample> {
     vec![Sample { labels: Vec::new(), value: value.to_string() }]
 }
 
@@ -159,7 +163,7 @@ const MODES: [Mode; 8] = [
     ("steal", |s| s.stolen),
 ];
 
-fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
+fn cpu_samples(scene: &Scene) -> Vec<Sample> {
     let of_one = |(cpu, spent): &(usize, Spent)| {
         let (cpu, spent) = (*cpu, *spent);
         MODES.map(move |(mode, field)| Sample {
@@ -170,7 +174,7 @@ fn cpu_seconds(scene: &Scene) -> Vec<Sample> {
     scene.snapshot.cpus.iter().flat_map(of_one).collect()
 }
 
-fn stalled(scene: &Scene, field: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
+fn stall_samples(scene: &Scene, field: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
     let one = |(resource, pressed): &(Resource, Pressed)| {
         let value = field(pressed)?.total.as_secs_f64().to_string();
         Some(Sample { labels: vec![("resource", resource.name().into())], value })
@@ -178,14 +182,14 @@ fn stalled(scene: &Scene, field: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample>
     scene.snapshot.pressure.iter().filter_map(one).collect()
 }
 
-fn links(scene: &Scene, field: fn(&Link) -> u64) -> Vec<Sample> {
-    scene.snapshot.links.iter().map(|(name, link)| of_device(name, field(link))).collect()
+fn link_samples(scene: &Scene, field: fn(&Link) -> u64) -> Vec<Sample> {
+    scene.snapshot.links.iter().map(|(name, link)| device_sample(name, field(link))).collect()
 }
 
-fn disks(scene: &Scene, field: fn(&Traffic) -> u64) -> Vec<Sample> {
-    scene.snapshot.disks.iter().map(|(name, traffic)| of_device(name, field(traffic))).collect()
+fn disk_samples(scene: &Scene, field: fn(&Traffic) -> u64) -> Vec<Sample> {
+    scene.snapshot.disks.iter().map(|(name, traffic)| device_sample(name, field(traffic))).collect()
 }
 
-fn of_device(name: &str, value: u64) -> Sample {
+fn device_sample(name: &str, value: u64) -> Sample {
     Sample { labels: vec![("device", name.into())], value: value.to_string() }
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 fn scene() -> Scene {
     let own = Process::open(std::process::id() as i32).expect("ourselves");
-    Scene::look(&own).expect("/proc")
+    Scene::capture(&own).expect("/proc")
 }
 
 fn value(page: &str, name: &str) -> f64 {
@@ -16,7 +16,7 @@ fn value(page: &str, name: &str) -> f64 {
 #[test]
 fn a_value_on_the_page_is_the_librarys() {
     let before = Snapshot::take().expect("/proc");
-    let page = page(&scene(), Format::Prometheus);
+    let page = render_page(&scene(), Format::Prometheus);
     let after = Snapshot::take().expect("/proc");
     assert_eq!(value(&page, "syscost_memory_size_bytes"), before.memory.total as f64);
     assert_eq!(value(&page, "syscost_boot_time_seconds"), before.booted as f64);
@@ -42,18 +42,21 @@ fn every_name_keeps_the_conventions_and_stands_once() {
 
 #[test]
 fn openmetrics_ends_with_its_end_and_names_families_without_total() {
-    let page = page(&scene(), Format::OpenMetrics);
+    let page = render_page(&scene(), Format::OpenMetrics);
     assert!(page.ends_with("# EOF\n") && page.matches("# EOF").count() == 1);
     assert!(page.contains("# TYPE syscost_interrupts counter\n"));
     assert!(page.contains("\nsyscost_interrupts_total "));
     assert!(page.contains("# UNIT syscost_cpu_seconds seconds\n"));
-    assert_eq!(Format::accepted("application/openmetrics-text;version=1.0.0,*/*;q=0.1"), Format::OpenMetrics);
-    assert_eq!(Format::accepted("*/*"), Format::Prometheus);
+    assert_eq!(
+        Format::from_accept_header("application/openmetrics-text;version=1.0.0,*/*;q=0.1"),
+        Format::OpenMetrics
+    );
+    assert_eq!(Format::from_accept_header("*/*"), Format::Prometheus);
 }
 
 #[test]
 fn a_label_may_hold_anything() {
-    assert_eq!(labels(&[("device", "a\"b\\c\nd".into())]), r#"{device="a\"b\\c\nd"}"#);
+    assert_eq!(format_labels(&[("device", "a\"b\\c\nd".into())]), r#"{device="a\"b\\c\nd"}"#);
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn promtool_has_nothing_to_say_about_the_page() {
         println!("skipped: there is no `promtool` here (Debian's package `prometheus`)");
         return;
     };
-    let page = page(&scene(), Format::Prometheus);
+    let page = render_page(&scene(), Format::Prometheus);
     promtool.stdin.take().expect("a pipe").write_all(page.as_bytes()).expect("written");
     let said = promtool.wait_with_output().expect("ended");
     let words = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();

@@ -1,6 +1,6 @@
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use syscost_platform::time::tried_by_chance;
+use syscost_platform::time::run_random_trials;
 
 /// What a client hears while the server serves a page of this length.
 fn serve_client<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + Send) -> T {
@@ -102,7 +102,7 @@ fn noise_of_any_kind_is_survived() {
     let mut random = syscost_statistic::Random::new(7);
     serve_client(1, |to| {
         for length in 0..60usize {
-            let noise: Vec<u8> = (0..length * 7).map(|_| random.bits() as u8).collect();
+            let noise: Vec<u8> = (0..length * 7).map(|_| random.next_bits() as u8).collect();
             let mut stream = connect(to);
             let _ = stream.write_all(&noise);
             let _ = stream.shutdown(Shutdown::Write);
@@ -128,9 +128,9 @@ const FEWEST: u64 = 5_000;
 #[test]
 fn a_head_of_chance_is_answered_or_waited_for() {
     let mut random = syscost_statistic::Random::new(8);
-    tried_by_chance("heads", FEWEST, || {
+    run_random_trials("heads", FEWEST, || {
         let head = spoilt(&mut random);
-        let told = answer(&head, &mut |accept| Ok(Page { content_type: PLAIN, body: accept.into() }));
+        let told = answer_request(&head, &mut |accept| Ok(Page { content_type: PLAIN, body: accept.into() }));
         let Some(told) = told else {
             assert!(head.len() < LONGEST, "{} bytes are waited for", head.len());
             return;
@@ -152,14 +152,14 @@ fn spoilt(random: &mut syscost_statistic::Random) -> Vec<u8> {
         ]
         .concat(),
         1 => [b"GET /".to_vec(), vec![b'a'; random.number_below(2 * LONGEST)]].concat(),
-        2 => (0..random.number_below(500)).map(|_| random.bits() as u8).collect(),
+        2 => (0..random.number_below(500)).map(|_| random.next_bits() as u8).collect(),
         _ => GET.to_vec(),
     };
     for _ in 0..random.number_below(5) {
         let at = random.number_below(head.len().max(1));
         match random.number_below(4) {
             _ if head.is_empty() => break,
-            0 => head[at] = random.bits() as u8,
+            0 => head[at] = random.next_bits() as u8,
             1 => drop(head.remove(at)),
             2 => head.truncate(at),
             _ => head.extend_from_within(at..),

@@ -6,8 +6,8 @@ use crate::top_process::Busy;
 use crate::view::{Shares, Stall, View};
 use syscost::command::page::{self, inert};
 use syscost::driver::layout;
-use syscost::record::quantity::{self, count, size};
-use syscost::render::width;
+use syscost::record::quantity::{self, format_count, format_size};
+use syscost::render::display_width;
 use syscost_counters::pressure::Resource;
 use syscost_platform::kernel_files::KernelFiles;
 
@@ -20,63 +20,66 @@ const DEVICES: usize = 3;
 /// The fewest rows for processes, without their heading.
 const FEWEST_PROCESSES: usize = 4;
 
-pub(super) fn lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
+pub(super) fn render_lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
     let mut lines = vec![heading(seen, size.columns, interval)];
-    let rest = rest(seen, size.columns);
+    let rest = machine_rows(seen, size.columns);
     // CPUs are cut first, since the row of all of them is their sum.
     let room = size.rows.saturating_sub(lines.len() + 1 + rest.len() + 2 + FEWEST_PROCESSES);
-    lines.extend(processors(&seen.view, size.columns, room));
+    lines.extend(processor_rows(&seen.view, size.columns, room));
     lines.extend(rest);
     let room = size.rows.saturating_sub(lines.len());
-    lines.extend(processes(&seen.processes, size.columns).into_iter().take(room));
-    lines.into_iter().map(|line| cut(&line, size.columns)).collect()
+    lines.extend(process_rows(&seen.processes, size.columns).into_iter().take(room));
+    lines.into_iter().map(|line| cut_to_width(&line, size.columns)).collect()
 }
 
 fn heading(seen: &Seen, columns: usize, interval: f64) -> String {
-    let now = quantity::now();
+    let now = quantity::unix_now();
     let up = now.saturating_sub(seen.booted);
-    let host = KernelFiles::live().line("proc/sys/kernel/hostname");
+    let host = KernelFiles::live().read_first_line("proc/sys/kernel/hostname");
     let up = format!("up {} d {:02}:{:02}", up / 86_400, up / 3600 % 24, up / 60 % 60);
     let left = format!("syscost monitor  {}  {up}", inert(&host.unwrap_or_default()));
-    let when = if columns >= 110 { format!("{} UTC  ", page::moment(now)) } else { String::new() };
+    let when = if columns >= 110 { format!("{} UTC  ", page::utc_moment(now)) } else { String::new() };
     let right = format!("{when}every {interval} s, itself {:.1} %, q ends", seen.own);
-    let gap = columns.saturating_sub(width(&left) + width(&right)).max(2);
-    let line = cut(&format!("{left}{}{right}", " ".repeat(gap)), columns);
+    let gap = columns.saturating_sub(display_width(&left) + display_width(&right)).max(2);
+    let line = cut_to_width(&format!("{left}{}{right}", " ".repeat(gap)), columns);
     page::paint(page::Tone::Bold, &line, layout())
 }
 
-fn processors(view: &View, columns: usize, room: usize) -> Vec<String> {
+fn processor_rows(view: &View, columns: usize, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let Some(all) = &view.all else {
-        return vec![row("CPU", "no tick has passed: nothing is known of this time")];
+        return vec![labelled_row("CPU", "no tick has passed: nothing is known of this time")];
     };
-    lines.push(row(&format!("{} CPUs", view.cpus.len()), &shares(all, columns)));
+    lines.push(labelled_row(&format!("{} CPUs", view.cpus.len()), &format_shares(all, columns)));
     let shown = if view.cpus.len() <= room { view.cpus.len() } else { room.saturating_sub(1) };
     // If not all fit, the busiest are shown.
     let mut cpus: Vec<_> = view.cpus.iter().collect();
     cpus.sort_by(|a, b| b.1.busy_percent.total_cmp(&a.1.busy_percent));
     cpus.truncate(shown);
     cpus.sort_by_key(|(cpu, _)| *cpu);
-    lines.extend(cpus.iter().map(|(cpu, its)| row(&format!("  CPU {cpu}"), &shares(its, columns))));
+    lines.extend(
+        cpus.iter().map(|(cpu, its)| labelled_row(&format!("  CPU {cpu}"), &format_shares(its, columns))),
+    );
     let hidden = view.cpus.len() - shown;
     lines.extend(
-        (hidden > 0 && room > 0).then(|| row("", &format!("{hidden} CPUs more, less busy than these"))),
+        (hidden > 0 && room > 0)
+            .then(|| labelled_row("", &format!("{hidden} CPUs more, less busy than these"))),
     );
     lines
 }
 
-fn shares(its: &Shares, columns: usize) -> String {
+fn format_shares(its: &Shares, columns: usize) -> String {
     let [busy, user, system] = [its.busy_percent, its.user_percent, its.system_percent];
     let (interrupts, stolen) = (its.interrupts_percent, its.stolen_percent);
     let words = format!(
         "busy {busy:5.1} %  user {user:5.1}  system {system:5.1}  irq {interrupts:4.1}  steal {stolen:4.1}"
     );
-    let room = columns.saturating_sub(NAME + width(&words) + 2).min(WIDEST_BAR);
-    format!("{words}  {}", bar(busy, room))
+    let room = columns.saturating_sub(NAME + display_width(&words) + 2).min(WIDEST_BAR);
+    format!("{words}  {}", percent_bar(busy, room))
 }
 
 /// A bar of `percent` of `columns`; empty if there are too few.
-fn bar(percent: f64, columns: usize) -> String {
+fn percent_bar(percent: f64, columns: usize) -> String {
     if columns < 8 || layout().ascii {
         return String::new();
     }
@@ -84,64 +87,64 @@ fn bar(percent: f64, columns: usize) -> String {
     "█".repeat(full) + &"·".repeat(columns - full)
 }
 
-/// The rows between CPUs and processes.
-fn rest(seen: &Seen, columns: usize) -> Vec<String> {
+/// The rows of memory, pressure, kernel, network and disk, and of readings that are missing.
+fn machine_rows(seen: &Seen, columns: usize) -> Vec<String> {
     let view = &seen.view;
     let mut lines = vec![
-        row("memory", &memory(view)),
-        row("pressure", &pressure(view)),
-        row("kernel", &kernel(view, columns)),
+        labelled_row("memory", &format_memory(view)),
+        labelled_row("pressure", &format_pressure(view)),
+        labelled_row("kernel", &format_kernel_rates(view, columns)),
     ];
     let link = |(name, rate): &(String, crate::view::LinkRate)| {
         let words = format!(
             "{:<12}  in {:>10}/s  out {:>10}/s",
             inert(name),
-            bytes(rate.received_bytes_per_second),
-            bytes(rate.sent_bytes_per_second)
+            format_byte_rate(rate.received_bytes_per_second),
+            format_byte_rate(rate.sent_bytes_per_second)
         );
         let packets = format!(
             "  packets in {:>9}/s  out {:>9}/s",
-            whole(rate.received_packets_per_second),
-            whole(rate.sent_packets_per_second)
+            format_event_rate(rate.received_packets_per_second),
+            format_event_rate(rate.sent_packets_per_second)
         );
-        row("network", &(words + if columns >= 110 { &packets } else { "" }))
+        labelled_row("network", &(words + if columns >= 110 { &packets } else { "" }))
     };
     let disk = |(name, rate): &(String, crate::view::DiskRate)| {
         let moved = format!(
             "{:<12}  read {:>8}/s  written {:>6}/s",
             inert(name),
-            bytes(rate.read_bytes_per_second),
-            bytes(rate.written_bytes_per_second)
+            format_byte_rate(rate.read_bytes_per_second),
+            format_byte_rate(rate.written_bytes_per_second)
         );
         let done = format!(
             "  reads {:>6}/s  writes {:>6}/s",
-            whole(rate.reads_per_second),
-            whole(rate.writes_per_second)
+            format_event_rate(rate.reads_per_second),
+            format_event_rate(rate.writes_per_second)
         );
-        row("disk", &(moved + if columns >= 90 { &done } else { "" }))
+        labelled_row("disk", &(moved + if columns >= 90 { &done } else { "" }))
     };
     let none = |lines: Vec<String>, name: &str| {
-        if lines.is_empty() { vec![row(name, "there is none to be seen here")] } else { lines }
+        if lines.is_empty() { vec![labelled_row(name, "there is none to be seen here")] } else { lines }
     };
     lines.extend(none(view.links.iter().take(DEVICES).map(link).collect(), "network"));
     lines.extend(none(view.disks.iter().take(DEVICES).map(disk).collect(), "disk"));
-    lines.extend(view.missing.iter().map(|missing| row("missing", &missing.why)));
+    lines.extend(view.missing.iter().map(|missing| labelled_row("missing", &missing.why)));
     lines
 }
 
-fn memory(view: &View) -> String {
-    let or_dash = |bytes: Option<u64>| bytes.map_or_else(|| "–".into(), size);
+fn format_memory(view: &View) -> String {
+    let or_dash = |bytes: Option<u64>| bytes.map_or_else(|| "–".into(), format_size);
     let memory = &view.memory;
     format!(
         "truly free {}, available {}, of {}",
         or_dash(memory.truly_free),
         or_dash(memory.available),
-        size(memory.total)
+        format_size(memory.total)
     )
 }
 
 /// For each resource, the share of the time for which a task was stalled.
-fn pressure(view: &View) -> String {
+fn format_pressure(view: &View) -> String {
     let share = |(resource, stall): &(Resource, Stall)| {
         let share = stall
             .some_percent
@@ -155,8 +158,8 @@ fn pressure(view: &View) -> String {
     }
 }
 
-fn kernel(view: &View, columns: usize) -> String {
-    let rate = |value: Option<f64>| value.map_or_else(|| "–".into(), whole);
+fn format_kernel_rates(view: &View, columns: usize) -> String {
+    let rate = |value: Option<f64>| value.map_or_else(|| "–".into(), format_event_rate);
     let created = if columns >= 100 { format!(", tasks {}/s", rate(view.created)) } else { String::new() };
     let waiting = view.all.map_or_else(|| "–".into(), |all| format!("{:.1} %", all.waiting_percent));
     format!(
@@ -168,33 +171,38 @@ fn kernel(view: &View, columns: usize) -> String {
     )
 }
 
-fn processes(busiest: &[Busy], columns: usize) -> Vec<String> {
+fn process_rows(busiest: &[Busy], columns: usize) -> Vec<String> {
     let head = format!("{:>8}  {:>7}  {:>9}  {:>7}  name", "process", "CPU", "resident", "threads");
-    let mut lines = vec![String::new(), page::paint(page::Tone::Bold, &cut(&head, columns), layout())];
+    let mut lines =
+        vec![String::new(), page::paint(page::Tone::Bold, &cut_to_width(&head, columns), layout())];
     lines.extend(busiest.iter().map(|busy| {
         let Busy { pid, name, command, cpu_percent, resident_bytes, threads } = busy;
         // A wide terminal shows the command line.
         let name = if columns >= 120 && !command.is_empty() { command } else { name };
-        format!("{pid:>8}  {cpu_percent:>5.1} %  {:>9}  {threads:>7}  {}", size(*resident_bytes), inert(name))
+        format!(
+            "{pid:>8}  {cpu_percent:>5.1} %  {:>9}  {threads:>7}  {}",
+            format_size(*resident_bytes),
+            inert(name)
+        )
     }));
     lines
 }
 
-fn row(name: &str, words: &str) -> String {
+fn labelled_row(name: &str, words: &str) -> String {
     format!("{name:<NAME$}{words}")
 }
 
 /// A rate of events, without decimals.
-fn whole(rate: f64) -> String {
-    if rate < 1e6 { format!("{rate:.0}") } else { count(rate) }
+fn format_event_rate(rate: f64) -> String {
+    if rate < 1e6 { format!("{rate:.0}") } else { format_count(rate) }
 }
 
-fn bytes(rate: f64) -> String {
-    size(rate.round() as u64)
+fn format_byte_rate(rate: f64) -> String {
+    format_size(rate.round() as u64)
 }
 
 /// Cuts a line to the width. Painted lines were cut before.
-fn cut(line: &str, columns: usize) -> String {
+fn cut_to_width(line: &str, columns: usize) -> String {
     if line.starts_with('\u{1b}') { line.into() } else { line.chars().take(columns).collect() }
 }
 
@@ -238,7 +246,7 @@ mod tests {
     fn it_fits_whatever_the_terminal() {
         for (columns, rows) in [(80, 24), (200, 50), (40, 10), (20, 3)] {
             for cpus in [1, 2, 256] {
-                let lines = lines(&seen(cpus), Size { columns, rows }, 1.0);
+                let lines = render_lines(&seen(cpus), Size { columns, rows }, 1.0);
                 assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:#?}");
                 assert!(columns < 80 || lines.len() == rows, "{} lines of {rows}", lines.len());
                 assert!(lines.iter().all(|line| !line.contains('\u{1b}')), "a name commands no terminal");
@@ -248,22 +256,22 @@ mod tests {
 
     #[test]
     fn where_there_is_room_for_some_cpus_the_busiest_are_shown() {
-        let lines = lines(&seen(256), Size { columns: 80, rows: 24 }, 1.0).join("\n");
+        let lines = render_lines(&seen(256), Size { columns: 80, rows: 24 }, 1.0).join("\n");
         assert!(lines.contains("CPU 255") && !lines.contains("CPU 3 "), "{lines}");
         assert!(lines.contains("CPUs more"), "{lines}");
     }
 
     #[test]
     fn what_is_not_known_is_a_dash_with_its_reason() {
-        let lines = lines(&seen(2), Size { columns: 80, rows: 24 }, 1.0).join("\n");
+        let lines = render_lines(&seen(2), Size { columns: 80, rows: 24 }, 1.0).join("\n");
         assert!(lines.contains("truly free –") && lines.contains("faults –/s"), "{lines}");
         assert!(lines.contains("missing   there is no such file"), "{lines}");
     }
 
     #[test]
     fn a_bar_is_as_long_as_its_share() {
-        assert_eq!(bar(50.0, 10), "█████·····");
-        assert_eq!(bar(100.4, 10).chars().count(), 10);
-        assert_eq!(bar(50.0, 5), "");
+        assert_eq!(percent_bar(50.0, 10), "█████·····");
+        assert_eq!(percent_bar(100.4, 10).chars().count(), 10);
+        assert_eq!(percent_bar(50.0, 5), "");
     }
 }

@@ -59,13 +59,13 @@ impl Screen {
             own.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
             own.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
             tcsetattr(&keys, SetArg::TCSAFLUSH, &own)
-                .map_err(|e| Error::refused("tcsetattr of the terminal", e))?;
+                .map_err(|e| Error::from_errno("tcsetattr of the terminal", e))?;
         }
         let hears = before.is_some();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before(before));
         HOOK.call_once(restore_on_panic);
         let screen = Self { hears };
-        page::command_terminal(ENTER)?;
+        page::write_terminal_control(ENTER)?;
         Ok(screen)
     }
 
@@ -80,16 +80,16 @@ impl Screen {
     /// Shows as many lines as fit. The screen is overwritten in one write, so that it does not flicker.
     pub(super) fn draw(&self, lines: &[String]) -> Result<()> {
         let Size { rows, .. } = self.size();
-        let line = |line: &String| format!("{}{REST_OF_LINE}", inert::output(line, true));
+        let line = |line: &String| format!("{}{REST_OF_LINE}", inert::neutralize_output(line, true));
         let shown: Vec<_> = lines.iter().take(rows).map(line).collect();
-        page::command_terminal(&format!("{HOME}{}{REST_OF_SCREEN}", shown.join("\r\n")))
+        page::write_terminal_control(&format!("{HOME}{}{REST_OF_SCREEN}", shown.join("\r\n")))
     }
 
     /// Waits for this time, or until the key q or a signal.
     pub(super) fn wait(&self, patience: Duration) -> Waited {
         let end = Instant::now() + patience;
         loop {
-            if signal::pending().is_some() || self.quits() {
+            if signal::pending().is_some() || self.is_quit_pressed() {
                 return Waited::Ended;
             }
             let left = end.saturating_duration_since(Instant::now());
@@ -105,7 +105,7 @@ impl Screen {
         }
     }
 
-    fn quits(&self) -> bool {
+    fn is_quit_pressed(&self) -> bool {
         let mut keys = [0; 64];
         let length = if self.hears { std::io::stdin().read(&mut keys).unwrap_or(0) } else { 0 };
         keys[..length].iter().any(|key| matches!(key, b'q' | b'Q'))
@@ -114,14 +114,14 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        restore_terminal();
     }
 }
 
-fn restore() {
+fn restore_terminal() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Before(before)) = before {
-        let _ = page::command_terminal(LEAVE);
+        let _ = page::write_terminal_control(LEAVE);
         if let Some(before) = before {
             let _ = tcsetattr(std::io::stdin(), SetArg::TCSAFLUSH, &before);
         }
@@ -132,7 +132,7 @@ fn restore() {
 fn restore_on_panic() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        restore();
+        restore_terminal();
         hook(panic);
     }));
 }
@@ -170,7 +170,7 @@ mod tests {
         let settings = || tcgetattr(&terminal.slave).expect("a terminal");
         let before = settings();
         let child = Child::start(|| panics(&terminal.slave)).expect("forked");
-        let ended = child.end_within(Duration::from_secs(20));
+        let ended = child.wait_for_success(Duration::from_secs(20));
         let ended = ended.expect_err("it panicked").to_string();
         assert!(ended.contains("it panicked"), "{ended}");
         assert_eq!(settings(), before);

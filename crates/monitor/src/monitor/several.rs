@@ -1,7 +1,7 @@
 //! Several machines in one view: each is asked for its page by a thread of its own, as CAMP's monitor asked its
 //! workstations.
 
-use super::{Args, draw_each, send_each};
+use super::{Args, draw_at_intervals, write_at_intervals};
 use crate::host_page::HostPage;
 use crate::host_view::HostView;
 use serde_json::json;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use syscost::command::page::{self, inert};
 use syscost::driver::layout;
-use syscost::record::quantity::size;
+use syscost::record::quantity::format_size;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
 
@@ -26,29 +26,29 @@ struct Host {
     before: std::result::Result<HostPage, String>,
 }
 
-/// What was seen of a machine, or why nothing was.
+/// The latest view of a machine, or why there is none.
 type Seen = std::result::Result<HostView, String>;
 
-pub(super) fn run(list: &Path, args: &Args, views: u64) -> Result<()> {
-    let mut hosts = read(list)?;
-    let every = args.every();
-    look(&mut hosts, every);
+pub(super) fn watch_hosts(list: &Path, args: &Args, views: u64) -> Result<()> {
+    let mut hosts = read_hosts(list)?;
+    let every = args.interval_duration();
+    query_hosts(&mut hosts, every);
     if args.json || page::is_piped() {
-        return send_each(args, views, || {
-            let seen = look(&mut hosts, every);
-            let table = || page::tabbed(&rows(&hosts, &seen, false));
-            Ok(if args.json { objects(&hosts, &seen) } else { table() })
+        return write_at_intervals(args, views, || {
+            let seen = query_hosts(&mut hosts, every);
+            let table = || page::tabbed_rows(&host_rows(&hosts, &seen, false));
+            Ok(if args.json { hosts_json(&hosts, &seen) } else { table() })
         });
     }
     let first = format!("asking {} hosts …", hosts.len());
-    draw_each(args, views, first, |size| {
-        let seen = look(&mut hosts, every);
-        Ok(lines(&hosts, &seen, size.columns, args.interval))
+    draw_at_intervals(args, views, first, |size| {
+        let seen = query_hosts(&mut hosts, every);
+        Ok(screen_lines(&hosts, &seen, size.columns, args.interval))
     })
 }
 
 /// Reads lines of `NAME ADDRESS:PORT`; what follows a `#` is a comment.
-fn read(list: &Path) -> Result<Vec<Host>> {
+fn read_hosts(list: &Path) -> Result<Vec<Host>> {
     let bytes = plain_file::read(list, LONGEST)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let mut hosts = Vec::new();
@@ -61,7 +61,7 @@ fn read(list: &Path) -> Result<Vec<Host>> {
                 let before = Err("it was not asked".into());
                 hosts.push(Host { name: (*name).to_owned(), address, before });
             }
-            _ => return Err(wrong(list, at + 1, line)),
+            _ => return Err(invalid_line_error(list, at + 1, line)),
         }
     }
     match hosts.len() {
@@ -70,14 +70,14 @@ fn read(list: &Path) -> Result<Vec<Host>> {
     }
 }
 
-fn wrong(list: &Path, line: usize, found: &str) -> Error {
+fn invalid_line_error(list: &Path, line: usize, found: &str) -> Error {
     let expected = "a name and an address with its port: web1 10.0.0.7:9753";
     let remedy = "write one host a line; `syscost monitor --listen` on each serves its page";
-    Error::content(list, format!("line {line}"), expected, inert(found), remedy)
+    Error::invalid_content(list, format!("line {line}"), expected, inert(found), remedy)
 }
 
-/// Asks all hosts at once. One that does not answer within the interval holds up no other.
-fn look(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
+/// Fetches the pages of all hosts at once. A host that does not answer within `patience` delays no other.
+fn query_hosts(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
     std::thread::scope(|scope| {
         let ask = |host: &mut Host| {
             let page = HostPage::fetch(host.address, patience);
@@ -95,7 +95,7 @@ fn look(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
     })
 }
 
-fn objects(hosts: &[Host], seen: &[Seen]) -> String {
+fn hosts_json(hosts: &[Host], seen: &[Seen]) -> String {
     let object = |(host, seen): (&Host, &Seen)| match seen {
         Ok(view) => json!({"host": host.name, "address": host.address, "view": view}),
         Err(why) => json!({"host": host.name, "address": host.address, "why": why}),
@@ -106,14 +106,14 @@ fn objects(hosts: &[Host], seen: &[Seen]) -> String {
 
 /// Columns: host, kernel, CPUs, busy, free, received, sent, faults, monitor; with a bar of the CPUs at the end or the sentence
 /// on a host that does not answer.
-fn rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
+fn host_rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
     let row = |(host, seen): (&Host, &Seen)| {
         let view = seen.as_ref().ok().cloned().unwrap_or_default();
         let cell = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), text);
-        let bytes = |value: f64| size(value.round() as u64);
+        let bytes = |value: f64| format_size(value.round() as u64);
         let last = match (seen, with_bar) {
             (Err(why), _) => inert(why),
-            (Ok(view), true) => view.busy_percent.map(bar).unwrap_or_default(),
+            (Ok(view), true) => view.busy_percent.map(percent_bar).unwrap_or_default(),
             _ => String::new(),
         };
         [
@@ -132,19 +132,21 @@ fn rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
     hosts.iter().zip(seen).map(row).collect()
 }
 
-fn lines(hosts: &[Host], seen: &[Seen], columns: usize, interval: f64) -> Vec<String> {
+fn screen_lines(hosts: &[Host], seen: &[Seen], columns: usize, interval: f64) -> Vec<String> {
     let answering = seen.iter().filter(|seen| seen.is_ok()).count();
     let head =
         format!("syscost monitor  {answering} of {} hosts answer  every {interval} s, q ends", hosts.len());
     let names = ["host", "kernel", "CPUs", "busy", "free", "in/s", "out/s", "faults/s", "itself", ""];
     let rows: Vec<_> =
-        std::iter::once(names.map(str::to_owned)).chain(rows(hosts, seen, columns >= 110)).collect();
+        std::iter::once(names.map(str::to_owned)).chain(host_rows(hosts, seen, columns >= 110)).collect();
     let mut lines = vec![page::paint(page::Tone::Bold, &head, layout()), String::new()];
-    lines.extend(page::aligned(&rows, usize::MAX).iter().map(|line| line.chars().take(columns).collect()));
+    lines.extend(
+        page::align_columns(&rows, usize::MAX).iter().map(|line| line.chars().take(columns).collect()),
+    );
     lines
 }
 
-fn bar(percent: f64) -> String {
+fn percent_bar(percent: f64) -> String {
     let full = ((percent / 100.0 * BAR as f64).round() as usize).min(BAR);
     "█".repeat(full) + &"·".repeat(BAR - full)
 }
@@ -156,7 +158,7 @@ mod tests {
     fn list(text: &str) -> Result<Vec<Host>> {
         let file = tempfile::NamedTempFile::new().expect("made");
         std::fs::write(file.path(), text).expect("written");
-        read(file.path())
+        read_hosts(file.path())
     }
 
     #[test]
@@ -175,8 +177,8 @@ mod tests {
         let gone =
             std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
         let mut hosts = list(&format!("gone\u{202e} {gone}\n")).expect("one");
-        let seen = look(&mut hosts, Duration::from_millis(300));
-        let lines = lines(&hosts, &seen, 80, 1.0);
+        let seen = query_hosts(&mut hosts, Duration::from_millis(300));
+        let lines = screen_lines(&hosts, &seen, 80, 1.0);
         assert!(lines[0].contains("0 of 1 hosts") && lines.iter().all(|line| line.chars().count() <= 80));
         assert!(lines[3].contains('–') && !lines[3].contains('\u{202e}'), "{lines:?}");
     }

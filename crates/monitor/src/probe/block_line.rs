@@ -4,7 +4,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use syscost::command::page;
-use syscost::record::quantity::size;
+use syscost::record::quantity::format_size;
 use syscost_counters::{Block, Probe};
 use syscost_platform::process::cpus_online;
 
@@ -28,33 +28,41 @@ impl Form {
         match (json, page::is_piped()) {
             (true, _) => Self::Json,
             (false, true) => Self::Rows,
-            (false, false) => Self::Columns { interface: name(probe.interface()), disk: name(probe.disk()) },
+            (false, false) => {
+                Self::Columns { interface: name(probe.interface_name()), disk: name(probe.disk_name()) }
+            }
         }
     }
 
     /// The heading; empty for a program.
-    pub(super) fn head(&self) -> String {
+    pub(super) fn heading(&self) -> String {
         let Self::Columns { interface, disk } = self else { return String::new() };
         let words = ["seconds", "busy", "free", "sent/s", "recv/s", "disk/s", "cpu", "faults/s", "resident"];
-        columns(&words.map(str::to_owned)) + &format!("  interface {interface}, disk {disk}\n")
+        align_cells(&words.map(str::to_owned)) + &format!("  interface {interface}, disk {disk}\n")
     }
 
-    pub(super) fn line(&self, text: &mut String, first: &Instant, before: Option<&Block>, block: &Block) {
+    pub(super) fn append_line(
+        &self,
+        text: &mut String,
+        first: &Instant,
+        before: Option<&Block>,
+        block: &Block,
+    ) {
         let seconds = (block.at - *first).as_secs_f64();
         let line = match self {
-            Self::Columns { .. } => columns(&cells(seconds, before, block)) + "\n",
-            Self::Rows => rows(seconds, block) + "\n",
-            Self::Json => format!("{}\n", object(seconds, block)),
+            Self::Columns { .. } => align_cells(&rate_cells(seconds, before, block)) + "\n",
+            Self::Rows => tabbed_counts(seconds, block) + "\n",
+            Self::Json => format!("{}\n", block_json(seconds, block)),
         };
         let _ = text.write_str(&line);
     }
 }
 
-fn columns(cells: &[String; 9]) -> String {
+fn align_cells(cells: &[String; 9]) -> String {
     cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:>width$}")).collect()
 }
 
-fn cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
+fn rate_cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
     let none = || "–".to_owned();
     let passed = before.map(|before| block.at - before.at);
     let busy = before.zip(passed).filter(|(_, passed)| *passed > 2 * STEP).map(|(before, passed)| {
@@ -65,8 +73,9 @@ fn cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
         let grown = field(block)?.checked_sub(field(before?)?)?;
         Some(grown as f64 / passed?.as_secs_f64())
     };
-    let bytes =
-        |field: &dyn Fn(&Block) -> Option<u64>| per_second(field).map_or_else(none, |rate| size(rate as u64));
+    let bytes = |field: &dyn Fn(&Block) -> Option<u64>| {
+        per_second(field).map_or_else(none, |rate| format_size(rate as u64))
+    };
     let events = |field: &dyn Fn(&Block) -> Option<u64>| {
         per_second(field).map_or_else(none, |rate| format!("{rate:.0}"))
     };
@@ -74,17 +83,17 @@ fn cells(seconds: f64, before: Option<&Block>, block: &Block) -> [String; 9] {
     [
         format!("{seconds:.3}"),
         busy.unwrap_or_else(none),
-        size(block.free),
+        format_size(block.free),
         bytes(&|block| block.bytes_sent),
         bytes(&|block| block.bytes_received),
         events(&|block| block.disk_operations),
         cpu.map_or_else(none, |ns| format!("{:.1} %", ns / 1e7)),
         events(&|block| Some(block.page_faults)),
-        size(block.resident),
+        format_size(block.resident),
     ]
 }
 
-fn rows(seconds: f64, block: &Block) -> String {
+fn tabbed_counts(seconds: f64, block: &Block) -> String {
     let absent = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     let cells = [
         format!("{seconds:.6}"),
@@ -101,7 +110,7 @@ fn rows(seconds: f64, block: &Block) -> String {
     cells.join("\t")
 }
 
-fn object(seconds: f64, block: &Block) -> serde_json::Value {
+fn block_json(seconds: f64, block: &Block) -> serde_json::Value {
     json!({
         "seconds": seconds,
         "idle_seconds": block.idle.as_secs_f64(),
@@ -138,10 +147,10 @@ mod tests {
     #[test]
     fn a_rate_that_is_not_known_is_no_zero() {
         let start = Instant::now();
-        let first = cells(0.0, None, &block(start, 0, 0));
+        let first = rate_cells(0.0, None, &block(start, 0, 0));
         assert_eq!((first[1].as_str(), first[6].as_str(), first[4].as_str()), ("–", "–", "–"));
         let near = block(start + Duration::from_millis(5), 0, 1);
-        let near = cells(0.005, Some(&block(start, 0, 0)), &near);
+        let near = rate_cells(0.005, Some(&block(start, 0, 0)), &near);
         assert_eq!(
             (near[1].as_str(), near[6].as_str()),
             ("–", "20.0 %"),
@@ -153,9 +162,9 @@ mod tests {
     fn a_program_is_given_counts() {
         let start = Instant::now();
         assert_eq!(
-            rows(1.5, &block(start, 20, 3)),
+            tabbed_counts(1.5, &block(start, 20, 3)),
             format!("1.500000\t0.02\t{}\t3\t\t\t3000000\t7\t1\t4096", 1 << 30)
         );
-        assert_eq!(object(1.5, &block(start, 20, 3))["disk_operations"], serde_json::Value::Null);
+        assert_eq!(block_json(1.5, &block(start, 20, 3))["disk_operations"], serde_json::Value::Null);
     }
 }

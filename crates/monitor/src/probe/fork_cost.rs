@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use syscost::command::page;
 use syscost::exit::Exit;
-use syscost::record::quantity::duration;
+use syscost::record::quantity::format_duration;
 use syscost_counters::{Fault, camp};
 use syscost_platform::error::Result;
 use syscost_platform::signal;
@@ -36,44 +36,56 @@ struct Devices {
 
 /// Divided by how many functions a group calls.
 const GROUPS: [(Functions, usize); 7] = [
-    (Functions { name: "CPU, all", call: |_| read_twice(camp::percent_processor_time(None, NO_WAIT)) }, 1),
-    (Functions { name: "CPU, one", call: |_| read_twice(camp::percent_processor_time(Some(0), NO_WAIT)) }, 1),
+    (
+        Functions {
+            name: "CPU, all",
+            call: |_| has_both_readings(camp::percent_processor_time(None, NO_WAIT)),
+        },
+        1,
+    ),
+    (
+        Functions {
+            name: "CPU, one",
+            call: |_| has_both_readings(camp::percent_processor_time(Some(0), NO_WAIT)),
+        },
+        1,
+    ),
     (Functions { name: "free memory", call: |_| camp::free_physical_memory().is_ok() }, 1),
-    (Functions { name: "network", call: network }, 4),
-    (Functions { name: "disk", call: disk }, 2),
-    (Functions { name: "process CPU", call: process_cpu }, 3),
-    (Functions { name: "process, rest", call: process_rest }, 4),
+    (Functions { name: "network", call: read_network_counters }, 4),
+    (Functions { name: "disk", call: read_disk_counters }, 2),
+    (Functions { name: "process CPU", call: read_process_cpu }, 3),
+    (Functions { name: "process, rest", call: read_process_counters }, 4),
 ];
 const NO_WAIT: Duration = Duration::ZERO;
 
-/// Programs that tell some of it: the paper's, and two that do less.
+/// Programs that print some of the same data: the one of the paper, and two that do less.
 const PROGRAMS: [&[&str]; 3] = [&["ps", "-f"], &["vmstat"], &["cat", "/proc/meminfo"]];
 
-/// A share of no time is refused once both readings are done.
-fn read_twice<T>(share: std::result::Result<T, Fault>) -> bool {
+/// Whether both readings were made: without a wait between them, `TooShort` is a valid answer.
+fn has_both_readings<T>(share: std::result::Result<T, Fault>) -> bool {
     matches!(share, Ok(_) | Err(Fault::TooShort { .. }))
 }
 
-fn network(_: &Devices) -> bool {
+fn read_network_counters(_: &Devices) -> bool {
     use camp::{net_bytes_received, net_bytes_sent, net_packets_received, net_packets_sent};
     [net_bytes_sent, net_packets_sent, net_bytes_received, net_packets_received]
         .iter()
         .all(|function| function("lo").is_ok())
 }
 
-fn disk(devices: &Devices) -> bool {
+fn read_disk_counters(devices: &Devices) -> bool {
     let is_readable =
         |name: &String| camp::num_reads_disk(name).is_ok() && camp::num_writes_disk(name).is_ok();
     devices.disk.as_ref().is_some_and(is_readable)
 }
 
-fn process_cpu(devices: &Devices) -> bool {
+fn read_process_cpu(devices: &Devices) -> bool {
     [camp::cpu_time_total, camp::cpu_time_user, camp::cpu_time_kernel]
         .iter()
-        .all(|function| read_twice(function(devices.pid, NO_WAIT)))
+        .all(|function| has_both_readings(function(devices.pid, NO_WAIT)))
 }
 
-fn process_rest(devices: &Devices) -> bool {
+fn read_process_counters(devices: &Devices) -> bool {
     [camp::num_page_faults, camp::working_set_kb, camp::vm_size_kb, camp::thread_count]
         .iter()
         .all(|function| function(devices.pid).is_ok())
@@ -90,7 +102,8 @@ pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
     let devices = Devices { pid, disk: camp::enum_physical_disks()?.into_iter().next() };
     let mut found = Vec::new();
     for (group, functions) in &GROUPS {
-        let ns = (0..RUNS).map(|_| timed(CALLS, || (group.call)(&devices))).collect::<Option<Vec<f64>>>();
+        let ns =
+            (0..RUNS).map(|_| mean_call_ns(CALLS, || (group.call)(&devices))).collect::<Option<Vec<f64>>>();
         let mean = ns.map(|ns| ns.iter().sum::<f64>() / (RUNS * functions) as f64);
         found.push(Cost { name: group.name.to_owned(), ns: mean, is_program: false });
         if let Some(signal) = signal::pending() {
@@ -98,36 +111,40 @@ pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
         }
     }
     for words in PROGRAMS {
-        found.push(Cost { name: words.join(" "), ns: timed(STARTS, || start(words)), is_program: true });
+        found.push(Cost {
+            name: words.join(" "),
+            ns: mean_call_ns(STARTS, || start_program(words)),
+            is_program: true,
+        });
     }
     match as_json {
-        true => page::write_json(&found.iter().map(object).collect::<Vec<_>>())?,
-        false => page::write(&table(&found))?,
+        true => page::write_json(&found.iter().map(cost_json).collect::<Vec<_>>())?,
+        false => page::write(&cost_table(&found))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The mean time of what succeeds, ns; `None` if it does not.
-fn timed(times: usize, run: impl Fn() -> bool) -> Option<f64> {
+fn mean_call_ns(times: usize, run: impl Fn() -> bool) -> Option<f64> {
     let begun = Instant::now();
     let all = (0..times).all(|_| run());
     all.then(|| begun.elapsed().as_nanos() as f64 / times as f64)
 }
 
 /// Starts a program and takes its answer, which must not be empty.
-fn start(words: &[&str]) -> bool {
+fn start_program(words: &[&str]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
     command.output().is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }
 
-fn object(cost: &Cost) -> Value {
+fn cost_json(cost: &Cost) -> Value {
     let key = if cost.is_program { "start_ns" } else { "call_ns" };
     json!({ "name": cost.name, key: cost.ns })
 }
 
-fn table(found: &[Cost]) -> String {
+fn cost_table(found: &[Cost]) -> String {
     let programs: Vec<_> = found.iter().filter(|cost| cost.is_program).collect();
     let name_of = |cost: &&Cost| format!("of {}", cost.name.split(' ').next().unwrap_or_default());
     let head = ["functions", "a call", "a second"].map(str::to_owned).into_iter();
@@ -138,19 +155,19 @@ fn table(found: &[Cost]) -> String {
             (Some(ns), Some(whole)) => format!("{:.3} %", 100.0 * ns / whole),
             _ => "–".into(),
         };
-        let time = [cost.name.clone(), told(&duration), told(&|ns| format!("{:.0}", 1e9 / ns))];
+        let time = [cost.name.clone(), told(&format_duration), told(&|ns| format!("{:.0}", 1e9 / ns))];
         let shares = programs.iter().map(share);
-        time.into_iter().chain(shares).chain([told(&bar)]).collect()
+        time.into_iter().chain(shares).chain([told(&log_bar)]).collect()
     };
     let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
     let rows: Vec<[String; 7]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
-    let lines = page::aligned(&rows, usize::MAX);
+    let lines = page::align_columns(&rows, usize::MAX);
     let note = "\na call: the mean of 3 times 10 000; of ps: its share of a start of that program;\nbars: 3 █ are 10 times as long.\n";
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
 }
 
 /// A bar in proportion to the logarithm.
-fn bar(ns: f64) -> String {
+fn log_bar(ns: f64) -> String {
     "█".repeat((DECADE * (ns / EMPTY_NS).max(1.0).log10()).round() as usize)
 }
 
@@ -160,20 +177,20 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_gives_no_time() {
-        assert!(!start(&["no-such-program-of-anybody"]) && !start(&[]));
-        assert_eq!(timed(3, || false), None);
-        assert!(timed(3, || true).is_some());
+        assert!(!start_program(&["no-such-program-of-anybody"]) && !start_program(&[]));
+        assert_eq!(mean_call_ns(3, || false), None);
+        assert!(mean_call_ns(3, || true).is_some());
         let cost = |name: &str, ns, is_program| Cost { name: name.into(), ns, is_program };
         let costs = |ns| {
             [cost("a", Some(1e6), false), cost("ps -f", ns, true), cost("b", ns, true), cost("c", ns, true)]
         };
-        assert!(table(&costs(None)).contains('–') && object(&costs(None)[1])["start_ns"].is_null());
-        assert!(table(&costs(Some(4e6))).contains("25.000 %"), "{}", table(&costs(Some(4e6))));
+        assert!(cost_table(&costs(None)).contains('–') && cost_json(&costs(None)[1])["start_ns"].is_null());
+        assert!(cost_table(&costs(Some(4e6))).contains("25.000 %"), "{}", cost_table(&costs(Some(4e6))));
     }
 
     #[test]
     fn a_bar_grows_by_three_for_ten_times_as_long() {
-        assert_eq!([50.0, 100.0, 1e3, 1e6].map(|ns| bar(ns).chars().count()), [0, 0, 3, 12]);
+        assert_eq!([50.0, 100.0, 1e3, 1e6].map(|ns| log_bar(ns).chars().count()), [0, 0, 3, 12]);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use syscost::command::page;
 use syscost::exit::Exit;
-use syscost::record::quantity::duration;
+use syscost::record::quantity::format_duration;
 use syscost_counters::{Process, Processors};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::process::{cpus_online, die_with_starter, own_program};
+use syscost_platform::process::{cpus_online, die_with_starter, own_program_command};
 use syscost_platform::signal;
 use syscost_statistic::student::mean_interval;
 
@@ -36,14 +36,14 @@ struct At {
 pub(super) fn run(pid: Option<i32>, rates: &[u32], seconds: f64, as_json: bool) -> Result<ExitCode> {
     let mut found = Vec::new();
     for rate in std::iter::once(&0).chain(rates) {
-        found.push(watch(*rate, pid, seconds)?);
+        found.push(measure_at_rate(*rate, pid, seconds)?);
         if let Some(signal) = signal::pending() {
             return Ok(Exit::Signal(signal).into());
         }
     }
     match as_json {
-        true => page::write_json(&found.iter().map(object).collect::<Vec<_>>())?,
-        false => page::write(&table(&found))?,
+        true => page::write_json(&found.iter().map(rate_json).collect::<Vec<_>>())?,
+        false => page::write(&rate_table(&found))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -52,8 +52,8 @@ pub(super) fn run(pid: Option<i32>, rates: &[u32], seconds: f64, as_json: bool) 
 struct Running(Child);
 
 impl Running {
-    fn start(rate: u32, pid: Option<i32>, seconds: f64) -> Result<Self> {
-        let mut command = own_program();
+    fn start_probe(rate: u32, pid: Option<i32>, seconds: f64) -> Result<Self> {
+        let mut command = own_program_command();
         let (rate, seconds) = (rate.to_string(), (seconds + MARGIN).to_string());
         command.args(["probe", "--summary", "--json", "--rate", &rate, "--for", &seconds]);
         command.args(pid.map(|pid| format!("--pid={pid}")));
@@ -63,7 +63,7 @@ impl Running {
     }
 
     /// What it says of itself at its end.
-    fn end(mut self) -> Result<Value> {
+    fn read_summary(mut self) -> Result<Value> {
         let mut said = String::new();
         let stdout = self.0.stdout.as_mut();
         stdout.map(|stdout| std::io::Read::read_to_string(stdout, &mut said));
@@ -79,8 +79,8 @@ impl Drop for Running {
     }
 }
 
-fn watch(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
-    let running = (rate > 0).then(|| Running::start(rate, pid, seconds)).transpose()?;
+fn measure_at_rate(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
+    let running = (rate > 0).then(|| Running::start_probe(rate, pid, seconds)).transpose()?;
     // Its start is not what is watched.
     std::thread::sleep(Duration::from_secs_f64(MARGIN / 2.0));
     let process = running.as_ref().map(|running| Process::open(running.0.id() as i32)).transpose()?;
@@ -108,67 +108,69 @@ fn watch(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
         before = now;
     }
     let threads = [first, threads()?];
-    let own = running.map_or(Ok(Value::Null), Running::end)?;
+    let own = running.map_or(Ok(Value::Null), Running::read_summary)?;
     Ok(At { rate, probe, machine, threads, own: own["cost"].clone() })
 }
 
 /// The mean, and half of its 95 % interval.
-fn mean(samples: &[f64]) -> (f64, f64) {
+fn mean_and_half_interval(samples: &[f64]) -> (f64, f64) {
     let plain = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
     mean_interval(samples).map_or((plain, f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
 }
 
 impl At {
     /// CPU time of a block, ns.
-    fn a_block(&self) -> Option<f64> {
+    fn cpu_ns_per_block(&self) -> Option<f64> {
         Some(self.own["cpu_ns"].as_f64()? / self.own["blocks"].as_f64()?.max(1.0))
     }
 
     /// Growth of the probe's resident set, KiB, and of its descriptors.
-    fn grown(&self) -> Option<[i64; 2]> {
+    fn resource_growth(&self) -> Option<[i64; 2]> {
         let growth = |key: &str| Some(self.own[key]["last"].as_i64()? - self.own[key]["first"].as_i64()?);
         Some([growth("resident_bytes")? >> 10, growth("descriptors")?])
     }
 }
 
-fn object(at: &At) -> Value {
-    let ((probe, probe_half), (machine, machine_half)) = (mean(&at.probe), mean(&at.machine));
+fn rate_json(at: &At) -> Value {
+    let ((probe, probe_half), (machine, machine_half)) =
+        (mean_and_half_interval(&at.probe), mean_and_half_interval(&at.machine));
     json!({
         "rate": at.rate,
         "probe_percent": {"mean": probe, "half_interval": probe_half},
         "machine_percent": {"mean": machine, "half_interval": machine_half},
         "samples": at.probe.len(),
         "threads": {"first": at.threads[0], "last": at.threads[1]},
-        "cpu_ns_a_block": at.a_block(),
+        "cpu_ns_a_block": at.cpu_ns_per_block(),
         "own": at.own,
     })
 }
 
-fn table(found: &[At]) -> String {
-    let most = found.iter().map(|at| mean(&at.probe).0).fold(0.0, f64::max);
+fn rate_table(found: &[At]) -> String {
+    let most = found.iter().map(|at| mean_and_half_interval(&at.probe).0).fold(0.0, f64::max);
     let head = ["blocks/s", "missed", "a block", "machine", "grown", "probe", ""];
     let head = head.map(str::to_owned);
     let row = |at: &At| {
-        let ((probe, half), (machine, its_half)) = (mean(&at.probe), mean(&at.machine));
+        let ((probe, half), (machine, its_half)) =
+            (mean_and_half_interval(&at.probe), mean_and_half_interval(&at.machine));
         let none = || "–".to_owned();
         [
             if at.rate == 0 { "none".into() } else { at.rate.to_string() },
             at.own["missed"].as_u64().map_or_else(none, |missed| missed.to_string()),
-            at.a_block().map_or_else(none, duration),
+            at.cpu_ns_per_block().map_or_else(none, format_duration),
             format!("{machine:.1} ±{its_half:.1}"),
-            at.grown().map_or_else(none, |grown| growth(grown, at.threads)),
+            at.resource_growth().map_or_else(none, |grown| growth_text(grown, at.threads)),
             if at.rate == 0 { none() } else { format!("{probe:.3} ±{half:.3}") },
-            bar(probe, most),
+            proportional_bar(probe, most),
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    let lines = page::aligned(&rows, usize::MAX);
+    let lines = page::align_columns(&rows, usize::MAX);
     let note = "\nmachine: percent of all CPUs; probe: percent of one; grown: its memory, files or\nthreads; ±: the 95 % interval of 20 samples.\n";
     lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
 }
 
 /// Whether a probe has come to hold more: KiB and descriptors, and threads at the first and the last look.
-fn growth([kib, descriptors]: [i64; 2], [first, last]: [u64; 2]) -> String {
+fn growth_text([kib, descriptors]: [i64; 2], [first, last]: [u64; 2]) -> String {
     match (kib, descriptors, first == last) {
         (..=0, 0, true) => "nothing".into(),
         _ => format!("{kib} KiB, {descriptors} files, threads {first}→{last}"),
@@ -176,7 +178,7 @@ fn growth([kib, descriptors]: [i64; 2], [first, last]: [u64; 2]) -> String {
 }
 
 /// A bar in proportion to the greatest value.
-fn bar(value: f64, most: f64) -> String {
+fn proportional_bar(value: f64, most: f64) -> String {
     let length = if most > 0.0 { (BAR * value / most).round() as usize } else { 0 };
     "█".repeat(length)
 }
@@ -187,16 +189,16 @@ mod tests {
 
     #[test]
     fn bars_are_in_proportion() {
-        let length = |value| bar(value, 8.0).chars().count();
+        let length = |value| proportional_bar(value, 8.0).chars().count();
         assert_eq!([8.0, 4.0, 0.0].map(length), [16, 8, 0]);
-        assert_eq!(bar(0.0, 0.0), "");
+        assert_eq!(proportional_bar(0.0, 0.0), "");
     }
 
     #[test]
     fn the_machine_alone_has_no_probe() {
-        let at = watch(0, None, 0.3).expect("watched");
+        let at = measure_at_rate(0, None, 0.3).expect("watched");
         assert_eq!((at.machine.len(), at.own.is_null()), (SAMPLES, true));
-        let table = table(&[at]);
+        let table = rate_table(&[at]);
         assert!(table.contains("none") && table.contains('–'), "{table}");
     }
 }

@@ -1,6 +1,6 @@
 //! A control group of our own that limits memory, page cache included, of version 1 or 2.
 
-use super::{Group, Version, own, own_upwards};
+use super::{Group, Version, own_groups, own_groups_and_ancestors};
 use crate::error::{Error, Result};
 use crate::kernel_files::KernelFiles;
 use crate::plain_file::{self, random_word};
@@ -14,7 +14,7 @@ const PREFIX: &str = "syscost-";
 
 impl Version {
     /// The file that holds the limit of memory, bytes.
-    pub(super) fn limit(self) -> &'static str {
+    pub(super) fn limit_file(self) -> &'static str {
         match self {
             Self::One => "memory.limit_in_bytes",
             Self::Two => "memory.max",
@@ -22,7 +22,7 @@ impl Version {
     }
 
     /// How the line of `memory.stat` begins that counts the page cache, bytes.
-    fn cache(self) -> &'static str {
+    fn cache_key(self) -> &'static str {
         match self {
             Self::One => "cache ",
             Self::Two => "file ",
@@ -54,7 +54,7 @@ impl MemoryCgroup {
         use_it: impl Fn(Self) -> std::result::Result<T, String>,
     ) -> std::result::Result<T, String> {
         let mut refused = "no hierarchy with the memory controller is mounted here".to_owned();
-        for (version, parent) in parents(&KernelFiles::live()) {
+        for (version, parent) in possible_parents(&KernelFiles::live()) {
             let made = Self::create_in(&parent, version, bytes).map_err(|error| error.to_string());
             match made.and_then(&use_it) {
                 Ok(usable) => return Ok(usable),
@@ -68,9 +68,9 @@ impl MemoryCgroup {
         let name = format!("{PREFIX}{}-{}", std::process::id(), random_word(8));
         let directory = parent.join(name);
         fs::create_dir(&directory).map_err(|e| Error::file(&directory, "making a group", e))?;
-        let _lock = lock(&directory);
+        let _lock = lock_group(&directory);
         let group = Self { version, directory, _lock };
-        group.write(version.limit(), bytes).inspect_err(|_| _ = fs::remove_dir(&group.directory))?;
+        group.write(version.limit_file(), bytes).inspect_err(|_| _ = fs::remove_dir(&group.directory))?;
         Ok(group)
     }
 
@@ -78,7 +78,7 @@ impl MemoryCgroup {
     ///
     /// # Errors
     /// [`Error::File`] where the kernel refuses.
-    pub fn take_in(&self, pid: i32) -> Result<()> {
+    pub fn add_process(&self, pid: i32) -> Result<()> {
         self.write("cgroup.procs", u64::from(pid.unsigned_abs()))
     }
 
@@ -101,7 +101,7 @@ impl MemoryCgroup {
 }
 
 /// While it lives, this process has a limited amount of memory. A process that is killed leaves an empty group, which
-/// the next run removes ([`remove_left`]).
+/// the next run removes ([`remove_stale_groups`]).
 pub struct LimitedMemory {
     /// `None` where a limit of about this size was in force already.
     made: Option<MemoryCgroup>,
@@ -118,14 +118,14 @@ impl LimitedMemory {
     /// [`Error::Missing`] where there is neither.
     pub fn enter(bytes: u64) -> Result<Self> {
         let files = KernelFiles::live();
-        let groups = own(&files, "memory");
+        let groups = own_groups(&files, "memory");
         let directory = |group: &Group| files.path(&group.directory());
-        let entered = MemoryCgroup::first_usable(bytes, |made| Self::into(made, &groups, &files));
+        let entered = MemoryCgroup::first_usable(bytes, |made| Self::enter_group(made, &groups, &files));
         let why = match entered {
             Ok(entered) => return Ok(entered),
             Err(why) => why,
         };
-        let limit = limit::memory_limit().filter(|limit| (bytes / 2..=bytes).contains(limit));
+        let limit = limit::cgroup_memory_limit().filter(|limit| (bytes / 2..=bytes).contains(limit));
         match (limit, groups.first()) {
             (Some(_), Some(group)) => Ok(Self { made: None, own: directory(group), version: group.version }),
             _ => Err(Error::Missing(format!(
@@ -136,10 +136,14 @@ impl LimitedMemory {
         }
     }
 
-    fn into(made: MemoryCgroup, groups: &[Group], files: &KernelFiles) -> std::result::Result<Self, String> {
+    fn enter_group(
+        made: MemoryCgroup,
+        groups: &[Group],
+        files: &KernelFiles,
+    ) -> std::result::Result<Self, String> {
         let former = groups.iter().find(|group| group.version == made.version);
         let own = former.map(|group| files.path(&group.directory())).ok_or("this process is in no group")?;
-        let taken_in = made.take_in(std::process::id() as i32);
+        let taken_in = made.add_process(std::process::id() as i32);
         taken_in.inspect_err(|_| _ = fs::remove_dir(&made.directory)).map_err(|error| error.to_string())?;
         Ok(Self { version: made.version, own, made: Some(made) })
     }
@@ -148,9 +152,9 @@ impl LimitedMemory {
     ///
     /// # Errors
     /// The file cannot be read, or does not tell.
-    pub fn cached(&self) -> Result<u64> {
+    pub fn cached_bytes(&self) -> Result<u64> {
         let group = self.made.as_ref().map_or(self.own.as_path(), MemoryCgroup::directory);
-        let (path, key) = (group.join("memory.stat"), self.version.cache());
+        let (path, key) = (group.join("memory.stat"), self.version.cache_key());
         let text = fs::read_to_string(&path).map_err(|e| Error::file(&path, "reading", e))?;
         let bytes = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
         bytes.ok_or_else(|| Error::Content {
@@ -175,27 +179,28 @@ impl Drop for LimitedMemory {
 
 /// Groups below which another may be made that has a limit: that of this process, then those above it; version 1 first.
 /// A group of version 2 that has processes cannot hand the controller on, so there it is usually one above.
-fn parents(files: &KernelFiles) -> Vec<(Version, PathBuf)> {
-    let groups = own_upwards(files, "memory").map(|group| (group.version, files.path(&group.directory())));
-    groups.filter(|(version, directory)| hands_memory_on(*version, directory)).collect()
+fn possible_parents(files: &KernelFiles) -> Vec<(Version, PathBuf)> {
+    let groups = own_groups_and_ancestors(files, "memory")
+        .map(|group| (group.version, files.path(&group.directory())));
+    groups.filter(|(version, directory)| delegates_memory(*version, directory)).collect()
 }
 
 /// Whether a child of this group would have a limit of memory.
-fn hands_memory_on(version: Version, group: &Path) -> bool {
+fn delegates_memory(version: Version, group: &Path) -> bool {
     match version {
-        Version::One => group.join(version.limit()).exists(),
+        Version::One => group.join(version.limit_file()).exists(),
         Version::Two => fs::read_to_string(group.join("cgroup.subtree_control"))
             .is_ok_and(|controllers| controllers.split_whitespace().any(|name| name == "memory")),
     }
 }
 
 /// Removes the groups of processes that have ended. Groups that are not empty stay.
-pub fn remove_left() {
-    for (_, parent) in parents(&KernelFiles::live()) {
+pub fn remove_stale_groups() {
+    for (_, parent) in possible_parents(&KernelFiles::live()) {
         for entry in fs::read_dir(&parent).into_iter().flatten().flatten() {
-            let maker = entry.file_name().to_str().and_then(maker);
-            let is_left = maker.is_some_and(|pid| process::began(pid).is_none());
-            if let Some(_lock) = is_left.then(|| lock(&entry.path())).flatten() {
+            let maker = entry.file_name().to_str().and_then(maker_pid);
+            let is_left = maker.is_some_and(|pid| process::process_start_ticks(pid).is_none());
+            if let Some(_lock) = is_left.then(|| lock_group(&entry.path())).flatten() {
                 let _ = fs::remove_dir(entry.path());
             }
         }
@@ -203,24 +208,24 @@ pub fn remove_left() {
 }
 
 /// Locks a group; `None` where another process has.
-fn lock(group: &Path) -> Option<Flock<File>> {
-    Flock::lock(plain_file::directory(group).ok()?, FlockArg::LockExclusiveNonblock).ok()
+fn lock_group(group: &Path) -> Option<Flock<File>> {
+    Flock::lock(plain_file::open_directory(group).ok()?, FlockArg::LockExclusiveNonblock).ok()
 }
 
 /// The process that made a group of this name.
-fn maker(name: &str) -> Option<u32> {
+fn maker_pid(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::in_child_process;
+    use crate::child::run_in_child_process;
     use crate::kernel_files::fixture::Machine;
 
     #[test]
     fn version_1_limits_below_our_own_group_or_one_above() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             ("proc/self/mountinfo", "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"),
             ("proc/self/cgroup", "4:memory:/a/b\n0::/\n"),
             ("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", ""),
@@ -228,20 +233,20 @@ mod tests {
         ]);
         let expected = ["sys/fs/cgroup/memory/a/b", "sys/fs/cgroup/memory"];
         let expected = expected.map(|directory| (Version::One, machine.files.path(directory)));
-        assert_eq!(parents(&machine.files), expected);
+        assert_eq!(possible_parents(&machine.files), expected);
     }
 
     #[test]
     fn version_2_limits_below_the_nearest_that_hands_the_controller_on() {
         let nearest = |controllers| {
-            let machine = Machine::with(&[
+            let machine = Machine::with_files(&[
                 ("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 none rw\n"),
                 ("proc/self/cgroup", "0::/user/session\n"),
                 ("sys/fs/cgroup/cgroup.subtree_control", "cpu memory\n"),
                 ("sys/fs/cgroup/user/cgroup.subtree_control", controllers),
                 ("sys/fs/cgroup/user/session/cgroup.subtree_control", ""),
             ]);
-            let (_, directory) = parents(&machine.files).remove(0);
+            let (_, directory) = possible_parents(&machine.files).remove(0);
             directory.strip_prefix(machine.files.path("sys/fs/cgroup")).expect("below").to_owned()
         };
         assert_eq!(nearest("cpu memory\n"), Path::new("user"));
@@ -253,28 +258,28 @@ mod tests {
         for version in [Version::One, Version::Two] {
             let parent = tempfile::tempdir().expect("a directory");
             let group = MemoryCgroup::create_in(parent.path(), version, 1 << 20).expect("made");
-            group.take_in(17).expect("written");
+            group.add_process(17).expect("written");
             let read = |name: &str| fs::read_to_string(group.directory().join(name)).expect("written");
-            assert_eq!((read(version.limit()), read("cgroup.procs")), ("1048576".into(), "17".into()));
+            assert_eq!((read(version.limit_file()), read("cgroup.procs")), ("1048576".into(), "17".into()));
         }
     }
 
     #[test]
     fn the_name_of_a_group_tells_its_maker() {
-        assert_eq!(maker("syscost-17-0k3x9q"), Some(17));
-        assert_eq!((maker("syscost-test-17-0"), maker("docker-17-0")), (None, None));
+        assert_eq!(maker_pid("syscost-17-0k3x9q"), Some(17));
+        assert_eq!((maker_pid("syscost-test-17-0"), maker_pid("docker-17-0")), (None, None));
     }
 
     /// Children that other tests fork meanwhile would stay in the group.
     #[test]
     fn a_process_that_enters_comes_back_and_nothing_is_left() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             let Ok(limited) = LimitedMemory::enter(256 << 20) else { return };
             let is_inside =
                 || fs::read_to_string("/proc/self/cgroup").expect("a membership").contains(PREFIX);
             if let Some(made) = limited.made.as_ref().map(|made| made.directory.clone()) {
                 assert!(is_inside());
-                limited.cached().expect("counted");
+                limited.cached_bytes().expect("counted");
                 drop(limited);
                 assert!(!is_inside() && !made.exists());
             }

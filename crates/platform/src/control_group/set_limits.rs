@@ -1,6 +1,6 @@
 //! The limits of memory and of devices that hold for this process, as texts that can be compared.
 
-use super::{Group, Version, own_upwards};
+use super::{Group, Version, own_groups_and_ancestors};
 use crate::kernel_files::KernelFiles;
 
 /// Version 1 says "no limit" by the largest number of pages, which is more than any machine has.
@@ -11,39 +11,39 @@ const THROTTLES: [&str; 4] = ["read_bps", "write_bps", "read_iops", "write_iops"
 /// The smallest limits of memory of the groups of this process and of those above them, such as `512 MiB, slowed above 256 MiB`,
 /// or `none`. `None` where no group can be seen.
 pub fn memory_limits(files: &KernelFiles) -> Option<String> {
-    let groups = || own_upwards(files, "memory");
+    let groups = || own_groups_and_ancestors(files, "memory");
     groups().next()?;
     let least = |name: fn(Version) -> Option<&'static str>| {
-        let limit = |group: Group| number(files, &group, name(group.version)?);
+        let limit = |group: Group| read_limit(files, &group, name(group.version)?);
         groups().filter_map(limit).min()
     };
-    let most = least(|version| Some(version.limit()));
+    let most = least(|version| Some(version.limit_file()));
     let slow = least(|version| (version == Version::Two).then_some("memory.high"));
     Some(match (most, slow) {
         (None, None) => "none".into(),
-        (Some(most), None) => mib(most),
-        (None, Some(slow)) => format!("slowed above {}", mib(slow)),
-        (Some(most), Some(slow)) => format!("{}, slowed above {}", mib(most), mib(slow)),
+        (Some(most), None) => mib_text(most),
+        (None, Some(slow)) => format!("slowed above {}", mib_text(slow)),
+        (Some(most), Some(slow)) => format!("{}, slowed above {}", mib_text(most), mib_text(slow)),
     })
 }
 
 /// The limits of all devices, such as `8:0 rbps=1048576 wbps=max`, or `none`. `None` where no group can be seen.
 pub fn io_limits(files: &KernelFiles) -> Option<String> {
-    let groups: Vec<Group> = own_upwards(files, "blkio").collect();
+    let groups: Vec<Group> = own_groups_and_ancestors(files, "blkio").collect();
     groups.first()?;
-    let lines: Vec<String> = groups.iter().flat_map(|group| limits_of_devices(files, group)).collect();
+    let lines: Vec<String> = groups.iter().flat_map(|group| device_limit_lines(files, group)).collect();
     Some(if lines.is_empty() { "none".into() } else { lines.join(" | ") })
 }
 
-fn number(files: &KernelFiles, group: &Group, name: &str) -> Option<u64> {
-    files.number(&format!("{}/{name}", group.directory())).filter(|limit| *limit < NO_LIMIT)
+fn read_limit(files: &KernelFiles, group: &Group, name: &str) -> Option<u64> {
+    files.read_number(&format!("{}/{name}", group.directory())).filter(|limit| *limit < NO_LIMIT)
 }
 
-fn mib(bytes: u64) -> String {
+fn mib_text(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-fn limits_of_devices(files: &KernelFiles, group: &Group) -> Vec<String> {
+fn device_limit_lines(files: &KernelFiles, group: &Group) -> Vec<String> {
     let lines = |name: &str| {
         let text = files.read_text(&format!("{}/{name}", group.directory())).unwrap_or_default();
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect::<Vec<_>>()
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_smallest_limit_on_the_way_up_is_the_one_that_holds() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             UNIFIED,
             INNER,
             ("sys/fs/cgroup/outer/memory.max", "536870912\n"),
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn version_1_has_files_of_its_own_and_a_large_number_for_no_limit() {
-        let machine = Machine::with(&[
+        let machine = Machine::with_files(&[
             (
                 "proc/self/mountinfo",
                 "31 25 0:27 / /c/memory rw - cgroup c rw,memory\n32 25 0:28 / /c/blkio rw - cgroup c rw,blkio\n",
@@ -96,13 +96,13 @@ mod tests {
         ]);
         assert_eq!(memory_limits(&machine.files).as_deref(), Some("none"));
         assert_eq!(io_limits(&machine.files).as_deref(), Some("read_bps 254:0 1048576"));
-        machine.write("c/memory/a/memory.limit_in_bytes", "1073741824\n");
+        machine.write_file("c/memory/a/memory.limit_in_bytes", "1073741824\n");
         assert_eq!(memory_limits(&machine.files).as_deref(), Some("1024 MiB"));
     }
 
     #[test]
     fn without_groups_nothing_is_known() {
-        let machine = Machine::with(&[]);
+        let machine = Machine::with_files(&[]);
         assert_eq!((memory_limits(&machine.files), io_limits(&machine.files)), (None, None));
     }
 }

@@ -17,16 +17,16 @@ const CPU_OF_CONTAINER: &str =
 
 /// Directories of the groups that may have the CPU controller.
 fn directories(files: &[(&str, &str)]) -> Vec<String> {
-    own(&Machine::with(files).files, "cpu").iter().map(Group::directory).collect()
+    own_groups(&Machine::with_files(files).files, "cpu").iter().map(Group::directory).collect()
 }
 
 #[test]
 fn paths_of_both_versions_are_found() {
-    assert_eq!(path_in(V2, None), Some("/user.slice/user-1000.slice/session-1.scope"));
-    assert_eq!((path_in(V2, Some("cpu")), path_in(V1, None)), (None, None));
-    assert_eq!(path_in(V1, Some("cpu")), Some("/docker/0123abcd"));
-    assert_eq!((path_in(HYBRID, None), path_in(HYBRID, Some("cpu"))), (Some("/"), Some("/")));
-    assert_eq!(path_in("3:cpuset:/a\n", Some("cpu")), None, "a name that only begins so");
+    assert_eq!(group_path(V2, None), Some("/user.slice/user-1000.slice/session-1.scope"));
+    assert_eq!((group_path(V2, Some("cpu")), group_path(V1, None)), (None, None));
+    assert_eq!(group_path(V1, Some("cpu")), Some("/docker/0123abcd"));
+    assert_eq!((group_path(HYBRID, None), group_path(HYBRID, Some("cpu"))), (Some("/"), Some("/")));
+    assert_eq!(group_path("3:cpuset:/a\n", Some("cpu")), None, "a name that only begins so");
 }
 
 #[test]
@@ -67,37 +67,42 @@ fn a_container_that_is_told_a_path_from_outside_takes_the_mount_point() {
     let own = ("sys/fs/cgroup/cpu.max", "50000 100000\n");
     let files = [("proc/self/mountinfo", UNIFIED), ("proc/self/cgroup", V2), other, own];
     assert_eq!(directories(&files), ["/sys/fs/cgroup"]);
-    assert_eq!(cpu_quota(&Machine::with(&files).files), Some(0.5));
+    assert_eq!(smallest_cpu_quota(&Machine::with_files(&files).files), Some(0.5));
 }
 
 #[test]
 fn a_group_outside_of_the_mount_is_seen_from_the_mount_point() {
-    let hierarchy = hierarchies(&Machine::with(&[("proc/self/mountinfo", CPU_OF_CONTAINER)]).files).remove(0);
-    assert_eq!(hierarchy.directory("/docker/0123abcd/b").as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct/b"));
-    assert_eq!(hierarchy.directory("/docker/0123abcde"), None);
-    assert_eq!(hierarchy.directory("/"), None);
-    assert!(hierarchy.is(Some("cpu")) && hierarchy.is(Some("cpuacct")));
-    assert!(!hierarchy.is(Some("memory")) && !hierarchy.is(None));
+    let hierarchy =
+        mounted_hierarchies(&Machine::with_files(&[("proc/self/mountinfo", CPU_OF_CONTAINER)]).files)
+            .remove(0);
+    assert_eq!(
+        hierarchy.group_directory("/docker/0123abcd/b").as_deref(),
+        Some("/sys/fs/cgroup/cpu,cpuacct/b")
+    );
+    assert_eq!(hierarchy.group_directory("/docker/0123abcde"), None);
+    assert_eq!(hierarchy.group_directory("/"), None);
+    assert!(hierarchy.matches_controller(Some("cpu")) && hierarchy.matches_controller(Some("cpuacct")));
+    assert!(!hierarchy.matches_controller(Some("memory")) && !hierarchy.matches_controller(None));
 }
 
 #[test]
 fn escapes_and_mounts_that_hide_others_are_understood() {
     let text = "30 23 0:26 / /my\\040groups rw - cgroup2 cgroup2 rw\n31 23 0:27 / /a rw - cgroup cgroup rw,cpu\n\
                 32 23 0:28 / /a rw - tmpfs tmpfs rw\n";
-    let found = hierarchies(&Machine::with(&[("proc/self/mountinfo", text)]).files);
+    let found = mounted_hierarchies(&Machine::with_files(&[("proc/self/mountinfo", text)]).files);
     assert_eq!(found.iter().map(|hierarchy| hierarchy.point.as_str()).collect::<Vec<_>>(), ["/my groups"]);
 }
 
 #[test]
 fn a_quota_is_counted_in_cpus() {
-    assert_eq!((cpu_max("150000 100000"), cfs_quota("50000", "100000")), (Some(1.5), Some(0.5)));
-    assert_eq!((cpu_max("max 100000"), cfs_quota("-1", "100000")), (None, None));
+    assert_eq!((parse_cpu_max("150000 100000"), parse_cfs_quota("50000", "100000")), (Some(1.5), Some(0.5)));
+    assert_eq!((parse_cpu_max("max 100000"), parse_cfs_quota("-1", "100000")), (None, None));
 }
 
 #[test]
 fn the_smallest_quota_on_the_way_up_decides_and_its_group_counts_the_stops() {
     let stat = "nr_periods 1\nnr_throttled 0\nthrottled_usec 0\n";
-    let machine = Machine::with(&[
+    let machine = Machine::with_files(&[
         ("proc/self/mountinfo", UNIFIED),
         ("proc/self/cgroup", V2),
         ("sys/fs/cgroup/user.slice/cpu.max", "200000 100000\n"),
@@ -106,28 +111,28 @@ fn the_smallest_quota_on_the_way_up_decides_and_its_group_counts_the_stops() {
         ("sys/fs/cgroup/user.slice/user-1000.slice/cpu.stat", stat),
         ("sys/fs/cgroup/user.slice/user-1000.slice/session-1.scope/cpu.stat", "usage_usec 1\n"),
     ]);
-    assert_eq!(cpu_quota(&machine.files), Some(2.0));
+    assert_eq!(smallest_cpu_quota(&machine.files), Some(2.0));
     let found = throttling_file(&machine.files);
     assert_eq!(found, Some(machine.files.path("sys/fs/cgroup/user.slice/cpu.stat")));
 }
 
 #[test]
 fn throttling_is_seen_in_a_container_of_version_1() {
-    let machine = Machine::with(&[
+    let machine = Machine::with_files(&[
         ("proc/self/mountinfo", CPU_OF_CONTAINER),
         ("proc/self/cgroup", V1),
         ("sys/fs/cgroup/cpu,cpuacct/cpu.stat", "nr_periods 10\nnr_throttled 3\nthrottled_time 99\n"),
         ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n"),
         ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
     ]);
-    assert_eq!(cpu_quota(&machine.files), Some(0.5));
+    assert_eq!(smallest_cpu_quota(&machine.files), Some(0.5));
     let found = throttling_file(&machine.files);
     assert_eq!(found, Some(machine.files.path("sys/fs/cgroup/cpu,cpuacct/cpu.stat")));
 }
 
 #[test]
 fn without_files_there_is_no_quota_and_no_count() {
-    let machine = Machine::with(&[("proc/self/cgroup", HYBRID), ("proc/self/mountinfo", MOUNTINFO)]);
-    assert_eq!(cpu_quota(&machine.files), None);
+    let machine = Machine::with_files(&[("proc/self/cgroup", HYBRID), ("proc/self/mountinfo", MOUNTINFO)]);
+    assert_eq!(smallest_cpu_quota(&machine.files), None);
     assert_eq!(throttling_file(&machine.files), None);
 }

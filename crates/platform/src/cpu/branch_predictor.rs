@@ -21,13 +21,13 @@ use std::sync::OnceLock;
 /// slower mode after 16 384 jumps, 118 after 24 576, 60 after 32 768, 11 after 49 152, 8 after 65 536, none after 131 072.
 const JUMPS: usize = 65_536;
 
-/// Makes the branch predictor of this CPU forget, by a walk over 65 536 jumps, 16 bytes apart: 1 MiB of code, which displaces
-/// what it displaces of the caches too. Tells whether it did: not in a forked child, nor where memory cannot be mapped or
-/// written memory cannot be made executable.
-pub fn forget_branches() -> bool {
+/// Flushes the branch predictor of this CPU by executing 65 536 jumps, 16 bytes apart. This 1 MiB of code
+/// displaces cache lines too. Returns whether it ran: not in a forked child, nor where memory cannot be mapped or
+/// made executable.
+pub fn flush_branch_predictor() -> bool {
     static WALK: OnceLock<Option<JumpWalk>> = OnceLock::new();
     let walk = WALK.get_or_init(JumpWalk::new).as_ref().filter(|walk| walk.owner == std::process::id());
-    walk.inspect(|walk| walk.walk()).is_some()
+    walk.inspect(|walk| walk.walk_jumps()).is_some()
 }
 
 /// The jumps, in the process that made them.
@@ -49,7 +49,7 @@ impl JumpWalk {
     }
 
     /// Walks over all jumps once.
-    fn walk(&self) {
+    fn walk_jumps(&self) {
         // SAFETY: JUMPS: every jump leads to the next, and the last to a return, which needs no arguments. OWNER: the only
         // caller has asked whose it is.
         unsafe { std::mem::transmute::<*const u8, extern "C" fn()>(self.code.as_ptr())() }
@@ -70,18 +70,18 @@ mod tests {
         let begins = walk.code.as_ptr() as usize;
         let last = begins + JUMPS * JUMP_BYTES;
         for at in [begins, begins + JUMPS / 2 * JUMP_BYTES, last] {
-            let seen = step_through(|| walk.walk(), Some(at), 1 << 20).expect("traced").expect("short");
+            let seen = step_through(|| walk.walk_jumps(), Some(at), 1 << 20).expect("traced").expect("short");
             assert!(seen.visits == 1 && seen.instructions > JUMPS as u64, "{seen:?}");
         }
     }
 
     #[test]
     fn a_forked_child_does_not_walk_where_nothing_is_mapped() {
-        if !forget_branches() {
+        if !flush_branch_predictor() {
             println!("skipped: written memory may not be executed here");
             return;
         }
-        let child = Child::start(|| assert!(!forget_branches())).expect("forked");
-        child.end_within(Duration::from_secs(20)).expect("neither walked nor crashed");
+        let child = Child::start(|| assert!(!flush_branch_predictor())).expect("forked");
+        child.wait_for_success(Duration::from_secs(20)).expect("neither walked nor crashed");
     }
 }

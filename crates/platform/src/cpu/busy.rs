@@ -1,25 +1,26 @@
 //! Which CPUs other tasks use at this moment, by `/proc`, which shows the whole machine in a container too.
 
 use super::super::kernel_files::KernelFiles;
-use super::super::proc::busy_ticks_by_cpu;
+use super::super::proc::busy_and_idle_ticks;
 use std::time::Duration;
 
 /// Between two readings: two of the kernel's clock ticks, of which a CPU that is used throughout has no idle one.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Those of these CPUs that were in use all the time, in two looks. Nothing is waited for where no other task runs, and the
-/// second look is left out where the first CPU is not in use: a daemon's few milliseconds are no reason to avoid it.
+/// Returns the CPUs that were busy throughout two samples of 20 ms. If no other task runs, it returns at once. If
+/// the first CPU is free in the first sample, the result is empty: a daemon's few milliseconds are no reason to
+/// avoid it.
 pub fn cpus_in_use(cpus: &[usize]) -> Vec<usize> {
     let files = KernelFiles::live();
     if files.read_text("/proc/loadavg").and_then(|text| running_tasks(&text)).is_some_and(|tasks| tasks <= 1)
     {
         return Vec::new();
     }
-    let first = look(&files, cpus);
+    let first = sample_cpus_in_use(&files, cpus);
     if cpus.first().is_none_or(|cpu| !first.contains(cpu)) {
         return Vec::new();
     }
-    let second = look(&files, cpus);
+    let second = sample_cpus_in_use(&files, cpus);
     first.into_iter().filter(|cpu| second.contains(cpu)).collect()
 }
 
@@ -28,17 +29,17 @@ fn running_tasks(text: &str) -> Option<usize> {
     text.split_ascii_whitespace().nth(3)?.split('/').next()?.parse().ok()
 }
 
-fn look(files: &KernelFiles, cpus: &[usize]) -> Vec<usize> {
+fn sample_cpus_in_use(files: &KernelFiles, cpus: &[usize]) -> Vec<usize> {
     let Some(before) = files.read_text("/proc/stat") else { return Vec::new() };
     std::thread::sleep(LOOK);
     let after = files.read_text("/proc/stat").unwrap_or_default();
     cpus.iter().copied().filter(|&cpu| is_in_use(&before, &after, cpu)).collect()
 }
 
-/// Whether a CPU was busy and never idle between two texts of `/proc/stat`. Where the texts say nothing, as in some sandboxes,
-/// it was not.
+/// Whether a CPU was busy and never idle between two readings of `/proc/stat`. False if the CPU is not listed, as
+/// in some sandboxes.
 fn is_in_use(before: &str, after: &str, cpu: usize) -> bool {
-    let ticks = |text| busy_ticks_by_cpu(text, cpu);
+    let ticks = |text| busy_and_idle_ticks(text, cpu);
     let (Some((busy_before, idle_before)), Some((busy, idle))) = (ticks(before), ticks(after)) else {
         return false;
     };
@@ -48,7 +49,7 @@ fn is_in_use(before: &str, after: &str, cpu: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::{allowed, while_on};
+    use crate::cpu::{allowed_cpus, run_on_cpu};
 
     #[test]
     fn a_cpu_without_an_idle_tick_is_in_use() {
@@ -69,8 +70,8 @@ mod tests {
     #[test]
     fn a_look_takes_less_than_the_fifty_milliseconds_that_a_start_may() {
         let begun = std::time::Instant::now();
-        let cpus = allowed();
-        while_on(cpus[0], || cpus_in_use(&cpus)).expect("pinned");
+        let cpus = allowed_cpus();
+        run_on_cpu(cpus[0], || cpus_in_use(&cpus)).expect("pinned");
         // On a machine that is overloaded a sleep is late; ten looks would be a mistake.
         assert!(begun.elapsed() < 10 * LOOK, "{:?}", begun.elapsed());
     }

@@ -9,9 +9,9 @@
 //! Both marks are released by the kernel when the last process that holds them ends, and leave no file. The use of a CPU is
 //! looked at only if other tasks run at this moment, and then takes 20 ms, or 40 ms where the first choice is in use.
 
-use super::{allowed, busy};
+use super::{allowed_cpus, busy};
 use crate::signal;
-use crate::socket_handle::{is_taken, take_name};
+use crate::socket_handle::{is_name_taken, take_name};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use std::fs::File;
@@ -25,19 +25,19 @@ pub struct Claimed {
     _marks: Marks,
 }
 
-/// The CPU to measure on: the last one on which no other run measures and no task is busy, because interrupts and daemons
-/// prefer the first. Where all that are free are in use it is the last of these. Where no CPU is free the later run waits
-/// until one is, or until it is interrupted, but not for ever: the marks may be held by a process that is stopped, and the
-/// driver takes a longer silence for a case that hangs.
-pub fn claim() -> Option<Claimed> {
+/// Claims the CPU to measure on: the highest-numbered one that no other run has claimed and no task keeps busy.
+/// Interrupts and daemons prefer the first CPUs. If tasks keep every unclaimed CPU busy, it takes the highest of
+/// those. If all are claimed, it waits until one is released, a signal arrives, or 200 s have passed: a stopped
+/// process may hold the claim, and the driver takes a longer silence for a case that hangs.
+pub fn claim_cpu() -> Option<Claimed> {
     const LONGEST: Duration = Duration::from_secs(200);
     let begun = Instant::now();
-    let mut cpus = allowed();
+    let mut cpus = allowed_cpus();
     cpus.sort_unstable_by(|a, b| b.cmp(a));
     loop {
         let in_use = if cpus.len() > 1 { busy::cpus_in_use(&cpus) } else { Vec::new() };
         let order = cpus.iter().filter(|cpu| !in_use.contains(cpu)).chain(&in_use);
-        let claimed = order.copied().find_map(|cpu| Some(Claimed { cpu, _marks: Marks::set(cpu)? }));
+        let claimed = order.copied().find_map(|cpu| Some(Claimed { cpu, _marks: Marks::acquire(cpu)? }));
         if claimed.is_some() || cpus.is_empty() || signal::pending().is_some() || begun.elapsed() > LONGEST {
             return claimed;
         }
@@ -52,13 +52,13 @@ struct Marks {
 }
 
 impl Marks {
-    /// `None` if another run holds one of them.
-    fn set(cpu: usize) -> Option<Self> {
+    /// Sets both marks; `None` if another run holds one of them.
+    fn acquire(cpu: usize) -> Option<Self> {
         let name = take_name(&format!("syscost-measures-on-cpu-{cpu}"));
-        if is_taken(&name) {
+        if is_name_taken(&name) {
             return None;
         }
-        Some(Self { _name: name.ok(), _lock: lock(cpu).ok()? })
+        Some(Self { _name: name.ok(), _lock: lock_cpu_byte(cpu).ok()? })
     }
 }
 
@@ -67,7 +67,7 @@ struct IsHeld;
 
 /// Locks the byte of `/dev/null` that stands for this CPU; `None` where that is not allowed. The lock belongs to the open file
 /// (fcntl(2), `F_OFD_SETLK`), so forked children keep it.
-fn lock(cpu: usize) -> Result<Option<File>, IsHeld> {
+fn lock_cpu_byte(cpu: usize) -> Result<Option<File>, IsHeld> {
     /// The first byte: far from those that others may lock. The letters spell "syscost".
     const FIRST: i64 = 0x73_7973_636f_7374;
     let Ok(file) = File::options().read(true).write(true).open("/dev/null") else { return Ok(None) };
@@ -91,26 +91,26 @@ mod tests {
 
     #[test]
     fn two_runs_get_different_cpus() {
-        let first = claim().expect("a CPU");
-        if allowed().len() > 1 {
+        let first = claim_cpu().expect("a CPU");
+        if allowed_cpus().len() > 1 {
             // A run outside this test may hold a CPU as well, so only the difference is asked for.
-            assert!(Marks::set(first.cpu).is_none());
+            assert!(Marks::acquire(first.cpu).is_none());
         }
         let cpu = first.cpu;
         drop(first);
-        assert!(Marks::set(cpu).is_some() || claim().is_some(), "given back");
+        assert!(Marks::acquire(cpu).is_some() || claim_cpu().is_some(), "given back");
     }
 
     #[test]
     fn a_lock_is_seen_where_names_are_not() {
         /// No machine has it.
         const CPU: usize = 1 << 20;
-        let Ok(Some(first)) = lock(CPU) else {
+        let Ok(Some(first)) = lock_cpu_byte(CPU) else {
             println!("skipped: /dev/null cannot be locked here");
             return;
         };
-        assert!(lock(CPU).is_err() && lock(CPU + 1).is_ok());
+        assert!(lock_cpu_byte(CPU).is_err() && lock_cpu_byte(CPU + 1).is_ok());
         drop(first);
-        assert!(lock(CPU).is_ok());
+        assert!(lock_cpu_byte(CPU).is_ok());
     }
 }

@@ -3,10 +3,10 @@
 /// The CPUs of a list in the kernel's notation. A part that is no number or range is left out, so that no CPU is
 /// reported that does not exist.
 pub fn parse(list: &str) -> Vec<usize> {
-    list.trim().split(',').filter_map(range).flatten().collect()
+    list.trim().split(',').filter_map(parse_range).flatten().collect()
 }
 
-fn range(part: &str) -> Option<std::ops::RangeInclusive<usize>> {
+fn parse_range(part: &str) -> Option<std::ops::RangeInclusive<usize>> {
     let (first, last) = part.split_once('-').unwrap_or((part, part));
     Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
 }

@@ -1,23 +1,23 @@
 //! What is seen of a CPU that a thread was pinned to and no longer runs on. The kernel does not say why.
 
-use super::{allowed, cpu_list};
+use super::{allowed_cpus, cpu_list};
 use crate::kernel_files::KernelFiles;
 
-/// A sentence on this CPU, where the thread that asks was pinned to it.
+/// Explains, in a sentence, why the calling thread no longer runs on the CPU that it was pinned to.
 pub fn why_lost(cpu: usize) -> String {
-    seen(cpu, online().as_deref(), &allowed())
+    describe_lost_cpu(cpu, online_cpus().as_deref(), &allowed_cpus())
 }
 
-/// The same of another thread, whose affinity is not looked at.
+/// The same for another thread, whose affinity is not read.
 pub fn why_partner_lost(cpu: usize) -> String {
-    seen(cpu, online().as_deref(), &[cpu])
+    describe_lost_cpu(cpu, online_cpus().as_deref(), &[cpu])
 }
 
-fn online() -> Option<Vec<usize>> {
-    KernelFiles::live().line("sys/devices/system/cpu/online").map(|list| cpu_list::parse(&list))
+fn online_cpus() -> Option<Vec<usize>> {
+    KernelFiles::live().read_first_line("sys/devices/system/cpu/online").map(|list| cpu_list::parse(&list))
 }
 
-fn seen(cpu: usize, online: Option<&[usize]>, allowed: &[usize]) -> String {
+fn describe_lost_cpu(cpu: usize, online: Option<&[usize]>, allowed: &[usize]) -> String {
     match online {
         Some(list) if !list.contains(&cpu) => {
             format!("CPU {cpu} is offline now (/sys/devices/system/cpu/online)")
@@ -45,7 +45,7 @@ mod tests {
             (None, &[0], "may run on CPU 0 only"),
             (Some(&[0, 1]), &[1], "does not keep a thread"),
         ] {
-            let sentence = seen(1, online, allowed);
+            let sentence = describe_lost_cpu(1, online, allowed);
             assert!(sentence.contains(words), "{sentence}");
         }
     }

@@ -32,7 +32,7 @@ const REFUSALS: [(&[Errno], &str); 7] = [
     (&[ENXIO, EBUSY], "the device or the facility is not there, or in use"),
 ];
 
-/// What the kernel answers to a set-up that it cannot carry out, and to an operation that is wrong.
+/// Errors that mean an unmet need during set-up only; during an operation they may be its own mistake.
 const OF_SET_UP: [(&[Errno], &str); 2] = [
     (
         &[EINVAL],
@@ -44,31 +44,31 @@ const OF_SET_UP: [(&[Errno], &str); 2] = [
 /// Where the kernel, and not the user, puts files.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-fn remedy(table: &[(&[Errno], &'static str)], errno: Errno) -> Option<&'static str> {
+fn remedy_for_errno(table: &[(&[Errno], &'static str)], errno: Errno) -> Option<&'static str> {
     table.iter().find(|(errnos, _)| errnos.contains(&errno)).map(|(_, remedy)| *remedy)
 }
 
-fn is_of_the_kernel(path: &Path) -> bool {
+fn is_kernel_path(path: &Path) -> bool {
     OF_THE_KERNEL.iter().any(|place| path.starts_with(place))
 }
 
 impl Error {
-    /// Why the machine does not offer what was asked of it, with what helps; `None` if the error is another. More answers of
-    /// the kernel are refusals while a case is set up.
+    /// Why the machine cannot meet a need, with a remedy; `None` for an error of another kind. While a case is set
+    /// up, EINVAL and EAGAIN count as unmet needs too.
     pub fn unmet_need(&self, setting_up: bool) -> Option<String> {
-        if self.is_of_the_machine() {
+        if self.is_machine_limitation() {
             return Some(self.to_string());
         }
         let (Self::Kernel { cause, .. } | Self::File { cause, .. }) = self else { return None };
         let errno = Errno::from_raw(cause.raw_os_error()?);
         let absent = || match self {
-            Self::File { path, .. } if errno == ENOENT && is_of_the_kernel(path) => {
+            Self::File { path, .. } if errno == ENOENT && is_kernel_path(path) => {
                 Some("it is not mounted or hidden here: mount it, or use a container that has it")
             }
             _ => None,
         };
-        let asked = || if setting_up { remedy(&OF_SET_UP, errno) } else { None };
-        let remedy = remedy(&REFUSALS, errno).or_else(absent).or_else(asked)?;
+        let asked = || if setting_up { remedy_for_errno(&OF_SET_UP, errno) } else { None };
+        let remedy = remedy_for_errno(&REFUSALS, errno).or_else(absent).or_else(asked)?;
         Some(format!("{self}; {remedy}"))
     }
 }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_unmet_need_and_a_mistake_is_none() {
-        let need = |errno: Errno, setting_up| Error::refused("a call", errno).unmet_need(setting_up);
+        let need = |errno: Errno, setting_up| Error::from_errno("a call", errno).unmet_need(setting_up);
         for errno in [EPERM, EACCES, ENOSYS, EOPNOTSUPP, EMFILE, ENOMEM, ENOSPC] {
             let sentence = need(errno, false).expect("a need");
             assert!(sentence.starts_with("a call: ") && sentence.contains("; "), "{sentence}");

@@ -16,14 +16,14 @@ impl Fate {
         Self { words: words.into(), refused: None }
     }
 
-    pub(super) fn refused(errno: Errno) -> Self {
+    pub(super) fn from_refusal(errno: Errno) -> Self {
         Self { words: format!("the partner's call was refused: {}", errno.desc()), refused: Some(errno) }
     }
 
-    /// The error of what needed the partner; `whose` comes before the sentence.
-    pub fn error(self, whose: &str) -> Error {
+    /// The error for a measurement whose partner ended; `whose` is put before the sentence.
+    pub fn into_error(self, whose: &str) -> Error {
         match self.refused {
-            Some(errno) => Error::refused(format!("{whose}the partner's call"), errno),
+            Some(errno) => Error::from_errno(format!("{whose}the partner's call"), errno),
             None => Error::Disproved(format!("{whose}{}", self.words)),
         }
     }

@@ -8,7 +8,7 @@ use crate::error::Result;
 ///
 /// # Errors
 /// As of [`Partner::start`].
-pub fn spinner(cpu: usize, class: Class) -> Result<Partner> {
+pub fn start_spinner(cpu: usize, class: Class) -> Result<Partner> {
     let step = || {
         (0..1000).for_each(|_| std::hint::spin_loop());
         0

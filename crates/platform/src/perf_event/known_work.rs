@@ -1,5 +1,5 @@
-//! Known work by which a counter shows that it counts. A hypervisor may accept an event and answer 0 for ever, and a
-//! library may stand in for the kernel: whatever such a counter says of an operation would be believed.
+//! Checks a counter against work with a known count. A hypervisor may accept an event and always answer 0, and a
+//! preloaded library may imitate the kernel; their counts must not be believed.
 
 use super::{Counter, EVENTS, Event};
 use crate::error::{Error, Result};
@@ -44,27 +44,40 @@ struct Work {
     perform: fn() -> Result<()>,
 }
 
-const fn work(what: &'static str, least: u64, most: u64, perform: fn() -> Result<()>) -> Work {
+const fn new_work(what: &'static str, least: u64, most: u64, perform: fn() -> Result<()>) -> Work {
     Work { what, least, most, perform }
 }
 
-/// The work for this event; `None` where none can be known.
-fn work_for(event: &Event) -> Option<Work> {
+/// The known work for this event; `None` if there is none for it.
+fn work_for_event(event: &Event) -> Option<Work> {
     Some(match event.name {
-        "instructions" => work("a loop of 200000 instructions", 190_000, 10 * INSTRUCTIONS, execute),
-        "cpu-cycles" => {
-            work("100000 additions of which each waits for the one before", 90_000, 10 * CYCLES, add)
+        "instructions" => {
+            new_work("a loop of 200000 instructions", 190_000, 10 * INSTRUCTIONS, run_instructions)
         }
-        "branch-misses" => work("20000 branches drawn by chance", BRANCHES / 10, 10 * BRANCHES, branch),
-        "cache-misses" => work("4096 reads of evicted cache lines", LINES as u64 / 16, u64::MAX, miss),
-        "dTLB-load-misses" => work("a walk over 4096 pages", WALKED_PAGES as u64 / 16, u64::MAX, walk),
-        "task-clock" => work("a loop of 0.3 ms or more", 100_000, 1_000_000_000, keep_busy),
+        "cpu-cycles" => new_work(
+            "100000 additions of which each waits for the one before",
+            90_000,
+            10 * CYCLES,
+            run_add_chain,
+        ),
+        "branch-misses" => {
+            new_work("20000 branches drawn by chance", BRANCHES / 10, 10 * BRANCHES, run_random_branches)
+        }
+        "cache-misses" => {
+            new_work("4096 reads of evicted cache lines", LINES as u64 / 16, u64::MAX, miss_cache)
+        }
+        "dTLB-load-misses" => {
+            new_work("a walk over 4096 pages", WALKED_PAGES as u64 / 16, u64::MAX, walk_pages)
+        }
+        "task-clock" => new_work("a loop of 0.3 ms or more", 100_000, 1_000_000_000, run_busy_loop),
         "page-faults" | "minor-faults" => {
-            work("the first touch of 16 pages", FRESH_PAGES, 100 * FRESH_PAGES, touch)
+            new_work("the first touch of 16 pages", FRESH_PAGES, 100 * FRESH_PAGES, touch_fresh_pages)
         }
-        "context-switches" => work("3 naps", NAPS, 1_000 * NAPS, nap),
+        "context-switches" => new_work("3 naps", NAPS, 1_000 * NAPS, take_naps),
         // Without a second CPU there is no migration, and 0 is what it should say.
-        "cpu-migrations" if cpu::allowed().len() > 1 => work("a move to another CPU", 1, 1_000, migrate),
+        "cpu-migrations" if cpu::allowed_cpus().len() > 1 => {
+            new_work("a move to another CPU", 1, 1_000, migrate_thread)
+        }
         _ => return None,
     })
 }
@@ -73,35 +86,35 @@ fn work_for(event: &Event) -> Option<Work> {
 ///
 /// # Errors
 /// [`Error::Missing`] with the count, if it does not; any other error where the counter cannot be opened or read.
-pub(super) fn prove(event: Event) -> Result<()> {
+pub(super) fn prove_event(event: Event) -> Result<()> {
     static JUDGED: [OnceLock<Option<String>>; EVENTS.len()] = [const { OnceLock::new() }; EVENTS.len()];
     // A major fault needs a device. The kernel counts it in the same place as a minor one.
-    let event = if event.name == "major-faults" { Event::named("minor-faults") } else { Ok(event) };
+    let event = if event.name == "major-faults" { Event::from_name("minor-faults") } else { Ok(event) };
     let event = event.map_err(Error::Usage)?;
     let Some(judged) = EVENTS.iter().position(|other| *other == event).and_then(|at| JUDGED.get(at)) else {
         return Ok(());
     };
     if judged.get().is_none() {
-        let verdict = judge(&event)?;
+        let verdict = judge_event(&event)?;
         let _ = judged.set(verdict);
     }
     judged.get().cloned().flatten().map_or(Ok(()), |sentence| Err(Error::Missing(sentence)))
 }
 
 /// What is wrong with the counter of this event, as a sentence.
-fn judge(event: &Event) -> Result<Option<String>> {
-    let Some(work) = work_for(event) else { return Ok(None) };
-    let counter = Counter::open_for(*event, 0, 0)?;
+fn judge_event(event: &Event) -> Result<Option<String>> {
+    let Some(work) = work_for_event(event) else { return Ok(None) };
+    let counter = Counter::open_with_fallback(*event, 0, 0)?;
     let mut counts = [0; TRIES];
     for count in &mut counts {
         let before = counter.read()?;
         (work.perform)()?;
-        *count = counter.since(before)?;
+        *count = counter.count_since(before)?;
     }
-    Ok(complaint(event.name, &work, &counts))
+    Ok(miscount_message(event.name, &work, &counts))
 }
 
-fn complaint(name: &str, work: &Work, counts: &[u64]) -> Option<String> {
+fn miscount_message(name: &str, work: &Work, counts: &[u64]) -> Option<String> {
     let lowest = counts.iter().copied().min()?;
     let due = match () {
         () if lowest < work.least => format!("at least {} were due", work.least),
@@ -115,25 +128,25 @@ fn complaint(name: &str, work: &Work, counts: &[u64]) -> Option<String> {
     ))
 }
 
-fn execute() -> Result<()> {
+fn run_instructions() -> Result<()> {
     arch::register_loop(INSTRUCTIONS / 2);
     Ok(())
 }
 
-fn add() -> Result<()> {
+fn run_add_chain() -> Result<()> {
     _ = black_box(arch::add_chain(CYCLES));
     Ok(())
 }
 
-fn keep_busy() -> Result<()> {
+fn run_busy_loop() -> Result<()> {
     arch::register_loop(BUSY_TURNS);
     Ok(())
 }
 
-fn branch() -> Result<()> {
+fn run_random_branches() -> Result<()> {
     let mut random = 0x9e37_79b9_7f4a_7c15 ^ arch::read() | 1;
     for _ in 0..BRANCHES {
-        random = next(random);
+        random = next_random(random);
         // An arm that must not be executed twice cannot become a conditional move.
         if random >> 40 & 1 == 1 {
             _ = black_box(random);
@@ -143,46 +156,46 @@ fn branch() -> Result<()> {
 }
 
 /// Marsaglia's xorshift.
-fn next(mut random: u64) -> u64 {
+fn next_random(mut random: u64) -> u64 {
     random ^= random << 13;
     random ^= random >> 7;
     random ^ random << 17
 }
 
-fn miss() -> Result<()> {
+fn miss_cache() -> Result<()> {
     let mut memory = vec![1u8; LINES * LINE_STRIDE];
     _ = black_box(memory.as_mut_ptr());
     let lines = memory.chunks_exact(LINE_STRIDE);
     lines.for_each(arch::evict);
     let mut random = 1;
     for _ in 0..LINES {
-        random = next(random);
+        random = next_random(random);
         _ = black_box(memory[(random >> 20) as usize % LINES * LINE_STRIDE]);
     }
     Ok(())
 }
 
-fn walk() -> Result<()> {
-    let region = Region::anonymous(WALKED_PAGES * process::page_size() as usize, Pages::Base)?;
-    _ = black_box(region.read(0..region.pages(), 1));
+fn walk_pages() -> Result<()> {
+    let region = Region::map_anonymous(WALKED_PAGES * process::page_size() as usize, Pages::Base)?;
+    _ = black_box(region.read(0..region.page_count(), 1));
     Ok(())
 }
 
-fn touch() -> Result<()> {
-    let region = Region::anonymous(FRESH_PAGES as usize * process::page_size() as usize, Pages::Base)?;
-    _ = black_box(region.read(0..region.pages(), 1));
+fn touch_fresh_pages() -> Result<()> {
+    let region = Region::map_anonymous(FRESH_PAGES as usize * process::page_size() as usize, Pages::Base)?;
+    _ = black_box(region.read(0..region.page_count(), 1));
     Ok(())
 }
 
-fn nap() -> Result<()> {
+fn take_naps() -> Result<()> {
     (0..NAPS).for_each(|_| std::thread::sleep(NAP));
     Ok(())
 }
 
-fn migrate() -> Result<()> {
-    let here = cpu::current();
-    match cpu::allowed().into_iter().find(|cpu| *cpu != here) {
-        Some(other) => cpu::while_on(other, || ()),
+fn migrate_thread() -> Result<()> {
+    let here = cpu::current_cpu();
+    match cpu::allowed_cpus().into_iter().find(|cpu| *cpu != here) {
+        Some(other) => cpu::run_on_cpu(other, || ()),
         None => Ok(()),
     }
 }
@@ -193,18 +206,22 @@ mod tests {
 
     #[test]
     fn a_counter_that_says_nothing_too_little_or_anything_is_refused() {
-        let work = work("a loop", 190, 2_000, || Ok(()));
+        let work = new_work("a loop", 190, 2_000, || Ok(()));
         for counts in [[0, 0, 0], [200, 150, 200], [9_000, 9_000, 9_001]] {
-            let sentence = complaint("instructions", &work, &counts).expect("refused");
+            let sentence = miscount_message("instructions", &work, &counts).expect("refused");
             assert!(sentence.starts_with("instructions cannot be counted here"), "{sentence}");
         }
-        assert_eq!(complaint("instructions", &work, &[200, 9_000, 201]), None, "an interrupt adds to one");
+        assert_eq!(
+            miscount_message("instructions", &work, &[200, 9_000, 201]),
+            None,
+            "an interrupt adds to one"
+        );
     }
 
     #[test]
     fn every_event_that_this_machine_counts_counts_known_work() {
         for event in EVENTS {
-            match prove(*event) {
+            match prove_event(*event) {
                 Ok(()) => {}
                 Err(Error::Missing(sentence)) => panic!("{sentence}"),
                 Err(error) => println!("skipped: {}: {error}", event.name),

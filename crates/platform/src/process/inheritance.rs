@@ -44,7 +44,7 @@ struct Attributes {
 }
 
 /// The scheduling of this thread. Where the kernel does not tell, that of an ordinary task.
-pub fn scheduling() -> Scheduling {
+pub fn read_scheduling() -> Scheduling {
     let mut found = Attributes::default();
     let bytes = size_of::<Attributes>();
     // SAFETY: OWN-TASK.
@@ -66,8 +66,8 @@ pub fn scheduling() -> Scheduling {
 ///
 /// # Errors
 /// The error number of the kernel. From `SCHED_IDLE` it takes a privilege, or a fitting RLIMIT_NICE.
-pub fn be_ordinary() -> Result<(), Errno> {
-    match class() {
+pub fn set_ordinary_class() -> Result<(), Errno> {
+    match current_class() {
         libc::SCHED_OTHER => Ok(()),
         // A task that may not drop this flag may keep it.
         _ => scheduling_class::set(libc::SCHED_OTHER, 0)
@@ -80,11 +80,11 @@ pub fn be_ordinary() -> Result<(), Errno> {
 ///
 /// # Errors
 /// The error number of the kernel.
-pub fn leave_real_time() -> Result<(), Errno> {
-    if is_real_time(class()) { be_ordinary() } else { Ok(()) }
+pub fn leave_real_time_class() -> Result<(), Errno> {
+    if is_real_time(current_class()) { set_ordinary_class() } else { Ok(()) }
 }
 
-fn class() -> i32 {
+fn current_class() -> i32 {
     // A kernel that does not tell has ordinary tasks alone.
     scheduling_class::get().unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
 }
@@ -102,7 +102,7 @@ pub fn timer_slack_ns() -> Option<u64> {
 }
 
 /// Whether this process gets no transparent huge pages (`PR_SET_THP_DISABLE`).
-pub fn has_no_huge_pages() -> bool {
+pub fn is_thp_disabled() -> bool {
     // SAFETY: OWN-TASK.
     (unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) }) == 1
 }
@@ -134,11 +134,12 @@ pub fn disk_priority() -> (i32, i32) {
 /// The mask of new files' rights with which this process began.
 static MASK: OnceLock<Mode> = OnceLock::new();
 
-/// Lets a command of the user's begin with the signals and the mask that this process found.
-pub fn give_back(command: &mut Command) -> &mut Command {
+/// Lets a command of the user start with the SIGCHLD and SIGXFSZ settings and the umask that this process
+/// inherited.
+pub fn restore_inherited(command: &mut Command) -> &mut Command {
     let mask = MASK.get().copied();
     let restore = move || {
-        signal::restore_found();
+        signal::restore_inherited_dispositions();
         if let Some(mask) = mask {
             umask(mask);
         }
@@ -148,27 +149,28 @@ pub fn give_back(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(restore) }
 }
 
-/// Gives a process what it needs whatever it inherits: its files may be read and written by their owner.
-pub fn prepare() {
+/// Clears the owner bits of the inherited umask, so that this process can read and write the files that it makes.
+pub fn allow_owner_access() {
     let inherited = umask(Mode::S_IRWXG | Mode::S_IRWXO);
     umask(inherited & !Mode::S_IRWXU);
     MASK.get_or_init(|| inherited);
 }
 
-/// Leaves `SCHED_DEADLINE`, whose tasks may start no other.
-pub fn allow_children() {
-    if scheduling().policy == libc::SCHED_DEADLINE {
+/// Leaves `SCHED_DEADLINE`, because a task of that class may not start children.
+pub fn leave_deadline_class() {
+    if read_scheduling().policy == libc::SCHED_DEADLINE {
         // Where it is refused, the first child is refused too, with its sentence.
-        let _ = be_ordinary();
+        let _ = set_ordinary_class();
     }
 }
 
-/// Prepares a process that measures: no signal is blocked or ignored, and it is an ordinary task. A sentence if that is refused.
-pub fn settle() -> Option<String> {
-    signal::reset_inherited();
-    limit::use_whole_cpu_time();
-    let class = scheduling().policy;
-    let errno = be_ordinary().err()?;
+/// Prepares a measuring process: resets signals, CPU limit and scheduling class. Returns a sentence if the class
+/// is kept.
+pub fn prepare_measuring_process() -> Option<String> {
+    signal::reset_dispositions();
+    limit::restore_soft_cpu_limit();
+    let class = read_scheduling().policy;
+    let errno = set_ordinary_class().err()?;
     Some(format!(
         "the scheduling class {} was inherited and cannot be left ({}): figures hold for that class; start the run without \
          `chrt`",
@@ -194,13 +196,13 @@ pub fn class_name(policy: i32) -> String {
 /// Lets a command, once started, inherit the standard streams and these descriptors, and no other: a fork copies
 /// each of them, so that one which the user's shell left open would be a cost. Where a sandbox refuses socketpair(2), which the
 /// standard library needs to run code before the exec, the command inherits all descriptors.
-pub fn close_others(command: &mut Command, kept: &[BorrowedFd<'_>]) {
+pub fn close_other_descriptors(command: &mut Command, kept: &[BorrowedFd<'_>]) {
     if UnixDatagram::pair().is_err() {
         return;
     }
-    let gaps = gaps_between(kept.iter().map(|kept| kept.as_raw_fd() as u32).collect());
+    let gaps = descriptor_gaps(kept.iter().map(|kept| kept.as_raw_fd() as u32).collect());
     let close = move || {
-        gaps.iter().for_each(|&(first, last)| close_at_exec(first, last));
+        gaps.iter().for_each(|&(first, last)| close_range_at_exec(first, last));
         Ok(())
     };
     // SAFETY: FORKED.
@@ -208,7 +210,7 @@ pub fn close_others(command: &mut Command, kept: &[BorrowedFd<'_>]) {
 }
 
 /// The ranges of descriptors behind the standard streams in which none of these lies.
-fn gaps_between(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
+fn descriptor_gaps(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
     kept.sort_unstable();
     let firsts = std::iter::once(3).chain(kept.iter().map(|kept| kept + 1));
     let lasts = kept.iter().map(|kept| kept.saturating_sub(1)).chain([u32::MAX]);
@@ -216,7 +218,7 @@ fn gaps_between(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
 }
 
 /// Before Linux 5.11 it does nothing.
-fn close_at_exec(first: u32, last: u32) {
+fn close_range_at_exec(first: u32, last: u32) {
     // SAFETY: FORKED: the descriptors stay open until the child executes its program.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
 }
@@ -224,45 +226,45 @@ fn close_at_exec(first: u32, last: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::in_child_process;
+    use crate::child::run_in_child_process;
 
     #[test]
     fn what_is_kept_is_in_no_gap() {
-        assert_eq!(gaps_between(vec![]), [(3, u32::MAX)]);
-        assert_eq!(gaps_between(vec![7, 5, 4]), [(3, 3), (6, 6), (8, u32::MAX)]);
-        assert_eq!(gaps_between(vec![3]), [(4, u32::MAX)]);
+        assert_eq!(descriptor_gaps(vec![]), [(3, u32::MAX)]);
+        assert_eq!(descriptor_gaps(vec![7, 5, 4]), [(3, 3), (6, 6), (8, u32::MAX)]);
+        assert_eq!(descriptor_gaps(vec![3]), [(4, u32::MAX)]);
     }
 
     #[test]
     fn a_class_that_was_inherited_is_left_and_its_children_are_ordinary() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             let parameter = libc::sched_param { sched_priority: 5 };
             // SAFETY: OWN-TASK.
             if unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameter) } != 0 {
                 println!("skipped: a real-time class needs CAP_SYS_NICE");
                 return;
             }
-            let found = scheduling();
+            let found = read_scheduling();
             assert!(is_real_time(found.policy) && found.priority == 5, "{found:?}");
-            assert_eq!(settle(), None);
-            assert_eq!(scheduling().policy, libc::SCHED_OTHER);
+            assert_eq!(prepare_measuring_process(), None);
+            assert_eq!(read_scheduling().policy, libc::SCHED_OTHER);
         });
     }
 
     #[test]
     fn a_task_that_starves_no_other_keeps_its_class() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             scheduling_class::set(libc::SCHED_BATCH, 0).expect("allowed to all");
-            leave_real_time().expect("nothing to do");
-            assert_eq!(scheduling().policy, libc::SCHED_BATCH);
-            be_ordinary().expect("allowed to all");
-            assert_eq!(scheduling().policy, libc::SCHED_OTHER);
+            leave_real_time_class().expect("nothing to do");
+            assert_eq!(read_scheduling().policy, libc::SCHED_BATCH);
+            set_ordinary_class().expect("allowed to all");
+            assert_eq!(read_scheduling().policy, libc::SCHED_OTHER);
         });
     }
 
     #[test]
     fn the_slack_that_was_set_is_read() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             // SAFETY: OWN-TASK.
             unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 7_000, 0, 0, 0) };
             assert_eq!(timer_slack_ns(), Some(7_000));
@@ -271,9 +273,9 @@ mod tests {
 
     #[test]
     fn an_owner_may_read_and_write_whatever_the_mask_was() {
-        in_child_process(|| {
+        run_in_child_process(|| {
             umask(Mode::from_bits_truncate(0o777));
-            prepare();
+            allow_owner_access();
             assert_eq!(umask(Mode::empty()), Mode::from_bits_truncate(0o077));
         });
     }
@@ -288,7 +290,7 @@ mod tests {
         };
         let (kept, others) = (open(), [open(), open()]);
         let mut command = Command::new("ls");
-        close_others(command.arg("/proc/self/fd"), &[std::os::fd::AsFd::as_fd(&kept)]);
+        close_other_descriptors(command.arg("/proc/self/fd"), &[std::os::fd::AsFd::as_fd(&kept)]);
         let said = String::from_utf8(command.output().expect("started").stdout).expect("text");
         let numbers: Vec<i32> = said.lines().map(|line| line.parse().expect("a number")).collect();
         assert!(numbers.contains(&kept.as_raw_fd()), "{said}");

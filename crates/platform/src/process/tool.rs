@@ -22,10 +22,10 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// How a program failed: its exit status and the last line of its standard error.
-pub fn failure(output: &Output) -> String {
+pub fn failure_message(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     match said.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => format!("({}): {}", output.status, inert::line(last.trim(), LONGEST)),
+        Some(last) => format!("({}): {}", output.status, inert::neutralize_line(last.trim(), LONGEST)),
         None => format!("({}) without a word of why", output.status),
     }
 }
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_failure_quotes_the_last_line_or_says_that_there_is_none() {
-        let failed = |script: &str| failure(&command("sh").args(["-c", script]).output().unwrap());
+        let failed = |script: &str| failure_message(&command("sh").args(["-c", script]).output().unwrap());
         assert_eq!(failed("echo a >&2; echo why >&2; echo >&2; exit 3"), "(exit status: 3): why");
         assert_eq!(failed("exit 4"), "(exit status: 4) without a word of why");
         assert!(failed("kill -9 $$").contains("SIGKILL"));

@@ -8,7 +8,7 @@
 use nix::sys::signal::{SigEvent, Signal};
 
 /// What a timer does when it expires: it sends this signal to this thread of the process.
-pub fn thread_signal(signal: Signal, thread: libc::pid_t) -> SigEvent {
+pub fn thread_signal_event(signal: Signal, thread: libc::pid_t) -> SigEvent {
     // SAFETY: PLAIN.
     let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
     event.sigev_notify = libc::SIGEV_THREAD_ID;

@@ -24,8 +24,8 @@ const READINGS: usize = 4;
 /// The clocks of which the vDSO answers where it can (vdso(7)): realtime, monotonic, raw, their coarse ones, boottime, TAI.
 const OF_THE_VDSO: [i64; 7] = [0, 1, 4, 5, 6, 7, 11];
 
-/// Whether reading this clock enters the kernel. `None` where no child can be traced. Found out once for a process.
-pub fn enters(clock: KernelClock) -> Option<bool> {
+/// Whether reading this clock enters the kernel; `None` if no child can be traced. Tested once in each process.
+pub fn enters_kernel(clock: KernelClock) -> Option<bool> {
     static PRECISE: OnceLock<Option<bool>> = OnceLock::new();
     static COARSE: OnceLock<Option<bool>> = OnceLock::new();
     static SECONDS: OnceLock<Option<bool>> = OnceLock::new();
@@ -34,16 +34,16 @@ pub fn enters(clock: KernelClock) -> Option<bool> {
         KernelClock::Coarse => (&COARSE, || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE)),
         KernelClock::Seconds => (&SECONDS, || _ = time_vdso()),
     };
-    *known.get_or_init(|| entered(read))
+    *known.get_or_init(|| trace_kernel_entry(read))
 }
 
-fn entered(read: fn()) -> Option<bool> {
-    let seen = ptrace::list_entries(|| (0..READINGS).for_each(|_| read()), usize::MAX, |_| true).ok()?;
-    Some(seen.entries.iter().filter(|call| is_reading(call)).count() >= READINGS)
+fn trace_kernel_entry(read: fn()) -> Option<bool> {
+    let seen = ptrace::list_syscalls(|| (0..READINGS).for_each(|_| read()), usize::MAX, |_| true).ok()?;
+    Some(seen.entries.iter().filter(|call| is_clock_reading(call)).count() >= READINGS)
 }
 
 /// Whether a system call reads a clock that the vDSO answers elsewhere.
-pub fn is_reading(call: &Call) -> bool {
+pub fn is_clock_reading(call: &Call) -> bool {
     match call.number {
         libc::SYS_clock_gettime => OF_THE_VDSO.contains(&call.argument),
         libc::SYS_gettimeofday => true,
@@ -61,13 +61,14 @@ mod tests {
 
     #[test]
     fn a_reading_by_a_system_call_is_seen_as_one() {
-        let Some(is_entered) = entered(|| _ = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC)) else {
+        let Some(is_entered) = trace_kernel_entry(|| _ = clock_gettime_entry_ns(libc::CLOCK_MONOTONIC))
+        else {
             println!("skipped: no child can be traced here");
             return;
         };
         assert!(is_entered);
-        assert_eq!(entered(|| _ = arch::read()), Some(false));
+        assert_eq!(trace_kernel_entry(|| _ = arch::read()), Some(false));
         let other = |argument| Call { number: libc::SYS_clock_gettime, argument, answer: 0 };
-        assert!(is_reading(&other(4)) && !is_reading(&other(3)), "CPU time is never the vDSO's");
+        assert!(is_clock_reading(&other(4)) && !is_clock_reading(&other(3)), "CPU time is never the vDSO's");
     }
 }

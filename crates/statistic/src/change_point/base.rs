@@ -1,32 +1,33 @@
 //! The stretch since the last change, and whether its newest values still belong to it.
 
 use super::{ChangePoint, Noise, Value};
-use crate::{median, student_quantile_above};
+use crate::{median, student_upper_quantile};
 
 /// The fewest values before the first change of a series.
 const FEWEST: usize = 3;
-/// And before a later one, where the deviation is known: what lasted two nights is over with the next two.
+/// The fewest values before a later change, where the deviation is already known: a change may last only two
+/// nights.
 const FEWEST_LATER: usize = 2;
-/// Values are drawn in to this many deviations about the centre.
+/// Values are clipped to this many deviations about the centre.
 const WIDEST: f64 = 4.0;
-/// New values that are few are drawn in less: to this many limits of t, so that two of them can show a large step where a
-/// deviation that is hardly known makes the limit large, or their own errors make them count for less.
+/// Up to [`FEW`] new values are clipped less, to this many limits of t. So two of them can show a large step even
+/// if a poorly known deviation makes the limit large, or if their own errors give them a small weight.
 const WIDEST_NEW: f64 = 4.0;
-/// A limit beyond this one is that of a deviation of which nothing is known.
+/// Larger limits of t count as this one: they come from a deviation that is practically unknown.
 const MOST_LIMIT: f64 = 30.0;
 /// Up to this number the new values are looked at one by one.
 const FEW: usize = 8;
-/// What more than half of a few new values must exceed, as a share of the step.
+/// Share of the step that more than half of a few new values must exceed.
 const SHARE: f64 = 0.6;
 /// The level at which a few new values must differ even without the one that differs most.
 const LEVEL_WITHOUT_ONE: f64 = 0.01;
-/// Values near by, at the least, that tell whether the noise grew.
+/// Fewest neighbouring values from which it is judged whether the noise grew.
 const NEAR_BY: usize = 12;
 /// Differences of neighbours are drawn in to this many deviations: a step is one of them.
 const WIDEST_DIFFERENCE: f64 = 6.0;
 /// Degrees of freedom of a difference of neighbours.
 pub(super) const EFFICIENCY: f64 = 2.0 / 3.0;
-/// No deviation is smaller: equal values would make every other one a change.
+/// Smallest deviation that is assumed: without it, after equal values any other value would be a change.
 const LEAST: f64 = 1e-6;
 
 pub(super) struct Base {
@@ -66,25 +67,25 @@ impl Base {
         }
     }
 
-    pub(super) fn degrees(&self) -> f64 {
+    pub(super) fn degrees_of_freedom(&self) -> f64 {
         self.degrees
     }
 
-    /// Takes the last of these values.
-    pub(super) fn grow(&mut self, values: &[Value], weights: &[f64]) {
+    /// Adds the last of these values to the base.
+    pub(super) fn add_last_value(&mut self, values: &[Value], weights: &[f64]) {
         let (Some(value), Some(&weight)) = (values.last(), weights.last()) else { return };
         self.values.push((value.value, weight));
         if self.values.len() >= self.learnt + 1 + self.learnt / 10 {
-            self.learn();
+            self.relearn_deviation();
         } else {
             self.add(value.value, weight);
         }
     }
 
-    /// Learns centre and deviation again, from all but the newest values, which may be others already.
-    fn learn(&mut self) {
+    /// Estimates centre and deviation again from all but the newest values, which may already follow a change.
+    fn relearn_deviation(&mut self) {
         self.learnt = self.values.len();
-        let known = self.values.len().saturating_sub(self.noise.shortest(self.level)).max(1);
+        let known = self.values.len().saturating_sub(self.noise.shortest_change(self.level)).max(1);
         let known = &self.values[..known];
         let spread = Spread::from_values(known);
         let own = EFFICIENCY * (known.len() - 1) as f64;
@@ -92,7 +93,7 @@ impl Base {
         self.degrees = own + self.noise.degrees;
         let sum = own * spread.variance + self.noise.degrees * self.noise.deviation.powi(2);
         self.deviation = (sum / self.degrees.max(1.0)).sqrt().max(LEAST);
-        let limit = |level: f64| student_quantile_above(level / 2.0, self.degrees as usize);
+        let limit = |level: f64| student_upper_quantile(level / 2.0, self.degrees as usize);
         (self.limit, self.limit_without_one) = (limit(self.level), limit(LEVEL_WITHOUT_ONE));
         self.sums.truncate(1);
         self.squares.truncate(1);
@@ -114,58 +115,61 @@ impl Base {
     }
 
     /// The change, if the newest values do not belong to the base any more.
-    pub(super) fn broken(&self) -> Option<ChangePoint> {
-        let most = self.values.len().checked_sub(self.fewest())?;
-        let looks = windows().take_while(|&new| new <= most);
-        let looks = looks.filter(|&new| new >= self.noise.shortest(self.level));
-        let seen = looks.filter_map(|new| self.look(new).filter(|&t| t > self.limit).map(|t| (new, t)));
+    pub(super) fn find_change(&self) -> Option<ChangePoint> {
+        let most = self.values.len().checked_sub(self.fewest_before_change())?;
+        let looks = window_sizes().take_while(|&new| new <= most);
+        let looks = looks.filter(|&new| new >= self.noise.shortest_change(self.level));
+        let seen =
+            looks.filter_map(|new| self.t_of_newest(new).filter(|&t| t > self.limit).map(|t| (new, t)));
         let (new, _) = seen.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let at = self.place(new);
-        let (before, after) = (self.part(0, at), self.part(at, self.values.len()));
-        let error = self.deviation_now(new) * (1.0 / before.0 + 1.0 / after.0).sqrt();
+        let at = self.best_split(new);
+        let (before, after) = (self.weight_and_mean(0, at), self.weight_and_mean(at, self.values.len()));
+        let error = self.local_deviation(new) * (1.0 / before.0 + 1.0 / after.0).sqrt();
         let found = self.start + self.values.len() - 1;
         Some(ChangePoint { at: self.start + at, found, step: after.1 - before.1, error })
     }
 
-    fn fewest(&self) -> usize {
+    fn fewest_before_change(&self) -> usize {
         if self.start > 0 { FEWEST_LATER } else { FEWEST }
     }
 
-    /// Student's t of the newest values against the others; `None` if it rests on one of a few.
-    fn look(&self, new: usize) -> Option<f64> {
+    /// Student's t of the newest `new` values against the others; `None` if one of a few values alone causes it.
+    fn t_of_newest(&self, new: usize) -> Option<f64> {
         let at = self.values.len() - new;
-        let before = self.part(0, at);
-        let wider = self.deviation_now(new) / self.deviation;
+        let before = self.weight_and_mean(0, at);
+        let wider = self.local_deviation(new) / self.deviation;
         if new > FEW {
-            return Some(self.t(before, self.part(at, self.values.len())).abs() / wider);
+            return Some(self.t_statistic(before, self.weight_and_mean(at, self.values.len())).abs() / wider);
         }
-        let after = self.few(at, before.1);
-        let t = self.t(before, mean(&after)) / wider;
+        let after = self.clipped_values_from(at, before.1);
+        let t = self.t_statistic(before, weighted_mean(&after)) / wider;
         let far = |at: &usize| after[*at].0 * t.signum();
         let farthest = (0..new).max_by(|a, b| far(a).total_cmp(&far(b)))?;
         let mut others = after.clone();
         others.remove(farthest);
-        let step = mean(&after).1 - before.1;
+        let step = weighted_mean(&after).1 - before.1;
         let beyond = after.iter().filter(|value| (value.0 - before.1) * step.signum() >= SHARE * step.abs());
         let is_of_most = 2 * beyond.count() > new;
-        let is_without_one = self.t(before, mean(&others)) * t.signum() / wider > self.limit_without_one;
+        let is_without_one =
+            self.t_statistic(before, weighted_mean(&others)) * t.signum() / wider > self.limit_without_one;
         (is_of_most && is_without_one).then_some(t.abs())
     }
 
-    fn t(&self, before: (f64, f64), after: (f64, f64)) -> f64 {
+    fn t_statistic(&self, before: (f64, f64), after: (f64, f64)) -> f64 {
         (after.1 - before.1) / (self.deviation * (1.0 / before.0 + 1.0 / after.0).sqrt())
     }
 
-    /// The deviation near these newest values, which is that of the base or more: where the noise grew, a few values far off are no
-    /// step. It is computed from differences of neighbours, without the one in which a step would be, if these are larger than chance.
-    pub(super) fn deviation_now(&self, new: usize) -> f64 {
+    /// The deviation near the newest values, at least that of the base: where the noise grew, a few distant values
+    /// are no step. If differences of neighbours (without the one at the step) are larger than chance allows, they
+    /// give the deviation.
+    pub(super) fn local_deviation(&self, new: usize) -> f64 {
         let (end, split) = (self.values.len(), self.values.len() - new);
         let first = end.saturating_sub((2 * new).max(NEAR_BY)).max(1);
         let of_step = self.squares[split + 1] - self.squares[split];
         let count = (end - first).saturating_sub(1);
         let variance = (self.squares[end] - self.squares[first] - of_step) / (2.0 * count.max(1) as f64);
         let base = self.deviation.powi(2);
-        if variance > usual_at_most(EFFICIENCY * count as f64) * base {
+        if variance > variance_ratio_limit(EFFICIENCY * count as f64) * base {
             variance.sqrt()
         } else {
             self.deviation
@@ -173,35 +177,35 @@ impl Base {
     }
 
     /// The values from this one on, drawn in about `before`, and their weights.
-    fn few(&self, at: usize, before: f64) -> Vec<(f64, f64)> {
+    fn clipped_values_from(&self, at: usize, before: f64) -> Vec<(f64, f64)> {
         let reach = WIDEST_NEW * self.limit.min(MOST_LIMIT) * self.deviation;
         let drawn = |&(value, weight): &(f64, f64)| (value.clamp(before - reach, before + reach), weight);
         self.values[at..].iter().map(drawn).collect()
     }
 
     /// Weight and mean, drawn in, of a range.
-    fn part(&self, from: usize, to: usize) -> (f64, f64) {
+    fn weight_and_mean(&self, from: usize, to: usize) -> (f64, f64) {
         let ((weights, sum), (weights_before, sum_before)) = (self.sums[to], self.sums[from]);
         let weight = weights - weights_before;
         (weight, (sum - sum_before) / weight)
     }
 
     /// The best split near the one that was found. A few new values may lie far away, and are drawn in less here, too.
-    fn place(&self, new: usize) -> usize {
+    fn best_split(&self, new: usize) -> usize {
         let end = self.values.len();
-        let first = end.saturating_sub(4 * new + FEW).max(self.fewest());
-        let head = self.part(0, first);
-        let near = self.few(first, head.1);
+        let first = end.saturating_sub(4 * new + FEW).max(self.fewest_before_change());
+        let head = self.weight_and_mean(0, first);
+        let near = self.clipped_values_from(first, head.1);
         let split = |at: usize| match new > FEW {
-            true => (self.part(0, at), self.part(at, end)),
+            true => (self.weight_and_mean(0, at), self.weight_and_mean(at, end)),
             false => {
                 let (before, after) = near.split_at(at - first);
-                (mean(&[&[(head.1, head.0)], before].concat()), mean(after))
+                (weighted_mean(&[&[(head.1, head.0)], before].concat()), weighted_mean(after))
             }
         };
         let t = |at: usize| {
             let (before, after) = split(at);
-            self.t(before, after).abs()
+            self.t_statistic(before, after).abs()
         };
         let best = (first..=end - 2).max_by(|&a, &b| t(a).total_cmp(&t(b)));
         best.unwrap_or(end - new)
@@ -210,20 +214,20 @@ impl Base {
 
 /// The share of the true variance that one variance in ten exceeds, with this number of degrees of freedom (Wilson and Hilferty 1931,
 /// Proceedings of the National Academy of Sciences 17).
-fn usual_at_most(degrees: f64) -> f64 {
+fn variance_ratio_limit(degrees: f64) -> f64 {
     const ONE_IN_TEN: f64 = 1.282;
     let part = 2.0 / (9.0 * degrees.max(1.0));
     (1.0 - part + ONE_IN_TEN * part.sqrt()).powi(3)
 }
 
 /// Sum of the weights and mean.
-fn mean(values: &[(f64, f64)]) -> (f64, f64) {
+fn weighted_mean(values: &[(f64, f64)]) -> (f64, f64) {
     let weight: f64 = values.iter().map(|value| value.1).sum();
     (weight, values.iter().map(|(value, weight)| value * weight).sum::<f64>() / weight)
 }
 
 /// 2, 3, 4, 6, 8, 12, 16, …
-fn windows() -> impl Iterator<Item = usize> {
+fn window_sizes() -> impl Iterator<Item = usize> {
     (1..48).flat_map(|power| [1usize << power, 3usize << (power - 1)])
 }
 

@@ -1,14 +1,14 @@
 //! What the series of one machine tell about each other's noise.
 
 use super::base::{EFFICIENCY, deviation_of_neighbours};
-use super::{Value, usual_error};
+use super::{Value, median_error};
 use crate::median;
 
-/// Fewer series say nothing of how their deviations differ.
+/// Fewest series from which it can be estimated how their deviations differ.
 const FEWEST_SERIES: usize = 4;
-/// Fewer values say nothing of their deviation.
+/// Fewest values of a series from which its deviation can be estimated.
 const FEWEST_VALUES: usize = 5;
-/// The most that is believed of a deviation before a series has values.
+/// Most degrees of freedom that a deviation learnt from other series counts for.
 const MOST_DEGREES: f64 = 60.0;
 /// A value farther than this many deviations from the median of its four neighbours and itself is a stray.
 const STRAY: f64 = 5.0;
@@ -34,7 +34,7 @@ impl Default for Noise {
 
 impl Noise {
     /// The fewest values that can be a change at this level: a row of outliers this long is no chance.
-    pub(super) fn shortest(&self, level: f64) -> usize {
+    pub(super) fn shortest_change(&self, level: f64) -> usize {
         (2..8).find(|&values| self.strays.powi(values) <= level).unwrap_or(8) as usize
     }
 }
@@ -53,23 +53,23 @@ impl Family {
     pub fn learn<'a>(series: impl IntoIterator<Item = &'a [Value]>) -> Self {
         let (mut found, mut strays, mut count) = (Vec::new(), 0.5, 1.0);
         for values in series.into_iter().filter(|values| values.len() >= FEWEST_VALUES) {
-            let deviation = deviation_of_neighbours(&plain(values));
-            strays += strays_in(values, deviation);
+            let deviation = deviation_of_neighbours(&extract_values(values));
+            strays += count_strays(values, deviation);
             count += values.len() as f64;
-            let unit = usual_error(values);
+            let unit = median_error(values);
             if deviation > 0.0 && unit > 0.0 {
                 found.push((deviation / unit, EFFICIENCY * (values.len() - 1) as f64));
             }
         }
-        let (factor, degrees) = prior(&found);
+        let (factor, degrees) = fit_prior(&found);
         Self { factor, degrees, strays: strays / count }
     }
 
     /// What it tells of one series.
-    pub fn noise_of(&self, values: &[Value]) -> Noise {
-        let unit = usual_error(values);
+    pub fn noise_of_series(&self, values: &[Value]) -> Noise {
+        let unit = median_error(values);
         let own = if values.len() >= FEWEST_VALUES {
-            strays_in(values, deviation_of_neighbours(&plain(values)))
+            count_strays(values, deviation_of_neighbours(&extract_values(values)))
         } else {
             0.0
         };
@@ -79,14 +79,14 @@ impl Family {
     }
 }
 
-fn plain(values: &[Value]) -> Vec<f64> {
+fn extract_values(values: &[Value]) -> Vec<f64> {
     values.iter().map(|value| value.value).collect()
 }
 
 /// Lone outliers. The last two values may be a step.
-fn strays_in(values: &[Value], deviation: f64) -> f64 {
+fn count_strays(values: &[Value], deviation: f64) -> f64 {
     let is_stray = |five: &&[Value]| {
-        let around = plain(five);
+        let around = extract_values(five);
         (around[2] - median(&around)).abs() > STRAY * deviation
     };
     if deviation > 0.0 { values.windows(5).filter(is_stray).count() as f64 } else { 0.0 }
@@ -94,7 +94,7 @@ fn strays_in(values: &[Value], deviation: f64) -> f64 {
 
 /// Common factor and its degrees of freedom from deviations and their degrees, by moments of their logarithms (Smyth
 /// 2004, section 6.2).
-fn prior(found: &[(f64, f64)]) -> (f64, f64) {
+fn fit_prior(found: &[(f64, f64)]) -> (f64, f64) {
     if found.len() < FEWEST_SERIES {
         return (0.0, 0.0);
     }
@@ -133,7 +133,7 @@ fn trigamma(x: f64) -> f64 {
     below + 1.0 / x + 0.5 * y + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0))
 }
 
-/// By bisection, up to a variance that is none.
+/// Inverts [`trigamma`] by bisection; at most [`MOST_DEGREES`], also for a value of zero or less.
 fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (1e-3, MOST_DEGREES);
     if value <= trigamma(high) {

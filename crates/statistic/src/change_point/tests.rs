@@ -50,7 +50,8 @@ fn reported_changes(plans: &[Plan], months: usize, seed: u64) -> Vec<Vec<ChangeP
         let plans = plans.iter().cycle().take(SERIES);
         let all: Vec<_> = plans.map(|plan| plan.series(&mut random, NIGHTS)).collect();
         let family = Family::learn(all.iter().map(Vec::as_slice));
-        let found = |values: &Vec<Value>| change_points(values, &family.noise_of(values), level(SERIES));
+        let found =
+            |values: &Vec<Value>| change_points(values, &family.noise_of_series(values), error_level(SERIES));
         all.iter().map(found).collect::<Vec<_>>()
     };
     (0..months).flat_map(month).collect()
@@ -139,7 +140,9 @@ fn noise_that_grows_untold_by_its_own_errors_is_seldom_a_step() {
     let mut all: Vec<_> = (0..4 * SERIES).map(|_| louder.series(&mut random, 2 * NIGHTS)).collect();
     all.iter_mut().flatten().for_each(|value| value.error = QUIET.noise);
     let family = Family::learn(all.iter().map(Vec::as_slice));
-    let found = |values: &Vec<Value>| change_points(values, &family.noise_of(values), level(SERIES)).len();
+    let found = |values: &Vec<Value>| {
+        change_points(values, &family.noise_of_series(values), error_level(SERIES)).len()
+    };
     let told: usize = all.iter().map(found).sum();
     // Without a look at the noise near by there are more than twice as many.
     assert!(told <= 40, "{told} of {} series", all.len());
@@ -162,7 +165,7 @@ fn a_large_step_is_told_soon_though_its_nights_are_less_sure_and_few_were_before
         let quiet = Plan { noise: 0.001, ..QUIET };
         let mut values = quiet.series(&mut random, 12);
         values[9..].iter_mut().for_each(|value| *value = Value { value: value.value + 0.3, error: 0.003 });
-        let found = change_points(&values, &Noise::default(), level(10));
+        let found = change_points(&values, &Noise::default(), error_level(10));
         assert_eq!(found.iter().map(|c| c.at).collect::<Vec<_>>(), [9], "seed {seed}: {values:?}");
     }
 }
@@ -185,7 +188,7 @@ fn few_values_and_equal_values_have_no_change() {
     for length in 0..50 {
         assert_eq!(change_points(&vec![value; length], &Noise::default(), 1e-5), []);
     }
-    assert_eq!(Family::learn([&[value; 9][..]]).noise_of(&[value]).degrees, 0.0);
+    assert_eq!(Family::learn([&[value; 9][..]]).noise_of_series(&[value]).degrees, 0.0);
 }
 
 #[test]
@@ -202,8 +205,11 @@ fn ten_thousand_values_with_nine_steps_are_a_matter_of_moments() {
 fn what_lasts_two_nights_is_told_and_so_is_its_end() {
     let levels = [0.0, 0.0001, 0.0, -0.0001, 0.0, 0.0001, 0.0, 0.0606, 0.0607, -0.0001, 0.0];
     let values = levels.map(|value| Value { value, error: 0.0001 });
-    let found =
-        change_points(&values, &Noise { deviation: 0.0001, degrees: 20.0, ..Noise::default() }, level(20));
+    let found = change_points(
+        &values,
+        &Noise { deviation: 0.0001, degrees: 20.0, ..Noise::default() },
+        error_level(20),
+    );
     assert_eq!(
         found.iter().map(|change| (change.at, change.found)).collect::<Vec<_>>(),
         [(7, 8), (9, 10)],

@@ -1,6 +1,6 @@
 //! Several runs of one operation: which of them count, and their common estimate.
 
-use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate};
+use super::{Calibration, Cost, Covered, ErrorTerms, Estimate, Nonsense, QUIET, Totals, estimate_costs};
 use crate::Interval;
 use crate::student::{FEWEST, mean_interval};
 
@@ -42,48 +42,48 @@ pub enum Spoilt {
     Drift,
     /// The hypervisor took time.
     Stolen,
-    /// Others met most of the interrupts, and the fluid few; or it had not a turn to itself.
+    /// Other tasks met most of the interrupts, or the fluid had no uninterrupted turn.
     Uncovered,
 }
 
 impl Replicate {
     /// What disturbed it, if anything did.
-    pub fn spoilt(&self) -> Option<Spoilt> {
+    pub fn disturbance(&self) -> Option<Spoilt> {
         let covered = &self.covered;
         // A kernel that charges interrupts to no task counts them as time of others.
         let told = !covered.interrupts_apart;
         match () {
-            () if self.stolen() > QUIET * covered.window.elapsed => Some(Spoilt::Stolen),
-            () if covered.window.plain_turn().is_none() => Some(Spoilt::Uncovered),
-            () if told && covered.unmet() > UNMET && covered.others_share() > QUIET => {
+            () if self.stolen_ns() > QUIET * covered.window.elapsed => Some(Spoilt::Stolen),
+            () if covered.window.mean_undisturbed_turn().is_none() => Some(Spoilt::Uncovered),
+            () if told && covered.unmet_interrupt_ratio() > UNMET && covered.others_share() > QUIET => {
                 Some(Spoilt::Uncovered)
             }
             () if told && covered.others_share() > QUIET => Some(Spoilt::Others),
-            () if covered.window.is_uneven() || self.shift() > STEADY => Some(Spoilt::Drift),
+            () if covered.window.is_uneven() || self.drift_error() > STEADY => Some(Spoilt::Drift),
             () => None,
         }
     }
 
     /// Time that the hypervisor took, ns, in steps of 10 ms, which is coarse for a short run.
-    pub fn stolen(&self) -> f64 {
+    pub fn stolen_ns(&self) -> f64 {
         self.stolen_ticks as f64 * STOLEN_TICK
     }
 
     /// Its estimates.
     pub fn estimate(&self, empty: &Totals) -> Estimate {
-        estimate(&self.covered, &self.calibration(), empty)
+        estimate_costs(&self.covered, &self.mean_calibration(), empty)
     }
 
     /// The relative uncertainty of the cost by a change of the fluid's speed: half of the change, because the mean of
     /// both calibrations is used.
-    fn shift(&self) -> f64 {
+    fn drift_error(&self) -> f64 {
         let window = &self.covered.window;
         let drift = Calibration::drift(&self.before, &self.after);
         0.5 * drift * window.own / (window.elapsed - window.own).max(1.0)
     }
 
-    fn calibration(&self) -> Calibration {
-        Calibration::between(&self.before, &self.after)
+    fn mean_calibration(&self) -> Calibration {
+        Calibration::average(&self.before, &self.after)
     }
 }
 
@@ -126,36 +126,36 @@ impl Summary {
     pub fn from_runs(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
         let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
         for run in runs {
-            match run.spoilt() {
+            match run.disturbance() {
                 Some(spoilt) => summary.spoilt[spoilt as usize] += 1,
                 None => summary.kept.0 += 1,
             }
         }
         summary.quiet = summary.kept.0 >= wanted.max(FEWEST);
-        let used: Vec<_> = runs.iter().filter(|run| summary.uses(run)).collect();
+        let used: Vec<_> = runs.iter().filter(|run| summary.is_run_used(run)).collect();
         let shares: Vec<_> = runs.iter().map(|run| run.covered.others_share()).collect();
         summary.others = crate::median(&shares);
-        summary.columns(&used, empty);
-        summary.terms = terms(&used, empty);
-        summary.judge();
+        summary.fill_columns(&used, empty);
+        summary.terms = median_error_terms(&used, empty);
+        summary.add_flags();
         summary
     }
 
-    /// Whether this run is one of those behind the columns: an unspoilt one, or on a machine that was not quiet one that the
-    /// fluid met.
-    pub fn uses(&self, run: &Replicate) -> bool {
-        match run.spoilt() {
+    /// Whether the estimates use this run: it was undisturbed; or the machine was not quiet, the fluid covered the
+    /// run, and the hypervisor took no time.
+    pub fn is_run_used(&self, run: &Replicate) -> bool {
+        match run.disturbance() {
             None => true,
             Some(spoilt) => !self.quiet && !matches!(spoilt, Spoilt::Uncovered | Spoilt::Stolen),
         }
     }
 
-    fn columns(&mut self, used: &[&Replicate], empty: &Totals) {
+    fn fill_columns(&mut self, used: &[&Replicate], empty: &Totals) {
         let estimates: Vec<_> = used.iter().map(|run| run.estimate(empty)).collect();
         let mut column = |name: &str, field: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
             let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| field(e).map(Cost::ns)).collect();
             match costs {
-                Ok(costs) => (possible(mean_interval(&costs)), costs),
+                Ok(costs) => (positive_interval(mean_interval(&costs)), costs),
                 Err(nonsense) => {
                     self.flags.push(format!("{name}: {nonsense}"));
                     (None, Vec::new())
@@ -181,17 +181,17 @@ impl Summary {
         self.each = gaps;
     }
 
-    fn judge(&mut self) {
+    fn add_flags(&mut self) {
         if !self.quiet {
-            self.flags.push(self.unquiet());
-            self.doubt();
+            self.flags.push(self.unquiet_reason());
+            self.drop_contradicting_estimates();
         }
         let columns = [("gap", self.gap), ("daemon-free", self.daemon_free), ("the paper's", self.paper)];
         let present: Vec<_> =
             columns.into_iter().filter_map(|(name, column)| Some((name, column?))).collect();
         for (at, (name, one)) in present.iter().enumerate() {
             for (other_name, other) in &present[at + 1..] {
-                if !agree(one, other) {
+                if !intervals_agree(one, other) {
                     let ratio = 100.0 * (other.estimate / one.estimate - 1.0);
                     self.flags.push(format!(
                         "the estimators do not agree: {other_name} is {ratio:+.1} % off {name}, beyond both intervals"
@@ -202,10 +202,10 @@ impl Summary {
     }
 
     /// Drops two estimates that contradict each other, because there is no third one to decide.
-    fn doubt(&mut self) {
+    fn drop_contradicting_estimates(&mut self) {
         let Some((gap, free)) = self.gap.zip(self.daemon_free) else { return };
         let off = free.estimate / gap.estimate - 1.0;
-        if off.abs() > VOUCHED && !agree(&gap, &free) {
+        if off.abs() > VOUCHED && !intervals_agree(&gap, &free) {
             self.flags.push(format!(
                 "the estimators contradict each other: daemon-free is {:+.1} % off gap, beyond both intervals, and on a \
                  machine that was not quiet there is no third",
@@ -216,7 +216,7 @@ impl Summary {
     }
 
     /// Why the machine was not quiet.
-    fn unquiet(&self) -> String {
+    fn unquiet_reason(&self) -> String {
         let [others, drift, stolen, uncovered] = self.spoilt;
         let (kept, all) = self.kept;
         let counted = [
@@ -237,17 +237,17 @@ impl Summary {
 }
 
 /// An interval that contains zero does not show a cost.
-fn possible(interval: Option<Interval>) -> Option<Interval> {
+fn positive_interval(interval: Option<Interval>) -> Option<Interval> {
     interval.filter(|interval| interval.low > 0.0)
 }
 
-fn agree(one: &Interval, other: &Interval) -> bool {
+fn intervals_agree(one: &Interval, other: &Interval) -> bool {
     let near = (other.estimate / one.estimate - 1.0).abs() <= SAME;
     near || (one.low <= other.high && other.low <= one.high)
 }
 
-fn terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
-    let each = |run: &&Replicate| ErrorTerms::from_run(&run.covered, &run.calibration(), empty);
+fn median_error_terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
+    let each = |run: &&Replicate| ErrorTerms::from_run(&run.covered, &run.mean_calibration(), empty);
     let all: Vec<_> = used.iter().map(each).collect();
     let median = |field: fn(&ErrorTerms) -> f64| crate::median(&all.iter().map(field).collect::<Vec<_>>());
     ErrorTerms {

@@ -76,7 +76,7 @@ impl World {
     }
 
     fn estimate_with(&self, calibration: &Calibration) -> Estimate {
-        estimate(&self.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default())
+        estimate_costs(&self.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default())
     }
 }
 
@@ -131,8 +131,8 @@ fn an_intruder_that_met_none_of_the_interrupts_adds_none() {
     let window = Window { elapsed: 2.0 * covered.window.elapsed, ..covered.window };
     let window = Window { gapped: window.gapped + covered.window.elapsed, ..window };
     let long = Covered { window, ..covered };
-    assert!(long.others_share() > 0.45 && long.unmet() == 0.0, "{long:?}");
-    let found = estimate(&long, &calibrated(&QUIET_WORLD), &Totals::default());
+    assert!(long.others_share() > 0.45 && long.unmet_interrupt_ratio() == 0.0, "{long:?}");
+    let found = estimate_costs(&long, &calibrated(&QUIET_WORLD), &Totals::default());
     for cost in [found.gap, found.daemon_free.unwrap()] {
         assert!(off(cost, QUIET_WORLD.truth()) < 0.001, "{cost:?}");
     }
@@ -180,10 +180,11 @@ fn what_was_there_while_the_fluid_was_calibrated_is_not_taken_off() {
     // A service that cannot be stopped: the calibration sees it as the run does.
     let seen = Calibration::from_windows(&[world.covered_operations(100.0, 24_000.0).window]).unwrap();
     let both_estimates = |calibration: &Calibration| {
-        let found = estimate(&world.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default());
+        let found =
+            estimate_costs(&world.covered_operations(2_000.0, 24_000.0), calibration, &Totals::default());
         [found.gap, found.daemon_free.unwrap()]
     };
-    for (wrong, right) in both_estimates(&seen).into_iter().zip(both_estimates(&seen.bare())) {
+    for (wrong, right) in both_estimates(&seen).into_iter().zip(both_estimates(&seen.without_interrupts())) {
         assert!(off(wrong, world.own) < 0.01 && off(right, world.truth()) < 0.001, "{wrong:?} {right:?}");
     }
 }
@@ -203,7 +204,7 @@ fn where_interrupts_are_charged_to_nobody_the_wall_clock_alone_tells() {
     let mut covered = QUIET_WORLD.covered_operations(2_000.0, 24_000.0);
     covered.window.own -= 2_000.0 * QUIET_WORLD.interrupts;
     covered.interrupts_apart = true;
-    let found = estimate(&covered, &calibration, &Totals::default());
+    let found = estimate_costs(&covered, &calibration, &Totals::default());
     assert_eq!(found.daemon_free, None);
     for cost in [found.paper, found.gap] {
         assert!(off(cost, QUIET_WORLD.truth()) < 0.001, "{cost:?}");
@@ -221,7 +222,7 @@ fn what_it_takes_to_begin_and_to_end_is_taken_off() {
         rusage: 140_000.0,
         others: 0.0,
     };
-    let found = estimate(&covered, &calibration, &empty);
+    let found = estimate_costs(&covered, &calibration, &empty);
     assert!(off(found.gap, 0.9 * QUIET_WORLD.truth()) < 0.002, "{found:?}");
     assert!(off(found.charged, 0.9 * QUIET_WORLD.own) < 1e-9);
     let terms = ErrorTerms::from_run(&covered, &calibration, &empty);
@@ -256,7 +257,7 @@ fn caches_that_an_interruption_left_cold_make_no_turn_longer_and_are_in_the_cost
         afters: 10.0,
         ..Window::default()
     };
-    assert_eq!(window.plain_turn(), Some(120.0));
+    assert_eq!(window.mean_undisturbed_turn(), Some(120.0));
     let covered = Covered { window, operations: 5.0, ..Covered::default() };
     let terms = ErrorTerms::from_run(&covered, &Calibration::default(), &Totals::default());
     assert_eq!(terms.cache, 100.0);

@@ -19,7 +19,7 @@ fn noisy(values: &[f64], share: f64, seed: u64) -> Vec<f64> {
 /// Levels of points a quarter of an octave apart.
 fn near(values: &[Interval]) -> Vec<Level> {
     let octaves: Vec<f64> = (0..values.len()).map(|i| 10.0 + 0.25 * i as f64).collect();
-    levels(&octaves, values)
+    find_levels(&octaves, values)
 }
 
 fn found(values: &[f64]) -> Vec<(usize, usize)> {
@@ -87,13 +87,13 @@ fn a_fall_is_no_second_level() {
 
 /// Every choice of stretches, by trying all.
 fn least_cost(points: &[Point], from: usize, above: f64) -> f64 {
-    let mut best = loose(from, points.len());
+    let mut best = loose_points_cost(from, points.len());
     for first in from..points.len() {
         for end in first + 3..=points.len() {
-            let stretch = stretch(points, first, end, LEVEL[0]);
+            let stretch = fit_stretch(points, first, end, LEVEL[0]);
             if stretch.log >= above {
                 let rest = least_cost(points, end, stretch.log + STEP.ln());
-                best = best.min(loose(from, first) + stretch.cost + rest);
+                best = best.min(loose_points_cost(from, first) + stretch.cost + rest);
             }
         }
     }
@@ -112,11 +112,11 @@ fn nothing_costs_less_than_what_is_found() {
             .collect();
         let points: Vec<Point> =
             exactly(&values).iter().map(|v| Point::from_interval(v, TOLERANCE)).collect();
-        let stretches = stretches(&points, 3, LEVEL[0]);
-        let chosen = cheapest(&stretches, points.len());
+        let stretches = candidate_stretches(&points, 3, LEVEL[0]);
+        let chosen = cheapest_fit(&stretches, points.len());
         let covered: usize = chosen.iter().map(|&at| stretches[at].end - stretches[at].first).sum();
         let cost: f64 = chosen.iter().map(|&at| stretches[at].cost).sum();
-        let cost = cost + loose(covered, points.len());
+        let cost = cost + loose_points_cost(covered, points.len());
         let least = least_cost(&points, 0, f64::NEG_INFINITY);
         assert!((cost - least).abs() < 1e-9, "round {round}: {cost} and not {least} for {values:?}");
     }
@@ -127,7 +127,7 @@ fn half_way_counts_the_points_between() {
     let values = exactly(&[1.0, 1.0, 1.0, 1.0, 1.8, 3.5, 2.9, 5.0, 5.0, 5.0, 5.0]);
     let found = near(&values);
     assert_eq!((found[0].last, found[1].first), (3, 7));
-    assert_eq!(half_way(&values, &found[0], &found[1]), 5, "1.8 and 2.9 are below 3");
+    assert_eq!(step_midpoint(&values, &found[0], &found[1]), 5, "1.8 and 2.9 are below 3");
 }
 
 /// Dependent loads in random order, pages of 4 KiB, on a guest of a Zen 4 whose kernel reports 32 KiB, 1 MiB and
@@ -141,8 +141,8 @@ fn ends(every: usize) -> Vec<f64> {
     let values: Vec<Interval> =
         rows.iter().map(|row| Interval { estimate: row[1], low: row[2], high: row[3] }).collect();
     let octaves: Vec<f64> = rows.iter().map(|row| row[0].log2()).collect();
-    let found = levels(&octaves, &values);
-    found.windows(2).map(|pair| rows[half_way(&values, &pair[0], &pair[1])][0] / 1024.0).collect()
+    let found = find_levels(&octaves, &values);
+    found.windows(2).map(|pair| rows[step_midpoint(&values, &pair[0], &pair[1])][0] / 1024.0).collect()
 }
 
 #[test]

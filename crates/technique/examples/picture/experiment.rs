@@ -29,7 +29,7 @@ fn both(live: fn(bool, Option<&str>) -> Result<()>, on_paper: fn(Known) -> Resul
 }
 
 fn skipped(error: Error) -> Result<()> {
-    if !error.is_of_the_machine() {
+    if !error.is_machine_limitation() {
         return Err(error);
     }
     println!("skipped: {error}");

@@ -38,7 +38,7 @@ fn run(calls: &[Call], monitor: &Monitor<fn() -> u64>) -> f64 {
     let begun = now();
     for (other, part) in calls {
         pass(*other);
-        let _span = monitor.span(0);
+        let _span = monitor.open_span(0);
         pass(*part);
     }
     (now() - begun - READING) as f64
@@ -51,14 +51,14 @@ pub fn held(known: Known) -> syscost_technique::Result<String> {
     let (mut true_fraction, mut corrected, mut naive) = (0.0, 0.0, 0.0);
     const PROGRAMS: u64 = 15;
     for calls in (0..PROGRAMS).map(calls) {
-        monitor.switch(false);
+        monitor.set_enabled(false);
         let off = run(&calls, &monitor);
         monitor.clear();
-        monitor.switch(true);
+        monitor.set_enabled(true);
         let whole = run(&calls, &monitor);
         let tally = monitor.tally(0);
         let traced = Traced { part: tally.total as f64, whole, calls: tally.calls, call: 0.0 };
-        let estimates = traced.estimates(probe, off);
+        let estimates = traced.estimate_fraction(probe, off);
         let (other, part) = calls.iter().fold((0, 0), |sum, call| (sum.0 + call.0, sum.1 + call.1));
         true_fraction += part as f64 / (other + part) as f64;
         corrected += estimates.corrected;
@@ -67,5 +67,5 @@ pub fn held(known: Known) -> syscost_technique::Result<String> {
     let [truth, corrected, naive] = [true_fraction, corrected, naive].map(|sum| sum / PROGRAMS as f64);
     println!("on a clock that only the program moves: naive {naive:.4}, corrected {corrected:.4}");
     // A thousandth of the probe's cost is the rounding of the measured one.
-    known.holds("fraction in the part", truth, Interval::around(corrected, 0.001))
+    known.check_truth("fraction in the part", truth, Interval::around(corrected, 0.001))
 }

@@ -25,7 +25,7 @@ impl<'s, 'w> Lexer<'s, 'w> {
     }
 
     pub fn next_token(&mut self) -> Result<Token<'s>, String> {
-        let _span = self.watch.routines.span(NEXT_TOKEN);
+        let _span = self.watch.routines.open_span(NEXT_TOKEN);
         self.skip(|byte| byte.is_ascii_whitespace());
         let begins = self.at;
         match self.text.as_bytes().get(begins) {

@@ -115,9 +115,9 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
         watch.reads_again.set(true);
         read_again.push(traced(text, &watch, now));
         watch.reads_again.set(false);
-        watch.again.switch(true);
+        watch.again.set_enabled(true);
         twice.push(traced(text, &watch, now));
-        watch.again.switch(false);
+        watch.again.set_enabled(false);
     }
     let (alone, off) = (median(&alone), median(&off));
     let calls = watch.table.tally(0).calls;
@@ -125,11 +125,11 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
         let (part, whole): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
         Traced { part: median(&part), whole: median(&whole), calls, call }
     });
-    let probe = ProbeCost::in_place(&once, &read_again, &twice);
+    let probe = ProbeCost::from_traced_runs(&once, &read_again, &twice);
     Ok(Fractions {
         truth: alone / off,
-        estimates: once.estimates(watch.table.probe_cost(), off),
-        in_place: once.estimates(probe, off),
+        estimates: once.estimate_fraction(watch.table.probe_cost(), off),
+        in_place: once.estimate_fraction(probe, off),
         probe,
         calls: calls as f64,
         slower: once.whole / off,
@@ -139,9 +139,9 @@ fn fractions(text: &str, now: Now) -> Done<Fractions> {
 /// Compiles with the table's probes on: the time in the table, and of the whole.
 fn traced(text: &str, watch: &Watch, now: Now) -> (f64, f64) {
     watch.table.clear();
-    watch.table.switch(true);
+    watch.table.set_enabled(true);
     let whole = took(now, || compile(text, watch, false).is_ok());
-    watch.table.switch(false);
+    watch.table.set_enabled(false);
     (watch.table.tally(0).total as f64, whole)
 }
 
@@ -227,18 +227,20 @@ fn counter_hz() -> f64 {
 /// The profile of all programs.
 fn ninety_ten(programs: &[program::Program]) -> Done<()> {
     let watch = Watch::new(arch::read);
-    watch.routines.switch(true);
+    watch.routines.set_enabled(true);
     for program in programs {
         compile(&program.text, &watch, false)?;
     }
     let probe = watch.routines.probe_cost();
     let tallies = watch.routines.tallies();
-    let rows = profile::ordered(tallies.map(|(name, tally)| (name, tally.calls, tally.own_without(probe))));
+    let rows = profile::flat_profile(
+        tallies.map(|(name, tally)| (name, tally.calls, tally.own_time_without_probes(probe))),
+    );
     println!("{:<16} {:>9} {:>8}", "routine", "calls", "up to it");
     for row in &rows {
         println!("{:<16} {:>9} {:>7.1} %", row.name, row.calls, 100.0 * row.up_to_here);
     }
-    let share = 100.0 * profile::routines_for(&rows, 0.9);
+    let share = 100.0 * profile::routine_share_for_time(&rows, 0.9);
     println!(
         "\nslide 56: 90 % of the time in 10 % of the code; ours: 90 % in {share:.0} % of ten routines, which all lie on the way of a token"
     );

@@ -55,12 +55,12 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn emit(&mut self, instruction: Instruction) {
-        let _span = self.watch.routines.span(EMIT);
+        let _span = self.watch.routines.open_span(EMIT);
         self.code.push(instruction);
     }
 
     fn statement(&mut self) -> Parsed {
-        let _span = self.watch.routines.span(STATEMENT);
+        let _span = self.watch.routines.open_span(STATEMENT);
         match self.advance()? {
             Token::Let => {
                 let Token::Name(name) = self.advance()? else { return Err("let: a name is missing".into()) };
@@ -87,7 +87,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn block(&mut self) -> Parsed {
-        let _span = self.watch.routines.span(BLOCK);
+        let _span = self.watch.routines.open_span(BLOCK);
         self.symbols.enter();
         while self.token != Token::Sign(b'}') {
             self.statement()?;
@@ -102,7 +102,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn expression(&mut self) -> Parsed {
-        let _span = self.watch.routines.span(EXPRESSION);
+        let _span = self.watch.routines.open_span(EXPRESSION);
         self.term()?;
         while let Token::Sign(sign @ (b'+' | b'-')) = self.token {
             self.advance()?;
@@ -113,7 +113,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn term(&mut self) -> Parsed {
-        let _span = self.watch.routines.span(TERM);
+        let _span = self.watch.routines.open_span(TERM);
         self.factor()?;
         while self.token == Token::Sign(b'*') {
             self.advance()?;
@@ -124,7 +124,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn factor(&mut self) -> Parsed {
-        let _span = self.watch.routines.span(FACTOR);
+        let _span = self.watch.routines.open_span(FACTOR);
         match self.advance()? {
             Token::Number(number) => self.emit(Instruction::Push(number)),
             Token::Name(name) => {

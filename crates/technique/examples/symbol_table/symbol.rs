@@ -40,7 +40,7 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
 
     #[inline(never)]
     pub fn leave(&mut self) {
-        let _spans = (self.watch.table(), self.watch.routines.span(LEAVE));
+        let _spans = (self.watch.table(), self.watch.routines.open_span(LEAVE));
         self.note(Operation::Leave);
         self.symbols.truncate(self.scopes.pop().unwrap_or(0));
     }
@@ -48,7 +48,7 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
     /// Makes a new symbol, and answers its slot.
     #[inline(never)]
     pub fn insert(&mut self, name: &'s str) -> usize {
-        let _spans = (self.watch.table(), self.watch.routines.span(INSERT));
+        let _spans = (self.watch.table(), self.watch.routines.open_span(INSERT));
         self.note(Operation::Insert(name));
         self.symbols.push(name);
         self.symbols.len() - 1
@@ -57,7 +57,7 @@ impl<'s, 'w> SymbolTable<'s, 'w> {
     /// The slot of the innermost symbol of this name.
     #[inline(never)]
     pub fn look_up(&mut self, name: &'s str) -> Option<usize> {
-        let _spans = (self.watch.table(), self.watch.routines.span(LOOK_UP));
+        let _spans = (self.watch.table(), self.watch.routines.open_span(LOOK_UP));
         self.note(Operation::LookUp(name));
         self.symbols.iter().rposition(|symbol| *symbol == name)
     }

@@ -54,8 +54,8 @@ impl Watch {
     /// Opens the spans of the table. The inner one is first, since it must be dropped first.
     #[inline(always)]
     pub fn table(&self) -> [Span<'_, Now>; 2] {
-        let around = self.table.span(0);
-        let inside = self.again.span(0);
+        let around = self.table.open_span(0);
+        let inside = self.again.open_span(0);
         if self.reads_again.get() {
             black_box((self.now)());
         }

@@ -71,7 +71,7 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
     let server = Apache::start(model, &[])?;
     let (lo, mut crowd, mut rows) = (Interface::open("lo")?, Crowd::default(), Vec::new());
     let mut pace = Pace::every(BEAT);
-    pace.wait();
+    pace.wait_for_deadline();
     let begun = Instant::now();
     let mut before = Tree::look(server.pid(), &lo)?;
     let growing = 2 * MOST / GROUP;
@@ -79,7 +79,7 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
         if beat % 2 == 0 && crowd.size() < MOST {
             crowd.grow(GROUP, server.address)?;
         }
-        pace.wait();
+        pace.wait_for_deadline();
         let after = Tree::look(server.pid(), &lo)?;
         rows.push(after.since(&before, (after.at - begun).as_secs_f64(), crowd.size()));
         before = after;
@@ -89,7 +89,7 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
 
 impl Tree {
     fn look(root: i32, lo: &Interface) -> Answer<Self> {
-        let link = lo.link()?.value;
+        let link = lo.all_counters()?.value;
         let tree = process_tree(root)?;
         Ok(Self {
             at: tree.at,

@@ -27,7 +27,7 @@ pub fn arrive(to: SocketAddr, rate: u32, count: usize, from_cpu: usize) -> Answe
     let begun = Instant::now() + Duration::from_millis(20);
     let period = Duration::from_secs(1) / rate;
     let visitor = || -> Result<Vec<(f64, bool)>, String> {
-        cpu::pin(from_cpu).map_err(|e| e.to_string())?;
+        cpu::pin_thread(from_cpu).map_err(|e| e.to_string())?;
         let mut seen = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);

@@ -18,11 +18,11 @@ impl Background {
     ///
     /// # Errors
     /// [`Error::Kernel`] where the kernel refuses a process.
-    pub fn computing(count: usize, on: usize) -> Result<Self> {
-        cpu::lent(); // initialised here: a forked child must not wait for a lock
+    pub fn start_computing(count: usize, on: usize) -> Result<Self> {
+        cpu::initial_cpus(); // initialised here: a forked child must not wait for a lock
         let start = |_| {
             Child::start(|| {
-                if cpu::pin(on).is_ok() {
+                if cpu::pin_thread(on).is_ok() {
                     loop {
                         arch::register_loop(1 << 20);
                     }
@@ -39,27 +39,27 @@ impl Background {
     }
 
     /// All processes.
-    pub fn count(&self) -> usize {
+    pub fn process_count(&self) -> usize {
         self.processes.len()
     }
 
     /// Processes that run.
-    pub fn running(&self) -> usize {
+    pub fn running_count(&self) -> usize {
         self.running
     }
 
-    /// Lets the first `count` processes run and suspends the others.
+    /// Lets the first `count` processes run (all, if there are fewer) and suspends the others.
     ///
     /// # Errors
     /// [`Error::Kernel`] where one has ended.
-    pub fn run(&mut self, count: usize) -> Result<()> {
-        let count = count.min(self.count());
+    pub fn run_first(&mut self, count: usize) -> Result<()> {
+        let count = count.min(self.process_count());
         let (signal, changed) = match self.running {
             before if before < count => (Signal::SIGCONT, before..count),
             before => (Signal::SIGSTOP, count..before),
         };
         for process in &self.processes[changed] {
-            let refused = |errno| Error::refused(format!("{signal} to process {}", process.pid()), errno);
+            let refused = |errno| Error::from_errno(format!("{signal} to process {}", process.pid()), errno);
             kill(process.pid(), signal).map_err(refused)?;
         }
         self.running = count;
@@ -71,10 +71,10 @@ impl Background {
 mod tests {
     use super::*;
     use std::time::{Duration, Instant};
-    use syscost_platform::process::cpu_ns_of;
+    use syscost_platform::process::process_cpu_ns;
 
     fn spent(background: &Background) -> Vec<u64> {
-        background.processes.iter().map(|p| cpu_ns_of(p.pid().as_raw() as u32)).collect()
+        background.processes.iter().map(|p| process_cpu_ns(p.pid().as_raw() as u32)).collect()
     }
 
     /// Which processes get CPU time, once as many do as should.
@@ -84,7 +84,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             let runs: Vec<bool> =
                 spent(background).iter().zip(&before).map(|(now, then)| now > then).collect();
-            if runs.iter().filter(|runs| **runs).count() >= background.running()
+            if runs.iter().filter(|runs| **runs).count() >= background.running_count()
                 || begun.elapsed() > Duration::from_secs(20)
             {
                 return runs;
@@ -94,15 +94,15 @@ mod tests {
 
     #[test]
     fn who_is_suspended_gets_no_time() {
-        let mut background = Background::computing(3, cpu::allowed()[0]).expect("started");
-        background.run(1).expect("ours");
+        let mut background = Background::start_computing(3, cpu::allowed_cpus()[0]).expect("started");
+        background.run_first(1).expect("ours");
         // A signal takes a moment to reach a process on another CPU.
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(which_run(&background), [true, false, false]);
-        background.run(3).expect("ours");
+        background.run_first(3).expect("ours");
         assert_eq!(which_run(&background), [true; 3]);
         let all: Vec<_> = background.processes.iter().map(Child::pid).collect();
-        background.run(0).expect("ours");
+        background.run_first(0).expect("ours");
         drop(background);
         assert!(all.iter().all(|pid| kill(*pid, None).is_err()), "suspended or not, they are gone");
     }

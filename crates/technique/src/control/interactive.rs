@@ -27,9 +27,9 @@ impl Interactive {
         let refused = |cause| Error::Kernel { call: "socketpair of a server".into(), cause };
         let (user, server) = UnixStream::pair().map_err(refused)?;
         user.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
-        cpu::lent(); // initialised here: a forked child must not wait for a lock
+        cpu::initial_cpus(); // initialised here: a forked child must not wait for a lock
         let child = Child::start(|| {
-            if cpu::pin(on).is_ok() {
+            if cpu::pin_thread(on).is_ok() {
                 serve(&server, demand);
             }
         })?;
@@ -40,7 +40,7 @@ impl Interactive {
     ///
     /// # Errors
     /// [`Error::Kernel`] where the server has gone, or does not answer within ten seconds.
-    pub fn command(&mut self) -> Result<Duration> {
+    pub fn time_command(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         let answered = self.user.write_all(&[1]).and_then(|()| self.user.read_exact(&mut [0]));
         answered.map_err(|cause| Error::Kernel { call: "a command to the server".into(), cause })?;
@@ -69,15 +69,16 @@ mod tests {
 
     #[test]
     fn a_command_takes_as_long_as_it_computes_and_longer_in_company() {
-        let (on, demand) = (cpu::allowed()[0], Duration::from_millis(2));
+        let (on, demand) = (cpu::allowed_cpus()[0], Duration::from_millis(2));
         let mut server = Interactive::start(on, demand).expect("started");
         let mut usual = || {
-            let all: Vec<f64> = (0..15).map(|_| server.command().expect("answered").as_secs_f64()).collect();
+            let all: Vec<f64> =
+                (0..15).map(|_| server.time_command().expect("answered").as_secs_f64()).collect();
             assert!(all.iter().all(|response| *response >= demand.as_secs_f64()));
             median(&all)
         };
         let alone = usual();
-        let partners = Background::computing(6, on).expect("started");
+        let partners = Background::start_computing(6, on).expect("started");
         let crowded = usual();
         drop(partners);
         assert!(crowded > 1.3 * alone, "{alone} s alone, {crowded} s beside six");

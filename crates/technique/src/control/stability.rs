@@ -13,7 +13,7 @@
 //! Damping allows a higher gain, and makes the loop oscillate longer: a high gain without oscillation is impossible.
 
 /// The size of the larger eigenvalue.
-fn radius_of(trace: f64, determinant: f64) -> f64 {
+fn spectral_radius(trace: f64, determinant: f64) -> f64 {
     let under = 0.25 * trace * trace - determinant;
     if under < 0.0 { determinant.sqrt() } else { 0.5 * trace.abs() + under.sqrt() }
 }
@@ -24,8 +24,8 @@ fn loop_gain(damping: f64, slope: f64, gain: f64) -> f64 {
 }
 
 /// The factor by which an error shrinks from one block to the next in the long run; the loop settles if it is below 1.
-pub fn radius(damping: f64, slope: f64, gain: f64) -> f64 {
-    radius_of(1.0 + damping - loop_gain(damping, slope, gain), damping)
+pub fn error_decay_factor(damping: f64, slope: f64, gain: f64) -> f64 {
+    spectral_radius(1.0 + damping - loop_gain(damping, slope, gain), damping)
 }
 
 /// The gain from which on the loop never settles.
@@ -34,15 +34,15 @@ pub fn highest_stable_gain(damping: f64, slope: f64) -> f64 {
 }
 
 /// The highest gain without overshoot, which is also the fastest of these.
-pub fn highest_calm_gain(damping: f64, slope: f64) -> f64 {
+pub fn highest_gain_without_overshoot(damping: f64, slope: f64) -> f64 {
     let root = damping.sqrt();
     (1.0 - root) / ((1.0 + root) * slope)
 }
 
 /// The standard deviation of the index in the loop, if response times have the standard deviation `deviation`. It
-/// exceeds [`jitter`](crate::index::jitter) of the index alone, and grows without bound towards the highest
+/// exceeds [`index_jitter`](crate::index::index_jitter) of the index alone, and grows without bound towards the highest
 /// stable gain.
-pub fn jitter(deviation: f64, block: u32, damping: f64, slope: f64, gain: f64) -> f64 {
+pub fn loop_jitter(deviation: f64, block: u32, damping: f64, slope: f64, gain: f64) -> f64 {
     let beyond = 2.0 * (1.0 + damping) - loop_gain(damping, slope, gain);
     deviation * (2.0 * (1.0 - damping) / (f64::from(block) * beyond)).sqrt()
 }
@@ -59,14 +59,14 @@ mod tests {
 
     fn run(damping: f64, gain: f64, blocks: usize) -> Vec<f64> {
         let mut plant = Plant::new(5.0, SLOPE, 0.0, 1);
-        plant.control(1, damping, 105.0, Proportional { gain }, 1e9, 100.0, blocks)
+        plant.simulate_control(1, damping, 105.0, Proportional { gain }, 1e9, 100.0, blocks)
     }
 
     #[test]
     fn below_the_highest_stable_gain_it_settles_and_above_it_never_does() {
         for damping in DAMPINGS {
             let limit = highest_stable_gain(damping, SLOPE);
-            assert!((radius(damping, SLOPE, limit) - 1.0).abs() < 1e-9);
+            assert!((error_decay_factor(damping, SLOPE, limit) - 1.0).abs() < 1e-9);
             let last = |gain| {
                 run(damping, gain, 600)[580..].iter().map(|index| (index - 105.0).abs()).fold(0.0, f64::max)
             };
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn up_to_the_highest_calm_gain_it_does_not_overshoot() {
         for damping in DAMPINGS {
-            let calm = highest_calm_gain(damping, SLOPE);
+            let calm = highest_gain_without_overshoot(damping, SLOPE);
             let overshoot = |gain| Transient::from_series(&run(damping, gain, 600), 105.0, 1.0).overshoot;
             assert!(overshoot(0.999 * calm) < 1e-9, "λ {damping}: {}", overshoot(calm));
             assert!(overshoot(1.3 * calm) > 1e-4, "λ {damping}: {}", overshoot(1.3 * calm));
@@ -89,7 +89,7 @@ mod tests {
     fn an_error_shrinks_by_the_radius() {
         let errors: Vec<f64> = run(0.3, 0.1, 60).iter().map(|index| (index - 105.0).abs()).collect();
         let shrunk = (errors[50] / errors[20]).powf(1.0 / 30.0);
-        assert!((shrunk - radius(0.3, SLOPE, 0.1)).abs() < 1e-3, "{shrunk}");
+        assert!((shrunk - error_decay_factor(0.3, SLOPE, 0.1)).abs() < 1e-3, "{shrunk}");
     }
 
     #[test]
@@ -98,16 +98,16 @@ mod tests {
             let gain = share * highest_stable_gain(damping, SLOPE);
             let mut plant = Plant::new(5.0, SLOPE, 3.0, 9);
             let policy = Proportional { gain };
-            let series = plant.control(block, damping, 2005.0, policy, 1e9, 1000.0, 41_000);
+            let series = plant.simulate_control(block, damping, 2005.0, policy, 1e9, 1000.0, 41_000);
             let found = standard_deviation(&series[1_000..]);
-            let expected = jitter(3.0, block, damping, SLOPE, gain);
+            let expected = loop_jitter(3.0, block, damping, SLOPE, gain);
             assert!((found / expected - 1.0).abs() < 0.05, "n {block}, λ {damping}: {found} {expected}");
         }
     }
 
     #[test]
     fn without_feedback_it_is_the_jitter_of_the_index_alone() {
-        let (alone, looped) = (index::jitter(3.0, 8, 0.5), jitter(3.0, 8, 0.5, SLOPE, 0.0));
+        let (alone, looped) = (index::index_jitter(3.0, 8, 0.5), loop_jitter(3.0, 8, 0.5, SLOPE, 0.0));
         assert!((alone - looped).abs() < 1e-12);
     }
 }

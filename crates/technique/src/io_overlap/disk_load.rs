@@ -47,13 +47,13 @@ impl Load {
             let sentence = format!("{channels} channels: expected at most {}", Signals::CHANNELS);
             return Err(Error::Usage(sentence));
         }
-        let file = Arc::new(PatternFile::make(directory, FILE, Way::Direct)?);
-        file.supports(BLOCK)?;
+        let file = Arc::new(PatternFile::create_filled(directory, FILE, Way::Direct)?);
+        file.check_block_size(BLOCK)?;
         let mut load = Self { signals: Arc::default(), stop: Arc::default(), threads: Vec::new() };
-        load.spawn(move |signals, stop| compute(signals, stop, on))?;
+        load.spawn(move |signals, stop| run_cpu_bursts(signals, stop, on))?;
         for channel in 0..channels {
             let file = Arc::clone(&file);
-            load.spawn(move |signals, stop| transfer(signals, stop, channel, &file))?;
+            load.spawn(move |signals, stop| run_disk_reads(signals, stop, channel, &file))?;
         }
         Ok(load)
     }
@@ -96,50 +96,50 @@ impl Drop for Load {
 }
 
 /// A random time, uniform between zero and twice the mean.
-fn about(mean: Duration, random: &mut Random) -> Duration {
+fn random_around(mean: Duration, random: &mut Random) -> Duration {
     mean.mul_f64(random.number_below(2001) as f64 / 1000.0)
 }
 
-fn compute(signals: &Signals, stop: &AtomicBool, on: usize) -> Result<Trace> {
-    cpu::pin(on)?;
-    let (mut busy, mut random) = (Busy::on(signals, Signals::CPU), Random::new(1));
+fn run_cpu_bursts(signals: &Signals, stop: &AtomicBool, on: usize) -> Result<Trace> {
+    cpu::pin_thread(on)?;
+    let (mut busy, mut random) = (Busy::new(signals, Signals::CPU), Random::new(1));
     while !stop.load(Ordering::Relaxed) {
-        let burst = about(BURST, &mut random).as_nanos() as u64;
-        busy.during(|| {
+        let burst = random_around(BURST, &mut random).as_nanos() as u64;
+        busy.busy_while(|| {
             let begun = time::thread_cpu_ns();
             while time::thread_cpu_ns() - begun < burst {
                 arch::register_loop(1 << 10);
             }
         });
-        std::thread::sleep(about(BURST, &mut random));
+        std::thread::sleep(random_around(BURST, &mut random));
     }
-    Ok(busy.trace())
+    Ok(busy.into_trace())
 }
 
-fn transfer(signals: &Signals, stop: &AtomicBool, channel: usize, file: &PatternFile) -> Result<Trace> {
-    let (mut busy, mut random) = (Busy::on(signals, channel + 1), Random::new(2 + channel as u64));
-    let mut block = pattern_file::buffer(BLOCK)?;
+fn run_disk_reads(signals: &Signals, stop: &AtomicBool, channel: usize, file: &PatternFile) -> Result<Trace> {
+    let (mut busy, mut random) = (Busy::new(signals, channel + 1), Random::new(2 + channel as u64));
+    let mut block = pattern_file::map_buffer(BLOCK)?;
     while !stop.load(Ordering::Relaxed) {
         let offset = random.number_below((FILE / BLOCK as u64) as usize) as u64 * BLOCK as u64;
-        busy.during(|| file.file().read_exact_at(&mut block, offset))
-            .map_err(|cause| file.refused("reading past the page cache", cause))?;
-        if !pattern_file::is_of(&block, offset) {
+        busy.busy_while(|| file.file().read_exact_at(&mut block, offset))
+            .map_err(|cause| file.call_error("reading past the page cache", cause))?;
+        if !pattern_file::is_pattern_at(&block, offset) {
             return Err(Error::Disturbed("a block that was read is another than the one asked for".into()));
         }
-        std::thread::sleep(about(PAUSE, &mut random));
+        std::thread::sleep(random_around(PAUSE, &mut random));
     }
-    Ok(busy.trace())
+    Ok(busy.into_trace())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io_overlap::{Monitor, Overlap, Sample, exact};
+    use crate::io_overlap::{Monitor, Overlap, Sample, exact_overlap};
 
     /// A load of two channels, what was sampled of it for k = 0 and 1, and what it was; nothing where it cannot be had.
     fn sampled() -> Option<([Overlap; 2], Finished)> {
         let directory = tempfile::tempdir().expect("a directory");
-        let load = match Load::start(directory.path(), 2, cpu::allowed()[0]) {
+        let load = match Load::start(directory.path(), 2, cpu::allowed_cpus()[0]) {
             Err(Error::Missing(why)) => {
                 println!("skipped: {why}");
                 return None;
@@ -158,7 +158,8 @@ mod tests {
     fn a_sample_says_what_the_trace_says_of_its_moment() {
         let Some((overlaps, finished)) = sampled() else { return };
         for (k, overlap) in (0..).zip(&overlaps) {
-            let traced = |sample: &Sample| exact(&finished.cpu, &finished.channels, k, sample.between);
+            let traced =
+                |sample: &Sample| exact_overlap(&finished.cpu, &finished.channels, k, sample.between);
             // Neither on nor off of a sample during which it changed.
             let told: Vec<_> = overlap
                 .samples
@@ -183,7 +184,7 @@ mod tests {
                     "skipped: the real-time class is refused here (`ulimit -r`), and the monitor has to wait"
                 );
             }
-            let truth = exact(&finished.cpu, &finished.channels, k, overlap.window);
+            let truth = exact_overlap(&finished.cpu, &finished.channels, k, overlap.window);
             // Four deviations of 512 samples.
             assert!(
                 (overlap.fraction.estimate - truth).abs() < 0.1,

@@ -32,17 +32,17 @@ impl Paging {
     }
 
     /// F: the mean time between two page-ins; `None` without any.
-    pub fn between_faults(&self) -> Option<Duration> {
+    pub fn mean_fault_interval(&self) -> Option<Duration> {
         (self.page_ins > 0).then(|| self.window.div_f64(self.page_ins as f64))
     }
 
     /// S: the mean time of a page-in; `None` without any.
-    pub fn swap_in(&self) -> Option<Duration> {
+    pub fn mean_page_in_time(&self) -> Option<Duration> {
         (self.page_ins > 0).then(|| self.waited.div_f64(self.page_ins as f64))
     }
 
     /// S/F: the mean number of jobs that waited for the paging device.
-    pub fn queue(&self) -> f64 {
+    pub fn mean_queue_length(&self) -> f64 {
         self.waited.as_secs_f64() / self.window.as_secs_f64()
     }
 }
@@ -71,42 +71,42 @@ impl Computer {
         }
         let group = MemoryGroup::with_limit(memory)?;
         let words = Arc::new(Words::new()?);
-        cpu::lent(); // initialised here: a forked child must not wait for a lock
+        cpu::initial_cpus(); // initialised here: a forked child must not wait for a lock
         let start = |number: usize| {
-            let file = job::file(directory, &job)?;
+            let file = job::make_job_file(directory, &job)?;
             let theirs = Arc::clone(&words);
             let child = Child::start(move || {
-                job::live(&job, &file, Account::new(&theirs, number), on, number as u64);
+                job::run_job(&job, &file, Account::new(&theirs, number), on, number as u64);
             })?;
-            group.take_in(child.pid().as_raw())?;
+            group.add_process(child.pid().as_raw())?;
             Account::new(&words, number).may_begin.store(1, Relaxed);
             Ok(child)
         };
         let mut jobs = Background::new((0..count).map(start).collect::<Result<_>>()?);
-        jobs.run(0)?;
+        jobs.run_first(0)?;
         Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), _group: group })
     }
 
     /// All jobs.
-    pub fn count(&self) -> usize {
-        self.jobs.count()
+    pub fn job_count(&self) -> usize {
+        self.jobs.process_count()
     }
 
     /// Jobs that run: the degree of multiprogramming.
     pub fn degree(&self) -> usize {
-        self.jobs.running()
+        self.jobs.running_count()
     }
 
     /// Lets the first `degree` jobs run and suspends the others.
     ///
     /// # Errors
     /// [`Error::Kernel`] where one has ended.
-    pub fn run(&mut self, degree: usize) -> Result<()> {
-        self.jobs.run(degree)
+    pub fn run_first(&mut self, degree: usize) -> Result<()> {
+        self.jobs.run_first(degree)
     }
 
     /// Lets the jobs run for `window`, and returns the paging since the last call.
-    pub fn watch(&mut self, window: Duration) -> Paging {
+    pub fn measure_paging(&mut self, window: Duration) -> Paging {
         std::thread::sleep(window);
         let mut paging = Paging::default();
         for (number, seen) in self.seen.iter_mut().enumerate() {
@@ -133,23 +133,26 @@ mod tests {
     fn two_jobs_that_do_not_fit_page_and_one_that_does_not() {
         let directory = tempfile::tempdir().expect("a directory");
         let job = Job { bytes: 4 << 20, touches: 100, turns: 500, wait: Duration::ZERO };
-        let on = cpu::allowed()[0];
+        let on = cpu::allowed_cpus()[0];
         let mut computer = match Computer::start(directory.path(), 7 << 20, 2, job, on) {
             Err(Error::Missing(why)) => return println!("skipped: {why}"),
             made => made.expect("started"),
         };
         let group = computer._group.directory().to_owned();
         let mut settled = |degree| {
-            computer.run(degree).expect("they run");
+            computer.run_first(degree).expect("they run");
             // The file comes in first, and what was there goes.
-            computer.watch(Duration::from_millis(400));
-            computer.watch(Duration::from_millis(400))
+            computer.measure_paging(Duration::from_millis(400));
+            computer.measure_paging(Duration::from_millis(400))
         };
         let (alone, both) = (settled(1), settled(2));
         assert!(alone.touches > 0 && both.touches > 0, "{alone:?} {both:?}");
         let share = |paging: &Paging| paging.page_ins as f64 / paging.touches as f64;
         assert!(share(&both) > 2.0 * share(&alone), "{alone:?} {both:?}");
-        assert!(both.queue() > alone.queue() && both.between_faults().is_some(), "{both:?}");
+        assert!(
+            both.mean_queue_length() > alone.mean_queue_length() && both.mean_fault_interval().is_some(),
+            "{both:?}"
+        );
         drop(computer);
         assert!(!group.exists(), "the group is gone");
     }
@@ -163,10 +166,10 @@ mod tests {
             waited: Duration::from_millis(150),
         };
         assert!((paging.throughput() - 50_000.0).abs() < 1e-6);
-        assert_eq!(paging.between_faults(), Some(Duration::from_millis(2)));
-        assert_eq!(paging.swap_in(), Some(Duration::from_millis(3)));
-        assert!((paging.queue() - 1.5).abs() < 1e-12);
-        assert_eq!(Paging { page_ins: 0, ..paging }.between_faults(), None);
+        assert_eq!(paging.mean_fault_interval(), Some(Duration::from_millis(2)));
+        assert_eq!(paging.mean_page_in_time(), Some(Duration::from_millis(3)));
+        assert!((paging.mean_queue_length() - 1.5).abs() < 1e-12);
+        assert_eq!(Paging { page_ins: 0, ..paging }.mean_fault_interval(), None);
     }
 
     #[test]

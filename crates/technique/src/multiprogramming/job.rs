@@ -55,29 +55,29 @@ impl<'a> Account<'a> {
 ///
 /// # Errors
 /// [`Error::Missing`](crate::Error::Missing) where the file cannot be evicted.
-pub(super) fn file(directory: &Path, job: &Job) -> Result<Evictable> {
+pub(super) fn make_job_file(directory: &Path, job: &Job) -> Result<Evictable> {
     let mut file = Evictable::new(directory, job.bytes)?;
     file.evict()?;
     // No read-ahead.
-    file.region().expect(Order::Random)?;
+    file.region().advise_order(Order::Random)?;
     Ok(file)
 }
 
 /// Runs a job for ever, in a process of its own.
-pub(super) fn live(job: &Job, file: &Evictable, account: Account<'_>, on: usize, seed: u64) {
+pub(super) fn run_job(job: &Job, file: &Evictable, account: Account<'_>, on: usize, seed: u64) {
     while account.may_begin.load(Relaxed) == 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    if cpu::pin(on).is_err() {
+    if cpu::pin_thread(on).is_err() {
         return;
     }
     let (region, mut random) = (file.region(), Random::new(seed));
     let mut faults = major_faults();
     loop {
         for _ in 0..job.touches {
-            let page = random.number_below(region.pages());
+            let page = random.number_below(region.page_count());
             let begun = time::clock_gettime_ns(libc::CLOCK_MONOTONIC);
-            std::hint::black_box(region.byte(page));
+            std::hint::black_box(region.read_first_byte(page));
             let took = time::clock_gettime_ns(libc::CLOCK_MONOTONIC) - begun;
             if took > SLOW_NS {
                 let now = major_faults();
@@ -97,5 +97,5 @@ pub(super) fn live(job: &Job, file: &Evictable, account: Account<'_>, on: usize,
 }
 
 fn major_faults() -> i64 {
-    process::usage().map_or(0, |usage| usage.major_page_faults())
+    process::thread_usage().map_or(0, |usage| usage.major_page_faults())
 }

@@ -30,8 +30,8 @@ impl MemoryGroup {
             ))
         })?;
         let directory = group.directory().to_owned();
-        let cleanup = CleanupProcess::named(move || remove(&directory));
-        let cleanup = cleanup.inspect_err(|_| remove(group.directory()))?;
+        let cleanup = CleanupProcess::start(move || remove_group(&directory));
+        let cleanup = cleanup.inspect_err(|_| remove_group(group.directory()))?;
         // Jobs are to be paged, not swapped.
         group.forbid_swap();
         Ok(Self { group, _cleanup: cleanup })
@@ -41,8 +41,8 @@ impl MemoryGroup {
     ///
     /// # Errors
     /// [`Error::File`] where the kernel refuses.
-    pub fn take_in(&self, pid: i32) -> Result<()> {
-        self.group.take_in(pid)
+    pub fn add_process(&self, pid: i32) -> Result<()> {
+        self.group.add_process(pid)
     }
 
     /// Its directory.
@@ -52,7 +52,7 @@ impl MemoryGroup {
     }
 }
 
-fn remove(directory: &Path) {
+fn remove_group(directory: &Path) {
     for _ in 0..AGAIN.1 {
         match fs::remove_dir(directory) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(AGAIN.0),

@@ -43,7 +43,7 @@ impl Pilot {
     }
 
     /// Starts at another degree.
-    pub fn beginning_at(self, degree: usize) -> Self {
+    pub fn with_initial_degree(self, degree: usize) -> Self {
         Self { degree: degree.clamp(1, self.limit), ..self }
     }
 
@@ -58,33 +58,33 @@ impl Pilot {
     }
 
     /// Takes the paging of a window and returns the new degree.
-    pub fn see(&mut self, paging: &Paging) -> usize {
+    pub fn update_degree(&mut self, paging: &Paging) -> usize {
         self.rest = self.rest.saturating_sub(1);
         if self.changing > 0 {
             self.changing -= 1;
             return self.degree;
         }
-        let Some(queue) = self.index.take(paging.queue()) else { return self.degree };
+        let Some(queue) = self.index.add_response(paging.mean_queue_length()) else { return self.degree };
         if queue > GOAL && self.degree > 1 {
             // Only a failed retry is a reason to wait longer, not a lower ceiling.
             let in_vain = self.degree == self.ceiling + 1;
             self.patience = if in_vain { (2 * self.patience).min(MOST_PATIENCE) } else { PATIENCE };
             self.rest = self.patience;
-            self.move_to(self.degree - 1);
+            self.change_degree(self.degree - 1);
             self.ceiling = self.degree;
         } else if queue < 0.5 * GOAL
             && self.degree < self.limit
             && (self.degree < self.ceiling || self.rest == 0)
         {
-            self.move_to(self.degree + 1);
+            self.change_degree(self.degree + 1);
         }
         self.degree
     }
 
     /// Changes the degree. The index restarts, since its past belongs to another degree.
-    fn move_to(&mut self, degree: usize) {
+    fn change_degree(&mut self, degree: usize) {
         (self.degree, self.changing) = (degree, self.lag);
-        self.index = self.index.clone().starting_at(0.5 * GOAL);
+        self.index = self.index.clone().with_initial_value(0.5 * GOAL);
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn fly(pilot: &mut Pilot, fits: usize, windows: usize) -> Vec<usize> {
-        (0..windows).map(|_| pilot.see(&window(pilot.degree(), fits))).collect()
+        (0..windows).map(|_| pilot.update_degree(&window(pilot.degree(), fits))).collect()
     }
 
     fn share_at(flown: &[usize], degree: usize) -> f64 {
@@ -112,7 +112,7 @@ mod tests {
     fn it_finds_what_fits_from_either_side_and_stays_there() {
         for from in [1, 8] {
             for fits in 1..=8 {
-                let mut pilot = Pilot::new(8, 0.3, 0).expect("a damping").beginning_at(from);
+                let mut pilot = Pilot::new(8, 0.3, 0).expect("a damping").with_initial_degree(from);
                 fly(&mut pilot, fits, 60);
                 let flown = fly(&mut pilot, fits, 200);
                 assert!(share_at(&flown, fits) > 0.9, "from {from}, {fits} fit: {flown:?}");
@@ -138,7 +138,11 @@ mod tests {
                 // For five windows a job that has come in waits for nothing but its pages.
                 let queue = if since < 5 { 1.4 } else { 0.05 };
                 let paging = Paging { waited: Duration::from_millis(100).mul_f64(queue), ..window(1, 1) };
-                let degree = pilot.see(&if pilot.degree() <= 5 { paging } else { window(pilot.degree(), 5) });
+                let degree = pilot.update_degree(&if pilot.degree() <= 5 {
+                    paging
+                } else {
+                    window(pilot.degree(), 5)
+                });
                 since = if degree == before { since + 1 } else { 0 };
                 before = degree;
                 flown.push(degree);

@@ -1,21 +1,21 @@
 //! `syscost draw`: a run as pictures, or as one page that a browser shows from a file.
 
 use crate::render::html_page::Page;
-use crate::render::plot::{Picture, picture, pictures, run_pictures};
+use crate::render::plot::{Picture, figure_picture, record_pictures, run_pictures};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost::command::archive::Archive;
-use syscost::command::report::{Selection, displacement_report, save};
+use syscost::command::report::{Selection, displacement_report, save_file};
 use syscost::command::{compare, page as terminal};
-use syscost::driver::headlines;
+use syscost::driver::group_headlines;
 use syscost::environment::doctor::{Finding, examine};
 use syscost::environment::{Fingerprint, Weight};
 use syscost::record::Record;
 use syscost::record::paired::Paired;
 use syscost::study::paper::{Paper, figures};
-use syscost::suite::{GROUPS, find};
+use syscost::suite::{GROUPS, find_group};
 use syscost::trial::scratch;
 use syscost_platform::error::Result;
 use syscost_platform::kernel_files::KernelFiles;
@@ -57,8 +57,8 @@ struct Target {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.selection.home);
     let record = match args.paper {
-        true => displacement_report::record(&args.selection, &archive)?,
-        false => args.selection.record(&archive)?,
+        true => displacement_report::find_record(&args.selection, &archive)?,
+        false => args.selection.load_record(&archive)?,
     };
     if let Some(file) = &args.target.html {
         write_page(args, file, &record, &archive)?;
@@ -66,9 +66,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.target.plot {
         Some(directory) if args.paper => {
             let figures = figures(&Paper::read()?, &record);
-            draw(&record, figures.iter().map(|figure| picture(figure, &record)).collect(), directory)?;
+            write_pictures(
+                &record,
+                figures.iter().map(|figure| figure_picture(figure, &record)).collect(),
+                directory,
+            )?;
         }
-        Some(directory) => draw(&record, chosen_pictures(args, &record), directory)?,
+        Some(directory) => write_pictures(&record, chosen_pictures(args, &record), directory)?,
         None => {}
     }
     Ok(ExitCode::SUCCESS)
@@ -77,15 +81,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// The run as a whole, if all of it was chosen, and each of its curves and maps.
 fn chosen_pictures<'a>(args: &Args, record: &'a Record) -> Vec<Picture<'a>> {
     let mut all = match args.selection.is_whole() {
-        true => run_pictures(record, &headlines(GROUPS.iter())),
+        true => run_pictures(record, &group_headlines(GROUPS.iter())),
         false => Vec::new(),
     };
-    all.extend(pictures(record));
+    all.extend(record_pictures(record));
     all
 }
 
 /// Writes the pictures of a record as SVG and PNG.
-fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
+fn write_pictures(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
     if pictures.is_empty() {
         terminal::warn(&format!(
             "{} has no curve to draw: measure a group that has one, such as chase or scale",
@@ -94,8 +98,8 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
     }
     for picture in pictures {
         let file = |kind| directory.join(format!("{}-{}.{kind}", record.run, picture.name));
-        save(&file("svg"), picture.svg()?.as_bytes())?;
-        save(&file("png"), &picture.png()?)?;
+        save_file(&file("svg"), picture.to_svg()?.as_bytes())?;
+        save_file(&file("png"), &picture.to_png()?)?;
         terminal::write_to_stderr(&format!("{} and .png", file("svg").display()));
     }
     Ok(())
@@ -104,26 +108,26 @@ fn draw(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result
 fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> Result<()> {
     let comparison = match args.compare.is_empty() {
         true => None,
-        false => Some(compare::side_by_side(archive, &args.compare)?),
+        false => Some(compare::compare_baselines(archive, &args.compare)?),
     };
     let pairs = args.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
     let page = Page {
         record: Some(record),
-        findings: &findings(record),
-        manuals: manuals(record),
+        findings: &current_findings(record),
+        manuals: group_manuals(record),
         comparison: comparison.as_ref(),
         pairs: &pairs,
         ..Page::default()
     };
-    save(file, page.html()?.as_bytes())?;
+    save_file(file, page.to_html()?.as_bytes())?;
     terminal::write_to_stderr(&file.display().to_string());
     Ok(())
 }
 
 /// What the doctor says now, if the run was made on this machine since it was started: else it says nothing of the run.
-pub(super) fn findings(record: &Record) -> Vec<Finding> {
-    let (files, scratch) = (KernelFiles::live(), scratch::place());
-    let boot = files.line("proc/sys/kernel/random/boot_id");
+pub(super) fn current_findings(record: &Record) -> Vec<Finding> {
+    let (files, scratch) = (KernelFiles::live(), scratch::scratch_parent());
+    let boot = files.read_first_line("proc/sys/kernel/random/boot_id");
     if boot.is_none() || record.boot != boot {
         return Vec::new();
     }
@@ -133,7 +137,7 @@ pub(super) fn findings(record: &Record) -> Vec<Finding> {
 }
 
 /// The manuals of the run's groups that this build knows.
-pub(super) fn manuals(record: &Record) -> BTreeMap<String, String> {
+pub(super) fn group_manuals(record: &Record) -> BTreeMap<String, String> {
     let names = record.groups.iter().map(|group| group.name.clone());
-    names.filter_map(|name| find(&name).map(|group| (name, group.manual_text()))).collect()
+    names.filter_map(|name| find_group(&name).map(|group| (name, group.manual_text()))).collect()
 }

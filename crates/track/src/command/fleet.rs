@@ -48,16 +48,17 @@ struct Place {
 impl Place {
     /// # Errors
     /// The file cannot be read, or is wrong.
-    fn open(&self) -> Result<(Experiment, FleetStore)> {
+    fn open_experiment(&self) -> Result<(Experiment, FleetStore)> {
         let experiment = Experiment::read(&self.experiment)?;
-        let directory = self.store.clone().unwrap_or_else(|| experiment.directory(&self.experiment));
-        Ok((experiment, FleetStore::at(&directory)))
+        let directory =
+            self.store.clone().unwrap_or_else(|| experiment.default_store_directory(&self.experiment));
+        Ok((experiment, FleetStore::from_root(&directory)))
     }
 }
 
 /// A bar over the hosts, on a terminal only.
-fn bar(experiment: &Experiment) -> ProgressBar {
-    page::bar(experiment.hosts.len(), "{pos} of {len} hosts, {eta} left")
+fn host_progress_bar(experiment: &Experiment) -> ProgressBar {
+    page::progress_bar(experiment.hosts.len(), "{pos} of {len} hosts, {eta} left")
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {

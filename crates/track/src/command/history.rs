@@ -64,10 +64,10 @@ struct Place {
 impl Place {
     /// # Errors
     /// The name is no file name.
-    fn log(&self) -> Result<HistoryLog> {
+    fn history_log(&self) -> Result<HistoryLog> {
         match &self.file {
-            Some(file) => Ok(HistoryLog::at(file)),
-            None => HistoryLog::named(Archive::at(&self.home).store().home(), &self.history),
+            Some(file) => Ok(HistoryLog::from_path(file)),
+            None => HistoryLog::in_store(Archive::at(&self.home).store().home(), &self.history),
         }
     }
 
@@ -75,8 +75,8 @@ impl Place {
     ///
     /// # Errors
     /// The file cannot be read, or is of a newer version.
-    fn points(&self) -> Result<Vec<HistoryPoint>> {
-        let log = self.log()?;
+    fn read_points(&self) -> Result<Vec<HistoryPoint>> {
+        let log = self.history_log()?;
         let Content { points, damaged } = log.read()?;
         damaged.iter().for_each(page::warn);
         if points.is_empty() {
@@ -118,27 +118,27 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Command::Show(args) => history_shown::show(args),
         Command::List(args) => history_shown::list(args),
         Command::Export(args) => history_shown::export(args),
-        Command::Import(args) => import(args),
+        Command::Import(args) => import_points(args),
         Command::Prune(args) => history_prune::prune(args),
-        Command::Verify(args) => verify(args),
+        Command::Verify(args) => verify_history(args),
     }
 }
 
-fn import(args: &Import) -> Result<ExitCode> {
-    let Content { points, damaged } = HistoryLog::existing(&args.from)?.read()?;
+fn import_points(args: &Import) -> Result<ExitCode> {
+    let Content { points, damaged } = HistoryLog::from_existing_file(&args.from)?.read()?;
     damaged.iter().for_each(page::warn);
-    let log = args.place.log()?;
+    let log = args.place.history_log()?;
     let added = log.add(&points)?;
     page::write(&format!(
         "{added} of {} added to {}\n",
-        page::counted(points.len(), "point", "points"),
+        page::count_with_noun(points.len(), "point", "points"),
         log.path().display()
     ))?;
     Ok(Exit::failed_if(!damaged.is_empty()).into())
 }
 
-fn verify(args: &Verify) -> Result<ExitCode> {
-    let log = HistoryLog::existing(args.place.log()?.path())?;
+fn verify_history(args: &Verify) -> Result<ExitCode> {
+    let log = HistoryLog::from_existing_file(args.place.history_log()?.path())?;
     let Content { points, damaged } = log.read()?;
     damaged.iter().for_each(page::warn);
     let back = points.windows(2).filter(|pair| pair[1].started < pair[0].started).count();
@@ -146,12 +146,12 @@ fn verify(args: &Verify) -> Result<ExitCode> {
         page::warn(&format!(
             "{}: {} before the one above it: the clock went back, or files were joined; the order of the lines counts",
             log.path().display(),
-            page::counted(back, "point began", "points began")
+            page::count_with_noun(back, "point began", "points began")
         ));
     }
     page::write(&format!(
         "{}, {} damaged\n",
-        page::counted(points.len(), "sound point", "sound points"),
+        page::count_with_noun(points.len(), "sound point", "sound points"),
         damaged.len()
     ))?;
     Ok(Exit::failed_if(!damaged.is_empty()).into())

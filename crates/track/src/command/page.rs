@@ -1,6 +1,6 @@
 //! `syscost page`: what is kept here as a directory of pages, for a disk or for a forge's static pages.
 
-use super::draw::{findings, manuals};
+use super::draw::{current_findings, group_manuals};
 use crate::record::history_log::{Content, HistoryLog};
 use crate::record::history_point::HistoryPoint;
 use crate::render::html_page::{History, Page};
@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use syscost::command::archive::Archive;
 use syscost::command::flag::Home;
 use syscost::command::page;
-use syscost::command::report::save;
+use syscost::command::report::save_file;
 use syscost::driver::add_missing_curves;
 use syscost::record::Record;
-use syscost::record::bundle::name_of;
+use syscost::record::bundle::record_name;
 use syscost::record::paired::Paired;
 use syscost::record::store::Store;
 use syscost_platform::error::{Error, Result};
@@ -42,19 +42,20 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.home);
-    let histories = histories(args, &archive)?;
-    let runs = runs(&archive, args.runs)?;
+    let histories = read_histories(args, &archive)?;
+    let runs = newest_runs(&archive, args.runs)?;
     if runs.is_empty() && histories.is_empty() && args.pairs.is_empty() {
-        return Err(archive.empty());
+        return Err(archive.no_runs_error());
     }
     let pairs = args.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
     let shown: Vec<_> = histories.iter().map(|(name, points)| History { name, points }).collect();
     let (newest, earlier) = runs.split_first().map_or((None, &[][..]), |(newest, rest)| (Some(newest), rest));
-    let others: Vec<_> = earlier.iter().map(|run| (format!("runs/{}", file_name(run)), words(run))).collect();
+    let others: Vec<_> =
+        earlier.iter().map(|run| (format!("runs/{}", page_file_name(run)), run_description(run))).collect();
     let index = Page {
         record: newest,
-        findings: &newest.map(findings).unwrap_or_default(),
-        manuals: newest.map(manuals).unwrap_or_default(),
+        findings: &newest.map(current_findings).unwrap_or_default(),
+        manuals: newest.map(group_manuals).unwrap_or_default(),
         comparison: None,
         pairs: &pairs,
         histories: &shown,
@@ -63,48 +64,49 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     write(&args.directory.join("index.html"), &index)?;
     for run in earlier {
         let back = [("../index.html".to_owned(), "all runs".to_owned())];
-        let of_run = Page { record: Some(run), manuals: manuals(run), others: &back, ..Page::default() };
-        write(&args.directory.join("runs").join(file_name(run)), &of_run)?;
+        let of_run =
+            Page { record: Some(run), manuals: group_manuals(run), others: &back, ..Page::default() };
+        write(&args.directory.join("runs").join(page_file_name(run)), &of_run)?;
     }
     page::write_to_stderr(&args.directory.join("index.html").display().to_string());
     Ok(ExitCode::SUCCESS)
 }
 
 /// The newest runs, the newest first. One that cannot be read is named and left out.
-fn runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
+fn newest_runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
     let read = |file: &PathBuf| Store::load(file).inspect_err(page::warn).ok();
-    let mut runs: Vec<Record> = archive.files()?.iter().rev().take(most).filter_map(read).collect();
+    let mut runs: Vec<Record> = archive.run_files()?.iter().rev().take(most).filter_map(read).collect();
     runs.iter_mut().for_each(add_missing_curves);
     Ok(runs)
 }
 
 /// Names and points of the histories that are asked for, or of all that are kept.
-fn histories(args: &Args, archive: &Archive) -> Result<Vec<(String, Vec<HistoryPoint>)>> {
+fn read_histories(args: &Args, archive: &Archive) -> Result<Vec<(String, Vec<HistoryPoint>)>> {
     let kept = match args.history.is_empty() {
         true => archive.store().history_files()?,
         false => args.history.clone(),
     };
     let read = |file: &PathBuf| {
-        let Content { points, damaged } = HistoryLog::existing(file)?.read()?;
+        let Content { points, damaged } = HistoryLog::from_existing_file(file)?.read()?;
         damaged.iter().for_each(page::warn);
-        Ok((name_of(file), points))
+        Ok((record_name(file), points))
     };
     kept.iter().map(read).collect()
 }
 
 /// A run's name begins with its moment and is a file name; one from elsewhere may be anything.
-fn file_name(run: &Record) -> String {
+fn page_file_name(run: &Record) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     format!("{}.html", run.run.chars().map(plain).take(120).collect::<String>().trim_start_matches('.'))
 }
 
-fn words(run: &Record) -> String {
+fn run_description(run: &Record) -> String {
     let kernel = run.fingerprint.kernel_release.as_deref().unwrap_or("unknown");
-    format!("{} UTC, Linux {kernel}, {} scale", page::moment(run.started), run.scale)
+    format!("{} UTC, Linux {kernel}, {} scale", page::utc_moment(run.started), run.scale)
 }
 
 fn write(file: &Path, shown: &Page<'_>) -> Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making", e))?;
-    save(file, shown.html()?.as_bytes())
+    save_file(file, shown.to_html()?.as_bytes())
 }

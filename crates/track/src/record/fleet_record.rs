@@ -7,4 +7,4 @@ mod job_record;
 
 pub use fleet_experiment::{Experiment, Job};
 pub use fleet_store::{Added, FleetStore, Progress};
-pub use job_record::{Figure, JobRecord, LAYOUT, one_line};
+pub use job_record::{Figure, JobRecord, LAYOUT, inert_line};

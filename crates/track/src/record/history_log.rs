@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use syscost::record::store::{check_name, replace, seal};
+use syscost::record::store::{check_name, replace_file, seal};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
@@ -42,22 +42,23 @@ impl HistoryLog {
     ///
     /// # Errors
     /// The name is no file name.
-    pub fn named(store: &Path, name: &str) -> Result<Self> {
+    pub fn in_store(store: &Path, name: &str) -> Result<Self> {
         check_name(name, "history")?;
-        Ok(Self::at(&store.join("history").join(format!("{name}.jsonl"))))
+        Ok(Self::from_path(&store.join("history").join(format!("{name}.jsonl"))))
     }
 
     /// The history in this file.
-    pub fn at(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         Self { path: path.into() }
     }
 
-    /// The history in this file, which must be there: a missing file is a history without a point only where it is ours.
+    /// The history in this file, which must exist. (For the user's own history, a missing file is an empty
+    /// history.)
     ///
     /// # Errors
     /// There is no such file, or it is no plain one.
-    pub fn existing(path: &Path) -> Result<Self> {
-        plain_file::open(path).map(|_| Self::at(path))
+    pub fn from_existing_file(path: &Path) -> Result<Self> {
+        plain_file::open(path).map(|_| Self::from_path(path))
     }
 
     /// The file.
@@ -70,49 +71,54 @@ impl HistoryLog {
     /// # Errors
     /// The file cannot be read, or holds a point of a newer version, without which every answer would be wrong.
     pub fn read(&self) -> Result<Content> {
-        self.content(&self.bytes()?)
+        self.parse_content(&self.read_bytes()?)
     }
 
-    fn bytes(&self) -> Result<Vec<u8>> {
+    fn read_bytes(&self) -> Result<Vec<u8>> {
         if self.path.exists() { plain_file::read(&self.path, LIMIT) } else { Ok(Vec::new()) }
     }
 
-    fn content(&self, bytes: &[u8]) -> Result<Content> {
+    fn parse_content(&self, bytes: &[u8]) -> Result<Content> {
         let mut content = Content::default();
         for (above, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match self.point(line, above + 1) {
+            match self.parse_point(line, above + 1) {
                 Ok(point) => content.points.push(point),
-                Err(_) if is_newer(line) => return Err(self.newer(above + 1)),
+                Err(_) if is_of_newer_layout(line) => return Err(self.newer_layout_error(above + 1)),
                 Err(error) => content.damaged.push(error),
             }
         }
         Ok(content)
     }
 
-    fn point(&self, line: &[u8], number: usize) -> Result<HistoryPoint> {
+    fn parse_point(&self, line: &[u8], number: usize) -> Result<HistoryPoint> {
         const REMEDY: &str =
             "the other lines are used; import a sound copy of the file, which adds what is missing";
-        if !line.ends_with(b"\n") || !seal::holds(line) || !line.starts_with(b"{\"sealed\"") {
+        if !line.ends_with(b"\n") || !seal::is_seal_valid(line) || !line.starts_with(b"{\"sealed\"") {
             let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
             return Err(self.line_error(number, "a sealed point", found.into(), REMEDY));
         }
         let point: HistoryPoint = serde_json::from_slice(line).map_err(|e| {
-            self.line_error(number, "a point of a history", inert::line(&e.to_string(), LONGEST), REMEDY)
+            self.line_error(
+                number,
+                "a point of a history",
+                inert::neutralize_line(&e.to_string(), LONGEST),
+                REMEDY,
+            )
         })?;
-        if point.history > LAYOUT { Err(self.newer(number)) } else { Ok(point) }
+        if point.history > LAYOUT { Err(self.newer_layout_error(number)) } else { Ok(point) }
     }
 
-    fn newer(&self, number: usize) -> Error {
+    fn newer_layout_error(&self, number: usize) -> Error {
         let expected = format!("a point of layout {LAYOUT} or older");
         let remedy = "it was written by a newer syscost: use that one";
         self.line_error(number, &expected, "a newer one".into(), remedy)
     }
 
     fn line_error(&self, number: usize, expected: &str, found: String, remedy: &str) -> Error {
-        Error::content(&self.path, format!("line {number}"), expected, found, remedy)
+        Error::invalid_content(&self.path, format!("line {number}"), expected, found, remedy)
     }
 
     /// Checks before a long measurement that a point can be added.
@@ -125,7 +131,7 @@ impl HistoryLog {
             std::fs::create_dir_all(directory)
                 .map_err(|e| Error::file(directory, "creating the directory", e))?;
         }
-        plain_file::check_append(&self.path)?;
+        plain_file::check_can_append(&self.path)?;
         self.read().map(drop)
     }
 
@@ -138,8 +144,8 @@ impl HistoryLog {
         std::fs::create_dir_all(directory)
             .map_err(|e| Error::file(directory, "creating the directory", e))?;
         let mut file = self.lock_exclusively()?;
-        let before = self.bytes()?;
-        let there = self.content(&before)?.points;
+        let before = self.read_bytes()?;
+        let there = self.parse_content(&before)?.points;
         self.check_clock(there.first(), points)?;
         let there: HashSet<_> = there.iter().map(HistoryPoint::identity).collect();
         let new: Vec<_> = points.iter().filter(|new| !there.contains(&new.identity())).collect();
@@ -150,7 +156,7 @@ impl HistoryLog {
         let is_torn = before.last().is_some_and(|last| *last != b'\n');
         let mut bytes = if is_torn { b"\n".to_vec() } else { Vec::new() };
         for point in &new {
-            bytes.extend(self.line(point)?);
+            bytes.extend(self.checked_line(point)?);
         }
         let written = file.write_all(&bytes).and_then(|()| file.sync_all());
         written.map(|()| new.len()).map_err(|cause| {
@@ -174,7 +180,7 @@ impl HistoryLog {
     }
 
     /// Whether the path still names this file, through a link too.
-    fn is_current(&self, file: &File) -> Result<bool> {
+    fn is_still_at_path(&self, file: &File) -> Result<bool> {
         let reading = |cause| Error::file(&self.path, "reading", cause);
         let open = file.metadata().map_err(reading)?;
         // What was removed meanwhile is made anew.
@@ -182,21 +188,21 @@ impl HistoryLog {
         Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (open.dev(), open.ino())))
     }
 
-    fn line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
-        // A number that JSON cannot hold is written as null, and could never be read again. Of the cases, which are most of it, the
-        // numbers are looked at; the rest is read again.
+    fn checked_line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
+        // A number that JSON cannot hold is written as null and could not be read again. To save time, only cases
+        // with such numbers are written and parsed as a check, together with the other fields.
         let is_finite = |case: &CaseRatio| {
             [case.log_ratio, case.error, case.cost_ns].iter().all(|number| number.is_finite())
         };
         let wrong: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
-        self.point(&self.sealed_line(&point.with(wrong))?, 0)?;
+        self.parse_point(&self.sealed_line(&point.with_cases(wrong))?, 0)?;
         self.sealed_line(point)
     }
 
     fn sealed_line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(point).map_err(|e| Error::file(&self.path, "writing as JSON", e.into()))?;
-        let mut line = seal::sealed(&json);
+        let mut line = seal::add_seal(&json);
         line.push(b'\n');
         Ok(line)
     }
@@ -209,27 +215,27 @@ impl HistoryLog {
     pub fn rewrite(&self, change: impl FnOnce(Vec<HistoryPoint>) -> Vec<Option<HistoryPoint>>) -> Result<()> {
         plain_file::open(&self.path)?;
         let _alone = self.lock_exclusively()?;
-        let bytes = self.bytes()?;
-        let points = self.content(&bytes)?.points;
+        let bytes = self.read_bytes()?;
+        let points = self.parse_content(&bytes)?.points;
         let mut changed = change(points.clone()).into_iter().zip(points);
         let mut kept = Vec::with_capacity(bytes.len());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let is_point = !line.trim_ascii().is_empty() && self.point(line, 0).is_ok();
+            let is_point = !line.trim_ascii().is_empty() && self.parse_point(line, 0).is_ok();
             match is_point.then(|| changed.next()).flatten() {
                 None => kept.extend(line),
                 Some((None, _)) => {}
                 Some((Some(new), old)) if new.cases == old.cases => kept.extend(line),
-                Some((Some(new), _)) => kept.extend(self.line(&new)?),
+                Some((Some(new), _)) => kept.extend(self.checked_line(&new)?),
             }
         }
-        replace(&self.path, &kept)
+        replace_file(&self.path, &kept)
     }
 
     /// The file, locked. Another writer may have put a new one in its place meanwhile: the lock is of what the path names.
     fn lock_exclusively(&self) -> Result<Flock<File>> {
         for _ in 0..WAITS {
-            match Flock::lock(plain_file::append(&self.path)?, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) if self.is_current(&lock)? => return Ok(lock),
+            match Flock::lock(plain_file::open_to_append(&self.path)?, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) if self.is_still_at_path(&lock)? => return Ok(lock),
                 Ok(_) => continue,
                 Err((_, Errno::EWOULDBLOCK)) => {}
                 Err((_, errno)) => return Err(Error::file(&self.path, "locking", errno.into())),
@@ -245,7 +251,7 @@ impl HistoryLog {
 }
 
 /// Whether the line says that it is of a newer layout.
-fn is_newer(line: &[u8]) -> bool {
+fn is_of_newer_layout(line: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
     struct Layout {
         history: u32,
@@ -265,7 +271,7 @@ mod tests {
 
     fn log() -> (tempfile::TempDir, HistoryLog) {
         let home = tempfile::tempdir().unwrap();
-        let log = HistoryLog::named(home.path(), "main").unwrap();
+        let log = HistoryLog::in_store(home.path(), "main").unwrap();
         (home, log)
     }
 

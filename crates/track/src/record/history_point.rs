@@ -7,8 +7,9 @@ use syscost::record::guest_side::ClockKind;
 /// The version of the layout of a point. 2: it has a clock, which is not that of the host; the others are still written as 1.
 pub const LAYOUT: u32 = 2;
 
-/// The layout of a point of this clock: the oldest that can say it, so that an older `syscost` reads all that it understands.
-pub fn layout_of(clock: ClockKind) -> u32 {
+/// The layout version for a point of this clock: the oldest that can hold it, so that older versions of `syscost`
+/// can read it.
+pub fn layout_for_clock(clock: ClockKind) -> u32 {
     if clock == ClockKind::Host { 1 } else { LAYOUT }
 }
 
@@ -63,11 +64,11 @@ fn is_host(clock: &ClockKind) -> bool {
 
 impl HistoryPoint {
     /// The same point with these cases.
-    pub fn with(&self, cases: Vec<CaseRatio>) -> Self {
+    pub fn with_cases(&self, cases: Vec<CaseRatio>) -> Self {
         Self { cases, ..self.clone() }
     }
 
-    /// What two points share that are of the same comparison, held against the same reference.
+    /// The run, its reference and the bridge's target: equal for two points of the same comparison.
     pub fn identity(&self) -> (&str, &str, Option<&str>) {
         (&self.run, &self.reference, self.bridge_to.as_deref())
     }

@@ -1,21 +1,23 @@
 //! One case over the points of a history in a terminal: a dot a point, and a line where it changed.
 
 use syscost::render::table::Layout;
-use syscost::render::terminal_plot::{BRAILLE, Ink, ROWS, STARS, WIDEST, braille_bit, character, range};
+use syscost::render::terminal_plot::{
+    BRAILLE, Ink, ROWS, STARS, WIDEST, braille_bit, cell_character, value_range,
+};
 
 /// Columns of a plot where the terminal does not say its width.
 const USUAL: usize = 80;
 
 /// The lines of a plot: these ratios from left to right, a column for each of `marks`, the places of the changes. They are numbered
 /// at the axis, from 1 to 9.
-pub fn history_plot(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<String> {
+pub fn plot_history(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<String> {
     let ink = if layout.ascii { STARS } else { BRAILLE };
-    let (low, high) = range(ratios.iter().copied());
+    let (low, high) = value_range(ratios.iter().copied());
     let labels = [high, 0.5 * (low + high), low].map(|ratio| format!("{ratio:.4}"));
     let margin = labels.iter().map(String::len).max().unwrap_or(0);
     let columns = layout.width.map_or(USUAL, usize::from).min(WIDEST).saturating_sub(margin + 2).max(8);
-    let column = |at: usize| place(at, ratios.len(), columns * ink.across) / ink.across;
-    let mut rows = dots(ratios, (low, high), columns, &ink);
+    let column = |at: usize| position_among(at, ratios.len(), columns * ink.across) / ink.across;
+    let mut rows = dot_rows(ratios, (low, high), columns, &ink);
     let (wall, corner, line, rule) =
         if layout.ascii { ('|', '+', ':', '-') } else { ('┤', '└', '┊', '─') };
     let mut axis = vec![rule; columns];
@@ -37,21 +39,21 @@ pub fn history_plot(ratios: &[f64], marks: &[usize], layout: Layout) -> Vec<Stri
 }
 
 /// Where the `at`-th of `count` points lies among `places`.
-fn place(at: usize, count: usize, places: usize) -> usize {
+fn position_among(at: usize, count: usize, places: usize) -> usize {
     let share = at as f64 / count.saturating_sub(1).max(1) as f64;
     (share * (places - 1) as f64).round() as usize
 }
 
 /// Rows of characters, from the top.
-fn dots(ratios: &[f64], (low, high): (f64, f64), columns: usize, ink: &Ink) -> Vec<Vec<char>> {
+fn dot_rows(ratios: &[f64], (low, high): (f64, f64), columns: usize, ink: &Ink) -> Vec<Vec<char>> {
     let mut cells = vec![vec![0u8; columns]; ROWS];
     for (at, ratio) in ratios.iter().enumerate() {
-        let x = place(at, ratios.len(), columns * ink.across);
+        let x = position_among(at, ratios.len(), columns * ink.across);
         let lowest = (ROWS * ink.down - 1) as f64;
         let y = ((high - ratio) / (high - low) * lowest).round().clamp(0.0, lowest) as usize;
         cells[y / ink.down][x / ink.across] |= braille_bit(x % ink.across, y % ink.down);
     }
-    cells.iter().map(|row| row.iter().map(|cell| character(*cell, ink)).collect()).collect()
+    cells.iter().map(|row| row.iter().map(|cell| cell_character(*cell, ink)).collect()).collect()
 }
 
 #[cfg(test)]
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     fn plotted(ratios: &[f64], marks: &[usize], width: u16, ascii: bool) -> Vec<String> {
-        history_plot(ratios, marks, Layout { width: Some(width), color: false, ascii })
+        plot_history(ratios, marks, Layout { width: Some(width), color: false, ascii })
     }
 
     #[test]

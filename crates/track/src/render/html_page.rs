@@ -29,7 +29,7 @@ use syscost::record::paired::Paired;
 use syscost::record::quantity::NANOSECONDS;
 use syscost::record::{CurveRecord, FitRecord, GroupRun, Record};
 use syscost::study::comparison::Comparison;
-use syscost::study::disturbance::sentence;
+use syscost::study::disturbance::disturbance_sentence;
 use syscost::study::paper::GROUP;
 use syscost_platform::error::{Error, Result};
 
@@ -98,14 +98,14 @@ impl Page<'_> {
     ///
     /// # Errors
     /// The data cannot be written as JSON.
-    pub fn html(&self) -> Result<String> {
-        let json = serde_json::to_string(&self.data())
+    pub fn to_html(&self) -> Result<String> {
+        let json = serde_json::to_string(&self.page_data())
             .map_err(|e| Error::file("the page", "writing as JSON", e.into()))?;
-        Ok(page_asset::document(&json))
+        Ok(page_asset::html_document(&json))
     }
 
-    fn data(&self) -> Data<'_> {
-        let (run, machine) = (self.record, self.machine());
+    fn page_data(&self) -> Data<'_> {
+        let (run, machine) = (self.record, self.shown_machine());
         let text = |field: fn(&Record) -> &str| run.map_or("", field);
         Data {
             page: LAYOUT,
@@ -116,11 +116,11 @@ impl Page<'_> {
             session: run.and_then(|record| record.session.as_deref()),
             seed: run.map_or(0, |record| record.seed),
             started: run.map_or(0, |record| record.started),
-            seconds: run.map_or(0.0, seconds),
-            machine: machine.map(machine_fact::facts).unwrap_or_default(),
+            seconds: run.map_or(0.0, run_seconds),
+            machine: machine.map(machine_fact::machine_facts).unwrap_or_default(),
             mitigations: machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
             findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
-            groups: run.map(|record| self.groups(record)).unwrap_or_default(),
+            groups: run.map(|record| self.all_group_data(record)).unwrap_or_default(),
             comparison: self.comparison,
             pairs: self.pairs.iter().map(PairsData::new).collect(),
             histories: self.histories.iter().map(HistoryData::new).collect(),
@@ -129,23 +129,26 @@ impl Page<'_> {
     }
 
     /// The machine of the run, or the one on which a history went on last.
-    fn machine(&self) -> Option<&Fingerprint> {
+    fn shown_machine(&self) -> Option<&Fingerprint> {
         let newest = || self.histories.iter().filter_map(|history| history.points.last()).next();
         self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
     }
 
-    fn groups<'a>(&'a self, record: &'a Record) -> Vec<GroupData<'a>> {
-        record.groups.iter().map(|group| self.group(group, record)).collect()
+    fn all_group_data<'a>(&'a self, record: &'a Record) -> Vec<GroupData<'a>> {
+        record.groups.iter().map(|group| self.group_data(group, record)).collect()
     }
 
-    fn group<'a>(&'a self, group: &'a GroupRun, record: &Record) -> GroupData<'a> {
+    fn group_data<'a>(&'a self, group: &'a GroupRun, record: &Record) -> GroupData<'a> {
         GroupData {
             name: &group.name,
             version: &group.version,
-            clock: clock(group),
+            clock: clock_text(group),
             cpu: group.cpu,
             manual: self.manuals.get(&group.name).map(String::as_str),
-            notes: sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned()).collect(),
+            notes: disturbance_sentence(group.cases.iter())
+                .into_iter()
+                .chain(group.notes.iter().cloned())
+                .collect(),
             fits: &group.fits,
             curves: &group.curves,
             paper: (group.name == GROUP).then(|| PaperData::from_record(record)).flatten(),
@@ -155,12 +158,12 @@ impl Page<'_> {
 }
 
 /// Seconds from the beginning of the run to the end of its last execution; 0 where executions were not recorded.
-fn seconds(record: &Record) -> f64 {
+fn run_seconds(record: &Record) -> f64 {
     let measured = record.cases().filter_map(|(_, case)| case.measured());
     measured.flat_map(|measured| &measured.executions).map(|execution| execution.at).fold(0.0, f64::max)
 }
 
-fn clock(group: &GroupRun) -> String {
+fn clock_text(group: &GroupRun) -> String {
     let clock = &group.clock;
     match clock.hz > 0.0 {
         true => format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm),

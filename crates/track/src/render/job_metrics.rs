@@ -2,7 +2,7 @@
 
 use crate::record::fleet_record::Job;
 use std::fmt::Write;
-use syscost::render::foreign::open_metrics::escaped;
+use syscost::render::foreign::open_metrics::escape_label;
 
 /// A job that began.
 #[derive(Clone, Copy, Debug)]
@@ -16,13 +16,13 @@ pub struct Begun<'a> {
 }
 
 /// A gauge for each job that began, whose value is that moment.
-pub fn job_metrics(experiment: &str, jobs: &[Begun<'_>]) -> String {
+pub fn job_start_metrics(experiment: &str, jobs: &[Begun<'_>]) -> String {
     const NAME: &str = "syscost_job_begin_timestamp_seconds";
     let mut text = format!(
         "# TYPE {NAME} gauge\n# UNIT {NAME} seconds\n# HELP {NAME} When a job of an experiment on many machines began.\n"
     );
     for Begun { job, state, at } in jobs {
-        let [experiment, host, kernel] = [experiment, job.host, job.kernel].map(escaped);
+        let [experiment, host, kernel] = [experiment, job.host, job.kernel].map(escape_label);
         let repeat = job.repeat;
         // Writing to a text cannot fail.
         let _ = writeln!(
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn a_job_is_a_gauge_of_its_beginning_and_names_are_escaped() {
         let job = Job { host: "a\"b", kernel: "6.12@pti=on", repeat: 2 };
-        let text = job_metrics("fork", &[Begun { job, state: "running", at: 1_800_000_000 }]);
+        let text = job_start_metrics("fork", &[Begun { job, state: "running", at: 1_800_000_000 }]);
         let line = text.lines().nth(3).unwrap();
         let labels = r#"{experiment="fork",host="a\"b",kernel="6.12@pti=on",repeat="2",state="running"}"#;
         assert_eq!(line, format!("syscost_job_begin_timestamp_seconds{labels} 1800000000"));

@@ -17,7 +17,7 @@ use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use syscost::record::{CurveRecord, Headline, Matrix, Record};
 use syscost::study::paper::Figure;
-use syscost::study::standout::{PredictedCase, standouts};
+use syscost::study::standout::{PredictedCase, find_standouts};
 use syscost_platform::error::{Error, Result};
 
 /// Width and height in the points of an SVG, but for the overview.
@@ -48,11 +48,11 @@ const FEWEST: usize = 6;
 
 /// The pictures of a run as a whole: its overview, and its predictions; of parts of a run there is neither.
 pub fn run_pictures<'a>(record: &'a Record, headlines: &[(String, Headline)]) -> Vec<Picture<'a>> {
-    let rows = overview::rows(record, headlines);
+    let rows = overview::overview_rows(record, headlines);
     if rows.iter().map(Vec::len).sum::<usize>() < FEWEST {
         return Vec::new();
     }
-    let predicted = standouts(record).predicted;
+    let predicted = find_standouts(record).predicted;
     let curves = record.groups.iter().flat_map(|group| &group.curves);
     let curve = curves.into_iter().find(|curve| !curve.levels.is_empty());
     let page = Overview { rows, curve, predicted: predicted.clone() };
@@ -69,7 +69,7 @@ pub fn run_pictures<'a>(record: &'a Record, headlines: &[(String, Headline)]) ->
 }
 
 /// The pictures of a record: one for the curves of each chart, and one for each map.
-pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
+pub fn record_pictures(record: &Record) -> Vec<Picture<'_>> {
     let subtitle = subtitle(record);
     let mut pictures: Vec<Picture<'_>> = Vec::new();
     for group in &record.groups {
@@ -98,7 +98,7 @@ pub fn pictures(record: &Record) -> Vec<Picture<'_>> {
 }
 
 /// The picture of a figure that was drawn from a record.
-pub fn picture<'a>(figure: &'a Figure, record: &Record) -> Picture<'a> {
+pub fn figure_picture<'a>(figure: &'a Figure, record: &Record) -> Picture<'a> {
     let content = Content::Curves(figure.curves.iter().collect());
     let (name, title) = (figure.name.to_owned(), figure.title.to_owned());
     Picture { name, title, subtitle: subtitle(record), content }
@@ -119,9 +119,9 @@ impl Picture<'_> {
     ///
     /// # Errors
     /// It could not be drawn.
-    pub fn svg(&self) -> Result<String> {
+    pub fn to_svg(&self) -> Result<String> {
         let mut text = String::new();
-        self.draw(SVGBackend::with_string(&mut text, self.size()).into_drawing_area(), 1)?;
+        self.draw(SVGBackend::with_string(&mut text, self.size_in_points()).into_drawing_area(), 1)?;
         Ok(text)
     }
 
@@ -129,45 +129,46 @@ impl Picture<'_> {
     ///
     /// # Errors
     /// It could not be drawn.
-    pub fn png(&self) -> Result<Vec<u8>> {
-        let (wide, tall) = (self.size().0 * PIXELS * FINER, self.size().1 * PIXELS * FINER);
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        let (wide, tall) =
+            (self.size_in_points().0 * PIXELS * FINER, self.size_in_points().1 * PIXELS * FINER);
         let mut pixels = vec![255; (wide * tall * 3) as usize];
         let area = BitMapBackend::with_buffer(&mut pixels, (wide, tall)).into_drawing_area();
         self.draw(area, PIXELS * FINER)?;
-        encoded(&smaller(&pixels, wide as usize), wide / FINER, tall / FINER)
-            .map_err(|e| self.refused(&e.to_string()))
+        encode_png(&average_down(&pixels, wide as usize), wide / FINER, tall / FINER)
+            .map_err(|e| self.drawing_error(&e.to_string()))
     }
 
     /// Width and height in the points of an SVG.
-    fn size(&self) -> (u32, u32) {
+    fn size_in_points(&self) -> (u32, u32) {
         if matches!(self.content, Content::Overview(_)) { overview::SIZE } else { SIZE }
     }
 
     fn draw<B: DrawingBackend>(&self, area: DrawingArea<B, Shift>, times: u32) -> Result<()> {
-        let size = (f64::from(self.size().0), f64::from(self.size().1));
-        self.draw_on(&Canvas::new(area, size, f64::from(times))).map_err(|why| self.refused(&why))
+        let size = (f64::from(self.size_in_points().0), f64::from(self.size_in_points().1));
+        self.draw_on(&Canvas::new(area, size, f64::from(times))).map_err(|why| self.drawing_error(&why))
     }
 
     fn draw_on<B: DrawingBackend>(&self, canvas: &Canvas<B>) -> Drawn {
-        canvas.begin()?;
-        canvas.draw_text(&self.title, (24.0, 26.0), &Letters::title())?;
-        canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small())?;
+        canvas.prepare()?;
+        canvas.draw_text(&self.title, (24.0, 26.0), &Letters::title_style())?;
+        canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small_style())?;
         match &self.content {
-            Content::Curves(curves) => chart::draw(canvas, curves)?,
-            Content::Map(matrix) => heat_map::draw(canvas, matrix)?,
-            Content::Predictions(cases) => scatter::draw(canvas, cases)?,
-            Content::Overview(page) => overview::draw(canvas, page)?,
+            Content::Curves(curves) => chart::draw_chart(canvas, curves)?,
+            Content::Map(matrix) => heat_map::draw_heat_map(canvas, matrix)?,
+            Content::Predictions(cases) => scatter::draw_scatter(canvas, cases)?,
+            Content::Overview(page) => overview::draw_overview(canvas, page)?,
         }
         canvas.finish()
     }
 
-    fn refused(&self, why: &str) -> Error {
+    fn drawing_error(&self, why: &str) -> Error {
         Error::Missing(format!("the picture {} could not be drawn: {why}", self.name))
     }
 }
 
 /// Scales down by [`FINER`]: each pixel is the mean of a square.
-fn smaller(pixels: &[u8], wide: usize) -> Vec<u8> {
+fn average_down(pixels: &[u8], wide: usize) -> Vec<u8> {
     let (finer, row) = (FINER as usize, wide * 3);
     let mut mean = Vec::with_capacity(pixels.len() / (finer * finer));
     for rows in pixels.chunks_exact(row * finer) {
@@ -181,7 +182,7 @@ fn smaller(pixels: &[u8], wide: usize) -> Vec<u8> {
     mean
 }
 
-fn encoded(pixels: &[u8], width: u32, height: u32) -> std::result::Result<Vec<u8>, png::EncodingError> {
+fn encode_png(pixels: &[u8], width: u32, height: u32) -> std::result::Result<Vec<u8>, png::EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);

@@ -6,7 +6,7 @@ use crate::record::history_point::HistoryPoint;
 use std::collections::BTreeMap;
 use syscost::environment::{Difference, Weight};
 use syscost::record::guest_side::ClockKind;
-use syscost_statistic::change_point::{Family, Noise, Value, change_points, level};
+use syscost_statistic::change_point::{Family, Noise, Value, change_points, error_level};
 
 /// A step at the first point after a new reference may be the bridge's error: it must be this many of its standard errors.
 const BEYOND_BRIDGE: f64 = 4.0;
@@ -52,16 +52,16 @@ pub struct Moved {
 
 impl ChangeEvent {
     /// The cases that became slower, without the canaries.
-    pub fn slower(&self) -> impl Iterator<Item = &Moved> {
+    pub fn slower_cases(&self) -> impl Iterator<Item = &Moved> {
         self.moved.iter().filter(|moved| moved.change > 0.0 && !moved.canary)
     }
 
-    fn is_told(&self, least: f64) -> bool {
+    fn is_reportable(&self, least: f64) -> bool {
         self.moved.len() >= TOGETHER || self.moved.iter().any(|moved| moved.change.abs() >= least)
     }
 
     /// The cases that became faster, without the canaries.
-    pub fn faster(&self) -> impl Iterator<Item = &Moved> {
+    pub fn faster_cases(&self) -> impl Iterator<Item = &Moved> {
         self.moved.iter().filter(|moved| moved.change < 0.0 && !moved.canary)
     }
 }
@@ -75,23 +75,23 @@ struct Step {
 }
 
 /// The events of these series, in order.
-pub fn change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Vec<ChangeEvent> {
+pub fn find_change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Vec<ChangeEvent> {
     let values: Vec<Vec<Value>> =
         series.iter().map(|one| one.links.iter().map(|link| link.value).collect()).collect();
     let family = Family::learn(values.iter().map(Vec::as_slice));
-    let level = level(series.len());
+    let level = error_level(series.len());
     let is_counted = points.first().is_some_and(|point| point.clock == ClockKind::Icount);
-    let noise = |values: &[Value]| if is_counted { NOISE_OF_COUNTS } else { family.noise_of(values) };
-    let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| steps(one, values, &noise(values), level);
+    let noise = |values: &[Value]| if is_counted { NOISE_OF_COUNTS } else { family.noise_of_series(values) };
+    let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| find_steps(one, values, &noise(values), level);
     let steps: Vec<Step> = series.iter().zip(&values).flat_map(of_one).collect();
-    let events = together(steps).into_iter().map(|steps| event(points, steps));
+    let events = group_by_place(steps).into_iter().map(|steps| event_of_steps(points, steps));
     let least = if is_counted { LEAST_OF_COUNTS } else { LEAST };
-    events.filter(|event| event.is_told(least)).collect()
+    events.filter(|event| event.is_reportable(least)).collect()
 }
 
-/// The steps by their places. Noise may put those of some cases a few nights off: they join a group near by that is twice as
-/// large as theirs.
-fn together(steps: Vec<Step>) -> Vec<Vec<Step>> {
+/// Groups the steps by their place. Noise may shift the steps of some cases by a few nights: they join a nearby
+/// group that is at least twice as large.
+fn group_by_place(steps: Vec<Step>) -> Vec<Vec<Step>> {
     let mut places: BTreeMap<usize, Vec<Step>> = BTreeMap::new();
     for step in steps {
         places.entry(step.at).or_default().push(step);
@@ -113,7 +113,7 @@ fn together(steps: Vec<Step>) -> Vec<Vec<Step>> {
     places.into_values().collect()
 }
 
-fn steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> Vec<Step> {
+fn find_steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> Vec<Step> {
     let found = change_points(values, noise, level);
     let step = |change: &syscost_statistic::change_point::ChangePoint| {
         let (before, after) = (&series.links[change.at - 1], &series.links[change.at]);
@@ -137,13 +137,13 @@ fn steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64) -> V
 }
 
 /// The event of steps that belong together, at the place of the first of them.
-fn event(points: &[HistoryPoint], steps: Vec<Step>) -> ChangeEvent {
+fn event_of_steps(points: &[HistoryPoint], steps: Vec<Step>) -> ChangeEvent {
     let (at, before) = (steps[0].at, steps[0].before);
     let found = steps.iter().map(|step| step.found).max().unwrap_or(at);
     let mut moved: Vec<Moved> = steps.into_iter().map(|step| step.moved).collect();
     moved.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
     let differences = points[at].fingerprint.differences(&points[before].fingerprint);
-    // What follows from another field is no news.
+    // Fields that only follow from other fields are not reported.
     let is_news = |d: &Difference| d.weight > Weight::Fact || NEWS.contains(&d.field);
     ChangeEvent { at, before, found, moved, profile: differences.into_iter().filter(is_news).collect() }
 }
@@ -154,7 +154,7 @@ const NEWS: [&str; 6] =
 
 #[cfg(test)]
 mod tests {
-    use super::super::ratio_series::{series, tests::point};
+    use super::super::ratio_series::{build_ratio_series, tests::test_point};
     use super::*;
     use syscost_statistic::Random;
 
@@ -166,7 +166,7 @@ mod tests {
         let mut night = |night: usize| {
             let moved = |case: usize| if night >= 20 && case % 4 == 0 { 1.0 + step } else { 1.0 };
             let ratios: Vec<f64> = (0..40).map(|case| moved(case) * (1.0 + 0.002 * normal())).collect();
-            let mut point = point(night, "r0", None, &ratios);
+            let mut point = test_point(night, "r0", None, &ratios);
             let release = if night >= 20 { "6.1.0-30" } else { "6.1.0-29" };
             point.fingerprint.kernel_release = Some(release.into());
             point
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn events(points: &[HistoryPoint]) -> Vec<ChangeEvent> {
-        change_events(points, &series(points).0)
+        find_change_events(points, &build_ratio_series(points).0)
     }
 
     #[test]
@@ -185,7 +185,10 @@ mod tests {
             let events = events(&points);
             assert_eq!(events.len(), 1, "seed {seed}: {events:#?}");
             assert_eq!((events[0].at, events[0].before), (20, 19), "seed {seed}");
-            assert!(events[0].slower().count() >= 9 && events[0].faster().count() == 0, "seed {seed}");
+            assert!(
+                events[0].slower_cases().count() >= 9 && events[0].faster_cases().count() == 0,
+                "seed {seed}"
+            );
             assert_eq!(events[0].profile[0].field, "kernel_release");
         }
     }
@@ -196,7 +199,7 @@ mod tests {
         for seed in 0..10 {
             let points = nights(100 + seed, 22, 0.01);
             all += 10;
-            found += events(&points).iter().map(|event| event.slower().count()).sum::<usize>();
+            found += events(&points).iter().map(|event| event.slower_cases().count()).sum::<usize>();
         }
         assert!(found * 10 >= all * 9, "{found} of {all} with the second night");
     }
@@ -209,11 +212,11 @@ mod tests {
 
     #[test]
     fn the_error_of_a_bridge_is_no_change() {
-        let mut points: Vec<_> = (0..12).map(|night| point(night, "r0", None, &[1.0; 8])).collect();
-        let mut bridge = point(12, "r0", Some("r1"), &[1.004; 8]);
+        let mut points: Vec<_> = (0..12).map(|night| test_point(night, "r0", None, &[1.0; 8])).collect();
+        let mut bridge = test_point(12, "r0", Some("r1"), &[1.004; 8]);
         bridge.cases.iter_mut().for_each(|case| case.error = 0.003);
         points.push(bridge);
-        points.extend((13..25).map(|night| point(night, "r1", None, &[1.0; 8])));
+        points.extend((13..25).map(|night| test_point(night, "r1", None, &[1.0; 8])));
         assert_eq!(events(&points), []);
     }
 }

@@ -1,20 +1,20 @@
 //! A point of a history from a comparison of two kernels by counted instructions.
 
-use super::ratio_series::of_guest;
-use crate::record::history_point::{CaseRatio, HistoryPoint, layout_of};
+use super::ratio_series::guest_fingerprint;
+use crate::record::history_point::{CaseRatio, HistoryPoint, layout_for_clock};
 use syscost::environment::Fingerprint;
-use syscost_kernels::counted_change::{SideCount, judged};
+use syscost_kernels::counted_change::{SideCount, judge_counts};
 use syscost_kernels::instruction_counts::InstructionCounts;
 
 /// The point of a comparison by counts: the cases that both kernels have counted. `version` is that of a case's group.
-pub fn counted_point(
+pub fn point_from_counts(
     counts: &InstructionCounts,
     reference: &str,
     label: &str,
     bridge_to: Option<&str>,
     version: impl Fn(&str) -> Option<String>,
 ) -> HistoryPoint {
-    let cases = judged(counts).into_iter().filter_map(|row| {
+    let cases = judge_counts(counts).into_iter().filter_map(|row| {
         let [Some(a), Some(b)] = &row.sides else { return None };
         let log_ratio = (b.instructions / a.instructions).ln();
         log_ratio.is_finite().then_some(())?;
@@ -22,27 +22,28 @@ pub fn counted_point(
             version: version(&row.id)?,
             canary: row.canary,
             log_ratio,
-            error: error(a).hypot(error(b)),
+            error: log_standard_error(a).hypot(log_standard_error(b)),
             pairs: a.boots.min(b.boots),
             cost_ns: b.instructions,
             id: row.id,
         })
     });
     HistoryPoint {
-        history: layout_of(counts.clock),
+        history: layout_for_clock(counts.clock),
         run: counts.run.clone(),
         started: counts.started,
         label: label.into(),
         reference: reference.into(),
         bridge_to: bridge_to.map(str::to_owned),
         clock: counts.clock,
-        fingerprint: of_guest(&counts.sides[1], &counts.machine, Fingerprint::default()),
+        fingerprint: guest_fingerprint(&counts.sides[1], &counts.machine, Fingerprint::default()),
         cases: cases.collect(),
     }
 }
 
-/// Standard error of the logarithm of a count: none if its boots agree, and else about a third of how far they lie apart.
-fn error(side: &SideCount) -> f64 {
+/// Standard error of the logarithm of a count: zero if all boots agree; else a third of their range, over the root
+/// of their number.
+fn log_standard_error(side: &SideCount) -> f64 {
     (side.range[1] / side.range[0]).ln() / 3.0 / (side.boots.max(1) as f64).sqrt()
 }
 
@@ -64,7 +65,7 @@ mod tests {
             cases: vec![case("a/b", [boots(200), boots(210)]), case("a/c", [boots(200), Vec::new()])],
             ..InstructionCounts::default()
         };
-        let point = counted_point(&counts, "6.1", "6.12", None, |_| Some("1".into()));
+        let point = point_from_counts(&counts, "6.1", "6.12", None, |_| Some("1".into()));
         assert_eq!((point.cases.len(), point.clock, point.history), (1, ClockKind::Icount, 2));
         let case = &point.cases[0];
         assert!((case.log_ratio.exp() - 1.05).abs() < 1e-12 && case.error == 0.0 && case.cost_ns == 210.0);

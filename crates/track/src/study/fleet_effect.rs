@@ -122,12 +122,12 @@ pub struct Alone {
 impl MachineEffect {
     /// The verdict of this machine by itself.
     pub fn verdict(&self) -> Verdict {
-        self.interval.map_or(Verdict::Inconclusive, by_interval)
+        self.interval.map_or(Verdict::Inconclusive, verdict_of_interval)
     }
 }
 
 /// The verdict on a ratio that lies between these two.
-fn by_interval([low, high]: [f64; 2]) -> Verdict {
+fn verdict_of_interval([low, high]: [f64; 2]) -> Verdict {
     match () {
         () if low > 1.0 + THRESHOLD => Verdict::Slower,
         () if high < 1.0 / (1.0 + THRESHOLD) => Verdict::Faster,

@@ -1,8 +1,8 @@
 //! Which points of a history are forgotten: by age, label, case and number, or thinned to one a week. What is left must say what
 //! it said before.
 
-use super::change_event::change_events;
-use super::ratio_series::series;
+use super::change_event::find_change_events;
+use super::ratio_series::build_ratio_series;
 use crate::record::history_point::{CaseRatio, HistoryPoint};
 use std::collections::BTreeSet;
 use syscost::study::gate::SECONDS_A_DAY;
@@ -10,7 +10,7 @@ use syscost::study::gate::SECONDS_A_DAY;
 /// Seconds of a week.
 const WEEK: u64 = 7 * SECONDS_A_DAY;
 
-/// What is asked to be forgotten: points of which all that is given holds.
+/// The points to remove: those that meet all of the given conditions.
 #[derive(Default)]
 pub struct Forgetting<'a> {
     /// Begun before this Unix second.
@@ -33,17 +33,17 @@ pub struct Pruned {
     pub gone: usize,
     /// Cases that go of points that stay.
     pub cases: usize,
-    /// Points that would go, and stay because others are held against what they are.
+    /// Points that would be removed, but stay because they name the reference of the others.
     pub needed: usize,
     /// Events before and after.
     pub events: [usize; 2],
 }
 
 impl Forgetting<'_> {
-    /// What this makes of these points. Bridges stay, and so does the first point if it alone says which reference all others are held
-    /// against.
+    /// Removes the chosen points or cases. Bridges stay, and so does the first point if it alone names the
+    /// reference to which all others are compared.
     pub fn prune(&self, points: &[HistoryPoint]) -> Pruned {
-        let chosen = self.chosen(points);
+        let chosen = self.points_to_forget(points);
         let stays = |case: &CaseRatio| !self.case.is_some_and(|is_meant| is_meant(&case.id));
         let left = |at: usize| -> Option<HistoryPoint> {
             let point = &points[at];
@@ -52,13 +52,13 @@ impl Forgetting<'_> {
                 (true, None) => None,
                 (true, Some(_)) => {
                     let cases: Vec<_> = point.cases.iter().filter(|case| stays(case)).cloned().collect();
-                    (!cases.is_empty()).then(|| point.with(cases))
+                    (!cases.is_empty()).then(|| point.with_cases(cases))
                 }
             }
         };
         let mut kept: Vec<_> = (0..points.len()).map(left).collect();
-        let is_needed =
-            base(kept.iter().flatten()).is_some_and(|base| Some(base) != self::base(points.iter()));
+        let is_needed = first_reference(kept.iter().flatten())
+            .is_some_and(|base| Some(base) != self::first_reference(points.iter()));
         let needed = usize::from(is_needed);
         if is_needed {
             // The whole point, so that it stays as it was sealed.
@@ -73,13 +73,14 @@ impl Forgetting<'_> {
             gone: points.len() - whole.len(),
             cases: count_cases(points) - count_cases(&whole) - gone_cases,
             needed,
-            events: [points, &whole].map(|points| change_events(points, &series(points).0).len()),
+            events: [points, &whole]
+                .map(|points| find_change_events(points, &build_ratio_series(points).0).len()),
             points: kept,
         }
     }
 
     /// The points that are meant, without bridges.
-    fn chosen(&self, points: &[HistoryPoint]) -> BTreeSet<usize> {
+    fn points_to_forget(&self, points: &[HistoryPoint]) -> BTreeSet<usize> {
         let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
         let older = regular.len().saturating_sub(self.keep_last.unwrap_or(0));
         let mut weeks = BTreeSet::new();
@@ -97,20 +98,20 @@ impl Forgetting<'_> {
 }
 
 /// The reference that all others are held against.
-fn base<'a>(mut points: impl Iterator<Item = &'a HistoryPoint>) -> Option<&'a str> {
+fn first_reference<'a>(mut points: impl Iterator<Item = &'a HistoryPoint>) -> Option<&'a str> {
     points.next().map(|point| point.reference.as_str())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ratio_series::tests::point;
+    use super::super::ratio_series::tests::test_point;
     use super::*;
 
     /// Ten nights against r0, a bridge, ten nights against r1.
     fn nights() -> Vec<HistoryPoint> {
-        let night = |night| point(night, if night < 10 { "r0" } else { "r1" }, None, &[1.0, 1.01]);
+        let night = |night| test_point(night, if night < 10 { "r0" } else { "r1" }, None, &[1.0, 1.01]);
         let mut points: Vec<_> = (0..10).map(night).collect();
-        points.push(point(10, "r0", Some("r1"), &[1.02, 1.03]));
+        points.push(test_point(10, "r0", Some("r1"), &[1.02, 1.03]));
         points.extend((10..20).map(night));
         points
     }
@@ -126,7 +127,7 @@ mod tests {
             let link = |id: &str, link: &super::super::ratio_series::Link| {
                 (id.to_owned(), points[link.point].run.clone(), link.value.value)
             };
-            series(points)
+            build_ratio_series(points)
                 .0
                 .iter()
                 .flat_map(|one| one.links.iter().map(|l| link(&one.id, l)).collect::<Vec<_>>())

@@ -1,6 +1,6 @@
 //! What the processes of one job say together: the floor of each case.
 
-use crate::record::fleet_record::{Figure, Job, JobRecord, LAYOUT, one_line};
+use crate::record::fleet_record::{Figure, Job, JobRecord, LAYOUT, inert_line};
 use std::collections::BTreeSet;
 use syscost::record::bundle::{Head, Series, Value};
 use syscost::record::quantity::NANOSECONDS;
@@ -11,7 +11,7 @@ use syscost_statistic::{Floor, median};
 ///
 /// # Errors
 /// They ran under more than one boot, on a machine that changed meanwhile, or measured something other than time.
-pub fn job_record(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobRecord> {
+pub fn record_of_job(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobRecord> {
     let boots: BTreeSet<_> = head.runs.iter().map(|run| run.boot.as_str()).collect();
     let [fingerprint] = &head.fingerprints[..] else {
         return Err(Error::Disturbed("the machine changed between the processes of this job".into()));
@@ -21,8 +21,8 @@ pub fn job_record(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobReco
     }
     // Percentiles have a space in their name; what a peer answered is a matter of two machines.
     let whole = || head.series.iter().filter(|series| !series.id.contains(' ') && series.peer.is_none());
-    let why = |series: &Series| series.without.first().map(|text| one_line(text));
-    let lacking = whole().filter(|series| figure(series).is_none());
+    let why = |series: &Series| series.without.first().map(|text| inert_line(text));
+    let lacking = whole().filter(|series| floor_figure(series).is_none());
     Ok(JobRecord {
         fleet_job: LAYOUT,
         tool: head.tool.clone(),
@@ -34,13 +34,13 @@ pub fn job_record(job: Job<'_>, experiment: &str, head: &Head) -> Result<JobReco
         started: head.runs.iter().map(|run| run.started).min().unwrap_or(head.created),
         scale: head.scale.clone(),
         fingerprint: fingerprint.clone(),
-        cases: whole().filter_map(figure).collect(),
+        cases: whole().filter_map(floor_figure).collect(),
         without: lacking.filter_map(|series| Some((series.id.clone(), why(series)?))).collect(),
     })
 }
 
 /// The floor of a series, at one frequency of the core where each value has its own.
-fn figure(series: &Series) -> Option<Figure> {
+fn floor_figure(series: &Series) -> Option<Figure> {
     let hz: Option<Vec<f64>> = series.values.iter().map(|value| value.core_hz).collect();
     let core_hz = hz.as_deref().filter(|hz| !hz.is_empty()).map(median);
     let at = |(place, value): (usize, &Value)| {
@@ -66,19 +66,19 @@ mod tests {
             value.median.estimate = ns;
             value.core_hz = None;
         }
-        let record = job_record(job, "fork", &head).unwrap();
+        let record = record_of_job(job, "fork", &head).unwrap();
         assert_eq!((record.cases[0].ns, &record.cases[0].id), (101.0, &head.series[0].id));
         for (value, hz) in head.series[0].values.iter_mut().zip([2e9, 1e9, 1e9]) {
             value.core_hz = Some(hz);
         }
-        let record = job_record(job, "fork", &head).unwrap();
+        let record = record_of_job(job, "fork", &head).unwrap();
         assert_eq!(
             (record.cases[0].ns, record.cases[0].core_hz),
             (101.0, Some(1e9)),
             "240 cycles are not the lowest"
         );
         head.runs[0].boot = "another".into();
-        assert!(job_record(job, "fork", &head).unwrap_err().to_string().contains("one boot"));
+        assert!(record_of_job(job, "fork", &head).unwrap_err().to_string().contains("one boot"));
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         let mut head = head("job", 1, 2);
         head.series[0].values.clear();
         head.series[0].without.push("no io_uring here".into());
-        let record = job_record(job, "fork", &head).unwrap();
+        let record = record_of_job(job, "fork", &head).unwrap();
         assert_eq!(record.without[&head.series[0].id], "no io_uring here");
         assert!(record.cases.iter().all(|figure| figure.id != head.series[0].id));
     }

@@ -1,7 +1,7 @@
 //! The series of a history: for each case its ratio to the first reference, night after night. Where a reference was replaced,
 //! the comparison of the old one with the new one is a bridge, and its ratio is multiplied by. The errors of bridges add up.
 
-use crate::record::history_point::{CaseRatio, HistoryPoint, layout_of};
+use crate::record::history_point::{CaseRatio, HistoryPoint, layout_for_clock};
 use std::collections::BTreeMap;
 use syscost::environment::Fingerprint;
 use syscost::record::guest_side::{ClockKind, GuestSide};
@@ -38,11 +38,16 @@ pub struct Link {
     pub pairs: usize,
 }
 
-/// Fewer pairs that count are no ratio: of none it would be 1 without an error.
+/// Fewest valid pairs for a ratio: without pairs it would be 1 with an error of 0.
 const FEWEST_PAIRS: usize = 4;
 
 /// The point of a comparison: the cases that have a number on both sides, of one version.
-pub fn point_of(paired: &Paired, reference: &str, label: &str, bridge_to: Option<&str>) -> HistoryPoint {
+pub fn point_from_pairs(
+    paired: &Paired,
+    reference: &str,
+    label: &str,
+    bridge_to: Option<&str>,
+) -> HistoryPoint {
     let rows = paired.judge();
     let cases = rows.iter().zip(&paired.cases).filter(|(row, case)| {
         case.ended.is_none()
@@ -51,23 +56,23 @@ pub fn point_of(paired: &Paired, reference: &str, label: &str, bridge_to: Option
     });
     let guest = paired.guests.as_ref().map(|guests| (&guests.sides[1], guests.machine.as_str()));
     HistoryPoint {
-        history: layout_of(paired.clock()),
+        history: layout_for_clock(paired.clock_kind()),
         run: paired.run.clone(),
         started: paired.started,
         label: label.into(),
         reference: reference.into(),
         bridge_to: bridge_to.map(str::to_owned),
-        clock: paired.clock(),
+        clock: paired.clock_kind(),
         fingerprint: match guest {
-            Some((side, machine)) => of_guest(side, machine, paired.fingerprint.clone()),
+            Some((side, machine)) => guest_fingerprint(side, machine, paired.fingerprint.clone()),
             None => paired.fingerprint.clone(),
         },
-        cases: cases.filter_map(|(row, case)| ratio(row, &case.versions[0])).collect(),
+        cases: cases.filter_map(|(row, case)| case_ratio(row, &case.versions[0])).collect(),
     }
 }
 
 /// The fingerprint of a guest on this host. Its differences say what else changed there.
-pub(super) fn of_guest(side: &GuestSide, machine: &str, host: Fingerprint) -> Fingerprint {
+pub(super) fn guest_fingerprint(side: &GuestSide, machine: &str, host: Fingerprint) -> Fingerprint {
     let known = side.identity.clone().unwrap_or_default();
     Fingerprint {
         kernel_release: Some(known.release),
@@ -79,7 +84,7 @@ pub(super) fn of_guest(side: &GuestSide, machine: &str, host: Fingerprint) -> Fi
     }
 }
 
-fn ratio(row: &Row, version: &str) -> Option<CaseRatio> {
+fn case_ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     let [low, estimate, high] = {
         let change = row.judgement.change;
         [change.low, change.estimate, change.high].map(f64::ln_1p)
@@ -98,13 +103,13 @@ fn ratio(row: &Row, version: &str) -> Option<CaseRatio> {
     })
 }
 
-/// Pairs without which a case is no ratio. Counted instructions repeat to the last digit, so that a boot tells as much as many.
+/// Fewest pairs for a ratio by this clock. Counted instructions repeat to the last digit, so one boot is enough.
 fn fewest_pairs(clock: ClockKind) -> usize {
     if clock == ClockKind::Icount { 1 } else { FEWEST_PAIRS }
 }
 
-/// The series of all cases, and a sentence for what belongs to none.
-pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
+/// The series of all cases, and a sentence for each point with cases that belong to no series.
+pub fn build_ratio_series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
     let mut all: BTreeMap<&str, RatioSeries> = BTreeMap::new();
     let (bridges, mut said) = (Bridges::from_points(points), Vec::new());
     let clock = points.first().map_or(ClockKind::Host, |point| point.clock);
@@ -120,7 +125,7 @@ pub fn series(points: &[HistoryPoint]) -> (Vec<RatioSeries>, Vec<String>) {
         let mut lacking = 0;
         // Points that were kept before cases without pairs were left out may hold some.
         for case in point.cases.iter().filter(|case| case.pairs >= fewest_pairs(point.clock)) {
-            let Some((offset, variance)) = bridges.offset_to(&point.reference, case) else {
+            let Some((offset, variance)) = bridges.reference_offset(&point.reference, case) else {
                 lacking += 1;
                 continue;
             };
@@ -159,7 +164,9 @@ impl<'a> Bridges<'a> {
         for point in points {
             let Some(new) = point.bridge_to.as_deref() else { continue };
             for case in point.cases.iter().filter(|case| case.pairs >= fewest_pairs(point.clock)) {
-                let Some((offset, variance)) = bridges.offset_to(&point.reference, case) else { continue };
+                let Some((offset, variance)) = bridges.reference_offset(&point.reference, case) else {
+                    continue;
+                };
                 let reached = (offset + case.log_ratio, variance + case.error.powi(2));
                 // The first bridge to a reference stays, so that earlier reports do not change.
                 bridges.known.entry((new, &case.id, &case.version)).or_insert(reached);
@@ -168,7 +175,7 @@ impl<'a> Bridges<'a> {
         bridges
     }
 
-    fn offset_to(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
+    fn reference_offset(&self, reference: &str, case: &CaseRatio) -> Option<(f64, f64)> {
         if Some(reference) == self.first {
             return Some((0.0, 0.0));
         }
@@ -181,7 +188,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A point with one case a value; `to` makes it a bridge.
-    pub fn point(run: usize, reference: &str, to: Option<&str>, ratios: &[f64]) -> HistoryPoint {
+    pub fn test_point(run: usize, reference: &str, to: Option<&str>, ratios: &[f64]) -> HistoryPoint {
         let case = |(at, ratio): (usize, &f64)| CaseRatio {
             id: format!("group/{at}"),
             canary: false,
@@ -207,12 +214,12 @@ pub(super) mod tests {
     #[test]
     fn a_chain_over_five_references_ends_where_the_direct_comparison_does() {
         // Each new reference is 3 % slower than the one before; today's build costs 1.10 of the first one.
-        let mut points = vec![point(0, "r0", None, &[1.10])];
+        let mut points = vec![test_point(0, "r0", None, &[1.10])];
         for link in 0..5 {
-            points.push(point(10 + link, &format!("r{link}"), Some(&format!("r{}", link + 1)), &[1.03]));
+            points.push(test_point(10 + link, &format!("r{link}"), Some(&format!("r{}", link + 1)), &[1.03]));
         }
-        points.push(point(20, "r5", None, &[1.10 / 1.03f64.powi(5)]));
-        let (series, said) = series(&points);
+        points.push(test_point(20, "r5", None, &[1.10 / 1.03f64.powi(5)]));
+        let (series, said) = build_ratio_series(&points);
         let links = &series[0].links;
         assert_eq!((links.len(), said.len()), (2, 0));
         assert!((links[0].value.value - links[1].value.value).abs() < 1e-12);
@@ -220,26 +227,29 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_no_bridge_reaches_is_named_and_left_out() {
-        let (series, said) = series(&[point(0, "r0", None, &[1.0]), point(1, "other", None, &[2.0, 3.0])]);
+    fn cases_without_a_bridge_are_reported_and_left_out() {
+        let (series, said) = build_ratio_series(&[
+            test_point(0, "r0", None, &[1.0]),
+            test_point(1, "other", None, &[2.0, 3.0]),
+        ]);
         assert_eq!(series[0].links.len(), 1);
         assert_eq!(said, ["run-1: 2 of 2 cases have no bridge from the first reference to other"]);
     }
 
     #[test]
-    fn a_case_of_which_every_pair_was_disturbed_is_no_ratio_of_one() {
-        let mut disturbed = point(1, "r0", None, &[1.0, 1.02]);
+    fn a_case_with_only_disturbed_pairs_is_left_out() {
+        let mut disturbed = test_point(1, "r0", None, &[1.0, 1.02]);
         disturbed.cases[0] = CaseRatio { pairs: 0, error: 0.0, cost_ns: 0.0, ..disturbed.cases[0].clone() };
-        let (series, _) = series(&[point(0, "r0", None, &[1.1, 1.02]), disturbed]);
+        let (series, _) = build_ratio_series(&[test_point(0, "r0", None, &[1.1, 1.02]), disturbed]);
         assert_eq!(series.iter().map(|one| one.links.len()).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]
     fn another_version_of_a_group_is_another_operation() {
-        let mut later = point(1, "r1", None, &[1.0]);
+        let mut later = test_point(1, "r1", None, &[1.0]);
         later.cases[0].version = "2".into();
-        let points = [point(0, "r0", Some("r1"), &[1.5]), later];
-        let (series, said) = series(&points);
+        let points = [test_point(0, "r0", Some("r1"), &[1.5]), later];
+        let (series, said) = build_ratio_series(&points);
         assert!(series.is_empty() && said.len() == 1);
     }
 }

@@ -1,14 +1,14 @@
 use super::*;
-use crate::study::comparison::fixture_head::{disturb, head, scale};
+use crate::study::comparison::fixture_head::{add_noise, head, scale_cases};
 use crate::study::comparison::{Options, compare};
 
 /// A comparison of this many baselines; the second is slower in one case, and the third ran in one boot.
 fn comparison(count: usize) -> Comparison {
     let side = |at: usize| {
         let mut head = head(&format!("v6.{at}-rc1-generic"), if at == 2 { 1 } else { 5 }, 3);
-        disturb(&mut head, 0.002, 0.002, at as u64);
+        add_noise(&mut head, 0.002, 0.002, at as u64);
         if at == 1 {
-            scale(&mut head, "syscall/getpid", 1.052);
+            scale_cases(&mut head, "syscall/getpid", 1.052);
         }
         head
     };
@@ -60,8 +60,12 @@ fn marks_stand_below_each_other_whether_they_ask_or_not() {
     for (text, ratio, verdict) in columns {
         let change = crate::study::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
         let cell = Cell { value: None, change: Some(change) };
-        assert_eq!(mark(&cell, true), text);
-        assert_eq!(mark(&cell, false), text.trim_end(), "no column is reserved for marks that are off");
+        assert_eq!(change_mark(&cell, true), text);
+        assert_eq!(
+            change_mark(&cell, false),
+            text.trim_end(),
+            "no column is reserved for marks that are off"
+        );
     }
 }
 
@@ -107,6 +111,6 @@ fn what_somebody_sent_does_not_command_the_terminal() {
 #[test]
 fn no_rows_are_no_table() {
     let mut nothing = comparison(2);
-    nothing.keep(|_| false);
+    nothing.keep_rows(|_| false);
     assert_eq!(render_table(&nothing, Layout::default()), "");
 }

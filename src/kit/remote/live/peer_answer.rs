@@ -4,7 +4,7 @@ use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
-use crate::kit::placement::patience;
+use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::peer::control_protocol::{Open, Service};
 use std::net::TcpStream;
@@ -21,15 +21,15 @@ struct PeerAnswer {
 
 /// Messages of `bytes`.
 pub(in super::super) fn answered(bytes: u32) -> Result<Box<dyn Subject>> {
-    let mut client = Session::call()?;
-    let stream = client.streams(Open { service: Service::Reply, bytes, streams: 1 })?.remove(0);
+    let mut client = Session::call_peer()?;
+    let stream = client.open_streams(Open { service: Service::Reply, bytes, streams: 1 })?.remove(0);
     let message = vec![0x55; bytes as usize];
     Ok(Box::new(PeerAnswer { session: Session::new(client)?, stream, message, number: 0 }))
 }
 
 /// One message and its answer. Returns 0 or a negative error number. Allocates nothing.
 #[inline(always)]
-fn exchange(end: RawFd, message: &[u8], number: &mut u8) -> i64 {
+fn exchange_and_check(end: RawFd, message: &[u8], number: &mut u8) -> i64 {
     *number = number.wrapping_add(1);
     let mut answer = [0];
     match send_whole(end, message).min(receive_whole(end, &mut answer)) {
@@ -43,10 +43,10 @@ impl Subject for PeerAnswer {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let Self { session, stream, message, number } = self;
         let (end, mut answer) = (stream.as_raw_fd(), 0);
-        let ticks = session.alarm.watch(patience(iterations), || {
+        let ticks = session.alarm.run_with_limit(partner_time_limit(iterations), || {
             clock.time(|| {
                 for _ in 0..iterations {
-                    answer = exchange(end, message, number);
+                    answer = exchange_and_check(end, message, number);
                     if answer < 0 {
                         break;
                     }
@@ -54,7 +54,7 @@ impl Subject for PeerAnswer {
             })
         });
         if answer < 0 {
-            return Err(session.refused(answer, iterations));
+            return Err(session.explain_refusal(answer, iterations));
         }
         session.verify_count(iterations, iterations * message.len() as u64).map(|()| ticks)
     }

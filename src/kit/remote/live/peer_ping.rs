@@ -4,7 +4,7 @@ use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::placement::patience;
+use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::icmp::Ping;
 
 /// Echo requests to the peer's kernel.
@@ -19,7 +19,7 @@ struct PeerPing {
 /// # Errors
 /// The peer does not answer; no socket for ICMP is allowed.
 pub(in super::super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
-    let client = Session::call()?;
+    let client = Session::call_peer()?;
     let ping = Ping::new(client.address(), bytes)?;
     Ok(Box::new(PeerPing { session: Session::new(client)?, ping, bytes: bytes as i64 }))
 }
@@ -34,11 +34,13 @@ impl Subject for PeerPing {
                 let what = "its kernel has not answered an echo: it may be set to ignore them, or a firewall is between";
                 Err(Error::peer(client.name(), what))
             }
-            received if received >= 0 => Err(super::refused(client, -i64::from(libc::EBADMSG), iterations)),
-            refused => Err(super::refused(client, refused, iterations)),
+            received if received >= 0 => {
+                Err(super::explain_refusal(client, -i64::from(libc::EBADMSG), iterations))
+            }
+            refused => Err(super::explain_refusal(client, refused, iterations)),
         };
-        alarm.watch(patience(iterations), || {
-            clock.each(iterations, ping, |_| Ok(()), |ping| ping.echo(), check)
+        alarm.run_with_limit(partner_time_limit(iterations), || {
+            clock.time_each(iterations, ping, |_| Ok(()), |ping| ping.echo_once(), check)
         })
     }
 

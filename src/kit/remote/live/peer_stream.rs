@@ -4,7 +4,7 @@ use super::Session;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::placement::patience;
+use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::peer::control_protocol::{Open, Service};
 use std::net::TcpStream;
@@ -24,8 +24,8 @@ struct PeerStream {
 
 /// Messages of `bytes`, `each` of them an iteration by every stream.
 pub(in super::super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Result<Box<dyn Subject>> {
-    let mut client = Session::call()?;
-    let streams = client.streams(Open { service: Service::Sink, bytes: 0, streams })?;
+    let mut client = Session::call_peer()?;
+    let streams = client.open_streams(Open { service: Service::Sink, bytes: 0, streams })?;
     let ends = streams.iter().map(AsRawFd::as_raw_fd).collect();
     let message = (0..bytes).map(|at| at as u8).collect();
     Ok(Box::new(PeerStream { session: Session::new(client)?, streams, ends, each: each as u64, message }))
@@ -34,7 +34,7 @@ pub(in super::super) fn bandwidth(streams: u32, each: usize, bytes: usize) -> Re
 /// Sends `n` messages by each end in turn, then waits for the peer's counts. Returns the bytes that it received by all
 /// ends, or a negative error number.
 #[inline(always)]
-fn deliver(ends: &[RawFd], message: &[u8], n: u64) -> i64 {
+fn send_and_count(ends: &[RawFd], message: &[u8], n: u64) -> i64 {
     for _ in 0..n {
         for &end in ends {
             let sent = send_whole(end, message);
@@ -55,7 +55,7 @@ fn deliver(ends: &[RawFd], message: &[u8], n: u64) -> i64 {
 }
 
 /// Tells the peer by each end how many bytes will follow.
-fn announce(ends: &[RawFd], bytes: u64) -> i64 {
+fn announce_bytes(ends: &[RawFd], bytes: u64) -> i64 {
     ends.iter().map(|&end| send_whole(end, &bytes.to_le_bytes())).min().unwrap_or(0)
 }
 
@@ -67,13 +67,17 @@ impl Subject for PeerStream {
         let all = by_each * streams.len() as u64;
         let mut received = 0;
         // A slow network may take seconds: at least a megabyte a second is expected.
-        let limit = patience(iterations) + Duration::from_micros(all);
-        let ticks = session.alarm.watch(limit, || {
-            received = announce(ends, by_each);
-            if received < 0 { Ticks(0) } else { clock.time(|| received = deliver(ends, message, messages)) }
+        let limit = partner_time_limit(iterations) + Duration::from_micros(all);
+        let ticks = session.alarm.run_with_limit(limit, || {
+            received = announce_bytes(ends, by_each);
+            if received < 0 {
+                Ticks(0)
+            } else {
+                clock.time(|| received = send_and_count(ends, message, messages))
+            }
         });
         if received < 0 {
-            return Err(session.refused(received, iterations));
+            return Err(session.explain_refusal(received, iterations));
         }
         if received as u64 != all {
             let what =

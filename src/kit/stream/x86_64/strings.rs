@@ -8,17 +8,24 @@
 use super::super::{Loop, Operation};
 use std::arch::asm;
 
-pub(super) fn turns(operation: Operation) -> Option<Loop> {
+pub(super) fn find_loop(operation: Operation) -> Option<Loop> {
     match operation {
-        Operation::Write => Some(store),
-        Operation::Copy => Some(move_),
+        Operation::Write => Some(stosb_loop),
+        Operation::Copy => Some(movsb_loop),
         _ => None,
     }
 }
 
 /// Stores the lowest byte of the constant.
 #[inline(never)]
-unsafe fn store(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u64, constant: u64) -> u64 {
+unsafe fn stosb_loop(
+    to: *mut u8,
+    _: *const u8,
+    _: *const u8,
+    bytes: usize,
+    passes: u64,
+    constant: u64,
+) -> u64 {
     for _ in 0..passes {
         // SAFETY: INSIDE.
         unsafe {
@@ -30,7 +37,7 @@ unsafe fn store(to: *mut u8, _: *const u8, _: *const u8, bytes: usize, passes: u
 }
 
 #[inline(never)]
-unsafe fn move_(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
+unsafe fn movsb_loop(to: *mut u8, x: *const u8, _: *const u8, bytes: usize, passes: u64, _: u64) -> u64 {
     for _ in 0..passes {
         // SAFETY: INSIDE.
         unsafe {

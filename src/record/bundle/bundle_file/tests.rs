@@ -12,7 +12,7 @@ fn bundle() -> Bundle {
         run: name.into(),
         session: Some(session.into()),
         started,
-        ..fixture_run::record()
+        ..fixture_run::fixture_record()
     };
     let records = vec![run("a-2", "a", 2), run("b-1", "b", 9), run("a-1", "a", 1)];
     Bundle::from_records("main", 10, records).unwrap()
@@ -67,7 +67,9 @@ fn a_bundle_is_read_as_it_was_written() {
 #[test]
 fn a_head_that_is_read_alone_is_that_of_its_runs() {
     let (_home, path, bytes) = written();
-    let others = encoded(&path, &Bundle::from_records("x", 1, vec![fixture_run::record()]).unwrap()).unwrap();
+    let others =
+        encode_bundle(&path, &Bundle::from_records("x", 1, vec![fixture_run::fixture_record()]).unwrap())
+            .unwrap();
     let (head, runs) = bytes.split_at(second_member(&bytes));
     let other_runs = &others[second_member(&others)..];
     let (last, all_but_last) = runs.split_last().unwrap();
@@ -85,7 +87,7 @@ fn a_head_that_is_read_alone_is_that_of_its_runs() {
 fn a_record_from_before_heads_named_their_runs_is_read() {
     let (_home, path, bytes) = written();
     let runs = &bytes[second_member(&bytes)..];
-    std::fs::write(&path, [&member(&path, &[bundle().head]).unwrap()[..], runs].concat()).unwrap();
+    std::fs::write(&path, [&gzip_member(&path, &[bundle().head]).unwrap()[..], runs].concat()).unwrap();
     assert_eq!((read_head(&path).unwrap(), read(&path).unwrap().head), (bundle().head, bundle().head));
 }
 
@@ -192,8 +194,9 @@ fn a_bomb_is_refused_at_its_bound() {
 fn plain_runs_are_a_bundle_too() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("old.json");
-    let json =
-        |run: &str| serde_json::to_string(&Record { run: run.into(), ..fixture_run::record() }).unwrap();
+    let json = |run: &str| {
+        serde_json::to_string(&Record { run: run.into(), ..fixture_run::fixture_record() }).unwrap()
+    };
     std::fs::write(&path, json("a")).unwrap();
     let bundle = read_any(&path).unwrap();
     assert_eq!((bundle.head.name.as_str(), bundle.head.runs[0].session.as_str()), ("old", "a"));
@@ -207,13 +210,16 @@ fn plain_runs_are_a_bundle_too() {
 #[test]
 fn runs_that_do_not_belong_together_are_refused() {
     let error_after = |change: fn(&mut Record)| {
-        let mut other = Record { run: "b".into(), ..fixture_run::record() };
+        let mut other = Record { run: "b".into(), ..fixture_run::fixture_record() };
         change(&mut other);
-        Bundle::from_records("x", 1, vec![fixture_run::record(), other]).map(drop).unwrap_err().to_string()
+        Bundle::from_records("x", 1, vec![fixture_run::fixture_record(), other])
+            .map(drop)
+            .unwrap_err()
+            .to_string()
     };
     assert!(error_after(|other| other.unit = "instructions".into()).contains("agree in their unit"));
     assert!(error_after(|other| other.scale = "smoke".into()).contains("agree in their scale"));
-    assert!(error_after(|other| other.run = fixture_run::record().run).contains("is there twice"));
+    assert!(error_after(|other| other.run = fixture_run::fixture_record().run).contains("is there twice"));
     assert!(Bundle::from_records("x", 1, Vec::new()).unwrap_err().to_string().contains("no run to record"));
 }
 
@@ -221,7 +227,7 @@ fn runs_that_do_not_belong_together_are_refused() {
 fn what_could_not_be_read_again_is_not_written() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("x.syscost");
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     if let Outcome::Measured(measured) = &mut record.groups[0].cases[0].outcome {
         measured.median.low = f64::NAN;
     }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::record::bundle::Head;
-use crate::study::comparison::fixture_head::{disturb, lengthen, of_cases, one_boot, scale};
+use crate::study::comparison::fixture_head::{
+    add_noise, head_with_cases, join_into_one_boot, lengthen_some, scale_cases,
+};
 use crate::study::comparison::{Comparison, Options, compare};
 
 fn against(first: &Head, other: &Head) -> Comparison {
@@ -32,8 +34,8 @@ fn a_floor_that_half_of_the_processes_do_not_share_is_no_change() {
     let rule = Rule { threshold: 0.01, margin: 0.02 };
     let floors = [floor(0.0, 0.001, 0.3), floor(0.3, 0.001, 0.3)];
     assert_eq!(verdict(floors, rule), Verdict::Inconclusive);
-    assert!(reason(floors, detectable(floors, rule), rule).contains("several modes"));
-    assert!(detectable(floors, rule) > 30.0);
+    assert!(inconclusive_reason(floors, detectable_percent(floors, rule), rule).contains("several modes"));
+    assert!(detectable_percent(floors, rule) > 30.0);
 }
 
 /// Unchanged rows, 60 in each of 34 comparisons, that were called changed.
@@ -51,8 +53,8 @@ fn alarms(side: impl Fn(&str, &[String], u64) -> Head) -> usize {
 #[test]
 fn unchanged_rows_are_hardly_ever_called_changed() {
     let alarms = alarms(|name, ids, seed| {
-        let mut head = of_cases(name, 5, 2, ids);
-        disturb(&mut head, 0.02, 0.01, seed);
+        let mut head = head_with_cases(name, 5, 2, ids);
+        add_noise(&mut head, 0.02, 0.01, seed);
         head
     });
     assert!(alarms <= 20, "at most a hundredth of 2040: {alarms}");
@@ -60,10 +62,10 @@ fn unchanged_rows_are_hardly_ever_called_changed() {
 
 /// Sessions of one boot, three processes each, every third process lengthened by up to 30 %.
 fn spells(name: &str, ids: &[String], seed: u64) -> Head {
-    let mut head = of_cases(name, 5, 3, ids);
-    disturb(&mut head, 0.0, 0.003, seed);
-    lengthen(&mut head, seed);
-    one_boot(&mut head);
+    let mut head = head_with_cases(name, 5, 3, ids);
+    add_noise(&mut head, 0.0, 0.003, seed);
+    lengthen_some(&mut head, seed);
+    join_into_one_boot(&mut head);
     head
 }
 
@@ -72,7 +74,7 @@ fn spells_of_noise_are_no_changes_and_hide_none() {
     assert!(alarms(spells) <= 20, "at most a hundredth of 2040");
     let slower = |name: &str, ids: &[String], seed| {
         let mut head = spells(name, ids, seed);
-        scale(&mut head, "", if name == "new" { 1.05 } else { 1.0 });
+        scale_cases(&mut head, "", if name == "new" { 1.05 } else { 1.0 });
         head
     };
     let found = alarms(slower);
@@ -91,7 +93,7 @@ fn the_smallest_change_that_is_promised_is_found() {
             let mut slower = new.clone();
             let percent = change_of(&before, id).detectable_percent.expect("known");
             slower.series.retain(|series| series.id == *id);
-            scale(&mut slower, "", 1.0 + percent / 100.0);
+            scale_cases(&mut slower, "", 1.0 + percent / 100.0);
             let verdict = change_of(&against(&old, &slower), id).verdict;
             found[usize::from(verdict == Verdict::Slower)] += 1;
         }

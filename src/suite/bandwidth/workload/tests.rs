@@ -17,8 +17,12 @@ fn correct_work_is_accepted_batch_after_batch() {
             let mut workload =
                 Workload::new(Plan { skew, ..plan(operation, Means::widest()) }).expect("set up");
             for batch in [1, 2, 0, 7, 64] {
-                workload.run(batch);
-                assert_eq!(workload.prove(), Ok(()), "{operation:?}, a batch of {batch}, skew {skew}");
+                workload.run_batch(batch);
+                assert_eq!(
+                    workload.verify_last_batch(),
+                    Ok(()),
+                    "{operation:?}, a batch of {batch}, skew {skew}"
+                );
             }
         }
     }
@@ -28,10 +32,10 @@ fn correct_work_is_accepted_batch_after_batch() {
 fn a_call_of_the_library_processes_the_whole_array() {
     for operation in [Operation::Write, Operation::Copy] {
         let plan = plan(operation, Means::Library);
-        assert_eq!((plan.chunks(), plan.moved()), (1, 48 << 10));
+        assert_eq!((plan.chunk_count(), plan.bytes_moved()), (1, 48 << 10));
         let mut workload = Workload::new(plan).expect("set up");
-        workload.run(2);
-        assert_eq!(workload.prove(), Ok(()));
+        workload.run_batch(2);
+        assert_eq!(workload.verify_last_batch(), Ok(()));
     }
 }
 
@@ -39,13 +43,13 @@ fn a_call_of_the_library_processes_the_whole_array() {
 fn work_that_was_left_out_is_noticed() {
     for operation in Operation::ALL {
         let mut workload = workload(operation);
-        workload.run(1);
-        assert_eq!(workload.prove(), Ok(()), "{operation:?}");
+        workload.run_batch(1);
+        assert_eq!(workload.verify_last_batch(), Ok(()), "{operation:?}");
         // As if the next batch had been counted and not done.
         (workload.begun, workload.batch) = (workload.cursor, 1);
         workload.cursor.next(&mut 1);
         workload.sum = 0;
-        assert!(workload.prove().is_err(), "{operation:?}");
+        assert!(workload.verify_last_batch().is_err(), "{operation:?}");
     }
 }
 
@@ -53,14 +57,14 @@ fn work_that_was_left_out_is_noticed() {
 fn a_loop_that_leaves_out_a_word_is_noticed_at_set_up() {
     for operation in Operation::ALL {
         let mut workload = workload(operation);
-        workload.run(workload.plan.chunks() as u64);
-        let [to, x, _] = Workload::arrays(&mut workload.memory, workload.plan, workload.stride);
+        workload.run_batch(workload.plan.chunk_count() as u64);
+        let [to, x, _] = Workload::split_arrays(&mut workload.memory, workload.plan, workload.stride);
         let array = if operation == Operation::Read { x } else { to };
         array[8 * 77 + 3] ^= 1;
         if operation == Operation::Read {
-            workload.run(workload.plan.chunks() as u64);
+            workload.run_batch(workload.plan.chunk_count() as u64);
         }
-        assert!(workload.prove_all().is_err(), "{operation:?}");
+        assert!(workload.verify_all_words().is_err(), "{operation:?}");
     }
 }
 

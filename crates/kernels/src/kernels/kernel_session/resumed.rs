@@ -6,7 +6,7 @@ use crate::reboot::boot_loader;
 use crate::reboot::boot_plan::BootPlan;
 use crate::reboot::resume_unit::ResumeUnit;
 use crate::reboot::running::Running;
-use crate::reboot::session_walk::{Machine, Standing, walk};
+use crate::reboot::session_walk::{Machine, Standing, advance_session};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
 use std::path::Path;
@@ -32,60 +32,60 @@ struct ThisMachine<'a> {
 }
 
 impl Machine for ThisMachine<'_> {
-    fn running(&self) -> Result<Running> {
+    fn running_kernel(&self) -> Result<Running> {
         Running::now(&KernelFiles::live())
     }
 
-    fn settle(&mut self, plan: &BootPlan) {
+    fn wait_until_settled(&mut self, plan: &BootPlan) {
         let end = Instant::now() + Duration::from_secs(plan.settle.into());
         while Instant::now() < end && signal::pending().is_none() {
             std::thread::sleep(LOOK);
         }
     }
 
-    fn measure(&mut self, _: &BootPlan) -> Result<Option<String>> {
-        if signal::pending().is_some() { Ok(None) } else { self.record.next_process() }
+    fn measure_process(&mut self, _: &BootPlan) -> Result<Option<String>> {
+        if signal::pending().is_some() { Ok(None) } else { self.record.record_next_process() }
     }
 
-    fn keep(&mut self, plan: &BootPlan) -> Result<()> {
+    fn save_plan(&mut self, plan: &BootPlan) -> Result<()> {
         plan.save(self.path)
     }
 
-    fn restart(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()> {
-        match plan.loader.restart(kernel, &plan.planned_in) {
-            // What asked for the restart was ended by it.
+    fn restart_into(&mut self, plan: &BootPlan, kernel: &BootKernel) -> Result<()> {
+        match plan.loader.restart_into(kernel, &plan.planned_in) {
+            // The restart itself ended the program that requested it.
             Err(_) if signal::pending().is_some() => Ok(()),
             asked => asked,
         }
     }
 
-    fn now(&self) -> u64 {
-        quantity::now()
+    fn unix_seconds(&self) -> u64 {
+        quantity::unix_now()
     }
 }
 
 /// Takes a session up.
 pub(super) fn resume(which: &Which) -> Result<ExitCode> {
-    let (plan, path) = which.plan()?;
-    go_on(plan, &path, &which.home.directory())
+    let (plan, path) = which.load_plan()?;
+    continue_session(plan, &path, &which.home.directory())
 }
 
 /// Goes on with this plan until the machine restarts or nothing is left to do.
-pub(super) fn go_on(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
+pub(super) fn continue_session(mut plan: BootPlan, path: &Path, home: &Path) -> Result<ExitCode> {
     let _alone = lock_exclusively(path)?;
-    signal::watch()?;
+    signal::watch_signals()?;
     let unit = ResumeUnit::for_session(&plan.name)?;
     if !unit.is_installed() {
-        unit.install(&words(&plan.name, home)?)?;
+        unit.install(&resume_command(&plan.name, home)?)?;
     }
-    let record = record::Args::of_session(&plan.name, home, &plan.record)?;
-    let standing = walk(&mut plan, &mut ThisMachine { path, record })?;
+    let record = record::Args::for_session(&plan.name, home, &plan.record)?;
+    let standing = advance_session(&mut plan, &mut ThisMachine { path, record })?;
     match standing {
         Standing::Restarting(kernel) => {
             page::write_to_stderr(&format!("restarting into {}", plan.kernels[kernel].name))
         }
         Standing::Interrupted => page::write_to_stderr("interrupted: the unit goes on at the next boot"),
-        Standing::Done => return done(&plan, &unit),
+        Standing::Done => return end_session(&plan, &unit),
     }
     Ok(Exit::Success.or_signal(signal::pending()).into())
 }
@@ -93,14 +93,14 @@ pub(super) fn go_on(mut plan: BootPlan, path: &Path, home: &Path) -> Result<Exit
 /// Two processes of one session would disturb each other.
 fn lock_exclusively(path: &Path) -> Result<Flock<File>> {
     let directory = path.parent().unwrap_or(path);
-    let file = plain_file::directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
+    let file = plain_file::open_directory(directory).map_err(|e| Error::file(directory, "opening", e))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
         Error::Usage(format!("{}: a session is being measured already ({errno})", directory.display()))
     })
 }
 
-/// The words that take the session up after a boot.
-fn words(name: &str, home: &Path) -> Result<Vec<String>> {
+/// The command line that resumes the session after a boot.
+fn resume_command(name: &str, home: &Path) -> Result<Vec<String>> {
     let text = |path: &Path| {
         let text = path.to_str().map(str::to_owned);
         text.ok_or_else(|| {
@@ -112,13 +112,13 @@ fn words(name: &str, home: &Path) -> Result<Vec<String>> {
 }
 
 /// Removes the unit, and gives the machine its own kernel back.
-fn done(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
+fn end_session(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
     unit.remove()?;
-    page::write(&session_text::standing(plan, false, layout()))?;
+    page::write(&session_text::render_progress(plan, false, layout()))?;
     let (own, now) = (&plan.planned_in, Running::now(&KernelFiles::live())?);
     if (&own.release, &own.command_line) != (&now.release, &now.command_line) {
         page::write_to_stderr(&format!("restarting into {}, as before the session", own.release));
-        boot_loader::restart()?;
+        boot_loader::restart_machine()?;
     }
     Ok(Exit::failed_if(plan.kernels.iter().any(|kernel| kernel.given_up.is_some())).into())
 }

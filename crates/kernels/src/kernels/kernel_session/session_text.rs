@@ -7,52 +7,53 @@ use syscost::command::page;
 use syscost::render::table::Layout;
 
 /// The plan before it begins.
-pub(super) fn plan(plan: &BootPlan, layout: Layout) -> String {
+pub(super) fn render_plan(plan: &BootPlan, layout: Layout) -> String {
     let row = |kernel: &BootKernel| {
         [kernel.name.clone(), kernel.release.clone(), kernel.image.display().to_string()]
             .map(|cell| page::inert(&cell))
     };
     let rows: Vec<_> = plan.kernels.iter().map(row).collect();
     if page::is_piped() {
-        return page::tabbed(&rows);
+        return page::tabbed_rows(&rows);
     }
     let by = match plan.loader {
         BootLoader::Grub => "GRUB",
         BootLoader::Kexec => "kexec",
     };
     let restarts = plan.kernels.len() * plan.wanted as usize;
-    let table = with_head(["kernel", "release", "image"], rows, layout);
+    let table = render_table(["kernel", "release", "image"], rows, layout);
     format!(
         "{table}\n{} by {by}, in turn: {} of each kernel; {} of `syscost record {}` in each boot, {} s after it.\n",
-        page::counted(restarts, "restart", "restarts"),
-        page::counted(plan.wanted as usize, "boot", "boots"),
-        page::counted(plan.processes as usize, "process", "processes"),
+        page::count_with_noun(restarts, "restart", "restarts"),
+        page::count_with_noun(plan.wanted as usize, "boot", "boots"),
+        page::count_with_noun(plan.processes as usize, "process", "processes"),
         page::inert(&plan.record.join(" ")),
         plan.settle
     )
 }
 
 /// How far a session has come.
-pub(super) fn standing(plan: &BootPlan, is_going_on: bool, layout: Layout) -> String {
+pub(super) fn render_progress(plan: &BootPlan, is_going_on: bool, layout: Layout) -> String {
     let row = |(at, kernel): (usize, &BootKernel)| {
         let boots = plan.boots.iter().filter(|boot| boot.kernel == at);
         [
             page::inert(&kernel.name),
-            format!("{} of {}", plan.whole(at), plan.wanted),
+            format!("{} of {}", plan.count_whole_boots(at), plan.wanted),
             boots.map(|boot| boot.records.len()).sum::<usize>().to_string(),
             page::inert(kernel.given_up.as_deref().unwrap_or_default()),
         ]
     };
     let rows: Vec<_> = plan.kernels.iter().enumerate().map(row).collect();
     if page::is_piped() {
-        return page::tabbed(&rows);
+        return page::tabbed_rows(&rows);
     }
-    let table = with_head(["kernel", "boots", "records", "given up"], rows, layout);
-    format!("{table}\n{}\n", what_next(plan, is_going_on))
+    let table = render_table(["kernel", "boots", "records", "given up"], rows, layout);
+    format!("{table}\n{}\n", next_step_sentence(plan, is_going_on))
 }
 
-fn what_next(plan: &BootPlan, is_going_on: bool) -> String {
-    let has_all = |at: usize| plan.whole(at) >= plan.wanted as usize || plan.kernels[at].given_up.is_some();
+fn next_step_sentence(plan: &BootPlan, is_going_on: bool) -> String {
+    let has_all =
+        |at: usize| plan.count_whole_boots(at) >= plan.wanted as usize || plan.kernels[at].given_up.is_some();
     let compare = format!("`syscost compare --by kernel {}` judges", plan.name);
     match (is_going_on, (0..plan.kernels.len()).all(has_all)) {
         (_, true) => format!("The session has ended: {compare}."),
@@ -61,7 +62,7 @@ fn what_next(plan: &BootPlan, is_going_on: bool) -> String {
     }
 }
 
-fn with_head<const N: usize>(head: [&str; N], mut rows: Vec<[String; N]>, layout: Layout) -> String {
+fn render_table<const N: usize>(head: [&str; N], mut rows: Vec<[String; N]>, layout: Layout) -> String {
     rows.insert(0, head.map(str::to_owned));
-    page::columns(&rows, page::width(layout))
+    page::columns_text(&rows, page::table_width(layout))
 }

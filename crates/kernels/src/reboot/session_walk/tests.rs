@@ -43,7 +43,7 @@ impl Simulated {
 }
 
 impl Machine for Simulated {
-    fn running(&self) -> Result<Running> {
+    fn running_kernel(&self) -> Result<Running> {
         Ok(Running {
             release: self.release.clone(),
             command_line: "quiet".into(),
@@ -51,21 +51,21 @@ impl Machine for Simulated {
         })
     }
 
-    fn settle(&mut self, _: &BootPlan) {}
+    fn wait_until_settled(&mut self, _: &BootPlan) {}
 
-    fn measure(&mut self, _: &BootPlan) -> Result<Option<String>> {
+    fn measure_process(&mut self, _: &BootPlan) -> Result<Option<String>> {
         self.step()?;
         self.records += 1;
         Ok(Some(format!("{} {}", self.release, self.records)))
     }
 
-    fn keep(&mut self, plan: &BootPlan) -> Result<()> {
+    fn save_plan(&mut self, plan: &BootPlan) -> Result<()> {
         self.step()?;
         self.kept = plan.clone();
         Ok(())
     }
 
-    fn restart(&mut self, _: &BootPlan, kernel: &BootKernel) -> Result<()> {
+    fn restart_into(&mut self, _: &BootPlan, kernel: &BootKernel) -> Result<()> {
         if kernel.release == "gone" {
             return Err(Error::Missing("no such image".into()));
         }
@@ -73,7 +73,7 @@ impl Machine for Simulated {
         Ok(())
     }
 
-    fn now(&self) -> u64 {
+    fn unix_seconds(&self) -> u64 {
         0
     }
 }
@@ -106,7 +106,7 @@ fn plan(releases: &[&str], wanted: u32) -> BootPlan {
 fn walked(machine: &mut Simulated) -> BootPlan {
     for _ in 0..200 {
         let mut plan = machine.kept.clone();
-        match walk(&mut plan, machine) {
+        match advance_session(&mut plan, machine) {
             Ok(Standing::Done) => return plan,
             Ok(_) => (),
             Err(_) => {
@@ -146,7 +146,7 @@ fn a_power_cut_at_any_step_costs_one_process_at_most() {
         let mut machine = Simulated::new(&plan(&[OWN, "6.12"], 3));
         machine.power = power;
         let plan = walked(&mut machine);
-        let of_each = [0, 1].map(|kernel| plan.whole(kernel));
+        let of_each = [0, 1].map(|kernel| plan.count_whole_boots(kernel));
         assert_eq!(of_each, [3, 3], "power lost at step {power}");
         let kept: usize = plan.boots.iter().map(|boot| boot.records.len()).sum();
         assert!(machine.records as usize - kept <= 1 && kept >= whole, "step {power}: {kept}");
@@ -158,7 +158,7 @@ fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
     let mut machine = Simulated::new(&plan(&["6.12", "broken"], 2));
     machine.broken = vec!["broken"];
     let plan = walked(&mut machine);
-    assert_eq!([plan.whole(0), plan.whole(1)], [2, 0]);
+    assert_eq!([plan.count_whole_boots(0), plan.count_whole_boots(1)], [2, 0]);
     let why = plan.kernels[1].given_up.as_deref().unwrap();
     assert!(why.contains("3 times") && why.contains(OWN), "{why}");
 }
@@ -166,7 +166,7 @@ fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
 #[test]
 fn a_kernel_that_cannot_be_loaded_is_given_up_at_once() {
     let plan = walked(&mut Simulated::new(&plan(&["gone", "6.12"], 2)));
-    assert_eq!([plan.whole(0), plan.whole(1)], [0, 2]);
+    assert_eq!([plan.count_whole_boots(0), plan.count_whole_boots(1)], [0, 2]);
     assert_eq!(plan.kernels[0].given_up.as_deref(), Some("no such image"));
 }
 
@@ -174,11 +174,11 @@ fn a_kernel_that_cannot_be_loaded_is_given_up_at_once() {
 fn a_boot_in_which_the_program_was_killed_is_gone_on_with() {
     let mut machine = Simulated::new(&plan(&["6.12"], 1));
     let mut first = machine.kept.clone();
-    walk(&mut first, &mut machine).unwrap();
+    advance_session(&mut first, &mut machine).unwrap();
     // One process and the plan after it; the second process is killed, and the machine keeps running.
     machine.power = 2;
     let mut second = machine.kept.clone();
-    walk(&mut second, &mut machine).unwrap_err();
+    advance_session(&mut second, &mut machine).unwrap_err();
     machine.power = u32::MAX;
     let plan = walked(&mut machine);
     assert_eq!((plan.boots.len(), plan.boots[0].records.len()), (1, 2));

@@ -66,7 +66,7 @@ fn a_spoilt_run_is_left_out_by_its_covariates() {
 #[test]
 fn what_the_hypervisor_took_spoils_a_run_by_its_share() {
     let short = Replicate { stolen_ticks: 1, ..run(20_000.0, 0.0) };
-    assert_eq!(short.spoilt(), Some(Spoilt::Stolen));
+    assert_eq!(short.disturbance(), Some(Spoilt::Stolen));
     let window = &short.covered.window;
     let long = Window {
         elapsed: 100.0 * window.elapsed,
@@ -77,7 +77,7 @@ fn what_the_hypervisor_took_spoils_a_run_by_its_share() {
         ..*window
     };
     let covered = Covered { window: long, charged: 100.0 * short.covered.charged, ..short.covered };
-    assert_eq!(Replicate { covered, ..short }.spoilt(), None, "10 ms of 4 s");
+    assert_eq!(Replicate { covered, ..short }.disturbance(), None, "10 ms of 4 s");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn turns_that_are_a_little_longer_are_no_interrupts() {
         ..even.covered.window
     };
     let uneven = Replicate { covered: Covered { window, ..even.covered }, ..even };
-    assert_eq!((even.spoilt(), uneven.spoilt()), (None, Some(Spoilt::Drift)));
+    assert_eq!((even.disturbance(), uneven.disturbance()), (None, Some(Spoilt::Drift)));
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (experiment, store) = args.place.open()?;
+    let (experiment, store) = args.place.open_experiment()?;
     let (mut new, mut known, mut replaced, mut later) = (0, 0, 0, 0);
     let mut refused: Vec<Error> = Vec::new();
     let mut strays = Vec::new();
@@ -35,9 +35,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         if !directory.is_dir() {
             return Err(Error::Usage(format!("{}: there is no such directory", directory.display())));
         }
-        let from = FleetStore::at(directory);
-        let bar = super::bar(&experiment);
-        for job in bar.wrap_iter(experiment.hosts.iter()).flat_map(|host| experiment.jobs_of(host)) {
+        let from = FleetStore::from_root(directory);
+        let bar = super::host_progress_bar(&experiment);
+        for job in bar.wrap_iter(experiment.hosts.iter()).flat_map(|host| experiment.jobs_of_host(host)) {
             match store.copy_from(&experiment, job, &from) {
                 Ok(None) => (),
                 Ok(Some(Added::New)) => new += 1,
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     for stray in strays.iter().take(TOLD) {
         page::warn(&format!("{}: of no job of {}, and left there", stray.display(), experiment.name));
     }
-    let mut said = vec![page::counted(new, "new record", "new records"), format!("{known} known")];
+    let mut said = vec![page::count_with_noun(new, "new record", "new records"), format!("{known} known")];
     let more = [
         (replaced, "in place of one that began later"),
         (later, "later than the one that is there"),

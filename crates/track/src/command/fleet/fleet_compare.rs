@@ -36,9 +36,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (experiment, store) = args.place.open()?;
-    let host = args.host.as_deref().map(|host| experiment.host(host)).transpose()?;
-    let (answer, damaged) = answer(&experiment, &store, host);
+    let (experiment, store) = args.place.open_experiment()?;
+    let host = args.host.as_deref().map(|host| experiment.find_host(host)).transpose()?;
+    let (answer, damaged) = gather_answer(&experiment, &store, host);
     damaged.iter().take(TOLD).for_each(page::warn);
     if damaged.len() > TOLD {
         page::warn(&format!(
@@ -54,23 +54,27 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     match (host, page::is_piped()) {
         _ if args.form.json => page::write_json(&answer)?,
-        (Some(_), true) => page::write(&fleet_table::host_lines(&answer))?,
-        (Some(host), false) => page::write(&fleet_table::of_host(&answer, host, args.all, layout()))?,
-        (None, true) => page::write(&fleet_table::lines(&answer))?,
-        (None, false) => page::write(&fleet_table::of_fleet(&answer, args.all, layout()))?,
+        (Some(_), true) => page::write(&fleet_table::tabbed_host_rows(&answer))?,
+        (Some(host), false) => page::write(&fleet_table::render_host(&answer, host, args.all, layout()))?,
+        (None, true) => page::write(&fleet_table::tabbed_rows(&answer))?,
+        (None, false) => page::write(&fleet_table::render_fleet(&answer, args.all, layout()))?,
     }
     Ok(ExitCode::from(u8::from(!damaged.is_empty())))
 }
 
 /// Host by host, so that only one host's records are in memory at a time.
-fn answer(experiment: &Experiment, store: &FleetStore, host: Option<&str>) -> (FleetAnswer, Vec<Error>) {
+fn gather_answer(
+    experiment: &Experiment,
+    store: &FleetStore,
+    host: Option<&str>,
+) -> (FleetAnswer, Vec<Error>) {
     let mut gathering = Gathering::new(experiment);
     let mut damaged = Vec::new();
-    let bar = super::bar(experiment);
+    let bar = super::host_progress_bar(experiment);
     for name in bar.wrap_iter(experiment.hosts.iter()) {
         let mut records = Vec::new();
-        for job in experiment.jobs_of(name) {
-            match store.load(experiment, job) {
+        for job in experiment.jobs_of_host(name) {
+            match store.load_record(experiment, job) {
                 Ok(record) => records.extend(record),
                 Err(error) => damaged.push(error),
             }
@@ -78,5 +82,5 @@ fn answer(experiment: &Experiment, store: &FleetStore, host: Option<&str>) -> (F
         gathering.add(name, records);
     }
     bar.finish_and_clear();
-    (gathering.answer(host), damaged)
+    (gathering.into_answer(host), damaged)
 }

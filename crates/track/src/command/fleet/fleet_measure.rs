@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::record::fleet_record::{Experiment, Job, JobRecord};
-use crate::study::job_figures::job_record;
+use crate::study::job_figures::record_of_job;
 use std::process::ExitCode;
 use syscost::case::Scale;
 use syscost::command::flag::{Filter, Home, Measuring};
@@ -37,47 +37,47 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (experiment, store) = args.place.open()?;
-    let job = experiment.job(&args.host, &args.kernel, args.repeat)?;
-    if store.load(&experiment, job).is_ok_and(|known| known.is_some()) {
+    let (experiment, store) = args.place.open_experiment()?;
+    let job = experiment.find_job(&args.host, &args.kernel, args.repeat)?;
+    if store.load_record(&experiment, job).is_ok_and(|known| known.is_some()) {
         page::write_to_stderr(&format!("{} is there already", store.record_path(job).display()));
         return Ok(ExitCode::SUCCESS);
     }
-    store.begin(job, quantity::now())?;
-    if let Some(why) = mismatch(job) {
-        store.fail(job, &why)?;
+    store.record_start(job, quantity::unix_now())?;
+    if let Some(why) = kernel_mismatch(job) {
+        store.record_failure(job, &why)?;
         page::warn(&why);
         return Ok(Exit::Skipped.into());
     }
-    match measured(&experiment, job, &args.home) {
+    match measure_job(&experiment, job, &args.home) {
         Ok(Measured::Whole(record)) => {
             let path = store.record_path(job);
-            store.add(&experiment, job, &record.bytes(&path)?)?;
+            store.add(&experiment, job, &record.sealed_bytes(&path)?)?;
             page::write_to_stderr(&format!(
                 "{} of {}: kept as {}",
                 record.cases.len(),
-                page::counted(record.cases.len() + record.without.len(), "case", "cases"),
+                page::count_with_noun(record.cases.len() + record.without.len(), "case", "cases"),
                 path.display()
             ));
             Ok(ExitCode::SUCCESS)
         }
         Ok(Measured::Interrupted(why, code)) => {
-            store.fail(job, &why)?;
+            store.record_failure(job, &why)?;
             page::warn(&why);
             Ok(code)
         }
         Err(error) => {
-            store.fail(job, &error.to_string())?;
+            store.record_failure(job, &error.to_string())?;
             Err(error)
         }
     }
 }
 
 /// Why the running kernel is not the one that the job is for.
-fn mismatch(job: Job<'_>) -> Option<String> {
+fn kernel_mismatch(job: Job<'_>) -> Option<String> {
     let files = KernelFiles::live();
-    let line = |path| files.line(path).unwrap_or_default();
-    job.mismatch(&line("proc/sys/kernel/osrelease"), &line("proc/cmdline"))
+    let line = |path| files.read_first_line(path).unwrap_or_default();
+    job.kernel_mismatch(&line("proc/sys/kernel/osrelease"), &line("proc/cmdline"))
 }
 
 /// How measuring ended.
@@ -86,14 +86,15 @@ enum Measured {
     Interrupted(String, ExitCode),
 }
 
-/// The runs stay in the store of this host, for `syscost report`; the job's record holds a figure of each case.
-fn measured(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measured> {
-    let began = quantity::now();
+/// Measures the job. Its runs stay in the store of this host for `syscost report`; its record holds a figure for
+/// each case.
+fn measure_job(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measured> {
+    let began = quantity::unix_now();
     let filter = Filter::new(experiment.cases.clone());
-    let measuring = Measuring::at(Scale::named(&experiment.scale).unwrap_or_default());
-    let path = record::measured(&filter, &measuring, home, experiment.processes)?;
+    let measuring = Measuring::at_scale(Scale::named(&experiment.scale).unwrap_or_default());
+    let path = record::measure_record(&filter, &measuring, home, experiment.processes)?;
     if let Some(signal) = signal::pending() {
-        let after = quantity::now().saturating_sub(began);
+        let after = quantity::unix_now().saturating_sub(began);
         let why = format!(
             "interrupted by {signal} after {after} s, before its {} processes had finished",
             experiment.processes
@@ -101,7 +102,7 @@ fn measured(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Measur
         return Ok(Measured::Interrupted(why, Exit::Signal(signal).into()));
     }
     let path = path.ok_or_else(|| Error::Disturbed("no process had finished".into()))?;
-    let record = job_record(job, &experiment.name, &bundle::read_head(&path)?)?;
+    let record = record_of_job(job, &experiment.name, &bundle::read_head(&path)?)?;
     if record.cases.is_empty() {
         let why = record.without.values().next().map_or("no case matches", String::as_str);
         return Err(Error::Missing(format!("no case has a number: {why}")));

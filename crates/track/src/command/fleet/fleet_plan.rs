@@ -7,7 +7,7 @@ use syscost::case::{Case, Cpus, Group, Place, Scale};
 use syscost::command::flag::Filter;
 use syscost::command::page;
 use syscost::driver::layout;
-use syscost::record::quantity::size;
+use syscost::record::quantity::format_size;
 use syscost::suite::GROUPS;
 use syscost_platform::error::Result;
 
@@ -24,10 +24,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (experiment, store) = args.place.open()?;
-    let cases = matching(&experiment)?;
+    let (experiment, store) = args.place.open_experiment()?;
+    let cases = count_matching_cases(&experiment)?;
     let text = match page::is_piped() {
-        true => experiment.jobs().map(|job| page::tabbed(&[line(&experiment, job)])).collect(),
+        true => experiment.jobs().map(|job| page::tabbed_rows(&[job_row(&experiment, job)])).collect(),
         false => render_plan(&experiment, &store, cases),
     };
     page::write(&text)?;
@@ -38,23 +38,24 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 ///
 /// # Errors
 /// The filter is no regular expression, or nothing matches.
-fn matching(experiment: &Experiment) -> Result<usize> {
+fn count_matching_cases(experiment: &Experiment) -> Result<usize> {
     let filter = Filter::new(experiment.cases.clone());
     let matches = filter.matcher()?;
     let scale = Scale::named(&experiment.scale).unwrap_or_default();
-    let place = Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::expected() };
-    let too_long = FULL_SCALE.ask(&place).err();
-    let is_too_long =
-        |case: &Case| case.needs.iter().any(|need| too_long.is_some() && need.ask(&place).err() == too_long);
+    let place = Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::for_measuring_process() };
+    let too_long = FULL_SCALE.check_place(&place).err();
+    let is_too_long = |case: &Case| {
+        case.needs.iter().any(|need| too_long.is_some() && need.check_place(&place).err() == too_long)
+    };
     let of_group = |group: &'static Group| (group.cases)().into_iter().map(|case| (group.id(&case), case));
     let found: Vec<_> = GROUPS.iter().flat_map(of_group).filter(|(id, _)| matches(id)).collect();
-    match filter.unmatched() {
+    match filter.no_match_error() {
         Some(error) if found.is_empty() => Err(error),
         _ => Ok(found.iter().filter(|(_, case)| !is_too_long(case)).count()),
     }
 }
 
-fn line(experiment: &Experiment, job: Job<'_>) -> [String; 5] {
+fn job_row(experiment: &Experiment, job: Job<'_>) -> [String; 5] {
     let feature = job.kernel.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     [
         job.host.into(),
@@ -76,17 +77,17 @@ fn render_plan(experiment: &Experiment, store: &FleetStore, cases: usize) -> Str
             &format!(
                 "{}: {} × {} × {}, {of_host} a host",
                 hosts * of_host,
-                page::counted(hosts, "host", "hosts"),
-                page::counted(kernels, "kernel", "kernels"),
-                page::counted(experiment.repeats as usize, "repeat", "repeats"),
+                page::count_with_noun(hosts, "host", "hosts"),
+                page::count_with_noun(kernels, "kernel", "kernels"),
+                page::count_with_noun(experiment.repeats as usize, "repeat", "repeats"),
             ),
         ],
         [
             "each",
             &format!(
                 "up to {} in {} at {} scale, {} min at most",
-                page::counted(cases, "case", "cases"),
-                page::counted(experiment.processes as usize, "process", "processes"),
+                page::count_with_noun(cases, "case", "cases"),
+                page::count_with_noun(experiment.processes as usize, "process", "processes"),
                 experiment.scale,
                 experiment.minutes,
             ),
@@ -104,13 +105,13 @@ fn render_plan(experiment: &Experiment, store: &FleetStore, cases: usize) -> Str
             &format!(
                 "{}: about {} each, {} in all",
                 store.root().display(),
-                size(bytes),
-                size(bytes * (hosts * of_host) as u64),
+                format_size(bytes),
+                format_size(bytes * (hosts * of_host) as u64),
             ),
         ],
         ["order", "a host's kernels take turns, in reversed order every other repeat"],
         ["a job is", "syscost fleet measure EXPERIMENT HOST KERNEL REPEAT"],
     ];
     let rows = rows.map(|row| row.map(str::to_owned));
-    page::columns(&rows, page::width(layout()))
+    page::columns_text(&rows, page::table_width(layout()))
 }

@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::record::fleet_record::{Experiment, FleetStore, Job, Progress};
-use crate::render::job_metrics::{Begun, job_metrics};
+use crate::render::job_metrics::{Begun, job_start_metrics};
 use serde_json::json;
 use std::process::ExitCode;
 use syscost::command::flag::Form;
@@ -43,17 +43,19 @@ struct Line<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let (experiment, store) = args.place.open()?;
-    let now = quantity::now();
+    let (experiment, store) = args.place.open_experiment()?;
+    let now = quantity::unix_now();
     let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
     let lines: Vec<_> = experiment.jobs().map(line).collect();
     match () {
-        () if args.form.json => page::write_json(&lines.iter().map(Line::json).collect::<Vec<_>>())?,
-        () if args.metrics => page::write(&metrics(&experiment, &store, &lines))?,
+        () if args.form.json => page::write_json(&lines.iter().map(Line::to_json).collect::<Vec<_>>())?,
+        () if args.metrics => page::write(&openmetrics_text(&experiment, &store, &lines))?,
         () if page::is_piped() => {
-            page::write(&lines.iter().map(|line| page::tabbed(&[line.cells()])).collect::<String>())?;
+            page::write(
+                &lines.iter().map(|line| page::tabbed_rows(&[line.table_cells()])).collect::<String>(),
+            )?;
         }
-        () => page::write(&matrix(&experiment, &store, &lines, args.all, layout()))?,
+        () => page::write(&render_matrix(&experiment, &store, &lines, args.all, layout()))?,
     }
     Ok(Exit::failed_if(lines.iter().any(Line::is_bad)).into())
 }
@@ -68,7 +70,7 @@ impl Line<'_> {
     }
 
     /// How far it is, in a word and as a character of the matrix.
-    fn state(&self) -> (&'static str, char) {
+    fn state_and_mark(&self) -> (&'static str, char) {
         match self.progress {
             Progress::Done => ("done", '#'),
             Progress::Damaged(_) => ("damaged", 'x'),
@@ -82,37 +84,41 @@ impl Line<'_> {
     fn reason(&self) -> String {
         match &self.progress {
             Progress::Damaged(why) | Progress::Failed(why) => why.clone(),
-            Progress::Running(seconds) => format!("for {}", time(*seconds)),
+            Progress::Running(seconds) => format!("for {}", duration_text(*seconds)),
             Progress::Lost(seconds) => {
                 format!(
                     "began {} ago, and its limit has passed: it was killed, or its host was",
-                    time(*seconds)
+                    duration_text(*seconds)
                 )
             }
             Progress::Done | Progress::Missing => String::new(),
         }
     }
 
-    fn cells(&self) -> [String; 5] {
+    fn table_cells(&self) -> [String; 5] {
         let Job { host, kernel, repeat } = self.job;
-        [host.into(), kernel.into(), repeat.to_string(), self.state().0.into(), self.reason()]
+        [host.into(), kernel.into(), repeat.to_string(), self.state_and_mark().0.into(), self.reason()]
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn to_json(&self) -> serde_json::Value {
         let Job { host, kernel, repeat } = self.job;
-        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state().0, "why": self.reason() })
+        json!({ "host": host, "kernel": kernel, "repeat": repeat, "state": self.state_and_mark().0, "why": self.reason() })
     }
 }
 
-fn metrics(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
+fn openmetrics_text(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
     let mut begun = Vec::new();
     for line in lines {
-        begun.extend(store.start_time(line.job).map(|at| Begun { job: line.job, state: line.state().0, at }));
+        begun.extend(store.start_time(line.job).map(|at| Begun {
+            job: line.job,
+            state: line.state_and_mark().0,
+            at,
+        }));
     }
-    job_metrics(&experiment.name, &begun)
+    job_start_metrics(&experiment.name, &begun)
 }
 
-fn time(seconds: u64) -> String {
+fn duration_text(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
         120..=7199 => format!("{} min", seconds / 60),
@@ -120,25 +126,25 @@ fn time(seconds: u64) -> String {
     }
 }
 
-fn matrix(
+fn render_matrix(
     experiment: &Experiment,
     store: &FleetStore,
     lines: &[Line<'_>],
     all: bool,
     layout: Layout,
 ) -> String {
-    let width = page::width(layout);
+    let width = page::table_width(layout);
     let of_host = experiment.kernels.len() * experiment.repeats as usize;
     let hosts: Vec<&[Line<'_>]> = lines.chunks(of_host).collect();
     let open = |host: &&&[Line<'_>]| all || hosts.len() <= FEW || !host.iter().all(Line::is_done);
     let shown: Vec<_> = hosts.iter().filter(open).collect();
     let most = if all { usize::MAX } else { TOLD };
-    let mut text = format!("{}: {}\n\n", experiment.name, sum(lines));
+    let mut text = format!("{}: {}\n\n", experiment.name, state_counts(lines));
     let head = [String::from("host"), experiment.kernels.join("   ")];
     let row = |host: &&&[Line<'_>]| {
         let cell = |kernel: &String| {
             let jobs = host.iter().filter(|line| line.job.kernel == kernel);
-            format!("{:<1$}", tile(jobs), page::length(kernel))
+            format!("{:<1$}", repeat_marks(jobs), page::length(kernel))
         };
         let cells = experiment.kernels.iter().map(cell).collect::<Vec<_>>().join("   ");
         [host[0].job.host.to_owned(), cells]
@@ -158,7 +164,7 @@ fn matrix(
     for line in bad.iter().take(most) {
         let Job { host, kernel, repeat } = line.job;
         let first = format!("{host} {kernel} {repeat}: ");
-        let said = page::wrap(&first, &format!("{}: {}", line.state().0, line.reason()), width);
+        let said = page::wrap(&first, &format!("{}: {}", line.state_and_mark().0, line.reason()), width);
         text += &(page::paint(Tone::Red, &said, layout) + "\n");
     }
     if bad.len() > most {
@@ -168,16 +174,16 @@ fn matrix(
 }
 
 /// A character for each repeat, in order.
-fn tile<'a>(jobs: impl Iterator<Item = &'a Line<'a>>) -> String {
-    let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, line.state().1)).collect();
+fn repeat_marks<'a>(jobs: impl Iterator<Item = &'a Line<'a>>) -> String {
+    let mut marks: Vec<_> = jobs.map(|line| (line.job.repeat, line.state_and_mark().1)).collect();
     marks.sort_unstable();
     marks.into_iter().map(|(_, mark)| mark).collect()
 }
 
-fn sum(lines: &[Line<'_>]) -> String {
+fn state_counts(lines: &[Line<'_>]) -> String {
     let states = ["done", "running", "failed", "lost", "damaged", "missing"];
-    let count = |state: &str| lines.iter().filter(|line| line.state().0 == state).count();
+    let count = |state: &str| lines.iter().filter(|line| line.state_and_mark().0 == state).count();
     let counts = states.iter().map(|state| (count(state), state)).filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, state)| format!("{count} {state}")).collect::<Vec<_>>().join(", ");
-    format!("{}: {counts}", page::counted(lines.len(), "job", "jobs"))
+    format!("{}: {counts}", page::count_with_noun(lines.len(), "job", "jobs"))
 }

@@ -3,7 +3,7 @@
 use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, MachineEffect};
 use std::collections::BTreeMap;
 use syscost::command::page::{self, Tone};
-use syscost::record::quantity::change;
+use syscost::record::quantity::format_change;
 use syscost::record::{Interval, Verdict};
 use syscost::render::table::Layout;
 
@@ -13,30 +13,37 @@ const NAMED: usize = 8;
 const ROWS: usize = 30;
 
 /// The answer: the machines, one table a kernel, and one sentence each.
-pub(super) fn of_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
-    let mut text = head(answer, layout);
+pub(super) fn render_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
+    let mut text = render_head(answer, layout);
     for column in &answer.columns {
-        text += &format!("\n{}\n", page::heading(&title(answer, column), page::width(layout), layout));
-        text += &page::wrap("", &sentence(column), page::prose(layout));
+        text += &format!(
+            "\n{}\n",
+            page::heading(&column_title(answer, column), page::table_width(layout), layout)
+        );
+        text += &page::wrap("", &column_summary(column), page::prose_width(layout));
         text += "\n\n";
-        let (shown, left) = chosen(column, all);
-        text += &cases(&shown, layout);
-        text += &standing_out(answer, column, layout);
+        let (shown, left) = cases_to_show(column, all);
+        text += &case_table(&shown, layout);
+        text += &standing_out_lines(answer, column, layout);
         if left > 0 {
-            text += &format!("and {}: --all\n", page::counted(left, "more case", "more cases"));
+            text += &format!("and {}: --all\n", page::count_with_noun(left, "more case", "more cases"));
         }
-        text += &by_class(answer, &shown, layout);
+        text += &class_lines(answer, &shown, layout);
     }
     text
 }
 
 /// One host by itself.
-pub(super) fn of_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layout) -> String {
-    let mut text = head(answer, layout);
+pub(super) fn render_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layout) -> String {
+    let mut text = render_head(answer, layout);
     for column in &answer.columns {
         text += &format!(
             "\n{}\n",
-            page::heading(&format!("{host}: {}", title(answer, column)), page::width(layout), layout)
+            page::heading(
+                &format!("{host}: {}", column_title(answer, column)),
+                page::table_width(layout),
+                layout
+            )
         );
         let mut cases: Vec<_> =
             column.cases.iter().flat_map(|case| case.effects.iter().map(move |e| (case, e))).collect();
@@ -46,8 +53,11 @@ pub(super) fn of_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layou
             (Tone::from_verdict(effect.verdict()), host_row(answer, case, effect))
         };
         let rows: Vec<_> = cases.iter().map(row).collect();
-        text +=
-            &table(["case", "change", "95 % interval", "verdict", "all machines", "machine"], &rows, layout);
+        text += &render_table(
+            ["case", "change", "95 % interval", "verdict", "all machines", "machine"],
+            &rows,
+            layout,
+        );
     }
     text
 }
@@ -56,25 +66,25 @@ fn host_row(answer: &FleetAnswer, case: &CaseEffect, effect: &MachineEffect) -> 
     let own = effect.interval.map(|[low, high]| Interval { estimate: effect.ratio, low, high });
     [
         case.id.clone(),
-        change(effect.ratio),
-        own.map_or("–".into(), |own| ends(&own)),
+        format_change(effect.ratio),
+        own.map_or("–".into(), |own| interval_text(&own)),
         effect.verdict().to_string(),
-        case.ratio.map_or("–".into(), |ratio| change(ratio.estimate)),
+        case.ratio.map_or("–".into(), |ratio| format_change(ratio.estimate)),
         answer.machines[effect.machine].name.clone(),
     ]
 }
 
-/// The same for a program.
-pub(super) fn host_lines(answer: &FleetAnswer) -> String {
+/// One host's effects for a program: a tab-separated line for each kernel, case and machine state.
+pub(super) fn tabbed_host_rows(answer: &FleetAnswer) -> String {
     let of_column = |column: &Column| {
         let cases =
             column.cases.iter().flat_map(|case| case.effects.iter().map(move |effect| (case, effect)));
         let line = |(case, effect): (&CaseEffect, &MachineEffect)| {
             let ends = effect.interval.map_or([f64::NAN; 2], |ends| ends);
-            let numbers = [effect.ratio, ends[0], ends[1]].map(number);
+            let numbers = [effect.ratio, ends[0], ends[1]].map(number_or_dash);
             let names =
                 [answer.machines[effect.machine].name.clone(), column.kernel.clone(), case.id.clone()];
-            page::tabbed(&[[&names[..], &[effect.verdict().to_string()], &numbers[..]].concat()])
+            page::tabbed_rows(&[[&names[..], &[effect.verdict().to_string()], &numbers[..]].concat()])
         };
         cases.map(line).collect::<String>()
     };
@@ -82,29 +92,29 @@ pub(super) fn host_lines(answer: &FleetAnswer) -> String {
 }
 
 /// The whole answer for a program.
-pub(super) fn lines(answer: &FleetAnswer) -> String {
+pub(super) fn tabbed_rows(answer: &FleetAnswer) -> String {
     let line = |column: &Column, case: &CaseEffect| {
         let ratio = case.ratio.map_or([f64::NAN; 3], |r| [r.estimate, r.low, r.high]);
         let out: Vec<_> =
             case.standing_out.iter().map(|e| answer.machines[e.machine].name.as_str()).collect();
-        let numbers = [ratio[0], ratio[1], ratio[2], case.between.unwrap_or(f64::NAN)].map(number);
+        let numbers = [ratio[0], ratio[1], ratio[2], case.between.unwrap_or(f64::NAN)].map(number_or_dash);
         let names = [column.kernel.clone(), case.id.clone(), case.verdict.to_string()];
-        page::tabbed(&[[&names[..], &numbers[..], &[case.machines.to_string(), out.join(",")]].concat()])
+        page::tabbed_rows(&[[&names[..], &numbers[..], &[case.machines.to_string(), out.join(",")]].concat()])
     };
     answer.columns.iter().flat_map(|column| column.cases.iter().map(move |case| line(column, case))).collect()
 }
 
-fn number(value: f64) -> String {
+fn number_or_dash(value: f64) -> String {
     if value.is_finite() { format!("{value:.5}") } else { "-".into() }
 }
 
-/// The machines, and what must be known about the whole.
-fn head(answer: &FleetAnswer, layout: Layout) -> String {
-    let width = page::prose(layout);
+/// The number of machines, the kernels, the machine classes and the warnings.
+fn render_head(answer: &FleetAnswer, layout: Layout) -> String {
+    let width = page::prose_width(layout);
     let mut text = format!(
         "{}: {}, {}\n",
         answer.experiment,
-        page::counted(answer.machines.len(), "machine", "machines"),
+        page::count_with_noun(answer.machines.len(), "machine", "machines"),
         answer.kernels.join(" → ")
     );
     for class in &answer.classes {
@@ -118,26 +128,26 @@ fn head(answer: &FleetAnswer, layout: Layout) -> String {
     text
 }
 
-fn title(answer: &FleetAnswer, column: &Column) -> String {
+fn column_title(answer: &FleetAnswer, column: &Column) -> String {
     format!("{} over {}", column.kernel, answer.kernels[0])
 }
 
-/// What a person would say.
-fn sentence(column: &Column) -> String {
+/// One sentence with the number of cases for each verdict, the largest changes and the outlying machines.
+fn column_summary(column: &Column) -> String {
     let count = |verdict| column.cases.iter().filter(|case| case.verdict == verdict).count();
     let largest = |verdict, pick: fn(f64, f64) -> f64| {
         let judged = column.cases.iter().filter(|case| case.verdict == verdict);
         let ratios = judged.filter_map(|case| Some(case.ratio?.estimate));
-        ratios.reduce(pick).map(|ratio| format!(", the most {}", change(ratio))).unwrap_or_default()
+        ratios.reduce(pick).map(|ratio| format!(", the most {}", format_change(ratio))).unwrap_or_default()
     };
     let out = column.cases.iter().filter(|case| !case.standing_out.is_empty()).count();
     let tail = match out {
         0 => "no machine stands out".to_owned(),
-        _ => format!("machines stand out in {}", page::counted(out, "case", "cases")),
+        _ => format!("machines stand out in {}", page::count_with_noun(out, "case", "cases")),
     };
     format!(
         "Of {}, {} slower{}; {} faster{}; {} the same; {} undecided; {tail}.",
-        page::counted(column.cases.len(), "case", "cases"),
+        page::count_with_noun(column.cases.len(), "case", "cases"),
         count(Verdict::Slower),
         largest(Verdict::Slower, f64::max),
         count(Verdict::Faster),
@@ -147,8 +157,8 @@ fn sentence(column: &Column) -> String {
     )
 }
 
-/// The rows that matter, the largest change first, and how many there are besides.
-fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
+/// At most [`ROWS`] changed cases, the largest change first; with `all`, every case. Also how many are left out.
+fn cases_to_show(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
     if all {
         return (column.cases.iter().collect(), 0);
     }
@@ -161,36 +171,38 @@ fn chosen(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
 }
 
 /// The rows of a kernel; where there is room, with the spread between machines and their own verdicts.
-fn cases(shown: &[&CaseEffect], layout: Layout) -> String {
+fn case_table(shown: &[&CaseEffect], layout: Layout) -> String {
     const WIDE: usize = 100;
-    if page::width(layout) < WIDE {
-        let rows: Vec<_> = shown.iter().map(|case| (Tone::from_verdict(case.verdict), row(case))).collect();
-        return table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
+    if page::table_width(layout) < WIDE {
+        let rows: Vec<_> =
+            shown.iter().map(|case| (Tone::from_verdict(case.verdict), case_row(case))).collect();
+        return render_table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
     }
-    let rows: Vec<_> = shown.iter().map(|case| (Tone::from_verdict(case.verdict), wide_row(case))).collect();
+    let rows: Vec<_> =
+        shown.iter().map(|case| (Tone::from_verdict(case.verdict), wide_case_row(case))).collect();
     let head = ["case", "mean", "95 % interval", "verdict", "spread", "alone*"];
     let note = "* machines that are slower/faster/the same/undecided by themselves\n";
-    table(head, &rows, layout) + if rows.is_empty() { "" } else { note }
+    render_table(head, &rows, layout) + if rows.is_empty() { "" } else { note }
 }
 
-fn row(case: &CaseEffect) -> [String; 4] {
+fn case_row(case: &CaseEffect) -> [String; 4] {
     [
         case.id.clone(),
-        case.ratio.map_or("–".into(), |ratio| change(ratio.estimate)),
-        case.ratio.map_or("–".into(), |ratio| ends(&ratio)),
+        case.ratio.map_or("–".into(), |ratio| format_change(ratio.estimate)),
+        case.ratio.map_or("–".into(), |ratio| interval_text(&ratio)),
         case.verdict.to_string(),
     ]
 }
 
-fn wide_row(case: &CaseEffect) -> [String; 6] {
+fn wide_case_row(case: &CaseEffect) -> [String; 6] {
     let Alone { slower, faster, same, undecided } = case.alone;
-    let [id, mean, interval, verdict] = row(case);
+    let [id, mean, interval, verdict] = case_row(case);
     let spread = case.between.map_or("–".into(), |between| format!("{:.1}%", 100.0 * between));
     [id, mean, interval, verdict, spread, format!("{slower}/{faster}/{same}/{undecided}")]
 }
 
 /// A line for each machine that stands out: in how many cases, and in which the most.
-fn standing_out(answer: &FleetAnswer, column: &Column, layout: Layout) -> String {
+fn standing_out_lines(answer: &FleetAnswer, column: &Column, layout: Layout) -> String {
     let mut found: BTreeMap<usize, Vec<(&str, f64)>> = BTreeMap::new();
     for case in &column.cases {
         for effect in &case.standing_out {
@@ -201,32 +213,34 @@ fn standing_out(answer: &FleetAnswer, column: &Column, layout: Layout) -> String
     found.sort_by_key(|(_, cases)| std::cmp::Reverse(cases.len()));
     let of_machine = |(machine, cases): &(usize, Vec<(&str, f64)>)| {
         let largest = cases.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
-        let largest = largest.map_or_else(String::new, |(id, ratio)| format!("{id} {}", change(*ratio)));
-        let count = page::counted(cases.len(), "case", "cases");
+        let largest =
+            largest.map_or_else(String::new, |(id, ratio)| format!("{id} {}", format_change(*ratio)));
+        let count = page::count_with_noun(cases.len(), "case", "cases");
         let said = format!("{} in {count}, such as {largest}", answer.machines[*machine].name);
-        page::paint(Tone::Yellow, &page::wrap("stands out: ", &said, page::prose(layout)), layout) + "\n"
+        page::paint(Tone::Yellow, &page::wrap("stands out: ", &said, page::prose_width(layout)), layout)
+            + "\n"
     };
     let more = found.len().checked_sub(NAMED).filter(|more| *more > 0);
     let more = more.map(|more| {
-        format!("and {} more that stand out: --json\n", page::counted(more, "machine", "machines"))
+        format!("and {} more that stand out: --json\n", page::count_with_noun(more, "machine", "machines"))
     });
     found.iter().take(NAMED).map(of_machine).chain(more).collect()
 }
 
-fn ends(ratio: &Interval) -> String {
-    format!("[{}, {}]", change(ratio.low), change(ratio.high))
+fn interval_text(ratio: &Interval) -> String {
+    format!("[{}, {}]", format_change(ratio.low), format_change(ratio.high))
 }
 
-/// Nothing where there is no row.
-fn table<const N: usize>(head: [&str; N], rows: &[(Tone, [String; N])], layout: Layout) -> String {
+/// A table for the terminal; empty without rows.
+fn render_table<const N: usize>(head: [&str; N], rows: &[(Tone, [String; N])], layout: Layout) -> String {
     match rows {
         [] => String::new(),
-        rows => page::table(head, rows.iter().cloned(), page::width(layout), layout),
+        rows => page::table(head, rows.iter().cloned(), page::table_width(layout), layout),
     }
 }
 
 /// The mean of each class, of the rows in which classes differ by more than both their intervals.
-fn by_class(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> String {
+fn class_lines(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> String {
     let mut text = String::new();
     for case in shown {
         let apart = |(_, a): &(usize, Interval), (_, b): &(usize, Interval)| a.low > b.high || b.low > a.high;
@@ -234,12 +248,17 @@ fn by_class(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> Stri
             continue;
         }
         let said = case.by_class.iter().map(|(class, ratio)| {
-            format!("{} {} on {}", change(ratio.estimate), ends(ratio), answer.classes[*class].what)
+            format!(
+                "{} {} on {}",
+                format_change(ratio.estimate),
+                interval_text(ratio),
+                answer.classes[*class].what
+            )
         });
         let said = page::wrap(
             "",
             &format!("{}: {}", case.id, said.collect::<Vec<_>>().join("; ")),
-            page::prose(layout),
+            page::prose_width(layout),
         );
         text += &(said + "\n");
     }

@@ -1,6 +1,6 @@
 //! `syscost history bisect`: which revision, or which kernel package, a change came with.
 
-use super::suspicion::{Chosen, Origin, Suspicion, pattern};
+use super::suspicion::{Chosen, Origin, Suspicion, exact_id_pattern};
 use std::process::{Command, ExitCode};
 use syscost::command::ab::own_executable;
 use syscost::command::page;
@@ -11,7 +11,7 @@ use syscost_platform::error::{Error, Result};
 
 /// The most cases that each step compares: every one of them takes pairs.
 const CASES: usize = 4;
-/// What a gate lets through at the least, a share.
+/// Smallest change that is bisected, and smallest `--max-regress` given to `syscost gate`: a share.
 const GATE: f64 = 0.01;
 
 /// Find the revision or the kernel package that a slowdown came with
@@ -35,10 +35,11 @@ pub(super) struct Bisect {
 }
 
 pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
-    let suspicion = args.chosen.suspicion()?;
-    match args.chosen.origins(&suspicion).and_then(|origins| plan(args, &suspicion, &origins)) {
+    let suspicion = args.chosen.find_suspicion()?;
+    match args.chosen.find_origins(&suspicion).and_then(|origins| plan_bisection(args, &suspicion, &origins))
+    {
         Ok(plan) if args.run => plan.run(),
-        Ok(plan) => page::write(&plan.commands()).map(|()| ExitCode::SUCCESS),
+        Ok(plan) => page::write(&plan.shell_commands()).map(|()| ExitCode::SUCCESS),
         Err(error @ Error::Usage(_)) => Err(error),
         Err(error) => {
             page::warn(&error);
@@ -47,7 +48,7 @@ pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
     }
 }
 
-/// What halves the range.
+/// The bisection that finds the change between the two points.
 #[derive(Debug, PartialEq)]
 enum Plan {
     /// The last good revision, the first bad one, and the words behind `syscost gate --bisect`.
@@ -56,21 +57,22 @@ enum Plan {
     Kernels(Vec<String>),
 }
 
-fn plan(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
+fn plan_bisection(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -> Result<Plan> {
     match origins {
         [Origin::Revision(good), Origin::Revision(bad)] => {
-            let [good, bad] = [good, bad].map(|revision| revision::commit(revision));
-            git(suspicion, [good?, bad?], args.bench.as_deref())
+            let [good, bad] = [good, bad].map(|revision| revision::resolve_commit(revision));
+            git_plan(suspicion, [good?, bad?], args.bench.as_deref())
         }
-        [Origin::Kernel(good), Origin::Kernel(bad)] => kernels(suspicion, [good, bad]),
+        [Origin::Kernel(good), Origin::Kernel(bad)] => kernel_plan(suspicion, [good, bad]),
         _ => Err(Error::Missing(
             "a kept binary has no revisions between it and another: name both sides as git revisions, by --before and --after".into(),
         )),
     }
 }
 
-fn git(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
-    let slower: Vec<_> = suspicion.event.slower().filter(|moved| moved.change > GATE).take(CASES).collect();
+fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
+    let slower: Vec<_> =
+        suspicion.event.slower_cases().filter(|moved| moved.change > GATE).take(CASES).collect();
     let Some(smallest) = slower.iter().map(|moved| moved.change).reduce(f64::min) else {
         return Err(Error::Missing(
             "no case became slower by more than 1 %, which is the least that `syscost gate` tells: `syscost history confirm` compares the two \
@@ -80,14 +82,15 @@ fn git(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> 
     };
     let mut gate = vec!["--a-rev".to_owned(), good.clone(), "--b-rev".into(), "HEAD".into()];
     gate.extend(bench.into_iter().flat_map(|bench| ["--bench".to_owned(), bench.to_owned()]));
-    // What half of the change is beyond is on its far side.
+    // A revision that is slower by more than half of the change is counted as bad.
     let share = format!("{:.1}%", 100.0 * (smallest / 2.0).max(GATE));
-    gate.extend(["--max-regress".to_owned(), share, pattern(&slower)]);
+    gate.extend(["--max-regress".to_owned(), share, exact_id_pattern(&slower)]);
     Ok(Plan::Git { good, bad, gate })
 }
 
-fn kernels(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
-    let Some(moved) = suspicion.moved(1).pop().filter(|_| suspicion.after.clock == ClockKind::Icount) else {
+fn kernel_plan(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
+    let Some(moved) = suspicion.moved_cases(1).pop().filter(|_| suspicion.after.clock == ClockKind::Icount)
+    else {
         return Err(Error::Missing(format!(
             "kernels are bisected by counted instructions, and this change is of {}: `syscost history confirm` compares the two ends",
             suspicion.after.clock
@@ -98,15 +101,15 @@ fn kernels(suspicion: &Suspicion, [good, bad]: [&str; 2]) -> Result<Plan> {
 }
 
 impl Plan {
-    fn commands(&self) -> String {
+    fn shell_commands(&self) -> String {
         match self {
             Self::Git { good, bad, gate } => format!(
                 "git bisect start {} {}\ngit bisect run syscost gate --bisect {}\ngit bisect reset\n",
-                quoted(bad),
-                quoted(good),
-                line(gate)
+                shell_quoted(bad),
+                shell_quoted(good),
+                shell_line(gate)
             ),
-            Self::Kernels(words) => format!("syscost {}\n", line(words)),
+            Self::Kernels(words) => format!("syscost {}\n", shell_line(words)),
         }
     }
 
@@ -114,13 +117,13 @@ impl Plan {
         let program = own_executable()?;
         match self {
             Self::Kernels(words) => {
-                let code =
-                    exit_code(Command::new(&program).args(words))?.and_then(|code| u8::try_from(code).ok());
+                let code = run_for_exit_code(Command::new(&program).args(words))?
+                    .and_then(|code| u8::try_from(code).ok());
                 Ok(code.unwrap_or(Exit::Skipped.code()).into())
             }
             Self::Git { good, bad, gate } => {
                 let ends = ["gate", "--bisect", "--a-rev", good, "--b-rev", bad].map(str::to_owned);
-                match exit_code(Command::new(&program).args(ends).args(&gate[4..]))? {
+                match run_for_exit_code(Command::new(&program).args(ends).args(&gate[4..]))? {
                     Some(0) => {
                         page::write_to_stderr("the two ends do not differ: there is nothing to find");
                         return Ok(Exit::Disproved.into());
@@ -129,7 +132,7 @@ impl Plan {
                     _ => return Ok(Exit::Skipped.into()),
                 }
                 let step = [program.display().to_string(), "gate".into(), "--bisect".into()];
-                let is_found = revision::bisected([good, bad], &[&step[..], gate].concat())?;
+                let is_found = revision::run_bisection([good, bad], &[&step[..], gate].concat())?;
                 Ok(if is_found { Exit::Success } else { Exit::Skipped }.into())
             }
         }
@@ -137,17 +140,17 @@ impl Plan {
 }
 
 /// The exit code of a command that speaks for itself; `None` if a signal ended it.
-fn exit_code(command: &mut Command) -> Result<Option<i32>> {
+fn run_for_exit_code(command: &mut Command) -> Result<Option<i32>> {
     let status = command.status().map_err(|e| Error::file(command.get_program(), "starting", e))?;
     Ok(status.code())
 }
 
-fn line(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+fn shell_line(words: &[String]) -> String {
+    words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word for a shell. It may be the text of a file: whatever is not plain is between quotes.
-fn quoted(word: &str) -> String {
+fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-%@=+,:".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
@@ -161,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_word_of_a_file_is_no_command_of_a_shell() {
-        assert_eq!(quoted("syscall/getppid"), "syscall/getppid");
-        assert_eq!(quoted("^(a|b)$"), "'^(a|b)$'");
-        assert_eq!(quoted("a'; rm -rf ~; '"), "'a'\\''; rm -rf ~; '\\'''");
-        assert_eq!(quoted(""), "''");
+        assert_eq!(shell_quoted("syscall/getppid"), "syscall/getppid");
+        assert_eq!(shell_quoted("^(a|b)$"), "'^(a|b)$'");
+        assert_eq!(shell_quoted("a'; rm -rf ~; '"), "'a'\\''; rm -rf ~; '\\'''");
+        assert_eq!(shell_quoted(""), "''");
     }
 
     #[test]
@@ -174,6 +177,6 @@ mod tests {
         let plan = Plan::Git { good: "abc".into(), bad: "def".into(), gate: gate.to_vec() };
         let expected = "git bisect start def abc\ngit bisect run syscost gate --bisect --a-rev abc --b-rev HEAD --max-regress 1.5% \
                         '^(g/0)$'\ngit bisect reset\n";
-        assert_eq!(plan.commands(), expected);
+        assert_eq!(plan.shell_commands(), expected);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
-use crate::study::change_event::{ChangeEvent, Moved, change_events};
-use crate::study::ratio_series::{NORMAL, series};
+use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
+use crate::study::ratio_series::{NORMAL, build_ratio_series};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use syscost::driver::layout;
 use syscost::exit::Exit;
 use syscost::record::quantity;
 use syscost::render::table::Layout;
-use syscost::study::gate::{Mutes, SECONDS_A_DAY, day};
+use syscost::study::gate::{Mutes, SECONDS_A_DAY, parse_day};
 use syscost_platform::error::Result;
 
 /// The most cases of an event that are named.
@@ -28,7 +28,7 @@ const NAMED: usize = 4;
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Only what was found on this day or later, such as 2026-11-20
-    #[arg(long, value_name = "DAY", value_parser = first_second)]
+    #[arg(long, value_name = "DAY", value_parser = first_second_of_day)]
     since: Option<u64>,
     /// TOML file of cases to overlook: a table an id, with reason and until
     #[arg(long, value_name = "FILE")]
@@ -40,34 +40,34 @@ pub(super) struct Args {
 }
 
 /// The first Unix second of a day in universal time.
-pub(super) fn first_second(text: &str) -> std::result::Result<u64, &'static str> {
-    day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
+pub(super) fn first_second_of_day(text: &str) -> std::result::Result<u64, &'static str> {
+    parse_day(text).map(|days| SECONDS_A_DAY * days).ok_or("expected a day such as 2026-11-20")
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
-    let points = args.place.points()?;
-    let (series, said) = series(&points);
+    let points = args.place.read_points()?;
+    let (series, said) = build_ratio_series(&points);
     said.iter().for_each(page::warn);
     let since = args.since.unwrap_or(0);
-    let events = change_events(&points, &series);
+    let events = find_change_events(&points, &series);
     let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
-    let muted = |moved: &Moved| mutes.reason(&moved.id, quantity::now());
-    mutes.expired_sentences(quantity::now()).iter().for_each(page::warn);
-    let alarms = events.iter().flat_map(ChangeEvent::slower).any(|moved| muted(moved).is_none());
+    let muted = |moved: &Moved| mutes.reason_for_case(&moved.id, quantity::unix_now());
+    mutes.expired_sentences(quantity::unix_now()).iter().for_each(page::warn);
+    let alarms = events.iter().flat_map(ChangeEvent::slower_cases).any(|moved| muted(moved).is_none());
     if args.form.json {
-        page::write_json(&in_json(&events, &points, series.len(), &muted))?;
+        page::write_json(&changes_json(&events, &points, series.len(), &muted))?;
         return Ok(Exit::failed_if(alarms).into());
     }
     let text = match page::is_piped() {
-        true => page::tabbed(&rows(&events, &points, &muted)),
+        true => page::tabbed_rows(&change_rows(&events, &points, &muted)),
         false => render_events(&events, &points, series.len(), &muted, layout()),
     };
     page::write(&text)?;
     Ok(Exit::failed_if(alarms).into())
 }
 
-fn rows(
+fn change_rows(
     events: &[ChangeEvent],
     points: &[HistoryPoint],
     muted: &dyn Fn(&Moved) -> Option<String>,
@@ -75,7 +75,7 @@ fn rows(
     let row = |event: &ChangeEvent, moved: &Moved| {
         let point = &points[event.at];
         [
-            page::moment(point.started),
+            page::utc_moment(point.started),
             if moved.change > 0.0 { "slower" } else { "faster" }.into(),
             format!("{:+.2}", 100.0 * moved.change),
             format!("{:.2}", 100.0 * moved.error),
@@ -88,7 +88,7 @@ fn rows(
     events.iter().flat_map(|event| event.moved.iter().map(move |moved| row(event, moved))).collect()
 }
 
-fn in_json(
+fn changes_json(
     events: &[ChangeEvent],
     points: &[HistoryPoint],
     series: usize,
@@ -121,15 +121,15 @@ fn render_events(
 ) -> String {
     let scope = format!(
         "{} of {}",
-        page::counted(points.len(), "point", "points"),
-        page::counted(series, "case", "cases")
+        page::count_with_noun(points.len(), "point", "points"),
+        page::count_with_noun(series, "case", "cases")
     );
-    let caution = points.first().and_then(|point| point.clock.caution());
+    let caution = points.first().and_then(|point| point.clock.clock_warning());
     let scope = caution.map_or(scope.clone(), |caution| format!("{scope}: {caution}"));
     if events.is_empty() {
         return format!("Nothing changed in {scope}.\n");
     }
-    let head = format!("{} in {scope}:\n", page::counted(events.len(), "event", "events"));
+    let head = format!("{} in {scope}:\n", page::count_with_noun(events.len(), "event", "events"));
     let one = |event: &ChangeEvent| format!("\n{}", event_text(event, points, muted, layout));
     head + &events.iter().map(one).collect::<String>()
 }
@@ -141,10 +141,10 @@ fn event_text(
     layout: Layout,
 ) -> String {
     let (point, before) = (&points[event.at], &points[event.before]);
-    let width = page::prose(layout);
+    let width = page::prose_width(layout);
     let mut lines = vec![page::paint(
-        if event.slower().any(|moved| muted(moved).is_none()) { Tone::Red } else { Tone::Bold },
-        &format!("{}  {}", page::moment(point.started), headline(event)),
+        if event.slower_cases().any(|moved| muted(moved).is_none()) { Tone::Red } else { Tone::Bold },
+        &format!("{}  {}", page::utc_moment(point.started), event_headline(event)),
         layout,
     )];
     lines.push(page::wrap("    between ", &format!("{} and {}", before.label, point.label), width));
@@ -170,8 +170,8 @@ fn event_text(
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// The command that compares both sides by themselves, which tells a change from an outlier. A label is text of a file, and the command is
-/// for a shell: only a plain one is in it.
+/// The command that compares both sides again, which distinguishes a change from an outlier. The label is inserted
+/// only if it is plain text that is safe in a shell, because it comes from a file.
 fn confirm_command(point: &HistoryPoint) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
     let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
@@ -182,7 +182,7 @@ fn confirm_command(point: &HistoryPoint) -> String {
 }
 
 /// How many moved, and by how much: `14 slower by 0.8 to 3.1 %, 1 faster by 2.0 %`.
-fn headline(event: &ChangeEvent) -> String {
+fn event_headline(event: &ChangeEvent) -> String {
     let part = |moved: Vec<&Moved>, word: &str| {
         let shares = moved.iter().map(|moved| 100.0 * moved.change.abs());
         let (least, most) = shares.fold((f64::MAX, 0.0_f64), |(l, m), share| (l.min(share), m.max(share)));
@@ -194,8 +194,8 @@ fn headline(event: &ChangeEvent) -> String {
     };
     let canaries: Vec<_> = event.moved.iter().filter(|moved| moved.canary).collect();
     let parts = [
-        part(event.slower().collect(), "slower"),
-        part(event.faster().collect(), "faster"),
+        part(event.slower_cases().collect(), "slower"),
+        part(event.faster_cases().collect(), "faster"),
         part(canaries, "canaries moved"),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn a_day_is_read() {
-        assert_eq!(first_second("1970-01-01"), Ok(0));
-        assert_eq!(first_second("2026-11-20"), Ok(1_795_132_800));
-        assert_eq!(first_second("2024-02-29"), Ok(1_709_164_800));
+        assert_eq!(first_second_of_day("1970-01-01"), Ok(0));
+        assert_eq!(first_second_of_day("2026-11-20"), Ok(1_795_132_800));
+        assert_eq!(first_second_of_day("2024-02-29"), Ok(1_709_164_800));
         for wrong in ["", "2026", "2026-13-01", "2026-11-20x", "-1-1-1", "1969-12-31"] {
-            assert!(first_second(wrong).is_err(), "{wrong}");
+            assert!(first_second_of_day(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -225,7 +225,10 @@ mod tests {
             moved: changes.iter().map(|change| moved(*change)).collect(),
             profile: Vec::new(),
         };
-        assert_eq!(headline(&event(&[0.031, 0.008, -0.02])), "2 slower by 0.8 to 3.1 %, 1 faster by 2.0 %");
-        assert_eq!(headline(&event(&[0.05])), "1 slower by 5.0 %");
+        assert_eq!(
+            event_headline(&event(&[0.031, 0.008, -0.02])),
+            "2 slower by 0.8 to 3.1 %, 1 faster by 2.0 %"
+        );
+        assert_eq!(event_headline(&event(&[0.05])), "1 slower by 5.0 %");
     }
 }

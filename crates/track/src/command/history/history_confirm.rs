@@ -1,19 +1,20 @@
 //! `syscost history confirm`: a suspicion becomes a verdict, by a comparison of its two sides that is made now.
 
-use super::suspicion::{Chosen, Origin, Suspicion, pattern, sides};
+use super::suspicion::{Chosen, Origin, Suspicion, comparison_sides, exact_id_pattern};
 use crate::study::change_event::Moved;
 use std::process::ExitCode;
 use syscost::case::Scale;
-use syscost::command::ab::{Manner, Pairs, compared};
+use syscost::command::ab::{Manner, Pairs, compare_sides};
 use syscost::command::flag::Filter;
 use syscost::command::page;
 use syscost::record::Verdict;
 use syscost::record::guest_side::ClockKind;
-use syscost::study::gate::{Answer, Finding, answer, of_pairs};
+use syscost::study::gate::{Answer, Finding, answer, findings_from_pairs};
 use syscost_kernels::kernels::{self, Counting};
 use syscost_platform::error::{Error, Result};
 
-/// Of the smallest change that is looked at: what is beyond this share of it is a change, what is surely within [`MARGIN`] of it is none.
+/// Share of the smallest change above which a difference counts as a change. It counts as none if it is surely
+/// within [`MARGIN`].
 const THRESHOLD: f64 = 0.25;
 const MARGIN: f64 = 0.5;
 /// Smaller changes than this cannot be shown by pairs.
@@ -45,37 +46,39 @@ pub(super) struct Confirm {
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
     /// Size of what surrounds the operations: smoke, default, full
-    #[arg(long, default_value = "default", value_parser = syscost::command::flag::scale())]
+    #[arg(long, default_value = "default", value_parser = syscost::command::flag::scale_parser())]
     scale: Scale,
     #[command(flatten)]
     counting: Counting,
 }
 
 pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
-    let suspicion = args.chosen.suspicion()?;
-    let moved = suspicion.moved(args.cases.into());
+    let suspicion = args.chosen.find_suspicion()?;
+    let moved = suspicion.moved_cases(args.cases.into());
     if moved.is_empty() {
         return Err(Error::Usage(
             "canaries alone moved: the machine did, and no side can be compared".into(),
         ));
     }
-    let found =
-        args.chosen.origins(&suspicion).and_then(|origins| findings(args, &suspicion, &moved, &origins));
+    let found = args
+        .chosen
+        .find_origins(&suspicion)
+        .and_then(|origins| confirm_cases(args, &suspicion, &moved, &origins));
     match found {
         Ok(findings) => {
             page::write(&confirmation_lines(&moved, &findings))?;
-            Ok(answer(&findings).exit().into())
+            Ok(answer(&findings).exit_status().into())
         }
         Err(error @ Error::Usage(_)) => Err(error),
         // Exit code 1 would say "slower".
         Err(error) => {
             page::warn(&error);
-            Ok(Answer::Unmeasured.exit().into())
+            Ok(Answer::Unmeasured.exit_status().into())
         }
     }
 }
 
-fn findings(
+fn confirm_cases(
     args: &Confirm,
     suspicion: &Suspicion,
     moved: &[&Moved],
@@ -83,14 +86,21 @@ fn findings(
 ) -> Result<Vec<Finding>> {
     let smallest = moved.iter().map(|moved| moved.change.abs()).fold(1.0, f64::min);
     let threshold = (THRESHOLD * smallest).max(LEAST);
-    let filter = Filter::new(Some(pattern(moved)));
+    let filter = Filter::new(Some(exact_id_pattern(moved)));
     let home = &args.chosen.place.home;
-    let Some(sides) = sides(origins, args.bench.as_deref()) else {
+    let Some(sides) = comparison_sides(origins, args.bench.as_deref()) else {
         let [Origin::Kernel(before), Origin::Kernel(after)] = origins else {
             return Err(no_common_clock(suspicion.after.clock));
         };
         let names = [before.as_str(), after.as_str()];
-        return kernels::findings(names, suspicion.after.clock, &filter, &args.counting, threshold, home);
+        return kernels::comparison_findings(
+            names,
+            suspicion.after.clock,
+            &filter,
+            &args.counting,
+            threshold,
+            home,
+        );
     };
     let manner = Manner {
         threshold,
@@ -100,8 +110,8 @@ fn findings(
         scale: args.scale,
         no_canaries: false,
     };
-    let paired = compared(&filter, &sides, &manner, &home.directory())?;
-    Ok(of_pairs(&paired, &paired.judge()))
+    let paired = compare_sides(&filter, &sides, &manner, &home.directory())?;
+    Ok(findings_from_pairs(&paired, &paired.judge()))
 }
 
 fn no_common_clock(clock: ClockKind) -> Error {
@@ -119,7 +129,7 @@ fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
         let now = finding.and_then(|finding| finding.change).filter(|change| change.is_finite());
         let why = finding.map_or(Some("neither side has it"), |finding| finding.reason.as_deref());
         [
-            suspicion_word(moved, finding).to_owned(),
+            outcome_word(moved, finding).to_owned(),
             percent(moved.change),
             now.map_or("–".into(), percent),
             moved.id.clone(),
@@ -128,21 +138,23 @@ fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
     };
     let mut rows: Vec<_> = moved.iter().map(row).collect();
     if page::is_piped() {
-        return page::tabbed(&rows);
+        return page::tabbed_rows(&rows);
     }
-    let confirmed = moved.iter().filter(|moved| suspicion_word(moved, fresh(moved)) == CONFIRMED).count();
+    let confirmed = moved.iter().filter(|moved| outcome_word(moved, fresh(moved)) == CONFIRMED).count();
     rows.insert(0, ["", "history", "now", "case", ""].map(str::to_owned));
     let canaries = findings.iter().filter(|finding| finding.canary && finding.verdict.is_change()).count();
     let disturbed = if canaries > 0 { "; canaries moved too: the machine is unfit, try again" } else { "" };
-    let sum =
-        format!("{confirmed} of {} confirmed{disturbed}\n", page::counted(moved.len(), "change", "changes"));
-    page::columns(&rows, page::width(syscost::driver::layout())) + &sum
+    let sum = format!(
+        "{confirmed} of {} confirmed{disturbed}\n",
+        page::count_with_noun(moved.len(), "change", "changes")
+    );
+    page::columns_text(&rows, page::table_width(syscost::driver::layout())) + &sum
 }
 
 const CONFIRMED: &str = "confirmed";
 
 /// What became of a suspicion.
-fn suspicion_word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
+fn outcome_word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
     match (finding.map(|finding| finding.verdict), moved.change > 0.0) {
         (Some(Verdict::Slower), true) | (Some(Verdict::Faster), false) => CONFIRMED,
         (Some(Verdict::Slower | Verdict::Faster), _) => "reversed",
@@ -168,12 +180,12 @@ mod tests {
             progress: Progress::Measured,
             muted: None,
         };
-        let word = |change, verdict| suspicion_word(&moved(change), Some(&finding(verdict)));
+        let word = |change, verdict| outcome_word(&moved(change), Some(&finding(verdict)));
         assert_eq!(word(0.02, Verdict::Slower), "confirmed");
         assert_eq!(word(-0.02, Verdict::Faster), "confirmed");
         assert_eq!(word(0.02, Verdict::Faster), "reversed");
         assert_eq!(word(0.02, Verdict::Same), "refuted");
         assert_eq!(word(0.02, Verdict::Inconclusive), "open");
-        assert_eq!(super::suspicion_word(&moved(0.02), None), "open");
+        assert_eq!(super::outcome_word(&moved(0.02), None), "open");
     }
 }

@@ -2,13 +2,13 @@
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
-use crate::study::counted_point::counted_point;
-use crate::study::ratio_series::point_of;
+use crate::study::counted_point::point_from_counts;
+use crate::study::ratio_series::point_from_pairs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost::case::Group;
-use syscost::command::ab::{Manner, Sides, compared, own_executable};
+use syscost::command::ab::{Manner, Sides, compare_sides, own_executable};
 use syscost::command::flag::Filter;
 use syscost::command::page;
 use syscost::pair::revision;
@@ -105,15 +105,17 @@ pub(super) struct Add {
 }
 
 pub(super) fn keep_reference(args: &Reference) -> Result<ExitCode> {
-    let target = path_of(&args.place, &args.name)?;
-    store::check_new(&target)?;
+    let target = reference_file(&args.place, &args.name)?;
+    store::check_creatable(&target)?;
     let binary = match (&args.build.bin, &args.build.rev) {
         (Some(file), _) => file.clone(),
-        (None, Some(rev)) => revision::built(rev, args.build.bench.as_deref(), &page::write_to_stderr)?,
+        (None, Some(rev)) => {
+            revision::build_revision(rev, args.build.bench.as_deref(), &page::write_to_stderr)?
+        }
         (None, None) => own_executable()?,
     };
     let bytes = plain_file::read(&binary, LARGEST)?;
-    store::create(&target, &bytes)?;
+    store::create_file(&target, &bytes)?;
     let executable = PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&target, executable)
         .map_err(|e| Error::file(&target, "making it executable", e))?;
@@ -122,15 +124,15 @@ pub(super) fn keep_reference(args: &Reference) -> Result<ExitCode> {
 }
 
 /// The file of the reference of this name.
-pub(super) fn path_of(place: &Place, name: &str) -> Result<PathBuf> {
+pub(super) fn reference_file(place: &Place, name: &str) -> Result<PathBuf> {
     store::check_name(name, "reference")?;
     let store = store::Store::at(&place.home.directory());
     Ok(store.home().join("references").join(name))
 }
 
 /// The file of a reference that is there.
-fn reference_path(place: &Place, name: &str) -> Result<PathBuf> {
-    let path = path_of(place, name)?;
+fn existing_reference(place: &Place, name: &str) -> Result<PathBuf> {
+    let path = reference_file(place, name)?;
     match plain_file::open(&path) {
         Ok(_) => Ok(path),
         Err(_) if !path.exists() => Err(Error::Usage(format!(
@@ -141,15 +143,15 @@ fn reference_path(place: &Place, name: &str) -> Result<PathBuf> {
 }
 
 pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
-    let reference = reference_path(&args.place, &args.reference)?;
-    args.place.log()?.check_writable()?;
+    let reference = existing_reference(&args.place, &args.reference)?;
+    args.place.history_log()?.check_writable()?;
     let today = match (&args.today.bin, &args.today.rev) {
         (None, None) => Some(own_executable()?),
         (bin, _) => bin.clone(),
     };
     let today = (today, args.today.rev.clone());
     let sides = Sides::new((Some(reference), None), today, args.today.bench.clone());
-    let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
+    let paired = compare_sides(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
 }
 
@@ -157,16 +159,16 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
     if args.old == args.new {
         return Err(Error::Usage(format!("{} cannot take its own place: name two references", args.old)));
     }
-    let [old, new] = [&args.old, &args.new].map(|name| reference_path(&args.place, name));
-    args.place.log()?.check_writable()?;
+    let [old, new] = [&args.old, &args.new].map(|name| existing_reference(&args.place, name));
+    args.place.history_log()?.check_writable()?;
     let sides = Sides::new((Some(old?), None), (Some(new?), None), None);
-    let paired = compared(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
+    let paired = compare_sides(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
 }
 
 pub(super) fn add(args: &Add) -> Result<ExitCode> {
     let (reference, bridge_to) = (args.reference.as_str(), args.bridge_to.as_deref());
-    if !is_counts(&args.pairs)? {
+    if !holds_counts(&args.pairs)? {
         let paired = Paired::load(&args.pairs)?;
         return add_point(&args.place, &paired, reference, args.label.as_deref(), bridge_to);
     }
@@ -177,11 +179,11 @@ pub(super) fn add(args: &Add) -> Result<ExitCode> {
         let name = id.split('/').next()?;
         GROUPS.iter().find(|group| group.name == name).map(Group::version_text)
     };
-    keep_point(&args.place, &counted_point(&counts, reference, label, bridge_to, version))
+    save_point(&args.place, &point_from_counts(&counts, reference, label, bridge_to, version))
 }
 
 /// Whether a file is of counted instructions.
-fn is_counts(path: &Path) -> Result<bool> {
+fn holds_counts(path: &Path) -> Result<bool> {
     #[derive(serde::Deserialize)]
     struct Kind {
         instruction_counts: Option<serde::de::IgnoredAny>,
@@ -199,7 +201,7 @@ fn add_point(
 ) -> Result<ExitCode> {
     check_names(reference, bridge_to)?;
     let usual = paired.guests.as_ref().map_or(&paired.sides[1], |guests| &guests.sides[1].name);
-    keep_point(place, &point_of(paired, reference, label.unwrap_or(usual), bridge_to))
+    save_point(place, &point_from_pairs(paired, reference, label.unwrap_or(usual), bridge_to))
 }
 
 fn check_names(reference: &str, bridge_to: Option<&str>) -> Result<()> {
@@ -209,18 +211,18 @@ fn check_names(reference: &str, bridge_to: Option<&str>) -> Result<()> {
         .try_for_each(|name| store::check_name(name, "reference"))
 }
 
-fn keep_point(place: &Place, point: &HistoryPoint) -> Result<ExitCode> {
+fn save_point(place: &Place, point: &HistoryPoint) -> Result<ExitCode> {
     if point.cases.is_empty() {
         return Err(Error::Disturbed(format!("{}: no case has a number: nothing was added", point.run)));
     }
-    let log = place.log()?;
+    let log = place.history_log()?;
     let added = log.add(std::slice::from_ref(point))?;
-    page::write(&added_line(point, added, log.path()))?;
+    page::write(&added_message(point, added, log.path()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn added_line(point: &HistoryPoint, added: usize, path: &Path) -> String {
-    let cases = page::counted(point.cases.len(), "case", "cases");
+fn added_message(point: &HistoryPoint, added: usize, path: &Path) -> String {
+    let cases = page::count_with_noun(point.cases.len(), "case", "cases");
     match added {
         0 => format!("{} against {} is in {} already\n", point.run, point.reference, path.display()),
         _ => format!("{cases} against {} added to {}\n", point.reference, path.display()),

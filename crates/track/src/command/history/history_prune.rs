@@ -1,7 +1,7 @@
 //! `syscost history prune`: points are forgotten, by a new file in place of the old one.
 
 use super::Place;
-use super::history_changes::first_second;
+use super::history_changes::first_second_of_day;
 use crate::record::history_log::HistoryLog;
 use crate::study::forgetting::{Forgetting, Pruned};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub(super) struct Prune {
 #[group(required = true, multiple = true)]
 struct Which {
     /// Points that began before this day, such as 2026-01-31
-    #[arg(long, value_name = "DAY", value_parser = first_second)]
+    #[arg(long, value_name = "DAY", value_parser = first_second_of_day)]
     before: Option<u64>,
     /// Points with this label
     #[arg(long, value_name = "TEXT")]
@@ -50,7 +50,7 @@ struct Which {
 }
 
 pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
-    let log = HistoryLog::existing(args.place.log()?.path())?;
+    let log = HistoryLog::from_existing_file(args.place.history_log()?.path())?;
     let is_case = args.which.case.clone().map(|case| Filter::new(Some(case)).matcher()).transpose()?;
     let which = Forgetting {
         before: args.which.before,
@@ -60,7 +60,7 @@ pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
         case: is_case.as_ref().map(|is_case| is_case as &dyn Fn(&str) -> bool),
     };
     if !args.yes {
-        let pruned = which.prune(&args.place.points()?);
+        let pruned = which.prune(&args.place.read_points()?);
         page::write(&pruned_text(&pruned, false))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -78,11 +78,14 @@ pub(super) fn prune(args: &Prune) -> Result<ExitCode> {
 
 fn pruned_text(pruned: &Pruned, is_done: bool) -> String {
     let (would, do_it) = if is_done { ("forgotten", "") } else { ("would be forgotten", "; --yes does it") };
-    let points = page::counted(pruned.gone, "point", "points");
+    let points = page::count_with_noun(pruned.gone, "point", "points");
     let mut text = match pruned.cases {
         0 => format!("{points} {would}{do_it}\n"),
         cases => {
-            format!("{points} and {} of others {would}{do_it}\n", page::counted(cases, "ratio", "ratios"))
+            format!(
+                "{points} and {} of others {would}{do_it}\n",
+                page::count_with_noun(cases, "ratio", "ratios")
+            )
         }
     };
     if pruned.needed > 0 {
@@ -90,8 +93,10 @@ fn pruned_text(pruned: &Pruned, is_done: bool) -> String {
     }
     let [before, after] = pruned.events;
     if before != after {
-        text +=
-            &format!("{} reported before, {after} after\n", page::counted(before, "event is", "events are"));
+        text += &format!(
+            "{} reported before, {after} after\n",
+            page::count_with_noun(before, "event is", "events are")
+        );
     }
     text
 }

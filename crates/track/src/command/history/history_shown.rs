@@ -1,16 +1,16 @@
 //! `syscost history list`, `show` and `export`: what is in a history.
 
 use super::Place;
-use super::history_sql::sql;
+use super::history_sql::sql_script;
 use crate::record::history_point::HistoryPoint;
-use crate::render::history_plot::history_plot;
-use crate::study::change_event::{ChangeEvent, Moved, change_events};
-use crate::study::ratio_series::{Link, NORMAL, RatioSeries, series};
+use crate::render::history_plot::plot_history;
+use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
+use crate::study::ratio_series::{Link, NORMAL, RatioSeries, build_ratio_series};
 use std::process::ExitCode;
 use syscost::command::page;
-use syscost::driver::{layout, nearest};
+use syscost::driver::{layout, nearest_names};
 use syscost::record::guest_side::ClockKind;
-use syscost::record::quantity::{duration, rfc3339};
+use syscost::record::quantity::{format_duration, format_rfc3339};
 use syscost::render::format::{LF, csv_text};
 use syscost::render::table::Layout;
 use syscost_platform::error::{Error, Result};
@@ -66,43 +66,45 @@ pub(super) fn list(args: &List) -> Result<ExitCode> {
     let row = |point: &HistoryPoint| {
         let bridge = point.bridge_to.as_ref().map(|to| format!("bridge to {to}"));
         [
-            page::moment(point.started),
+            page::utc_moment(point.started),
             point.cases.len().to_string(),
             point.reference.clone(),
             bridge.unwrap_or_else(|| point.label.clone()),
         ]
     };
-    print(args.place.points()?.iter().map(row).collect(), ["when", "cases", "reference", "label"])
+    print_rows(args.place.read_points()?.iter().map(row).collect(), ["when", "cases", "reference", "label"])
 }
 
 pub(super) fn show(args: &Show) -> Result<ExitCode> {
-    let points = args.place.points()?;
-    let (all, said) = series(&points);
+    let points = args.place.read_points()?;
+    let (all, said) = build_ratio_series(&points);
     said.iter().for_each(page::warn);
     let Some(one) = all.iter().find(|one| one.id == args.case) else {
         let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
         return Err(Error::Usage(match known.is_empty() {
             true => format!("no point has a case {}", args.case),
-            false => format!("no point has a case {}; near: {}", args.case, nearest(&args.case, &known)),
+            false => {
+                format!("no point has a case {}; near: {}", args.case, nearest_names(&args.case, &known))
+            }
         }));
     };
-    let plot = || page::write(&plotted(one, &points, &change_events(&points, &all), layout()));
+    let plot = || page::write(&plot_with_changes(one, &points, &find_change_events(&points, &all), layout()));
     if args.plot {
         return plot().map(|()| ExitCode::SUCCESS);
     }
     let row = |link: &Link| {
-        let (point, [ratio, low, high]) = (&points[link.point], ends(link));
+        let (point, [ratio, low, high]) = (&points[link.point], ratio_interval(link));
         [
-            page::moment(point.started),
+            page::utc_moment(point.started),
             format!("{ratio:.4}"),
             format!("[{low:.4}, {high:.4}]"),
-            cost(link.cost_ns, point.clock),
+            cost_text(link.cost_ns, point.clock),
             point.reference.clone(),
             point.label.clone(),
         ]
     };
     let head = ["when", "ratio", "95 % interval", "cost", "reference", "label"];
-    print(one.links.iter().map(row).collect(), head)?;
+    print_rows(one.links.iter().map(row).collect(), head)?;
     if !page::is_piped() {
         plot()?;
     }
@@ -110,7 +112,12 @@ pub(super) fn show(args: &Show) -> Result<ExitCode> {
 }
 
 /// The ratios as a plot, and a line for each mark in it: when the case changed, by how much, and the label.
-fn plotted(one: &RatioSeries, points: &[HistoryPoint], events: &[ChangeEvent], layout: Layout) -> String {
+fn plot_with_changes(
+    one: &RatioSeries,
+    points: &[HistoryPoint],
+    events: &[ChangeEvent],
+    layout: Layout,
+) -> String {
     let changes: Vec<(usize, &Moved, &HistoryPoint)> = events
         .iter()
         .filter_map(|event| {
@@ -122,51 +129,52 @@ fn plotted(one: &RatioSeries, points: &[HistoryPoint], events: &[ChangeEvent], l
     let ratios: Vec<f64> = one.links.iter().map(|link| link.value.value.exp()).collect();
     let marks: Vec<usize> = changes.iter().map(|(link, ..)| *link).collect();
     let ends = [one.links.first(), one.links.last()].map(|link| link.map(|link| &points[link.point]));
-    let told = |end: Option<&HistoryPoint>| end.map_or(String::new(), |point| page::moment(point.started));
-    let width = page::prose(layout);
+    let told =
+        |end: Option<&HistoryPoint>| end.map_or(String::new(), |point| page::utc_moment(point.started));
+    let width = page::prose_width(layout);
     let mut lines =
         vec![page::wrap("", &format!("{}, {} to {}:", one.id, told(ends[0]), told(ends[1])), width)];
-    lines.extend(history_plot(&ratios, &marks, layout));
+    lines.extend(plot_history(&ratios, &marks, layout));
     for (at, (_, moved, point)) in changes.iter().enumerate() {
         let number = if at < 9 { (at + 1).to_string() } else { "*".into() };
         let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
-        let text = format!("{}  {change}  {}", page::moment(point.started), point.label);
+        let text = format!("{}  {change}  {}", page::utc_moment(point.started), point.label);
         lines.push(page::wrap(&format!("{number}  "), &text, width));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// What an iteration costs: time, or instructions.
-fn cost(amount: f64, clock: ClockKind) -> String {
+fn cost_text(amount: f64, clock: ClockKind) -> String {
     match clock {
-        ClockKind::Host => duration(amount),
+        ClockKind::Host => format_duration(amount),
         ClockKind::Icount => format!("{amount:.1} instr"),
-        other => format!("{} ({other})", duration(amount)),
+        other => format!("{} ({other})", format_duration(amount)),
     }
 }
 
 /// The ratio to the first reference and the ends of its interval, with the errors of bridges.
-fn ends(link: &Link) -> [f64; 3] {
+fn ratio_interval(link: &Link) -> [f64; 3] {
     let half = NORMAL * link.value.error.hypot(link.bridged);
     [0.0, -half, half].map(|off| (link.value.value + off).exp())
 }
 
-fn print<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Result<ExitCode> {
+fn print_rows<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Result<ExitCode> {
     if page::is_piped() {
-        page::write(&page::tabbed(&rows))?;
+        page::write(&page::tabbed_rows(&rows))?;
     } else if !rows.is_empty() {
         rows.insert(0, head.map(str::to_owned));
-        page::write(&page::columns(&rows, page::width(layout())))?;
+        page::write(&page::columns_text(&rows, page::table_width(layout())))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) fn export(args: &Export) -> Result<ExitCode> {
-    let points = args.place.points()?;
+    let points = args.place.read_points()?;
     if args.format == Form::Sql {
-        return page::write(&sql(&points)).map(|()| ExitCode::SUCCESS);
+        return page::write(&sql_script(&points)).map(|()| ExitCode::SUCCESS);
     }
-    let (all, said) = series(&points);
+    let (all, said) = build_ratio_series(&points);
     said.iter().for_each(page::warn);
     if args.wide {
         page::write(&csv_text(LF, wide_rows(&all, &points).into_iter())?)?;
@@ -174,7 +182,7 @@ pub(super) fn export(args: &Export) -> Result<ExitCode> {
     }
     let head =
         ["case", "run", "started", "label", "reference", "ratio", "low", "high", "cost_ns", "pairs", "clock"];
-    let rows = all.iter().flat_map(|one| one.links.iter().map(|link| cells(one, link, &points)));
+    let rows = all.iter().flat_map(|one| one.links.iter().map(|link| csv_cells(one, link, &points)));
     page::write(&csv_text(LF, std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -188,14 +196,14 @@ fn wide_rows(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
             let link = one.links.binary_search_by_key(&at, |link| link.point).ok()?;
             Some(one.links[link].value.value.exp().to_string())
         };
-        let names = [rfc3339(point.started), point.label.clone(), point.reference.clone()];
+        let names = [format_rfc3339(point.started), point.label.clone(), point.reference.clone()];
         lines.push(names.into_iter().chain(all.iter().map(|one| ratio(one).unwrap_or_default())).collect());
     }
     lines
 }
 
-fn cells(one: &RatioSeries, link: &Link, points: &[HistoryPoint]) -> Vec<String> {
-    let (point, ends) = (&points[link.point], ends(link));
+fn csv_cells(one: &RatioSeries, link: &Link, points: &[HistoryPoint]) -> Vec<String> {
+    let (point, ends) = (&points[link.point], ratio_interval(link));
     let names = [&one.id, &point.run, &point.started.to_string(), &point.label, &point.reference];
     let numbers = ends.iter().chain([&link.cost_ns]).map(ToString::to_string);
     names

@@ -29,54 +29,55 @@ NULL, PRIMARY KEY (run, series));
 ";
 
 /// The whole history.
-pub(super) fn sql(points: &[HistoryPoint]) -> String {
+pub(super) fn sql_script(points: &[HistoryPoint]) -> String {
     let mut text = format!("BEGIN;\n{TABLES}");
     let mut said = BTreeSet::new();
     for point in points {
-        let machine = row("machine", &machine(point), &mut said, &mut text);
-        let software = row("software", &software(point), &mut said, &mut text);
-        let [run, cells] = run(point, &machine, &software);
-        insert("run", &run, &cells, &mut text);
+        let machine = insert_row_once("machine", &machine_cells(point), &mut said, &mut text);
+        let software = insert_row_once("software", &software_cells(point), &mut said, &mut text);
+        let [run, cells] = run_name_and_cells(point, &machine, &software);
+        write_insert("run", &run, &cells, &mut text);
         for case in &point.cases {
-            let series = row("series", &series(point, case), &mut said, &mut text);
+            let series = insert_row_once("series", &series_cells(point, case), &mut said, &mut text);
             let CaseRatio { log_ratio, error, pairs, cost_ns, .. } = case;
             let cells = format!("'{series}', {}, {log_ratio}, {error}, {pairs}, {cost_ns}", log_ratio.exp());
-            insert("point", &run, &cells, &mut text);
+            write_insert("point", &run, &cells, &mut text);
         }
     }
     text + "COMMIT;\n"
 }
 
-/// Writes a row that others name, once; its name.
-fn row(table: &str, cells: &str, said: &mut BTreeSet<String>, text: &mut String) -> String {
-    let name = name(&format!("{table} {cells}"));
+/// Writes a row that other rows refer to, unless it was written before; returns its name.
+fn insert_row_once(table: &str, cells: &str, said: &mut BTreeSet<String>, text: &mut String) -> String {
+    let name = hashed_name(&format!("{table} {cells}"));
     if said.insert(name.clone()) {
-        insert(table, &name, cells, text);
+        write_insert(table, &name, cells, text);
     }
     name
 }
 
-fn insert(table: &str, name: &str, cells: &str, text: &mut String) {
+fn write_insert(table: &str, name: &str, cells: &str, text: &mut String) {
     // Writing to a text cannot fail.
     let _ = writeln!(text, "INSERT INTO {table} VALUES ('{name}', {cells}) ON CONFLICT DO NOTHING;");
 }
 
-fn name(id: &str) -> String {
+fn hashed_name(id: &str) -> String {
     let digest = Sha256::digest(id.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..DIGITS].to_owned()
 }
 
-fn machine(point: &HistoryPoint) -> String {
+fn machine_cells(point: &HistoryPoint) -> String {
     let fingerprint = &point.fingerprint;
     let texts = [&fingerprint.cpu_model, &fingerprint.microcode].map(quoted_or_null).join(", ");
-    let numbers = [number(fingerprint.cpu_count), number(fingerprint.memory_bytes)].join(", ");
+    let numbers =
+        [number_or_null(fingerprint.cpu_count), number_or_null(fingerprint.memory_bytes)].join(", ");
     format!(
         "{texts}, {numbers}, {}",
         [&fingerprint.hypervisor, &fingerprint.product].map(quoted_or_null).join(", ")
     )
 }
 
-fn software(point: &HistoryPoint) -> String {
+fn software_cells(point: &HistoryPoint) -> String {
     let fingerprint = &point.fingerprint;
     let mitigations =
         fingerprint.mitigations.iter().map(|(name, state)| format!("{name}: {state}")).collect::<Vec<_>>();
@@ -84,41 +85,41 @@ fn software(point: &HistoryPoint) -> String {
         .map(quoted_or_null)
         .join(", ");
     let built = [&fingerprint.compiler, &fingerprint.profile].map(quoted_or_null).join(", ");
-    format!("{kernel}, {}, {built}", quoted(&mitigations.join("; ")))
+    format!("{kernel}, {}, {built}", sql_literal(&mitigations.join("; ")))
 }
 
-fn series(point: &HistoryPoint, case: &CaseRatio) -> String {
+fn series_cells(point: &HistoryPoint, case: &CaseRatio) -> String {
     let clock = point.clock.to_string();
-    let texts = [case.id.as_str(), &case.version, &clock].map(quoted).join(", ");
+    let texts = [case.id.as_str(), &case.version, &clock].map(sql_literal).join(", ");
     format!("{texts}, {}", if case.canary { "TRUE" } else { "FALSE" })
 }
 
 /// The name of a run, and its cells. What its comparison is held against is a part of the name, as in the file.
-fn run(point: &HistoryPoint, machine: &str, software: &str) -> [String; 2] {
+fn run_name_and_cells(point: &HistoryPoint, machine: &str, software: &str) -> [String; 2] {
     let cells = [
-        quoted(&point.run),
+        sql_literal(&point.run),
         point.started.to_string(),
-        quoted(&point.label),
-        quoted(&point.reference),
+        sql_literal(&point.label),
+        sql_literal(&point.reference),
         quoted_or_null(&point.bridge_to),
     ];
     let cells = cells.join(", ");
-    let name = name(&format!("run {:?}", point.identity()));
+    let name = hashed_name(&format!("run {:?}", point.identity()));
     [name, format!("{cells}, '{machine}', '{software}'")]
 }
 
-fn number<T: ToString>(number: Option<T>) -> String {
+fn number_or_null<T: ToString>(number: Option<T>) -> String {
     number.map_or("NULL".into(), |number| number.to_string())
 }
 
 fn quoted_or_null(text: &Option<String>) -> String {
-    text.as_deref().map_or("NULL".into(), quoted)
+    text.as_deref().map_or("NULL".into(), sql_literal)
 }
 
-/// A text of a file as a literal. Its quotes are doubled, and what a terminal, a database (NUL) or a reader would take for something else is
-/// taken out; a backslash is itself in both databases.
-fn quoted(text: &str) -> String {
-    format!("'{}'", inert::line(text, LONGEST).replace('\'', "''"))
+/// A text as an SQL literal. Quotes are doubled; characters that could mislead a terminal, a database (NUL) or a
+/// reader are removed. A backslash needs no escape in either database.
+fn sql_literal(text: &str) -> String {
+    format!("'{}'", inert::neutralize_line(text, LONGEST).replace('\'', "''"))
 }
 
 #[cfg(test)]
@@ -127,9 +128,9 @@ mod tests {
 
     #[test]
     fn a_hostile_text_is_a_literal_on_one_line() {
-        assert_eq!(quoted("it's"), "'it''s'");
-        assert_eq!(quoted("'); DROP TABLE run; --"), "'''); DROP TABLE run; --'");
-        assert_eq!(quoted("a\0b\u{202e}c\nd"), "'a\u{fffd}b\u{fffd}c d'");
-        assert_eq!(quoted("\\' \\echo"), "'\\'' \\echo'");
+        assert_eq!(sql_literal("it's"), "'it''s'");
+        assert_eq!(sql_literal("'); DROP TABLE run; --"), "'''); DROP TABLE run; --'");
+        assert_eq!(sql_literal("a\0b\u{202e}c\nd"), "'a\u{fffd}b\u{fffd}c d'");
+        assert_eq!(sql_literal("\\' \\echo"), "'\\'' \\echo'");
     }
 }

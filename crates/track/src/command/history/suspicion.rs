@@ -1,10 +1,10 @@
-//! A change that a history tells of, and its two sides as far as they can still be had.
+//! A change that a history reports, and its two sides, as far as they are still available.
 
 use super::Place;
-use super::history_measure::path_of;
+use super::history_measure::reference_file;
 use crate::record::history_point::HistoryPoint;
-use crate::study::change_event::{ChangeEvent, Moved, change_events};
-use crate::study::ratio_series::series;
+use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
+use crate::study::ratio_series::build_ratio_series;
 use std::path::PathBuf;
 use syscost::command::ab::Sides;
 use syscost::command::page;
@@ -32,7 +32,7 @@ pub(super) struct Chosen {
     pub(super) place: Place,
 }
 
-/// Where a side can be had.
+/// From where a side can be started again.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Origin {
     /// A file that can be started.
@@ -51,17 +51,17 @@ pub(super) struct Suspicion {
 }
 
 impl Chosen {
-    /// The change that is meant.
+    /// The newest change, or the newest one that begins at the given label.
     ///
     /// # Errors
     /// The history cannot be read, or tells of no change, or of none with this label.
-    pub(super) fn suspicion(&self) -> Result<Suspicion> {
-        let points = self.place.points()?;
-        let (series, said) = series(&points);
+    pub(super) fn find_suspicion(&self) -> Result<Suspicion> {
+        let points = self.place.read_points()?;
+        let (series, said) = build_ratio_series(&points);
         said.iter().for_each(page::warn);
-        let mut events = change_events(&points, &series);
+        let mut events = find_change_events(&points, &series);
         let is_meant = |event: &ChangeEvent| {
-            self.label.as_ref().is_none_or(|label| inert::inert_text(&points[event.at].label) == *label)
+            self.label.as_ref().is_none_or(|label| inert::neutralize_text(&points[event.at].label) == *label)
         };
         let Some(at) = events.iter().rposition(is_meant) else {
             let labels: Vec<_> = events.iter().map(|event| points[event.at].label.as_str()).collect();
@@ -75,16 +75,16 @@ impl Chosen {
         Ok(Suspicion { event, before, after })
     }
 
-    /// Where both sides can be had.
+    /// From where both sides can be started again.
     ///
     /// # Errors
     /// One is gone: the sentence says what is missing.
-    pub(super) fn origins(&self, suspicion: &Suspicion) -> Result<[Origin; 2]> {
-        let before = self.origin("before", self.before.as_deref(), &suspicion.before)?;
-        Ok([before, self.origin("after", self.after.as_deref(), &suspicion.after)?])
+    pub(super) fn find_origins(&self, suspicion: &Suspicion) -> Result<[Origin; 2]> {
+        let before = self.find_origin("before", self.before.as_deref(), &suspicion.before)?;
+        Ok([before, self.find_origin("after", self.after.as_deref(), &suspicion.after)?])
     }
 
-    fn origin(&self, when: &str, given: Option<&str>, point: &HistoryPoint) -> Result<Origin> {
+    fn find_origin(&self, when: &str, given: Option<&str>, point: &HistoryPoint) -> Result<Origin> {
         if point.clock != ClockKind::Host {
             return Ok(Origin::Kernel(given.unwrap_or(&point.label).to_owned()));
         }
@@ -92,31 +92,31 @@ impl Chosen {
         if given.is_some() && word.contains('/') && plain_file::open(word.as_ref()).is_ok() {
             return Ok(Origin::Binary(word.into()));
         }
-        if let Some(kept) = path_of(&self.place, word).ok().filter(|path| path.is_file()) {
+        if let Some(kept) = reference_file(&self.place, word).ok().filter(|path| path.is_file()) {
             return Ok(Origin::Binary(kept));
         }
-        let may_be = given.is_some() || is_hash(word);
-        let why = match may_be.then(|| revision::commit(word)) {
+        let may_be = given.is_some() || is_revision_hash(word);
+        let why = match may_be.then(|| revision::resolve_commit(word)) {
             Some(Ok(_)) => return Ok(Origin::Revision(word.into())),
             Some(Err(error)) => format!("is no kept reference: {error}"),
             None => "is no kept reference, and does not begin with a git revision".into(),
         };
         Err(Error::Missing(format!(
             "the side {when} the change is gone: {:?} {why}; name a binary, a reference or a revision by --{when}",
-            inert::line(given.unwrap_or(&point.label), LONGEST)
+            inert::neutralize_line(given.unwrap_or(&point.label), LONGEST)
         )))
     }
 }
 
 impl Suspicion {
     /// The cases that moved, without the canaries, the farthest first.
-    pub(super) fn moved(&self, most: usize) -> Vec<&Moved> {
+    pub(super) fn moved_cases(&self, most: usize) -> Vec<&Moved> {
         self.event.moved.iter().filter(|moved| !moved.canary).take(most).collect()
     }
 }
 
 /// Both sides for `ab`; `None` if they are kernels.
-pub(super) fn sides(origins: &[Origin; 2], bench: Option<&str>) -> Option<Sides> {
+pub(super) fn comparison_sides(origins: &[Origin; 2], bench: Option<&str>) -> Option<Sides> {
     let side = |origin: &Origin| match origin {
         Origin::Binary(file) => Some((Some(file.clone()), None)),
         Origin::Revision(revision) => Some((None, Some(revision.clone()))),
@@ -126,12 +126,12 @@ pub(super) fn sides(origins: &[Origin; 2], bench: Option<&str>) -> Option<Sides>
 }
 
 /// The regular expression of exactly these cases.
-pub(super) fn pattern(moved: &[&Moved]) -> String {
+pub(super) fn exact_id_pattern(moved: &[&Moved]) -> String {
     let ids: Vec<_> = moved.iter().map(|moved| regex::escape(&moved.id)).collect();
     format!("^({})$", ids.join("|"))
 }
 
 /// Whether a word can be the hash of a revision: hexadecimal digits, as `--label` is given in a workflow.
-pub(super) fn is_hash(word: &str) -> bool {
+pub(super) fn is_revision_hash(word: &str) -> bool {
     (7..=40).contains(&word.len()) && word.chars().all(|c| c.is_ascii_hexdigit())
 }

@@ -1,10 +1,10 @@
 //! The file that describes an experiment, in TOML, and the jobs that it makes.
 
-use super::host_list::expanded;
+use super::host_list::expand_hosts;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use syscost::record::soundness::{Sound, expect};
+use syscost::record::soundness::{Sound, check_that};
 use syscost::record::store::check_name;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
@@ -78,29 +78,29 @@ impl Experiment {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self> {
-        let mut experiment: Self = toml::from_str(text).map_err(|error| syntax(path, text, &error))?;
+        let mut experiment: Self = toml::from_str(text).map_err(|error| syntax_error(path, text, &error))?;
         let given = std::mem::take(&mut experiment.hosts);
         for entry in &given {
-            let hosts = expanded(entry).ok_or_else(|| {
+            let hosts = expand_hosts(entry).ok_or_else(|| {
                 content_error(path, "hosts", "a name, or a range such as node[01-16]", entry)
             })?;
             experiment.hosts.extend(hosts);
         }
-        experiment.check_fields().map_err(|fault| fault.refused(path, REMEDY))?;
+        experiment.check_fields().map_err(|fault| fault.into_error(path, REMEDY))?;
         Ok(experiment)
     }
 
     fn check_fields(&self) -> Sound {
         let name = |field: &str, text: &str| {
-            expect(check_name(text, field).is_ok(), field, NAME, inert::line(text, 200))
+            check_that(check_name(text, field).is_ok(), field, NAME, inert::neutralize_line(text, 200))
         };
         name("name", &self.name)?;
         for (field, texts) in [("hosts", &self.hosts), ("kernels", &self.kernels)] {
-            expect(!texts.is_empty(), field, "at least one", "none")?;
+            check_that(!texts.is_empty(), field, "at least one", "none")?;
             let mut known = BTreeSet::new();
             for text in texts {
                 name(field, text)?;
-                expect(known.insert(text), field, "each once", format_args!("{text} twice"))?;
+                check_that(known.insert(text), field, "each once", format_args!("{text} twice"))?;
             }
         }
         let numbers = [
@@ -110,23 +110,23 @@ impl Experiment {
         ];
         for (field, number, most) in numbers {
             let is_possible = (1..=most).contains(&number);
-            expect(is_possible, field, format_args!("a number from 1 to {most}"), number)?;
+            check_that(is_possible, field, format_args!("a number from 1 to {most}"), number)?;
         }
         let is_scale = ["smoke", "default", "full"].contains(&self.scale.as_str());
-        expect(is_scale, "scale", "smoke, default or full", inert::line(&self.scale, 200))?;
+        check_that(is_scale, "scale", "smoke, default or full", inert::neutralize_line(&self.scale, 200))?;
         let jobs = self.hosts.len() * self.kernels.len() * self.repeats as usize;
         let field = "hosts × kernels × repeats";
-        expect(jobs <= MOST_JOBS, field, format_args!("at most {MOST_JOBS}"), jobs)
+        check_that(jobs <= MOST_JOBS, field, format_args!("at most {MOST_JOBS}"), jobs)
     }
 
     /// All jobs, host by host. A host's kernels take turns, in reversed order in every other round, so that a drift of the
     /// host weighs on all of them alike.
     pub fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
-        self.hosts.iter().flat_map(move |host| self.jobs_of(host))
+        self.hosts.iter().flat_map(move |host| self.jobs_of_host(host))
     }
 
     /// The jobs of one host.
-    pub fn jobs_of<'a>(&'a self, host: &'a str) -> impl Iterator<Item = Job<'a>> {
+    pub fn jobs_of_host<'a>(&'a self, host: &'a str) -> impl Iterator<Item = Job<'a>> {
         let count = self.kernels.len();
         (1..=self.repeats).flat_map(move |repeat| {
             let at = move |at: usize| if repeat % 2 == 1 { at } else { count - 1 - at };
@@ -138,9 +138,9 @@ impl Experiment {
     ///
     /// # Errors
     /// The experiment has no such host or kernel, or fewer repeats.
-    pub fn job(&self, host: &str, kernel: &str, repeat: u32) -> Result<Job<'_>> {
-        let host = self.host(host)?;
-        let kernel = self.named("kernel", &self.kernels, kernel)?;
+    pub fn find_job(&self, host: &str, kernel: &str, repeat: u32) -> Result<Job<'_>> {
+        let host = self.find_host(host)?;
+        let kernel = self.find_name("kernel", &self.kernels, kernel)?;
         if !(1..=self.repeats).contains(&repeat) {
             let most = self.repeats;
             return Err(Error::Usage(format!(
@@ -155,26 +155,26 @@ impl Experiment {
     ///
     /// # Errors
     /// The experiment has none.
-    pub fn host(&self, name: &str) -> Result<&str> {
-        self.named("host", &self.hosts, name)
+    pub fn find_host(&self, name: &str) -> Result<&str> {
+        self.find_name("host", &self.hosts, name)
     }
 
-    fn named<'a>(&self, what: &str, names: &'a [String], name: &str) -> Result<&'a str> {
+    fn find_name<'a>(&self, what: &str, names: &'a [String], name: &str) -> Result<&'a str> {
         names.iter().find(|known| *known == name).map(String::as_str).ok_or_else(|| {
-            let known = inert::line(&names.join(", "), 200);
+            let known = inert::neutralize_line(&names.join(", "), 200);
             Error::Usage(format!("the experiment {} has no {what} {name:?}: it has {known}", self.name))
         })
     }
 
     /// Where its records lie if nothing else is said: beside its file.
-    pub fn directory(&self, path: &Path) -> PathBuf {
+    pub fn default_store_directory(&self, path: &Path) -> PathBuf {
         path.with_file_name(format!("{}.fleet", self.name))
     }
 }
 
 impl Job<'_> {
     /// Why a kernel with this release and command line is not the one that the job asks for; `None` if it is.
-    pub fn mismatch(&self, release: &str, command_line: &str) -> Option<String> {
+    pub fn kernel_mismatch(&self, release: &str, command_line: &str) -> Option<String> {
         let (wanted, words) = self.kernel.split_once('@').unwrap_or((self.kernel, ""));
         let is_release = release
             .strip_prefix(wanted)
@@ -183,7 +183,7 @@ impl Job<'_> {
             return Some(format!("{} asks for the kernel {wanted}, and {release} is running", self.host));
         }
         let given = || command_line.split_whitespace();
-        let missing = words.split_whitespace().find(|word| !given().any(|known| is_word(known, word)));
+        let missing = words.split_whitespace().find(|word| !given().any(|known| is_same_word(known, word)));
         missing.map(|word| {
             format!(
                 "{} asks for {word} on the kernel's command line, where there is: {command_line}",
@@ -194,7 +194,7 @@ impl Job<'_> {
 }
 
 /// Whether this is the word, whose value a fingerprint may have left out: `root=…`.
-fn is_word(known: &str, word: &str) -> bool {
+fn is_same_word(known: &str, word: &str) -> bool {
     known.strip_suffix('…').map_or(known == word, |key| key.ends_with('=') && word.starts_with(key))
 }
 
@@ -202,13 +202,13 @@ const REMEDY: &str = "`syscost help machines` shows an experiment with all its f
 /// What a name of a host, a kernel or an experiment may be.
 const NAME: &str = "a name that can be that of a file";
 
-fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Error {
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Error {
     let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
     content_error(path, &format!("line {line}"), "an experiment", error.message())
 }
 
 fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::content(path, field, expected, inert::line(found, 200), REMEDY)
+    Error::invalid_content(path, field, expected, inert::neutralize_line(found, 200), REMEDY)
 }
 
 #[cfg(test)]
@@ -254,26 +254,28 @@ mod tests {
     #[test]
     fn a_kernel_is_the_one_that_was_asked_for_or_is_told() {
         let job = |kernel| Job { host: "n1", kernel, repeat: 1 };
-        assert_eq!(job("6.1").mismatch("6.1.0-47-cloud-amd64", ""), None);
-        assert_eq!(job("6.1.0-47-cloud-amd64").mismatch("6.1.0-47-cloud-amd64", ""), None);
-        assert!(job("6.1").mismatch("6.12.9", "").unwrap().contains("6.12.9 is running"));
-        assert_eq!(job("6.12@pti=on quiet").mismatch("6.12.9", "quiet ro pti=on"), None);
+        assert_eq!(job("6.1").kernel_mismatch("6.1.0-47-cloud-amd64", ""), None);
+        assert_eq!(job("6.1.0-47-cloud-amd64").kernel_mismatch("6.1.0-47-cloud-amd64", ""), None);
+        assert!(job("6.1").kernel_mismatch("6.12.9", "").unwrap().contains("6.12.9 is running"));
+        assert_eq!(job("6.12@pti=on quiet").kernel_mismatch("6.12.9", "quiet ro pti=on"), None);
         assert_eq!(
-            job("6.12@root=/dev/vda").mismatch("6.12.9", "root=… ro"),
+            job("6.12@root=/dev/vda").kernel_mismatch("6.12.9", "root=… ro"),
             None,
             "left out of the fingerprint"
         );
-        assert!(job("6.12@pti=on").mismatch("6.12.9", "ro pti=only").unwrap().contains("asks for pti=on"));
+        assert!(
+            job("6.12@pti=on").kernel_mismatch("6.12.9", "ro pti=only").unwrap().contains("asks for pti=on")
+        );
     }
 
     #[test]
     fn a_job_is_found_by_its_names() {
         let experiment = parse(TEXT).unwrap();
-        assert_eq!(experiment.job("big", "6.1", 2).unwrap().host, "big");
+        assert_eq!(experiment.find_job("big", "6.1", 2).unwrap().host, "big");
         for (host, kernel, repeat, said) in
             [("n9", "6.1", 1, "no host \"n9\""), ("n1", "5", 1, "no kernel"), ("n1", "6.1", 3, "not 3")]
         {
-            assert!(experiment.job(host, kernel, repeat).unwrap_err().to_string().contains(said));
+            assert!(experiment.find_job(host, kernel, repeat).unwrap_err().to_string().contains(said));
         }
     }
 }

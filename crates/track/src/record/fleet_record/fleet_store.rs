@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use syscost::record::store::{create, replace};
+use syscost::record::store::{create_file, replace_file};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
@@ -28,7 +28,7 @@ pub enum Progress {
     Done,
     /// Its record is there, and cannot be used.
     Damaged(String),
-    /// It said why it has none.
+    /// It noted why it has no record.
     Failed(String),
     /// Seconds since it began; its limit has not passed.
     Running(u64),
@@ -38,7 +38,7 @@ pub enum Progress {
     Missing,
 }
 
-/// What became of a record that was brought.
+/// The outcome of adding a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
     /// It was not there.
@@ -53,7 +53,7 @@ pub enum Added {
 
 impl FleetStore {
     /// The store in this directory, which is made when something is added.
-    pub fn at(root: &Path) -> Self {
+    pub fn from_root(root: &Path) -> Self {
         Self { root: root.into() }
     }
 
@@ -62,22 +62,22 @@ impl FleetStore {
         &self.root
     }
 
-    fn path(&self, job: Job<'_>, ending: &str) -> PathBuf {
+    fn job_file(&self, job: Job<'_>, ending: &str) -> PathBuf {
         self.root.join(job.host).join(job.kernel).join(format!("{}.{ending}", job.repeat))
     }
 
     /// The file of the record of a job.
     pub fn record_path(&self, job: Job<'_>) -> PathBuf {
-        self.path(job, "json")
+        self.job_file(job, "json")
     }
 
-    /// Says that a job begins now, and forgets how it failed before.
+    /// Notes that a job begins now, and removes the note of an earlier failure.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn begin(&self, job: Job<'_>, now: u64) -> Result<()> {
-        replace(&self.path(job, "started"), format!("{now}\n").as_bytes())?;
-        let failed = self.path(job, "failed");
+    pub fn record_start(&self, job: Job<'_>, now: u64) -> Result<()> {
+        replace_file(&self.job_file(job, "started"), format!("{now}\n").as_bytes())?;
+        let failed = self.job_file(job, "failed");
         match std::fs::remove_file(&failed) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::file(&failed, "removing", error))
@@ -86,29 +86,29 @@ impl FleetStore {
         }
     }
 
-    /// Says why a job has no record.
+    /// Notes why a job has no record.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn fail(&self, job: Job<'_>, why: &str) -> Result<()> {
-        replace(&self.path(job, "failed"), inert::line(why, 1_000).as_bytes())
+    pub fn record_failure(&self, job: Job<'_>, why: &str) -> Result<()> {
+        replace_file(&self.job_file(job, "failed"), inert::neutralize_line(why, 1_000).as_bytes())
     }
 
     /// The record of a job; `None` if there is none.
     ///
     /// # Errors
     /// It cannot be read, is damaged, another user's, or of another job.
-    pub fn load(&self, experiment: &Experiment, job: Job<'_>) -> Result<Option<JobRecord>> {
-        self.bytes(job)?.map(|bytes| self.checked(experiment, job, &bytes)).transpose()
+    pub fn load_record(&self, experiment: &Experiment, job: Job<'_>) -> Result<Option<JobRecord>> {
+        self.read_own_record(job)?.map(|bytes| self.check_record(experiment, job, &bytes)).transpose()
     }
 
     /// The bytes of a record that this user made: what others put there is not read.
-    fn bytes(&self, job: Job<'_>) -> Result<Option<Vec<u8>>> {
+    fn read_own_record(&self, job: Job<'_>) -> Result<Option<Vec<u8>>> {
         let path = self.record_path(job);
         if path.symlink_metadata().is_err() {
             return Ok(None);
         }
-        let own = plain_file::own(&path, |about| about.is_file() && about.len() <= LIMIT);
+        let own = plain_file::open_own(&path, |about| about.is_file() && about.len() <= LIMIT);
         let mut file: File = own.ok_or_else(|| {
             self.content_error(
                 job,
@@ -122,7 +122,7 @@ impl FleetStore {
         Ok(Some(bytes))
     }
 
-    fn checked(&self, experiment: &Experiment, job: Job<'_>, bytes: &[u8]) -> Result<JobRecord> {
+    fn check_record(&self, experiment: &Experiment, job: Job<'_>, bytes: &[u8]) -> Result<JobRecord> {
         let record = JobRecord::parse(&self.record_path(job), bytes)?;
         let said = |job: Job<'_>| format!("{} {} {}", job.host, job.kernel, job.repeat);
         if record.experiment != experiment.name {
@@ -134,7 +134,7 @@ impl FleetStore {
         let fingerprint = &record.fingerprint;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         if let Some(why) =
-            job.mismatch(&text(&fingerprint.kernel_release), &text(&fingerprint.kernel_command_line))
+            job.kernel_mismatch(&text(&fingerprint.kernel_release), &text(&fingerprint.kernel_command_line))
         {
             return Err(self.content_error(job, "kernel_release", job.kernel, why));
         }
@@ -143,7 +143,13 @@ impl FleetStore {
 
     fn content_error(&self, job: Job<'_>, field: &str, expected: &str, found: String) -> Error {
         let remedy = "it is not used: remove it, and measure the job again";
-        Error::content(self.record_path(job), field, expected, inert::line(&found, 200), remedy)
+        Error::invalid_content(
+            self.record_path(job),
+            field,
+            expected,
+            inert::neutralize_line(&found, 200),
+            remedy,
+        )
     }
 
     /// Adds the record of a job. Of two records of one job the one that began first stays, whichever comes first.
@@ -151,20 +157,20 @@ impl FleetStore {
     /// # Errors
     /// It is not a sound record of this job, or cannot be written.
     pub fn add(&self, experiment: &Experiment, job: Job<'_>, bytes: &[u8]) -> Result<Added> {
-        let record = self.checked(experiment, job, bytes)?;
+        let record = self.check_record(experiment, job, bytes)?;
         let path = self.record_path(job);
-        let Some(known) = self.bytes(job)? else {
-            return create(&path, bytes).map(|()| Added::New);
+        let Some(known) = self.read_own_record(job)? else {
+            return create_file(&path, bytes).map(|()| Added::New);
         };
         if known == bytes {
             return Ok(Added::Known);
         }
         // A damaged one gives way: measuring again is how it is mended.
         let is_later = |known: JobRecord| known.started <= record.started;
-        if self.checked(experiment, job, &known).is_ok_and(is_later) {
+        if self.check_record(experiment, job, &known).is_ok_and(is_later) {
             return Ok(Added::Later);
         }
-        replace(&path, bytes).map(|()| Added::Earlier)
+        replace_file(&path, bytes).map(|()| Added::Earlier)
     }
 
     /// Brings the record of a job from another directory, or else its notes. `None` if that has no record of it.
@@ -172,37 +178,37 @@ impl FleetStore {
     /// # Errors
     /// As [`add`](Self::add); a note cannot be written.
     pub fn copy_from(&self, experiment: &Experiment, job: Job<'_>, from: &Self) -> Result<Option<Added>> {
-        if let Some(bytes) = from.bytes(job)? {
+        if let Some(bytes) = from.read_own_record(job)? {
             return self.add(experiment, job, &bytes).map(Some);
         }
         for ending in ["started", "failed"] {
             if let Some(text) =
-                from.note(job, ending).filter(|text| self.note(job, ending).as_ref() != Some(text))
+                from.read_note(job, ending).filter(|text| self.read_note(job, ending).as_ref() != Some(text))
             {
-                replace(&self.path(job, ending), text.as_bytes())?;
+                replace_file(&self.job_file(job, ending), text.as_bytes())?;
             }
         }
         Ok(None)
     }
 
-    fn note(&self, job: Job<'_>, ending: &str) -> Option<String> {
-        let bytes = plain_file::read(&self.path(job, ending), NOTE).ok()?;
-        Some(inert::line(String::from_utf8_lossy(&bytes).trim(), 1_000))
+    fn read_note(&self, job: Job<'_>, ending: &str) -> Option<String> {
+        let bytes = plain_file::read(&self.job_file(job, ending), NOTE).ok()?;
+        Some(inert::neutralize_line(String::from_utf8_lossy(&bytes).trim(), 1_000))
     }
 
     /// When a job last began, Unix seconds; `None` if it never did.
     pub fn start_time(&self, job: Job<'_>) -> Option<u64> {
-        self.note(job, "started")?.parse().ok()
+        self.read_note(job, "started")?.parse().ok()
     }
 
     /// How far a job has come at `now`, Unix seconds.
     pub fn progress(&self, experiment: &Experiment, job: Job<'_>, now: u64) -> Progress {
-        match self.load(experiment, job) {
+        match self.load_record(experiment, job) {
             Ok(Some(_)) => return Progress::Done,
             Ok(None) => (),
             Err(error) => return Progress::Damaged(error.to_string()),
         }
-        if let Some(why) = self.note(job, "failed") {
+        if let Some(why) = self.read_note(job, "failed") {
             return Progress::Failed(why);
         }
         match self.start_time(job) {
@@ -223,9 +229,9 @@ impl FleetStore {
             found.into_iter().partition(|path| is_one_of(path.file_name(), names))
         };
         let within = |directories: &[PathBuf]| -> Vec<PathBuf> {
-            directories.iter().flat_map(|directory| entries(directory)).collect()
+            directories.iter().flat_map(|directory| visible_entries(directory)).collect()
         };
-        let (hosts, mut strays) = known(entries(&self.root), &experiment.hosts);
+        let (hosts, mut strays) = known(visible_entries(&self.root), &experiment.hosts);
         let (kernels, others) = known(within(&hosts), &experiment.kernels);
         strays.extend(others);
         strays.extend(within(&kernels).into_iter().filter(|file| !is_one_of(file.file_stem(), &repeats)));
@@ -235,7 +241,7 @@ impl FleetStore {
 }
 
 /// What lies in a directory, less what is hidden; nothing if there is none.
-fn entries(directory: &Path) -> Vec<PathBuf> {
+fn visible_entries(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let visible =
         |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syscost::environment::Fingerprint;
-use syscost::record::soundness::{Sound, expect, is_name};
+use syscost::record::soundness::{Sound, check_that, is_valid_name};
 use syscost::record::store::seal;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert;
@@ -74,9 +74,9 @@ impl JobRecord {
     ///
     /// # Errors
     /// A number in it is none.
-    pub fn bytes(&self, path: &Path) -> Result<Vec<u8>> {
+    pub fn sealed_bytes(&self, path: &Path) -> Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
-        Ok(seal::sealed(&json))
+        Ok(seal::add_seal(&json))
     }
 
     /// Reads a record and checks its seal, layout, names and numbers: a record from another host is not trusted.
@@ -84,7 +84,7 @@ impl JobRecord {
     /// # Errors
     /// Names the field that is wrong.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
-        if !bytes.starts_with(b"{\"sealed\"") || !seal::holds(bytes) {
+        if !bytes.starts_with(b"{\"sealed\"") || !seal::is_seal_valid(bytes) {
             return Err(content_error(path, "seal", "the checksum of what the file holds", "another"));
         }
         let record: Self = serde_json::from_slice(bytes)
@@ -93,13 +93,15 @@ impl JobRecord {
             let expected = format!("layout {LAYOUT}");
             return Err(content_error(path, "fleet_job", &expected, &record.fleet_job.to_string()));
         }
-        record.check_fields().map_err(|fault| fault.refused(path, REMEDY))?;
+        record.check_fields().map_err(|fault| fault.into_error(path, REMEDY))?;
         Ok(record)
     }
 
-    /// Whether all of it can be.
+    /// Checks that every field has a possible value.
     fn check_fields(&self) -> Sound {
-        let name = |field: &str, text: &str| expect(is_name(text), field, "a name", inert::line(text, 200));
+        let name = |field: &str, text: &str| {
+            check_that(is_valid_name(text), field, "a name", inert::neutralize_line(text, 200))
+        };
         let texts = [
             ("tool", &self.tool),
             ("experiment", &self.experiment),
@@ -112,7 +114,7 @@ impl JobRecord {
             name("boot", &self.boot)?;
         }
         let count = self.cases.len() + self.without.len();
-        expect(count <= MOST_CASES, "cases", format_args!("at most {MOST_CASES}"), count)?;
+        check_that(count <= MOST_CASES, "cases", format_args!("at most {MOST_CASES}"), count)?;
         name("fingerprint.kernel_release", self.fingerprint.kernel_release.as_deref().unwrap_or(""))?;
         let mut known = BTreeSet::new();
         for Figure { id, version, clock, ns, core_hz } in &self.cases {
@@ -121,24 +123,24 @@ impl JobRecord {
             name("cases.clock", clock)?;
             let is_positive = |value: f64| value > 0.0 && value.is_finite();
             let is_time = is_positive(*ns) && core_hz.is_none_or(is_positive);
-            expect(is_time, format_args!("cases.{id}"), "a time above 0", ns)?;
-            expect(known.insert(id), format_args!("cases.{id}"), "each case once", "twice")?;
+            check_that(is_time, format_args!("cases.{id}"), "a time above 0", ns)?;
+            check_that(known.insert(id), format_args!("cases.{id}"), "each case once", "twice")?;
         }
         for text in self.without.iter().flat_map(|(id, why)| [id, why]) {
             let is_plain = !text.contains(inert::is_hostile) && text.len() <= 4 * LONGEST;
-            expect(is_plain, "without", "plain sentences", inert::line(text, 200))?;
+            check_that(is_plain, "without", "plain sentences", inert::neutralize_line(text, 200))?;
         }
         Ok(())
     }
 }
 
 /// A sentence as a record holds it: on one line, and inert.
-pub fn one_line(text: &str) -> String {
-    inert::line(text, LONGEST)
+pub fn inert_line(text: &str) -> String {
+    inert::neutralize_line(text, LONGEST)
 }
 
 fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
-    Error::content(path, field, expected, inert::line(found, 200), REMEDY)
+    Error::invalid_content(path, field, expected, inert::neutralize_line(found, 200), REMEDY)
 }
 
 #[cfg(test)]
@@ -146,7 +148,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A sound record of two cases.
-    pub(in crate::record::fleet_record) fn record(host: &str, kernel: &str, repeat: u32) -> JobRecord {
+    pub(in crate::record::fleet_record) fn sample_record(host: &str, kernel: &str, repeat: u32) -> JobRecord {
         let figure = |id: &str, ns| Figure {
             id: id.into(),
             version: "1".into(),
@@ -170,16 +172,16 @@ pub(super) mod tests {
         }
     }
 
-    fn parsed(record: &JobRecord) -> Result<JobRecord> {
+    fn seal_and_parse(record: &JobRecord) -> Result<JobRecord> {
         let path = Path::new("1.json");
-        JobRecord::parse(path, &record.bytes(path)?)
+        JobRecord::parse(path, &record.sealed_bytes(path)?)
     }
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_a_flipped_bit_is_found() {
-        let record = record("n1", "6.1", 1);
-        assert_eq!(parsed(&record).unwrap(), record);
-        let bytes = record.bytes(Path::new("1.json")).unwrap();
+        let record = sample_record("n1", "6.1", 1);
+        assert_eq!(seal_and_parse(&record).unwrap(), record);
+        let bytes = record.sealed_bytes(Path::new("1.json")).unwrap();
         for at in (0..bytes.len()).step_by(7) {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
@@ -188,7 +190,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_record_that_cannot_be_is_refused_with_its_field() {
+    fn an_impossible_record_is_refused_with_its_field() {
         type Change = fn(&mut JobRecord);
         let cases: [(Change, &str); 8] = [
             (|r| r.host = "../n1\u{1b}".into(), "host"),
@@ -201,9 +203,9 @@ pub(super) mod tests {
             (|r| drop(r.without.insert("x".into(), "\u{202e}".into())), "without"),
         ];
         for (change, said) in cases {
-            let mut record = record("n1", "6.1", 1);
+            let mut record = sample_record("n1", "6.1", 1);
             change(&mut record);
-            let error = parsed(&record).expect_err(said).to_string();
+            let error = seal_and_parse(&record).expect_err(said).to_string();
             assert!(error.contains(said) && !error.contains('\u{1b}'), "{error}");
         }
     }

@@ -1,10 +1,10 @@
 //! A case as the page's script reads it.
 
-use super::sample_shape::{Shape, shape};
+use super::sample_shape::{Shape, case_shape};
 use serde::Serialize;
 use syscost::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured};
-use syscost::study::basis::{cost, ratio};
-use syscost::study::disturbance::summary;
+use syscost::study::basis::{best_cost, ratio_to_prediction};
+use syscost::study::disturbance::disturbance_summary;
 
 #[derive(Serialize)]
 pub(super) struct CaseData<'a> {
@@ -61,44 +61,44 @@ impl<'a> CaseData<'a> {
     pub(super) fn new(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
         let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
         let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
-        let outcome = if is_open && !is_unwitnessed { "not settled" } else { case.word() };
-        let figures = case.measured().map(|measured| figures(measured, group, unit));
-        Self { id: &case.id, title: &case.title, outcome, sentence: case.outcome.sentence(), figures }
+        let outcome = if is_open && !is_unwitnessed { "not settled" } else { case.status_word() };
+        let figures = case.measured().map(|measured| case_figures(measured, group, unit));
+        Self { id: &case.id, title: &case.title, outcome, sentence: case.outcome.reason(), figures }
     }
 }
 
-fn figures<'a>(m: &'a Measured, group: &GroupRun, unit: &str) -> Figures<'a> {
+fn case_figures<'a>(m: &'a Measured, group: &GroupRun, unit: &str) -> Figures<'a> {
     let distribution = m.distribution.as_ref();
     Figures {
-        figure: ends(m.figure()),
+        figure: estimate_and_ends(m.figure()),
         quiet: m.quiet.is_some(),
         faster: m.quiet.and_then(|quiet| quiet.faster),
         earlier: m.quiet.map_or(0, |quiet| quiet.earlier),
-        typical: ends(m.median),
+        typical: estimate_and_ends(m.median),
         ticks: m.ticks,
-        net: cost(m).map(|(_, figure)| figure.estimate),
+        net: best_cost(m).map(|(_, figure)| figure.estimate),
         expected: m.predicted.as_ref().map(|p| [p.hardware, p.software]),
         why: m.predicted.as_ref().map(|p| p.why.as_str()),
-        ratio: ratio(m),
+        ratio: ratio_to_prediction(m),
         instructions: m.instructions,
         samples: m.counted.len(),
-        disturbed: m.contamination.disturbed(),
+        disturbed: m.contamination.count_disturbed(),
         executions: m
             .executions
             .iter()
             .map(|e| (e.at, e.low, e.median, e.core_hz.map(|hz| hz / 1e9)))
             .collect(),
-        shape: shape(m, group.clock.hz, unit),
+        shape: case_shape(m, group.clock.hz, unit),
         percentiles: distribution.map_or(&[], |d| &d.percentiles),
         derived: &m.derived,
         evidence: &m.evidence,
         unasked: &m.unasked,
         left_out: &m.left_out,
-        meanwhile: m.meanwhile.as_ref().map(summary),
+        meanwhile: m.meanwhile.as_ref().map(disturbance_summary),
         matrix: m.matrix.as_ref(),
     }
 }
 
-fn ends(Interval { estimate, low, high }: Interval) -> Ends {
+fn estimate_and_ends(Interval { estimate, low, high }: Interval) -> Ends {
     [estimate, low, high]
 }

@@ -47,16 +47,17 @@ pub(super) struct Grouping {
 }
 
 impl Grouping {
-    pub(super) fn machines(points: &[HistoryPoint]) -> Self {
+    pub(super) fn by_machine(points: &[HistoryPoint]) -> Self {
         Self::group_by(&MACHINE, points)
     }
 
-    pub(super) fn software(points: &[HistoryPoint]) -> Self {
+    pub(super) fn by_software(points: &[HistoryPoint]) -> Self {
         Self::group_by(&SOFTWARE, points)
     }
 
     fn group_by(fields: &[&str], points: &[HistoryPoint]) -> Self {
-        let texts: Vec<Vec<String>> = points.iter().map(|point| texts(fields, &point.fingerprint)).collect();
+        let texts: Vec<Vec<String>> =
+            points.iter().map(|point| field_texts(fields, &point.fingerprint)).collect();
         let differs = |at: &usize| texts.iter().any(|text| text[*at] != texts[0][*at]);
         let telling: Vec<usize> = (0..fields.len()).filter(differs).collect();
         let mut groups: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
@@ -65,7 +66,7 @@ impl Grouping {
             let values: Vec<&str> = telling.iter().map(|at| text[*at].as_str()).collect();
             *groups.entry(values).or_insert_with_key(|values| {
                 let told: Vec<_> = telling.iter().map(|at| fields[*at]).zip(values.iter().copied()).collect();
-                names.push(unique_name(&names, name(&told)));
+                names.push(unique_name(&names, group_name(&told)));
                 names.len() - 1
             })
         });
@@ -75,7 +76,7 @@ impl Grouping {
 }
 
 /// The values of these fields, as text.
-fn texts(fields: &[&str], fingerprint: &Fingerprint) -> Vec<String> {
+fn field_texts(fields: &[&str], fingerprint: &Fingerprint) -> Vec<String> {
     let whole = serde_json::to_value(fingerprint).unwrap_or_default();
     let text = |field: &&str| match whole.get(*field) {
         Some(Value::String(text)) => text.clone(),
@@ -86,7 +87,7 @@ fn texts(fields: &[&str], fingerprint: &Fingerprint) -> Vec<String> {
 }
 
 /// The most telling value, and the others with their fields.
-fn name(values: &[(&str, &str)]) -> String {
+fn group_name(values: &[(&str, &str)]) -> String {
     let parts = values.iter().enumerate().map(|(at, (field, value))| match at {
         0 => (*value).to_owned(),
         _ => format!("{} {value}", field.replace('_', " ")),
@@ -114,7 +115,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// Every choice that leaves points out and has enough of them.
-    pub(super) fn all(machines: &Grouping, software: &Grouping) -> Vec<Self> {
+    pub(super) fn all_choices(machines: &Grouping, software: &Grouping) -> Vec<Self> {
         let some = |grouping: &Grouping| -> Vec<Option<usize>> {
             let groups = if grouping.names.len() > 1 { grouping.names.len() } else { 0 };
             std::iter::once(None).chain((0..groups).map(Some)).collect()
@@ -132,7 +133,7 @@ impl Choice {
 
     /// The parts of these series that lie in its points. A series that has none there stays, empty: events name series by
     /// their number.
-    pub(super) fn part_of(&self, series: &[RatioSeries]) -> Vec<RatioSeries> {
+    pub(super) fn restrict_series(&self, series: &[RatioSeries]) -> Vec<RatioSeries> {
         let part = |one: &RatioSeries| RatioSeries {
             links: one.links.iter().filter(|link| self.points.contains(&link.point)).copied().collect(),
             ..one.clone()
@@ -166,18 +167,18 @@ mod tests {
     #[test]
     fn what_differs_names_the_machines_and_their_software() {
         let points = points();
-        let machines = Grouping::machines(&points);
+        let machines = Grouping::by_machine(&points);
         assert_eq!(machines.names, ["Zen", "Xeon"]);
         assert_eq!(machines.of[..4], [0, 1, 0, 1]);
-        assert_eq!(Grouping::software(&points).names, ["6.1", "6.12"]);
-        assert_eq!(Grouping::machines(&points[..1]).names, [""], "one machine has no name");
-        assert!(Grouping::machines(&[]).of.is_empty());
+        assert_eq!(Grouping::by_software(&points).names, ["6.1", "6.12"]);
+        assert_eq!(Grouping::by_machine(&points[..1]).names, [""], "one machine has no name");
+        assert!(Grouping::by_machine(&[]).of.is_empty());
     }
 
     #[test]
     fn a_choice_has_enough_points_and_leaves_some_out() {
         let points = points();
-        let all = Choice::all(&Grouping::machines(&points), &Grouping::software(&points));
+        let all = Choice::all_choices(&Grouping::by_machine(&points), &Grouping::by_software(&points));
         let said: Vec<_> = all.iter().map(|choice| (choice.machine, choice.software)).collect();
         // A machine with one kernel has three points.
         assert_eq!(said, [(None, Some(0)), (None, Some(1)), (Some(0), None), (Some(1), None)]);
@@ -188,7 +189,7 @@ mod tests {
     fn a_second_field_is_named_a_long_name_is_cut_and_no_two_are_alike() {
         let names = ["a".to_owned(), "a (2)".to_owned()];
         assert_eq!([unique_name(&names, "b".into()), unique_name(&names, "a".into())], ["b", "a (3)"]);
-        assert_eq!(name(&[("cpu_model", "Zen"), ("cpu_count", "4")]), "Zen, cpu count 4");
-        assert_eq!(name(&[("cpu_model", &"é".repeat(200))]).chars().count(), LONGEST + 1);
+        assert_eq!(group_name(&[("cpu_model", "Zen"), ("cpu_count", "4")]), "Zen, cpu count 4");
+        assert_eq!(group_name(&[("cpu_model", &"é".repeat(200))]).chars().count(), LONGEST + 1);
     }
 }

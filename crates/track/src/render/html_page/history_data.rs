@@ -2,8 +2,8 @@
 
 use super::choice_data::{Choice, Grouping};
 use crate::record::history_point::HistoryPoint;
-use crate::study::change_event::{ChangeEvent, change_events};
-use crate::study::ratio_series::{NORMAL, RatioSeries, series};
+use crate::study::change_event::{ChangeEvent, find_change_events};
+use crate::study::ratio_series::{NORMAL, RatioSeries, build_ratio_series};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -82,38 +82,38 @@ impl<'a> HistoryData<'a> {
     /// The history with its series and events.
     pub(super) fn new(history: &History<'a>) -> Self {
         let points = history.points;
-        let (all, notes) = series(points);
+        let (all, notes) = build_ratio_series(points);
         let regular: Vec<usize> = (0..points.len()).filter(|at| points[*at].bridge_to.is_none()).collect();
-        let (machines, software) = (Grouping::machines(points), Grouping::software(points));
-        let choices = Choice::all(&machines, &software).into_iter().map(|choice| ChoiceData {
+        let (machines, software) = (Grouping::by_machine(points), Grouping::by_software(points));
+        let choices = Choice::all_choices(&machines, &software).into_iter().map(|choice| ChoiceData {
             machine: choice.machine,
             software: choice.software,
-            events: events(points, &choice.part_of(&all)),
+            events: event_data(points, &choice.restrict_series(&all)),
         });
         Self {
             name: history.name,
             points: points
                 .iter()
                 .enumerate()
-                .map(|(at, one)| point(one, machines.of[at], software.of[at]))
+                .map(|(at, one)| point_data(one, machines.of[at], software.of[at]))
                 .collect(),
             choices: choices.collect(),
             machines: machines.names,
             software: software.names,
             series: all.iter().map(|one| SeriesData::new(one, &regular)).collect(),
-            events: events(points, &all),
+            events: event_data(points, &all),
             notes,
         }
     }
 }
 
 /// What changed in these series, with each case as the number of its series.
-fn events(points: &[HistoryPoint], all: &[RatioSeries]) -> Vec<EventData> {
+fn event_data(points: &[HistoryPoint], all: &[RatioSeries]) -> Vec<EventData> {
     let places: BTreeMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
-    change_events(points, all).into_iter().map(|event| EventData::new(event, &places)).collect()
+    find_change_events(points, all).into_iter().map(|event| EventData::new(event, &places)).collect()
 }
 
-fn point(point: &HistoryPoint, machine: usize, software: usize) -> PointData<'_> {
+fn point_data(point: &HistoryPoint, machine: usize, software: usize) -> PointData<'_> {
     PointData {
         started: point.started,
         label: &point.label,

@@ -1,23 +1,23 @@
 //! What a reader wants to know of a machine before its numbers.
 
 use syscost::environment::{Cache, Fingerprint, Smt};
-use syscost::record::quantity::size;
+use syscost::record::quantity::format_size;
 
 /// Name and value of what is known, the most telling first.
-pub(super) fn facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {
+pub(super) fn machine_facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {
     let f = fingerprint;
     let text = |text: &Option<String>| text.clone();
     let all = [
         ("processor", text(&f.cpu_model)),
-        ("CPUs", cpus(f)),
+        ("CPUs", cpu_text(f)),
         ("kernel", text(&f.kernel_release)),
         ("kernel build", text(&f.kernel_version)),
         ("kernel command line", text(&f.kernel_command_line)),
         ("hypervisor", f.hypervisor.clone().or_else(|| Some("none visible".into()))),
         ("product", text(&f.product)),
-        ("memory", f.memory_bytes.map(size)),
+        ("memory", f.memory_bytes.map(format_size)),
         ("NUMA nodes", f.numa_nodes.map(|nodes| nodes.to_string())),
-        ("caches", caches(&f.caches)),
+        ("caches", cache_text(&f.caches)),
         ("CPU quota", f.cpu_quota.map(|quota| format!("{quota} CPUs"))),
         ("frequency governor", text(&f.governor)),
         ("turbo", f.turbo.map(|on| if on { "on" } else { "off" }.into())),
@@ -26,13 +26,13 @@ pub(super) fn facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {
         ("huge pages", text(&f.huge_pages)),
         ("scratch file system", text(&f.scratch_filesystem)),
         ("compiler", text(&f.compiler)),
-        ("target and profile", profile(f)),
+        ("target and profile", target_and_profile(f)),
         ("syscost", text(&f.crate_version)),
     ];
     all.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).collect()
 }
 
-fn cpus(f: &Fingerprint) -> Option<String> {
+fn cpu_text(f: &Fingerprint) -> Option<String> {
     let threads = match f.smt {
         Smt::Active => ", several threads a core",
         Smt::Off => ", one thread a core",
@@ -42,12 +42,14 @@ fn cpus(f: &Fingerprint) -> Option<String> {
     Some(format!("{}{threads}{allowed}", f.cpu_count?))
 }
 
-fn caches(caches: &[Cache]) -> Option<String> {
-    let one = |cache: &Cache| format!("L{} {} {}", cache.level, cache.kind.to_lowercase(), size(cache.bytes));
+fn cache_text(caches: &[Cache]) -> Option<String> {
+    let one = |cache: &Cache| {
+        format!("L{} {} {}", cache.level, cache.kind.to_lowercase(), format_size(cache.bytes))
+    };
     let all: Vec<_> = caches.iter().map(one).collect();
     (!all.is_empty()).then(|| all.join(" · "))
 }
 
-fn profile(f: &Fingerprint) -> Option<String> {
+fn target_and_profile(f: &Fingerprint) -> Option<String> {
     Some(format!("{}, {}", f.target.as_ref()?, f.profile.as_deref().unwrap_or("unknown profile")))
 }

@@ -44,9 +44,9 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The page with these data.
-pub(super) fn document(json: &str) -> String {
+pub(super) fn html_document(json: &str) -> String {
     let license = LICENSE.trim().replace("--", "- -");
-    let data = inert(json);
+    let data = escape_json(json);
     format!(
         "<!doctype html>\n<html lang=\"en\" dir=\"ltr\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
@@ -62,7 +62,7 @@ pub(super) fn document(json: &str) -> String {
 }
 
 /// JSON in which nothing can end a block of script. `<` stands in its strings only.
-fn inert(json: &str) -> String {
+fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 

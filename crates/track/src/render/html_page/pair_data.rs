@@ -36,17 +36,17 @@ impl<'a> PairsData<'a> {
             sides: &paired.sides,
             threshold: paired.rule.threshold,
             margin: paired.rule.margin,
-            notes: notes(paired),
-            cases: cases.map(|(row, case)| Case { row, points: points(case) }).collect(),
+            notes: caution_and_notes(paired),
+            cases: cases.map(|(row, case)| Case { row, points: pair_points(case) }).collect(),
         }
     }
 }
 
-fn notes(paired: &Paired) -> Vec<String> {
-    let caution = paired.clock().caution().map(|caution| format!("measured: {caution}"));
+fn caution_and_notes(paired: &Paired) -> Vec<String> {
+    let caution = paired.clock_kind().clock_warning().map(|caution| format!("measured: {caution}"));
     caution.into_iter().chain(paired.notes.iter().cloned()).collect()
 }
 
-fn points(case: &CasePairs) -> Vec<(f64, Option<&str>)> {
+fn pair_points(case: &CasePairs) -> Vec<(f64, Option<&str>)> {
     case.pairs.iter().map(|pair| (pair.difference.exp_m1(), pair.rejected.as_deref())).collect()
 }

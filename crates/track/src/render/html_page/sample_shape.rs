@@ -8,7 +8,8 @@ use syscost::record::{Bar, Distribution, Measured};
 const BARS: usize = 40;
 /// A shape spans this share of its median at least, so that the noise of a quiet case looks small.
 const LEAST_SPAN: f64 = 0.04;
-/// What lies above this share of the values is counted and not drawn, or one sample in the far tail would squeeze the others.
+/// Share of the values that is drawn. Higher ones are only counted, since one far sample would squeeze all the
+/// others.
 const DRAWN: f64 = 0.98;
 /// A sample beyond this multiple of the median was disturbed; of single operations the tail is what matters.
 const MOST: f64 = 2.5;
@@ -29,15 +30,15 @@ pub(super) struct Shape {
 }
 
 /// The shape of single operations where they were timed one by one, else of the samples. `None` of a case without samples.
-pub(super) fn shape(measured: &Measured, hz: f64, unit: &str) -> Option<Shape> {
+pub(super) fn case_shape(measured: &Measured, hz: f64, unit: &str) -> Option<Shape> {
     let (bars, most) = match measured.distribution.as_ref() {
         Some(Distribution { histogram, .. }) if !histogram.is_empty() => (histogram.clone(), f64::INFINITY),
-        _ => (samples(measured, hz, unit).collect(), MOST),
+        _ => (sample_bars(measured, hz, unit).collect(), MOST),
     };
-    of_bars(bars.into_iter().filter(|bar| bar.low.is_finite() && bar.low > 0.0).collect(), most)
+    shape_of_bars(bars.into_iter().filter(|bar| bar.low.is_finite() && bar.low > 0.0).collect(), most)
 }
 
-fn samples(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item = Bar> {
+fn sample_bars(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item = Bar> {
     let per_count = if unit == NANOSECONDS && hz > 0.0 { 1e9 / hz } else { 1.0 };
     let both = measured.counted.iter().zip(&measured.iterations);
     both.map(move |(&counted, &iterations)| Bar {
@@ -47,12 +48,12 @@ fn samples(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item = Bar
 }
 
 /// `most` is the furthest that is drawn, as a multiple of the median.
-fn of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
+fn shape_of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
     values.sort_by(|a, b| a.low.total_cmp(&b.low));
     let greatest = values.last()?.low;
-    let median = at_share(&values, 0.5);
+    let median = value_at_share(&values, 0.5);
     let spare = LEAST_SPAN / 2.0 * median;
-    let (low, high) = (values[0].low, at_share(&values, DRAWN).min(most * median));
+    let (low, high) = (values[0].low, value_at_share(&values, DRAWN).min(most * median));
     let middle = (low + high) / 2.0;
     let (low, high) = (low.min(middle - spare), high.max(middle + spare));
     let logarithmic = high > WIDE * low && low > 0.0;
@@ -71,7 +72,7 @@ fn of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
 }
 
 /// The value at this share of all counts; the bars are in order.
-fn at_share(bars: &[Bar], share: f64) -> f64 {
+fn value_at_share(bars: &[Bar], share: f64) -> f64 {
     let wanted = share * bars.iter().map(|bar| bar.count).sum::<u64>() as f64;
     let mut seen = 0;
     let found = bars.iter().find(|bar| {
@@ -92,27 +93,27 @@ mod tests {
     #[test]
     fn every_value_is_in_a_bar_or_beyond() {
         let values: Vec<f64> = (0..100).map(|i| 100.0 + f64::from(i % 7)).chain([9e9]).collect();
-        let shape = of_bars(bars(&values), f64::INFINITY).expect("values");
+        let shape = shape_of_bars(bars(&values), f64::INFINITY).expect("values");
         assert_eq!(shape.bars.iter().sum::<u64>() + shape.beyond, 101);
         assert_eq!((shape.beyond, shape.greatest, shape.logarithmic), (1, 9e9, false));
     }
 
     #[test]
     fn equal_values_stand_in_the_middle_of_a_span() {
-        let shape = of_bars(bars(&[50.0; 9]), MOST).expect("values");
+        let shape = shape_of_bars(bars(&[50.0; 9]), MOST).expect("values");
         assert!(shape.low < 50.0 && shape.high > 50.0 && shape.bars.contains(&9), "{shape:?}");
     }
 
     #[test]
     fn a_wide_shape_has_equal_ratios() {
         let values: Vec<f64> = (0..200).map(|i| 1.05f64.powi(i)).collect();
-        assert!(of_bars(bars(&values), f64::INFINITY).is_some_and(|shape| shape.logarithmic));
+        assert!(shape_of_bars(bars(&values), f64::INFINITY).is_some_and(|shape| shape.logarithmic));
     }
 
     #[test]
     fn of_nothing_there_is_no_shape() {
-        assert_eq!(of_bars(Vec::new(), MOST), None);
+        assert_eq!(shape_of_bars(Vec::new(), MOST), None);
         let none = Measured { counted: vec![0, 0], iterations: vec![0, 1], ..Measured::default() };
-        assert_eq!(shape(&none, 1e9, "ns"), None);
+        assert_eq!(case_shape(&none, 1e9, "ns"), None);
     }
 }

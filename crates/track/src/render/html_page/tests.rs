@@ -4,10 +4,10 @@ use super::*;
 use serde_json::Value;
 use syscost::record::{CaseRecord, Displaced, Measured, Outcome, fixture_run};
 use syscost::study::comparison::{Options, compare, fixture_head::head};
-use syscost::study::paper::fixture_paper::{interval, measured};
+use syscost::study::paper::fixture_paper::{measured_case, ten_percent_interval};
 
 fn html(record: &Record) -> String {
-    Page { record: Some(record), ..Page::default() }.html().unwrap()
+    Page { record: Some(record), ..Page::default() }.to_html().unwrap()
 }
 
 /// What stands between the first `from` and the `to` after it.
@@ -23,7 +23,7 @@ fn data(html: &str) -> Value {
 
 #[test]
 fn every_case_is_in_the_data_with_its_figures() {
-    let record = fixture_run::record();
+    let record = fixture_run::fixture_record();
     let data = data(&html(&record));
     let groups = data["groups"].as_array().unwrap();
     let read: Vec<&Value> = groups.iter().flat_map(|group| group["cases"].as_array().unwrap()).collect();
@@ -41,7 +41,7 @@ fn every_case_is_in_the_data_with_its_figures() {
 fn a_hostile_record_stays_text() {
     let hostile = "</script><img src=x onerror=alert(1)><!-- \u{202e}\u{2028} \" ' ` &lt; \u{1b}[2J \u{5e9}";
     let long = "x".repeat(10_000);
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     record.run = hostile.into();
     record.fingerprint.cpu_model = Some(hostile.into());
     record.groups[0].name = hostile.into();
@@ -49,7 +49,10 @@ fn a_hostile_record_stays_text() {
     record.groups[0].cases[0].id = hostile.into();
     record.groups[0].cases[1].title = long.clone();
     let page = html(&record);
-    assert_eq!(page.matches("</script").count(), html(&fixture_run::record()).matches("</script").count());
+    assert_eq!(
+        page.matches("</script").count(),
+        html(&fixture_run::fixture_record()).matches("</script").count()
+    );
     assert!(!page.contains("<img") && !page.contains(hostile));
     let data = data(&page);
     assert_eq!(data["groups"][0]["cases"][0]["id"], hostile);
@@ -58,7 +61,7 @@ fn a_hostile_record_stays_text() {
 
 #[test]
 fn the_policy_allows_what_stands_in_the_page_and_nothing_else() {
-    let page = html(&fixture_run::record());
+    let page = html(&fixture_run::fixture_record());
     let policy = between(&page, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
     let hash = |text| format!("'sha256-{}'", page_asset::hash(text));
     let (script, style) = (between(&page, "<script>", "</script>"), between(&page, "<style>", "</style>"));
@@ -81,7 +84,7 @@ fn uplot_has(way: &str) -> bool {
 
 #[test]
 fn the_charts_library_is_pinned_and_its_licence_is_in_the_page() {
-    let page = html(&fixture_run::record());
+    let page = html(&fixture_run::fixture_record());
     assert!(page.contains("uPlot (v1.6.32)"));
     assert!(page_asset::LICENSE.starts_with("The MIT License"));
     assert!(page.contains("Permission is hereby granted, free of charge") && page.contains("Leon Sorokin"));
@@ -89,7 +92,7 @@ fn the_charts_library_is_pinned_and_its_licence_is_in_the_page() {
 
 #[test]
 fn three_hundred_cases_fit_into_a_megabyte() {
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     let (_, case) = record.cases().find(|(_, case)| case.measured().is_some()).unwrap();
     let mut full = case.clone();
     if let Outcome::Measured(measured) = &mut full.outcome {
@@ -99,7 +102,7 @@ fn three_hundred_cases_fit_into_a_megabyte() {
     group.cases = (0..300).map(|i| CaseRecord { id: format!("group/variant/{i}"), ..full.clone() }).collect();
     let manuals = BTreeMap::from([(group.name.clone(), "A manual's line of text.\n".repeat(6000))]);
     let page = Page { record: Some(&record), manuals, ..Page::default() };
-    let bytes = page.html().unwrap().len();
+    let bytes = page.to_html().unwrap().len();
     assert!(bytes < 1_000_000, "{bytes}");
 }
 
@@ -113,10 +116,10 @@ fn fill(measured: &mut Measured) {
 
 #[test]
 fn a_comparison_is_in_the_data_in_its_order() {
-    let record = fixture_run::record();
+    let record = fixture_run::fixture_record();
     let comparison = compare(&[head("a", 5, 1), head("b", 5, 1)], &[], Options::default());
     let page = Page { record: Some(&record), comparison: Some(&comparison), ..Page::default() };
-    let data = data(&page.html().unwrap());
+    let data = data(&page.to_html().unwrap());
     let ids: Vec<_> = data["comparison"]["rows"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
     assert_eq!(ids, comparison.rows.iter().map(|row| &*row.id).collect::<Vec<_>>());
     assert_eq!(data["comparison"]["baselines"][1]["name"], "b");
@@ -124,12 +127,15 @@ fn a_comparison_is_in_the_data_in_its_order() {
 
 #[test]
 fn the_papers_tables_stand_with_a_run_that_has_numbers_for_them() {
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     assert!(data(&html(&record))["groups"].as_array().unwrap().iter().all(|group| group["paper"].is_null()));
     let case = |us: f64| {
-        let displaced =
-            Displaced { charged: interval(1e3 * us), gap: interval(1e3 * us), ..Displaced::default() };
-        measured(&format!("compute/{us}us"), displaced)
+        let displaced = Displaced {
+            charged: ten_percent_interval(1e3 * us),
+            gap: ten_percent_interval(1e3 * us),
+            ..Displaced::default()
+        };
+        measured_case(&format!("compute/{us}us"), displaced)
     };
     record.groups =
         vec![GroupRun { name: GROUP.into(), cases: vec![case(400.0), case(800.0)], ..GroupRun::default() }];

@@ -1,8 +1,8 @@
 //! An axis: the position of a value, and the marks.
 
 use syscost::record::CurveRecord;
-use syscost::record::quantity::size;
-use syscost::render::terminal_plot::logarithms;
+use syscost::record::quantity::format_size;
+use syscost::render::terminal_plot::logarithmic_points;
 
 /// Values that span more than this factor are drawn on a logarithmic axis.
 const WIDE: f64 = 8.0;
@@ -20,18 +20,19 @@ pub(super) struct Scale {
 
 impl Scale {
     /// The share of the axis at which a value lies, from its beginning.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(super) fn position_share(&self, value: f64) -> f64 {
         let value = if self.is_logarithmic { value.max(f64::MIN_POSITIVE).log2() } else { value };
         (value - self.low) / (self.high - self.low)
     }
 
     /// The horizontal axis: always logarithmic.
-    pub(super) fn of_parameters(curves: &[&CurveRecord]) -> Self {
-        let at: Vec<f64> = curves.iter().flat_map(|curve| logarithms(&curve.points)).map(|p| p.0).collect();
-        let (low, high) = ends(&at, 0.3);
+    pub(super) fn parameter_axis(curves: &[&CurveRecord]) -> Self {
+        let at: Vec<f64> =
+            curves.iter().flat_map(|curve| logarithmic_points(&curve.points)).map(|p| p.0).collect();
+        let (low, high) = padded_ends(&at, 0.3);
         let bytes = curves.iter().any(|curve| curve.bytes);
         let named = |exponent: i32| match (bytes, u64::try_from(exponent).ok()) {
-            (true, Some(exponent)) => size(1 << exponent.min(62)),
+            (true, Some(exponent)) => format_size(1 << exponent.min(62)),
             _ => 2f64.powi(exponent).to_string(),
         };
         let zero = curves.iter().any(|curve| curve.points.iter().any(|point| point.at == 0));
@@ -50,13 +51,13 @@ impl Scale {
 
     /// The vertical axis: linear from zero, or from the lowest end of an interval below it, where the values are of one
     /// kind.
-    pub(super) fn of_values(curves: &[&CurveRecord]) -> Self {
+    pub(super) fn value_axis(curves: &[&CurveRecord]) -> Self {
         let all: Vec<f64> =
             curves.iter().flat_map(|curve| &curve.points).map(|point| point.value.estimate).collect();
         let least = all.iter().copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
         let most = all.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         let is_time = curves.iter().any(|curve| curve.unit == "ns");
-        let named = |value: f64| if is_time { time(value) } else { short(value) };
+        let named = |value: f64| if is_time { time_label(value) } else { trimmed_number(value) };
         // A ratio is of one kind, however small it becomes; and what may be less than nothing has no logarithm.
         let is_ratio = curves.iter().all(|curve| matches!(curve.unit.as_str(), "" | "%"));
         // The ends of the intervals are drawn as well.
@@ -65,26 +66,30 @@ impl Scale {
             .fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value.low), high.max(value.high)));
         let below_nothing = |value: &f64| *value < 0.0;
         if all.iter().any(below_nothing) || (lowest < 0.0 && curves.iter().any(|curve| curve.unit == "%")) {
-            return Self::linear(1.1 * lowest, 1.1 * highest, named);
+            return Self::linear_axis(1.1 * lowest, 1.1 * highest, named);
         }
         // A cost that may be nothing, such as a difference, has no logarithm either.
         if is_ratio || lowest < 0.0 || most / least.min(most) <= WIDE {
-            return Self::linear(1.1 * lowest.min(0.0).max(-0.05 * most), 1.1 * most.max(highest), named);
+            return Self::linear_axis(
+                1.1 * lowest.min(0.0).max(-0.05 * most),
+                1.1 * most.max(highest),
+                named,
+            );
         }
-        let (low, high) = ends(&[least.log2(), most.log2()], 0.06);
+        let (low, high) = padded_ends(&[least.log2(), most.log2()], 0.06);
         // Below the lowest level stands its name.
         let low = low - 0.06 * (high - low);
-        Self { low, high, is_logarithmic: true, marks: decades(low, high, named) }
+        Self { low, high, is_logarithmic: true, marks: decade_marks(low, high, named) }
     }
 
     /// A logarithmic axis for these values, which are above zero.
-    pub(super) fn logarithmic(values: &[f64], named: impl Fn(f64) -> String) -> Self {
+    pub(super) fn logarithmic_axis(values: &[f64], named: impl Fn(f64) -> String) -> Self {
         let exponents: Vec<f64> = values.iter().map(|value| value.log2()).collect();
-        let (low, high) = ends(&exponents, 0.06);
-        Self { low, high, is_logarithmic: true, marks: decades(low, high, named) }
+        let (low, high) = padded_ends(&exponents, 0.06);
+        Self { low, high, is_logarithmic: true, marks: decade_marks(low, high, named) }
     }
 
-    fn linear(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
+    fn linear_axis(low: f64, high: f64, named: impl Fn(f64) -> String) -> Self {
         let rough = (high - low) / 6.0;
         let decade = 10f64.powf(rough.log10().floor());
         let step =
@@ -96,7 +101,7 @@ impl Scale {
 }
 
 /// Powers of ten, and between them 2 and 5 where there are few.
-fn decades(low: f64, high: f64, named: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+fn decade_marks(low: f64, high: f64, named: impl Fn(f64) -> String) -> Vec<(f64, String)> {
     let (first, last) = (low.exp2().log10().floor() as i32, high.exp2().log10().ceil() as i32);
     let digits: &[f64] = if last - first <= 5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let values = (first..=last).flat_map(|e| digits.iter().map(move |digit| digit * 10f64.powi(e)));
@@ -104,7 +109,7 @@ fn decades(low: f64, high: f64, named: impl Fn(f64) -> String) -> Vec<(f64, Stri
 }
 
 /// The least and the greatest with some room beyond them, in shares of what lies between, or of one.
-fn ends(values: &[f64], room: f64) -> (f64, f64) {
+fn padded_ends(values: &[f64], room: f64) -> (f64, f64) {
     let low = values.iter().copied().fold(f64::MAX, f64::min);
     let high = values.iter().copied().fold(f64::MIN, f64::max);
     let room = if room > 0.1 { room } else { room * (high - low).max(1.0) };
@@ -112,14 +117,14 @@ fn ends(values: &[f64], room: f64) -> (f64, f64) {
 }
 
 /// A duration as the label of a mark: `5 ns`, `0.2 µs`.
-pub(super) fn time(ns: f64) -> String {
+pub(super) fn time_label(ns: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let (divisor, unit) = UNITS.into_iter().find(|(divisor, _)| ns >= 0.999 * divisor).unwrap_or(UNITS[3]);
-    format!("{} {unit}", short(ns / divisor))
+    format!("{} {unit}", trimmed_number(ns / divisor))
 }
 
 /// A number without zeros at its end.
-pub(super) fn short(value: f64) -> String {
+pub(super) fn trimmed_number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -141,42 +146,52 @@ mod tests {
     #[test]
     fn sizes_are_marked_in_their_units() {
         let wide = curve("ns", &[(1 << 10, 1.0), (1 << 28, 100.0)]);
-        let names = says(&Scale::of_parameters(&[&wide])).join(" ");
+        let names = says(&Scale::parameter_axis(&[&wide])).join(" ");
         assert_eq!(names, "1 KiB 4 KiB 16 KiB 64 KiB 256 KiB 1 MiB 4 MiB 16 MiB 64 MiB 256 MiB");
     }
 
     #[test]
     fn zero_has_a_mark_before_the_smallest_size() {
         let from_zero = curve("ns", &[(0, 1.0), (1 << 12, 2.0), (1 << 14, 3.0)]);
-        let scale = Scale::of_parameters(&[&from_zero]);
+        let scale = Scale::parameter_axis(&[&from_zero]);
         assert_eq!(says(&scale), ["0", "4 KiB", "8 KiB", "16 KiB"]);
-        assert!(scale.marks.windows(2).all(|pair| scale.share(pair[0].0) < scale.share(pair[1].0)));
+        assert!(
+            scale
+                .marks
+                .windows(2)
+                .all(|pair| scale.position_share(pair[0].0) < scale.position_share(pair[1].0))
+        );
     }
 
     #[test]
     fn few_values_of_one_size_begin_at_zero_and_many_are_logarithmic() {
-        let flat = Scale::of_values(&[&curve("", &[(1, 1.0), (2, 0.9)])]);
-        assert_eq!((flat.share(0.0), says(&flat)[0]), (0.0, "0"));
-        assert_eq!(says(&Scale::of_values(&[&curve("", &[(1, 1.0), (64, 0.01)])]))[0], "0");
-        let steep = Scale::of_values(&[&curve("ns", &[(1, 1.0), (2, 3000.0)])]);
+        let flat = Scale::value_axis(&[&curve("", &[(1, 1.0), (2, 0.9)])]);
+        assert_eq!((flat.position_share(0.0), says(&flat)[0]), (0.0, "0"));
+        assert_eq!(says(&Scale::value_axis(&[&curve("", &[(1, 1.0), (64, 0.01)])]))[0], "0");
+        let steep = Scale::value_axis(&[&curve("ns", &[(1, 1.0), (2, 3000.0)])]);
         assert!(says(&steep).contains(&"1 ns") && says(&steep).contains(&"2 µs"), "{:?}", says(&steep));
         for scale in [flat, steep] {
-            assert!(scale.marks.iter().all(|(v, _)| (0.0..=1.0).contains(&scale.share(*v))));
+            assert!(scale.marks.iter().all(|(v, _)| (0.0..=1.0).contains(&scale.position_share(*v))));
         }
     }
 
     #[test]
     fn what_is_below_nothing_has_its_place() {
-        let scale = Scale::of_values(&[&curve("%", &[(1, -12.0), (2, 80.0), (3, 0.1)])]);
-        assert!((0.0..0.1).contains(&scale.share(-12.0)) && scale.share(0.0) > scale.share(-12.0));
+        let scale = Scale::value_axis(&[&curve("%", &[(1, -12.0), (2, 80.0), (3, 0.1)])]);
+        assert!(
+            (0.0..0.1).contains(&scale.position_share(-12.0))
+                && scale.position_share(0.0) > scale.position_share(-12.0)
+        );
         assert!(says(&scale).contains(&"0") && says(&scale).contains(&"80"), "{:?}", says(&scale));
-        assert!(scale.marks.iter().all(|(v, _)| (0.0..=1.0).contains(&scale.share(*v))));
+        assert!(scale.marks.iter().all(|(v, _)| (0.0..=1.0).contains(&scale.position_share(*v))));
     }
 
     #[test]
     fn what_stays_has_an_axis_too() {
-        let scale = Scale::of_values(&[&curve("ns", &[(8, 5.0), (8, 5.0)])]);
-        assert!(scale.share(5.0) > 0.5 && !scale.marks.is_empty());
-        assert!((0.0..=1.0).contains(&Scale::of_parameters(&[&curve("ns", &[(8, 5.0)])]).share(8.0)));
+        let scale = Scale::value_axis(&[&curve("ns", &[(8, 5.0), (8, 5.0)])]);
+        assert!(scale.position_share(5.0) > 0.5 && !scale.marks.is_empty());
+        assert!(
+            (0.0..=1.0).contains(&Scale::parameter_axis(&[&curve("ns", &[(8, 5.0)])]).position_share(8.0))
+        );
     }
 }

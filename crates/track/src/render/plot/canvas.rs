@@ -30,23 +30,23 @@ pub(super) struct Letters {
 }
 
 impl Letters {
-    pub(super) fn title() -> Self {
+    pub(super) fn title_style() -> Self {
         Self { size: 19.0, color: INK, anchor: HPos::Left, is_opaque: false }
     }
 
-    pub(super) fn small() -> Self {
-        Self { size: 13.0, color: PALE, ..Self::title() }
+    pub(super) fn small_style() -> Self {
+        Self { size: 13.0, color: PALE, ..Self::title_style() }
     }
 
-    pub(super) fn color(self, color: RGBColor) -> Self {
+    pub(super) fn with_color(self, color: RGBColor) -> Self {
         Self { color, ..self }
     }
 
-    pub(super) fn anchor(self, anchor: HPos) -> Self {
+    pub(super) fn with_anchor(self, anchor: HPos) -> Self {
         Self { anchor, ..self }
     }
 
-    pub(super) fn opaque(self) -> Self {
+    pub(super) fn with_background(self) -> Self {
         Self { is_opaque: true, ..self }
     }
 }
@@ -76,12 +76,12 @@ impl<B: DrawingBackend> Canvas<B> {
     }
 
     /// A part of this canvas, with places of its own.
-    pub(super) fn part(&self, (x, y): Place, size: Place) -> Self {
+    pub(super) fn sub_canvas(&self, (x, y): Place, size: Place) -> Self {
         let origin = (self.origin.0 + x, self.origin.1 + y);
         Self { area: self.area.clone(), times: self.times, origin, size }
     }
 
-    pub(super) fn begin(&self) -> Drawn {
+    pub(super) fn prepare(&self) -> Drawn {
         register_font(FONT, FontStyle::Normal, ttf_noto_sans::REGULAR)
             .map_err(|_| "the letters that come with the crate are no font".to_owned())?;
         self.area.fill(&WHITE).map_err(error_text)
@@ -91,13 +91,13 @@ impl<B: DrawingBackend> Canvas<B> {
         self.area.present().map_err(error_text)
     }
 
-    pub(super) fn line(&self, places: &[Place], color: RGBColor, width: f64) -> Drawn {
-        let path: Vec<_> = places.iter().map(|place| self.pixel(*place)).collect();
-        self.area.draw(&PathElement::new(path, self.stroke(color, width))).map_err(error_text)
+    pub(super) fn draw_line(&self, places: &[Place], color: RGBColor, width: f64) -> Drawn {
+        let path: Vec<_> = places.iter().map(|place| self.to_pixel(*place)).collect();
+        self.area.draw(&PathElement::new(path, self.stroke_style(color, width))).map_err(error_text)
     }
 
     /// A straight line with gaps.
-    pub(super) fn dashed(&self, from: Place, to: Place, color: RGBColor, dash: f64) -> Drawn {
+    pub(super) fn draw_dashed_line(&self, from: Place, to: Place, color: RGBColor, dash: f64) -> Drawn {
         let length = (to.0 - from.0).hypot(to.1 - from.1);
         let at = |along: f64| {
             let share = (along / length.max(f64::MIN_POSITIVE)).min(1.0);
@@ -106,23 +106,23 @@ impl<B: DrawingBackend> Canvas<B> {
         let dashes = (length / (2.0 * dash)).ceil() as usize;
         (0..dashes)
             .map(|i| 2.0 * dash * i as f64)
-            .try_for_each(|along| self.line(&[at(along), at(along + dash)], color, 1.2))
+            .try_for_each(|along| self.draw_line(&[at(along), at(along + dash)], color, 1.2))
     }
 
-    pub(super) fn rectangle(&self, from: Place, to: Place, color: RGBColor) -> Drawn {
-        let corners = [self.pixel(from), self.pixel(to)];
+    pub(super) fn fill_rectangle(&self, from: Place, to: Place, color: RGBColor) -> Drawn {
+        let corners = [self.to_pixel(from), self.to_pixel(to)];
         self.area.draw(&Rectangle::new(corners, color.filled())).map_err(error_text)
     }
 
     /// A ring: a circle with nothing in it.
-    pub(super) fn ring(&self, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
+    pub(super) fn draw_ring(&self, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
         let turn = |i: u32| f64::from(i) / 24.0 * std::f64::consts::TAU;
         let round: Vec<Place> =
             (0..=24).map(|i| (x + radius * turn(i).cos(), y + radius * turn(i).sin())).collect();
-        self.line(&round, color, 1.4)
+        self.draw_line(&round, color, 1.4)
     }
 
-    pub(super) fn mark(&self, mark: Mark, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
+    pub(super) fn draw_mark(&self, mark: Mark, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
         let corners = |count: usize, turned: f64, radius: f64| {
             let turn = move |i: usize| (turned + i as f64 / count as f64) * std::f64::consts::TAU;
             (0..count).map(move |i| (x + radius * turn(i).cos(), y + radius * turn(i).sin()))
@@ -133,41 +133,41 @@ impl<B: DrawingBackend> Canvas<B> {
             Mark::Diamond => corners(4, 0.0, 1.35 * radius).collect(),
             Mark::Triangle => corners(3, 0.75, 1.4 * radius).collect(),
         };
-        let pixels: Vec<_> = places.into_iter().map(|place| self.pixel(place)).collect();
+        let pixels: Vec<_> = places.into_iter().map(|place| self.to_pixel(place)).collect();
         self.area.draw(&Polygon::new(pixels, color.filled())).map_err(error_text)
     }
 
     pub(super) fn draw_text(&self, words: &str, place: Place, letters: &Letters) -> Drawn {
-        let style = self.style(letters);
+        let style = self.text_style(letters);
         if letters.is_opaque {
-            let (wide, tall) = self.extent(words, letters)?;
+            let (wide, tall) = self.text_size(words, letters)?;
             let left = match letters.anchor {
                 HPos::Left => place.0,
                 HPos::Center => place.0 - 0.5 * wide,
                 HPos::Right => place.0 - wide,
             };
             let upper = (left - 2.0, place.1 - 0.5 * tall);
-            self.rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE)?;
+            self.fill_rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE)?;
         }
-        self.area.draw(&Text::new(words.to_owned(), self.pixel(place), style)).map_err(error_text)
+        self.area.draw(&Text::new(words.to_owned(), self.to_pixel(place), style)).map_err(error_text)
     }
 
     /// Width and height of a text.
-    pub(super) fn extent(&self, words: &str, letters: &Letters) -> Drawn<Place> {
-        let size = self.area.estimate_text_size(words, &self.style(letters)).map_err(error_text)?;
+    pub(super) fn text_size(&self, words: &str, letters: &Letters) -> Drawn<Place> {
+        let size = self.area.estimate_text_size(words, &self.text_style(letters)).map_err(error_text)?;
         Ok((f64::from(size.0) / self.times, f64::from(size.1) / self.times))
     }
 
-    fn style<'l>(&self, letters: &'l Letters) -> TextStyle<'l> {
+    fn text_style<'l>(&self, letters: &'l Letters) -> TextStyle<'l> {
         let font = (FONT, letters.size * self.times).into_font();
         TextStyle::from(font).color(&letters.color).pos(Pos::new(letters.anchor, VPos::Center))
     }
 
-    fn stroke(&self, color: RGBColor, width: f64) -> ShapeStyle {
+    fn stroke_style(&self, color: RGBColor, width: f64) -> ShapeStyle {
         color.stroke_width(((width * self.times).round() as u32).max(1))
     }
 
-    fn pixel(&self, (x, y): Place) -> (i32, i32) {
+    fn to_pixel(&self, (x, y): Place) -> (i32, i32) {
         let pixels = |points: f64| (points * self.times).round() as i32;
         (pixels(self.origin.0 + x), pixels(self.origin.1 + y))
     }

@@ -5,7 +5,7 @@ use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE, Place};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
-use syscost::record::quantity::{duration, size};
+use syscost::record::quantity::{format_duration, format_size};
 use syscost::record::{CurveRecord, LevelRecord, Point};
 
 /// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
@@ -31,69 +31,77 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    fn x(&self, at: u64, curve: &CurveRecord) -> f64 {
+    fn x_of_parameter(&self, at: u64, curve: &CurveRecord) -> f64 {
         // Zero has its place a step before the smallest size.
         let least = curve.points.iter().map(|p| p.at).filter(|&at| at > 0).min().unwrap_or(1);
         self.x_of(if at == 0 { 0.5 * least as f64 } else { at as f64 })
     }
 
     pub(super) fn x_of(&self, value: f64) -> f64 {
-        self.left + self.across.share(value) * (self.right - self.left)
+        self.left + self.across.position_share(value) * (self.right - self.left)
     }
 
-    pub(super) fn y(&self, value: f64) -> f64 {
-        (self.bottom - self.up.share(value) * (self.bottom - self.top)).clamp(self.top, self.bottom)
+    pub(super) fn y_of(&self, value: f64) -> f64 {
+        (self.bottom - self.up.position_share(value) * (self.bottom - self.top)).clamp(self.top, self.bottom)
     }
 
-    fn place(&self, point: &Point, curve: &CurveRecord) -> Place {
-        (self.x(point.at, curve), self.y(point.value.estimate))
+    fn place_of_point(&self, point: &Point, curve: &CurveRecord) -> Place {
+        (self.x_of_parameter(point.at, curve), self.y_of(point.value.estimate))
     }
 }
 
-pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) -> Drawn {
+pub(super) fn draw_chart<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) -> Drawn {
     let legend = legend_width(canvas, curves)?;
     let (right, bottom) = (canvas.size.0 - 24.0 - legend, canvas.size.1 - 58.0);
-    let (across, up) = (Scale::of_parameters(curves), Scale::of_values(curves));
+    let (across, up) = (Scale::parameter_axis(curves), Scale::value_axis(curves));
     let frame = Frame { left: 84.0, right, top: 104.0, bottom, across, up };
-    axes(canvas, &frame, curves)?;
+    draw_axes(canvas, &frame, curves)?;
     // The levels of one curve only: those of several would overlap.
     let first = curves.iter().position(|curve| !curve.levels.is_empty() || curve.fall.is_some());
     if let Some(at) = first {
-        steps(canvas, &frame, curves[at])?;
-        bands(canvas, &frame, curves[at], COLORS[at % COLORS.len()])?;
+        draw_steps(canvas, &frame, curves[at])?;
+        draw_level_bands(canvas, &frame, curves[at], COLORS[at % COLORS.len()])?;
     }
     for (at, curve) in curves.iter().enumerate() {
         draw_curve(canvas, &frame, curve, COLORS[at % COLORS.len()], MARKS[at % MARKS.len()])?;
     }
-    first.map_or(Ok(()), |at| levels(canvas, &frame, curves[at]))?;
-    legend_of(canvas, &frame, curves)
+    first.map_or(Ok(()), |at| draw_level_names(canvas, &frame, curves[at]))?;
+    draw_legend(canvas, &frame, curves)
 }
 
 /// Both axes with their marks, and a line of the grid at each.
-pub(super) fn grid<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
+pub(super) fn draw_grid<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
     for (value, name) in &frame.across.marks {
         let x = frame.x_of(*value);
-        canvas.line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0)?;
-        canvas.draw_text(name, (x, frame.bottom + 16.0), &Letters::small().anchor(HPos::Center))?;
+        canvas.draw_line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0)?;
+        canvas.draw_text(
+            name,
+            (x, frame.bottom + 16.0),
+            &Letters::small_style().with_anchor(HPos::Center),
+        )?;
     }
     for (value, name) in &frame.up.marks {
-        let y = frame.y(*value);
-        canvas.line(&[(frame.left, y), (frame.right, y)], GRID, 1.0)?;
-        canvas.draw_text(name, (frame.left - 8.0, y), &Letters::small().anchor(HPos::Right))?;
+        let y = frame.y_of(*value);
+        canvas.draw_line(&[(frame.left, y), (frame.right, y)], GRID, 1.0)?;
+        canvas.draw_text(name, (frame.left - 8.0, y), &Letters::small_style().with_anchor(HPos::Right))?;
     }
     let corner = (frame.left, frame.bottom);
-    canvas.line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)
+    canvas.draw_line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)
 }
 
-fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
-    grid(canvas, frame)?;
+fn draw_axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
+    draw_grid(canvas, frame)?;
     let Some(curve) = curves.first() else { return Ok(()) };
     let unit = if curve.unit == "ns" { String::new() } else { curve.unit.clone() };
     let kind = [curve.chart.clone(), unit].into_iter().filter(|part| !part.is_empty());
     let kind = kind.collect::<Vec<_>>().join(", ");
-    canvas.draw_text(&kind, (24.0, frame.top - 26.0), &Letters::small().color(INK))?;
+    canvas.draw_text(&kind, (24.0, frame.top - 26.0), &Letters::small_style().with_color(INK))?;
     let middle = (0.5 * (frame.left + frame.right), frame.bottom + 40.0);
-    canvas.draw_text(&curve.parameter, middle, &Letters::small().color(INK).anchor(HPos::Center))
+    canvas.draw_text(
+        &curve.parameter,
+        middle,
+        &Letters::small_style().with_color(INK).with_anchor(HPos::Center),
+    )
 }
 
 /// The line, its points, and their intervals.
@@ -104,18 +112,18 @@ fn draw_curve<B: DrawingBackend>(
     color: RGBColor,
     mark: Mark,
 ) -> Drawn {
-    let places: Vec<Place> = curve.points.iter().map(|point| frame.place(point, curve)).collect();
-    canvas.line(&places, color, 1.5)?;
+    let places: Vec<Place> = curve.points.iter().map(|point| frame.place_of_point(point, curve)).collect();
+    canvas.draw_line(&places, color, 1.5)?;
     for (point, place) in curve.points.iter().zip(&places) {
-        let ends = [(place.0, frame.y(point.value.low)), (place.0, frame.y(point.value.high))];
-        canvas.line(&ends, color, 1.0)?;
-        canvas.mark(mark, *place, 2.8, color)?;
+        let ends = [(place.0, frame.y_of(point.value.low)), (place.0, frame.y_of(point.value.high))];
+        canvas.draw_line(&ends, color, 1.0)?;
+        canvas.draw_mark(mark, *place, 2.8, color)?;
     }
     Ok(())
 }
 
 /// A pale band along each level.
-fn bands<B: DrawingBackend>(
+fn draw_level_bands<B: DrawingBackend>(
     canvas: &Canvas<B>,
     frame: &Frame,
     curve: &CurveRecord,
@@ -123,27 +131,31 @@ fn bands<B: DrawingBackend>(
 ) -> Drawn {
     let pale = |part: u8| 255 - (255 - part) / 3;
     for level in &curve.levels {
-        let y = frame.y(level.latency.estimate);
-        let (from, to) = (frame.x(level.first, curve), frame.x(level.last, curve));
-        canvas.rectangle((from, y - 5.0), (to, y + 5.0), RGBColor(pale(red), pale(green), pale(blue)))?;
+        let y = frame.y_of(level.latency.estimate);
+        let (from, to) = (frame.x_of_parameter(level.first, curve), frame.x_of_parameter(level.last, curve));
+        canvas.fill_rectangle(
+            (from, y - 5.0),
+            (to, y + 5.0),
+            RGBColor(pale(red), pale(green), pale(blue)),
+        )?;
     }
     Ok(())
 }
 
 /// The name of each level, below it, because a rising curve leaves room there.
-fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
+fn draw_level_names<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
     const TALL: f64 = 18.0;
-    let letters = Letters::small().color(INK).opaque();
+    let letters = Letters::small_style().with_color(INK).with_background();
     let mut taken: Vec<(f64, f64, f64)> = Vec::new();
     for level in &curve.levels {
         let name = level.name.as_deref().unwrap_or("level");
-        let words = format!("{name} {}", duration(level.latency.estimate));
-        let wide = canvas.extent(&words, &letters)?.0;
-        let left = frame.x(level.first, curve).min(frame.right - wide);
+        let words = format!("{name} {}", format_duration(level.latency.estimate));
+        let wide = canvas.text_size(&words, &letters)?.0;
+        let left = frame.x_of_parameter(level.first, curve).min(frame.right - wide);
         // Below whatever is drawn there, the ends of its intervals too.
-        let beside = |point: &&Point| (left..=left + wide).contains(&frame.x(point.at, curve));
-        let lowest = curve.points.iter().filter(beside).map(|point| frame.y(point.value.low));
-        let own = frame.y(level.latency.estimate) + 5.0;
+        let beside = |point: &&Point| (left..=left + wide).contains(&frame.x_of_parameter(point.at, curve));
+        let lowest = curve.points.iter().filter(beside).map(|point| frame.y_of(point.value.low));
+        let own = frame.y_of(level.latency.estimate) + 5.0;
         let near = lowest.filter(|y| *y < own + 24.0).fold(own, f64::max);
         let hides =
             |y: f64| taken.iter().any(|(l, r, t)| left < *r && *l < left + wide && (y - t).abs() < TALL);
@@ -158,53 +170,66 @@ fn levels<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRec
 }
 
 /// A line where a cache ends as it was found, and a paler one where the kernel says that it does.
-fn steps<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
+fn draw_steps<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curve: &CurveRecord) -> Drawn {
     for level in curve.levels.iter().filter(|level| level.reported.is_some()) {
-        step(canvas, frame, level)?;
+        draw_level_step(canvas, frame, level)?;
     }
     let Some(fall) = &curve.fall else { return Ok(()) };
-    draw_step(canvas, frame, fall.step, &format!("falls at {}", size(fall.step.0)))
+    draw_step_line(canvas, frame, fall.step, &format!("falls at {}", format_size(fall.step.0)))
 }
 
-fn step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, level: &LevelRecord) -> Drawn {
+fn draw_level_step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, level: &LevelRecord) -> Drawn {
     let (Some(step), Some(reported), Some(name)) = (level.step, level.reported, &level.name) else {
         return Ok(());
     };
     let x = frame.x_of(reported as f64);
-    if level.agrees() == Some(false) && (frame.left..=frame.right).contains(&x) {
-        canvas.dashed((x, frame.top), (x, frame.bottom), PALE, 1.5)?;
-        let words = format!("{name} reported {}", size(reported));
-        canvas.draw_text(&words, (x, frame.top + 12.0), &Letters::small().anchor(HPos::Center).opaque())?;
+    if level.agrees_with_kernel() == Some(false) && (frame.left..=frame.right).contains(&x) {
+        canvas.draw_dashed_line((x, frame.top), (x, frame.bottom), PALE, 1.5)?;
+        let words = format!("{name} reported {}", format_size(reported));
+        canvas.draw_text(
+            &words,
+            (x, frame.top + 12.0),
+            &Letters::small_style().with_anchor(HPos::Center).with_background(),
+        )?;
     }
-    draw_step(canvas, frame, step, &format!("{name} {}", size(step.0)))
+    draw_step_line(canvas, frame, step, &format!("{name} {}", format_size(step.0)))
 }
 
-fn draw_step<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, step: (u64, u64), words: &str) -> Drawn {
+fn draw_step_line<B: DrawingBackend>(
+    canvas: &Canvas<B>,
+    frame: &Frame,
+    step: (u64, u64),
+    words: &str,
+) -> Drawn {
     let x = frame.x_of((step.0 as f64 * step.1 as f64).sqrt());
-    canvas.dashed((x, frame.top), (x, frame.bottom), INK, 4.0)?;
-    canvas.draw_text(words, (x, frame.top - 8.0), &Letters::small().color(INK).anchor(HPos::Center))
+    canvas.draw_dashed_line((x, frame.top), (x, frame.bottom), INK, 4.0)?;
+    canvas.draw_text(
+        words,
+        (x, frame.top - 8.0),
+        &Letters::small_style().with_color(INK).with_anchor(HPos::Center),
+    )
 }
 
 fn legend_width<B: DrawingBackend>(canvas: &Canvas<B>, curves: &[&CurveRecord]) -> Drawn<f64> {
     if curves.len() < 2 {
         return Ok(0.0);
     }
-    let widths = curves.iter().map(|curve| Ok(canvas.extent(&curve.title, &Letters::small())?.0));
+    let widths = curves.iter().map(|curve| Ok(canvas.text_size(&curve.title, &Letters::small_style())?.0));
     let widest = widths.collect::<Drawn<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
     Ok(widest + 44.0)
 }
 
 /// The legend to the right of the curves, if there are several.
-fn legend_of<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
+fn draw_legend<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, curves: &[&CurveRecord]) -> Drawn {
     if curves.len() < 2 {
         return Ok(());
     }
     for (at, curve) in curves.iter().enumerate() {
         let (x, y) = (frame.right + 20.0, frame.top + 10.0 + 21.0 * at as f64);
         let color = COLORS[at % COLORS.len()];
-        canvas.line(&[(x, y), (x + 20.0, y)], color, 1.5)?;
-        canvas.mark(MARKS[at % MARKS.len()], (x + 10.0, y), 3.2, color)?;
-        canvas.draw_text(&curve.title, (x + 26.0, y), &Letters::small().color(INK))?;
+        canvas.draw_line(&[(x, y), (x + 20.0, y)], color, 1.5)?;
+        canvas.draw_mark(MARKS[at % MARKS.len()], (x + 10.0, y), 3.2, color)?;
+        canvas.draw_text(&curve.title, (x + 26.0, y), &Letters::small_style().with_color(INK))?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ const LARGEST: f64 = 96.0;
 /// The most names along each side.
 const NAMES: usize = 32;
 
-pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Drawn {
+pub(super) fn draw_heat_map<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Drawn {
     let count = matrix.cpus.len();
     let all: Vec<f64> = matrix.rows.iter().flatten().copied().collect();
     let (low, high) = all.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
@@ -27,20 +27,20 @@ pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Dr
         for (column, &ns) in figures.iter().enumerate() {
             for (row, column) in [(row, column), (column, row)] {
                 let (x, y) = corner(row, column);
-                canvas.rectangle((x, y), (x + side - 1.0, y + side - 1.0), color(share(ns)))?;
+                canvas.fill_rectangle((x, y), (x + side - 1.0, y + side - 1.0), heat_color(share(ns)))?;
                 if count <= WITH_FIGURES {
                     let paper = if share(ns) > 0.5 { RGBColor(255, 255, 255) } else { INK };
-                    let letters = Letters::small().color(paper).anchor(HPos::Center);
+                    let letters = Letters::small_style().with_color(paper).with_anchor(HPos::Center);
                     canvas.draw_text(&format!("{ns:.0}"), (x + 0.5 * side, y + 0.5 * side), &letters)?;
                 }
             }
         }
     }
-    names(canvas, matrix, side, corner)?;
-    key(canvas, low, high, 96.0 + side * count as f64 + 48.0)
+    draw_cpu_names(canvas, matrix, side, corner)?;
+    draw_color_key(canvas, low, high, 96.0 + side * count as f64 + 48.0)
 }
 
-fn names<B: DrawingBackend>(
+fn draw_cpu_names<B: DrawingBackend>(
     canvas: &Canvas<B>,
     matrix: &Matrix,
     side: f64,
@@ -53,19 +53,19 @@ fn names<B: DrawingBackend>(
         canvas.draw_text(
             &format!("CPU {cpu}"),
             (left - 8.0, y + 0.5 * side),
-            &Letters::small().anchor(HPos::Right),
+            &Letters::small_style().with_anchor(HPos::Right),
         )?;
         canvas.draw_text(
             &cpu.to_string(),
             (x + 0.5 * side, bottom + 14.0),
-            &Letters::small().anchor(HPos::Center),
+            &Letters::small_style().with_anchor(HPos::Center),
         )?;
     }
     Ok(())
 }
 
 /// The key of the colours.
-fn key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Drawn {
+fn draw_color_key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Drawn {
     const STEPS: usize = 40;
     let (top, bottom) = (84.0, 284.0);
     let y = |share: f64| bottom - share * (bottom - top);
@@ -74,13 +74,13 @@ fn key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Dr
     }
     for step in 0..STEPS {
         let share = step as f64 / STEPS as f64;
-        canvas.rectangle((x, y(share + 1.0 / STEPS as f64)), (x + 18.0, y(share)), color(share))?;
+        canvas.fill_rectangle((x, y(share + 1.0 / STEPS as f64)), (x + 18.0, y(share)), heat_color(share))?;
     }
-    canvas.draw_text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), &Letters::small())?;
-    canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), &Letters::small())
+    canvas.draw_text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), &Letters::small_style())?;
+    canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), &Letters::small_style())
 }
 
-fn color(share: f64) -> RGBColor {
+fn heat_color(share: f64) -> RGBColor {
     let mix = |near: f64, far: f64| (near + (far - near) * share.clamp(0.0, 1.0)).round() as u8;
     RGBColor(mix(NEAR.0, FAR.0), mix(NEAR.1, FAR.1), mix(NEAR.2, FAR.2))
 }

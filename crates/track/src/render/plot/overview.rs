@@ -1,6 +1,6 @@
 //! A whole run on one page: the operations of the first screen on one axis, the curve of the caches, and the predictions.
 
-use super::axis::{Scale, short, time};
+use super::axis::{Scale, time_label, trimmed_number};
 use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE};
 use super::chart::{self, COLORS};
 use super::scatter;
@@ -41,13 +41,13 @@ pub(super) struct Row {
 }
 
 /// The rows of the headlines that were measured, in the order of their places: durations, and rates.
-pub(super) fn rows(record: &Record, headlines: &[(String, Headline)]) -> [Vec<Row>; 2] {
+pub(super) fn overview_rows(record: &Record, headlines: &[(String, Headline)]) -> [Vec<Row>; 2] {
     let row = |(id, headline): &(String, Headline)| {
         let (_, case) = record.cases().find(|(_, case)| case.id == *id)?;
         let measured = case.measured()?;
         let figure = HeadlineFigure::new(headline, measured, &record.unit);
-        let (value, expected) = (figure.value, figure.expected(measured));
-        let (amount, typical) = (figure.amount(value.estimate), figure.typical);
+        let (value, expected) = (figure.value, figure.expected_value(measured));
+        let (amount, typical) = (figure.format_value(value.estimate), figure.typical);
         let row = Row { words: headline.words, value, typical, expected, amount, place: headline.place };
         (value.estimate > 0.0).then_some((figure.is_rate, row))
     };
@@ -57,45 +57,45 @@ pub(super) fn rows(record: &Record, headlines: &[(String, Headline)]) -> [Vec<Ro
     [times, rates].map(|rows| rows.into_iter().map(|(_, row)| row).collect())
 }
 
-pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Overview<'_>) -> Drawn {
-    key(canvas)?;
+pub(super) fn draw_overview<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Overview<'_>) -> Drawn {
+    draw_mark_key(canvas)?;
     let [times, rates] = &overview.rows;
-    let end = block(canvas, times, 104.0, time)?;
-    block(canvas, rates, end + 34.0, |rate| format!("{} GB/s", short(rate)))?;
+    let end = draw_row_block(canvas, times, 104.0, time_label)?;
+    draw_row_block(canvas, rates, end + 34.0, |rate| format!("{} GB/s", trimmed_number(rate)))?;
     let (x, wide) = (AMOUNT + 24.0, canvas.size.0 - AMOUNT - 24.0);
     let mut top = 60.0;
     if let Some(curve) = overview.curve {
-        let part = canvas.part((x, top), (wide, 440.0));
+        let part = canvas.sub_canvas((x, top), (wide, 440.0));
         let title = format!("{}{} against {}", curve.prefix, curve.chart, curve.parameter);
-        part.draw_text(&title.replace('/', " "), (24.0, 26.0), &Letters::small().color(INK))?;
-        chart::draw(&part, &[curve])?;
+        part.draw_text(&title.replace('/', " "), (24.0, 26.0), &Letters::small_style().with_color(INK))?;
+        chart::draw_chart(&part, &[curve])?;
         top += 440.0;
     }
-    let part = canvas.part((x, top), (wide, canvas.size.1 - top));
+    let part = canvas.sub_canvas((x, top), (wide, canvas.size.1 - top));
     let far = overview.predicted.iter().filter(|case| case.is_far()).count();
     let title = format!(
         "{} of {} cases within 3× of what was predicted",
         overview.predicted.len() - far,
         overview.predicted.len()
     );
-    part.draw_text(&title, (24.0, 40.0), &Letters::small().color(INK))?;
-    scatter::draw(&part, &overview.predicted)
+    part.draw_text(&title, (24.0, 40.0), &Letters::small_style().with_color(INK))?;
+    scatter::draw_scatter(&part, &overview.predicted)
 }
 
 /// What the marks mean.
-fn key<B: DrawingBackend>(canvas: &Canvas<B>) -> Drawn {
-    let (y, small) = (76.0, Letters::small());
-    canvas.line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0)?;
-    canvas.mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0])?;
+fn draw_mark_key<B: DrawingBackend>(canvas: &Canvas<B>) -> Drawn {
+    let (y, small) = (76.0, Letters::small_style());
+    canvas.draw_line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0)?;
+    canvas.draw_mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0])?;
     canvas.draw_text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small)?;
-    canvas.line(&[(LEFT + 270.0, y - 6.0), (LEFT + 270.0, y + 6.0)], INK, 1.6)?;
+    canvas.draw_line(&[(LEFT + 270.0, y - 6.0), (LEFT + 270.0, y + 6.0)], INK, 1.6)?;
     canvas.draw_text("typical", (LEFT + 278.0, y), &small)?;
-    canvas.ring((LEFT + 342.0, y), 4.5, COLORS[1])?;
+    canvas.draw_ring((LEFT + 342.0, y), 4.5, COLORS[1])?;
     canvas.draw_text("expected", (LEFT + 354.0, y), &small)
 }
 
 /// Rows on one axis from here down; returns where they end.
-fn block<B: DrawingBackend>(
+fn draw_row_block<B: DrawingBackend>(
     canvas: &Canvas<B>,
     rows: &[Row],
     top: f64,
@@ -106,12 +106,12 @@ fn block<B: DrawingBackend>(
     }
     let row_values = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
     let all: Vec<f64> = rows.iter().flat_map(row_values).flatten().filter(|value| *value > 0.0).collect();
-    let scale = Scale::logarithmic(&all, named);
+    let scale = Scale::logarithmic_axis(&all, named);
     let bottom = top + TALL * rows.len() as f64;
     for (value, name) in &scale.marks {
-        let x = LEFT + scale.share(*value) * (RIGHT - LEFT);
-        canvas.line(&[(x, top), (x, bottom)], GRID, 1.0)?;
-        canvas.draw_text(name, (x, bottom + 12.0), &Letters::small().anchor(HPos::Center))?;
+        let x = LEFT + scale.position_share(*value) * (RIGHT - LEFT);
+        canvas.draw_line(&[(x, top), (x, bottom)], GRID, 1.0)?;
+        canvas.draw_text(name, (x, bottom + 12.0), &Letters::small_style().with_anchor(HPos::Center))?;
     }
     for (at, row) in rows.iter().enumerate() {
         draw_row(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
@@ -120,17 +120,17 @@ fn block<B: DrawingBackend>(
 }
 
 fn draw_row<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
-    let x = |value: f64| LEFT + scale.share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
-    let ink = Letters::small().color(INK);
-    canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.anchor(HPos::Right))?;
-    canvas.draw_text(&row.amount, (AMOUNT, y), &ink.anchor(HPos::Right))?;
-    canvas.line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0)?;
+    let x = |value: f64| LEFT + scale.position_share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let ink = Letters::small_style().with_color(INK);
+    canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.with_anchor(HPos::Right))?;
+    canvas.draw_text(&row.amount, (AMOUNT, y), &ink.with_anchor(HPos::Right))?;
+    canvas.draw_line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0)?;
     if let Some(expected) = row.expected.filter(|expected| *expected > 0.0) {
-        canvas.line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0)?;
-        canvas.ring((x(expected), y), 4.5, COLORS[1])?;
+        canvas.draw_line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0)?;
+        canvas.draw_ring((x(expected), y), 4.5, COLORS[1])?;
     }
-    canvas.line(&[(x(row.value.low), y), (x(row.value.high), y)], COLORS[0], 2.0)?;
-    canvas.mark(Mark::Circle, (x(row.value.estimate), y), 4.0, COLORS[0])?;
+    canvas.draw_line(&[(x(row.value.low), y), (x(row.value.high), y)], COLORS[0], 2.0)?;
+    canvas.draw_mark(Mark::Circle, (x(row.value.estimate), y), 4.0, COLORS[0])?;
     row.typical
-        .map_or(Ok(()), |typical| canvas.line(&[(x(typical), y - 6.0), (x(typical), y + 6.0)], INK, 1.6))
+        .map_or(Ok(()), |typical| canvas.draw_line(&[(x(typical), y - 6.0), (x(typical), y + 6.0)], INK, 1.6))
 }

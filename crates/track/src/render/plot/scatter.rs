@@ -1,8 +1,8 @@
 //! Predictions against what was measured: a point a case, and a band in which a prediction was a good one.
 
-use super::axis::{Scale, short, time};
+use super::axis::{Scale, time_label, trimmed_number};
 use super::canvas::{Canvas, Drawn, INK, Letters, PALE, Place};
-use super::chart::{COLORS, Frame, grid};
+use super::chart::{COLORS, Frame, draw_grid};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
@@ -14,54 +14,58 @@ const NAMED: usize = 14;
 /// The height of a written id, points.
 const TALL: f64 = 15.0;
 
-fn frame<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[PredictedCase<'_>]) -> Frame {
+fn plot_frame<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[PredictedCase<'_>]) -> Frame {
     let predicted: Vec<f64> = cases.iter().map(|case| case.predicted).collect();
     let ratios: Vec<f64> = cases.iter().map(|case| case.ratio).chain([2.0 * FAR, 0.5 / FAR]).collect();
     let (right, bottom) = (canvas.size.0 - 24.0, canvas.size.1 - 58.0);
-    let across = Scale::logarithmic(&predicted, time);
-    let up = Scale::logarithmic(&ratios, |ratio| format!("{}×", short(ratio)));
+    let across = Scale::logarithmic_axis(&predicted, time_label);
+    let up = Scale::logarithmic_axis(&ratios, |ratio| format!("{}×", trimmed_number(ratio)));
     Frame { left: 84.0, right, top: 96.0, bottom, across, up }
 }
 
-fn place(frame: &Frame, case: &PredictedCase<'_>) -> Place {
-    (frame.x_of(case.predicted), frame.y(case.ratio))
+fn place_of_case(frame: &Frame, case: &PredictedCase<'_>) -> Place {
+    (frame.x_of(case.predicted), frame.y_of(case.ratio))
 }
 
 /// Draws these cases, the farthest first.
-pub(super) fn draw<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[PredictedCase<'_>]) -> Drawn {
-    let frame = frame(canvas, cases);
-    axes(canvas, &frame)?;
+pub(super) fn draw_scatter<B: DrawingBackend>(canvas: &Canvas<B>, cases: &[PredictedCase<'_>]) -> Drawn {
+    let frame = plot_frame(canvas, cases);
+    draw_axes(canvas, &frame)?;
     for case in cases {
         let color = if case.is_far() { COLORS[1] } else { COLORS[0] };
-        canvas.ring(place(&frame, case), 2.6, color)?;
+        canvas.draw_ring(place_of_case(&frame, case), 2.6, color)?;
     }
-    names(canvas, &frame, cases)
+    draw_case_names(canvas, &frame, cases)
 }
 
-fn axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
-    canvas.rectangle((frame.left, frame.y(FAR)), (frame.right, frame.y(FAR.recip())), BAND)?;
-    grid(canvas, frame)?;
-    canvas.line(&[(frame.left, frame.y(1.0)), (frame.right, frame.y(1.0))], PALE, 1.2)?;
-    let ink = Letters::small().color(INK);
+fn draw_axes<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame) -> Drawn {
+    canvas.fill_rectangle((frame.left, frame.y_of(FAR)), (frame.right, frame.y_of(FAR.recip())), BAND)?;
+    draw_grid(canvas, frame)?;
+    canvas.draw_line(&[(frame.left, frame.y_of(1.0)), (frame.right, frame.y_of(1.0))], PALE, 1.2)?;
+    let ink = Letters::small_style().with_color(INK);
     canvas.draw_text("measured over predicted", (24.0, frame.top - 20.0), &ink)?;
     let middle = 0.5 * (frame.left + frame.right);
-    canvas.draw_text("predicted", (middle, frame.bottom + 40.0), &ink.anchor(HPos::Center))
+    canvas.draw_text("predicted", (middle, frame.bottom + 40.0), &ink.with_anchor(HPos::Center))
 }
 
 /// The ids of the farthest, each beside its point where neither another id nor another point is in its way.
-fn names<B: DrawingBackend>(canvas: &Canvas<B>, frame: &Frame, cases: &[PredictedCase<'_>]) -> Drawn {
-    let letters = Letters::small().color(INK);
-    let points: Vec<Place> = cases.iter().map(|case| place(frame, case)).collect();
+fn draw_case_names<B: DrawingBackend>(
+    canvas: &Canvas<B>,
+    frame: &Frame,
+    cases: &[PredictedCase<'_>],
+) -> Drawn {
+    let letters = Letters::small_style().with_color(INK);
+    let points: Vec<Place> = cases.iter().map(|case| place_of_case(frame, case)).collect();
     let mut taken: Vec<Span> = Vec::new();
     for case in cases.iter().filter(|case| case.is_far()).take(NAMED) {
-        let wide = canvas.extent(case.id, &letters)?.0;
-        let (x, y) = place(frame, case);
+        let wide = canvas.text_size(case.id, &letters)?.0;
+        let (x, y) = place_of_case(frame, case);
         let sides = [x + 8.0, x - 8.0 - wide].map(|left| Span { left, right: left + wide, y });
         let free = |side: &Span| {
             let is_inside = side.left > frame.left && side.right < frame.right;
             is_inside
-                && !taken.iter().any(|other| side.meets(other))
-                && !points.iter().any(|at| side.covers(*at))
+                && !taken.iter().any(|other| side.is_overlapping(other))
+                && !points.iter().any(|at| side.is_covering(*at))
         };
         if let Some(side) = sides.into_iter().find(free) {
             canvas.draw_text(case.id, (side.left, y), &letters)?;
@@ -79,11 +83,11 @@ struct Span {
 }
 
 impl Span {
-    fn meets(&self, other: &Self) -> bool {
+    fn is_overlapping(&self, other: &Self) -> bool {
         self.left < other.right && other.left < self.right && (self.y - other.y).abs() < TALL
     }
 
-    fn covers(&self, (x, y): Place) -> bool {
+    fn is_covering(&self, (x, y): Place) -> bool {
         (self.left - 3.0..self.right + 3.0).contains(&x) && (self.y - y).abs() < 0.6 * TALL
     }
 }

@@ -20,7 +20,7 @@ fn curve(title: &str, factor: f64) -> CurveRecord {
 }
 
 fn record() -> Record {
-    let mut record = fixture_run::record();
+    let mut record = fixture_run::fixture_record();
     let mut first = curve("random & <wild>", 1.0);
     first.levels = vec![LevelRecord {
         name: Some("L1".into()),
@@ -38,22 +38,22 @@ fn record() -> Record {
     ];
     let matrix = Matrix { cpus: vec![0, 1, 4], rows: vec![vec![], vec![20.0], vec![100.0, 60.0]] };
     let measured = Measured { matrix: Some(matrix), ..Measured::default() };
-    record.groups[1].cases.push(fixture_run::measured("core_to_core/every-pair", measured));
+    record.groups[1].cases.push(fixture_run::measured_case("core_to_core/every-pair", measured));
     record
 }
 
 #[test]
 fn curves_of_a_chart_share_a_picture_and_a_map_has_its_own() {
     let record = record();
-    let names: Vec<_> = pictures(&record).into_iter().map(|picture| picture.name).collect();
+    let names: Vec<_> = record_pictures(&record).into_iter().map(|picture| picture.name).collect();
     assert_eq!(names, ["clock_read-latency", "clock_read-other-things", "core_to_core-every-pair"]);
-    assert!(pictures(&fixture_run::record()).is_empty());
+    assert!(record_pictures(&fixture_run::fixture_record()).is_empty());
 }
 
 #[test]
 fn a_picture_names_its_axes_its_curves_and_its_levels() {
     let record = record();
-    let svg = pictures(&record)[0].svg().expect("drawn");
+    let svg = record_pictures(&record)[0].to_svg().expect("drawn");
     for words in [
         "latency",
         "size of the ring",
@@ -70,8 +70,8 @@ fn a_picture_names_its_axes_its_curves_and_its_levels() {
 #[test]
 fn a_png_is_whole_and_not_white() {
     let record = record();
-    for picture in pictures(&record) {
-        let bytes = picture.png().expect("drawn");
+    for picture in record_pictures(&record) {
+        let bytes = picture.to_png().expect("drawn");
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
         let mut pixels = vec![0; reader.output_buffer_size().expect("its size")];
         let info = reader.next_frame(&mut pixels).expect("its pixels");
@@ -85,7 +85,7 @@ fn a_png_is_whole_and_not_white() {
 fn case(id: &str, ns: f64) -> CaseRecord {
     let predicted = Some(Predicted { hardware: 4.0, software: 6.0, ..Predicted::default() });
     let median = Interval { estimate: ns, low: 0.9 * ns, high: 1.2 * ns };
-    fixture_run::measured(id, Measured { median, predicted, ..Measured::default() })
+    fixture_run::measured_case(id, Measured { median, predicted, ..Measured::default() })
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_overview_has_a_row_for_each_headline_and_the_predictions_name_the_farthes
     record.groups[1].cases = ids.map(|id| case(id, if id == "far/off" { 70.0 } else { 11.0 })).into();
     let headlines = ids.map(|id| (id.to_owned(), Headline::new(1, "case", "an operation of the suite")));
     let pictures = run_pictures(&record, &headlines);
-    let svg = pictures.iter().map(|picture| picture.svg().expect("drawn")).collect::<Vec<_>>();
+    let svg = pictures.iter().map(|picture| picture.to_svg().expect("drawn")).collect::<Vec<_>>();
     assert_eq!(svg[0].matches("an operation of the suite").count(), 6);
     assert_eq!(svg[0].matches("70.00 ns").count(), 1);
     assert!(svg[1].contains("far/off") && !svg[1].contains("near/1"));
@@ -105,5 +105,5 @@ fn the_overview_has_a_row_for_each_headline_and_the_predictions_name_the_farthes
 #[test]
 fn pixels_are_averaged() {
     let black_left: Vec<u8> = [[0, 0, 0], [200, 100, 40]].concat().repeat(2);
-    assert_eq!(smaller(&black_left, 2), [100, 50, 20]);
+    assert_eq!(average_down(&black_left, 2), [100, 50, 20]);
 }

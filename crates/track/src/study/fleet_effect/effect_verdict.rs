@@ -1,11 +1,13 @@
 //! From the effects of machines to one verdict a case.
 
 use super::observed::Observed;
-use super::outlying::outlying;
-use super::{Alone, CaseEffect, MachineEffect, THRESHOLD, by_interval};
+use super::outlying::find_outlying_machines;
+use super::{Alone, CaseEffect, MachineEffect, THRESHOLD, verdict_of_interval};
 use std::collections::BTreeMap;
 use syscost::record::{Interval, Verdict};
-use syscost_statistic::{Effect, adjusted, random_effects, student_above, student_quantile_above};
+use syscost_statistic::{
+    Effect, adjusted_p_values, random_effects, student_upper_quantile, student_upper_tail,
+};
 
 /// The expected share of wrong findings among all of an answer.
 const DISCOVERIES: f64 = 0.01;
@@ -32,13 +34,13 @@ pub(super) fn judge_cases<'a>(
     let cases: Vec<_> = cases.collect();
     let tests = cases.iter().map(|(_, observed)| observed.len()).sum();
     let one = |(id, observed): (&String, Vec<Observed>)| {
-        let (mut case, p) = of_case(id, &observed, classes, tests);
+        let (mut case, p) = judge_case(id, &observed, classes, tests);
         case.effects.retain(|effect| asked[effect.machine]);
         case.effects.shrink_to_fit();
         (case, p)
     };
     let (mut found, p): (Vec<_>, Vec<_>) = cases.into_iter().map(one).unzip();
-    for (case, p) in found.iter_mut().zip(adjusted(&p)) {
+    for (case, p) in found.iter_mut().zip(adjusted_p_values(&p)) {
         if case.verdict.is_change() && p > DISCOVERIES {
             case.verdict = Verdict::Inconclusive;
             case.reason = Some("an effect of this size can be chance among all these cases".into());
@@ -48,28 +50,28 @@ pub(super) fn judge_cases<'a>(
 }
 
 /// A case, and the chance of such an effect if the true one were no larger than the threshold.
-fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> (CaseEffect, f64) {
+fn judge_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> (CaseEffect, f64) {
     let mut pooled: BTreeMap<usize, Pooled> = BTreeMap::new();
     for one in observed {
         let of_class = pooled.entry(classes[one.machine as usize]).or_default();
         of_class.squares += f64::from(one.squares);
-        of_class.degrees += one.degrees();
+        of_class.degrees += one.degrees_of_freedom();
     }
     let within = |one: &Observed| pooled[&classes[one.machine as usize]];
-    let variance = |one: &Observed| within(one).variance().unwrap_or_default() * one.share();
+    let variance = |one: &Observed| within(one).variance().unwrap_or_default() * one.variance_factor();
     let effects: Vec<_> = observed.iter().map(|one| machine_effect(one, within(one))).collect();
-    let out = outlying(observed, &variance, pooled.values().map(|p| p.degrees).sum(), tests);
+    let out = find_outlying_machines(observed, &variance, pooled.values().map(|p| p.degrees).sum(), tests);
     let (others, standing_out): (Vec<_>, Vec<_>) = (0..observed.len()).partition(|at| !out.contains(at));
     let kept =
         |at: &usize| Effect { estimate: f64::from(observed[*at].log), variance: variance(&observed[*at]) };
     let mean = random_effects(&others.iter().map(kept).collect::<Vec<_>>());
-    let by_class = by_class(&others, observed, classes, &kept);
+    let by_class = class_effects(&others, observed, classes, &kept);
     let own = others.first().map(|at| effects[*at]).filter(|_| others.len() == 1);
     let ratio = mean.map(|found| found.mean.map(f64::exp)).or_else(|| {
         let [low, high] = own?.interval?;
         Some(Interval { estimate: own?.ratio, low, high })
     });
-    let (verdict, reason) = verdict(ratio, others.len());
+    let (verdict, reason) = judge_ratio(ratio, others.len());
     let mut case = CaseEffect {
         id: id.to_owned(),
         verdict,
@@ -77,7 +79,7 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
         ratio,
         between: mean.map(|found| found.between.exp_m1()),
         machines: others.len(),
-        alone: count(&effects),
+        alone: count_verdicts(&effects),
         standing_out: standing_out.iter().map(|at| effects[*at]).collect(),
         by_class,
         effects,
@@ -100,13 +102,13 @@ fn of_case(id: &str, observed: &[Observed], classes: &[usize], tests: usize) -> 
 fn machine_effect(one: &Observed, pooled: Pooled) -> MachineEffect {
     let log = f64::from(one.log);
     let interval = pooled.variance().map(|variance| {
-        let half = student_quantile_above(0.025, pooled.degrees) * (variance * one.share()).sqrt();
+        let half = student_upper_quantile(0.025, pooled.degrees) * (variance * one.variance_factor()).sqrt();
         [(log - half).exp(), (log + half).exp()]
     });
     MachineEffect { machine: one.machine as usize, ratio: log.exp(), interval }
 }
 
-fn by_class(
+fn class_effects(
     others: &[usize],
     observed: &[Observed],
     classes: &[usize],
@@ -122,12 +124,12 @@ fn by_class(
     members.into_iter().filter(|_| several).filter_map(mean).collect()
 }
 
-fn verdict(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>) {
+fn judge_ratio(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>) {
     let Some(Interval { low, high, .. }) = ratio else {
         let why = "one machine with one job a kernel shows no spread: more repeats, or more machines";
         return (Verdict::Inconclusive, Some(why.into()));
     };
-    let verdict = by_interval([low, high]);
+    let verdict = verdict_of_interval([low, high]);
     let why = || match machines {
         2..=4 => format!("{machines} machines leave the mean of all open: more of them narrow the interval"),
         _ => "the interval holds both a change and none".to_owned(),
@@ -138,10 +140,10 @@ fn verdict(ratio: Option<Interval>, machines: usize) -> (Verdict, Option<String>
 /// The chance of such an effect or a larger one, if the true one were no larger than the threshold.
 fn chance_of_effect(log: f64, error: f64, degrees: usize) -> f64 {
     let beyond = log.abs() - THRESHOLD.ln_1p();
-    if error > 0.0 { student_above(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
+    if error > 0.0 { student_upper_tail(beyond / error, degrees) } else { f64::from(u8::from(beyond <= 0.0)) }
 }
 
-fn count(effects: &[MachineEffect]) -> Alone {
+fn count_verdicts(effects: &[MachineEffect]) -> Alone {
     let mut alone = Alone::default();
     for effect in effects {
         match effect.verdict() {

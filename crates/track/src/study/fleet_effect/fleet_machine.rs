@@ -16,7 +16,7 @@ pub struct Machine {
 
 impl Machine {
     /// Whether it is this host, in any of its states.
-    pub(super) fn is_of(&self, host: &str) -> bool {
+    pub(super) fn is_state_of_host(&self, host: &str) -> bool {
         self.name.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
     }
 }
@@ -30,13 +30,14 @@ pub struct Class {
     pub machines: usize,
 }
 
-/// What of a machine its numbers depend on, apart from the kernel, in words: two machines of the same words are alike.
-pub fn state(record: &JobRecord) -> String {
+/// The properties of a machine that affect its numbers, without the kernel, as text: equal texts mean like
+/// machines.
+pub fn machine_state(record: &JobRecord) -> String {
     let f = &record.fingerprint;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let model = [&f.cpu_vendor, &f.cpu_family, &f.cpu_model_number, &f.cpu_stepping].map(text).join("/");
     let shown = f.cpu_model.clone().unwrap_or_else(|| format!("CPU {model}"));
-    let mut words = vec![shown, cpus(f.cpu_count)];
+    let mut words = vec![shown, cpu_count_text(f.cpu_count)];
     let mut tell = |what: &str, value: &Option<String>| {
         words.extend(value.as_ref().filter(|value| !value.is_empty()).map(|value| format!("{what} {value}")));
     };
@@ -56,7 +57,7 @@ pub fn state(record: &JobRecord) -> String {
     words.join(", ")
 }
 
-fn cpus(count: Option<usize>) -> String {
+fn cpu_count_text(count: Option<usize>) -> String {
     match count {
         None => "CPUs unknown".into(),
         Some(1) => "1 CPU".into(),
@@ -66,12 +67,12 @@ fn cpus(count: Option<usize>) -> String {
 
 /// The records of one host, apart by the states that it was in, in order of time. A state ends when the machine differs, or
 /// when one kernel comes with another build or command line than before.
-pub(super) fn states(mut records: Vec<JobRecord>) -> Vec<Vec<JobRecord>> {
+pub(super) fn split_by_state(mut records: Vec<JobRecord>) -> Vec<Vec<JobRecord>> {
     records.sort_by_key(|record| record.started);
     let mut found: Vec<Vec<JobRecord>> = Vec::new();
     let mut now: (String, BTreeMap<String, [Option<String>; 2]>) = Default::default();
     for record in records {
-        let (state, kernel) = (state(&record), kernel_identity(&record.fingerprint));
+        let (state, kernel) = (machine_state(&record), kernel_identity(&record.fingerprint));
         let is_same = now.0 == state && now.1.get(&record.kernel).is_none_or(|known| *known == kernel);
         if !is_same || found.is_empty() {
             found.push(Vec::new());

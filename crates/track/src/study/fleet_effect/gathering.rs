@@ -56,7 +56,7 @@ impl<'a> Gathering<'a> {
             let hosts = self.boots.entry(record.boot.clone()).or_default();
             self.of_one_boot += usize::from(!hosts.insert(host.to_owned()));
         }
-        let states = fleet_machine::states(records);
+        let states = fleet_machine::split_by_state(records);
         if states.len() > 1 {
             self.changed.push(host.to_owned());
         }
@@ -69,7 +69,7 @@ impl<'a> Gathering<'a> {
 
     fn add_machine(&mut self, name: String, records: &[JobRecord]) {
         let Some(first) = records.first() else { return };
-        let state = fleet_machine::state(first);
+        let state = fleet_machine::machine_state(first);
         let class = self.classes.iter().position(|known| *known == state).unwrap_or_else(|| {
             self.classes.push(state.clone());
             self.classes.len() - 1
@@ -77,7 +77,7 @@ impl<'a> Gathering<'a> {
         self.emulated |= first.fingerprint.cpu_model.as_deref().is_some_and(|name| name.contains("QEMU TCG"));
         let machine = self.machines.len();
         self.machines.push(Machine { name, class });
-        for (case, kernels) in self.logs(records) {
+        for (case, kernels) in self.logs_by_kernel(records) {
             let Some((reference, others)) = kernels.split_first() else { continue };
             for (kernel, logs) in others.iter().enumerate() {
                 let Some(observed) = Observed::from_logs(machine as u32, reference, logs) else { continue };
@@ -96,7 +96,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// The logarithms of every case by kernel: of cycles, where the machine's jobs all know their frequency.
-    fn logs(&mut self, records: &[JobRecord]) -> Logs {
+    fn logs_by_kernel(&mut self, records: &[JobRecord]) -> Logs {
         let count = self.experiment.kernels.len();
         let mut found: BTreeMap<u32, Vec<Vec<Timed>>> = BTreeMap::new();
         for record in records {
@@ -104,7 +104,7 @@ impl<'a> Gathering<'a> {
                 continue;
             };
             for figure in &record.cases {
-                let case = self.number(figure);
+                let case = self.case_number(figure);
                 let kernels = found.entry(case).or_insert_with(|| vec![Vec::new(); count]);
                 kernels[kernel].push((figure.ns.ln(), figure.core_hz.map(f64::ln)));
             }
@@ -117,7 +117,7 @@ impl<'a> Gathering<'a> {
         found.into_iter().map(|(case, kernels)| (case, one_measure(kernels))).collect()
     }
 
-    fn number(&mut self, figure: &Figure) -> u32 {
+    fn case_number(&mut self, figure: &Figure) -> u32 {
         let known = self.numbers.get(&figure.id).into_iter().flatten();
         let mut alike =
             known.filter(|(version, clock, _)| *version == figure.version && *clock == figure.clock);
@@ -132,10 +132,10 @@ impl<'a> Gathering<'a> {
     }
 
     /// The answer, with the effects of one host's machines by themselves.
-    pub fn answer(mut self, host: Option<&str>) -> FleetAnswer {
-        self.warn();
+    pub fn into_answer(mut self, host: Option<&str>) -> FleetAnswer {
+        self.add_warnings();
         let classes: Vec<usize> = self.machines.iter().map(|machine| machine.class).collect();
-        let is_asked = |machine: &Machine| host.is_some_and(|host| machine.is_of(host));
+        let is_asked = |machine: &Machine| host.is_some_and(|host| machine.is_state_of_host(host));
         let asked: Vec<bool> = self.machines.iter().map(is_asked).collect();
         let kernels = self.experiment.kernels.iter().skip(1);
         let columns = kernels.zip(std::mem::take(&mut self.observed)).map(|(kernel, observed)| {
@@ -158,7 +158,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn warn(&mut self) {
+    fn add_warnings(&mut self) {
         let shared = self.boots.values().find(|hosts| hosts.len() > 1);
         let mut said: Vec<String> = Vec::new();
         said.extend(shared.map(|hosts| {

@@ -29,13 +29,13 @@ impl Observed {
         })
     }
 
-    /// Jobs less the means that were taken of them.
-    pub(super) fn degrees(&self) -> usize {
+    /// Degrees of freedom: the number of jobs less one for each kernel's mean.
+    pub(super) fn degrees_of_freedom(&self) -> usize {
         self.jobs.iter().map(|&jobs| usize::from(jobs) - 1).sum()
     }
 
-    /// What the variance of one job is multiplied by to be that of the effect.
-    pub(super) fn share(&self) -> f64 {
+    /// Factor from the variance of one job to the variance of the effect.
+    pub(super) fn variance_factor(&self) -> f64 {
         self.jobs.iter().map(|&jobs| 1.0 / f64::from(jobs)).sum()
     }
 }

@@ -3,9 +3,9 @@
 use super::observed::Observed;
 use super::{FEWEST_TO_STAND_OUT, THRESHOLD};
 use std::collections::BTreeSet;
-use syscost_statistic::{median, student_quantile_above};
+use syscost_statistic::{median, student_upper_quantile};
 
-/// The chance that in a fleet without such a machine any is named for any case.
+/// The chance of naming any machine in any case of a fleet in which no machine stands out.
 const CHANCE: f64 = 0.01;
 /// From the median absolute deviation of a normal law to its standard deviation.
 const NORMAL: f64 = 1.4826;
@@ -15,7 +15,7 @@ const EFFICIENCY: f64 = 0.37;
 
 /// The places of the machines that stand out. `degrees` is how well the variances within machines are known, `tests` the number
 /// of machines and cases in the answer.
-pub(super) fn outlying(
+pub(super) fn find_outlying_machines(
     observed: &[Observed],
     variance: &impl Fn(&Observed) -> f64,
     degrees: usize,
@@ -30,8 +30,8 @@ pub(super) fn outlying(
     let spread = NORMAL * median(&distances);
     let of_spread = (EFFICIENCY * (observed.len() - 1) as f64).floor().max(1.0) as usize;
     let chance = CHANCE / (2.0 * tests.max(1) as f64);
-    let by_spread = student_quantile_above(chance, of_spread) * spread;
-    let by_jobs = student_quantile_above(chance, degrees);
+    let by_spread = student_upper_quantile(chance, of_spread) * spread;
+    let by_jobs = student_upper_quantile(chance, degrees);
     let is_out = |at: &usize| {
         let one = &observed[*at];
         let within = variance(one).sqrt();

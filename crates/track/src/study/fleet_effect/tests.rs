@@ -49,7 +49,7 @@ struct Law {
 }
 
 fn normal(random: &mut Random) -> f64 {
-    let uniform = |random: &mut Random| (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+    let uniform = |random: &mut Random| (random.next_bits() >> 11) as f64 / (1_u64 << 53) as f64;
     (-2.0 * (1.0 - uniform(random)).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
@@ -60,7 +60,7 @@ fn fleet(law: &Law, hosts: usize, repeats: u32, random: &mut Random) -> FleetAns
         let speed = 40_000.0 * (0.3 * normal(random)).exp();
         let own = if at % 10 == 9 { law.own } else { 0.0 };
         let effect = law.mean + own + law.between * normal(random);
-        let jobs = experiment.jobs_of(host).map(|job| {
+        let jobs = experiment.jobs_of_host(host).map(|job| {
             let kernel = KERNELS.iter().position(|name| *name == job.kernel).unwrap();
             let log = effect * kernel as f64 + law.within * normal(random);
             record(host, kernel, job.repeat, speed * log.exp())
@@ -68,7 +68,7 @@ fn fleet(law: &Law, hosts: usize, repeats: u32, random: &mut Random) -> FleetAns
         let jobs: Vec<_> = jobs.collect();
         gathering.add(host, jobs);
     }
-    gathering.answer(None)
+    gathering.into_answer(None)
 }
 
 fn case(answer: &FleetAnswer) -> &CaseEffect {
@@ -126,7 +126,7 @@ fn a_machine_that_one_disturbed_job_moved_does_not_stand_out() {
     let mut gathering = Gathering::new(&experiment);
     let mut random = Random::new(4);
     for host in &experiment.hosts {
-        let jobs = experiment.jobs_of(host).map(|job| {
+        let jobs = experiment.jobs_of_host(host).map(|job| {
             let kernel = usize::from(job.kernel == KERNELS[1]);
             let disturbed = host == "n5" && kernel == 1 && job.repeat == 2;
             let ns = 1000.0 * (0.001 * normal(&mut random)).exp() * if disturbed { 1.5 } else { 1.0 };
@@ -135,7 +135,7 @@ fn a_machine_that_one_disturbed_job_moved_does_not_stand_out() {
         let jobs: Vec<_> = jobs.collect();
         gathering.add(host, jobs);
     }
-    assert!(case(&gathering.answer(None)).standing_out.is_empty());
+    assert!(case(&gathering.into_answer(None)).standing_out.is_empty());
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_host_whose_microcode_changes_is_two_machines_and_classes_are_told_by_what_d
     let experiment = experiment(3, 2);
     let mut gathering = Gathering::new(&experiment);
     for host in &experiment.hosts {
-        let jobs = experiment.jobs_of(host).map(|job| {
+        let jobs = experiment.jobs_of_host(host).map(|job| {
             let mut record = record(host, usize::from(job.kernel == KERNELS[1]), job.repeat, 100.0);
             let is_new = host == "n1" && job.repeat == 2;
             record.fingerprint.microcode = Some(if is_new { "0x2" } else { "0x1" }.into());
@@ -152,7 +152,7 @@ fn a_host_whose_microcode_changes_is_two_machines_and_classes_are_told_by_what_d
         let jobs: Vec<_> = jobs.collect();
         gathering.add(host, jobs);
     }
-    let answer = gathering.answer(Some("n1"));
+    let answer = gathering.into_answer(Some("n1"));
     let names: Vec<_> = answer.machines.iter().map(|machine| machine.name.as_str()).collect();
     assert_eq!(names, ["n0", "n1#1", "n1#2", "n2"]);
     let classes: Vec<_> = answer.classes.iter().map(|class| (class.machines, class.what.as_str())).collect();
@@ -169,7 +169,7 @@ fn hosts_of_one_boot_are_told_to_be_one_machine() {
         let jobs = [0, 1].map(|kernel| JobRecord { boot: "b".into(), ..record(host, kernel, 1, 100.0) });
         gathering.add(host, jobs.to_vec());
     }
-    let warnings = gathering.answer(None).warnings;
+    let warnings = gathering.into_answer(None).warnings;
     assert!(warnings[0].contains("n0, n1 ran under one boot"), "{warnings:?}");
     assert!(warnings[1].contains("2 jobs ran under the boot of another"), "{warnings:?}");
 }
@@ -179,13 +179,13 @@ fn one_machine_answers_by_its_own_jobs_and_with_one_job_each_it_cannot() {
     let verdict_after = |repeats: u32| {
         let experiment = experiment(1, repeats);
         let mut gathering = Gathering::new(&experiment);
-        let jobs = experiment.jobs_of("n0").map(|job| {
+        let jobs = experiment.jobs_of_host("n0").map(|job| {
             let kernel = usize::from(job.kernel == KERNELS[1]);
             record("n0", kernel, job.repeat, 100.0 + 10.0 * kernel as f64 + 0.1 * f64::from(job.repeat))
         });
         let jobs: Vec<_> = jobs.collect();
         gathering.add("n0", jobs);
-        let answer = gathering.answer(None);
+        let answer = gathering.into_answer(None);
         (case(&answer).verdict, case(&answer).reason.clone())
     };
     assert_eq!(verdict_after(3).0, Verdict::Slower);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::fleet_record::job_record::tests::record;
+use crate::record::fleet_record::job_record::tests::sample_record;
 use std::os::unix::fs::symlink;
 
 fn experiment() -> Experiment {
@@ -16,39 +16,39 @@ fn experiment() -> Experiment {
 }
 
 fn bytes(record: &JobRecord) -> Vec<u8> {
-    record.bytes(Path::new("x")).unwrap()
+    record.sealed_bytes(Path::new("x")).unwrap()
 }
 
 fn store() -> (tempfile::TempDir, FleetStore) {
     let place = tempfile::tempdir().unwrap();
-    let store = FleetStore::at(&place.path().join("fork.fleet"));
+    let store = FleetStore::from_root(&place.path().join("fork.fleet"));
     (place, store)
 }
 
 #[test]
 fn a_record_is_kept_once_and_of_two_the_one_that_began_first() {
     let ((_place, store), experiment) = (store(), experiment());
-    let job = experiment.job("n1", "6.12", 1).unwrap();
-    let first = record("n1", "6.12", 1);
+    let job = experiment.find_job("n1", "6.12", 1).unwrap();
+    let first = sample_record("n1", "6.12", 1);
     let second = JobRecord { started: first.started + 60, ..first.clone() };
     assert_eq!(store.add(&experiment, job, &bytes(&second)).unwrap(), Added::New);
     assert_eq!(store.add(&experiment, job, &bytes(&second)).unwrap(), Added::Known);
     assert_eq!(store.add(&experiment, job, &bytes(&first)).unwrap(), Added::Earlier);
     assert_eq!(store.add(&experiment, job, &bytes(&second)).unwrap(), Added::Later);
-    assert_eq!(store.load(&experiment, job).unwrap(), Some(first));
+    assert_eq!(store.load_record(&experiment, job).unwrap(), Some(first));
     assert_eq!(store.progress(&experiment, job, 0), Progress::Done);
 }
 
 #[test]
 fn a_record_of_another_job_or_kernel_is_refused_wherever_it_lies() {
     let ((_place, store), experiment) = (store(), experiment());
-    let job = experiment.job("n1", "6.12", 1).unwrap();
-    let mut elsewhere = record("n1", "6.12", 1);
+    let job = experiment.find_job("n1", "6.12", 1).unwrap();
+    let mut elsewhere = sample_record("n1", "6.12", 1);
     elsewhere.experiment = "other".into();
-    let mut lying = record("n1", "6.12", 1);
+    let mut lying = sample_record("n1", "6.12", 1);
     lying.fingerprint.kernel_release = Some("6.1.9".into());
     for (wrong, said) in [
-        (record("n2", "6.12", 1), "expected n1 6.12 1, found n2 6.12 1"),
+        (sample_record("n2", "6.12", 1), "expected n1 6.12 1, found n2 6.12 1"),
         (elsewhere, "experiment: expected fork, found other"),
         (lying, "6.1.9 is running"),
     ] {
@@ -61,25 +61,25 @@ fn a_record_of_another_job_or_kernel_is_refused_wherever_it_lies() {
 #[test]
 fn a_job_is_running_until_its_limit_has_passed_and_what_failed_says_why() {
     let ((_place, store), experiment) = (store(), experiment());
-    let job = experiment.job("n2", "6.1", 2).unwrap();
+    let job = experiment.find_job("n2", "6.1", 2).unwrap();
     assert_eq!(store.progress(&experiment, job, 5_000), Progress::Missing);
-    store.begin(job, 1_000).unwrap();
+    store.record_start(job, 1_000).unwrap();
     assert_eq!(store.progress(&experiment, job, 1_600), Progress::Running(600));
     assert_eq!(store.progress(&experiment, job, 1_601), Progress::Lost(601));
-    store.fail(job, "no\u{1b}[2J disk\n").unwrap();
+    store.record_failure(job, "no\u{1b}[2J disk\n").unwrap();
     assert_eq!(store.progress(&experiment, job, 1_601), Progress::Failed("no\u{fffd}[2J disk".into()));
-    store.begin(job, 2_000).unwrap();
+    store.record_start(job, 2_000).unwrap();
     assert_eq!(store.progress(&experiment, job, 2_001), Progress::Running(1), "begun again");
 }
 
 #[test]
 fn what_is_brought_twice_is_there_once_and_notes_come_along() {
     let ((place, store), experiment) = (store(), experiment());
-    let inbox = FleetStore::at(&place.path().join("inbox"));
-    let [done, failed] = [("n1", "6.1"), ("n2", "6.1")].map(|(h, k)| experiment.job(h, k, 1).unwrap());
-    inbox.add(&experiment, done, &bytes(&record("n1", "6.1", 1))).unwrap();
-    inbox.begin(failed, 1_000).unwrap();
-    inbox.fail(failed, "no disk").unwrap();
+    let inbox = FleetStore::from_root(&place.path().join("inbox"));
+    let [done, failed] = [("n1", "6.1"), ("n2", "6.1")].map(|(h, k)| experiment.find_job(h, k, 1).unwrap());
+    inbox.add(&experiment, done, &bytes(&sample_record("n1", "6.1", 1))).unwrap();
+    inbox.record_start(failed, 1_000).unwrap();
+    inbox.record_failure(failed, "no disk").unwrap();
     for added in [Added::New, Added::Known] {
         assert_eq!(store.copy_from(&experiment, done, &inbox).unwrap(), Some(added));
         assert_eq!(store.copy_from(&experiment, failed, &inbox).unwrap(), None);
@@ -91,13 +91,13 @@ fn what_is_brought_twice_is_there_once_and_notes_come_along() {
 #[test]
 fn links_pipes_and_strays_are_told_and_not_opened() {
     let ((place, store), experiment) = (store(), experiment());
-    let job = experiment.job("n1", "6.1", 1).unwrap();
+    let job = experiment.find_job("n1", "6.1", 1).unwrap();
     let path = store.record_path(job);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let outside = place.path().join("outside.json");
-    std::fs::write(&outside, bytes(&record("n1", "6.1", 1))).unwrap();
+    std::fs::write(&outside, bytes(&sample_record("n1", "6.1", 1))).unwrap();
     symlink(&outside, &path).unwrap();
-    assert!(store.load(&experiment, job).unwrap_err().to_string().contains("plain file of this user"));
+    assert!(store.load_record(&experiment, job).unwrap_err().to_string().contains("plain file of this user"));
     std::fs::remove_file(&path).unwrap();
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert!(matches!(store.progress(&experiment, job, 0), Progress::Damaged(_)));
