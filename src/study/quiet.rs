@@ -29,7 +29,7 @@ const LOWEST: f64 = 0.5;
 const BEYOND: f64 = 1.5;
 /// The lowest execution has met a rare faster mode if the next is slower by more than this share …
 const ALONE: f64 = 0.03;
-/// … and this gap is at least so many times the span of the next three.
+/// … and this gap is at least this many times the span of the next three.
 const TIMES: f64 = 4.0;
 
 /// The quiet figure from the executions' lower quartiles; `None` for fewer than two. If `adds` is false, because
