@@ -15,6 +15,8 @@ pub mod block;
 #[cfg(feature = "cli")]
 mod borrowed_tree;
 #[cfg(feature = "cli")]
+pub mod build_facts;
+#[cfg(feature = "cli")]
 pub mod by_boot;
 #[cfg(feature = "cli")]
 pub mod error_rate;
@@ -24,6 +26,8 @@ pub mod experiment;
 mod git;
 #[cfg(feature = "cli")]
 mod launch;
+#[cfg(feature = "cli")]
+pub mod link;
 pub mod protocol;
 #[cfg(feature = "cli")]
 pub mod revision;
@@ -43,6 +47,6 @@ pub mod turns;
 pub use launch::Launch;
 pub use protocol::is_side_process;
 #[cfg(feature = "cli")]
-pub use running_side::{Seat, Side, Start, Taken};
+pub use running_side::{Draw, Seat, Side, Start, Taken};
 #[cfg(feature = "cli")]
 pub use side_stream::{Connection, Received};

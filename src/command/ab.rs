@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::Start;
 use crate::pair::block::ByBlocks;
-use crate::pair::experiment::{Experiment, Plan, Testbed, choose_cases};
+use crate::pair::experiment::{Experiment, Plan, Roster, Testbed, choose_cases};
 use crate::pair::sequence::{ByTurns, Schedule};
 use crate::pair::setting::Setting;
 use crate::platform::signal;
@@ -153,10 +153,13 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     // Before minutes of building, since it may refuse. It changes nothing yet.
     let mut setting =
         settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
-    let ready = sides.build_sides()?;
+    let ready = sides.build_sides(manner.seed)?;
     let ring = Testbed::set_up()?;
     let starts = ready.launches().map(|launch| launch as &dyn Start);
-    let (all, lone) = ring.match_cases(starts)?;
+    let Roster { ids: all, unpaired: lone, differences } = ring.match_cases(starts)?;
+    // Of two revisions more is known than their binaries say.
+    let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
+    sides.check_toolchains(&differences)?;
     let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
     let ids = choose_cases(&all, &matches, !manner.no_canaries)?;
     let plan = Plan {
@@ -165,6 +168,7 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
         rule: manner.judging_rule(),
         seed: manner.seed,
         scale: manner.scale,
+        placement: ready.placement(),
     };
     let contest = Experiment { starts, plan };
     if let Some(setting) = &setting {
@@ -184,7 +188,8 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     };
     bar.finish();
     setting.map(Setting::restore_settings).transpose()?;
-    let paired = compared?;
+    let mut paired = compared?;
+    paired.notes.extend(differences);
     if !paired.cases.is_empty() {
         page::write_to_stderr(&format!("kept in {}", save_pairs(home, &paired, &mut file)?.display()));
     }

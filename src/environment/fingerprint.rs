@@ -133,6 +133,13 @@ impl Fingerprint {
         fingerprint
     }
 
+    /// Compiler and flags of this build; `None` if its compiler is not known.
+    pub fn build_sentence() -> Option<String> {
+        let Self { compiler, opt_level, target, debug_assertions, .. } = Self::from_this_build();
+        let checks = if debug_assertions { " with debug assertions" } else { "" };
+        Some(format!("{} at opt-level {} for {}{checks}", compiler?, opt_level?, target?))
+    }
+
     fn from_this_build() -> Self {
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         Self {

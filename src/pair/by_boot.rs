@@ -132,7 +132,7 @@ mod tests {
 
     fn plan() -> Plan {
         let sides = ["a", "b"].map(str::to_owned);
-        Plan { sides, by_turns: true, rule: Rule::default(), seed: 1, scale: Scale::Smoke }
+        Plan { sides, by_turns: true, rule: Rule::default(), seed: 1, scale: Scale::Smoke, placement: None }
     }
 
     struct Never(usize);

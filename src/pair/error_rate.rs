@@ -241,6 +241,7 @@ impl Injection<'_> {
             rule,
             seed: self.parameters.seed,
             scale: Scale::Default,
+            placement: None,
         };
         let experiment = Experiment { starts: [&launches[0], &launches[1]], plan };
         let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *record);

@@ -1,5 +1,6 @@
 //! A whole comparison of two sides: case after case, canaries first.
 
+use super::link::Placement;
 use super::running_side::Start;
 use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
 use super::turns::{self, Pair};
@@ -32,6 +33,8 @@ pub struct Plan {
     pub seed: u64,
     /// Scale of the cases' parameters.
     pub scale: Scale,
+    /// How functions are placed anew for every pair; `None` where both sides run one link.
+    pub placement: Option<Placement>,
 }
 
 /// A comparison of two sides of this machine.
@@ -57,6 +60,22 @@ impl Unpaired {
         case.end_without_verdict(Why::Lone, format!("only side {} has it", self.side));
         case
     }
+}
+
+/// The cases of two sides, and how their builds differ.
+pub struct Roster {
+    /// Cases that both sides have, in A's order.
+    pub ids: Vec<String>,
+    /// Cases that only one has.
+    pub unpaired: Vec<Unpaired>,
+    /// A sentence if the sides were built by different compilers or with different flags.
+    pub differences: Vec<String>,
+}
+
+/// A sentence if two builds differ in what both say of themselves. A build before this version says nothing.
+fn build_difference(a: Option<String>, b: Option<String>) -> Option<String> {
+    let (a, b) = (a?, b?);
+    (a != b).then(|| format!("A was built by {a}, B by {b}: the compiler is part of the change"))
 }
 
 /// The CPU and the clock of a comparison, claimed for its duration.
@@ -103,15 +122,16 @@ impl Testbed {
     ///
     /// # Errors
     /// A side cannot be started, or is no bench of this version of syscost.
-    pub fn match_cases(&self, starts: [&dyn Start; 2]) -> Result<(Vec<String>, Vec<Unpaired>)> {
-        let a = turns::list_cases(starts[0], &self.aside)?;
-        let b = turns::list_cases(starts[1], &self.aside)?;
+    pub fn match_cases(&self, starts: [&dyn Start; 2]) -> Result<Roster> {
+        let (a, build_a) = turns::list_cases(starts[0], &self.aside)?;
+        let (b, build_b) = turns::list_cases(starts[1], &self.aside)?;
         let only = |side, ours: &[String], theirs: &[String]| -> Vec<Unpaired> {
             let unpaired = ours.iter().filter(|id| !theirs.contains(id));
             unpaired.map(|id| Unpaired { id: id.clone(), side }).collect()
         };
         let unpaired = [only('A', &a, &b), only('B', &b, &a)].concat();
-        Ok((a.into_iter().filter(|id| b.contains(id)).collect(), unpaired))
+        let ids = a.into_iter().filter(|id| b.contains(id)).collect();
+        Ok(Roster { ids, unpaired, differences: Vec::from_iter(build_difference(build_a, build_b)) })
     }
 
     fn notes(&self) -> Vec<String> {
@@ -171,9 +191,19 @@ impl Testbed {
         cases: usize,
     ) -> CasePairing<'a> {
         let Self { clock, cpu, aside, .. } = self;
-        let Plan { scale, rule, by_turns, .. } = *plan;
+        let Plan { scale, rule, by_turns, placement, .. } = *plan;
         // Blocks are of settings, which may be those of the frequency.
-        CasePairing { starts, clock, cpu: *cpu, aside, scale, rule, cases, one_frequency: by_turns }
+        CasePairing {
+            starts,
+            clock,
+            cpu: *cpu,
+            aside,
+            scale,
+            rule,
+            cases,
+            one_frequency: by_turns,
+            relinked: placement.is_some(),
+        }
     }
 
     /// The CPU on which the sides run.
@@ -224,6 +254,7 @@ impl Testbed {
             seed: plan.seed,
             rule: plan.rule,
             by_turns: plan.by_turns,
+            placement: plan.placement.map(|placement| placement.description().to_owned()),
             sides: plan.sides.clone(),
             guests: None,
             fingerprint: self.fingerprint.clone(),

@@ -1,7 +1,8 @@
 //! The command of a side: a binary, the words before it, and the check that it is still the same file.
 
+use super::link::Links;
 use super::protocol::VARIABLE;
-use super::running_side::{Seat, Side, Start};
+use super::running_side::{Draw, Seat, Side, Start};
 use super::side_stream::Connection;
 use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
@@ -27,9 +28,12 @@ pub struct Launch {
     /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
     program: PathBuf,
     /// The file behind the link when the comparison began.
+    binary: PathBuf,
     identity: Identity,
     /// Shell words to put before the binary.
     wrap: Option<String>,
+    /// Other links of the same build.
+    links: Option<Links>,
 }
 
 impl Launch {
@@ -42,19 +46,35 @@ impl Launch {
         let identity = Identity::read(&there)?;
         let home = directory.join(label);
         let program = home.join("syscost-side");
-        let linked =
-            std::fs::create_dir_all(&home).and_then(|()| std::os::unix::fs::symlink(there, &program));
-        linked.map_err(|e| Error::file(&program, "linking", e))?;
-        Ok(Self { label, program, identity, wrap })
+        std::fs::create_dir_all(&home).map_err(|e| Error::file(&home, "making", e))?;
+        point_to(&program, &there)?;
+        Ok(Self { label, program, identity, binary: there, wrap, links: None })
+    }
+
+    /// The same side, whose processes run the links of its build that are drawn for them.
+    pub fn with_links(self, links: Links) -> Self {
+        Self { links: Some(links), ..self }
+    }
+
+    /// Makes the link that is drawn the program of the side.
+    ///
+    /// # Errors
+    /// It cannot be linked, or the binary of the side is not as before.
+    fn choose_program(&self, draw: Draw) -> Result<()> {
+        match (&self.links, draw.link) {
+            (Some(links), Some(number)) => point_to(&self.program, &links.link(number)?),
+            (Some(_), None) => point_to(&self.program, &self.binary),
+            (None, _) => self.check_binary_unchanged(),
+        }
     }
 
     /// Starts it with the CPU affinity that this process had before it moved aside, and with pipes for all three streams.
     ///
     /// # Errors
     /// Its binary is not as before, or cannot be started.
-    fn spawn_child(&self, padding: usize, aside: &Aside) -> Result<Child> {
-        self.check_binary_unchanged()?;
-        let mut command = self.side_command(padding);
+    fn spawn_child(&self, draw: Draw, aside: &Aside) -> Result<Child> {
+        self.choose_program(draw)?;
+        let mut command = self.side_command(draw.padding);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let spawned = aside.run_with_former_affinity(|| command.spawn())?;
         spawned.map_err(|e| Error::file(&self.program, "starting a side", e))
@@ -66,16 +86,14 @@ impl Launch {
     /// # Errors
     /// It does not.
     fn check_binary_unchanged(&self) -> Result<()> {
-        let there =
-            std::fs::read_link(&self.program).map_err(|e| Error::file(&self.program, "reading", e))?;
-        if Identity::read(&there)? == self.identity {
+        if Identity::read(&self.binary)? == self.identity {
             return Ok(());
         }
         Err(Error::Disturbed(format!(
             "the binary of side {} was replaced in the middle ({}): compare copies of the two binaries, or \
              revisions (--a-rev, --b-rev)",
             self.label,
-            there.display()
+            self.binary.display()
         )))
     }
 
@@ -97,8 +115,8 @@ impl Launch {
 }
 
 impl Start for Launch {
-    fn start_side(&self, padding: usize, aside: &Aside) -> Result<Side> {
-        let mut child = self.spawn_child(padding, aside)?;
+    fn start_side(&self, draw: Draw, aside: &Aside) -> Result<Side> {
+        let mut child = self.spawn_child(draw, aside)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let seat = Box::new(Process(child));
         let (Some(requests), Some(responses), Some(error)) = pipes else {
@@ -107,6 +125,13 @@ impl Start for Launch {
         let connection = Connection::new(requests.into(), responses.into(), error.into())?;
         Ok(Side::new(self.label, Rc::new(RefCell::new(connection)), seat))
     }
+}
+
+/// Makes `program` a symbolic link to this file, in place of one that is there.
+fn point_to(program: &Path, file: &Path) -> Result<()> {
+    let fresh = program.with_extension("new");
+    let pointed = std::os::unix::fs::symlink(file, &fresh).and_then(|()| std::fs::rename(&fresh, program));
+    pointed.map_err(|e| Error::file(program, "linking", e))
 }
 
 /// A process of this machine. It reads by itself how long it waited for its CPU.

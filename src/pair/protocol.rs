@@ -76,6 +76,9 @@ pub enum Response {
     Hello {
         /// The side's [`VERSION`].
         version: u32,
+        /// Compiler and flags of its build.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        build: Option<String>,
     },
     /// The ids of all cases, in table order.
     Cases(Vec<String>),

@@ -1,31 +1,191 @@
-//! Builds a git revision: in a borrowed tree (`borrowed_tree`), with a target directory that all revisions share. The binary is
-//! kept, so that no revision is compiled twice.
+//! Builds a git revision: in a borrowed tree (`borrowed_tree`), with a target directory that all revisions share. What is built
+//! is kept under the facts that it depends on, so that no revision is compiled twice, and none by another compiler is used.
 
 use super::borrowed_tree::BorrowedTree;
+use super::build_facts::BuildFacts;
 use super::git::{self, Repository};
+use super::link::LinkCommand;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The bench binary of this revision of the user's repository. `say` is given a line before a build.
+/// Flags of LLVM under which two builds of one source differ least in where their code lies: every function and every
+/// loop begins at a cache line. What is left is averaged over links. Measured: see `EVIDENCE.md`, "Links of one build".
+const ALIGNMENT: &str = "-align-all-functions=6 -align-loops=64";
+/// The file that says what a directory of a kept build holds.
+const DESCRIPTION: &str = "build.json";
+/// The kept binary.
+const BINARY: &str = "bench";
+
+/// A build that is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Built {
+    /// What it depends on besides its sources.
+    pub facts: BuildFacts,
+    /// How it is linked again; `None` where that is impossible.
+    pub link: Option<LinkCommand>,
+    /// Its directory.
+    #[serde(skip)]
+    directory: PathBuf,
+}
+
+impl Built {
+    /// The bench binary as the build has linked it.
+    pub fn binary(&self) -> PathBuf {
+        self.directory.join(BINARY)
+    }
+
+    /// The directory in which builds are kept, where there is space for links of them.
+    pub fn home(&self) -> &Path {
+        self.directory.parent().unwrap_or(&self.directory)
+    }
+
+    fn load(directory: &Path) -> Option<Self> {
+        let text = std::fs::read(directory.join(DESCRIPTION)).ok()?;
+        let built: Self = serde_json::from_slice(&text).ok()?;
+        let directory = directory.to_owned();
+        directory.join(BINARY).is_file().then_some(Self { directory, ..built })
+    }
+}
+
+/// What is built, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe<'a> {
+    /// The bench target: the only one or `suite` if there is none.
+    pub bench: Option<&'a str>,
+    /// Whether functions and loops are aligned.
+    pub is_aligned: bool,
+}
+
+/// The bench of this revision of the user's repository, built if it is not kept. `say` is given a line before a build.
 ///
 /// # Errors
 /// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
-pub fn build_revision(rev: &str, bench: Option<&str>, say: &dyn Fn(&str)) -> Result<PathBuf> {
+pub fn build_revision(rev: &str, recipe: Recipe<'_>, say: &dyn Fn(&str)) -> Result<Built> {
     let repository = Repository::find()?;
     let commit = repository.resolve_commit(rev)?;
     let home = target_directory(&repository)?.join("syscost-ab");
-    let kept = home.join(format!("{commit}-{}", bench.unwrap_or("suite")));
-    if kept.is_file() {
-        return Ok(kept);
-    }
     let tree = BorrowedTree::checkout(&repository, &commit)?;
+    let place = package_directory(&tree, &repository, rev)?;
+    let alignment = if recipe.is_aligned { ALIGNMENT } else { "" };
+    let facts = BuildFacts::read(&place, &tree.path(), alignment)?;
+    let kept = home.join(format!("{commit:.16}-{}-{}", recipe.bench.unwrap_or("suite"), facts.key()));
+    if let Some(built) = Built::load(&kept) {
+        return Ok(built);
+    }
     tree.filter_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
     say(&format!("building {rev} ({commit:.12}) in {}", home.display()));
-    let place = package_directory(&tree, &repository, rev)?;
-    let binaries = build_benches(&place, &home.join("target"), bench)?;
-    keep_binary(&choose_binary(binaries, rev, bench)?, &kept)
+    // A name that no other process builds in, in another container either.
+    let partial = home.join(format!("{}.partial", plain_file::random_word(12)));
+    std::fs::create_dir_all(&partial).map_err(|e| Error::file(&partial, "making", e))?;
+    let built = build_into(&partial, &kept, &place, facts, rev, recipe, say);
+    if built.is_err() {
+        // What is left of it is useless.
+        let _ = std::fs::remove_dir_all(&partial);
+    }
+    built
+}
+
+/// Builds in `partial`, and moves what is built to `kept`.
+fn build_into(
+    partial: &Path,
+    kept: &Path,
+    place: &Path,
+    facts: BuildFacts,
+    rev: &str,
+    recipe: Recipe<'_>,
+    say: &dyn Fn(&str),
+) -> Result<Built> {
+    let home = kept.parent().unwrap_or(kept);
+    let (target, printed) = (home.join("target"), partial.join("link-args"));
+    let bench = choose_bench(list_benches(place)?, rev, recipe.bench)?;
+    let mut cargo = cargo_command(place, &target);
+    cargo.args([
+        "rustc",
+        "--profile",
+        "bench",
+        "--message-format=json-render-diagnostics",
+        "--bench",
+        &bench,
+    ]);
+    if recipe.is_aligned {
+        cargo.env("RUSTC_WORKSPACE_WRAPPER", aligning_wrapper(home)?);
+    }
+    // The objects of the last crate stay, so that they can be linked again.
+    cargo.args(["--", "-C", "save-temps", "--print"]).arg(format!("link-args={}", printed.display()));
+    let binary = bench_executable(&run_cargo(&mut cargo)?, &bench)?;
+    std::fs::copy(&binary, partial.join(BINARY)).map_err(|e| Error::file(&binary, "copying", e))?;
+    let link = read_link_command(&printed, &target, kept, partial, say);
+    remove_temporaries(&binary);
+    let facts = BuildFacts { linker: link.as_ref().map(LinkCommand::linker), ..facts };
+    let built = Built { facts, link, directory: kept.to_owned() };
+    let description = partial.join(DESCRIPTION);
+    let bytes =
+        serde_json::to_vec(&built).map_err(|e| Error::file(&description, "writing as JSON", e.into()))?;
+    std::fs::write(&description, bytes).map_err(|e| Error::file(&description, "writing", e))?;
+    // Another process may have kept the same build meanwhile: either is as good.
+    if let Err(error) = std::fs::rename(partial, kept) {
+        let theirs = Built::load(kept).ok_or_else(|| Error::file(kept, "moving the build to", error))?;
+        let _ = std::fs::remove_dir_all(partial);
+        return Ok(theirs);
+    }
+    Ok(built)
+}
+
+/// The command of the last link, with its inputs in the directory of the build.
+fn read_link_command(
+    printed: &Path,
+    target: &Path,
+    kept: &Path,
+    partial: &Path,
+    say: &dyn Fn(&str),
+) -> Option<LinkCommand> {
+    let read = || {
+        let text = std::fs::read_to_string(printed).map_err(|e| Error::file(printed, "reading", e))?;
+        LinkCommand::from_rustc(&text, target, partial)
+    };
+    match read() {
+        Ok(command) => Some(command.moved(partial, kept)),
+        Err(error) => {
+            say(&format!(
+                "this build cannot be linked again, so that its layout is part of what is compared: {error}"
+            ));
+            None
+        }
+    }
+}
+
+/// Removes what `-C save-temps` has left beside a binary: it is large, and copied by now.
+fn remove_temporaries(binary: &Path) {
+    let (Some(directory), Some(name)) = (binary.parent(), binary.file_name()) else { return };
+    let start = format!("{}.", name.to_string_lossy());
+    let is_temporary =
+        |file: &str| file.starts_with(&start) && (file.ends_with(".bc") || file.ends_with(".o"));
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if is_temporary(&entry.file_name().to_string_lossy()) {
+            // It costs space only.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A program that runs the compiler with the flags of alignment. Cargo runs it for the crates of the workspace.
+fn aligning_wrapper(home: &Path) -> Result<PathBuf> {
+    let file = home.join("rustc-aligned");
+    let own = std::env::var("RUSTC_WORKSPACE_WRAPPER").unwrap_or_default();
+    let own = if own.is_empty() { own } else { format!("'{}' ", own.replace('\'', "'\\''")) };
+    let text = format!("#!/bin/sh\nexec {own}\"$@\" -C llvm-args='{ALIGNMENT}'\n");
+    if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
+        return Ok(file);
+    }
+    let fresh = home.join(format!("{}.wrapper", plain_file::random_word(12)));
+    let written = std::fs::write(&fresh, text)
+        .and_then(|()| std::fs::set_permissions(&fresh, std::os::unix::fs::PermissionsExt::from_mode(0o755)))
+        .and_then(|()| std::fs::rename(&fresh, &file));
+    written.map_err(|e| Error::file(&file, "writing", e))?;
+    Ok(file)
 }
 
 /// The commit of a revision of the user's repository.
@@ -66,19 +226,6 @@ fn package_directory(tree: &BorrowedTree, repository: &Repository, rev: &str) ->
     )))
 }
 
-/// Copies a binary, whole or not at all, since the next revision overwrites it.
-fn keep_binary(binary: &Path, kept: &Path) -> Result<PathBuf> {
-    // A name that no other process copies to, in another container either.
-    let half = kept.with_extension(plain_file::random_word(12));
-    let moved = std::fs::copy(binary, &half).and_then(|_| std::fs::rename(&half, kept));
-    if moved.is_err() {
-        // A partial copy is useless.
-        let _ = std::fs::remove_file(&half);
-    }
-    moved.map_err(|e| Error::file(kept, "copying the binary to", e))?;
-    Ok(kept.to_owned())
-}
-
 /// Cargo's target directory for this repository.
 fn target_directory(repository: &Repository) -> Result<PathBuf> {
     let given = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
@@ -91,43 +238,62 @@ fn target_directory(repository: &Repository) -> Result<PathBuf> {
     std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
 }
 
-/// Builds the benches; their names and executables.
-fn build_benches(place: &Path, target: &Path, bench: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut cargo = Command::new(&program);
-    cargo.args(["bench", "--no-run", "--message-format=json-render-diagnostics"]);
+/// Cargo in these sources, which knows of no repository of the environment.
+fn cargo_command(place: &Path, target: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     git::forget_repository(&mut cargo);
-    if let Some(bench) = bench {
-        cargo.args(["--bench", bench]);
-    }
-    let output = cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|e| Error::file(program, "starting", e))?;
-    if !output.status.success() {
-        return Err(Error::Usage(format!("the revision does not build ({}): see above", output.status)));
-    }
-    Ok(bench_executables(&output))
+    cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
+    cargo
 }
 
-fn bench_executables(output: &Output) -> Vec<(String, PathBuf)> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let built = text.lines().filter_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let is_bench = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "bench");
-        let file = message["executable"].as_str().filter(|_| is_bench)?;
-        Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(file)))
-    });
-    built.collect()
+/// Runs cargo, whose messages on the standard output are read.
+fn run_cargo(cargo: &mut Command) -> Result<Output> {
+    let output = cargo.output().map_err(|e| Error::file(cargo.get_program(), "starting", e))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    Err(Error::Usage(format!("the revision does not build ({}): see above", output.status)))
 }
 
-fn choose_binary(binaries: Vec<(String, PathBuf)>, rev: &str, bench: Option<&str>) -> Result<PathBuf> {
-    let names: Vec<_> = binaries.iter().map(|(name, _)| name.clone()).collect();
-    let wanted = bench.map_or("suite", |bench| bench);
-    let only = binaries.len() == 1;
-    let found = binaries.into_iter().find(|(name, _)| only || name == wanted);
-    found.map(|(_, file)| file).ok_or_else(|| {
+/// The names of the bench targets of the package, or of all packages of a workspace without one at its top.
+fn list_benches(place: &Path) -> Result<Vec<String>> {
+    let mut cargo = cargo_command(place, place);
+    let output = run_cargo(cargo.args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .map_err(|e| Error::file(Path::new("cargo metadata"), "reading", e.into()))?;
+    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
+    let manifest = place.join("Cargo.toml");
+    let is_here = |package: &&serde_json::Value| {
+        package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest)
+    };
+    let here: Vec<_> = packages.iter().filter(is_here).cloned().collect();
+    let packages = if here.is_empty() { packages } else { here };
+    let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
+    let is_bench = |target: &&serde_json::Value| {
+        target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "bench"))
+    };
+    Ok(targets.filter(is_bench).filter_map(|target| target["name"].as_str().map(str::to_owned)).collect())
+}
+
+fn choose_bench(names: Vec<String>, rev: &str, bench: Option<&str>) -> Result<String> {
+    let wanted = bench.unwrap_or("suite");
+    let is_only = names.len() == 1 && bench.is_none();
+    names.iter().find(|name| is_only || *name == wanted).cloned().ok_or_else(|| {
         let names = if names.is_empty() { "none".into() } else { names.join(", ") };
         Error::Usage(format!(
             "{rev} builds several benches or none: choose by --bench NAME; there are {names}"
         ))
     })
+}
+
+/// The executable that cargo's messages name for this bench.
+fn bench_executable(output: &Output, bench: &str) -> Result<PathBuf> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found = text.lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_it = message["target"]["name"] == bench
+            && message["target"]["kind"].as_array()?.iter().any(|kind| kind == "bench");
+        message["executable"].as_str().filter(|_| is_it).map(PathBuf::from)
+    });
+    found.ok_or_else(|| Error::Usage(format!("cargo has built no executable of the bench {bench}")))
 }

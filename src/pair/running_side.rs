@@ -8,13 +8,22 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// What each process of a side draws anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Draw {
+    /// Bytes by which its environment is longer, which moves its stack.
+    pub padding: usize,
+    /// The link of its build; `None` for the one that the build has made.
+    pub link: Option<u32>,
+}
+
 /// Starts the processes of one side.
 pub trait Start {
-    /// Starts one, with an environment that is this many bytes longer, so that each process draws its own stack position.
+    /// Starts one. A side that has no links runs the same binary whatever is drawn.
     ///
     /// # Errors
     /// It cannot be started.
-    fn start_side(&self, padding: usize, aside: &Aside) -> Result<Side>;
+    fn start_side(&self, draw: Draw, aside: &Aside) -> Result<Side>;
     /// Whether it can start another one.
     fn can_start_another(&self) -> bool {
         true
@@ -68,11 +77,14 @@ impl Side {
         if is_sent { Ok(()) } else { Err(self.describe_end()) }
     }
 
-    /// Checks the first response, which carries the version of the protocol.
-    pub(super) fn receive_hello(&mut self, patience: Duration) -> std::result::Result<(), String> {
+    /// Checks the first response, which carries the version of the protocol; what the build says of its compiler.
+    pub(super) fn receive_hello(
+        &mut self,
+        patience: Duration,
+    ) -> std::result::Result<Option<String>, String> {
         match self.receive_response(patience)? {
-            Response::Hello { version: VERSION } => Ok(()),
-            Response::Hello { version } => Err(format!(
+            Response::Hello { version: VERSION, build } => Ok(build),
+            Response::Hello { version, .. } => Err(format!(
                 "side {} speaks version {version} of the turns, and this is version {VERSION}: build it anew",
                 self.label
             )),
@@ -154,7 +166,7 @@ mod tests {
         let wrap = Some(wrap.to_owned());
         let launch = Launch::new("B", Path::new("/bin/true"), wrap, directory.path()).expect("linked");
         let aside = Aside::keep_off(cpu::current_cpu()).expect("aside");
-        launch.start_side(0, &aside).expect("started")
+        launch.start_side(Draw::default(), &aside).expect("started")
     }
 
     const SHORT: Duration = Duration::from_millis(200);

@@ -38,6 +38,8 @@ pub struct CasePairing<'a> {
     pub cases: usize,
     /// Whether both sides must run at the same core frequency.
     pub one_frequency: bool,
+    /// Whether every pair runs links of its own, with functions in another order.
+    pub relinked: bool,
 }
 
 /// A case while its pairs are run.
@@ -132,7 +134,7 @@ impl CasePairing<'_> {
     ) -> Result<()> {
         let Some(wanted) = open.case.pairs_needed(&self.rule, self.cases) else { return Ok(()) };
         watch(&Progress { case: &open.case, wanted }, None);
-        let pair = schedule.run_pair(&self.pair_spec(&open.case.id, open.shape, spin), random)?;
+        let pair = schedule.run_pair(&self.pair_spec(open, spin), random)?;
         if signal::pending().is_some() {
             return Ok(());
         }
@@ -148,9 +150,27 @@ impl CasePairing<'_> {
         Ok(())
     }
 
-    fn pair_spec<'a>(&'a self, case: &'a str, shape: Option<Shape>, spin: [f64; 2]) -> PairSpec<'a> {
+    fn pair_spec<'a>(&'a self, open: &'a OpenCase, spin: [f64; 2]) -> PairSpec<'a> {
         let Self { starts, aside, cpu, scale, .. } = *self;
-        PairSpec { starts, aside, case, cpu, clock: self.clock.scale(), shape, scale, spin }
+        let OpenCase { case, shape, .. } = open;
+        let link = self.next_link(open);
+        PairSpec {
+            starts,
+            aside,
+            case: &case.id,
+            cpu,
+            clock: self.clock.scale(),
+            shape: *shape,
+            scale,
+            spin,
+            link,
+        }
+    }
+
+    /// The links of the next pair. The first pair of a case runs the builds as they are, which tells what their own layout
+    /// makes of the change; no other pair shares its links with another one, so that pairs are independent.
+    fn next_link(&self, open: &OpenCase) -> Option<u32> {
+        (self.relinked && open.shape.is_some()).then(|| open.case.pairs.len() as u32 + 1)
     }
 
     fn record_pair(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {
@@ -162,7 +182,12 @@ impl CasePairing<'_> {
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
         let cost_ns = [0, 1].map(|side| ns(percentile(&pair.turn_costs(side), 25.0)));
         let rejected = rejection_reason(pair, self.one_frequency);
-        case.pairs.push(PairRecord { difference: schedule.log_ratio(pair), cost_ns, rejected });
+        let record = PairRecord { difference: schedule.log_ratio(pair), cost_ns, rejected };
+        if self.relinked && first {
+            case.as_built = Some(record);
+        } else {
+            case.pairs.push(record);
+        }
     }
 }
 

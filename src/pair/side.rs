@@ -3,6 +3,7 @@
 use super::protocol::{BATCHES, EndKind, Prepare, Ready, Request, Response, VERSION};
 use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
+use crate::environment::Fingerprint;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::process::{self, inheritance};
@@ -50,7 +51,7 @@ fn serve_driver(groups: &[Group]) -> Result<()> {
     let mut driver = Driver::new()?;
     // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
     let _ = process::die_with_parent();
-    driver.send_response(&Response::Hello { version: VERSION })?;
+    driver.send_response(&Response::Hello { version: VERSION, build: Fingerprint::build_sentence() })?;
     let prepare = match driver.read_request()? {
         Some(Request::Prepare(prepare)) => prepare,
         Some(Request::Cases) => return driver.send_response(&Response::Cases(case_ids(groups))),

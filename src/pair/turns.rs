@@ -1,7 +1,7 @@
 //! One pair by turns: two processes that run alternately on one CPU, each for about a millisecond at a time.
 
 use super::protocol::{BATCHES, EndKind, Prepare, Ready, Request, Response};
-use super::running_side::{Side, Start, Taken};
+use super::running_side::{Draw, Side, Start, Taken};
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
@@ -79,6 +79,14 @@ pub struct PairSpec<'a> {
     pub scale: Scale,
     /// Additions per iteration by which each side is slowed.
     pub spin: [f64; 2],
+    /// Number of the links of both builds; `None` for those that the builds have made.
+    pub link: Option<u32>,
+}
+
+impl PairSpec<'_> {
+    fn draw(&self, padding: usize) -> Draw {
+        Draw { padding, link: self.link }
+    }
 }
 
 /// A completed pair.
@@ -114,7 +122,8 @@ pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::resul
     // The order of starting decides which pages a side gets, so it is random too.
     let first = random.number_below(2);
     let padding = [random.number_below(PADDING), random.number_below(PADDING)];
-    let start = |side: usize| spec.starts[side].start_side(padding[side], spec.aside).map_err(failed);
+    let start =
+        |side: usize| spec.starts[side].start_side(spec.draw(padding[side]), spec.aside).map_err(failed);
     let one = start(first)?;
     let other = start(1 - first)?;
     let mut sides = if first == 0 { [one, other] } else { [other, one] };
@@ -132,23 +141,23 @@ pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::resul
     Ok(Pair { shape, ready, turns })
 }
 
-/// The ids of the cases of a side's build.
+/// The ids of the cases of a side's build, and what it says of its compiler.
 ///
 /// # Errors
 /// The side cannot be started, or does not answer as a bench of this version of syscost.
-pub fn list_cases(start: &dyn Start, aside: &Aside) -> Result<Vec<String>> {
+pub fn list_cases(start: &dyn Start, aside: &Aside) -> Result<(Vec<String>, Option<String>)> {
     let ask = |side: &mut Side| {
-        side.receive_hello(PATIENCE)?;
+        let build = side.receive_hello(PATIENCE)?;
         side.send_request(&Request::Cases)?;
         match side.receive_response(PATIENCE)? {
             Response::Cases(ids) => match first_duplicate(&ids) {
-                None => Ok(ids),
+                None => Ok((ids, build)),
                 Some(id) => Err(side.duplicate_case_sentence(id)),
             },
             other => Err(side.invalid_answer_sentence(&format!("{other:?}"))),
         }
     };
-    ask(&mut start.start_side(0, aside)?).map_err(Error::Usage)
+    ask(&mut start.start_side(Draw::default(), aside)?).map_err(Error::Usage)
 }
 
 /// The first id that occurs twice.
@@ -185,7 +194,7 @@ pub(super) fn run_half(
     shape: Option<Shape>,
     random: &mut Random,
 ) -> std::result::Result<(Ready, Shape, Vec<Turn>), PairEnd> {
-    let started = spec.starts[at].start_side(random.number_below(PADDING), spec.aside);
+    let started = spec.starts[at].start_side(spec.draw(random.number_below(PADDING)), spec.aside);
     let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
     let ready = prepare_case(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::for_sides(std::slice::from_ref(&ready)));

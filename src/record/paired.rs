@@ -6,8 +6,8 @@ use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// The version of the layout. 2: a case has `versions` in place of `bodies`. 3: the sides can be guests, whose clock is
-/// not this machine's.
-pub const LAYOUT: u32 = 3;
+/// not this machine's. 4: every pair can run links of its own.
+pub const LAYOUT: u32 = 4;
 
 /// The parameters of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct Paired {
     pub rule: Rule,
     /// Whether the sides took turns, or ran one after the other in blocks.
     pub by_turns: bool,
+    /// How functions were placed anew for every pair; `None` where both sides ran one link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
     /// A description of each side.
     pub sides: [String; 2],
     /// The identities of the sides if they were guests.
@@ -101,6 +104,9 @@ pub struct CasePairs {
     pub ended: Option<Ended>,
     /// The pairs, in order.
     pub pairs: Vec<PairRecord>,
+    /// One pair of the builds as they were linked, which is not among the others, whose functions are placed anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_built: Option<PairRecord>,
 }
 
 /// An end without a verdict.

@@ -13,6 +13,7 @@ use crate::record::paired::{CasePairs, Ended, Paired, Rule};
 use crate::record::{Interval, Verdict};
 use crate::statistic::{
     Alternative, equivalence_p, hodges_lehmann, median, minimum_detectable_shift, signed_rank_p,
+    standard_deviation,
 };
 use serde::Serialize;
 
@@ -161,8 +162,11 @@ pub struct Row {
     pub pairs: usize,
     /// Pairs that were rejected.
     pub rejected: usize,
-    /// A remark if its costs differ from its change.
+    /// A remark if its costs, or the builds as they were linked, differ from its change.
     pub remark: Option<String>,
+    /// The change between the two builds as they were linked, of one pair, where every other pair ran links of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_built: Option<f64>,
     /// The smallest change that such pairs would show four times in five, as a share; none for too few pairs.
     pub detectable: Option<f64>,
     /// The verdict with its grounds.
@@ -208,17 +212,36 @@ impl CasePairs {
             }
             (None, None) => judged,
         };
+        let as_built = self.as_built.as_ref().filter(|pair| pair.rejected.is_none());
+        let as_built = as_built.map(|pair| pair.difference.exp_m1());
+        let layout = as_built.and_then(|change| layout_remark(change, &differences, &judgement, rule));
         Row {
             id: self.id.clone(),
             canary: self.canary,
             cost_ns: [cost(0), cost(1)],
-            remark: slow_mode_remark([cost(0), cost(1)], &judgement, rule),
+            remark: layout.or_else(|| slow_mode_remark([cost(0), cost(1)], &judgement, rule)),
+            as_built,
             pairs: counted.len(),
             rejected: self.pairs.len() - counted.len(),
             detectable: Some(rule.detectable_change(&differences)).filter(|share| share.is_finite()),
             judgement,
         }
     }
+}
+
+/// A remark if the builds as they were linked differ by another amount than their code does.
+fn layout_remark(as_built: f64, differences: &[f64], judgement: &Judgement, rule: &Rule) -> Option<String> {
+    let change = judgement.change.estimate;
+    let is_off = (as_built - change).abs() > rule.margin;
+    (differences.len() > 1 && is_off).then(|| {
+        format!(
+            "layout: as linked, B differs from A by {:+.1} %, over {} random orders of the functions by {:+.1} %; two links of one              source differ by {:.1} % (standard deviation)",
+            100.0 * as_built,
+            differences.len(),
+            100.0 * change,
+            100.0 * standard_deviation(differences)
+        )
+    })
 }
 
 /// A remark if one side met its slow mode more often. The change compares the fastest of neighbouring turns, the
@@ -357,6 +380,25 @@ mod row_tests {
                 .reason
                 .is_some_and(|reason| reason.contains("5 of 16") && reason.contains("it moved"))
         );
+    }
+
+    #[test]
+    fn a_difference_of_the_layout_alone_is_named_and_is_no_verdict() {
+        let mut case = case(&[0.001, -0.002, 0.0, 0.003, -0.001, 0.002, -0.003, 0.001]);
+        let as_built = |difference| Some(PairRecord { difference, ..PairRecord::default() });
+        case.as_built = as_built(0.12);
+        let row = case.judged_row(&Rule::default(), 1);
+        assert_eq!(
+            (row.judgement.verdict, row.pairs),
+            (Verdict::Same, 8),
+            "that pair is not among the others"
+        );
+        assert!(
+            row.remark
+                .is_some_and(|remark| remark.starts_with("layout: as linked, B differs from A by +12.7 %"))
+        );
+        case.as_built = as_built(0.01);
+        assert_eq!(case.judged_row(&Rule::default(), 1).remark, None, "within the margin");
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 use crate::command::page;
 use crate::error::{Error, Result};
-use crate::pair::{Launch, revision};
+use crate::pair::Launch;
+use crate::pair::build_facts::BuildFacts;
+use crate::pair::link::{Links, Placement};
+use crate::pair::revision::{self, Built, Recipe};
+use crate::statistic::Random;
 use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
 
@@ -40,6 +44,30 @@ pub struct Sides {
     /// back as they were
     #[arg(long, value_name = "COMMAND", requires = "a")]
     restore: Option<String>,
+    /// Run each revision as its build links it, instead of a link of its own for every pair: the layout is part of the change
+    #[arg(long)]
+    one_link: bool,
+    /// Build revisions without the flags that align functions and loops
+    #[arg(long)]
+    plain_build: bool,
+    /// Compare builds of different compilers, profiles or linkers: they are part of the change
+    #[arg(long)]
+    allow_different_toolchains: bool,
+}
+
+/// What a side runs.
+enum Program {
+    Binary(PathBuf),
+    Built(Box<Built>),
+}
+
+impl Program {
+    fn binary(&self) -> PathBuf {
+        match self {
+            Self::Binary(file) => file.clone(),
+            Self::Built(built) => built.binary(),
+        }
+    }
 }
 
 /// Both sides, ready to be started. Dropping it removes the links through which they are started.
@@ -47,7 +75,10 @@ pub struct Ready {
     a: Launch,
     b: Launch,
     binaries: [PathBuf; 2],
-    _links: Scratch,
+    placement: Option<Placement>,
+    differences: Vec<String>,
+    /// Directories that are removed at the end.
+    _scratch: Vec<Scratch>,
 }
 
 impl Sides {
@@ -57,7 +88,8 @@ impl Sides {
         (b_bin, b_rev): (Option<PathBuf>, Option<String>),
         bench: Option<String>,
     ) -> Self {
-        Self { a_bin, a_rev, b_bin, b_rev, bench, ..Self::default() }
+        // What changes over years is compared all the same, and named.
+        Self { a_bin, a_rev, b_bin, b_rev, bench, allow_different_toolchains: true, ..Self::default() }
     }
 
     /// The shell commands that make the two settings, and the one that undoes them.
@@ -71,11 +103,11 @@ impl Sides {
         self.a_bin.is_some() || self.b_bin.is_some() || words.into_iter().any(Option::is_some)
     }
 
-    /// Builds revisions and links the binaries.
+    /// Builds revisions and prepares their links; `seed` is that of the random orders of their functions.
     ///
     /// # Errors
-    /// The sides do not differ, a revision does not build, or a binary is missing.
-    pub fn build_sides(&self) -> Result<Ready> {
+    /// The sides do not differ, a revision does not build, its compiler is not that of the other one, or a binary is missing.
+    pub fn build_sides(&self, seed: u64) -> Result<Ready> {
         if !self.are_different() {
             return Err(Error::Usage(
                 "the two sides are the same: let them differ by --a-bin/--b-bin, --a-rev/--b-rev, \
@@ -83,13 +115,34 @@ impl Sides {
                     .into(),
             ));
         }
-        let binary = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
-            (Some(file), _) => Ok(file.clone()),
-            (None, Some(rev)) => revision::build_revision(rev, self.bench.as_deref(), &page::write_to_stderr),
-            (None, None) => own_executable(),
+        // A binary that is given is not aligned.
+        let is_aligned = self.a_rev.is_some() && self.b_rev.is_some() && !self.plain_build;
+        let recipe = Recipe { bench: self.bench.as_deref(), is_aligned };
+        let program = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
+            (Some(file), _) => Ok(Program::Binary(file.clone())),
+            (None, Some(rev)) => revision::build_revision(rev, recipe, &page::write_to_stderr)
+                .map(|built| Program::Built(Box::new(built))),
+            (None, None) => own_executable().map(Program::Binary),
         };
-        let binaries = [binary(&self.a_bin, &self.a_rev)?, binary(&self.b_bin, &self.b_rev)?];
-        Ready::new(binaries, [self.a_wrap.clone(), self.b_wrap.clone()])
+        let programs = [program(&self.a_bin, &self.a_rev)?, program(&self.b_bin, &self.b_rev)?];
+        let ready =
+            Ready::new(programs.each_ref().map(Program::binary), [self.a_wrap.clone(), self.b_wrap.clone()])?;
+        let [Program::Built(a), Program::Built(b)] = programs else { return Ok(ready) };
+        let ready = Ready { differences: BuildFacts::differences(&a.facts, &b.facts), ..ready };
+        self.check_toolchains(&ready.differences)?;
+        if self.one_link { Ok(ready) } else { ready.with_links([*a, *b], seed) }
+    }
+
+    /// Checks that nothing but the sources differs, unless it may.
+    ///
+    /// # Errors
+    /// It does: these sentences.
+    pub fn check_toolchains(&self, differences: &[String]) -> Result<()> {
+        if differences.is_empty() || self.allow_different_toolchains {
+            return Ok(());
+        }
+        let all = differences.join("; ");
+        Err(Error::Usage(format!("{all} (--allow-different-toolchains compares them all the same)")))
     }
 }
 
@@ -109,7 +162,34 @@ impl Ready {
         };
         let a = launch("A", &binaries[0], &wraps[0])?;
         let b = launch("B", &binaries[1], &wraps[1])?;
-        Ok(Self { a, b, binaries, _links: links })
+        Ok(Self { a, b, binaries, placement: None, differences: Vec::new(), _scratch: vec![links] })
+    }
+
+    /// The same sides, whose pairs run links of their own if both builds can be linked again.
+    fn with_links(mut self, builds: [Built; 2], seed: u64) -> Result<Self> {
+        let home = builds[0].home().to_owned();
+        let [Some(a), Some(b)] = builds.map(|built| built.link) else { return Ok(self) };
+        scratch::remove_orphans(&home);
+        let mut random = Random::new(seed);
+        let mut links = |command, scratch: &Scratch| {
+            Links::new(command, scratch.path().to_owned(), random.next_bits() as u32)
+        };
+        let scratch = [scratch::make_directory_in(&home)?, scratch::make_directory_in(&home)?];
+        self.placement = Some(a.placement());
+        self.a = self.a.with_links(links(a, &scratch[0]));
+        self.b = self.b.with_links(links(b, &scratch[1]));
+        self._scratch.extend(scratch);
+        Ok(self)
+    }
+
+    /// How functions are placed anew for every pair, if they are.
+    pub fn placement(&self) -> Option<Placement> {
+        self.placement
+    }
+
+    /// What differs between the builds besides their sources, as sentences.
+    pub fn differences(&self) -> &[String] {
+        &self.differences
     }
 
     pub fn launches(&self) -> [&Launch; 2] {

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use syscost::pair::protocol::{Request, Response};
-use syscost::pair::{Connection, Received, Seat, Side, Start, Taken};
+use syscost::pair::{Connection, Draw, Received, Seat, Side, Start, Taken};
 use syscost::record::guest_side::{ClockKind, Identity};
 use syscost_platform::cpu::{self, Aside};
 use syscost_platform::error::{Error, Result};
@@ -127,9 +127,9 @@ impl LiveGuest {
 }
 
 impl Start for LiveGuest {
-    fn start_side(&self, padding: usize, _aside: &Aside) -> Result<Side> {
+    fn start_side(&self, draw: Draw, _aside: &Aside) -> Result<Side> {
         let connection = Rc::clone(&self.shared.connection);
-        if !connection.borrow_mut().send_request(&Request::Start { padding }) {
+        if !connection.borrow_mut().send_request(&Request::Start { padding: draw.padding }) {
             self.shared.is_lost.set(true);
             return Err(Error::Disturbed(format!("the guest of side {} has ended", self.label)));
         }

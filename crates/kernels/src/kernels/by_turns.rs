@@ -177,7 +177,8 @@ pub(super) fn compare_by_turns(
     let rule =
         Rule { looks: turning.boots.look_count(), ..Rule::for_threshold(threshold.unwrap_or(THRESHOLD)) };
     let sides = kernels.each_ref().map(|kernel| format!("{} ({clock})", kernel.name));
-    let plan = Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default };
+    let plan =
+        Plan { sides, by_turns: true, rule, seed: turning.seed, scale: Scale::Default, placement: None };
     let mut boots = BootPairs::new(
         kernels,
         &machine,

@@ -11,7 +11,7 @@ use syscost::case::Group;
 use syscost::command::ab::{Manner, Sides, compare_sides, own_executable};
 use syscost::command::flag::Filter;
 use syscost::command::page;
-use syscost::pair::revision;
+use syscost::pair::revision::{self, Recipe};
 use syscost::record::paired::Paired;
 use syscost::record::store;
 use syscost::suite::GROUPS;
@@ -110,7 +110,8 @@ pub(super) fn keep_reference(args: &Reference) -> Result<ExitCode> {
     let binary = match (&args.build.bin, &args.build.rev) {
         (Some(file), _) => file.clone(),
         (None, Some(rev)) => {
-            revision::build_revision(rev, args.build.bench.as_deref(), &page::write_to_stderr)?
+            let recipe = Recipe { bench: args.build.bench.as_deref(), is_aligned: false };
+            revision::build_revision(rev, recipe, &page::write_to_stderr)?.binary()
         }
         (None, None) => own_executable()?,
     };

@@ -1,0 +1,204 @@
+//! What a build depends on besides the sources of its commit: the compiler, its flags, the profile, the linker. A build is
+//! kept under all of it, and two builds that differ in it are no comparison of their sources.
+
+use super::git;
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Beginnings of the variables by which an environment changes what cargo and rustc build.
+const VARIABLES: [&str; 8] = [
+    "CARGO_BUILD_",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_PROFILE_",
+    "CARGO_TARGET_",
+    "CC",
+    "CFLAGS",
+    "RUSTC",
+    "RUSTFLAGS",
+];
+/// The one that begins so and names a place only.
+const PLACE: &str = "CARGO_TARGET_DIR";
+
+/// Facts of one build.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BuildFacts {
+    /// What `rustc -vV` prints where the sources lie.
+    pub compiler: String,
+    /// The profiles of the manifest at the top of the workspace, as TOML.
+    pub profiles: String,
+    /// The variables that change a build.
+    pub environment: BTreeMap<String, String>,
+    /// The files of configuration that cargo merges, by their texts; those below the sources come first.
+    pub configuration: Vec<String>,
+    /// The lock file, or why there is none.
+    pub lock: String,
+    /// Flags that align functions and loops; empty for a plain build.
+    pub alignment: String,
+    /// The linker, if the build says which.
+    #[serde(default)]
+    pub linker: Option<String>,
+}
+
+impl BuildFacts {
+    /// The facts of a build of these sources, before it is made. `alignment` are the flags that the build adds.
+    ///
+    /// # Errors
+    /// The compiler cannot be started, or a file cannot be read.
+    pub fn read(sources: &Path, top: &Path, alignment: &str) -> Result<Self> {
+        let environment = std::env::vars().filter(|(name, _)| name != PLACE);
+        let changes_builds = |name: &str| VARIABLES.iter().any(|start| name.starts_with(start));
+        Ok(Self {
+            compiler: compiler(sources)?,
+            profiles: profiles(&top.join("Cargo.toml"))?,
+            environment: environment.filter(|(name, _)| changes_builds(name)).collect(),
+            configuration: configuration_files(sources)
+                .iter()
+                .filter_map(|file| std::fs::read_to_string(file).ok())
+                .collect(),
+            lock: std::fs::read_to_string(top.join("Cargo.lock"))
+                .unwrap_or_else(|_| "no Cargo.lock in the commit".into()),
+            alignment: alignment.to_owned(),
+            linker: None,
+        })
+    }
+
+    /// A name for these facts: 16 hexadecimal digits.
+    pub fn key(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// A sentence for each fact, besides the sources, in which the builds of the sides differ.
+    pub fn differences(a: &Self, b: &Self) -> Vec<String> {
+        let version = |facts: &Self| facts.compiler.lines().next().unwrap_or_default().to_owned();
+        let mut found = Vec::new();
+        if a.compiler != b.compiler {
+            let (a, b) = (version(a), version(b));
+            found.push(format!("A was built by {a}, B by {b}: the compiler is part of the change"));
+        }
+        if a.profiles != b.profiles {
+            found.push(format!(
+                "the profiles of the manifests differ (A: {}; B: {}): the flags of the compiler are part of the change",
+                one_line(&a.profiles),
+                one_line(&b.profiles)
+            ));
+        }
+        if a.configuration != b.configuration {
+            found.push("the configuration of cargo (.cargo/config.toml) differs between A and B: its flags are part of the change".into());
+        }
+        if a.linker != b.linker {
+            let name = |facts: &Self| facts.linker.clone().unwrap_or_else(|| "an unknown linker".into());
+            found.push(format!(
+                "A was linked by `{}`, B by `{}`: the linker is part of the change",
+                name(a),
+                name(b)
+            ));
+        }
+        found
+    }
+}
+
+fn one_line(toml: &str) -> String {
+    let text = toml.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() { "none".into() } else { text }
+}
+
+/// What the compiler says of itself. A `rust-toolchain.toml` among the sources may choose another one than here.
+fn compiler(sources: &Path) -> Result<String> {
+    let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut rustc = Command::new(&program);
+    git::forget_repository(&mut rustc);
+    let output =
+        rustc.arg("-vV").current_dir(sources).output().map_err(|e| Error::file(&program, "starting", e))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Usage(format!("`rustc -vV` failed ({}): {:.200}", output.status, said.trim())))
+}
+
+/// The table `profile` of a manifest, in the order of its keys.
+fn profiles(manifest: &Path) -> Result<String> {
+    let Ok(text) = std::fs::read_to_string(manifest) else { return Ok(String::new()) };
+    let table: toml::Table = text
+        .parse()
+        .map_err(|e: toml::de::Error| Error::Usage(format!("{}: {}", manifest.display(), e.message())))?;
+    Ok(table.get("profile").map(ToString::to_string).unwrap_or_default())
+}
+
+/// The files that cargo reads in a directory ("Hierarchical structure" of its reference): upwards, then its home.
+fn configuration_files(sources: &Path) -> Vec<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty());
+    let home = home
+        .or_else(|| std::env::var_os("HOME").map(|home: OsString| Path::new(&home).join(".cargo").into()));
+    let directories =
+        sources.ancestors().map(|directory| directory.join(".cargo")).chain(home.map(PathBuf::from));
+    let mut files: Vec<PathBuf> = Vec::new();
+    for directory in directories {
+        let found = ["config", "config.toml"]
+            .map(|name| directory.join(name))
+            .into_iter()
+            .find(|file| file.is_file());
+        files.extend(found.filter(|file| !files.contains(file)));
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> BuildFacts {
+        BuildFacts { compiler: "rustc 1.95.0 (x)\nhost: h".into(), ..BuildFacts::default() }
+    }
+
+    #[test]
+    fn what_changes_a_build_changes_its_key_and_is_named() {
+        let plain = facts();
+        for (other, sentence) in [
+            (
+                BuildFacts { compiler: "rustc 1.94.0 (y)\nhost: h".into(), ..facts() },
+                "A was built by rustc 1.95.0 (x), B by rustc 1.94.0 (y): the compiler is part of the change",
+            ),
+            (
+                BuildFacts { profiles: "bench = { lto = true }".into(), ..facts() },
+                "A: none; B: bench = { lto = true }",
+            ),
+            (BuildFacts { configuration: vec!["x".into()], ..facts() }, ".cargo/config.toml"),
+            (BuildFacts { linker: Some("cc -fuse-ld=mold".into()), ..facts() }, "B by `cc -fuse-ld=mold`"),
+        ] {
+            assert_ne!(plain.key(), other.key());
+            let found = BuildFacts::differences(&plain, &other);
+            assert!(found.len() == 1 && found[0].contains(sentence), "{found:?}");
+        }
+        let lock = BuildFacts { lock: "another".into(), ..facts() };
+        assert_ne!(plain.key(), lock.key());
+        assert!(BuildFacts::differences(&plain, &lock).is_empty(), "a dependency is a change of the sources");
+        assert_eq!(plain.key(), facts().key());
+    }
+
+    #[test]
+    fn the_facts_of_sources_are_read_where_they_lie() {
+        let place = tempfile::tempdir().unwrap();
+        let inner = place.path().join("inner");
+        std::fs::create_dir_all(inner.join(".cargo")).unwrap();
+        std::fs::write(
+            place.path().join("Cargo.toml"),
+            "[package]\nname = \"x\"\n[profile.bench]\nlto = true\n",
+        )
+        .unwrap();
+        std::fs::write(inner.join(".cargo/config.toml"), "[build]\n").unwrap();
+        let facts = BuildFacts::read(&inner, place.path(), "aligned").unwrap();
+        assert!(facts.compiler.starts_with("rustc "), "{facts:?}");
+        assert!(facts.profiles.contains("lto") && facts.configuration[0] == "[build]\n", "{facts:?}");
+        std::fs::write(place.path().join("Cargo.toml"), "[profile").unwrap();
+        let error = BuildFacts::read(&inner, place.path(), "").unwrap_err().to_string();
+        assert!(error.contains("Cargo.toml"), "{error}");
+    }
+}

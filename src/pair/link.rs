@@ -1,0 +1,341 @@
+//! Links one build again, with its functions in another order.
+//!
+//! Where the linker happens to place a function changes its time by up to a third (Mytkowicz and others, "Producing wrong
+//! data without doing anything obviously wrong", ASPLOS 2009). A comparison of two builds that uses one link of each charges
+//! that to the change; one that draws a link for every process averages over it (Curtsinger and Berger, "Stabilizer", ASPLOS
+//! 2013). Only the last step of a build is repeated, a fraction of a second.
+
+use crate::error::{Error, Result};
+use crate::statistic::Random;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Padding in front of all functions where the linker cannot order them: at most a page, in steps of the alignment that
+/// compilers give to functions.
+const PADDING_STEPS: usize = 256;
+const PADDING_STEP_BYTES: usize = 16;
+
+/// The command that linked a build, with copies of everything that the build may overwrite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkCommand {
+    /// The linker.
+    program: String,
+    /// Variables of its environment.
+    environment: Vec<(String, String)>,
+    /// Its arguments, without the name of the output.
+    arguments: Vec<String>,
+    /// How functions are placed anew.
+    placement: Placement,
+}
+
+/// How a linker is made to place functions anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// lld: `--shuffle-sections=GLOB=SEED`.
+    ShuffleText,
+    /// mold: `--shuffle-sections=SEED`.
+    ShuffleAll,
+    /// Any linker: object files in random order, behind padding of random length.
+    Padding,
+}
+
+impl Placement {
+    /// Name for the record and for sentences.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::ShuffleText | Self::ShuffleAll => "functions in random order",
+            Self::Padding => "object files in random order, behind random padding",
+        }
+    }
+}
+
+impl LinkCommand {
+    /// The command that `rustc --print link-args` wrote. Inputs below `target`, which the next build overwrites, are copied
+    /// to `copies`.
+    ///
+    /// # Errors
+    /// The text is no such command, an input cannot be copied, or the linker places functions in none of the known ways.
+    pub fn from_rustc(text: &str, target: &Path, copies: &Path) -> Result<Self> {
+        let unreadable = || Error::Usage(format!("the link command of rustc cannot be read: {text:.80}"));
+        let words = split_words(text).ok_or_else(unreadable)?;
+        let is_setting = |word: &&Word| word.name.is_some();
+        let environment = words.iter().take_while(is_setting);
+        let environment =
+            environment.filter_map(|word| Some((word.name.clone()?, word.text.clone()))).collect();
+        let mut rest = words.into_iter().skip_while(|word| word.name.is_some()).map(|word| word.text);
+        let program = rest.next().ok_or_else(unreadable)?;
+        let mut arguments = Vec::new();
+        while let Some(argument) = rest.next() {
+            if argument == "-o" {
+                rest.next();
+            } else {
+                arguments.push(copied(argument, target, copies, arguments.len())?);
+            }
+        }
+        let command = Self { program, environment, arguments, placement: Placement::ShuffleText };
+        command.with_placement(copies)
+    }
+
+    /// How functions are placed anew.
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// The same command after its copies were moved from one directory to another.
+    pub fn moved(mut self, from: &Path, to: &Path) -> Self {
+        for argument in &mut self.arguments {
+            if let Ok(name) = Path::new(&argument).strip_prefix(from) {
+                *argument = to.join(name).display().to_string();
+            }
+        }
+        self
+    }
+
+    /// The linker, for comparison with that of another build.
+    pub fn linker(&self) -> String {
+        let chosen = self.arguments.iter().find(|argument| argument.starts_with("-fuse-ld="));
+        chosen.map_or_else(|| self.program.clone(), |flag| format!("{} {flag}", self.program))
+    }
+
+    /// Tries the ways of placing functions, the finest first.
+    fn with_placement(mut self, directory: &Path) -> Result<Self> {
+        let trial = directory.join("trial");
+        let mut last = Ok(());
+        for placement in [Placement::ShuffleText, Placement::ShuffleAll, Placement::Padding] {
+            self.placement = placement;
+            last = self.link(1, &trial);
+            if last.is_ok() {
+                break;
+            }
+        }
+        // Where every way fails the file is not there.
+        let _ = std::fs::remove_file(&trial);
+        last.map(|()| self)
+    }
+
+    /// Links with the functions in the order of this seed.
+    ///
+    /// # Errors
+    /// The linker cannot be started, or fails: its own words.
+    pub fn link(&self, seed: u32, output: &Path) -> Result<()> {
+        let mut linker = Command::new(&self.program);
+        linker.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        match self.placement {
+            Placement::ShuffleText => {
+                linker.args(&self.arguments).arg(format!("-Wl,--shuffle-sections=.text*={seed}"));
+            }
+            Placement::ShuffleAll => {
+                linker.args(&self.arguments).arg(format!("-Wl,--shuffle-sections={seed}"));
+            }
+            Placement::Padding => {
+                let mut random = Random::new(seed.into());
+                linker.arg(self.padding(&mut random, output)?).args(self.shuffled_objects(&mut random));
+            }
+        }
+        // Debug information costs space and no time: a link is read by nobody but the kernel.
+        linker.arg("-Wl,--strip-debug").arg("-o").arg(output);
+        run_quietly(&mut linker, &self.program)
+    }
+
+    /// The arguments, with the object files that stand among them in another order.
+    fn shuffled_objects(&self, random: &mut Random) -> Vec<String> {
+        let is_object = |word: &&String| word.ends_with(".o") && !word.starts_with('-');
+        let mut objects: Vec<_> = self.arguments.iter().filter(is_object).collect();
+        random.shuffle(&mut objects);
+        let mut objects = objects.into_iter();
+        let next =
+            |word: &String| if is_object(&word) { objects.next().cloned() } else { Some(word.clone()) };
+        self.arguments.iter().filter_map(next).collect()
+    }
+
+    /// An object file of code that is never executed, of random length.
+    fn padding(&self, random: &mut Random, output: &Path) -> Result<PathBuf> {
+        let bytes = PADDING_STEP_BYTES * random.number_below(PADDING_STEPS);
+        let (source, object) = (output.with_extension("s"), output.with_extension("padding.o"));
+        let text = format!(".section .text.padding,\"ax\"\n.p2align 4\n.space {bytes}\n");
+        std::fs::write(&source, text).map_err(|e| Error::file(&source, "writing", e))?;
+        let mut assembler = Command::new(&self.program);
+        run_quietly(assembler.arg("-c").arg(&source).arg("-o").arg(&object), &self.program)?;
+        Ok(object)
+    }
+}
+
+/// Runs a command that prints only errors.
+fn run_quietly(command: &mut Command, program: &str) -> Result<()> {
+    let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(program, "starting", e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Error::Usage(format!(
+        "`{program}` cannot link the build again ({}): {:.300}",
+        output.status,
+        said.trim()
+    )))
+}
+
+/// The argument, or the name of its copy if it is a file below `target`.
+fn copied(argument: String, target: &Path, copies: &Path, number: usize) -> Result<String> {
+    let file = Path::new(&argument);
+    if !file.starts_with(target) || !file.is_file() {
+        return Ok(argument);
+    }
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let copy = copies.join(format!("{number}-{name}"));
+    std::fs::copy(file, &copy).map_err(|e| Error::file(file, "copying", e))?;
+    Ok(copy.display().to_string())
+}
+
+/// A word of the printed command; an assignment has a name.
+struct Word {
+    name: Option<String>,
+    text: String,
+}
+
+/// The words of a command as Rust prints one: `NAME="value" "program" "argument"`. `None` for anything else.
+fn split_words(text: &str) -> Option<Vec<Word>> {
+    let mut words = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (name, quoted) = rest.split_once('"')?;
+        let name = match name.strip_suffix('=') {
+            Some(name) => Some(name.to_owned()).filter(|name| !name.contains(char::is_whitespace)),
+            None if name.is_empty() => None,
+            None => return None,
+        };
+        let (text, after) = unescape_until_quote(quoted)?;
+        words.push(Word { name, text });
+        rest = after.trim_start();
+    }
+    Some(words)
+}
+
+/// The text up to the closing quote, and what follows.
+fn unescape_until_quote(text: &str) -> Option<(String, &str)> {
+    let mut plain = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((plain, &text[at + 1..])),
+            '\\' => match characters.next()?.1 {
+                'n' => plain.push('\n'),
+                't' => plain.push('\t'),
+                escaped @ ('"' | '\\' | '\'') => plain.push(escaped),
+                _ => return None,
+            },
+            other => plain.push(other),
+        }
+    }
+    None
+}
+
+/// The links of one side of a comparison, made when they are needed.
+#[derive(Clone, Debug)]
+pub struct Links {
+    command: LinkCommand,
+    /// Where they lie.
+    directory: PathBuf,
+    /// Distinguishes the orders of this side from those of the other one.
+    seed: u32,
+}
+
+impl Links {
+    /// Links by this command in an empty directory. Two sides must have seeds of their own, or their layouts go together.
+    pub fn new(command: LinkCommand, directory: PathBuf, seed: u32) -> Self {
+        Self { command, directory, seed }
+    }
+
+    /// How functions are placed anew.
+    pub fn placement(&self) -> Placement {
+        self.command.placement()
+    }
+
+    /// The link of this number, which is made if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be linked, or there is no space for it.
+    pub fn link(&self, number: u32) -> Result<PathBuf> {
+        let file = self.directory.join(number.to_string());
+        if !file.exists() {
+            // Seeds of a shuffle are 32 bits; those of two sides must not meet.
+            self.command.link(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number), &file)?;
+        }
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<Vec<(Option<String>, String)>> {
+        Some(split_words(text)?.into_iter().map(|word| (word.name, word.text)).collect())
+    }
+
+    #[test]
+    fn a_command_is_read_as_rust_prints_it() {
+        let mut command = Command::new("cc");
+        command.env("A", "b \"c\"").arg("-o").arg("a b").arg("x\\y\tz");
+        let read = words(&format!("{command:?}")).unwrap();
+        let expected = [(Some("A"), "b \"c\""), (None, "cc"), (None, "-o"), (None, "a b"), (None, "x\\y\tz")];
+        assert_eq!(read, expected.map(|(name, text)| (name.map(str::to_owned), text.to_owned())));
+        for other in ["cc -o x", "env -i \"cc\"", "\"cc", "\"a\\xff\"", "A B=\"c\" \"cc\""] {
+            let read = words(other);
+            assert!(read.is_none() || other.starts_with("A B"), "{other}: {read:?}");
+        }
+    }
+
+    /// A program of many small functions, each in a section of its own, that prints the order of their addresses.
+    fn build(directory: &Path) -> Option<LinkCommand> {
+        let source = directory.join("many.s");
+        let functions: String =
+            (0..40).map(|n| format!(".section .text.f{n},\"ax\"\n.globl f{n}\nf{n}: .space 64\n")).collect();
+        std::fs::write(&source, format!("{functions}.section .text.main,\"ax\"\n.globl main\nmain: ret\n"))
+            .unwrap();
+        let target = directory.join("target");
+        std::fs::create_dir_all(&target).unwrap();
+        let object = target.join("many.o");
+        let assembled = Command::new("cc").arg("-c").arg(&source).arg("-o").arg(&object).status();
+        if !assembled.is_ok_and(|status| status.success()) {
+            println!("skipped: there is no `cc` here");
+            return None;
+        }
+        let mut link = Command::new("cc");
+        link.arg(&object).arg("-o").arg(target.join("many"));
+        Some(LinkCommand::from_rustc(&format!("{link:?}"), &target, directory).unwrap())
+    }
+
+    #[test]
+    fn links_differ_by_seed_and_are_repeated_by_it_after_the_build_has_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let Some(command) = build(place.path()) else { return };
+        std::fs::remove_dir_all(place.path().join("target")).unwrap();
+        let bytes = |command: &LinkCommand, seed, name: &str| {
+            let output = place.path().join(name);
+            command.link(seed, &output).unwrap();
+            std::fs::read(output).unwrap()
+        };
+        let placements = [command.placement, Placement::Padding];
+        for placement in placements {
+            let command = LinkCommand { placement, ..command.clone() };
+            assert_eq!(bytes(&command, 1, "one"), bytes(&command, 1, "one"), "{placement:?}");
+            assert_ne!(bytes(&command, 1, "one"), bytes(&command, 2, "one"), "{placement:?}");
+        }
+        let (a, b) = (place.path().join("a"), place.path().join("b"));
+        std::fs::create_dir(&a).unwrap();
+        std::fs::create_dir(&b).unwrap();
+        let sides = [Links::new(command.clone(), a, 1), Links::new(command, b, 2)];
+        let links = sides.map(|links| std::fs::read(links.link(7).unwrap()).unwrap());
+        assert_ne!(links[0], links[1], "two sides have orders of their own");
+    }
+
+    #[test]
+    fn a_linker_that_fails_says_why() {
+        let place = tempfile::tempdir().unwrap();
+        let text = format!("{:?}", Command::new("cc").arg("/no/such/object.o"));
+        let error = LinkCommand::from_rustc(&text, Path::new("/target"), place.path()).unwrap_err();
+        assert!(error.to_string().contains("object.o") || error.to_string().contains("starting"), "{error}");
+    }
+}
