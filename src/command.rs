@@ -4,7 +4,6 @@
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
 pub mod ab;
-pub mod answer;
 pub mod archive;
 mod baseline;
 mod cache_size;
@@ -16,7 +15,6 @@ mod explain;
 mod fingerprint;
 pub mod flag;
 pub mod gate;
-pub mod guest_text;
 mod help;
 mod list;
 mod man;
@@ -25,7 +23,6 @@ mod overview;
 pub mod page;
 mod peer;
 pub mod record;
-pub mod remark_group;
 pub mod report;
 mod restore;
 mod run;

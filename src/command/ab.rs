@@ -1,12 +1,12 @@
 //! `syscost ab`: two sides compared by pairs of live processes.
 
 mod pair_bar;
-mod paired_table;
 mod side_flag;
+mod verdict_form;
 
 pub use pair_bar::Bar;
-pub use paired_table::{Form, write};
 pub use side_flag::{Sides, own_executable};
+pub use verdict_form::{Form, write};
 
 use super::flag::{Filter, Home, scale_parser};
 use super::page;

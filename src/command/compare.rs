@@ -3,7 +3,6 @@
 mod comparison_table;
 mod heading;
 
-use super::answer::{self, Compared};
 use super::archive::Archive;
 use super::flag::{Format, Home, Only};
 use super::page;
@@ -12,6 +11,7 @@ use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::record::bundle::{Head, read_any_head, split_by_kernel};
 use crate::record::verdict::Verdict;
+use crate::render::answer::{self, Compared};
 use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};

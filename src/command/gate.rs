@@ -1,18 +1,18 @@
 //! `syscost gate`: an exit code for continuous integration.
 
 use super::ab::{self, Manner, Pairs, Sides, parse_share};
-use super::answer;
 use super::archive::Archive;
 use super::flag::{Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
-use super::remark_group::{group_sentences, id_list, sentence_shape};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, output, plain_file, signal};
 use crate::record::Verdict;
 use crate::record::quantity::{self, NANOSECONDS};
+use crate::render::answer;
 use crate::render::markdown_table::markdown_table;
+use crate::render::remark_group::{group_sentences, id_list, sentence_shape};
 use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::gate::{

@@ -1,7 +1,7 @@
 //! `syscost monitor`, `probe` and `validate`: the system's counters live, at a fixed rate, and held against known work.
 //!
-//! `syscost` starts this program for these commands. [`view`] and [`host_view`] hold what is shown, [`exposition`] writes it
-//! for Prometheus, and [`http_server`] answers the requests.
+//! `syscost` starts this program for these commands. [`watch`], [`view`] and [`host_view`] hold what is shown.
+//! [`render`] shows it, [`exposition`] writes it for Prometheus, and [`http_server`] answers the requests.
 #![deny(unsafe_code)]
 
 mod exposition;
@@ -10,9 +10,11 @@ mod host_view;
 mod http_server;
 mod monitor;
 mod probe;
+mod render;
 mod top_process;
 mod validate;
 mod view;
+mod watch;
 
 use clap::Subcommand;
 use std::process::ExitCode;

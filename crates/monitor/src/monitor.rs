@@ -1,28 +1,22 @@
 //! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or to Prometheus.
 
-mod json;
-mod live_view;
 mod screen;
 mod serve;
 mod several;
 
-use crate::top_process::{Busy, Ranking};
-use crate::view::View;
-use screen::{Screen, Size, Waited};
+use crate::render::json::seen_to_json;
+use crate::render::live_view::{Size, render_lines};
+use crate::watch::Watch;
+use screen::{Screen, Waited};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use syscost::command::{flag, page};
 use syscost::exit::Exit;
-use syscost_counters::Process;
 use syscost_counters::pace::Pace;
-use syscost_counters::snapshot::Snapshot;
 use syscost_platform::error::Result;
 use syscost_platform::signal;
-
-/// The most processes that are shown on a tall terminal.
-const MOST_PROCESSES: usize = 40;
 
 /// Watch the machine, or several: live on the terminal, as JSON lines, or at an address for Prometheus
 ///
@@ -96,52 +90,15 @@ impl Args {
     }
 }
 
-/// State between two looks.
-struct Watch {
-    before: Snapshot,
-    processes: Ranking,
-    own: Process,
-    own_cpu: Duration,
-}
-
-impl Watch {
-    fn begin() -> Result<Self> {
-        let own = Process::open(std::process::id() as i32)?;
-        let own_cpu = own.cpu_time()?.value;
-        Ok(Self { before: Snapshot::take()?, processes: Ranking::begin()?, own, own_cpu })
-    }
-
-    /// Reads the machine and compares it with the last look.
-    fn observe(&mut self) -> Result<Seen> {
-        let after = Snapshot::take()?;
-        let view = View::between(&self.before, &after);
-        let cpu = self.own.cpu_time()?.value;
-        let ran = cpu.saturating_sub(std::mem::replace(&mut self.own_cpu, cpu));
-        let own = 100.0 * ran.as_secs_f64() / view.window.as_secs_f64().max(1e-9);
-        let booted = after.booted;
-        self.before = after;
-        Ok(Seen { view, processes: self.processes.busiest(MOST_PROCESSES)?, own, booted })
-    }
-}
-
-/// One look.
-struct Seen {
-    view: View,
-    processes: Vec<Busy>,
-    /// Share of a CPU that this monitor uses, percent.
-    own: f64,
-    booted: u64,
-}
-
 fn write_json_lines(args: &Args, views: u64) -> Result<()> {
     let mut watch = Watch::begin()?;
-    write_at_intervals(args, views, || Ok(format!("{}\n", json::seen_to_json(&watch.observe()?))))
+    write_at_intervals(args, views, || Ok(format!("{}\n", seen_to_json(&watch.observe()?))))
 }
 
 fn run_live_view(args: &Args, views: u64) -> Result<()> {
     let mut watch = Watch::begin()?;
     draw_at_intervals(args, views, "looking …".into(), |size| {
-        Ok(live_view::render_lines(&watch.observe()?, size, args.interval))
+        Ok(render_lines(&watch.observe()?, size, args.interval))
     })
 }
 

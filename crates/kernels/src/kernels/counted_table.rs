@@ -5,9 +5,9 @@ use crate::instruction_counts::InstructionCounts;
 use serde_json::json;
 use syscost::command::ab::Form;
 use syscost::command::flag::{Format, Only};
-use syscost::command::guest_text::{describe_guest, difference_lines};
 use syscost::command::page::{self, Tone};
 use syscost::record::Verdict;
+use syscost::render::guest_text::{describe_guest, difference_lines};
 use syscost::render::table::Layout;
 use syscost_platform::error::Result;
 

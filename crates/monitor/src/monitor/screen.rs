@@ -1,5 +1,6 @@
 //! The full-screen terminal: taken over, and restored in every case, also after a panic.
 
+use crate::render::live_view::Size;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
 use std::io::Read;
@@ -25,13 +26,6 @@ static HOOK: Once = Once::new();
 
 /// The settings of the keyboard, if standard input is a terminal.
 struct Before(Option<Termios>);
-
-/// The size in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
-    pub(super) columns: usize,
-    pub(super) rows: usize,
-}
 
 /// Why a wait has ended.
 #[derive(Debug, PartialEq, Eq)]

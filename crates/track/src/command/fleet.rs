@@ -5,7 +5,6 @@ mod fleet_compare;
 mod fleet_measure;
 mod fleet_plan;
 mod fleet_status;
-mod fleet_table;
 
 use crate::record::fleet_record::{Experiment, FleetStore};
 use clap::Subcommand;

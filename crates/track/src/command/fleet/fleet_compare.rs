@@ -1,8 +1,8 @@
 //! `syscost fleet compare`: what the kernels cost on all machines.
 
 use super::Place;
-use super::fleet_table;
 use crate::record::fleet_record::{Experiment, FleetStore};
+use crate::render::fleet_table;
 use crate::study::fleet_effect::{FleetAnswer, Gathering};
 use std::process::ExitCode;
 use syscost::command::flag::Form;
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         _ if args.form.json => page::write_json(&answer)?,
         (Some(_), true) => page::write(&fleet_table::tabbed_host_rows(&answer))?,
         (Some(host), false) => page::write(&fleet_table::render_host(&answer, host, args.all, layout()))?,
-        (None, true) => page::write(&fleet_table::tabbed_rows(&answer))?,
+        (None, true) => page::write(&fleet_table::tabbed_case_rows(&answer))?,
         (None, false) => page::write(&fleet_table::render_fleet(&answer, args.all, layout()))?,
     }
     Ok(ExitCode::from(u8::from(!damaged.is_empty())))

@@ -1,55 +1,41 @@
 //! The verdicts of a comparison by pairs, in every format.
 
-use crate::command::answer::{self, Compared};
-use crate::command::flag::{Format, Only};
-use crate::command::guest_text::heading_lines;
-use crate::command::page::{self, Tone};
-use crate::command::remark_group::group_sentences;
+use super::answer::{self, Compared};
+use super::display_width;
+use super::format::{LF, csv_text};
+use super::guest_text::heading_lines;
+use super::markdown_table::markdown_table;
+use super::remark_group::group_sentences;
+use super::table::Layout;
+use super::terminal_text::{count_with_noun, prose_width, table, wrap, wrap_sentences};
+use super::tone::Tone;
 use crate::error::Result;
 use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
-use crate::render::format::{LF, csv_text};
-use crate::render::markdown_table::markdown_table;
-use crate::render::table::Layout;
 use crate::study::sequential::Row;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Format of the verdicts.
-#[derive(clap::Args)]
-pub struct Form {
-    /// How to write the verdicts
-    #[arg(long, value_enum, default_value_t = Format::Terminal)]
-    format: Format,
-    /// Which rows
-    #[arg(long, value_enum)]
-    only: Option<Only>,
+/// Which rows are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowChoice {
+    /// All rows of a small comparison; of a large one the canaries and the rows that are neither the same nor
+    /// inconclusive. CSV and JSON hold all rows.
+    Usual,
+    /// Faster or slower.
+    Changed,
+    /// All rows.
+    All,
 }
 
-impl Form {
-    /// A form that another command's flags ask for.
-    pub fn new(format: Format, only: Option<Only>) -> Self {
-        Self { format, only }
+impl RowChoice {
+    /// The rows for a program: those that changed, or all.
+    fn rows_for_program(self, rows: &[Row]) -> Vec<&Row> {
+        rows.iter().filter(|row| self != Self::Changed || row.judgement.verdict.is_change()).collect()
     }
-}
-
-/// Writes the rows to the standard output.
-///
-/// # Errors
-/// The output cannot be written.
-pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
-    let table = || PairedTable::new(paired, rows, form.only);
-    let is_asked = |row: &&Row| form.only != Some(Only::Changed) || row.judgement.verdict.is_change();
-    let asked = || rows.iter().filter(is_asked).collect::<Vec<_>>();
-    page::write(&match form.format {
-        Format::Terminal => table().render_terminal(layout),
-        Format::Markdown => table().render_markdown(),
-        Format::Json => return page::write_json(&comparison_json(paired, &asked())),
-        Format::Csv => rows_csv(paired.clock_kind(), &asked())?,
-    })
 }
 
 /// Most rows that are all shown. If there are more, the cases without a change are only counted.
@@ -58,7 +44,7 @@ const MANY: usize = 40;
 const REASONS: usize = 3;
 
 /// The report of a comparison for a person.
-struct PairedTable<'a> {
+pub struct PairedTable<'a> {
     paired: &'a Paired,
     /// The rows of the table.
     shown: Vec<&'a Row>,
@@ -69,14 +55,15 @@ struct PairedTable<'a> {
 }
 
 impl<'a> PairedTable<'a> {
-    fn new(paired: &'a Paired, rows: &'a [Row], only: Option<Only>) -> Self {
+    /// The report of these rows of a comparison.
+    pub fn new(paired: &'a Paired, rows: &'a [Row], choice: RowChoice) -> Self {
         let skipped: BTreeSet<&str> = skipped_cases(paired).map(|(id, _)| id).collect();
         let all: Vec<_> = rows.iter().filter(|row| !skipped.contains(row.id.as_str())).collect();
-        let folds = only.is_none() && all.len() > MANY;
-        let is_shown = |row: &&&Row| match only {
-            Some(Only::Changed) => row.judgement.verdict.is_change(),
-            Some(Only::All) => true,
-            None => {
+        let folds = choice == RowChoice::Usual && all.len() > MANY;
+        let is_shown = |row: &&&Row| match choice {
+            RowChoice::Changed => row.judgement.verdict.is_change(),
+            RowChoice::All => true,
+            RowChoice::Usual => {
                 !folds
                     || row.canary
                     || !matches!(row.judgement.verdict, Verdict::Same | Verdict::Inconclusive)
@@ -136,23 +123,25 @@ fn signed_percent(share: f64) -> String {
 }
 
 impl PairedTable<'_> {
-    fn render_terminal(&self, layout: Layout) -> String {
-        let width = page::prose_width(layout);
+    /// The report for a terminal.
+    pub fn render_terminal(&self, layout: Layout) -> String {
+        let width = prose_width(layout);
         let mut text = String::new();
         for (label, side) in ["A: ", "B: "].iter().zip(&self.paired.sides) {
-            text += &(page::wrap(label, side, width) + "\n");
+            text += &(wrap(label, side, width) + "\n");
         }
-        text += &page::wrap_sentences(self.paired.guests.iter().flat_map(heading_lines), layout);
+        text += &wrap_sentences(self.paired.guests.iter().flat_map(heading_lines), layout);
         text.push('\n');
         let (table, columns) = table_and_legend(&self.shown, self.paired.clock_kind(), layout);
         text += &(table + "\n");
         for sentence in self.sentences_below().into_iter().chain([columns]) {
-            text += &(page::wrap("", &sentence, width) + "\n\n");
+            text += &(wrap("", &sentence, width) + "\n\n");
         }
         text + &render_answer(&self.all, layout)
     }
 
-    fn render_markdown(&self) -> String {
+    /// The report for a discussion.
+    pub fn render_markdown(&self) -> String {
         let mut text = format!("A: {}  \nB: {}\n\n", self.paired.sides[0], self.paired.sides[1]);
         let guests: Vec<_> = self.paired.guests.iter().flat_map(heading_lines).collect();
         text.extend(guests.iter().map(|sentence| format!("* {sentence}\n")));
@@ -176,7 +165,7 @@ impl PairedTable<'_> {
         if self.folded > 0 {
             said.push(format!(
                 "{}, the same or inconclusive: `--only all` shows them",
-                page::count_with_noun(self.folded, "case has no row", "cases have no row")
+                count_with_noun(self.folded, "case has no row", "cases have no row")
             ));
         }
         // Skip rows the user did not ask for. If the list was cut, use the rows that are missing, too.
@@ -209,16 +198,16 @@ impl PairedTable<'_> {
 /// The table, whole where the terminal is wide enough, and what its columns mean or which were left out.
 fn table_and_legend(shown: &[&Row], clock: ClockKind, layout: Layout) -> (String, String) {
     let rows = || shown.iter().map(|row| (Tone::from_verdict(row.judgement.verdict), row_cells(row)));
-    let whole = |layout| page::table(column_heads(clock), rows(), usize::MAX, layout);
+    let whole = |layout| table(column_heads(clock), rows(), usize::MAX, layout);
     let is_too_wide =
-        |width: &u16| whole(Layout::default()).lines().any(|line| page::length(line) > usize::from(*width));
+        |width: &u16| whole(Layout::default()).lines().any(|line| display_width(line) > usize::from(*width));
     let Some(width) = layout.width.filter(is_too_wide) else { return (whole(layout), LEGEND.into()) };
     let few = |[case, a, b, change, _, verdict, ..]: [String; 8]| [case, a, b, change, verdict];
     let rows = rows().map(|(tone, cells)| (tone, few(cells)));
     let said = format!(
         "Not shown at {width} columns: 95 % interval, pairs, smallest seen; a wider terminal shows them."
     );
-    (page::table(few(column_heads(clock)), rows, usize::MAX, layout), said)
+    (table(few(column_heads(clock)), rows, usize::MAX, layout), said)
 }
 
 /// The answer over all cases that a side can change.
@@ -244,7 +233,7 @@ fn why_skipped(paired: &Paired) -> Option<String> {
         false => format!("{cases}: {why}"),
     });
     let told = told.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
-    let all = page::count_with_noun(all, "case was", "cases were");
+    let all = count_with_noun(all, "case was", "cases were");
     (!reasons.is_empty())
         .then(|| format!("{all} skipped on both sides: {}", told.collect::<Vec<_>>().join("; ")))
 }
@@ -255,14 +244,20 @@ fn verdict_counts(rows: &[&Row]) -> String {
     if verdicts.is_empty() { "no case was compared".into() } else { Verdict::format_counts(&verdicts) }
 }
 
-fn comparison_json(paired: &Paired, shown: &[&Row]) -> Value {
+/// The comparison and the chosen rows as JSON.
+pub fn comparison_json(paired: &Paired, rows: &[Row], choice: RowChoice) -> Value {
     json!({
         "run": paired.run, "clock": paired.clock_kind(), "guests": paired.guests, "seed": paired.seed, "by_turns": paired.by_turns, "sides": paired.sides,
-        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin }, "rows": shown,
+        "rule": { "threshold": paired.rule.threshold, "margin": paired.rule.margin },
+        "rows": choice.rows_for_program(rows),
     })
 }
 
-fn rows_csv(clock: ClockKind, shown: &[&Row]) -> Result<String> {
+/// The chosen rows as CSV.
+///
+/// # Errors
+/// As of [`csv_text`].
+pub fn rows_csv(clock: ClockKind, rows: &[Row], choice: RowChoice) -> Result<String> {
     const HEAD: [&str; 12] = [
         "id",
         "a_ns",
@@ -277,7 +272,7 @@ fn rows_csv(clock: ClockKind, shown: &[&Row]) -> Result<String> {
         "detectable",
         "clock",
     ];
-    let line = |row: &&Row| {
+    let line = |row: &Row| {
         let Row { id, cost_ns: [a, b], pairs, rejected, .. } = row;
         let (change, verdict, p) = (row.judgement.change, row.judgement.verdict, row.judgement.p);
         let detectable = row.detectable.map(|share| share.to_string()).unwrap_or_default();
@@ -288,7 +283,8 @@ fn rows_csv(clock: ClockKind, shown: &[&Row]) -> Result<String> {
         cells.extend([detectable, clock.to_string()]);
         cells
     };
-    csv_text(LF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(shown.iter().map(line)))
+    let lines = choice.rows_for_program(rows).into_iter().map(line);
+    csv_text(LF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(lines))
 }
 
 #[cfg(test)]
@@ -320,15 +316,15 @@ mod tests {
         Paired { by_turns: true, sides, cases, ..Paired::default() }
     }
 
-    fn terminal_text(same: usize, only: Option<Only>) -> String {
+    fn terminal_text(same: usize, choice: RowChoice) -> String {
         let paired = paired(same);
         let rows = paired.judge();
-        PairedTable::new(&paired, &rows, only).render_terminal(Layout::default())
+        PairedTable::new(&paired, &rows, choice).render_terminal(Layout::default())
     }
 
     #[test]
     fn a_comparison_of_everything_shows_what_changed_and_counts_the_rest() {
-        let text = terminal_text(100, None);
+        let text = terminal_text(100, RowChoice::Usual);
         assert!(
             text.contains("call/slow") && text.contains("new/one") && !text.contains("same/1 "),
             "{text}"
@@ -347,11 +343,11 @@ mod tests {
     #[test]
     fn few_rows_and_all_that_are_asked_for_are_shown() {
         assert!(
-            terminal_text(20, None).contains("same/19")
-                && terminal_text(100, Some(Only::All)).contains("same/99")
+            terminal_text(20, RowChoice::Usual).contains("same/19")
+                && terminal_text(100, RowChoice::All).contains("same/99")
         );
-        let changed = terminal_text(20, Some(Only::Changed));
+        let changed = terminal_text(20, RowChoice::Changed);
         assert!(changed.contains("call/slow") && !changed.contains("same/19"), "{changed}");
-        assert!(!terminal_text(100, Some(Only::All)).contains("full/a"), "neither side could run it");
+        assert!(!terminal_text(100, RowChoice::All).contains("full/a"), "neither side could run it");
     }
 }

@@ -2,10 +2,13 @@
 
 use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, MachineEffect};
 use std::collections::BTreeMap;
-use syscost::command::page::{self, Tone};
 use syscost::record::quantity::format_change;
 use syscost::record::{Interval, Verdict};
 use syscost::render::table::Layout;
+use syscost::render::terminal_text::{
+    count_with_noun, heading, paint, prose_width, tabbed_rows, table, table_width, wrap,
+};
+use syscost::render::tone::Tone;
 
 /// Machines that are named.
 const NAMED: usize = 8;
@@ -13,20 +16,17 @@ const NAMED: usize = 8;
 const ROWS: usize = 30;
 
 /// The answer: the machines, one table a kernel, and one sentence each.
-pub(super) fn render_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
+pub fn render_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> String {
     let mut text = render_head(answer, layout);
     for column in &answer.columns {
-        text += &format!(
-            "\n{}\n",
-            page::heading(&column_title(answer, column), page::table_width(layout), layout)
-        );
-        text += &page::wrap("", &column_summary(column), page::prose_width(layout));
+        text += &format!("\n{}\n", heading(&column_title(answer, column), table_width(layout), layout));
+        text += &wrap("", &column_summary(column), prose_width(layout));
         text += "\n\n";
         let (shown, left) = cases_to_show(column, all);
         text += &case_table(&shown, layout);
         text += &standing_out_lines(answer, column, layout);
         if left > 0 {
-            text += &format!("and {}: --all\n", page::count_with_noun(left, "more case", "more cases"));
+            text += &format!("and {}: --all\n", count_with_noun(left, "more case", "more cases"));
         }
         text += &class_lines(answer, &shown, layout);
     }
@@ -34,16 +34,12 @@ pub(super) fn render_fleet(answer: &FleetAnswer, all: bool, layout: Layout) -> S
 }
 
 /// One host by itself.
-pub(super) fn render_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layout) -> String {
+pub fn render_host(answer: &FleetAnswer, host: &str, all: bool, layout: Layout) -> String {
     let mut text = render_head(answer, layout);
     for column in &answer.columns {
         text += &format!(
             "\n{}\n",
-            page::heading(
-                &format!("{host}: {}", column_title(answer, column)),
-                page::table_width(layout),
-                layout
-            )
+            heading(&format!("{host}: {}", column_title(answer, column)), table_width(layout), layout)
         );
         let mut cases: Vec<_> =
             column.cases.iter().flat_map(|case| case.effects.iter().map(move |e| (case, e))).collect();
@@ -75,7 +71,7 @@ fn host_row(answer: &FleetAnswer, case: &CaseEffect, effect: &MachineEffect) -> 
 }
 
 /// One host's effects for a program: a tab-separated line for each kernel, case and machine state.
-pub(super) fn tabbed_host_rows(answer: &FleetAnswer) -> String {
+pub fn tabbed_host_rows(answer: &FleetAnswer) -> String {
     let of_column = |column: &Column| {
         let cases =
             column.cases.iter().flat_map(|case| case.effects.iter().map(move |effect| (case, effect)));
@@ -84,7 +80,7 @@ pub(super) fn tabbed_host_rows(answer: &FleetAnswer) -> String {
             let numbers = [effect.ratio, ends[0], ends[1]].map(number_or_dash);
             let names =
                 [answer.machines[effect.machine].name.clone(), column.kernel.clone(), case.id.clone()];
-            page::tabbed_rows(&[[&names[..], &[effect.verdict().to_string()], &numbers[..]].concat()])
+            tabbed_rows(&[[&names[..], &[effect.verdict().to_string()], &numbers[..]].concat()])
         };
         cases.map(line).collect::<String>()
     };
@@ -92,14 +88,14 @@ pub(super) fn tabbed_host_rows(answer: &FleetAnswer) -> String {
 }
 
 /// The whole answer for a program.
-pub(super) fn tabbed_rows(answer: &FleetAnswer) -> String {
+pub fn tabbed_case_rows(answer: &FleetAnswer) -> String {
     let line = |column: &Column, case: &CaseEffect| {
         let ratio = case.ratio.map_or([f64::NAN; 3], |r| [r.estimate, r.low, r.high]);
         let out: Vec<_> =
             case.standing_out.iter().map(|e| answer.machines[e.machine].name.as_str()).collect();
         let numbers = [ratio[0], ratio[1], ratio[2], case.between.unwrap_or(f64::NAN)].map(number_or_dash);
         let names = [column.kernel.clone(), case.id.clone(), case.verdict.to_string()];
-        page::tabbed_rows(&[[&names[..], &numbers[..], &[case.machines.to_string(), out.join(",")]].concat()])
+        tabbed_rows(&[[&names[..], &numbers[..], &[case.machines.to_string(), out.join(",")]].concat()])
     };
     answer.columns.iter().flat_map(|column| column.cases.iter().map(move |case| line(column, case))).collect()
 }
@@ -110,19 +106,19 @@ fn number_or_dash(value: f64) -> String {
 
 /// The number of machines, the kernels, the machine classes and the warnings.
 fn render_head(answer: &FleetAnswer, layout: Layout) -> String {
-    let width = page::prose_width(layout);
+    let width = prose_width(layout);
     let mut text = format!(
         "{}: {}, {}\n",
         answer.experiment,
-        page::count_with_noun(answer.machines.len(), "machine", "machines"),
+        count_with_noun(answer.machines.len(), "machine", "machines"),
         answer.kernels.join(" → ")
     );
     for class in &answer.classes {
-        text += &page::wrap("  ", &format!("{} × {}", class.machines, class.what), width);
+        text += &wrap("  ", &format!("{} × {}", class.machines, class.what), width);
         text.push('\n');
     }
     for warning in &answer.warnings {
-        text += &page::paint(Tone::Yellow, &page::wrap("! ", warning, width), layout);
+        text += &paint(Tone::Yellow, &wrap("! ", warning, width), layout);
         text.push('\n');
     }
     text
@@ -143,11 +139,11 @@ fn column_summary(column: &Column) -> String {
     let out = column.cases.iter().filter(|case| !case.standing_out.is_empty()).count();
     let tail = match out {
         0 => "no machine stands out".to_owned(),
-        _ => format!("machines stand out in {}", page::count_with_noun(out, "case", "cases")),
+        _ => format!("machines stand out in {}", count_with_noun(out, "case", "cases")),
     };
     format!(
         "Of {}, {} slower{}; {} faster{}; {} the same; {} undecided; {tail}.",
-        page::count_with_noun(column.cases.len(), "case", "cases"),
+        count_with_noun(column.cases.len(), "case", "cases"),
         count(Verdict::Slower),
         largest(Verdict::Slower, f64::max),
         count(Verdict::Faster),
@@ -173,7 +169,7 @@ fn cases_to_show(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
 /// The rows of a kernel; where there is room, with the spread between machines and their own verdicts.
 fn case_table(shown: &[&CaseEffect], layout: Layout) -> String {
     const WIDE: usize = 100;
-    if page::table_width(layout) < WIDE {
+    if table_width(layout) < WIDE {
         let rows: Vec<_> =
             shown.iter().map(|case| (Tone::from_verdict(case.verdict), case_row(case))).collect();
         return render_table(["case", "mean", "95 % interval", "verdict"], &rows, layout);
@@ -215,14 +211,13 @@ fn standing_out_lines(answer: &FleetAnswer, column: &Column, layout: Layout) -> 
         let largest = cases.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
         let largest =
             largest.map_or_else(String::new, |(id, ratio)| format!("{id} {}", format_change(*ratio)));
-        let count = page::count_with_noun(cases.len(), "case", "cases");
+        let count = count_with_noun(cases.len(), "case", "cases");
         let said = format!("{} in {count}, such as {largest}", answer.machines[*machine].name);
-        page::paint(Tone::Yellow, &page::wrap("stands out: ", &said, page::prose_width(layout)), layout)
-            + "\n"
+        paint(Tone::Yellow, &wrap("stands out: ", &said, prose_width(layout)), layout) + "\n"
     };
     let more = found.len().checked_sub(NAMED).filter(|more| *more > 0);
     let more = more.map(|more| {
-        format!("and {} more that stand out: --json\n", page::count_with_noun(more, "machine", "machines"))
+        format!("and {} more that stand out: --json\n", count_with_noun(more, "machine", "machines"))
     });
     found.iter().take(NAMED).map(of_machine).chain(more).collect()
 }
@@ -235,7 +230,7 @@ fn interval_text(ratio: &Interval) -> String {
 fn render_table<const N: usize>(head: [&str; N], rows: &[(Tone, [String; N])], layout: Layout) -> String {
     match rows {
         [] => String::new(),
-        rows => page::table(head, rows.iter().cloned(), page::table_width(layout), layout),
+        rows => table(head, rows.iter().cloned(), table_width(layout), layout),
     }
 }
 
@@ -255,11 +250,8 @@ fn class_lines(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> S
                 answer.classes[*class].what
             )
         });
-        let said = page::wrap(
-            "",
-            &format!("{}: {}", case.id, said.collect::<Vec<_>>().join("; ")),
-            page::prose_width(layout),
-        );
+        let said =
+            wrap("", &format!("{}: {}", case.id, said.collect::<Vec<_>>().join("; ")), prose_width(layout));
         text += &(said + "\n");
     }
     text

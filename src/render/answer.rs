@@ -1,9 +1,10 @@
 //! The end of the output of a comparison: the answer in one sentence, the rows that matter, and how to see the
 //! rest.
 
-use super::page::{self, Tone};
+use super::table::Layout;
+use super::terminal_text::{columns_text, count_with_noun, paint, prose_width, wrap};
+use super::tone::Tone;
 use crate::record::verdict::Verdict;
-use crate::render::table::Layout;
 
 /// Rows that are shown.
 const ROWS: usize = 5;
@@ -32,14 +33,14 @@ impl Compared<'_> {
 
 /// The whole end of the output, every line with its newline. `rest` says how to see more.
 pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
-    let width = page::prose_width(layout);
+    let width = prose_width(layout);
     let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
     let tone = if slower { Tone::Red } else { Tone::Bold };
-    let mut text = page::paint(tone, &page::wrap("", &answer_sentence(compared), width), layout) + "\n";
+    let mut text = paint(tone, &wrap("", &answer_sentence(compared), width), layout) + "\n";
     let rows: Vec<[String; 2]> =
         changed_rows(compared).iter().take(ROWS).map(|row| change_cells(row)).collect();
-    text += &page::columns_text(&rows, width);
-    text + &page::wrap("", rest, width) + "\n"
+    text += &columns_text(&rows, width);
+    text + &wrap("", rest, width) + "\n"
 }
 
 fn change_cells(row: &Compared<'_>) -> [String; 2] {
@@ -66,10 +67,7 @@ pub fn answer_sentence(compared: &[Compared<'_>]) -> String {
         }));
     }
     if parts.is_empty() && same.is_empty() {
-        return format!(
-            "No verdict: of {} nothing can be said.",
-            page::count_with_noun(all, "case", "cases")
-        );
+        return format!("No verdict: of {} nothing can be said.", count_with_noun(all, "case", "cases"));
     }
     if parts.is_empty() {
         parts.push("No change was found".into());

@@ -1,11 +1,12 @@
 //! A look as a JSON object on one line.
 
-use super::Seen;
+use crate::watch::Seen;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(super) fn seen_to_json(seen: &Seen) -> Value {
+/// The object of a look.
+pub fn seen_to_json(seen: &Seen) -> Value {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let view = &seen.view;
     let pressure: Vec<_> = view.pressure.iter().map(|(of, stall)| (of.name(), stall)).collect();

@@ -1,14 +1,15 @@
 //! A look as lines for a terminal of a given size.
 
-use super::Seen;
-use super::screen::Size;
 use crate::top_process::Busy;
 use crate::view::{Shares, Stall, View};
-use syscost::command::page::{self, inert};
+use crate::watch::Seen;
 use syscost::driver::layout;
 use syscost::record::quantity::{self, format_count, format_size};
 use syscost::render::display_width;
+use syscost::render::terminal_text::{paint, utc_moment};
+use syscost::render::tone::Tone;
 use syscost_counters::pressure::Resource;
+use syscost_platform::inert::neutralize_text;
 use syscost_platform::kernel_files::KernelFiles;
 
 /// Width of the name of a row.
@@ -20,7 +21,17 @@ const DEVICES: usize = 3;
 /// The fewest rows for processes, without their heading.
 const FEWEST_PROCESSES: usize = 4;
 
-pub(super) fn render_lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
+/// The size of a terminal in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Its columns.
+    pub columns: usize,
+    /// Its lines.
+    pub rows: usize,
+}
+
+/// The lines of a look, as many as fit.
+pub fn render_lines(seen: &Seen, size: Size, interval: f64) -> Vec<String> {
     let mut lines = vec![heading(seen, size.columns, interval)];
     let rest = machine_rows(seen, size.columns);
     // CPUs are cut first, since the row of all of them is their sum.
@@ -37,12 +48,12 @@ fn heading(seen: &Seen, columns: usize, interval: f64) -> String {
     let up = now.saturating_sub(seen.booted);
     let host = KernelFiles::live().read_first_line("proc/sys/kernel/hostname");
     let up = format!("up {} d {:02}:{:02}", up / 86_400, up / 3600 % 24, up / 60 % 60);
-    let left = format!("syscost monitor  {}  {up}", inert(&host.unwrap_or_default()));
-    let when = if columns >= 110 { format!("{} UTC  ", page::utc_moment(now)) } else { String::new() };
+    let left = format!("syscost monitor  {}  {up}", neutralize_text(&host.unwrap_or_default()));
+    let when = if columns >= 110 { format!("{} UTC  ", utc_moment(now)) } else { String::new() };
     let right = format!("{when}every {interval} s, itself {:.1} %, q ends", seen.own);
     let gap = columns.saturating_sub(display_width(&left) + display_width(&right)).max(2);
     let line = cut_to_width(&format!("{left}{}{right}", " ".repeat(gap)), columns);
-    page::paint(page::Tone::Bold, &line, layout())
+    paint(Tone::Bold, &line, layout())
 }
 
 fn processor_rows(view: &View, columns: usize, room: usize) -> Vec<String> {
@@ -98,7 +109,7 @@ fn machine_rows(seen: &Seen, columns: usize) -> Vec<String> {
     let link = |(name, rate): &(String, crate::view::LinkRate)| {
         let words = format!(
             "{:<12}  in {:>10}/s  out {:>10}/s",
-            inert(name),
+            neutralize_text(name),
             format_byte_rate(rate.received_bytes_per_second),
             format_byte_rate(rate.sent_bytes_per_second)
         );
@@ -112,7 +123,7 @@ fn machine_rows(seen: &Seen, columns: usize) -> Vec<String> {
     let disk = |(name, rate): &(String, crate::view::DiskRate)| {
         let moved = format!(
             "{:<12}  read {:>8}/s  written {:>6}/s",
-            inert(name),
+            neutralize_text(name),
             format_byte_rate(rate.read_bytes_per_second),
             format_byte_rate(rate.written_bytes_per_second)
         );
@@ -173,8 +184,7 @@ fn format_kernel_rates(view: &View, columns: usize) -> String {
 
 fn process_rows(busiest: &[Busy], columns: usize) -> Vec<String> {
     let head = format!("{:>8}  {:>7}  {:>9}  {:>7}  name", "process", "CPU", "resident", "threads");
-    let mut lines =
-        vec![String::new(), page::paint(page::Tone::Bold, &cut_to_width(&head, columns), layout())];
+    let mut lines = vec![String::new(), paint(Tone::Bold, &cut_to_width(&head, columns), layout())];
     lines.extend(busiest.iter().map(|busy| {
         let Busy { pid, name, command, cpu_percent, resident_bytes, threads } = busy;
         // A wide terminal shows the command line.
@@ -182,7 +192,7 @@ fn process_rows(busiest: &[Busy], columns: usize) -> Vec<String> {
         format!(
             "{pid:>8}  {cpu_percent:>5.1} %  {:>9}  {threads:>7}  {}",
             format_size(*resident_bytes),
-            inert(name)
+            neutralize_text(name)
         )
     }));
     lines
