@@ -41,7 +41,11 @@ pub mod side;
 #[cfg(feature = "cli")]
 mod side_stream;
 #[cfg(feature = "cli")]
+pub mod slowed_sides;
+#[cfg(feature = "cli")]
 pub mod turns;
+#[cfg(feature = "cli")]
+pub mod unpaired_sessions;
 
 #[cfg(feature = "cli")]
 pub use launch::Launch;

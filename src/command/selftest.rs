@@ -9,19 +9,17 @@ use super::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::pair::Launch;
 use crate::pair::error_rate::{Outcome, Parameters, reach_verdicts};
 use crate::pair::experiment::Testbed;
+use crate::pair::slowed_sides::SlowedSides;
 use crate::platform::signal;
 use crate::record::Verdict;
 use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::{Interval, median, proportion_interval};
-use crate::trial::scratch;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
-use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
@@ -96,13 +94,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let cases = args.chosen_cases();
     let ring = Testbed::set_up()?;
-    let links = scratch::make_directory()?;
-    let (exe, number) = (own_executable()?, Cell::new(0));
-    let start = |filters: Option<[usize; 2]>| {
-        number.set(number.get() + 1);
-        let directory = links.path().join(number.get().to_string());
-        side_launches(&exe, filters, &directory)
-    };
+    let exe = own_executable()?;
+    let sides = SlowedSides::new(&exe)?;
+    let start = |filters| sides.launch(filters);
     let question = Parameters { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
     let plan = args.plan_trials(&cases);
     let bar = verdict_bar(plan.iter().map(|(_, _, count)| count).sum());
@@ -138,14 +132,6 @@ impl Args {
         let rounds = std::iter::once((0.0, count)).chain(effects);
         rounds.flat_map(|(effect, n)| cases.iter().map(move |id| (id.clone(), effect, n))).collect()
     }
-}
-
-/// Launches of both sides: this binary, under filters of this many additions if there are any.
-fn side_launches(exe: &Path, filters: Option<[usize; 2]>, directory: &Path) -> Result<[Launch; 2]> {
-    let quoted = format!("'{}'", exe.display().to_string().replace('\'', "'\\''"));
-    let wrap =
-        |side: usize| filters.map(|additions| format!("{quoted} burden --additions {} --", additions[side]));
-    Ok([Launch::new("A", exe, wrap(0), directory)?, Launch::new("B", exe, wrap(1), directory)?])
 }
 
 fn verdict_bar(verdicts: usize) -> ProgressBar {

@@ -28,6 +28,46 @@ pub struct Judged {
     pub detectable_percent: f64,
 }
 
+/// Largest share of false alarms.
+const ALARMS: f64 = 0.01;
+/// Smallest share of slowdowns that must be found.
+const FOUND: f64 = 0.8;
+
+/// The comparisons that should find nothing, and those that should find the slowdown.
+#[derive(Debug, Serialize)]
+pub struct Trial {
+    /// Plain sessions against plain ones, and slowed ones against slowed ones.
+    pub unchanged: Vec<Judged>,
+    /// Plain sessions against slowed ones.
+    pub slowed: Vec<Judged>,
+}
+
+impl Trial {
+    /// Judges the plain and the slowed sessions; the seed draws the sessions of the slowed comparisons.
+    pub fn from_heads([plain, slowed]: &[Head; 2], seed: u64) -> Self {
+        let mut unchanged = judge_against_itself(plain);
+        let as_slow = |judged: Judged| Judged { id: format!("{}, both slowed", judged.id), ..judged };
+        unchanged.extend(judge_against_itself(slowed).into_iter().map(as_slow));
+        Self { unchanged, slowed: judge_against_slowed(plain, slowed, seed) }
+    }
+
+    /// Whether the intervals show too many false alarms or too many overlooked slowdowns, or nothing was compared.
+    pub fn has_failed(&self) -> bool {
+        let nothing = self.unchanged.is_empty() || self.slowed.is_empty();
+        let alarms = found_share(&self.unchanged).low > ALARMS;
+        let overlooked = found_share(&self.slowed).high < FOUND;
+        nothing || alarms || overlooked
+    }
+
+    /// The smallest slowdowns that the comparisons of unchanged cases would find four times in five, percent: the
+    /// median case, the best and the worst.
+    pub fn detectable_percents(&self) -> Interval {
+        let seen: Vec<f64> = self.unchanged.iter().map(|judged| judged.detectable_percent).collect();
+        let end = |pick: fn(f64, f64) -> f64| seen.iter().copied().reduce(pick).unwrap_or_default();
+        Interval { estimate: median(&seen), low: end(f64::min), high: end(f64::max) }
+    }
+}
+
 /// Deals the sessions of a head to two sides of five in every way, and judges each case.
 pub fn judge_against_itself(head: &Head) -> Vec<Judged> {
     let sessions = session_names(head);
@@ -184,6 +224,20 @@ mod tests {
         assert_eq!(getpid.found, DRAWN);
         assert!((getpid.injected.expect("all sessions") - 0.05).abs() < 0.01, "{getpid:?}");
         assert!(all.iter().all(|judged| judged.id == getpid.id || judged.found == 0), "{all:?}");
+    }
+
+    #[test]
+    fn a_trial_fails_if_it_compares_nothing_or_overlooks_the_slowdown() {
+        let (plain, mut slowed) = (recorded("plain", 10, 1), recorded("slowed", 10, 2));
+        let unslowed = Trial::from_heads(&[plain.clone(), slowed.clone()], 1);
+        assert!(unslowed.has_failed(), "no case is slowed, so none is found");
+        CASES.iter().for_each(|id| scale_cases(&mut slowed, id, 1.05));
+        let trial = Trial::from_heads(&[plain.clone(), slowed], 1);
+        assert!(!trial.has_failed(), "{trial:?}");
+        assert_eq!(trial.unchanged.len(), 2 * CASES.len());
+        let seen = trial.detectable_percents();
+        assert!(0.0 < seen.low && seen.low <= seen.estimate && seen.estimate <= seen.high, "{seen:?}");
+        assert!(Trial::from_heads(&[recorded("few", 9, 1), plain], 1).has_failed(), "nine sessions");
     }
 
     #[test]
