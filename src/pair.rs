@@ -30,6 +30,8 @@ mod launch;
 pub mod link;
 pub mod protocol;
 #[cfg(feature = "cli")]
+pub mod relink_trial;
+#[cfg(feature = "cli")]
 pub mod revision;
 #[cfg(feature = "cli")]
 mod running_side;

@@ -26,6 +26,10 @@ use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// A note on two builds of which each has one link.
+const ONE_LINK: &str = "each side runs one link of its build: where the linker put its functions is part of every change; of two \
+                        revisions (--a-rev, --b-rev) every pair runs links of its own";
+
 /// Compare two builds, settings or wrappers, by pairs of live processes
 ///
 /// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones again.
@@ -190,6 +194,9 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     setting.map(Setting::restore_settings).transpose()?;
     let mut paired = compared?;
     paired.notes.extend(differences);
+    if ready.are_two_builds() && ready.placement().is_none() {
+        paired.notes.push(ONE_LINK.into());
+    }
     if !paired.cases.is_empty() {
         page::write_to_stderr(&format!("kept in {}", save_pairs(home, &paired, &mut file)?.display()));
     }

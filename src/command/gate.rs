@@ -18,6 +18,7 @@ use crate::study::comparison::{Comparison, Options, compare};
 use crate::study::gate::{
     Answer, Finding, Mutes, Progress, answer, findings_from_comparison, findings_from_pairs,
 };
+use crate::study::sequential::layout_sentence;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -166,8 +167,10 @@ fn compare_builds(args: &Args) -> Result<Compared> {
     let paired = ab::compare_sides(&args.filter, &args.sides, &manner, &args.home.directory())?;
     let of_cases =
         paired.cases.iter().flat_map(|case| case.notes.iter().map(|note| (case.id.as_str(), note.clone())));
-    let notes = paired.notes.iter().cloned().chain(group_sentences(of_cases)).collect();
-    Ok((findings_from_pairs(&paired, &paired.judge()), notes))
+    let rows = paired.judge();
+    let layout = layout_sentence(&rows);
+    let notes = paired.notes.iter().cloned().chain(layout).chain(group_sentences(of_cases)).collect();
+    Ok((findings_from_pairs(&paired, &rows), notes))
 }
 
 /// Compares a stored record with today's numbers.

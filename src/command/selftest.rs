@@ -2,6 +2,7 @@
 
 mod again;
 mod claims;
+mod relinked;
 mod unpaired;
 
 use super::ab::own_executable;
@@ -71,6 +72,12 @@ pub struct Args {
     /// Try the comparison of records in place of pairs: ten sessions with nothing injected and ten slowed by 5 %
     #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full"])]
     unpaired: bool,
+    /// Try comparisons of two links of one source in place of the method: REV is built once and linked anew again and again
+    #[arg(long, value_name = "REV", num_args = 0..=1, default_missing_value = "HEAD", conflicts_with_all = ["effects", "full"])]
+    relinked: Option<String>,
+    /// Bench target to build for `--relinked` [default: the only one, or `suite`]
+    #[arg(long, value_name = "NAME", requires = "relinked")]
+    bench: Option<String>,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
@@ -85,6 +92,18 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(files) = &args.again {
         return again::run(&args.cases, files, args.runs.into(), args.json);
+    }
+    if let Some(rev) = &args.relinked {
+        let Args { bench, cases, seed, json, .. } = args;
+        let rounds = args.verdicts.unwrap_or(3).max(1);
+        return relinked::run(&relinked::Request {
+            rev,
+            bench: bench.as_deref(),
+            cases,
+            rounds,
+            seed: *seed,
+            json: *json,
+        });
     }
     if args.unpaired {
         return unpaired::run(args.seed, args.json);

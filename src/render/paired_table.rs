@@ -14,7 +14,7 @@ use crate::record::Verdict;
 use crate::record::guest_side::ClockKind;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::record::quantity;
-use crate::study::sequential::Row;
+use crate::study::sequential::{Row, layout_sentence};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,6 +174,7 @@ impl PairedTable<'_> {
             let words = row.judgement.reason.iter().chain(&row.remark);
             words.map(|words| (row.id.as_str(), words.clone()))
         })));
+        said.extend(layout_sentence(self.all.iter().copied()));
         for row in self.all.iter().filter(|row| row.canary && row.judgement.verdict.is_change()) {
             said.push(format!(
                 "the canary {} moved by {}: neither side can change arithmetic, so the machine runs at another speed \

@@ -13,12 +13,13 @@ use crate::record::paired::{CasePairs, Ended, Paired, Rule};
 use crate::record::{Interval, Verdict};
 use crate::statistic::{
     Alternative, equivalence_p, hodges_lehmann, median, minimum_detectable_shift, signed_rank_p,
-    standard_deviation,
 };
 use serde::Serialize;
 
 /// Share of the pairs that may be rejected before the machine is called unfit.
 const MOST_REJECTED: f64 = 0.2;
+/// Cases that a sentence on layouts names.
+const LAYOUT_CASES: usize = 3;
 /// Up to this number of rejected pairs the machine is not called unfit.
 const FEW_REJECTED: usize = 3;
 
@@ -162,11 +163,13 @@ pub struct Row {
     pub pairs: usize,
     /// Pairs that were rejected.
     pub rejected: usize,
-    /// A remark if its costs, or the builds as they were linked, differ from its change.
+    /// A remark if its costs differ from its change.
     pub remark: Option<String>,
     /// The change between the two builds as they were linked, of one pair, where every other pair ran links of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_built: Option<f64>,
+    /// Whether that is farther from the change than the margin: the layout of the builds differs, not their code.
+    pub is_layout: bool,
     /// The smallest change that such pairs would show four times in five, as a share; none for too few pairs.
     pub detectable: Option<f64>,
     /// The verdict with its grounds.
@@ -214,12 +217,13 @@ impl CasePairs {
         };
         let as_built = self.as_built.as_ref().filter(|pair| pair.rejected.is_none());
         let as_built = as_built.map(|pair| pair.difference.exp_m1());
-        let layout = as_built.and_then(|change| layout_remark(change, &differences, &judgement, rule));
         Row {
             id: self.id.clone(),
             canary: self.canary,
             cost_ns: [cost(0), cost(1)],
-            remark: layout.or_else(|| slow_mode_remark([cost(0), cost(1)], &judgement, rule)),
+            remark: slow_mode_remark([cost(0), cost(1)], &judgement, rule),
+            is_layout: as_built
+                .is_some_and(|change| (change - judgement.change.estimate).abs() > rule.margin),
             as_built,
             pairs: counted.len(),
             rejected: self.pairs.len() - counted.len(),
@@ -229,17 +233,27 @@ impl CasePairs {
     }
 }
 
-/// A remark if the builds as they were linked differ by another amount than their code does.
-fn layout_remark(as_built: f64, differences: &[f64], judgement: &Judgement, rule: &Rule) -> Option<String> {
-    let change = judgement.change.estimate;
-    let is_off = (as_built - change).abs() > rule.margin;
-    (differences.len() > 1 && is_off).then(|| {
+/// How the builds differ as they were linked, where that is not what their code costs: no verdict is made of it.
+pub fn layout_sentence<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<String> {
+    let percent = |share: f64| format!("{:+.1} %", 100.0 * share);
+    let cases: Vec<_> = rows.into_iter().filter(|row| row.is_layout).collect();
+    let named = cases.iter().take(LAYOUT_CASES).filter_map(|row| {
+        let code = percent(row.judgement.change.estimate);
+        Some(format!(
+            "{} by {} (over random orders of the functions by {code})",
+            row.id,
+            percent(row.as_built?)
+        ))
+    });
+    let named: Vec<_> = named.collect();
+    let rest = match cases.len().saturating_sub(LAYOUT_CASES) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    (!named.is_empty()).then(|| {
         format!(
-            "layout: as linked, B differs from A by {:+.1} %, over {} random orders of the functions by {:+.1} %; two links of one              source differ by {:.1} % (standard deviation)",
-            100.0 * as_built,
-            differences.len(),
-            100.0 * change,
-            100.0 * standard_deviation(differences)
+            "layout, and no verdict: as their builds linked them, the sides differ in {}{rest}",
+            named.join(", ")
         )
     })
 }
@@ -393,12 +407,13 @@ mod row_tests {
             (Verdict::Same, 8),
             "that pair is not among the others"
         );
+        let sentence = layout_sentence([&row]).expect("one");
         assert!(
-            row.remark
-                .is_some_and(|remark| remark.starts_with("layout: as linked, B differs from A by +12.7 %"))
+            sentence.contains("differ in a/b by +12.7 % (over random orders of the functions by "),
+            "{sentence}"
         );
         case.as_built = as_built(0.01);
-        assert_eq!(case.judged_row(&Rule::default(), 1).remark, None, "within the margin");
+        assert_eq!(layout_sentence([&case.judged_row(&Rule::default(), 1)]), None, "within the margin");
     }
 
     #[test]

@@ -26,12 +26,16 @@ impl<'a> Project<'a> {
         place.script(
             "cargo",
             &format!(
-                "#!/bin/sh\ncat text >> '{0}'\nenv | grep ^GIT_ >> '{0}'\ngit status > /dev/null\ngit describe --tags >> '{0}' 2>&1\n\
+                "#!/bin/sh\nif [ \"$1\" = metadata ]; then\n\
+                 echo '{{\"packages\":[{{\"targets\":[{{\"kind\":[\"bench\"],\"name\":\"suite\"}}]}}]}}'; exit\nfi\n\
+                 cat text >> '{0}'\nenv | grep ^GIT_ >> '{0}'\ngit status > /dev/null\ngit describe --tags >> '{0}' 2>&1\n\
                  mkdir -p \"$CARGO_TARGET_DIR\"\n\
                  echo '{{\"target\":{{\"kind\":[\"bench\"],\"name\":\"suite\"}},\"executable\":\"{SYSCOST}\"}}'\n",
                 project.built().display()
             ),
         );
+        // Another toolchain where the sources ask for one.
+        place.script("rustc", "#!/bin/sh\necho \"rustc 1.95.0\"\ncat toolchain 2> /dev/null\ntrue\n");
         project.git(&["init", "--quiet", "--initial-branch=main", "."]);
         for text in ["one", "two", "three"] {
             project.write(text);
@@ -61,6 +65,7 @@ impl<'a> Project<'a> {
             command.env_remove(name);
         }
         command.env_remove("CARGO_TARGET_DIR").env_remove("XDG_CONFIG_HOME");
+        command.env("RUSTC", self.place.path().join("rustc"));
         command.env("CARGO", self.place.path().join("cargo")).env("HOME", self.place.path().join("user"));
         for role in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{role}_NAME"), "a").env(format!("GIT_{role}_EMAIL"), "a@b");
@@ -144,6 +149,42 @@ fn no_environment_of_git_lets_a_comparison_write_the_users_repository() {
         project.has_built(&["one", "two"]);
         assert!(project.bytes() == before, "{environment:?} changed a file of the user's");
     }
+    place.is_tidy();
+}
+
+#[test]
+fn builds_of_two_toolchains_or_profiles_are_compared_only_if_they_may() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let commit = |file: &str, text: &str, tag: &str| {
+        std::fs::write(project.root.join(file), text).unwrap();
+        project.git(&["add", file]);
+        project.git(&["commit", "--quiet", "-m", tag]);
+        project.git(&["tag", tag]);
+    };
+    commit("Cargo.toml", "[profile.bench]\nlto = true\n", "profile");
+    commit("toolchain", "host: another\n", "toolchain");
+    let compare = |a: &str, b: &str, more: &[&str]| {
+        let mut command = project.program(SYSCOST);
+        command.args(["ab", "--a-rev", a, "--b-rev", b, NO_CASE]).args(more);
+        place.end(command)
+    };
+    let compiler = "the compiler is part of the change (--allow-different-toolchains";
+    compare("profile", "toolchain", &[])
+        .says(2, &["A was built by rustc 1.95.0, B by rustc 1.95.0", compiler]);
+    compare("one", "profile", &[])
+        .says(2, &["the profiles of the manifests differ (A: none; B: [bench] lto = true)"]);
+    compare("one", "toolchain", &["--allow-different-toolchains"]).says(2, &[NOTHING]);
+    // What was built by one toolchain is no build of another one.
+    let _ = std::fs::remove_file(project.built());
+    compare("one", "one", &[]).says(2, &[NOTHING]);
+    assert!(!project.built().exists(), "it is kept");
+    place.script("rustc", "#!/bin/sh\necho \"rustc 1.96.0\"\n");
+    compare("one", "one", &[]).says(2, &["building one", NOTHING]);
+    assert!(project.built().exists(), "the toolchain is another one");
     place.is_tidy();
 }
 

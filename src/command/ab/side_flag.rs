@@ -182,6 +182,11 @@ impl Ready {
         Ok(self)
     }
 
+    /// Whether the sides run two binaries.
+    pub fn are_two_builds(&self) -> bool {
+        self.binaries[0] != self.binaries[1]
+    }
+
     /// How functions are placed anew for every pair, if they are.
     pub fn placement(&self) -> Option<Placement> {
         self.placement
@@ -200,7 +205,7 @@ impl Ready {
     pub fn side_names(&self, sides: &Sides) -> [String; 2] {
         let one = |at: usize, rev: &Option<String>, wrap: &Option<String>, state: &Option<String>| {
             let mut words = Vec::new();
-            if self.binaries[0] != self.binaries[1] {
+            if self.are_two_builds() {
                 words.push(rev.clone().unwrap_or_else(|| self.binaries[at].display().to_string()));
             }
             words.extend(wrap.iter().map(|wrap| format!("under {wrap:?}")));

@@ -1,0 +1,124 @@
+//! `syscost selftest --relinked`: false alarms between two links of one source, with one link a side and with many.
+
+use crate::command::page::{self, Tone};
+use crate::driver::layout;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::pair::experiment::{Roster, Testbed};
+use crate::pair::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
+use crate::pair::revision::{Recipe, build_revision};
+use crate::pair::{Launch, Start};
+use crate::platform::signal;
+use crate::record::paired::Rule;
+use crate::record::{Interval, Verdict};
+use crate::trial::scratch;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Largest share of false alarms.
+const ALARMS: f64 = 0.01;
+
+/// What is tried, as the command line has it.
+pub struct Request<'a> {
+    /// The revision to build.
+    pub rev: &'a str,
+    /// Its bench target.
+    pub bench: Option<&'a str>,
+    /// Ids of the cases; all if there are none.
+    pub cases: &'a [String],
+    /// Verdicts a case in either way.
+    pub rounds: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether to print JSON.
+    pub json: bool,
+}
+
+/// Links the revision anew again and again, compares links by pairs, and prints how many changes were found.
+///
+/// # Errors
+/// The revision does not build, cannot be linked again, or has no such case.
+pub fn run(request: &Request<'_>) -> Result<ExitCode> {
+    let recipe = Recipe { bench: request.bench, is_aligned: true };
+    let built = build_revision(request.rev, recipe, &page::write_to_stderr)?;
+    let link =
+        built.link.as_ref().ok_or_else(|| Error::Missing("this build cannot be linked again".into()))?;
+    let testbed = Testbed::set_up()?;
+    let ids = choose_ids(&testbed, &built.binary(), request.cases)?;
+    let trial = RelinkTrial {
+        built: &built,
+        link,
+        rule: Rule::default(),
+        rounds: request.rounds,
+        seed: request.seed,
+    };
+    let bar = page::progress_bar(ids.len() * request.rounds, "{pos}/{len} {msg:.bold} {wide_bar} {eta} left");
+    let outcomes = trial.run(&testbed, &ids, &mut |id| {
+        bar.inc(1);
+        bar.set_message(id.to_owned());
+    })?;
+    bar.finish_and_clear();
+    if request.json {
+        page::write_json(&outcomes.iter().map(outcome_json).collect::<Value>())?;
+    } else {
+        page::write(&outcome_text(&outcomes))?;
+    }
+    let own = alarm_share(outcomes.iter().map(|outcome| &*outcome.own_links));
+    let is_empty = outcomes.iter().all(|outcome| outcome.own_links.is_empty());
+    Ok(Exit::failed_if(is_empty || own.low > ALARMS).or_signal(signal::pending()).into())
+}
+
+fn choose_ids(testbed: &Testbed, binary: &std::path::Path, wanted: &[String]) -> Result<Vec<String>> {
+    let place = scratch::make_directory()?;
+    let side = Launch::new("A", binary, None, place.path())?;
+    let Roster { ids, .. } = testbed.match_cases([&side as &dyn Start, &side])?;
+    if let Some(missing) = wanted.iter().find(|id| !ids.contains(id)) {
+        return Err(Error::Usage(format!(
+            "this bench has no case {missing}; `syscost list` prints those of ours"
+        )));
+    }
+    Ok(if wanted.is_empty() { ids } else { wanted.to_vec() })
+}
+
+fn outcome_text(outcomes: &[RelinkOutcome]) -> String {
+    let head = ["case", "false, one link", "largest", "false, own links", "same", "inconclusive"];
+    let count = |verdicts: &[Verdict], wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    let rows = outcomes.iter().map(|outcome| {
+        let share = |verdicts: &[Verdict]| format!("{}/{}", false_alarms(verdicts), verdicts.len());
+        let cells = [
+            outcome.id.clone(),
+            share(&outcome.one_link),
+            format!("{:.1} %", 100.0 * outcome.largest),
+            share(&outcome.own_links),
+            count(&outcome.own_links, Verdict::Same).to_string(),
+            count(&outcome.own_links, Verdict::Inconclusive).to_string(),
+        ];
+        (Tone::Plain, cells)
+    });
+    let ended =
+        outcomes.iter().filter_map(|outcome| Some(format!("{}: {}", outcome.id, outcome.ended.as_ref()?)));
+    let sentence = |what: &str, share: Interval, all: usize| {
+        let percent = |value: f64| 100.0 * value;
+        format!(
+            "{what}: {:.1} % of {all} verdicts name a change that is none [{:.1}, {:.1}]",
+            percent(share.estimate),
+            percent(share.low),
+            percent(share.high)
+        )
+    };
+    let one = outcomes.iter().map(|outcome| &*outcome.one_link);
+    let own = outcomes.iter().map(|outcome| &*outcome.own_links);
+    let sentences = ended.chain([
+        sentence("one link a side", alarm_share(one.clone()), one.map(<[_]>::len).sum()),
+        sentence("links of their own for every pair", alarm_share(own.clone()), own.map(<[_]>::len).sum()),
+    ]);
+    page::table(head, rows, usize::MAX, layout()) + "\n" + &page::wrap_sentences(sentences, layout())
+}
+
+fn outcome_json(outcome: &RelinkOutcome) -> Value {
+    let names = |verdicts: &[Verdict]| verdicts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    json!({
+        "id": outcome.id, "one_link": names(&outcome.one_link), "own_links": names(&outcome.own_links),
+        "largest": outcome.largest, "ended": outcome.ended,
+    })
+}
