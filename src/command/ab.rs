@@ -64,9 +64,10 @@ pub struct Manner {
     /// Changes smaller than this are no finding
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_share)]
     pub threshold: f64,
-    /// The last look at a case: after 8, 16 or 32 pairs; what is flagged by then takes up to 32 more to be found again
-    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
-    pub pairs: Pairs,
+    /// The last look at a case: after 8, 16, 32 or 64 pairs; what is flagged by then takes up to 32 more to be found again
+    /// [default: 32, and 64 where every pair runs links of its own]
+    #[arg(long, value_name = "N", value_enum)]
+    pub pairs: Option<Pairs>,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     pub seed: u64,
@@ -90,6 +91,8 @@ pub enum Pairs {
     Sixteen,
     #[value(name = "32")]
     ThirtyTwo,
+    #[value(name = "64")]
+    SixtyFour,
 }
 
 impl Pairs {
@@ -99,6 +102,7 @@ impl Pairs {
             Self::Eight => 1,
             Self::Sixteen => 2,
             Self::ThirtyTwo => 3,
+            Self::SixtyFour => 4,
         }
     }
 }
@@ -116,11 +120,13 @@ pub fn parse_share(text: &str) -> Result<f64> {
 }
 
 impl Manner {
-    pub fn judging_rule(&self) -> Rule {
+    /// The rule for pairs that run links of their own, or one link a side.
+    pub fn judging_rule(&self, has_own_links: bool) -> Rule {
+        let last = if has_own_links { Pairs::SixtyFour } else { Pairs::ThirtyTwo };
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks: self.pairs.look_count(), margin, ..Rule::for_threshold(self.threshold) }
+        Rule { looks: self.pairs.unwrap_or(last).look_count(), margin, ..Rule::for_threshold(self.threshold) }
     }
 }
 
@@ -169,7 +175,7 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     let plan = Plan {
         sides: ready.side_names(sides),
         by_turns,
-        rule: manner.judging_rule(),
+        rule: manner.judging_rule(ready.placement().is_some()),
         seed: manner.seed,
         scale: manner.scale,
         placement: ready.placement(),

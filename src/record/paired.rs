@@ -16,7 +16,7 @@ pub struct Rule {
     pub threshold: f64,
     /// `same`: the change is within ± this share.
     pub margin: f64,
-    /// Looks that may be taken: 1 to 3.
+    /// Looks that may be taken: 1 to 4.
     pub looks: usize,
 }
 

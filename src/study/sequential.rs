@@ -25,11 +25,13 @@ const FEW_REJECTED: usize = 3;
 
 /// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
 /// 1/256.
-const LOOKS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
+const LOOKS: [(usize, f64); 4] = [(8, 0.004), (16, 0.003), (32, 0.003), (64, 0.002)];
+/// Looks that are usual. The last one is for pairs that run links of their own, which lie farther apart.
+const USUAL_LOOKS: usize = 3;
 /// As [`LOOKS`], on fresh pairs after a case was flagged.
 const CONFIRMATIONS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
 /// The error of either sequence of looks.
-const ERROR: f64 = 0.01;
+const ERROR: f64 = 0.012;
 /// The chance of any false change in a suite.
 const ERROR_OF_SUITE: f64 = 0.01;
 /// Confidence of the interval of a change.
@@ -44,7 +46,12 @@ impl Default for Rule {
 impl Rule {
     /// The rule for changes beyond this share.
     pub fn for_threshold(threshold: f64) -> Self {
-        Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
+        Self { threshold, margin: 2.0 * threshold, looks: USUAL_LOOKS }
+    }
+
+    /// The rule with a last look later than usual, for pairs that lie far apart.
+    pub fn with_all_looks(self) -> Self {
+        Self { looks: LOOKS.len(), ..self }
     }
 
     /// The smallest change that pairs like these would flag four times in five at the last look, as a share. After

@@ -105,7 +105,7 @@ fn confirm_cases(
     let manner = Manner {
         threshold,
         margin: Some((MARGIN * smallest).max(2.0 * LEAST)),
-        pairs: args.pairs,
+        pairs: Some(args.pairs),
         seed: args.seed,
         scale: args.scale,
         no_canaries: false,
