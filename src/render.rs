@@ -18,6 +18,8 @@ pub mod headline_figure;
 #[cfg(feature = "cli")]
 pub mod markdown_table;
 #[cfg(feature = "cli")]
+pub mod metric_page;
+#[cfg(feature = "cli")]
 pub mod paired_table;
 #[cfg(feature = "cli")]
 pub mod paper_table;

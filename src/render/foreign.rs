@@ -6,7 +6,7 @@
 mod junit;
 mod kcidb;
 mod lava;
-pub mod open_metrics;
+mod open_metrics;
 mod trend;
 
 pub use junit::junit_xml;

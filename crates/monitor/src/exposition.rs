@@ -3,40 +3,15 @@
 //! Names follow Prometheus' conventions: base units, and the suffix `_total` for counters. A value that could not be
 //! read is left out and named by `syscost_reading_missing`.
 //!
-//! Source: prometheus.io, "Exposition formats" and "Metric and label naming"; OpenMetrics 1.0.
+//! Source: prometheus.io, "Metric and label naming".
 
 mod family;
 
-pub use family::{FAMILIES, Family, Kind};
-use std::fmt::Write;
+use family::{FAMILIES, Family};
 use std::time::{Duration, Instant};
+use syscost::render::metric_page::{MetricFormat, MetricPage};
 use syscost_counters::snapshot::Snapshot;
 use syscost_counters::{Fault, Process};
-
-/// The format of the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// The text format 0.0.4.
-    Prometheus,
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-}
-
-impl Format {
-    /// The format for a header `Accept`.
-    pub fn from_accept_header(accept: &str) -> Self {
-        // The weight of the entry is ignored: a client that names OpenMetrics can read it.
-        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
-    }
-
-    /// The header `Content-Type`.
-    pub fn content_type(self) -> &'static str {
-        match self {
-            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        }
-    }
-}
 
 /// The data of a page.
 #[derive(Debug)]
@@ -73,44 +48,15 @@ impl Scene {
 }
 
 /// Writes the page.
-pub fn render_page(scene: &Scene, format: Format) -> String {
-    let mut page = String::with_capacity(16 << 10);
-    for family in FAMILIES {
-        let samples = (family.samples)(scene);
+pub fn render_page(scene: &Scene, format: MetricFormat) -> String {
+    let mut page = MetricPage::new(format);
+    for Family { head, samples } in FAMILIES {
+        let samples = samples(scene);
         if !samples.is_empty() {
-            write_family(&mut page, family, &samples, format);
+            page.add_family(head, samples);
         }
     }
-    if format == Format::OpenMetrics {
-        page += "# EOF\n";
-    }
-    page
-}
-
-fn write_family(page: &mut String, family: &Family, samples: &[family::Sample], format: Format) {
-    let sample_name = family.sample_name();
-    let name = if format == Format::OpenMetrics { family.name } else { &sample_name };
-    let kind = match family.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-    };
-    // Writing to a string cannot fail.
-    let _ = writeln!(page, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
-    if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
-        let _ = writeln!(page, "# UNIT {name} {unit}");
-    }
-    for sample in samples {
-        let _ = writeln!(page, "{sample_name}{} {}", format_labels(&sample.labels), sample.value);
-    }
-}
-
-fn format_labels(labels: &[(&str, String)]) -> String {
-    if labels.is_empty() {
-        return String::new();
-    }
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let pairs: Vec<_> = labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escaped(text))).collect();
-    format!("{{{}}}", pairs.join(","))
+    page.finish()
 }
 
 #[cfg(test)]

@@ -137,13 +137,14 @@ fn parse_labels(mut rest: &str) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exposition::{Format, Scene, render_page};
+    use crate::exposition::{Scene, render_page};
+    use syscost::render::metric_page::MetricFormat;
     use syscost_counters::Process;
 
     #[test]
     fn what_the_monitor_writes_is_read() {
         let own = Process::open(std::process::id() as i32).expect("ourselves");
-        let text = render_page(&Scene::capture(&own).expect("a look"), Format::Prometheus);
+        let text = render_page(&Scene::capture(&own).expect("a look"), MetricFormat::Prometheus);
         let page = HostPage { at: Instant::now(), samples: parse_samples(&text).expect("its own page") };
         assert_eq!(
             page.sum_by_name("syscost_cpus_online"),

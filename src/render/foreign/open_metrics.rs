@@ -2,7 +2,7 @@
 
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::record::{Interval, Record};
-use std::fmt::Write;
+use crate::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 
 /// Nanoseconds of a second, which is the unit that these tools want.
 const SECOND: f64 = 1e9;
@@ -14,26 +14,20 @@ type Gauge = (&'static str, &'static str, fn(Interval) -> f64);
 pub fn open_metrics_text(record: &Record) -> String {
     let is_time = [NANOSECONDS, DISPLACED].contains(&&*record.unit);
     let (unit, scale) = if is_time { ("seconds", SECOND) } else { ("events", 1.0) };
-    let event_label =
-        if is_time { String::new() } else { format!(",event=\"{}\"", escape_label(&record.unit)) };
     let figures: [Gauge; 3] = [
         ("operation", "What one operation costs.", |figure| figure.estimate),
         ("operation_low", "Lower end of where the next run's figure lies.", |figure| figure.low),
         ("operation_high", "Upper end of where the next run's figure lies.", |figure| figure.high),
     ];
-    let mut text = String::new();
+    let mut page = MetricPage::new(MetricFormat::OpenMetrics);
     for (name, help, end) in figures {
         let name = format!("syscost_{name}_{unit}");
-        let _ = writeln!(text, "# TYPE {name} gauge\n# UNIT {name} {unit}\n# HELP {name} {help}");
-        for (group, case) in record.cases() {
-            let Some(measured) = case.measured() else { continue };
-            let (group, id) = (escape_label(&group.name), escape_label(&case.id));
-            let _ = writeln!(
-                text,
-                "{name}{{group=\"{group}\",id=\"{id}\"{event_label}}} {}",
-                end(measured.figure()) / scale
-            );
-        }
+        let samples = record.cases().filter_map(|(group, case)| {
+            let mut labels = vec![("group", group.name.clone()), ("id", case.id.clone())];
+            labels.extend((!is_time).then(|| ("event", record.unit.clone())));
+            Some(Sample::new(labels, end(case.measured()?.figure()) / scale))
+        });
+        page.add_family(&MetricFamily { name: &name, kind: MetricKind::Gauge, help }, samples);
     }
     let tally = record.tally();
     let outcomes = [
@@ -42,14 +36,12 @@ pub fn open_metrics_text(record: &Record) -> String {
         ("disturbed", tally.disturbed),
         ("failed", tally.failed),
     ];
-    text += "# TYPE syscost_cases gauge\n# HELP syscost_cases Cases of the run by how they ended.\n";
-    for (outcome, count) in outcomes {
-        let _ = writeln!(text, "syscost_cases{{outcome=\"{outcome}\"}} {count}");
-    }
-    text + "# EOF\n"
-}
-
-/// The value of a label: a backslash, a quotation mark and the end of a line are escaped.
-pub fn escape_label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let cases = MetricFamily {
+        name: "syscost_cases",
+        kind: MetricKind::Gauge,
+        help: "Cases of the run by how they ended.",
+    };
+    let samples = outcomes.map(|(outcome, count)| Sample::new(vec![("outcome", outcome.into())], count));
+    page.add_family(&cases, samples);
+    page.finish()
 }

@@ -1,67 +1,34 @@
 //! The metric families: name, help, kind, and the source of their values.
 
 use super::Scene;
+use syscost::render::metric_page::{MetricFamily, MetricKind, Sample};
 use syscost_counters::pressure::{Pressed, Resource, Stalled};
 use syscost_counters::{Link, Spent, Traffic};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::proc::USER_HZ;
 
 /// A metric family.
-pub struct Family {
-    /// Its name, without the suffix `_total` of a counter.
-    pub name: &'static str,
-    /// Counter or gauge.
-    pub kind: Kind,
-    /// Its description, one sentence.
-    pub help: &'static str,
+pub(super) struct Family {
+    pub(super) head: MetricFamily<'static>,
     pub(super) samples: fn(&Scene) -> Vec<Sample>,
 }
 
-/// The kind of a family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Values only grow.
-    Counter,
-    /// Values may fall.
-    Gauge,
-}
-
-/// One line of the page.
-pub(super) struct Sample {
-    pub(super) labels: Vec<(&'static str, String)>,
-    pub(super) value: String,
-}
-
-impl Family {
-    /// The name of its samples, as used in a query.
-    pub fn sample_name(&self) -> String {
-        match self.kind {
-            Kind::Counter => format!("{}_total", self.name),
-            Kind::Gauge => self.name.to_owned(),
-        }
-    }
-
-    pub(super) fn unit(&self) -> Option<&'static str> {
-        ["seconds", "bytes"].into_iter().find(|unit| self.name.ends_with(&format!("_{unit}")))
-    }
-}
-
 const fn counter(name: &'static str, help: &'static str, samples: fn(&Scene) -> Vec<Sample>) -> Family {
-    Family { name, kind: Kind::Counter, help, samples }
+    Family { head: MetricFamily { name, kind: MetricKind::Counter, help }, samples }
 }
 
 const fn gauge(name: &'static str, help: &'static str, samples: fn(&Scene) -> Vec<Sample>) -> Family {
-    Family { name, kind: Kind::Gauge, help, samples }
+    Family { head: MetricFamily { name, kind: MetricKind::Gauge, help }, samples }
 }
 
 /// All families, in the order of the page.
-pub const FAMILIES: &[Family] = &[
+pub(super) const FAMILIES: &[Family] = &[
     gauge("syscost_build_info", "Version of the monitor.", |_| {
-        vec![Sample { labels: vec![("version", env!("CARGO_PKG_VERSION").into())], value: "1".into() }]
+        vec![Sample::new(vec![("version", env!("CARGO_PKG_VERSION").into())], 1)]
     }),
     gauge("syscost_kernel_info", "Release of the running kernel.", |_| {
         let release = KernelFiles::live().read_first_line("proc/sys/kernel/osrelease").unwrap_or_default();
-        vec![Sample { labels: vec![("release", release)], value: "1".into() }]
+        vec![Sample::new(vec![("release", release)], 1)]
     }),
     gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {
         single_sample(s.snapshot.booted)
@@ -118,9 +85,7 @@ pub const FAMILIES: &[Family] = &[
     }),
     gauge("syscost_reading_missing", "Always 1: a reading that this machine does not give.", |s| {
         let missing = s.snapshot.missing.iter();
-        missing
-            .map(|missing| Sample { labels: vec![("reading", missing.what.clone())], value: "1".into() })
-            .collect()
+        missing.map(|missing| Sample::new(vec![("reading", missing.what.clone())], 1)).collect()
     }),
     gauge("syscost_snapshot_duration_seconds", "What it took to read all this.", |s| {
         seconds_sample(s.took.as_secs_f64())
@@ -141,11 +106,11 @@ fn single_sample(value: u64) -> Vec<Sample> {
 }
 
 fn sample_if_known(value: Option<u64>) -> Vec<Sample> {
-    value.map(|value| Sample { labels: Vec::new(), value: value.to_string() }).into_iter().collect()
+    value.map(|value| Sample::new(Vec::new(), value)).into_iter().collect()
 }
 
 fn seconds_sample(value: f64) -> Vec<Sample> {
-    vec![Sample { labels: Vec::new(), value: value.to_string() }]
+    vec![Sample::new(Vec::new(), value)]
 }
 
 /// The name of a mode of a CPU, and its counter.
@@ -166,9 +131,9 @@ const MODES: [Mode; 8] = [
 fn cpu_samples(scene: &Scene) -> Vec<Sample> {
     let of_one = |(cpu, spent): &(usize, Spent)| {
         let (cpu, spent) = (*cpu, *spent);
-        MODES.map(move |(mode, field)| Sample {
-            labels: vec![("cpu", cpu.to_string()), ("mode", mode.into())],
-            value: (field(&spent) as f64 / USER_HZ).to_string(),
+        MODES.map(move |(mode, field)| {
+            let labels = vec![("cpu", cpu.to_string()), ("mode", mode.into())];
+            Sample::new(labels, field(&spent) as f64 / USER_HZ)
         })
     };
     scene.snapshot.cpus.iter().flat_map(of_one).collect()
@@ -176,8 +141,8 @@ fn cpu_samples(scene: &Scene) -> Vec<Sample> {
 
 fn stall_samples(scene: &Scene, field: fn(&Pressed) -> Option<Stalled>) -> Vec<Sample> {
     let one = |(resource, pressed): &(Resource, Pressed)| {
-        let value = field(pressed)?.total.as_secs_f64().to_string();
-        Some(Sample { labels: vec![("resource", resource.name().into())], value })
+        let value = field(pressed)?.total.as_secs_f64();
+        Some(Sample::new(vec![("resource", resource.name().into())], value))
     };
     scene.snapshot.pressure.iter().filter_map(one).collect()
 }
@@ -191,5 +156,5 @@ fn disk_samples(scene: &Scene, field: fn(&Traffic) -> u64) -> Vec<Sample> {
 }
 
 fn device_sample(name: &str, value: u64) -> Sample {
-    Sample { labels: vec![("device", name.into())], value: value.to_string() }
+    Sample::new(vec![("device", name.into())], value)
 }

@@ -1,8 +1,7 @@
 //! OpenMetrics of a fleet's jobs: when each began and how far it is, for annotations beside what its host did meanwhile.
 
 use crate::record::fleet_record::Job;
-use std::fmt::Write;
-use syscost::render::foreign::open_metrics::escape_label;
+use syscost::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 
 /// A job that began.
 #[derive(Clone, Copy, Debug)]
@@ -17,20 +16,24 @@ pub struct Begun<'a> {
 
 /// A gauge for each job that began, whose value is that moment.
 pub fn job_start_metrics(experiment: &str, jobs: &[Begun<'_>]) -> String {
-    const NAME: &str = "syscost_job_begin_timestamp_seconds";
-    let mut text = format!(
-        "# TYPE {NAME} gauge\n# UNIT {NAME} seconds\n# HELP {NAME} When a job of an experiment on many machines began.\n"
-    );
-    for Begun { job, state, at } in jobs {
-        let [experiment, host, kernel] = [experiment, job.host, job.kernel].map(escape_label);
-        let repeat = job.repeat;
-        // Writing to a text cannot fail.
-        let _ = writeln!(
-            text,
-            "{NAME}{{experiment=\"{experiment}\",host=\"{host}\",kernel=\"{kernel}\",repeat=\"{repeat}\",state=\"{state}\"}} {at}"
-        );
-    }
-    text + "# EOF\n"
+    const BEGIN: MetricFamily<'_> = MetricFamily {
+        name: "syscost_job_begin_timestamp_seconds",
+        kind: MetricKind::Gauge,
+        help: "When a job of an experiment on many machines began.",
+    };
+    let sample = |Begun { job, state, at }: &Begun<'_>| {
+        let labels = [
+            ("experiment", experiment.to_owned()),
+            ("host", job.host.to_owned()),
+            ("kernel", job.kernel.to_owned()),
+            ("repeat", job.repeat.to_string()),
+            ("state", (*state).to_owned()),
+        ];
+        Sample::new(labels.to_vec(), at)
+    };
+    let mut page = MetricPage::new(MetricFormat::OpenMetrics);
+    page.add_family(&BEGIN, jobs.iter().map(sample));
+    page.finish()
 }
 
 #[cfg(test)]
