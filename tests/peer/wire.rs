@@ -9,13 +9,18 @@ fn cases(record: &Value) -> impl Iterator<Item = (&Value, &Value)> {
     groups.flat_map(|group| group["cases"].as_array().unwrap().iter().map(move |case| (group, case)))
 }
 
-/// Everything that has a peer at its end is measured against one, unless other tasks on the machine disturb it.
+/// Every transport of every group, with small and large messages. The sizes between them go the same way.
+const ALL_TRANSPORTS: &str = "-peer.*/(1B|56B|16KiB|128KiB|8MiB|1000B|8000B)$|^socket_connect/.*-peer";
+/// Every transport of every group once: what IPv6 changes is the addresses.
+const EACH_TRANSPORT_ONCE: &str = "-peer.*/(56B|128KiB|1000B)$|^socket_connect/connect/.*-peer";
+
+/// Every transport that has a peer at its end is measured against one, unless other tasks on the machine disturb it.
 #[test]
 fn every_socket_group_runs_against_a_peer_across_a_wire() {
     let Some(wire) = Wire::between_namespaces() else { return };
     let Wire::Namespaces { far, .. } = &wire else { return };
     let serves = Serves::at(far.command(crate::serves::SYSCOST), &["--listen", FAR]);
-    all_runs(&wire, &serves, "by veth");
+    all_runs(&wire, &serves, ALL_TRANSPORTS, "by veth");
 }
 
 #[test]
@@ -27,15 +32,15 @@ fn every_socket_group_runs_over_ipv6() {
     }
     let serves = Serves::at(far.command(crate::serves::SYSCOST), &["--listen", FAR_6]);
     assert_eq!(serves.address, format!("[{FAR_6}]:7470"));
-    let record = all_runs(&wire, &serves, "by veth over IPv6");
+    let record = all_runs(&wire, &serves, EACH_TRANSPORT_ONCE, "by veth over IPv6");
     let told = format!("over IPv6: the peer says that it was reached at [{FAR_6}]:7470");
     assert!(record.to_string().contains(&told), "{record}");
 }
 
-/// Measures all cases of a peer; the record. Each was disturbed, or measured on this way.
-fn all_runs(wire: &Wire, serves: &Serves, way: &str) -> Value {
+/// Measures these cases of a peer; the record. Each was disturbed, or measured on this way.
+fn all_runs(wire: &Wire, serves: &Serves, asked: &str, way: &str) -> Value {
     let place = Place::new();
-    let ended = place.run_against(wire, &serves.address, "-peer");
+    let ended = place.run_against(wire, &serves.address, asked);
     let record = place.record();
     for group in ["socket_round_trip", "socket_bandwidth", "socket_connect", "displacement"] {
         assert!(cases(&record).any(|(_, case)| id(case).starts_with(group)), "{group}: {}", ended.said);

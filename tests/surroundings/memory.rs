@@ -6,16 +6,18 @@ use crate::place::{Ended, Place, alone};
 use crate::process;
 use std::process::{Command, Stdio};
 
-/// What takes most, and something of each group that always fits.
-const HUNGRY: &str = "^(chase/random/(16KiB|256MiB)$|bandwidth/(read/(16KiB|256MiB)|triad/256MiB|copy-all/256MiB)$\
-     |mapping/(map/1GiB|first-touch/64MiB|brk/4KiB)|page_fault/(anonymous|major-random/first))";
+/// A case of each group that fits into every limit of these tests.
+const SMALL: &str = "chase/random/16KiB|bandwidth/read/16KiB|mapping/brk/4KiB|page_fault/anonymous/4KiB";
+/// Cases that want more memory than most of these limits give.
+const HUNGRY: &str = "chase/random/256MiB|bandwidth/(read|triad|copy-all)/256MiB";
 /// Few samples: what is asked is whether they come, not what they say.
 const BRIEFLY: [&str; 2] = ["--sample-size", "10"];
 
-/// What default scale says of them, as smoke scale would take less whatever the limit.
-fn measured(place: &Place, starter: &[&str]) -> Option<Ended> {
+/// What default scale says of the small cases and these, as smoke scale would take less whatever the limit.
+fn measured(place: &Place, starter: &[&str], cases: &str) -> Option<Ended> {
+    let asked = format!("^({SMALL}|{cases})$");
     let run = || -> Command {
-        let mut command = place.run_by(starter, &[&[HUNGRY], &BRIEFLY[..]].concat());
+        let mut command = place.run_by(starter, &[&[asked.as_str()], &BRIEFLY[..]].concat());
         command.env("SYSCOST_SCALE", "default");
         command
     };
@@ -32,10 +34,16 @@ fn measured(place: &Place, starter: &[&str]) -> Option<Ended> {
 
 #[test]
 fn a_limit_of_addresses_skips_what_does_not_fit() {
-    for (kib, skipped) in [
-        (1_000_000, &["skipped mapping/map/1GiB: mmap of 1024 MiB"][..]),
+    for (kib, cases, skipped) in [
+        // Half of these addresses hold the 256 MiB that one case reads.
+        (
+            1_000_000,
+            "mapping/map/1GiB|bandwidth/read/256MiB|page_fault/major-random/first-touch",
+            &["skipped mapping/map/1GiB: mmap of 1024 MiB", "6 measured, 1 skipped"][..],
+        ),
         (
             450_000,
+            &format!("{HUNGRY}|mapping/map/1GiB"),
             &[
                 "chase/random/256MiB: ",
                 "of bandwidth: ",
@@ -46,7 +54,7 @@ fn a_limit_of_addresses_skips_what_does_not_fit() {
     ] {
         let place = Place::new();
         let limited = format!("ulimit -v {kib} && exec \"$@\"");
-        let Some(ended) = measured(&place, &["sh", "-c", &limited, "sh"]) else { return };
+        let Some(ended) = measured(&place, &["sh", "-c", &limited, "sh"], cases) else { return };
         ended.says(0, skipped);
         ended.says(0, &["RLIMIT_AS, `ulimit -v`"]);
         place.is_tidy();
@@ -55,14 +63,22 @@ fn a_limit_of_addresses_skips_what_does_not_fit() {
 
 #[test]
 fn a_small_control_group_skips_what_does_not_fit_and_kills_nobody() {
-    for (mib, skipped) in [
-        (256, &["chase/random/256MiB: ", "of bandwidth: ", "the control group", "has 256 in all"][..]),
-        (96, &["skipped mapping/first-touch/64MiB", "raise its limit"]),
+    for (mib, cases, skipped) in [
+        (
+            256,
+            HUNGRY,
+            &["chase/random/256MiB: ", "of bandwidth: ", "the control group", "has 256 in all"][..],
+        ),
+        (
+            96,
+            "mapping/first-touch/64MiB|page_fault/major-random/first-touch",
+            &["skipped mapping/first-touch/64MiB", "raise its limit"],
+        ),
     ] {
         let Some(group) = Group::of_memory(mib << 20) else { return };
         let place = Place::new();
         let enter = group.enter();
-        let Some(ended) = measured(&place, &enter.each_ref().map(String::as_str)) else { return };
+        let Some(ended) = measured(&place, &enter.each_ref().map(String::as_str), cases) else { return };
         ended.says(0, skipped);
         assert_eq!(group.killed(), 0, "{ended:?}");
         place.is_tidy();
