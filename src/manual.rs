@@ -63,5 +63,7 @@ pub mod techniques {}
 #[doc = include_str!("manual/library.md")]
 pub mod library {}
 
+#[doc = include_str!("manual/layout.md")]
+pub mod layout {}
 #[doc = include_str!("manual/limits.md")]
 pub mod limits {}

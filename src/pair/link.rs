@@ -134,7 +134,7 @@ impl LinkCommand {
                 linker.arg(self.padding(&mut random, output)?).args(self.shuffled_objects(&mut random));
             }
         }
-        // Debug information costs space and no time: a link is read by nobody but the kernel.
+        // Debug information costs space, and no process reads it.
         linker.arg("-Wl,--strip-debug").arg("-o").arg(output);
         run_quietly(&mut linker, &self.program)
     }

@@ -99,7 +99,9 @@ fn build_into(
     say: &dyn Fn(&str),
 ) -> Result<Built> {
     let home = kept.parent().unwrap_or(kept);
-    let (target, printed) = (home.join("target"), partial.join("link-args"));
+    // Cargo does not see what a wrapper of the compiler adds: other flags need a directory of their own.
+    let flags = if recipe.is_aligned { ALIGNMENT.replace([' ', '='], "") } else { String::new() };
+    let (target, printed) = (home.join(format!("target{flags}")), partial.join("link-args"));
     let bench = choose_bench(list_benches(place)?, rev, recipe.bench)?;
     let mut cargo = cargo_command(place, &target);
     cargo.args([
@@ -111,7 +113,7 @@ fn build_into(
         &bench,
     ]);
     if recipe.is_aligned {
-        cargo.env("RUSTC_WORKSPACE_WRAPPER", aligning_wrapper(home)?);
+        cargo.env("RUSTC_WRAPPER", aligning_wrapper(home)?);
     }
     // The objects of the last crate stay, so that they can be linked again.
     cargo.args(["--", "-C", "save-temps", "--print"]).arg(format!("link-args={}", printed.display()));
@@ -171,10 +173,11 @@ fn remove_temporaries(binary: &Path) {
     }
 }
 
-/// A program that runs the compiler with the flags of alignment. Cargo runs it for the crates of the workspace.
+/// A program that runs the compiler with the flags of alignment. Cargo runs it for every crate; a cache of the user's
+/// (`RUSTC_WRAPPER`) runs inside of it.
 fn aligning_wrapper(home: &Path) -> Result<PathBuf> {
     let file = home.join("rustc-aligned");
-    let own = std::env::var("RUSTC_WORKSPACE_WRAPPER").unwrap_or_default();
+    let own = std::env::var("RUSTC_WRAPPER").unwrap_or_default();
     let own = if own.is_empty() { own } else { format!("'{}' ", own.replace('\'', "'\\''")) };
     let text = format!("#!/bin/sh\nexec {own}\"$@\" -C llvm-args='{ALIGNMENT}'\n");
     if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {

@@ -305,4 +305,5 @@ impl TimerDescriptor {
 }
 
 #[cfg(test)]
+#[path = "operation_tests.rs"]
 mod tests;

@@ -1,0 +1,56 @@
+use super::*;
+use crate::record::paired::{PairRecord, Why};
+
+fn case(differences: &[f64]) -> CasePairs {
+    let pair = |&difference| PairRecord { difference, cost_ns: [100.0, 100.0], rejected: None };
+    CasePairs { id: "a/b".into(), pairs: differences.iter().map(pair).collect(), ..CasePairs::default() }
+}
+
+fn slower(by: f64, pairs: usize) -> Vec<f64> {
+    (0..pairs).map(|i| by + 0.001 * (i % 5) as f64).collect()
+}
+
+#[test]
+fn a_rejected_pair_does_not_count() {
+    let mut case = case(&slower(0.05, 16));
+    case.pairs
+        .insert(3, PairRecord { difference: -9.0, rejected: Some("it moved".into()), ..Default::default() });
+    let row = case.judged_row(&Rule::default(), 1);
+    assert_eq!((row.judgement.verdict, row.pairs, row.rejected), (Verdict::Slower, 16, 1));
+}
+
+#[test]
+fn too_many_rejected_pairs_are_the_machines_fault() {
+    let mut case = case(&slower(0.05, 16));
+    case.pairs.iter_mut().take(5).for_each(|pair| pair.rejected = Some("it moved".into()));
+    let row = case.judged_row(&Rule::default(), 1);
+    assert_eq!(row.judgement.verdict, Verdict::Inconclusive);
+    assert!(
+        row.judgement.reason.is_some_and(|reason| reason.contains("5 of 16") && reason.contains("it moved"))
+    );
+}
+
+#[test]
+fn a_difference_of_the_layout_alone_is_named_and_is_no_verdict() {
+    let mut case = case(&[0.001, -0.002, 0.0, 0.003, -0.001, 0.002, -0.003, 0.001]);
+    let as_built = |difference| Some(PairRecord { difference, ..PairRecord::default() });
+    case.as_built = as_built(0.12);
+    let row = case.judged_row(&Rule::default(), 1);
+    assert_eq!((row.judgement.verdict, row.pairs), (Verdict::Same, 8), "that pair is not among the others");
+    let sentence = layout_sentence([&row]).expect("one");
+    assert!(
+        sentence.contains("differ in a/b by +12.7 % (over random orders of the functions by "),
+        "{sentence}"
+    );
+    case.as_built = as_built(0.01);
+    assert_eq!(layout_sentence([&case.judged_row(&Rule::default(), 1)]), None, "within the margin");
+}
+
+#[test]
+fn a_case_that_ended_is_incomparable_and_says_why() {
+    let mut case = case(&slower(0.05, 16));
+    case.end_without_verdict(Why::Failed, "side B died".into());
+    let row = case.judged_row(&Rule::default(), 1);
+    assert_eq!((row.judgement.verdict, row.pairs), (Verdict::Incomparable, 0), "no number");
+    assert_eq!(row.judgement.reason.as_deref(), Some("side B died"));
+}
