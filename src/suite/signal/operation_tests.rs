@@ -1,3 +1,10 @@
+//! Tests of signals that a process sends to itself.
+//!
+//! # Invariants
+//!
+//! * **OWN-PAGE**: the page whose protection changes belongs to one page of a test, which alone accesses it.
+//! * **OWN-BUFFER**: the kernel reads and writes only the value that it is given, which is as large as its structure.
+
 use super::*;
 // Signal actions belong to the process.
 use crate::platform::child::{Child, run_in_child_process};
