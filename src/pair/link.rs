@@ -259,8 +259,11 @@ impl Links {
     pub fn link(&self, number: u32) -> Result<PathBuf> {
         let file = self.directory.join(number.to_string());
         if !file.exists() {
+            // A link that is cut short, as by a full disk, must not be taken for one.
+            let partial = file.with_extension("partial");
             // Seeds of a shuffle are 32 bits; those of two sides must not meet.
-            self.command.link(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number), &file)?;
+            self.command.link(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number), &partial)?;
+            std::fs::rename(&partial, &file).map_err(|e| Error::file(&file, "naming", e))?;
         }
         Ok(file)
     }
