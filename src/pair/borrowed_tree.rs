@@ -61,8 +61,8 @@ impl BorrowedTree {
         git
     }
 
-    /// A sentence for each of the user's filters that would change files of this commit.
-    pub(super) fn filter_notes(&self) -> Vec<String> {
+    /// A sentence for what the files of this commit lack: the work of the user's filters, and submodules.
+    pub(super) fn missing_files_notes(&self) -> Vec<String> {
         let files = |filter: &str| {
             let found = git_output(
                 self.git_command().args(["ls-files", "-z", "--"]).arg(format!(":(attr:filter={filter})")),
@@ -76,7 +76,21 @@ impl BorrowedTree {
                  them, build both sides yourself and compare them by --a-bin and --b-bin"
             )
         };
-        counted.filter(|(_, count)| *count > 0).map(note).collect()
+        let notes = counted.filter(|(_, count)| *count > 0).map(note);
+        notes.chain(self.submodule_note()).collect()
+    }
+
+    /// A sentence if the commit has submodules: their repositories are elsewhere, and fetching them could ask for a password.
+    fn submodule_note(&self) -> Option<String> {
+        // Mode 160000 is a commit of another repository (gitformat-index(5)).
+        let listed = git_output(self.git_command().args(["ls-files", "-z", "--stage"])).ok()?;
+        let count = listed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")).count();
+        (count > 0).then(|| {
+            format!(
+                "{count} submodules are not initialised: their directories are empty. If the bench needs them, build both sides \
+                 yourself and compare them by --a-bin and --b-bin"
+            )
+        })
     }
 
     /// Where objects are looked for (gitrepository-layout(5)), and where history was cut off.

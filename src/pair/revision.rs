@@ -75,7 +75,7 @@ pub fn build_revision(rev: &str, recipe: Recipe<'_>, say: &dyn Fn(&str)) -> Resu
     if let Some(built) = Built::load(&kept) {
         return Ok(built);
     }
-    tree.filter_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
+    tree.missing_files_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
     say(&format!("building {rev} ({commit:.12}) in {}", home.display()));
     // A name that no other process builds in, in another container either.
     let partial = home.join(format!("{}.partial", plain_file::random_word(12)));

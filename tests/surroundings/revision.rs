@@ -153,6 +153,21 @@ fn no_environment_of_git_lets_a_comparison_write_the_users_repository() {
 }
 
 #[test]
+fn submodules_that_are_not_initialised_are_named() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let other = project.git(&["rev-parse", "one"]);
+    project.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{other},vendor/other")]);
+    project.git(&["commit", "--quiet", "-m", "module"]);
+    project.git(&["tag", "--force", "two"]);
+    project.compare(&[]).says(2, &["two: 1 submodules are not initialised", "building two", NOTHING]);
+    place.is_tidy();
+}
+
+#[test]
 fn builds_of_two_toolchains_or_profiles_are_compared_only_if_they_may() {
     if git_is_missing() {
         return;
