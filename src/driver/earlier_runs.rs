@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Runs that are looked at, the newest of this machine.
 const NEWEST: usize = 8;
-/// Files that are opened to find them.
+/// Largest number of stored runs that are opened to find earlier runs of the same series.
 const FILES: usize = 12;
 
 /// Earlier runs of the same series, the newest first.

@@ -35,7 +35,7 @@ impl Lines {
         Self { pipe: pipe.into(), held: Vec::new(), is_closed: false }
     }
 
-    /// Waits for the next line, at most so long.
+    /// Waits for the next line, until the timeout.
     ///
     /// # Errors
     /// The kernel refuses to wait, or to read.

@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// One run of a command, or one stretch of a service, covered by fluids.
 pub struct Covered {
-    /// Totals between two calibrations. For a service they include every interrupt.
+    /// Totals between two calibrations. Those of a service include the time of every interrupt.
     pub replicate: Replicate,
     /// CPUs that were covered.
     pub cpus: Vec<usize>,

@@ -159,7 +159,7 @@ impl Displacement<'_> {
         Ok(Totals::median(&all))
     }
 
-    /// Runs until enough of them are unspoilt, or the most have been made.
+    /// Measures until there are enough undisturbed runs, or as many runs as are allowed.
     fn measure_runs(&mut self) -> Result<Vec<Run>, CaseEnd> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);

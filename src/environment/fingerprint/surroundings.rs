@@ -53,7 +53,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Reads them, for files that are made below `scratch`.
+    /// Reads the surroundings of this process, whose files are made below `scratch`.
     pub(super) fn read(files: &KernelFiles, scratch: &Path) -> Self {
         let status = files.read_text("proc/self/status").unwrap_or_default();
         let scheduled =

@@ -133,7 +133,7 @@ impl Load {
 struct Loaded {
     chase: Chase<1>,
     load: Vec<Load>,
-    /// The timed interval for which one of them has been silent, ns.
+    /// Length of the timed interval in which a loader made no progress, ns.
     silent_ns: f64,
 }
 

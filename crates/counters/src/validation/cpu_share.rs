@@ -12,7 +12,7 @@ use syscost_platform::error::Result;
 
 /// The window of a process's share: CAMP's default interval.
 const WINDOW: Duration = Duration::from_millis(100);
-/// Windows that make one of a CPU's: its counter moves by ticks of 10 ms, so it is read every half second, as in the
+/// Short windows in one window of a whole CPU, whose counter moves by ticks of 10 ms: it is read every half second, as in the
 /// paper.
 const GLOBAL: usize = 5;
 /// Percent. "The range of each confidence interval never exceeded 0.5 %."
