@@ -6,8 +6,8 @@ use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// The version of the layout. 2: a case has `versions` in place of `bodies`. 3: the sides can be guests, whose clock is
-/// not this machine's. 4: every pair can run links of its own.
-pub const LAYOUT: u32 = 4;
+/// not this machine's.
+pub const LAYOUT: u32 = 3;
 
 /// The parameters of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@
 //! use syscost_technique::{Interval, known::Known};
 //!
 //! let found = Interval { estimate: 0.47, low: 0.44, high: 0.50 };
-//! assert!(Known::as_it_is().holds("the load is on", 0.48, found).is_ok());
-//! assert!(Known::moved().holds("the load is on", 0.48, found).is_err());
+//! assert!(Known::with_actual_truth().check_truth("the load is on", 0.48, found).is_ok());
+//! assert!(Known::with_moved_truth().check_truth("the load is on", 0.48, found).is_err());
 //! ```
 
 use super::Interval;

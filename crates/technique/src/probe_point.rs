@@ -17,13 +17,13 @@
 //!     sum.fetch_add(value, Relaxed);
 //! }) {
 //!     Ok(point) => point,
-//!     Err(error) if error.is_of_the_machine() => return Ok(()), // code is not patched here
+//!     Err(error) if error.is_machine_limitation() => return Ok(()), // code is not patched here
 //!     Err(error) => return Err(error),
 //! };
 //! point.pass(1); // not seen
-//! point.put_in()?;
+//! point.insert_probe()?;
 //! (10..13).for_each(|value| point.pass(value));
-//! point.take_out()?;
+//! point.remove_probe()?;
 //! point.pass(1); // not seen
 //! assert_eq!((count.load(Relaxed), sum.load(Relaxed)), (3, 33));
 //! # Ok(())

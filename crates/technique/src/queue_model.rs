@@ -11,9 +11,9 @@
 //!
 //! // A command takes 2 ms, its user thinks for 8 ms.
 //! let model = QueueModel { service: 0.002, think: 0.008 };
-//! assert_eq!(model.with(1).throughput, 100.0);
+//! assert_eq!(model.predict(1).throughput, 100.0);
 //! // Five users would ask for 500 a second, the most that the server can do: some wait.
-//! assert!(model.with(5).throughput < 450.0);
+//! assert!(model.predict(5).throughput < 450.0);
 //! ```
 //!
 //! Source: slide 97 of the [module's](super) own; M. Reiser and S. S. Lavenberg, *Mean-Value Analysis of Closed

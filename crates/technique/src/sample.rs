@@ -12,11 +12,11 @@
 //! const BUSY: u32 = 1;
 //! let monitor = SampledMonitor::new(Period::random(Duration::from_micros(100), 7), 0..0)?;
 //! monitor.start();
-//! monitor.enter(BUSY);
+//! monitor.enter_state(BUSY);
 //! (0..100_000).for_each(|turn| _ = std::hint::black_box(turn));
-//! monitor.enter(0);
+//! monitor.enter_state(0);
 //! monitor.stop();
-//! println!("{:?}", monitor.fraction(BUSY));
+//! println!("{:?}", monitor.fraction_in_state(BUSY));
 //! # Ok(())
 //! # }
 //! ```

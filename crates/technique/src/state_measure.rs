@@ -5,16 +5,16 @@
 //! use syscost_technique::state_measure::{CountMeasure, FractionOfTime, OnEntry};
 //!
 //! let mut initiations = CountMeasure::new(Duration::ZERO);
-//! let mut waiting = OnEntry::with_room(16);
+//! let mut waiting = OnEntry::with_capacity(16);
 //! let mut busy = FractionOfTime::new(Duration::ZERO);
 //! for (at, processes_waiting) in [(1, 3), (5, 2)] {
-//!     initiations.visit();
-//!     waiting.entered(processes_waiting);
+//!     initiations.count_entry();
+//!     waiting.record_entry(processes_waiting);
 //!     busy.enter(Duration::from_secs(at));
 //!     busy.leave(Duration::from_secs(at + 2));
 //! }
 //! let end = Duration::from_secs(10);
-//! assert_eq!(initiations.take(end).per_second(), Some(0.2));
+//! assert_eq!(initiations.end_interval(end).per_second(), Some(0.2));
 //! assert_eq!(waiting.mean(), Some(2.5));
 //! assert_eq!(busy.fraction(end), Some(0.4));
 //! ```

@@ -12,11 +12,11 @@
 //! let begun = Instant::now();
 //! let monitor = Monitor::new(&["look up"], || begun.elapsed().as_nanos() as u64);
 //! let look_up = |name: &str| {
-//!     let _span = monitor.span(LOOK_UP);
+//!     let _span = monitor.open_span(LOOK_UP);
 //!     name.len()
 //! };
 //! look_up("unseen");
-//! monitor.switch(true);
+//! monitor.set_enabled(true);
 //! look_up("seen");
 //! assert_eq!(monitor.tally(LOOK_UP).calls, 1);
 //! ```
