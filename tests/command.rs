@@ -610,9 +610,10 @@ fn help_for_a_command_is_what_the_command_prints() {
 fn a_tool_that_is_missing_is_named_with_how_to_get_it_and_a_misspelt_one_is_suggested() {
     let home = Home::new();
     assert!(home.refusal(&["histori"]).contains("'history'"));
-    let directory = tempfile::tempdir().unwrap();
+    // A link, since a copy may still be open for writing in the child of another test: ETXTBSY.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let lonely = directory.path().join("syscost");
-    std::fs::copy(env!("CARGO_BIN_EXE_syscost"), &lonely).unwrap();
+    std::fs::hard_link(env!("CARGO_BIN_EXE_syscost"), &lonely).unwrap();
     for words in [&["history", "list"][..], &["help", "history"]] {
         let output = Command::new(&lonely).args(words).env("PATH", directory.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
