@@ -3,6 +3,7 @@
 
 use super::git;
 use crate::error::{Error, Result};
+use crate::platform::process::tool;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -27,6 +28,9 @@ const PLACE: &str = "CARGO_TARGET_DIR";
 /// Facts of one build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildFacts {
+    /// Directory of the package below the top of the sources: a repository may hold several of one bench's name.
+    #[serde(default)]
+    pub package: PathBuf,
     /// What `rustc -vV` prints where the sources lie.
     pub compiler: String,
     /// The profiles of the manifest at the top of the workspace, as TOML.
@@ -57,6 +61,7 @@ impl BuildFacts {
             |name: &str| name != PLACE && VARIABLES.iter().any(|start| name.starts_with(start));
         let configuration = configuration_files(sources);
         Ok(Self {
+            package: sources.strip_prefix(top).unwrap_or(sources).to_owned(),
             compiler: compiler(sources)?,
             profiles: profiles(&top.join("Cargo.toml"))?,
             environment: environment
@@ -130,8 +135,7 @@ fn compiler(sources: &Path) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Usage(format!("`rustc -vV` failed ({}): {:.200}", output.status, said.trim())))
+    Err(Error::Usage(format!("`rustc -vV` failed {}", tool::failure_message(&output))))
 }
 
 /// The table `profile` of a manifest, in the order of its keys.
@@ -188,6 +192,8 @@ mod tests {
             let found = BuildFacts::differences(&plain, &other);
             assert!(found.len() == 1 && found[0].contains(sentence), "{found:?}");
         }
+        let other_package = BuildFacts { package: "inner".into(), ..facts() };
+        assert_ne!(plain.key(), other_package.key());
         let lock = BuildFacts { lock: Some("another".into()), ..facts() };
         assert_ne!(plain.key(), lock.key());
         assert!(BuildFacts::differences(&plain, &lock).is_empty(), "a dependency is a change of the sources");

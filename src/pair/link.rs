@@ -6,15 +6,20 @@
 //! 2013). Only the last step of a build is repeated, a fraction of a second.
 
 use crate::error::{Error, Result};
+use crate::platform::inert;
+use crate::platform::process::tool;
 use crate::statistic::Random;
+use crate::trial::scratch::{self, Scratch};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Padding in front of all functions where the linker cannot order them: at most a page, in steps of the alignment that
 /// compilers give to functions.
 const PADDING_STEPS: usize = 256;
 const PADDING_STEP_BYTES: usize = 16;
+/// Characters of a linker's words that are quoted.
+const QUOTED: usize = 300;
 
 /// The command that linked a build, with copies of everything that the build may overwrite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -120,7 +125,7 @@ impl LinkCommand {
     /// # Errors
     /// The linker cannot be started, or fails: its own words.
     pub fn link(&self, seed: u32, output: &Path) -> Result<()> {
-        let mut linker = Command::new(&self.program);
+        let mut linker = tool::command(&self.program);
         linker.envs(self.environment.iter().map(|(name, value)| (name, value)));
         match self.placement {
             Placement::ShuffleText => {
@@ -136,7 +141,7 @@ impl LinkCommand {
         }
         // Debug information costs space, and no process reads it.
         linker.arg("-Wl,--strip-debug").arg("-o").arg(output);
-        run_quietly(&mut linker, &self.program)
+        run_linker(&mut linker, &self.program)
     }
 
     /// The arguments, with the object files that stand among them in another order.
@@ -156,24 +161,21 @@ impl LinkCommand {
         let (source, object) = (output.with_extension("s"), output.with_extension("padding.o"));
         let text = format!(".section .text.padding,\"ax\"\n.p2align 4\n.space {bytes}\n");
         std::fs::write(&source, text).map_err(|e| Error::file(&source, "writing", e))?;
-        let mut assembler = Command::new(&self.program);
-        run_quietly(assembler.arg("-c").arg(&source).arg("-o").arg(&object), &self.program)?;
+        let mut assembler = tool::command(&self.program);
+        run_linker(assembler.arg("-c").arg(&source).arg("-o").arg(&object), &self.program)?;
         Ok(object)
     }
 }
 
-/// Runs a command that prints only errors.
-fn run_quietly(command: &mut Command, program: &str) -> Result<()> {
-    let output = command.stdin(Stdio::null()).output().map_err(|e| Error::file(program, "starting", e))?;
+/// Runs a linker, whose words matter only if it fails.
+fn run_linker(command: &mut Command, program: &str) -> Result<()> {
+    let output = command.output().map_err(|e| Error::file(program, "starting", e))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Usage(format!(
-        "`{program}` cannot link the build again ({}): {:.300}",
-        output.status,
-        said.trim()
-    )))
+    // The last line says only that the linker has failed; the first ones say why.
+    let said = inert::neutralize_line(String::from_utf8_lossy(&output.stderr).trim(), QUOTED);
+    Err(Error::Usage(format!("`{program}` cannot link the build again ({}): {said}", output.status)))
 }
 
 /// The argument, or the name of its copy if it is a file below `target`.
@@ -242,14 +244,24 @@ pub struct Links {
 }
 
 impl Links {
-    /// Links by this command in an empty directory. Two sides must have seeds of their own, or their layouts go together.
-    pub fn new(command: LinkCommand, directory: PathBuf, seed: u32) -> Self {
-        Self { command, directory, seed }
-    }
-
-    /// How functions are placed anew.
-    pub fn placement(&self) -> Placement {
-        self.command.placement()
+    /// Links of both sides below `home`, with the directories that hold them. Each side has a seed of its own, or their
+    /// layouts would go together.
+    ///
+    /// # Errors
+    /// A directory cannot be made.
+    pub fn for_both_sides(
+        commands: [LinkCommand; 2],
+        home: &Path,
+        random: &mut Random,
+    ) -> Result<([Self; 2], [Scratch; 2])> {
+        scratch::remove_orphans(home);
+        let places = [scratch::make_directory_in(home)?, scratch::make_directory_in(home)?];
+        let mut links = |command, place: &Scratch| {
+            let seed = random.next_bits() as u32;
+            Self { command, directory: place.path().to_owned(), seed }
+        };
+        let [a, b] = commands;
+        Ok(([links(a, &places[0]), links(b, &places[1])], places))
     }
 
     /// The link of this number, which is made if it is not there.
@@ -326,10 +338,9 @@ mod tests {
             assert_eq!(bytes(&command, 1, "one"), bytes(&command, 1, "one"), "{placement:?}");
             assert_ne!(bytes(&command, 1, "one"), bytes(&command, 2, "one"), "{placement:?}");
         }
-        let (a, b) = (place.path().join("a"), place.path().join("b"));
-        std::fs::create_dir(&a).unwrap();
-        std::fs::create_dir(&b).unwrap();
-        let sides = [Links::new(command.clone(), a, 1), Links::new(command, b, 2)];
+        let mut random = Random::new(1);
+        let (sides, _places) =
+            Links::for_both_sides([command.clone(), command], place.path(), &mut random).unwrap();
         let links = sides.map(|links| std::fs::read(links.link(7).unwrap()).unwrap());
         assert_ne!(links[0], links[1], "two sides have orders of their own");
     }

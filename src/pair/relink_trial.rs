@@ -73,25 +73,17 @@ impl RelinkTrial<'_> {
         let mut random = Random::new(self.seed);
         for _ in 0..self.rounds {
             // Every round draws its links anew, and their files go with it.
-            let places = [
-                scratch::make_directory_in(self.built.home())?,
-                scratch::make_directory_in(self.built.home())?,
-            ];
-            let links = places.each_ref().map(|place| {
-                Links::new(self.link.clone(), place.path().to_owned(), random.next_bits() as u32)
-            });
+            let commands = [self.link.clone(), self.link.clone()];
+            let ([a, b], _places) = Links::for_both_sides(commands, self.built.home(), &mut random)?;
             let pointers = scratch::make_directory()?;
             let fixed = pointers.path().join("fixed");
-            let one = ["A", "B"].into_iter().zip(&links);
-            let one: Vec<_> = one
-                .map(|(label, links)| Launch::new(label, &links.link(0)?, None, &fixed))
-                .collect::<Result<_>>()?;
-            let own = ["A", "B"].into_iter().zip(links.clone());
-            let own: Vec<_> = own
-                .map(|(label, links)| {
-                    Ok(Launch::new(label, &self.built.binary(), None, pointers.path())?.with_links(links))
-                })
-                .collect::<Result<_>>()?;
+            let one =
+                [Launch::new("A", &a.link(0)?, None, &fixed)?, Launch::new("B", &b.link(0)?, None, &fixed)?];
+            let binary = self.built.binary();
+            let own = [
+                Launch::new("A", &binary, None, pointers.path())?.with_links(a),
+                Launch::new("B", &binary, None, pointers.path())?.with_links(b),
+            ];
             for outcome in outcomes.iter_mut().filter(|outcome| outcome.ended.is_none()) {
                 self.judge_case(testbed, &one, false, &mut random, outcome)?;
                 self.judge_case(testbed, &own, true, &mut random, outcome)?;
@@ -108,7 +100,7 @@ impl RelinkTrial<'_> {
     fn judge_case(
         &self,
         testbed: &Testbed,
-        sides: &[Launch],
+        sides: &[Launch; 2],
         relinks: bool,
         random: &mut Random,
         outcome: &mut RelinkOutcome,

@@ -7,6 +7,7 @@ use super::git::{self, Repository};
 use super::link::LinkCommand;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
+use crate::platform::process::tool::quote_for_shell;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -178,7 +179,7 @@ fn remove_temporaries(binary: &Path) {
 fn aligning_wrapper(home: &Path) -> Result<PathBuf> {
     let file = home.join("rustc-aligned");
     let own = std::env::var("RUSTC_WRAPPER").unwrap_or_default();
-    let own = if own.is_empty() { own } else { format!("'{}' ", own.replace('\'', "'\\''")) };
+    let own = if own.is_empty() { own } else { quote_for_shell(&own) + " " };
     let text = format!("#!/bin/sh\nexec {own}\"$@\" -C llvm-args='{ALIGNMENT}'\n");
     if std::fs::read_to_string(&file).is_ok_and(|there| there == text) {
         return Ok(file);

@@ -2,6 +2,7 @@
 
 use super::launch::Launch;
 use crate::error::Result;
+use crate::platform::process::tool::quote_for_shell;
 use crate::trial::scratch::{self, Scratch};
 use std::cell::Cell;
 use std::path::Path;
@@ -29,7 +30,7 @@ impl<'a> SlowedSides<'a> {
     pub fn launch(&self, filters: Option<[usize; 2]>) -> Result<[Launch; 2]> {
         self.number.set(self.number.get() + 1);
         let directory = self.links.path().join(self.number.get().to_string());
-        let quoted = format!("'{}'", self.exe.display().to_string().replace('\'', "'\\''"));
+        let quoted = quote_for_shell(&self.exe.display().to_string());
         let wrap = |side: usize| {
             filters.map(|additions| format!("{quoted} burden --additions {} --", additions[side]))
         };

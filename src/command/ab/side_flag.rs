@@ -169,16 +169,11 @@ impl Ready {
     fn with_links(mut self, builds: [Built; 2], seed: u64) -> Result<Self> {
         let home = builds[0].home().to_owned();
         let [Some(a), Some(b)] = builds.map(|built| built.link) else { return Ok(self) };
-        scratch::remove_orphans(&home);
-        let mut random = Random::new(seed);
-        let mut links = |command, scratch: &Scratch| {
-            Links::new(command, scratch.path().to_owned(), random.next_bits() as u32)
-        };
-        let scratch = [scratch::make_directory_in(&home)?, scratch::make_directory_in(&home)?];
         self.placement = Some(a.placement());
-        self.a = self.a.with_links(links(a, &scratch[0]));
-        self.b = self.b.with_links(links(b, &scratch[1]));
-        self._scratch.extend(scratch);
+        let ([a, b], places) = Links::for_both_sides([a, b], &home, &mut Random::new(seed))?;
+        self.a = self.a.with_links(a);
+        self.b = self.b.with_links(b);
+        self._scratch.extend(places);
         Ok(self)
     }
 

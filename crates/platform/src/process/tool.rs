@@ -21,6 +21,15 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// A word for a shell. It may be the text of a file: whatever is not plain is between quotes.
+pub fn quote_for_shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-%@=+,:".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// How a program failed: its exit status and the last line of its standard error.
 pub fn failure_message(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);

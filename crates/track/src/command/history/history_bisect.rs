@@ -8,6 +8,7 @@ use syscost::exit::Exit;
 use syscost::pair::revision;
 use syscost::record::guest_side::ClockKind;
 use syscost_platform::error::{Error, Result};
+use syscost_platform::process::tool::quote_for_shell;
 
 /// The most cases that each step compares: every one of them takes pairs.
 const CASES: usize = 4;
@@ -105,8 +106,8 @@ impl Plan {
         match self {
             Self::Git { good, bad, gate } => format!(
                 "git bisect start {} {}\ngit bisect run syscost gate --bisect {}\ngit bisect reset\n",
-                shell_quoted(bad),
-                shell_quoted(good),
+                quote_for_shell(bad),
+                quote_for_shell(good),
                 shell_line(gate)
             ),
             Self::Kernels(words) => format!("syscost {}\n", shell_line(words)),
@@ -146,16 +147,7 @@ fn run_for_exit_code(command: &mut Command) -> Result<Option<i32>> {
 }
 
 fn shell_line(words: &[String]) -> String {
-    words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// A word for a shell. It may be the text of a file: whatever is not plain is between quotes.
-fn shell_quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-%@=+,:".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
+    words.iter().map(|word| quote_for_shell(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -164,10 +156,10 @@ mod tests {
 
     #[test]
     fn a_word_of_a_file_is_no_command_of_a_shell() {
-        assert_eq!(shell_quoted("syscall/getppid"), "syscall/getppid");
-        assert_eq!(shell_quoted("^(a|b)$"), "'^(a|b)$'");
-        assert_eq!(shell_quoted("a'; rm -rf ~; '"), "'a'\\''; rm -rf ~; '\\'''");
-        assert_eq!(shell_quoted(""), "''");
+        assert_eq!(quote_for_shell("syscall/getppid"), "syscall/getppid");
+        assert_eq!(quote_for_shell("^(a|b)$"), "'^(a|b)$'");
+        assert_eq!(quote_for_shell("a'; rm -rf ~; '"), "'a'\\''; rm -rf ~; '\\'''");
+        assert_eq!(quote_for_shell(""), "''");
     }
 
     #[test]
