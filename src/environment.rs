@@ -10,6 +10,7 @@ mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
 mod inherited;
+mod microarchitecture;
 mod network_path;
 
 pub use crate::platform::cpu::cpu_list;

@@ -24,3 +24,4 @@ pub mod seen_again;
 pub mod sequential;
 pub mod standout;
 pub mod unmeasured;
+pub mod usual;

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::pair::side::case_ids;
 use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
-use crate::record::{Record, store};
-use crate::render::beside::published_sheets;
+use crate::record::{CaseRecord, Record, store};
+use crate::render::beside::published_tables;
 use crate::render::format;
 use crate::render::summary::{Summary, summary_screen};
 use crate::render::table::{Against, Layout, format_sentences, record_table};
@@ -51,6 +51,9 @@ pub struct Args {
     /// What was saved under this name in a column of its own: medians, in nanoseconds
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
+    /// The standard deviation of each case's samples in a column of its own
+    #[arg(long, conflicts_with = "export")]
+    deviations: bool,
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -95,6 +98,7 @@ impl<'a> Report<'a> {
         if let Some(name) = &args.baseline {
             columns.push(baseline_column(name, &archive.load_baseline(name)?, &record));
         }
+        columns.extend(args.deviations.then(|| deviation_column(&record)));
         check_columns(args.format, &columns, &record)?;
         Ok(Self { args, archive, record, machines, columns })
     }
@@ -109,7 +113,8 @@ impl<'a> Report<'a> {
 
     fn render(&self, layout: Layout) -> Result<String> {
         if self.is_paper_comparison() {
-            return Ok(paper_tables(&self.machines, &self.record, layout));
+            let tables = published_tables(&self.machines, &self.record, layout);
+            return Ok(format!("{}\n\n{tables}", run_title(&self.record)));
         }
         if self.is_one_screen() {
             return Ok(render_first_screen(&self.record, &self.archive, layout));
@@ -121,23 +126,17 @@ impl<'a> Report<'a> {
 
     /// Whether to show the observation tables of published reports with our values beside them.
     fn is_paper_comparison(&self) -> bool {
-        let parts = self.args.all || self.args.baseline.is_some() || !self.args.selection.is_whole();
+        let other_columns = self.args.baseline.is_some() || self.args.deviations;
+        let parts = self.args.all || other_columns || !self.args.selection.is_whole();
         self.args.format == Format::Terminal && !parts && self.args.beside.against.is_some()
     }
 
     /// Whether the whole run is shown on one screen: no part, format or column was named.
     fn is_one_screen(&self) -> bool {
-        let columns = self.args.beside.against.is_some() || self.args.baseline.is_some();
+        let columns = !self.columns.is_empty();
         let plain = self.args.format == Format::Terminal && !self.args.all && !columns;
         plain && self.args.selection.is_whole() && self.record.groups.len() > 1
     }
-}
-
-/// The Observation Tables of these reports.
-fn paper_tables(machines: &[Published], record: &Record, layout: Layout) -> String {
-    let tables: Vec<_> =
-        published_sheets(machines, record).iter().map(|sheet| sheet.fit_to_terminal(layout)).collect();
-    format!("{}\n\n{}", run_title(record), tables.join("\n"))
 }
 
 /// The first screen, with the newest runs before it that are comparable.
@@ -174,6 +173,12 @@ fn source_notes(format: Format, below: &[String], layout: Layout) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// A column of the standard deviations of samples, which student reports tabulate.
+fn deviation_column(record: &Record) -> Column {
+    let deviation = |case: &CaseRecord| Some((case.id.clone(), case.measured()?.standard_deviation));
+    ("sd".into(), record.cases().filter_map(|(_, case)| deviation(case)).collect())
 }
 
 /// A column of a baseline's medians. Warns once of each way in which its machine or its operations differ.

@@ -81,8 +81,14 @@ impl<'a> Collected<'a> {
     /// settled.
     pub(super) fn wanted_cases(&self, rounds: &Rounds, round: usize, time: bool) -> Vec<Wanted> {
         let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
-        let open = cases.filter(|(_, case)| case.needs_execution(rounds, round, time));
-        open.map(|(id, case)| Wanted { id: id.clone(), proven: !case.measured.is_empty() }).collect()
+        cases.filter(|(_, case)| case.needs_execution(rounds, round, time)).map(wanted_case).collect()
+    }
+
+    /// The headline cases that have at most `round` executions.
+    pub(super) fn wanted_headlines(&self, round: usize) -> Vec<Wanted> {
+        let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
+        let is_open = |case: &Executions| case.ended.is_none() && case.count() <= round;
+        cases.filter(|(id, case)| self.planned.is_headline(id) && is_open(case)).map(wanted_case).collect()
     }
 
     /// The core's frequencies beside all executions, Hz.
@@ -125,6 +131,11 @@ impl<'a> Collected<'a> {
         run.notes.extend(notes.into_iter().flatten().chain(unquiet::unquiet_notes(&run)));
         run
     }
+}
+
+/// The next execution of a case; the first one that measured it has proven it.
+fn wanted_case((id, case): (&String, &Executions)) -> Wanted {
+    Wanted { id: id.clone(), proven: !case.measured.is_empty() }
 }
 
 /// A note on a process whose CPU was not that of the first: the usual one was another run's, or offline.

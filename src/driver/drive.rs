@@ -9,11 +9,11 @@ use super::first_checks::{baseline_complaints, check_home, full_disk_sentence, p
 use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::{Planned, plan_groups};
-use super::process_task::{Round, Task};
+use super::process_task::{Round, Task, Wanted};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
-use super::terminal::report_error;
+use super::terminal::{layout, report_error};
 use crate::case::Group;
 use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
@@ -33,6 +33,9 @@ use std::time::{Duration, Instant};
 
 /// Time between two savings of an unfinished run: what a kill may cost.
 const BETWEEN_SAVES: Duration = Duration::from_secs(5);
+
+/// Executions of the headline cases before those of others: a single one says nothing of the next.
+const HEADLINE_ROUNDS: usize = 2;
 
 /// The longest time for which another run may write Criterion's files of this home.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,11 +63,15 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     if arguments.mode == Mode::Measure && !arguments.unsaved {
         check_home(&planned, arguments, &home)?;
     }
-    let cases = planned.iter().map(|p| p.ids.len()).sum();
-    let rounds = Rounds::new(arguments, options);
+    let cases = |planned: &[Planned]| planned.iter().map(|p| p.ids.len()).sum();
+    let (planned, rounds) = (planned, Rounds::new(arguments, options));
     let screen = FirstScreen::for_run(&planned, arguments, options);
+    let brief = rounds.brief(cases(&planned)).filter(|_| screen.is_some());
+    let planned = if brief.is_some() { headlines_only(&planned) } else { planned };
+    let (cases, rounds) = (cases(&planned), brief.unwrap_or(rounds));
     let progress = Progress::over(rounds.minimum_executions(cases), choose_telling(arguments, planned.len()));
     let mut drive = Drive::new(arguments, options, home, &progress).with_dispute(disputed);
+    drive.screen = screen.as_ref();
     drive.measure(&planned, rounds);
     progress.finish();
     scratch::remove_orphans(&options.scratch_parent());
@@ -76,6 +83,11 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let exit = report.print_all(outcome, arguments, options);
     set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
+}
+
+/// The groups that have headline cases, with these alone.
+fn headlines_only<'a>(planned: &[Planned<'a>]) -> Vec<Planned<'a>> {
+    planned.iter().map(Planned::headlines_only).filter(|planned| !planned.ids.is_empty()).collect()
 }
 
 /// How progress is shown: not at all if Criterion prints its own report or the cases are only tested, a line for
@@ -106,6 +118,8 @@ pub(super) struct Drive<'a> {
     earlier: EarlierRuns,
     /// A clock that contradicts the one that measures.
     disputed: Option<Dispute>,
+    /// What a whole run shows as soon as its headline cases are measured.
+    screen: Option<&'a FirstScreen>,
 }
 
 /// The line that ends a round in a log. The first round has a line for each group; later rounds have this line only.
@@ -141,6 +155,7 @@ impl<'a> Drive<'a> {
             clock,
             earlier: EarlierRuns::default(),
             disputed: None,
+            screen: None,
         };
         if drive.is_saving() {
             drive.earlier = EarlierRuns::load(&drive.record, &Store::at(&drive.home));
@@ -159,7 +174,13 @@ impl<'a> Drive<'a> {
         let mut groups: Vec<_> = planned.iter().map(Collected::new).collect();
         let mut random = Random::new(crate::trial::SEED);
         let mut order: Vec<usize> = (0..groups.len()).collect();
+        if self.screen.is_some() {
+            self.measure_headlines(&mut groups);
+        }
         for round in 0.. {
+            if signal::pending().is_some() {
+                break;
+            }
             let mut executed = false;
             let time = rounds.time_limit(groups.iter().map(Collected::count_runnable).sum());
             for &at in &order {
@@ -187,9 +208,32 @@ impl<'a> Drive<'a> {
         self.write_criterion_files();
     }
 
+    /// Measures the headline cases before all others, so that their answers are there at once.
+    fn measure_headlines(&mut self, groups: &mut [Collected]) {
+        for round in 0..HEADLINE_ROUNDS {
+            for group in &mut *groups {
+                let cases = group.wanted_headlines(round);
+                self.execute_cases(group, cases);
+                if signal::pending().is_some() {
+                    return;
+                }
+            }
+        }
+        self.progress.print_group_line(&format!(
+            "the headline cases are measured after {:.0} s; all others follow",
+            self.began.elapsed().as_secs_f64()
+        ));
+        self.save_progress(groups, true);
+    }
+
     /// One process for the cases of a group that this round wants; false if it wants none.
     fn execute_group(&mut self, group: &mut Collected, rounds: &Rounds, round: usize, time: bool) -> bool {
         let cases = group.wanted_cases(rounds, round, time);
+        self.execute_cases(group, cases)
+    }
+
+    /// One process for these cases of a group; false if there are none.
+    fn execute_cases(&mut self, group: &mut Collected, cases: Vec<Wanted>) -> bool {
         if cases.is_empty() {
             return false;
         }
@@ -210,8 +254,18 @@ impl<'a> Drive<'a> {
         if self.is_saving() && (always || self.saved.elapsed() > BETWEEN_SAVES) {
             self.record.groups = self.group_runs(groups);
             let _ = self.save_record();
+            self.show_screen();
             self.saved = Instant::now();
         }
+    }
+
+    /// Shows the answers so far on a terminal that has room for them.
+    fn show_screen(&self) {
+        let Some(screen) = self.screen.filter(|_| self.progress.has_room_for_screen()) else { return };
+        let mut record = self.record.clone();
+        self.earlier.widen_intervals(&mut record);
+        let state = Some("first of several rounds, going on");
+        self.progress.show_screen(&screen.render(&record, &self.earlier.records, state, layout()));
     }
 
     /// The results so far, at the highest frequency of the undisturbed core in this run or an earlier one.

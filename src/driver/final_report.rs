@@ -70,7 +70,7 @@ impl FinalReport {
         }
         if has_table(arguments) {
             let layout = layout();
-            let screen = screen.map(|screen| screen.render(&record, &earlier, layout));
+            let screen = screen.map(|screen| screen.render(&record, &earlier, None, layout));
             let tables = || {
                 record_table(&record, None, &self.against_columns(), layout)
                     + &self.source_notes(&record, layout)

@@ -9,13 +9,16 @@ use crate::environment::doctor::examine;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::find_on_path;
 use crate::record::{Headline, Record};
-use crate::render::summary::{Summary, summary_screen};
+use crate::render::summary::{Summary, answer_screen};
 use crate::render::table::Layout;
+use crate::study::usual::{Reference, UsualRange, references, usual_ranges};
+use std::collections::BTreeMap;
 
 /// Data collected at the beginning of a whole run for the screen at its end.
 pub(super) struct FirstScreen {
     headlines: Vec<(String, Headline)>,
     doctor: Vec<String>,
+    usual: BTreeMap<String, UsualRange>,
 }
 
 impl FirstScreen {
@@ -26,17 +29,22 @@ impl FirstScreen {
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
             let groups = planned.iter().map(|planned| planned.group);
-            Self { headlines: group_headlines(groups), doctor: doctor_findings(options) }
+            let (headlines, usual) = (group_headlines(groups), usual_here(options));
+            Self { headlines, doctor: doctor_findings(options), usual }
         })
     }
 
-    /// The screen of this record.
-    pub(super) fn render(&self, record: &Record, earlier: &[Record], layout: Layout) -> String {
+    /// The screen of this record; `state` says how far an unfinished run is.
+    pub(super) fn render(
+        &self,
+        record: &Record,
+        earlier: &[Record],
+        state: Option<&str>,
+        layout: Layout,
+    ) -> String {
         let (doctor, program) = (Some(&self.doctor[..]), program_command());
-        summary_screen(
-            &Summary { record, headlines: &self.headlines, earlier, doctor, program: &program },
-            layout,
-        )
+        let summary = Summary { record, headlines: &self.headlines, earlier, doctor, program: &program };
+        answer_screen(&summary, &self.usual, state, layout)
     }
 }
 
@@ -60,6 +68,13 @@ pub fn group_headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(Stri
         group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
     };
     groups.flat_map(named_headlines).collect()
+}
+
+/// What is usual for machines of this kind.
+fn usual_here(options: &Options) -> BTreeMap<String, UsualRange> {
+    let known = Fingerprint::take(&KernelFiles::live(), &options.scratch_parent());
+    let references: Vec<Reference> = references().into_iter().map(|(_, reference)| reference).collect();
+    known.machine_kind().map(|kind| usual_ranges(&references, &kind)).unwrap_or_default()
 }
 
 /// What the doctor finds before the run; the load of the run itself is not among it.

@@ -12,6 +12,20 @@ pub(super) struct Planned<'a> {
     pub(super) ids: Vec<String>,
 }
 
+impl Planned<'_> {
+    /// Whether this case of the group is a headline.
+    pub(super) fn is_headline(&self, id: &str) -> bool {
+        let name = id.strip_prefix(self.group.name).and_then(|rest| rest.strip_prefix('/'));
+        self.group.headlines.iter().any(|headline| Some(headline.case) == name)
+    }
+
+    /// The headline cases alone.
+    pub(super) fn headlines_only(&self) -> Self {
+        let ids = self.ids.iter().filter(|id| self.is_headline(id)).cloned().collect();
+        Self { group: self.group, ids }
+    }
+}
+
 fn group_ids(group: &Group) -> Vec<String> {
     (group.cases)().iter().map(|case| group.id(case)).collect()
 }

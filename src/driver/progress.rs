@@ -1,8 +1,8 @@
 //! The progress report of a run. On a terminal it is one line, written anew: the case, the progress and the time left. Elsewhere
 //! it is a line for each group.
 
-use super::terminal::print;
-#[cfg(feature = "cli")]
+use super::terminal::{self, print};
+use crate::render::summary::ANSWER_LINES;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 
@@ -15,6 +15,17 @@ pub(super) struct Progress {
     bar: indicatif::ProgressBar,
     /// Whether to print one line for each group in place of the bar.
     lines: bool,
+    /// Whether the answers of an unfinished run are shown above the bar.
+    live: bool,
+    /// Lines of the answers that stand there.
+    shown: Cell<usize>,
+}
+
+/// Whether to print lines for the groups, and whether to show the answers so far.
+fn choose_output(telling: Telling) -> (bool, bool) {
+    let is_told = telling == Telling::Groups;
+    let terminals = [std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
+    (is_told && !terminals[1], is_told && terminals[0] && terminal::obeys_escapes())
 }
 
 /// How a run tells its progress.
@@ -29,12 +40,28 @@ pub(super) enum Telling {
 }
 
 impl Progress {
+    /// Whether the answers of an unfinished run can be shown and replaced: on a terminal that has room for them.
+    pub(super) fn has_room_for_screen(&self) -> bool {
+        self.live && terminal::height().is_some_and(|lines| lines > ANSWER_LINES)
+    }
+
     /// Prints the progress of a group's first round as a line, where the output is a log and not a terminal.
     pub(super) fn print_group_line(&self, told: &str) {
         if self.lines {
             // The standard error may be closed.
             let _ = writeln!(std::io::stderr(), "{told}");
         }
+    }
+
+    fn replace_screen(&self, text: &str) {
+        self.erase_screen();
+        print(text.trim_end());
+        self.shown.set(text.lines().count());
+    }
+
+    /// Takes the answers so far away: the final ones follow, or newer ones.
+    fn erase_screen(&self) {
+        terminal::erase_lines_above(self.shown.take());
     }
 }
 
@@ -52,8 +79,8 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("━━─"));
         }
-        let lines = telling == Telling::Groups && !std::io::stderr().is_terminal();
-        Self { done: Cell::new(0), bar, lines }
+        let (lines, live) = choose_output(telling);
+        Self { done: Cell::new(0), bar, lines, live, shown: Cell::new(0) }
     }
 
     /// Shows which of several runs begins.
@@ -79,20 +106,32 @@ impl Progress {
         self.bar.suspend(|| print(text));
     }
 
+    /// Shows the answers so far in place of those before.
+    pub(super) fn show_screen(&self, text: &str) {
+        self.bar.suspend(|| self.replace_screen(text));
+    }
+
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
+        self.erase_screen();
     }
 }
 
 #[cfg(not(feature = "cli"))]
 impl Progress {
     pub(super) fn over(_: usize, telling: Telling) -> Self {
-        Self { lines: telling == Telling::Groups && !std::io::stderr().is_terminal() }
+        let (lines, live) = choose_output(telling);
+        Self { lines, live, shown: Cell::new(0) }
+    }
+    pub(super) fn show_screen(&self, text: &str) {
+        self.replace_screen(text);
     }
     pub(super) fn begin(&self, _: &str) {}
     pub(super) fn done(&self) {}
     pub(super) fn print(&self, text: &str) {
         print(text);
     }
-    pub(super) fn finish(&self) {}
+    pub(super) fn finish(&self) {
+        self.erase_screen();
+    }
 }

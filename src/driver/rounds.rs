@@ -17,6 +17,10 @@ const LONG: f64 = 0.5;
 const SHARE: f64 = 2.5;
 /// The most executions of a case that does not settle.
 const MOST: usize = 12;
+/// Executions of every case of a brief run.
+const FEWEST_OF_BRIEF: usize = 2;
+/// Time that one execution of every case takes, seconds for each: a whole run of less time is brief.
+const EACH_ONCE: f64 = 0.15;
 /// Time of a run for each of its cases, seconds: with what Criterion's files take, five minutes for the default suite.
 const EACH: f64 = 0.43;
 /// The same at full scale.
@@ -50,6 +54,12 @@ impl Rounds {
         }
         let each = if options.scale == Scale::Full { EACH_AT_FULL } else { EACH };
         Self { fewest: FEWEST, most: MOST, seconds: options.seconds, each }
+    }
+
+    /// The rounds of a run that has no time for all of these cases and measures the headline cases alone; `None` if it has.
+    pub(super) fn brief(&self, cases: usize) -> Option<Self> {
+        let brief = self.seconds.is_some_and(|seconds| seconds < EACH_ONCE * cases as f64);
+        (brief && *self != Self::ONE).then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
     }
 
     /// The time after which no further execution of a case begins that has enough of them; `cases` are those that this
@@ -114,6 +124,9 @@ mod tests {
             "a time given by the user is used up"
         );
         assert_eq!(rounds.time_limit(100), Duration::from_secs(43));
+        let timed = Rounds { seconds: Some(20.0), ..rounds };
+        assert_eq!(timed.brief(567).map(|brief| brief.needed_executions(0.1)), Some(2));
+        assert_eq!((timed.brief(40), rounds.brief(567), Rounds::ONE.brief(567)), (None, None, None));
         assert_eq!((Rounds::ONE.needed_executions(4.0), Rounds::ONE.max_attempts(0)), (1, 6));
     }
 }

@@ -34,6 +34,19 @@ pub fn report_error(sentence: impl Display) {
     let _ = writeln!(std::io::stderr(), "syscost: {}", inert::neutralize_text(&sentence.to_string()));
 }
 
+/// Erases this many lines above the cursor of the terminal.
+pub(super) fn erase_lines_above(lines: usize) {
+    if lines > 0 {
+        // Up, then to the end of the screen (ECMA-48, CUU and ED). A failure shows when the next text is printed.
+        let _ = write!(std::io::stdout(), "\u{1b}[{lines}A\r\u{1b}[J");
+    }
+}
+
+/// Whether the terminal says that it obeys escape sequences.
+pub(super) fn obeys_escapes() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}
+
 /// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and
 /// as wide as needed or as `COLUMNS` says.
 pub fn layout() -> Layout {
@@ -52,6 +65,17 @@ fn is_utf8_locale() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
     locale.is_none_or(|locale| locale.to_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// Lines of the terminal; `None` if it does not tell.
+#[cfg(feature = "cli")]
+pub(super) fn height() -> Option<usize> {
+    terminal_size::terminal_size().map(|(_, height)| height.0.into())
+}
+
+#[cfg(not(feature = "cli"))]
+pub(super) fn height() -> Option<usize> {
+    None
 }
 
 #[cfg(feature = "cli")]

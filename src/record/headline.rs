@@ -11,6 +11,8 @@ pub struct Headline {
     pub place: u16,
     /// Name of the derived figure that is shown in place of the cost: `bandwidth`.
     pub figure: Option<&'static str>,
+    /// Whether it is among the answers on the screen that ends a run.
+    pub is_answer: bool,
 }
 
 impl Headline {
@@ -19,11 +21,16 @@ impl Headline {
 
     /// The cost of a case, at this place among all rows.
     pub const fn new(place: u16, case: &'static str, words: &'static str) -> Self {
-        Self { case, words, place, figure: None }
+        Self { case, words, place, figure: None, is_answer: false }
     }
 
     /// Tells this derived figure in place of the cost.
     pub const fn with_figure(self, name: &'static str) -> Self {
         Self { figure: Some(name), ..self }
+    }
+
+    /// Shows it on the screen that ends a run.
+    pub const fn as_answer(self) -> Self {
+        Self { is_answer: true, ..self }
     }
 }

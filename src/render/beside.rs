@@ -1,48 +1,68 @@
 //! The Observation Table of published reports: their rows in their order, what they expected and measured, and ours beside.
 
 use crate::record::quantity::{NANOSECONDS, format_amount, format_count, format_duration, format_size};
-use crate::record::{CaseRecord, Outcome, Record};
+use crate::record::{CaseRecord, Interval, Measured, Outcome, Record};
 use crate::render::cell;
 use crate::render::paper_table::Sheet;
+use crate::render::table::Layout;
 use crate::study::published::{Published, PublishedValue};
 
+/// Heads of the columns.
+const HEAD: [&str; 10] = [
+    "what they timed",
+    "hardware",
+    "software",
+    "they expected",
+    "they measured",
+    "their sd",
+    "here",
+    "our sd",
+    "we expected",
+    "our case",
+];
+/// Heads of those that a narrow terminal leaves out, the first one first.
+const LEFT_OUT: [&str; 6] = ["hardware", "software", "we expected", "our sd", "our case", "their sd"];
+
 /// One table for each published report, with notes on the rows that no case of ours matches.
-pub fn published_sheets(machines: &[Published], record: &Record) -> Vec<Sheet> {
-    machines.iter().map(|published| published_sheet(published, record)).collect()
+pub fn published_tables(machines: &[Published], record: &Record, layout: Layout) -> String {
+    let sheets = machines.iter().map(|published| published_sheet(published, record));
+    sheets.map(|sheet| sheet.fit_by_leaving_out(layout, &LEFT_OUT)).collect::<Vec<_>>().join("\n")
 }
 
 fn published_sheet(published: &Published, record: &Record) -> Sheet {
-    let name = &published.name;
-    let head = ["what they timed", "they expected", "they measured", "here", "we expected", "our case"];
     let rows = published.rows.iter().map(|value| published_row(value, record));
     let differing = published.rows.iter().filter(|value| value.differs).count();
     let note = format!("* another operation than our case, which has the same name for it: {differing} rows");
     let without = published.without.iter().map(|without| format!("no row: {}: {}", without.row, without.why));
     Sheet {
-        title: format!("{name}: {}", published.source),
-        head: head.map(str::to_owned).to_vec(),
+        title: format!("{}: {}", published.name, published.source),
+        head: HEAD.map(str::to_owned).to_vec(),
         rows: rows.collect(),
         notes: (differing > 0).then_some(note).into_iter().chain(without).collect(),
     }
 }
 
 fn published_row(value: &PublishedValue, record: &Record) -> Vec<String> {
-    let words = || value.expected.as_ref().map(|words| cell::cut_to_width(words, 18));
-    let expected = value.predicted_ns.map(format_duration).or_else(words);
+    let text = |text: &Option<String>| text.as_ref().map(|text| cell::cut_to_width(text, 18));
+    let expected = value.predicted_ns.map(format_duration).or_else(|| text(&value.expected));
     let measured = match (value.ns, value.value, &value.unit) {
         (Some(ns), ..) => format_duration(ns),
         (None, Some(number), Some(unit)) => format!("{} {unit}", format_count(number)),
         _ => String::new(),
     };
-    let [ours, predicted] = measured_cells(value, record);
+    let Ours { here, deviation, predicted } = our_cells(value, record);
     let mark = if value.differs { " *" } else { "" };
     vec![
         first_clause(&value.what) + mark,
+        text(&value.hardware).unwrap_or_default(),
+        text(&value.software).unwrap_or_default(),
         expected.unwrap_or_default(),
         measured,
-        ours,
+        value.sd.map(format_duration).unwrap_or_default(),
+        here,
+        deviation,
         predicted,
-        value.id.clone(),
+        our_case(value),
     ]
 }
 
@@ -53,38 +73,89 @@ fn first_clause(what: &str) -> String {
     cell::cut_to_width(first, LONGEST)
 }
 
-/// The cells for our measured and our expected value, or the reason why there is no value.
-fn measured_cells(value: &PublishedValue, record: &Record) -> [String; 2] {
-    if let Some(name) = value.id.strip_prefix("level/") {
-        return [
-            level_latency(name, record).unwrap_or_else(|| "no such level was seen".into()),
-            String::new(),
-        ];
-    }
-    if let Some(prefix) = value.id.strip_prefix("fall/") {
-        return [fall_range(prefix, record).unwrap_or_else(|| "no fall was seen".into()), String::new()];
-    }
-    match record.cases().find(|(_, case)| case.id == value.id) {
-        None => ["not in this run".into(), String::new()],
-        Some((_, case)) => figure_cells(value, case, &record.unit),
+/// The case, and its figure if that is not the cost.
+fn our_case(value: &PublishedValue) -> String {
+    let times = value.times.map(|times| format!(" × {times}")).unwrap_or_default();
+    match &value.figure {
+        Some(figure) => format!("{} ({figure}{times})", value.id),
+        None => value.id.clone() + &times,
     }
 }
 
-fn figure_cells(value: &PublishedValue, case: &CaseRecord, unit: &str) -> [String; 2] {
+/// Our cells of a row.
+#[derive(Default)]
+struct Ours {
+    here: String,
+    deviation: String,
+    predicted: String,
+}
+
+impl Ours {
+    /// A figure, or the reason why there is none.
+    fn only(here: impl Into<String>) -> Self {
+        Self { here: here.into(), ..Self::default() }
+    }
+}
+
+fn our_cells(value: &PublishedValue, record: &Record) -> Ours {
+    let or = |found: Option<String>, reason: &str| Ours::only(found.unwrap_or_else(|| reason.into()));
+    match value.id.split_once('/') {
+        Some(("level", name)) => return or(level_latency(name, record), "no such level was seen"),
+        Some(("fall", prefix)) => return or(fall_range(prefix, record), "no fall was seen"),
+        Some(("fit", step)) => return or(line_slope(step, record), "no line in this run"),
+        _ => (),
+    }
+    match record.cases().find(|(_, case)| case.id == value.id) {
+        None => Ours::only("not in this run"),
+        Some((_, case)) => case_cells(value, case, &record.unit),
+    }
+}
+
+fn case_cells(value: &PublishedValue, case: &CaseRecord, unit: &str) -> Ours {
     let measured = match &case.outcome {
         Outcome::Measured(measured) => measured,
-        Outcome::Skipped(_) => return ["skipped here".into(), String::new()],
-        Outcome::Disturbed(_) => return ["disturbed".into(), String::new()],
-        Outcome::Failed(_) => return ["FAILED".into(), String::new()],
+        Outcome::Skipped(_) => return Ours::only("skipped here"),
+        Outcome::Disturbed(_) => return Ours::only("disturbed"),
+        Outcome::Failed(_) => return Ours::only("FAILED"),
     };
-    if value.unit.is_some() {
-        let rate = measured.derived.iter().find(|figure| Some(&figure.unit) == value.unit.as_ref());
-        let told = rate.map(|figure| format!("{} {}", format_count(figure.value.estimate), figure.unit));
-        return [told.unwrap_or_default(), String::new()];
+    let times = value.times.unwrap_or(1.0);
+    match value.figure.as_deref() {
+        None => cost_cells(measured, times, unit),
+        Some("net") => Ours::only(measured.net.map_or("no control".into(), |net| net_text(net, unit))),
+        Some(name) => Ours::only(derived_text(measured, name, times).unwrap_or_else(|| "not derived".into())),
     }
+}
+
+fn cost_cells(measured: &Measured, times: f64, unit: &str) -> Ours {
     let predicted = measured.predicted.as_ref().filter(|_| unit == NANOSECONDS);
-    let predicted = predicted.map(|predicted| format_duration(predicted.hardware + predicted.software));
-    [format_amount(measured.figure().estimate, unit), predicted.unwrap_or_default()]
+    Ours {
+        here: format_amount(measured.figure().estimate * times, unit),
+        deviation: format_amount(measured.standard_deviation * times, unit),
+        predicted: predicted.map(|p| format_duration(p.hardware + p.software)).unwrap_or_default(),
+    }
+}
+
+/// The cost less its control; of a difference that may be nothing, the most that it can be.
+fn net_text(net: Interval, unit: &str) -> String {
+    match net.low > 0.0 {
+        true => format_amount(net.estimate, unit),
+        false => format!("below {}", format_amount(net.high.max(0.0), unit)),
+    }
+}
+
+fn derived_text(measured: &Measured, name: &str, times: f64) -> Option<String> {
+    let figure = measured.derived.iter().find(|figure| figure.name == name)?;
+    let value = figure.value.estimate * times;
+    Some(match figure.unit == NANOSECONDS {
+        true => format_duration(value),
+        false => format!("{} {}", format_count(value), figure.unit),
+    })
+}
+
+/// The slope of the line of this step.
+fn line_slope(step: &str, record: &Record) -> Option<String> {
+    let mut fits = record.groups.iter().flat_map(|group| &group.fits);
+    Some(net_text(fits.find(|fit| fit.step == step)?.slope, &record.unit))
 }
 
 /// The latency of a level of this name, on the first curve that has one.
@@ -104,30 +175,76 @@ fn fall_range(prefix: &str, record: &Record) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CurveRecord, Interval, LevelRecord, fixture_run};
+    use crate::record::{CurveRecord, Derived, FitRecord, LevelRecord, fixture_run};
     use crate::study::published::find;
 
     #[test]
     fn every_row_of_both_reports_has_a_line_with_something_of_ours() {
         let record = fixture_run::fixture_record();
-        let machines = find("csc501,cse221").unwrap();
-        let sheets = published_sheets(&machines, &record);
-        for (sheet, published) in sheets.iter().zip(&machines) {
+        for published in find("csc501,cse221").unwrap() {
+            let sheet = published_sheet(&published, &record);
             assert_eq!(sheet.rows.len(), published.rows.len());
-            assert!(sheet.rows.iter().all(|row| row.len() == sheet.head.len() && !row[3].is_empty()));
+            assert!(sheet.rows.iter().all(|row| row.len() == HEAD.len() && !row[6].is_empty()));
             let without = sheet.notes.iter().filter(|note| note.starts_with("no row: ")).count();
             assert_eq!(without, published.without.len());
         }
     }
 
     #[test]
-    fn a_level_is_found_by_its_name_and_a_rate_by_its_unit() {
+    fn a_narrow_terminal_keeps_what_they_measured_beside_ours() {
+        let (record, machines) = (fixture_run::fixture_record(), find("csc501,cse221").unwrap());
+        for width in [80, 120, 200] {
+            let text =
+                published_tables(&machines, &record, Layout { width: Some(width), ..Layout::default() });
+            assert!(text.lines().all(|line| cell::display_width(line) <= width.into()), "{width}: {text}");
+            assert!(text.contains("they measured") && text.contains("here"), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_figure_that_is_the_same_operation_stands_beside_theirs() {
+        let measured = Measured {
+            net: Some(Interval::exactly(1.5)),
+            derived: vec![
+                Derived { name: "switch".into(), unit: "ns".into(), value: Interval::exactly(900.0) },
+                Derived { name: "bandwidth".into(), unit: "GB/s".into(), value: Interval::exactly(12.0) },
+            ],
+            ..Measured::default()
+        };
+        let case = CaseRecord {
+            id: "one".into(),
+            title: String::new(),
+            outcome: Outcome::Measured(Box::new(measured)),
+        };
+        let here = |figure: &str, times| {
+            let mut value = find("csc501").unwrap()[0].rows[0].clone();
+            (value.figure, value.times) = (Some(figure.into()), times);
+            case_cells(&value, &case, NANOSECONDS).here
+        };
+        assert_eq!(here("net", None), "1.500 ns");
+        assert_eq!(here("switch", None), "900.0 ns");
+        assert_eq!(here("bandwidth", Some(0.5)), "6.000 GB/s");
+        assert_eq!(here("fairness", None), "not derived");
+    }
+
+    #[test]
+    fn a_difference_that_may_be_nothing_is_told_as_its_upper_end() {
+        let net = Interval { estimate: 0.01, low: -0.2, high: 0.25 };
+        assert_eq!(net_text(net, NANOSECONDS), "below 0.2500 ns");
+    }
+
+    #[test]
+    fn a_level_is_found_by_its_name_and_a_line_by_its_step() {
         let mut record = fixture_run::fixture_record();
         assert_eq!(level_latency("L2", &record), None);
         let latency = Interval::exactly(4.5);
         let levels = vec![LevelRecord { name: Some("L2".into()), latency, ..LevelRecord::default() }];
         record.groups[0].curves = vec![CurveRecord { levels, ..CurveRecord::default() }];
         assert_eq!(level_latency("L2", &record).as_deref(), Some("4.500 ns"));
+        let [slope, intercept] = [2.5, 1.0].map(Interval::exactly);
+        let fit = FitRecord { step: "a step".into(), slope, intercept, cases: 2 };
+        record.groups[0].fits = vec![fit];
+        assert_eq!(line_slope("a step", &record).as_deref(), Some("2.500 ns"));
     }
 
     #[test]

@@ -4,6 +4,17 @@ use crate::record::quantity::{NANOSECONDS, format_amount, format_count, format_i
 use crate::record::{Headline, Interval, Measured};
 use crate::study::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
 
+/// What a headline shows of its case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// The cost of an iteration.
+    Cost,
+    /// A time that is derived from it: one of the switches of a round.
+    Time,
+    /// A figure that falls where the cost rises: a bandwidth.
+    Rate,
+}
+
 /// The cost, or the derived figure that stands for it.
 pub struct HeadlineFigure {
     /// The cost without interference.
@@ -11,46 +22,52 @@ pub struct HeadlineFigure {
     /// The median of all samples; a derived figure has none.
     pub typical: Option<f64>,
     unit: String,
-    /// Whether it falls where the cost rises.
-    pub is_rate: bool,
+    shown: Shown,
 }
 
 impl HeadlineFigure {
-    /// Of a measured case, in a record of this unit.
-    pub fn new(headline: &Headline, measured: &Measured, unit: &str) -> Self {
-        let named = |name| measured.derived.iter().find(|figure| figure.name == name);
-        match headline.figure.and_then(named) {
-            Some(figure) => {
-                Self { value: figure.value, typical: None, unit: figure.unit.clone(), is_rate: true }
-            }
-            None => Self {
-                value: measured.figure(),
-                typical: Some(measured.median.estimate),
-                unit: unit.into(),
-                is_rate: false,
-            },
-        }
+    /// Of a measured case, in a record of this unit. None if the headline shows a derived figure that this case lacks.
+    pub fn new(headline: &Headline, measured: &Measured, unit: &str) -> Option<Self> {
+        let Some(name) = headline.figure else {
+            let (value, typical) = (measured.figure(), Some(measured.median.estimate));
+            return Some(Self { value, typical, unit: unit.into(), shown: Shown::Cost });
+        };
+        let figure = measured.derived.iter().find(|figure| figure.name == name)?;
+        let shown = if figure.unit == NANOSECONDS { Shown::Time } else { Shown::Rate };
+        Some(Self { value: figure.value, typical: None, unit: figure.unit.clone(), shown })
+    }
+
+    /// Whether it falls where the cost rises.
+    pub fn is_rate(&self) -> bool {
+        self.shown == Shown::Rate
+    }
+
+    /// `ns`, `GB/s`.
+    pub fn unit(&self) -> &str {
+        &self.unit
     }
 
     /// A value of this figure's kind, with its unit.
     pub fn format_value(&self, value: f64) -> String {
-        match self.is_rate {
-            true => format!("{} {}", format_count(value), self.unit),
-            false => format_amount(value, &self.unit),
+        match self.shown {
+            Shown::Rate => format!("{} {}", format_count(value), self.unit),
+            Shown::Cost | Shown::Time => format_amount(value, &self.unit),
         }
     }
 
     /// Where the next run's figure will lie.
     pub fn next_run_interval(&self) -> String {
-        format_interval(&self.value, if self.is_rate { "" } else { &self.unit })
+        format_interval(&self.value, if self.is_rate() { "" } else { &self.unit })
     }
 
     /// What was expected of the figure.
     pub fn expected_value(&self, measured: &Measured) -> Option<f64> {
         let predicted = predicted_ns(measured)?;
-        match self.is_rate {
-            true => Some(self.value.estimate * ratio_to_prediction(measured)?),
-            false => (self.unit == NANOSECONDS).then_some(predicted),
+        let ratio = || ratio_to_prediction(measured);
+        match self.shown {
+            Shown::Rate => Some(self.value.estimate * ratio()?),
+            Shown::Time => Some(self.value.estimate / ratio()?),
+            Shown::Cost => (self.unit == NANOSECONDS).then_some(predicted),
         }
     }
 
@@ -58,10 +75,10 @@ impl HeadlineFigure {
     pub fn ratio_to_expected(&self, measured: &Measured) -> Option<String> {
         let over = ratio_to_prediction(measured)?;
         let is_net = figure_for_prediction(measured) != Some(measured.figure());
-        Some(match self.is_rate {
-            true => format_ratio(over.recip()),
-            false if is_net => format!("{} net", format_ratio(over)),
-            false => format_ratio(over),
+        Some(match self.shown {
+            Shown::Rate => format_ratio(over.recip()),
+            Shown::Cost if is_net => format!("{} net", format_ratio(over)),
+            Shown::Cost | Shown::Time => format_ratio(over),
         })
     }
 }

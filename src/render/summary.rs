@@ -1,9 +1,12 @@
 //! The first screen of a whole run: whose numbers these are, a row for each headline case, what to look at, and where the
 //! rest is. At most [`LINES`] lines of at most [`COLUMNS`] columns, in a pipe as on a terminal.
 
+mod answers;
 mod look;
 mod machine;
 mod observation;
+
+pub use answers::{ANSWER_LINES, answer_screen};
 
 use super::cell;
 use crate::record::{CaseRecord, Headline, Outcome, Record};

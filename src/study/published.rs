@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::quantity::NANOSECONDS;
+use crate::study::usual::{Reference, ReferenceFigure, references};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -21,20 +22,23 @@ pub struct Published {
     pub name: String,
     /// The authors and the machine.
     pub source: String,
-    /// By case id.
-    pub values: BTreeMap<String, PublishedValue>,
-    /// All of them, in the order of the report.
+    /// In the order of the report.
     pub rows: Vec<PublishedValue>,
     /// Published values without a matching case of ours.
     pub without: Vec<Without>,
 }
 
 /// One published value.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedValue {
-    /// Id of our case, `level/L2` for a level of our chase, or `fall/` and the beginning of a curve's ids.
+    /// Id of our case, `level/L2` for a level of our chase, `fall/` and the beginning of a curve's ids, or `fit/` and the step of
+    /// a line.
     pub id: String,
+    /// The figure of our case that is the same operation: `net`, or a derived one; without it, its cost.
+    pub figure: Option<String>,
+    /// A number by which ours is multiplied, because they counted otherwise.
+    pub times: Option<f64>,
     /// The value, if it is a time, ns.
     pub ns: Option<f64>,
     /// The value, if it is none, in its unit.
@@ -43,6 +47,10 @@ pub struct PublishedValue {
     pub unit: Option<String>,
     /// Its standard deviation, ns.
     pub sd: Option<f64>,
+    /// The part of their prediction that is the hardware's, as they print it.
+    pub hardware: Option<String>,
+    /// The part of their prediction that is the software's, as they print it.
+    pub software: Option<String>,
     /// The authors' own prediction, ns.
     pub predicted_ns: Option<f64>,
     /// The authors' own prediction where it is no single time: `3 to 5 cycles`.
@@ -62,6 +70,9 @@ pub struct Without {
     pub row: String,
     /// Why.
     pub why: String,
+    /// The numbers of the report that it covers, besides those in its words.
+    #[serde(default)]
+    pub numbers: Vec<f64>,
 }
 
 /// The layout of the files.
@@ -75,9 +86,10 @@ struct Sheet {
 }
 
 impl Published {
-    /// The published times by case id, ns, as the table takes them.
+    /// The published times by case id, ns, as the table of costs takes them: without those that stand beside another figure.
     pub fn values_ns(&self) -> BTreeMap<String, f64> {
-        self.values.iter().filter_map(|(id, value)| Some((id.clone(), value.ns?))).collect()
+        let costs = self.rows.iter().filter(|value| value.figure.is_none());
+        costs.filter_map(|value| Some((value.id.clone(), value.ns?))).collect()
     }
 
     /// Notes below a table with these values: their source, and which of them time another operation. None if the
@@ -86,16 +98,16 @@ impl Published {
         if record.unit != NANOSECONDS {
             return Vec::new();
         }
-        let value = |id: &String| self.values.get(id).filter(|value| value.differs);
-        let differing = record.cases().filter_map(|(_, case)| Some((&case.id, &value(&case.id)?.what)));
+        let differs = |id: &String| self.rows.iter().find(|value| value.differs && value.id == *id);
+        let differing = record.cases().filter_map(|(_, case)| Some((&case.id, &differs(&case.id)?.what)));
         let footnotes = differing.map(|(id, what)| format!("{} {id}: {what}", self.name));
         std::iter::once(format!("{}: {}", self.name, self.source)).chain(footnotes).collect()
     }
 }
 
-/// The known names.
+/// The known names: reports, then reference machines.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.into_iter().map(|(name, _)| name)
+    FILES.into_iter().map(|(name, _)| name).chain(references().into_iter().map(|(name, _)| name))
 }
 
 /// The machines of a list such as `csc501,cse221`, each once.
@@ -113,12 +125,35 @@ pub fn find(names: &str) -> Result<Vec<Published>> {
 }
 
 fn load_published(name: &str) -> Result<Published> {
-    let (_, text) =
-        FILES.into_iter().find(|(known, _)| *known == name).ok_or_else(|| unknown_name_error(name))?;
+    let Some((_, text)) = FILES.into_iter().find(|(known, _)| *known == name) else {
+        let found = references().into_iter().find(|(known, _)| *known == name);
+        let (_, reference) = found.ok_or_else(|| unknown_name_error(name))?;
+        return Ok(reference_values(name, reference));
+    };
     let sheet: Sheet = parse_compiled_in(name, text, "published values")?;
-    let values = sheet.value.iter().map(|value| (value.id.clone(), value.clone())).collect();
-    let Sheet { source, value: rows, without } = sheet;
-    Ok(Published { name: name.into(), source, values, rows, without })
+    Ok(Published { name: name.into(), source: sheet.source, rows: sheet.value, without: sheet.without })
+}
+
+/// The figures of a reference machine as published ones.
+fn reference_values(name: &str, reference: Reference) -> Published {
+    let row = |(id, shown): (String, ReferenceFigure)| {
+        let (is_time, value) = (shown.unit == NANOSECONDS, shown.value.estimate);
+        PublishedValue {
+            id,
+            figure: shown.figure,
+            ns: is_time.then_some(value),
+            value: (!is_time).then_some(value),
+            unit: (!is_time).then_some(shown.unit),
+            what: shown.words,
+            ..PublishedValue::default()
+        }
+    };
+    Published {
+        name: name.into(),
+        source: format!("a {}: {}", reference.kind, reference.machine),
+        rows: reference.figures.into_iter().map(row).collect(),
+        without: Vec::new(),
+    }
 }
 
 /// What a file that is compiled in holds.
@@ -138,68 +173,4 @@ fn unknown_name_error(name: &str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Numbers in the tables, the text and the legends of figures, counted in the reports; a value with its standard deviation
-    /// is one, and so is a figure without numbers.
-    const COUNTED: [(&str, usize); 2] = [("csc501", 28), ("cse221", 54)];
-
-    #[test]
-    fn every_number_of_the_reports_stands_beside_ours_or_is_named_with_the_reason() {
-        let cases: std::collections::BTreeSet<&str> =
-            include_str!("../../fixtures/ids.txt").lines().collect();
-        for (name, count) in COUNTED {
-            let published = load_published(name).unwrap();
-            assert_eq!(published.rows.len() + published.without.len(), count, "{name}");
-            assert_eq!(published.rows.len(), published.values.len(), "{name}: an id occurs twice");
-            assert!(published.without.iter().all(|row| !row.row.is_empty() && row.why.len() > 10), "{name}");
-            for PublishedValue { id, .. } in &published.rows {
-                let prefix = id.strip_prefix("fall/");
-                let drawn = |prefix: &str| cases.iter().any(|case| case.starts_with(prefix));
-                let known =
-                    cases.contains(id.as_str()) || id.starts_with("level/") || prefix.is_some_and(drawn);
-                assert!(known, "{name}: {id} is no case");
-            }
-        }
-    }
-
-    #[test]
-    fn every_published_value_is_a_number_above_nothing_in_one_unit() {
-        for (name, _) in FILES {
-            for value in &load_published(name).unwrap().rows {
-                let numbers = [value.ns, value.value, value.sd, value.predicted_ns];
-                assert!(numbers.into_iter().flatten().all(|n| n.is_finite() && n > 0.0), "{name}: {value:?}");
-                assert_eq!(value.ns.is_some(), value.value.is_none(), "{name}: {value:?}");
-                assert_eq!(value.value.is_some(), value.unit.is_some(), "{name}: {value:?}");
-                assert!(!value.what.is_empty(), "{name}: {value:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn both_machines_are_found_in_the_order_asked() {
-        let found = find("cse221, csc501").unwrap();
-        assert_eq!([&found[0].name, &found[1].name], ["cse221", "csc501"]);
-        assert_eq!(found[0].values_ns()["syscall/getpid"], 3.44);
-        assert_eq!(found[1].values["empty_loop/memory"].predicted_ns, Some(1.6));
-    }
-
-    #[test]
-    fn whose_the_values_are_is_told_and_which_are_of_another_operation() {
-        let mut record = crate::record::fixture_run::fixture_record();
-        let [csc501] = &find("csc501").unwrap()[..] else { panic!("one was asked for") };
-        let said = csc501.notes(&record);
-        assert!(said[0].starts_with("csc501: ") && said[0].contains("ThinkPad"), "{said:?}");
-        assert!(said[1..].iter().any(|line| line.starts_with("csc501 syscall/getpid/cold: ")), "{said:?}");
-        assert!(said.iter().all(|line| !line.contains("call/u32")), "{said:?}");
-        record.unit = "page-faults".into();
-        assert!(csc501.notes(&record).is_empty());
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
-        let message = find("csc501,vax").unwrap_err().to_string();
-        assert!(message.contains("`vax`") && message.contains("csc501, cse221"), "{message}");
-    }
-}
+mod tests;

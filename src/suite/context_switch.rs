@@ -50,8 +50,8 @@ pub const GROUP: Group = Group::new("context_switch", include_str!("context_swit
     .headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 2] = [
-    Headline::new(27, "processes-2/0KiB", "a switch between processes"),
-    Headline::new(28, "threads-2/0KiB", "a switch between threads"),
+    Headline::new(27, "processes-2/0KiB", "a switch between processes").with_figure("switch").as_answer(),
+    Headline::new(28, "threads-2/0KiB", "a switch between threads").with_figure("switch"),
 ];
 
 /// A curve along the memory that each process touches.

@@ -73,8 +73,8 @@ pub const GROUP: Group = Group::new("fork", include_str!("fork.rs"), cases)
     .headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 2] = [
-    Headline::new(20, "touched-mib/0", "fork, exit and wait"),
-    Headline::new(21, "exec/tiny", "fork, exec and wait"),
+    Headline::new(20, "touched-mib/0", "fork, exit and wait").as_answer(),
+    Headline::new(21, "exec/tiny", "fork, exec and wait").as_answer(),
 ];
 
 fn cases() -> Vec<Case> {

@@ -62,7 +62,7 @@ pub const GROUP: Group =
     Group::new("page_fault", include_str!("page_fault.rs"), cases).version(3).headlines(&HEADLINES);
 
 const HEADLINES: [Headline; 2] = [
-    Headline::new(42, "anonymous/4KiB", "a fresh page, touched"),
+    Headline::new(42, "anonymous/4KiB", "a fresh page, touched").as_answer(),
     Headline::new(43, "major-random/first-touch", "a page fetched from disk"),
 ];
 

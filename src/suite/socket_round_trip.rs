@@ -3,7 +3,8 @@
 //! 127.0.0.1, a Unix stream, Unix datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of
 //! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which they
 //! receive without waiting; with `spin` they poll until data has arrived; with `io-uring` one call submits the send
-//! and the receive and waits for both. `each` times every round trip by itself. `icmp-each` is an echo that the
+//! and the receive and waits for both. `each` times every round trip by itself. `one-process` has
+//! both ends in the measuring process, so that nothing switches, as the CSE 221 report had them. `icmp-each` is an echo that the
 //! kernel answers, the same as `ping` sends. With `peer` the other end is a `syscost peer`, on another machine.
 //!
 //! # What is not
@@ -61,6 +62,7 @@ use std::os::fd::OwnedFd;
 
 pub mod conversation;
 mod icmp_echo;
+mod one_process;
 
 use conversation::Conversation;
 
@@ -78,7 +80,8 @@ const fn by_message_curve(prefix: &'static str, title: &'static str) -> Curve {
     Curve::new(prefix, title, Axis::Bytes("size of the message")).with_chart("round trip")
 }
 
-const HEADLINES: [Headline; 1] = [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes")];
+const HEADLINES: [Headline; 1] =
+    [Headline::new(46, "tcp-same-cpu/56B", "TCP round trip, 56 bytes").as_answer()];
 
 /// How both ends wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +154,7 @@ fn cases() -> Vec<Case> {
         add(Block, placement, &[PING], three, Timed::Each);
     }
     let mut cases: Vec<_> = rows.into_iter().map(row_case).collect();
+    cases.push(one_process::one_process_case(PING));
     cases.push(icmp_echo::icmp_echo_case(PING));
     cases.extend(remote::round_trip_cases());
     cases
@@ -222,6 +226,9 @@ fn sleep_claim(waiting: Waiting, placement: Placement) -> Claim {
 
 const IO_URING: Need = Need::new(|_| io_ring::check_ring_allowed());
 
+/// Predicted core cycles of two messages through the layers of TCP and IP.
+const TCP_LAYERS: f64 = 13_000.0;
+
 /// Predicted core cycles of hardware and software, and why: two switches, and without a control the transfer of two
 /// messages.
 fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
@@ -236,7 +243,7 @@ fn expected_cycles(row: &Row) -> (f64, f64, &'static str) {
         return (hardware, software, "two sleeps, wake-ups and switches, or two CPUs that wake");
     }
     let layers = match row.transport {
-        Tcp => 13_000.0,
+        Tcp => TCP_LAYERS,
         Udp => 10_000.0,
         _ => 4_000.0,
     };

@@ -49,7 +49,8 @@ use operation_pool::{Pool, Usage};
 
 pub const GROUP: Group = Group::new("thread", include_str!("thread.rs"), cases).headlines(&HEADLINES);
 
-const HEADLINES: [Headline; 1] = [Headline::new(24, "same-cpu/join-8MiB", "a thread created and joined")];
+const HEADLINES: [Headline; 1] =
+    [Headline::new(24, "same-cpu/join-8MiB", "a thread created and joined").as_answer()];
 
 /// Sizes of the stacks: as in the id, and in bytes.
 const STACKS: [(&str, usize); 3] = [("64KiB", 64 << 10), ("8MiB", 8 << 20), ("64MiB", 64 << 20)];

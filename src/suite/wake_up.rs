@@ -44,7 +44,8 @@ use std::time::Duration;
 
 pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases).headlines(&HEADLINES);
 
-const HEADLINES: [Headline; 1] = [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU")];
+const HEADLINES: [Headline; 1] =
+    [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU").as_answer()];
 
 /// The sleep.
 const SLEEP: Duration = Duration::from_micros(250);

@@ -1,10 +1,14 @@
 //! `syscost report --export`: a run in the format of another tool.
 
+use crate::driver::group_headlines;
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::render::foreign::{
     action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
 };
+use crate::render::format::indented_json;
+use crate::study::usual::Reference;
+use crate::suite::GROUPS;
 use clap::ValueEnum;
 
 /// The service that reads it.
@@ -22,6 +26,8 @@ pub enum Reader {
     Openmetrics,
     /// Lines for `lava-test-case`, as Linaro's test definitions send them
     Lava,
+    /// The headline figures as a reference for machines of this kind, as `fixtures/reference` holds them
+    Reference,
 }
 
 /// The run as this reader takes it.
@@ -36,7 +42,19 @@ pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<St
         Reader::Kcidb => kcidb_report(record, build.ok_or_else(missing_build_error)?),
         Reader::Lava => Ok(lava_lines(record)),
         Reader::Openmetrics => Ok(open_metrics_text(record)),
+        Reader::Reference => reference_json(record),
     }
+}
+
+/// The settled headline figures of a run, for the screen of other runs on machines of this kind.
+fn reference_json(record: &Record) -> Result<String> {
+    let reference = Reference::from_record(record, &group_headlines(GROUPS.iter()));
+    let reference = reference.ok_or_else(|| {
+        Error::Missing(
+            "the microarchitecture of this processor has no name here, and nothing can be like it".into(),
+        )
+    })?;
+    indented_json("the reference", &reference)
 }
 
 fn missing_build_error() -> Error {

@@ -22,20 +22,29 @@ pub struct Sheet {
 
 /// A cell of the first column is not cut shorter than this.
 const SHORTEST: usize = 16;
-/// The last column is left out where the first would be cut shorter than this.
+/// A column is left out where the first would be cut shorter than this.
 const SHORT: usize = 28;
 /// What may stand behind the text of a first cell, and is not cut off.
 const MARK: &str = " *";
 
 impl Sheet {
-    /// For a terminal of this width: the first column is cut, or else the last left out, and notes are broken
-    /// between words. A pipe gets the whole.
+    /// For a terminal of this width: the last column is left out if the first would be too narrow. See
+    /// [`Sheet::fit_by_leaving_out`].
     pub fn fit_to_terminal(&self, layout: Layout) -> String {
+        self.fit_by_leaving_out(layout, self.head.last().map(String::as_str).as_slice())
+    }
+
+    /// For a terminal of this width: columns with these heads are left out, one after another, until the first has room; it is
+    /// cut, and notes are broken between words. A pipe gets the whole.
+    pub fn fit_by_leaving_out(&self, layout: Layout, heads: &[&str]) -> String {
         let Some(width) = layout.width.map(usize::from) else { return self.to_text() };
         let mut sheet = Self { notes: Vec::new(), ..self.clone() };
-        if sheet.first_column_room(width) < SHORT {
-            let rows = std::iter::once(&mut sheet.head).chain(&mut sheet.rows);
-            rows.filter(|row| row.len() > 2).for_each(|row| drop(row.pop()));
+        let mut left_out = Vec::new();
+        for head in heads {
+            if sheet.first_column_room(width) < SHORT && sheet.head.len() > 2 {
+                sheet.remove_column(head);
+                left_out.push(*head);
+            }
         }
         let room = sheet.first_column_room(width).max(SHORTEST);
         for first in sheet.rows.iter_mut().filter_map(|row| row.first_mut()) {
@@ -45,7 +54,15 @@ impl Sheet {
             };
         }
         sheet.title = cell::cut_to_width(&sheet.title, width);
-        sheet.to_text() + &format_sentences(&self.notes, layout)
+        let narrow = format!("left out for want of width: {}; a pipe gets every column", left_out.join(", "));
+        let narrow = (!left_out.is_empty()).then_some(narrow);
+        let notes: Vec<_> = self.notes.iter().cloned().chain(narrow).collect();
+        sheet.to_text() + &format_sentences(&notes, layout)
+    }
+
+    fn remove_column(&mut self, head: &str) {
+        let Some(at) = self.head.iter().position(|other| other == head) else { return };
+        std::iter::once(&mut self.head).chain(&mut self.rows).for_each(|row| drop(row.remove(at)));
     }
 
     /// The columns of a line of this width that the cells beyond the first leave to it.
@@ -116,6 +133,7 @@ mod tests {
         let fits = |width: u16| within(width).lines().all(|line| line.chars().count() <= width.into());
         assert!(fits(60) && within(60).contains("… *") && within(60).contains("group/case/1000"));
         assert!(fits(40) && within(40).contains("7.5") && !within(40).contains("group/case/1000"));
+        assert!(within(40).contains("left out for want of width: case;") && !within(60).contains("left out"));
         assert_eq!(sheet.fit_to_terminal(Layout::default()), sheet.to_text());
     }
 

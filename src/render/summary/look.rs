@@ -33,6 +33,15 @@ pub fn look_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     std::iter::once(Line::new(Tone::Bold, cell::cut_to_width(&heading, width))).chain(lines).collect()
 }
 
+/// The worst thing that is not as it should be, if numbers are missing or in doubt for it.
+pub fn worst_line(summary: &Summary<'_>, width: usize) -> Option<Line> {
+    let found = find_standouts(summary.record);
+    let worst = disputed_clock_look(summary)
+        .or_else(|| first_case_look(&found.failed, Tone::Red, "disproved or broken"))
+        .or_else(|| first_case_look(&found.disturbed, Tone::Yellow, "disturbed"));
+    Some(look_line(worst?, summary.program, width))
+}
+
 fn look_line((tone, texts, command): (Tone, Vec<String>, String), program: &str, width: usize) -> Line {
     let behind = format!("  `{program} {command}`");
     let room = width.saturating_sub(2 + cell::display_width(&behind));

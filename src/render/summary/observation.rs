@@ -59,13 +59,15 @@ pub fn table_lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
     lines.into_iter().map(|line| Line { text: cell::cut_to_width(&line.text, width), ..line }).collect()
 }
 
-/// A row for each headline of this run, in the order of their places. A skipped case has no row.
+/// A row for each headline of this run, in the order of their places. A skipped case has no row, nor has one without
+/// the derived figure that its headline shows.
 pub fn headline_rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
     let row = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
         let last =
             summary.earlier.iter().find_map(|earlier| alike::change_ratio(summary.record, earlier, id));
-        let shown = !matches!(case.outcome, Outcome::Skipped(_));
+        let has_figure = |measured| HeadlineFigure::new(headline, measured, &summary.record.unit).is_some();
+        let shown = !matches!(case.outcome, Outcome::Skipped(_)) && case.measured().is_none_or(has_figure);
         shown.then_some(Row { headline, case, last })
     };
     let mut rows: Vec<_> = summary.headlines.iter().filter_map(row).collect();
@@ -122,7 +124,7 @@ impl Row<'_> {
     }
 
     fn figure_text(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
-        let told = HeadlineFigure::new(self.headline, measured, unit);
+        let told = HeadlineFigure::new(self.headline, measured, unit)?;
         Some(match column {
             Quiet => told.format_value(told.value.estimate),
             Ends => told.next_run_interval(),

@@ -82,7 +82,7 @@ pub(super) fn loaded_walk_case(name: String, plan: Plan, loaders: Loaders) -> Ca
     let set_up = set_up(move |place| {
         let cpus = loaders.loading_cpus(place)?;
         limit::check_half_of_memory((plan.bytes + cpus.len() * EACH) as u64).map_err(Error::Missing)?;
-        let chase = plan.link_ring(plan.allocate_memory()?)?;
+        let chase = plan.start_walkers(plan.allocate_memory()?)?;
         let load = cpus.iter().map(|&cpu| Load::start(cpu)).collect::<Result<_>>()?;
         Ok(Loaded { chase, load, silent_ns: 0.0 })
     });

@@ -197,6 +197,11 @@ impl<const N: usize> Walk<N> {
         }
     }
 
+    /// Puts every line of the memory out of all caches.
+    pub fn evict_lines(&mut self) {
+        self.slots.memory.bytes().chunks(LINE).for_each(arch::evict);
+    }
+
     /// Verifies that each walker is `steps` further than before.
     ///
     /// # Errors

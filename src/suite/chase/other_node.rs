@@ -34,7 +34,7 @@ pub(super) fn other_node_case(plan: Plan) -> Case {
             other_memory_node(place).ok_or_else(|| Error::Missing("there is no other memory node".into()))?;
         let mut memory = operation_numa::call_bound_to_node(node, || plan.allocate_memory())??;
         verify_node(&mut memory, node)?;
-        plan.link_ring::<1>(memory)
+        plan.start_walkers::<1>(memory)
     });
     let title = "a load that needs the one before: lines in random order in another node's memory";
     Case::new("other-node/256MiB", title, set_up).need(OTHER_NODE).claim(Claim::Checked(LIES_THERE)).predict(

@@ -1,6 +1,7 @@
 //! The cases: a table of series, each with a case for each of its sizes.
 
 use super::bus_load::{self, Loaders};
+use super::first_pass::first_pass_set_up;
 use super::operation_ring::{LINE, PAGE, Spread};
 use super::other_node;
 use super::ring_size::{Range, Size, Sizes};
@@ -30,7 +31,15 @@ struct Series {
     pages: Pages,
     spread: Spread,
     order: Order,
+    pass: Pass,
     sizes: Sizes,
+}
+
+/// Whether the caches may know a ring from the pass before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    First,
+    Repeated,
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -54,6 +63,7 @@ fn all_series() -> Vec<Series> {
         pages,
         spread: Spread::Every(LINE),
         order: Order::Random,
+        pass: Pass::Repeated,
         sizes: Sizes { range, default },
     };
     let quarters = Range::Quarters(10, 32);
@@ -86,7 +96,7 @@ fn all_series() -> Vec<Series> {
     ];
     all.extend([16, 32, 64, 128, 256, 512, 1024, 2048, 4096].map(stride_series));
     all.extend([64, 256, 512].map(quarters_series));
-    all.push(list_series());
+    all.extend([list_series(), first_pass_series()]);
     all.push(tlb_series());
     all
 }
@@ -104,6 +114,7 @@ fn stride_series(bytes: usize) -> Series {
         pages: Pages::Base,
         spread: Spread::Every(bytes),
         order: Order::Ascending,
+        pass: Pass::Repeated,
         sizes: Sizes { range, default },
     }
 }
@@ -111,12 +122,11 @@ fn stride_series(bytes: usize) -> Series {
 /// The order of the CSE 221 report: its figures have strides of 64 and 512 bytes, its table 64 and 256. At default scale
 /// each level of its machine has a size.
 fn quarters_series(bytes: usize) -> Series {
-    let default: &[u32] = if bytes == 512 { &[] } else { &[14, 17, 22, 28] };
     Series {
         name: format!("quarters-{bytes}"),
         words: format!("slots {bytes} bytes apart, from each quarter in turn"),
         order: Order::Quarters,
-        sizes: Sizes { range: Range::Powers(12, 28), default },
+        sizes: Sizes { range: Range::Powers(12, 28), default: &[14, 17, 22, 28] },
         ..stride_series(bytes)
     }
 }
@@ -126,8 +136,19 @@ fn list_series() -> Series {
     Series {
         name: "list".into(),
         words: "nodes of a line each as a C library lays them, one after another".into(),
-        sizes: Sizes { range: Range::Powers(12, 28), default: &[14] },
+        sizes: Sizes { range: Range::Powers(12, 28), default: &[14, 18, 22, 28] },
         ..stride_series(LINE + 16)
+    }
+}
+
+/// The same list when no line of it is in a cache, as the report met it first.
+fn first_pass_series() -> Series {
+    Series {
+        name: "list-first".into(),
+        words: "nodes of a line each, one after another, none of which is in a cache".into(),
+        pass: Pass::First,
+        sizes: Sizes { range: Range::Few, default: &[14, 18, 22] },
+        ..list_series()
     }
 }
 
@@ -139,6 +160,7 @@ fn tlb_series() -> Series {
         pages: Pages::Base,
         spread: Spread::Scattered(PAGE),
         order: Order::Random,
+        pass: Pass::Repeated,
         sizes: Sizes { range: Range::Powers(16, 26), default: &[16, 18, 20, 22, 24, 25] },
     }
 }
@@ -157,13 +179,19 @@ impl Series {
         let name = format!("{}/{}", self.name, size.name);
         let (plan, sizes) = (self.plan(size.bytes), self.sizes);
         let (hardware, why) = self.expected_cycles(size.bytes);
-        let case = Case::new(name, title, restrict_to_scale(sizes, size.clone(), single_walker_set_up(plan)))
-            .predict(hardware, 0.0, why);
-        let case = case.lap_length(plan.lap_steps());
+        let (set_up, lap) = match self.pass {
+            Pass::Repeated => (single_walker_set_up(plan), plan.lap_steps()),
+            Pass::First => (first_pass_set_up(plan), plan.slot_count() as u64),
+        };
+        let case = Case::new(name, title, restrict_to_scale(sizes, size.clone(), set_up))
+            .predict(hardware, 0.0, why)
+            .lap_length(lap);
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
-        let case =
-            if size.bytes <= SHORT_RUN_UP { case.timed_share(RUN_UP_BESIDE) } else { case.timed_share(0.0) };
+        let case = match size.bytes <= SHORT_RUN_UP && self.pass == Pass::Repeated {
+            true => case.timed_share(RUN_UP_BESIDE),
+            false => case.timed_share(0.0),
+        };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
@@ -193,6 +221,7 @@ impl Series {
             _ => (400.0, "a line from memory"),
         };
         match self.order {
+            _ if self.pass == Pass::First => (40.0, "a line from memory, most of it fetched ahead"),
             // No prefetcher crosses into the next page.
             Order::Ascending if cycles > 10.0 && self.spread.bytes_per_slot() < PAGE => {
                 (10.0, "the prefetcher has fetched it: bandwidth, no latency")

@@ -30,7 +30,8 @@ impl Plan {
         Self { bytes, pages, spread: Spread::Every(super::operation_ring::LINE), order: Order::Random }
     }
 
-    fn slot_count(&self) -> usize {
+    /// Slots of the ring.
+    pub(super) fn slot_count(&self) -> usize {
         self.bytes / self.spread.bytes_per_slot()
     }
 
@@ -58,9 +59,16 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Disproved`] if it is not one cycle.
-    pub(super) fn link_ring<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
-        let walk = Walk::new(memory, self.spread, &slots_in_order(self.order, self.slot_count()))?;
-        let mut chase = Chase { walk, run_up: self.run_up_steps() };
+    pub(super) fn link_ring<const N: usize>(&self, memory: ResidentMemory) -> Result<Walk<N>> {
+        Walk::new(memory, self.spread, &slots_in_order(self.order, self.slot_count()))
+    }
+
+    /// Walkers in a new ring in this memory, whose last slots are in the caches.
+    ///
+    /// # Errors
+    /// [`Error::Disproved`] if the ring is not one cycle.
+    pub(super) fn start_walkers<const N: usize>(&self, memory: ResidentMemory) -> Result<Chase<N>> {
+        let mut chase = Chase::new(self.link_ring(memory)?, self.run_up_steps());
         // The proof walks several arcs of the ring at a time; the timed part walks it in order.
         let settling = (self.slot_count() as u64).min(SETTLING) / N as u64;
         let at = chase.walk.walk_steps(settling);
@@ -87,7 +95,7 @@ pub(super) fn single_walker_set_up(plan: Plan) -> SetUp {
 
 /// The set-up of `N` walkers in this ring.
 pub(super) fn many_walkers_set_up<const N: usize>(plan: Plan) -> SetUp {
-    set_up(move |_| plan.link_ring::<N>(plan.allocate_memory()?))
+    set_up(move |_| plan.start_walkers::<N>(plan.allocate_memory()?))
 }
 
 /// Walkers in a ring.
@@ -95,6 +103,18 @@ pub(super) struct Chase<const N: usize> {
     walk: Walk<N>,
     /// Untimed steps before each batch.
     run_up: u64,
+}
+
+impl<const N: usize> Chase<N> {
+    /// Walkers that make this many untimed steps before each batch.
+    pub(super) fn new(walk: Walk<N>, run_up: u64) -> Self {
+        Self { walk, run_up }
+    }
+
+    /// Puts every line of the ring out of all caches.
+    pub(super) fn evict_lines(&mut self) {
+        self.walk.evict_lines();
+    }
 }
 
 /// Steps that fill the caches with the slots visited last: 32 MiB.

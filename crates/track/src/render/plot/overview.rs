@@ -45,11 +45,11 @@ pub(super) fn overview_rows(record: &Record, headlines: &[(String, Headline)]) -
     let row = |(id, headline): &(String, Headline)| {
         let (_, case) = record.cases().find(|(_, case)| case.id == *id)?;
         let measured = case.measured()?;
-        let figure = HeadlineFigure::new(headline, measured, &record.unit);
+        let figure = HeadlineFigure::new(headline, measured, &record.unit)?;
         let (value, expected) = (figure.value, figure.expected_value(measured));
         let (amount, typical) = (figure.format_value(value.estimate), figure.typical);
         let row = Row { words: headline.words, value, typical, expected, amount, place: headline.place };
-        (value.estimate > 0.0).then_some((figure.is_rate, row))
+        (value.estimate > 0.0).then_some((figure.is_rate(), row))
     };
     let mut all: Vec<_> = headlines.iter().filter_map(row).collect();
     all.sort_by_key(|(_, row)| row.place);

@@ -1,0 +1,254 @@
+//! The screen that ends a run: whose numbers these are, a dozen answers and whether they are usual, and what to type next. At
+//! most [`ANSWER_LINES`] lines, so that a terminal of 24 shows it whole above its prompt.
+
+use super::{COLUMNS, Line, Summary, case_count_texts, fit_text, look, machine};
+use crate::record::quantity::{format_change, format_half_width};
+use crate::record::{CaseRecord, Headline, Interval, Measured, Outcome};
+use crate::render::cell;
+use crate::render::headline_figure::HeadlineFigure;
+use crate::render::table::Layout;
+use crate::render::tone::Tone;
+use crate::study::alike;
+use crate::study::standout::FAR;
+use crate::study::usual::UsualRange;
+use std::collections::BTreeMap;
+
+/// The most lines of the screen.
+pub const ANSWER_LINES: usize = 23;
+/// Lines about the machine and the run.
+const ABOUT: usize = 5;
+/// A figure is usual up to this factor beyond what machines of the kind have shown: they differ in frequency and memory.
+const BEYOND_MACHINES: f64 = 1.5;
+/// A figure is usual up to this factor beyond the interval of the last run.
+const BEYOND_LAST: f64 = 1.1;
+
+/// The screen, its lines ended. `usual` holds what machines of this kind have shown, and `state` says how far the run is.
+pub fn answer_screen(
+    summary: &Summary<'_>,
+    usual: &BTreeMap<String, UsualRange>,
+    state: Option<&str>,
+    layout: Layout,
+) -> String {
+    let width = layout.width.map_or(COLUMNS, usize::from).min(COLUMNS);
+    let plain = |text: String| Line::new(Tone::Plain, cell::cut_to_width(&text, width));
+    let mut above = machine::machine_lines(summary, width);
+    // The mitigations may take two lines; the doctor and the run come last.
+    while above.len() > ABOUT {
+        above.remove(ABOUT - 2);
+    }
+    if let (Some(last), Some(state)) = (above.last_mut(), state) {
+        last.text = cell::cut_to_width(&format!("{}, {state}", last.text), width);
+    }
+    let answers = answers(summary, usual);
+    let table = answer_table(&answers, width);
+    let source = answers.iter().find_map(|answer| answer.range.as_ref()).map(UsualBy::source_sentence);
+    let source = source.map_or(Vec::new(), |sentence| vec![plain(sentence)]);
+    let look = look::worst_line(summary, width).into_iter().collect();
+    let counts = Line::new(Tone::Bold, fit_text(&case_count_texts(summary.record), width));
+    let next = plain(fit_text(&next_texts(summary.program), width));
+    let blank = || vec![Line::new(Tone::Plain, "")];
+    let lines: Vec<Line> = [above, blank(), table, source, look, vec![counts, next]].concat();
+    lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
+}
+
+/// What to type next, the longest text first.
+fn next_texts(program: &str) -> [String; 4] {
+    let builds = "`ab --a-rev main --b-rev HEAD` two builds";
+    [
+        format!("Next: `{program} report` more rows · `report --all` everything · {builds} · `help`"),
+        format!("Next: `{program} report` more · {builds} · `help`"),
+        format!("Next: `{program} report`, `{program} help`"),
+        format!("Next: `{program} help`"),
+    ]
+}
+
+/// Whether a figure is what one would expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Usual,
+    Slow,
+    Fast,
+    /// Its interval is too wide to say.
+    NotSettled,
+    /// Nothing is known that it could be compared with.
+    Unknown,
+}
+
+/// What is usual, and by what.
+#[derive(Clone, Debug, PartialEq)]
+enum UsualBy<'a> {
+    Machines(&'a UsualRange),
+    LastRun(Interval),
+    Prediction(f64),
+}
+
+impl UsualBy<'_> {
+    /// The lowest and the highest figure that are usual.
+    fn ends(&self) -> (f64, f64) {
+        match self {
+            Self::Machines(range) => (range.low / BEYOND_MACHINES, range.high * BEYOND_MACHINES),
+            Self::LastRun(last) => (last.low / BEYOND_LAST, last.high * BEYOND_LAST),
+            Self::Prediction(value) => (value / FAR, value * FAR),
+        }
+    }
+
+    fn text(&self, figure: &HeadlineFigure) -> String {
+        match self {
+            Self::Machines(range) => {
+                format!("{} to {}", figure.format_value(range.low), figure.format_value(range.high))
+            }
+            Self::LastRun(last) => format!("last run {}", figure.format_value(last.estimate)),
+            Self::Prediction(value) => format!("expected {}", figure.format_value(*value)),
+        }
+    }
+
+    /// Where the usual values come from.
+    fn source_sentence(&self) -> String {
+        match self {
+            Self::Machines(range) => {
+                let s = if range.machines == 1 { "" } else { "s" };
+                format!(
+                    "usual: what {} {}{s} showed, and up to half as much again",
+                    range.machines, range.kind
+                )
+            }
+            Self::LastRun(_) => {
+                "usual: as in this machine's last run; no other machine of its kind is known".into()
+            }
+            Self::Prediction(_) => format!(
+                "usual: within {FAR:.0} times what was predicted in cycles; no machine of this kind is known"
+            ),
+        }
+    }
+}
+
+/// A row of the table.
+struct Answer<'a> {
+    headline: &'a Headline,
+    case: &'a CaseRecord,
+    figure: Option<(HeadlineFigure, &'a Measured)>,
+    range: Option<UsualBy<'a>>,
+    /// The change since the last run.
+    last: Option<f64>,
+}
+
+/// The answers of this run, in the order of their places. A skipped case has none.
+fn answers<'a>(summary: &Summary<'a>, usual: &'a BTreeMap<String, UsualRange>) -> Vec<Answer<'a>> {
+    let answer = |(id, headline): &'a (String, Headline)| {
+        let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
+        let figure = case.measured().and_then(|measured| {
+            Some((HeadlineFigure::new(headline, measured, &summary.record.unit)?, measured))
+        });
+        let shown = headline.is_answer && !matches!(case.outcome, Outcome::Skipped(_));
+        let last = summary.earlier.first().and_then(|last| alike::change_ratio(summary.record, last, id));
+        let range = figure.as_ref().and_then(|(figure, measured)| {
+            let machines = usual.get(id).map(UsualBy::Machines);
+            machines
+                .or_else(|| last_run_range(summary, headline, id))
+                .or_else(|| Some(UsualBy::Prediction(figure.expected_value(measured)?)))
+        });
+        shown.then_some(Answer { headline, case, figure, range, last })
+    };
+    let mut answers: Vec<_> = summary.headlines.iter().filter_map(answer).collect();
+    answers.sort_by_key(|answer| answer.headline.place);
+    answers
+}
+
+/// The interval of the last run for the figure of a headline.
+fn last_run_range<'a>(summary: &Summary<'_>, headline: &Headline, id: &str) -> Option<UsualBy<'a>> {
+    let last = summary.earlier.first()?;
+    let (_, case) = last.cases().find(|(_, case)| case.id == id)?;
+    Some(UsualBy::LastRun(HeadlineFigure::new(headline, case.measured()?, &last.unit)?.value))
+}
+
+impl Answer<'_> {
+    fn standing(&self) -> Standing {
+        let (Some((figure, measured)), Some(range)) = (&self.figure, &self.range) else {
+            return Standing::Unknown;
+        };
+        let ((low, high), value) = (range.ends(), figure.value);
+        let (above, below) = match figure.is_rate() {
+            false => (Standing::Slow, Standing::Fast),
+            true => (Standing::Fast, Standing::Slow),
+        };
+        let is_inside = value.low >= low && value.high <= high;
+        match (low..=high).contains(&value.estimate) {
+            true if is_inside || measured.is_settled() => Standing::Usual,
+            false if value.low > high => above,
+            false if value.high < low => below,
+            _ => Standing::NotSettled,
+        }
+    }
+
+    fn standing_text(&self) -> String {
+        let group = self.case.id.split('/').next().unwrap_or_default();
+        match (self.standing(), &self.case.outcome) {
+            (_, Outcome::Failed(_)) => "disproved".into(),
+            (_, Outcome::Disturbed(_)) => "disturbed".into(),
+            (Standing::Usual, _) => "usual".into(),
+            (Standing::Slow, _) => format!("slow: `explain {group}`"),
+            (Standing::Fast, _) => "fast".into(),
+            (Standing::NotSettled, _) => "not settled".into(),
+            (Standing::Unknown, _) => String::new(),
+        }
+    }
+
+    /// The cells from left to right: operation, figure, next run, whether that is usual, what is usual, change.
+    fn cells(&self, ends: bool) -> [String; 6] {
+        let Some((figure, _)) = &self.figure else {
+            return [
+                self.headline.words.into(),
+                "–".into(),
+                String::new(),
+                self.standing_text(),
+                String::new(),
+                String::new(),
+            ];
+        };
+        let next = if ends { figure.next_run_interval() } else { format_half_width(&figure.value) };
+        [
+            self.headline.words.into(),
+            figure.format_value(figure.value.estimate),
+            next,
+            self.standing_text(),
+            self.range.as_ref().map(|range| range.text(figure)).unwrap_or_default(),
+            self.last.map(format_change).unwrap_or_default(),
+        ]
+    }
+
+    fn tone(&self) -> Tone {
+        match (&self.case.outcome, self.standing()) {
+            (Outcome::Failed(_), _) => Tone::Red,
+            (Outcome::Disturbed(_), _) | (_, Standing::Slow) => Tone::Yellow,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// The table: columns are left out from the right until it fits, and the ends of an interval become its half width.
+fn answer_table(answers: &[Answer<'_>], width: usize) -> Vec<Line> {
+    let has = |known: fn(&Answer<'_>) -> bool| answers.iter().any(known);
+    let columns = match has(|answer| answer.range.is_some()) {
+        true if has(|answer| answer.last.is_some()) => 6,
+        true => 5,
+        false => 3,
+    };
+    let shapes = [(6, true), (5, true), (5, false), (4, true), (4, false), (3, true), (3, false), (2, false)];
+    let shapes = shapes.into_iter().filter(|(shown, _)| *shown <= columns);
+    let sheets: Vec<_> = shapes.map(|(columns, ends)| table_of_shape(answers, columns, ends)).collect();
+    let fits = |lines: &Vec<String>| lines.iter().all(|line| cell::display_width(line) <= width);
+    let at = sheets.iter().position(fits).unwrap_or(sheets.len() - 1);
+    let tones = std::iter::once(Tone::Bold).chain(answers.iter().map(Answer::tone));
+    tones.zip(&sheets[at]).map(|(tone, line)| Line::new(tone, cell::cut_to_width(line, width))).collect()
+}
+
+fn table_of_shape(answers: &[Answer<'_>], columns: usize, ends: bool) -> Vec<String> {
+    let next = if ends { "next run" } else { "next" };
+    let head = ["operation", "quiet", next, "that is", "usual", "to last"].map(str::to_owned);
+    let rows = std::iter::once(head).chain(answers.iter().map(|answer| answer.cells(ends)));
+    let rows: Vec<Vec<String>> = rows.map(|cells| cells[..columns].to_vec()).collect();
+    cell::align_columns(&rows, |at| (matches!(at, 0 | 2 | 3 | 4), if at == 1 { 1 } else { 2 }))
+}
+
+#[cfg(test)]
+mod tests;

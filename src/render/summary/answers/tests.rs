@@ -1,0 +1,95 @@
+use super::*;
+use crate::record::{GroupRun, Quiet, Record, fixture_run};
+
+/// A run with this figure for a system call, and its headline.
+fn run(estimate: f64, half: f64, settled: bool) -> (Record, Vec<(String, Headline)>) {
+    let mut record = fixture_run::fixture_record();
+    let (_, case) = record.cases().find(|(_, case)| case.measured().is_some()).expect("a measured case");
+    let mut case = case.clone();
+    case.id = "syscall/getppid".into();
+    if let Outcome::Measured(measured) = &mut case.outcome {
+        let figure = Interval::around(estimate, half);
+        measured.quiet = Some(Quiet { figure, settled, ..Quiet::default() });
+        measured.predicted = None;
+    }
+    record.groups = vec![GroupRun { name: "syscall".into(), cases: vec![case], ..GroupRun::default() }];
+    let headline = Headline::new(1, "getppid", "a system call").as_answer();
+    (record, vec![("syscall/getppid".into(), headline)])
+}
+
+fn screen(run: &(Record, Vec<(String, Headline)>), earlier: &[Record], usual: Option<[f64; 2]>) -> String {
+    let range = |[low, high]: [f64; 2]| UsualRange { kind: "Zen 3 guest".into(), machines: 5, low, high };
+    let usual = usual.map(|ends| ("syscall/getppid".to_owned(), range(ends))).into_iter().collect();
+    let (record, headlines) = run;
+    let summary = Summary { record, headlines, earlier, doctor: None, program: "syscost" };
+    answer_screen(&summary, &usual, None, Layout::default())
+}
+
+#[test]
+fn a_figure_is_usual_slow_or_fast_beside_machines_of_its_kind() {
+    let told = |ns| screen(&run(ns, 1.0, true), &[], Some([80.0, 100.0]));
+    assert!(told(84.0).contains(" usual ") && told(84.0).contains("80.00 ns to 100.0 ns"), "{}", told(84.0));
+    assert!(told(84.0).contains("usual: what 5 Zen 3 guests showed"), "{}", told(84.0));
+    assert!(told(149.0).contains(" usual ") && told(170.0).contains("slow: `explain syscall`"));
+    assert!(told(40.0).contains(" fast "));
+}
+
+#[test]
+fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
+    let wide = |ns, half, settled| screen(&run(ns, half, settled), &[], Some([80.0, 100.0]));
+    assert!(wide(145.0, 10.0, false).contains("not settled"));
+    assert!(wide(155.0, 10.0, false).contains("not settled"));
+    assert!(wide(145.0, 10.0, true).contains(" usual "));
+    assert!(wide(90.0, 5.0, false).contains(" usual "), "the whole interval is usual");
+}
+
+#[test]
+fn without_such_a_machine_the_last_run_says_what_is_usual() {
+    let mut last = run(84.0, 2.0, true).0;
+    last.run = "the last".into();
+    let told = |ns| screen(&run(ns, 1.0, true), std::slice::from_ref(&last), None);
+    assert!(told(85.0).contains("last run 84.00 ns") && told(85.0).contains(" usual "), "{}", told(85.0));
+    assert!(told(120.0).contains("slow: "), "{}", told(120.0));
+    assert!(!screen(&run(84.0, 1.0, true), &[], None).contains("usual:"), "nothing is known");
+}
+
+#[test]
+fn the_screen_has_room_in_a_terminal_of_24_lines() {
+    let (mut record, mut headlines) = run(84.0, 1.0, true);
+    record.fingerprint.mitigations =
+        [("mds", "Mitigation: x"), ("srbds", "Vulnerable")].map(|(a, b)| (a.repeat(30), b.to_owned())).into();
+    let case = record.groups[0].cases[0].clone();
+    for at in 0..11 {
+        let id = format!("syscall/{at}");
+        record.groups[0].cases.push(CaseRecord { id: id.clone(), ..case.clone() });
+        headlines.push((id, headlines[0].1));
+    }
+    record.groups[0].cases.push(CaseRecord {
+        id: "syscall/bad".into(),
+        title: String::new(),
+        outcome: Outcome::Failed("it did nothing".into()),
+    });
+    let doctor = ["it rains".to_owned()];
+    for width in [60, 80, 100, 200] {
+        let summary = Summary {
+            record: &record,
+            headlines: &headlines,
+            earlier: &[],
+            doctor: Some(&doctor),
+            program: "target/release/syscost",
+        };
+        let layout = Layout { width: Some(width), ..Layout::default() };
+        let text = answer_screen(&summary, &BTreeMap::new(), Some("first of several rounds"), layout);
+        assert!(text.lines().count() <= ANSWER_LINES, "{width}: {text}");
+        assert!(text.lines().all(|line| cell::display_width(line) <= width.into()), "{width}: {text}");
+        let whole = ["1 disproved or broken", "a system call", "`target/release/syscost report`"];
+        assert!(width < 80 || whole.iter().all(|words| text.contains(words)), "{width}: {text}");
+    }
+}
+
+#[test]
+fn every_answer_of_the_suite_is_there() {
+    let headlines = crate::driver::group_headlines(crate::suite::GROUPS.iter());
+    let answers: Vec<_> = headlines.iter().filter(|(_, headline)| headline.is_answer).collect();
+    assert_eq!(answers.len(), 12, "{answers:?}");
+}

@@ -1,0 +1,149 @@
+//! What is usual for a machine of this kind: the headline figures of reference machines, each from a default run. Their files
+//! are written by `scripts/reference` and compiled in.
+
+use crate::record::{Headline, Interval, Record};
+use crate::render::headline_figure::HeadlineFigure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name on the command line, and the file.
+#[cfg(feature = "cli")]
+const FILES: [(&str, &str); 1] = [("zen3-guest", include_str!("../../fixtures/reference/zen3-guest.json"))];
+
+/// The headline figures of a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// The kind of machine: `Zen 3 guest`.
+    pub kind: String,
+    /// Processor, kernel and hypervisor, for people.
+    pub machine: String,
+    /// When it was measured, Unix seconds.
+    pub measured: u64,
+    /// By case id.
+    pub figures: BTreeMap<String, ReferenceFigure>,
+}
+
+/// A figure of a reference machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReferenceFigure {
+    /// The operation in words.
+    pub words: String,
+    /// The derived figure that it is; the cost otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<String>,
+    /// `ns`, `GB/s`.
+    pub unit: String,
+    /// The figure, and where the next run's was expected.
+    pub value: Interval,
+}
+
+/// What machines of one kind have shown of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UsualRange {
+    /// The kind.
+    pub kind: String,
+    /// The number of machines.
+    pub machines: usize,
+    /// The least lower end and the greatest upper one.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+}
+
+impl Reference {
+    /// The settled headline figures of a run; `None` if the kind of its machine is not known.
+    pub fn from_record(record: &Record, headlines: &[(String, Headline)]) -> Option<Self> {
+        let known = &record.fingerprint;
+        let figure = |(id, headline): &(String, Headline)| {
+            let (_, case) = record.cases().find(|(_, case)| case.id == *id)?;
+            let measured = case.measured().filter(|measured| measured.is_settled())?;
+            let shown = HeadlineFigure::new(headline, measured, &record.unit)?;
+            let (words, figure) = (headline.words.to_owned(), headline.figure.map(str::to_owned));
+            let unit = shown.unit().to_owned();
+            Some((id.clone(), ReferenceFigure { words, figure, unit, value: shown.value }))
+        };
+        let parts = [&known.cpu_model, &known.kernel_release, &known.hypervisor].map(|part| part.as_deref());
+        Some(Self {
+            kind: known.machine_kind()?,
+            machine: parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
+            measured: record.started,
+            figures: headlines.iter().filter_map(figure).collect(),
+        })
+    }
+}
+
+/// The usual ranges of the headline figures for machines of this kind, by case id.
+pub fn usual_ranges(references: &[Reference], kind: &str) -> BTreeMap<String, UsualRange> {
+    let mut ranges: BTreeMap<String, UsualRange> = BTreeMap::new();
+    let alike = references.iter().filter(|reference| reference.kind == kind);
+    for (id, ReferenceFigure { value, .. }) in alike.flat_map(|reference| &reference.figures) {
+        let range = ranges.entry(id.clone()).or_insert_with(|| UsualRange {
+            kind: kind.to_owned(),
+            machines: 0,
+            low: f64::MAX,
+            high: f64::MIN,
+        });
+        range.machines += 1;
+        (range.low, range.high) = (range.low.min(value.low), range.high.max(value.high));
+    }
+    ranges
+}
+
+/// The references that are compiled in, by their names.
+#[cfg(feature = "cli")]
+pub fn references() -> Vec<(&'static str, Reference)> {
+    // A test reads every file.
+    FILES.into_iter().filter_map(|(name, text)| Some((name, serde_json::from_str(text).ok()?))).collect()
+}
+
+/// Without the reading of files nothing is known to be usual.
+#[cfg(not(feature = "cli"))]
+pub fn references() -> Vec<(&'static str, Reference)> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(kind: &str, [low, high]: [f64; 2]) -> Reference {
+        let value = Interval { estimate: low, low, high };
+        let figure = ReferenceFigure { words: "a call".into(), figure: None, unit: "ns".into(), value };
+        let figures = [("syscall/getppid".to_owned(), figure)].into();
+        Reference { kind: kind.into(), machine: String::new(), measured: 0, figures }
+    }
+
+    #[test]
+    fn the_range_spans_the_machines_of_one_kind() {
+        let all =
+            [reference("Zen", [80.0, 84.0]), reference("Zen", [90.0, 95.0]), reference("Arm", [1.0, 2.0])];
+        let ranges = usual_ranges(&all, "Zen");
+        let range = &ranges["syscall/getppid"];
+        assert_eq!((range.machines, range.low, range.high), (2, 80.0, 95.0));
+        assert!(usual_ranges(&all, "Zen 5 guest").is_empty());
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn every_reference_is_whole_and_names_headlines_of_ours() {
+        let headlines = crate::driver::group_headlines(crate::suite::GROUPS.iter());
+        let all = references();
+        assert_eq!(all.len(), FILES.len(), "one cannot be read");
+        for (name, reference) in all {
+            assert!(reference.figures.len() > 20, "{name}");
+            for (id, figure) in &reference.figures {
+                let (_, headline) =
+                    headlines.iter().find(|(known, _)| known == id).unwrap_or_else(|| panic!("{name}: {id}"));
+                assert_eq!(figure.figure.as_deref(), headline.figure, "{name}: {id}");
+                assert!(figure.value.low > 0.0 && figure.value.low <= figure.value.high, "{name}: {id}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_on_an_unknown_processor_makes_no_reference() {
+        assert_eq!(Reference::from_record(&crate::record::fixture_run::fixture_record(), &[]), None);
+    }
+}
