@@ -197,6 +197,10 @@ impl<'a> Drive<'a> {
             if signal::pending().is_some() || !executed {
                 break;
             }
+            if round == 0 {
+                let runnable = groups.iter().map(Collected::count_runnable).sum();
+                self.progress.expect_executions(rounds.minimum_executions(runnable));
+            }
             if groups.len() > 1 {
                 self.progress.print_group_line(&round_end_line(round, self.began.elapsed()));
             }
@@ -204,6 +208,7 @@ impl<'a> Drive<'a> {
         }
         self.record.groups = self.group_runs(&groups);
         self.earlier.widen_intervals(&mut self.record);
+        self.progress.expect_executions(0);
         self.progress.begin("Criterion's files are written");
         self.write_criterion_files();
     }

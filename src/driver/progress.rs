@@ -101,6 +101,11 @@ impl Progress {
         self.bar.inc(1);
     }
 
+    /// Sets the number of executions from which the time left is told: after the first round it is known what this machine can run.
+    pub(super) fn expect_executions(&self, count: usize) {
+        self.bar.set_length(self.done.get().max(count as u64));
+    }
+
     /// Prints a line without breaking the bar.
     pub(super) fn print(&self, text: &str) {
         self.bar.suspend(|| print(text));
@@ -128,6 +133,7 @@ impl Progress {
     }
     pub(super) fn begin(&self, _: &str) {}
     pub(super) fn done(&self) {}
+    pub(super) fn expect_executions(&self, _: usize) {}
     pub(super) fn print(&self, text: &str) {
         print(text);
     }

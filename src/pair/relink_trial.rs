@@ -39,6 +39,8 @@ pub struct RelinkOutcome {
     pub one_link: Vec<Verdict>,
     /// Verdicts with links of their own for every pair.
     pub own_links: Vec<Verdict>,
+    /// Verdicts with links of their own whose interval holds the truth, which is no change.
+    pub covered: usize,
     /// The largest change between two links that one link a side has shown, as a share.
     pub largest: f64,
     /// Why there are fewer verdicts than asked for.
@@ -121,11 +123,14 @@ impl RelinkTrial<'_> {
             return Ok(());
         }
         if let Stand::Closed(judgement) = case_state(&case.valid_log_ratios(), &self.rule, 1) {
-            if !relinks {
-                outcome.largest = outcome.largest.max(judgement.change.estimate.abs());
+            let change = judgement.change;
+            if relinks {
+                outcome.covered += usize::from(change.low <= 0.0 && change.high >= 0.0);
+                outcome.own_links.push(judgement.verdict);
+            } else {
+                outcome.largest = outcome.largest.max(change.estimate.abs());
+                outcome.one_link.push(judgement.verdict);
             }
-            let verdicts = if relinks { &mut outcome.own_links } else { &mut outcome.one_link };
-            verdicts.push(judgement.verdict);
         }
         Ok(())
     }

@@ -71,6 +71,13 @@ impl HeadlineFigure {
         }
     }
 
+    /// What was expected of the whole figure: a prediction of the net cost, and what the control costs.
+    pub fn expected_whole(&self, measured: &Measured) -> Option<f64> {
+        let expected = self.expected_value(measured)?;
+        let net = figure_for_prediction(measured).filter(|_| self.shown == Shown::Cost);
+        Some(expected + net.map_or(0.0, |net| (self.value.estimate - net.estimate).max(0.0)))
+    }
+
     /// The ratio of the figure to its prediction. `net` marks a prediction of the cost less the control.
     pub fn ratio_to_expected(&self, measured: &Measured) -> Option<String> {
         let over = ratio_to_prediction(measured)?;

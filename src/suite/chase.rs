@@ -4,8 +4,8 @@
 //! loads overlap; `random-huge` and `random-reserved` do so in huge pages of 2 MiB, transparent and reserved ones.
 //! `within-pages` visits all of a page before it goes to another. `stride-N` goes from slot to slot, each N bytes
 //! further, `quarters-N` takes them from four quarters in turn (first, last, second, third). `list` is a list in the
-//! order of its allocation, and `list-first` the same list when none of its lines is in a cache: each pass is timed by
-//! itself, after the lines were put out of the caches.
+//! order of its allocation. An iteration of `list-first` is a pass through that list when none of its lines is in a cache;
+//! `load` is the cost of one of its loads.
 //! `tlb-4KiB` has one line in each page of 4 KiB. `parallel-256MiB` follows several chains at once: an iteration is a
 //! step of each. `loaded-256MiB` runs while other CPUs read memory as fast as they can; `other-node` runs in memory
 //! of another NUMA node.
@@ -73,7 +73,9 @@ pub const GROUP: Group = Group::new("chase", include_str!("chase.rs"), ring_seri
         latency_curve("chase/within-pages/", "random order within pages"),
         latency_curve("chase/stride-64/", "stride 64"),
         latency_curve("chase/list/", "linked list").with_chart("latency by list"),
-        latency_curve("chase/list-first/", "linked list, first pass").with_chart("latency by list"),
+        latency_curve("chase/list-first/", "linked list, first pass")
+            .with_figure("load")
+            .with_chart("latency by list"),
         latency_curve("chase/quarters-64/", "quarters, stride 64")
             .with_chart("latency by quarters at 64 bytes"),
         latency_curve("chase/quarters-256/", "quarters, stride 256")

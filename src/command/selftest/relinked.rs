@@ -112,6 +112,12 @@ fn outcome_text(outcomes: &[RelinkOutcome]) -> String {
         sentence("one link a side", alarm_share(one.clone()), one.map(<[_]>::len).sum()),
         sentence("links of their own for every pair", alarm_share(own.clone()), own.map(<[_]>::len).sum()),
     ]);
+    let (held, all) = outcomes
+        .iter()
+        .fold((0, 0), |(held, all), outcome| (held + outcome.covered, all + outcome.own_links.len()));
+    let covered =
+        format!("{held} of {all} intervals over links of their own hold the truth, which is no change");
+    let sentences = sentences.chain([covered]);
     page::table(head, rows, usize::MAX, layout()) + "\n" + &page::wrap_sentences(sentences, layout())
 }
 
@@ -119,6 +125,6 @@ fn outcome_json(outcome: &RelinkOutcome) -> Value {
     let names = |verdicts: &[Verdict]| verdicts.iter().map(ToString::to_string).collect::<Vec<_>>();
     json!({
         "id": outcome.id, "one_link": names(&outcome.one_link), "own_links": names(&outcome.own_links),
-        "largest": outcome.largest, "ended": outcome.ended,
+        "covered": outcome.covered, "largest": outcome.largest, "ended": outcome.ended,
     })
 }

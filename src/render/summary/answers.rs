@@ -145,7 +145,7 @@ fn answers<'a>(summary: &Summary<'a>, usual: &'a BTreeMap<String, UsualRange>) -
             let machines = usual.get(id).map(UsualBy::Machines);
             machines
                 .or_else(|| last_run_range(summary, headline, id))
-                .or_else(|| Some(UsualBy::Prediction(figure.expected_value(measured)?)))
+                .or_else(|| Some(UsualBy::Prediction(figure.expected_whole(measured)?)))
         });
         shown.then_some(Answer { headline, case, figure, range, last })
     };

@@ -6,7 +6,7 @@ use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
 
-/// The set-up of passes through this ring, before each of which its lines are put out of the caches, untimed.
+/// The set-up of whole passes through this ring, before each of which its lines are put out of the caches, untimed.
 pub(super) fn first_pass_set_up(plan: Plan) -> SetUp {
     set_up(move |_| {
         let walk: Walk<1> = plan.link_ring(plan.allocate_memory()?)?;
@@ -21,12 +21,10 @@ struct FirstPass {
 
 impl Subject for FirstPass {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (mut ticks, mut rest) = (Ticks(0), iterations);
-        while rest > 0 {
-            let pass = rest.min(self.slots);
+        let mut ticks = Ticks(0);
+        for _ in 0..iterations {
             self.chase.evict_lines();
-            ticks += self.chase.run(pass, clock)?;
-            rest -= pass;
+            ticks += self.chase.run(self.slots, clock)?;
         }
         Ok(ticks)
     }

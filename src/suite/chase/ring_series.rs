@@ -145,7 +145,7 @@ fn list_series() -> Series {
 fn first_pass_series() -> Series {
     Series {
         name: "list-first".into(),
-        words: "nodes of a line each, one after another, none of which is in a cache".into(),
+        words: "a pass through nodes of a line each, one after another, none of which is in a cache".into(),
         pass: Pass::First,
         sizes: Sizes { range: Range::Few, default: &[14, 18, 22] },
         ..list_series()
@@ -179,19 +179,16 @@ impl Series {
         let name = format!("{}/{}", self.name, size.name);
         let (plan, sizes) = (self.plan(size.bytes), self.sizes);
         let (hardware, why) = self.expected_cycles(size.bytes);
-        let (set_up, lap) = match self.pass {
-            Pass::Repeated => (single_walker_set_up(plan), plan.lap_steps()),
-            Pass::First => (first_pass_set_up(plan), plan.slot_count() as u64),
-        };
-        let case = Case::new(name, title, restrict_to_scale(sizes, size.clone(), set_up))
+        if self.pass == Pass::First {
+            return self.first_pass_case(name, plan, size);
+        }
+        let case = Case::new(name, title, restrict_to_scale(sizes, size.clone(), single_walker_set_up(plan)))
             .predict(hardware, 0.0, why)
-            .lap_length(lap);
+            .lap_length(plan.lap_steps());
         let case = if size.bytes < SHARED { case } else { case.shares_memory() };
         // A larger ring is walked through before a batch, which may take longer than a short one.
-        let case = match size.bytes <= SHORT_RUN_UP && self.pass == Pass::Repeated {
-            true => case.timed_share(RUN_UP_BESIDE),
-            false => case.timed_share(0.0),
-        };
+        let case =
+            if size.bytes <= SHORT_RUN_UP { case.timed_share(RUN_UP_BESIDE) } else { case.timed_share(0.0) };
         match (self.order, self.spread) {
             (Order::Random, Spread::Every(_)) => case,
             (_, Spread::Scattered(page)) => {
@@ -205,6 +202,17 @@ impl Series {
                 case.derived_figure("bandwidth", Rule::Bandwidth(bytes.min(LINE) as u64))
             }
         }
+    }
+
+    /// A whole pass is an iteration: its first loads cost more than the later ones, which are fetched ahead.
+    fn first_pass_case(&self, name: String, plan: Plan, size: Size) -> Case {
+        const FETCHED_AHEAD: f64 = 40.0;
+        let slots = plan.slot_count() as f64;
+        let title = format!("{}: {}", self.words, size.name);
+        Case::new(name, title, restrict_to_scale(self.sizes, size, first_pass_set_up(plan)))
+            .predict(FETCHED_AHEAD * slots, 0.0, "lines from memory, most of them fetched ahead")
+            .derived_figure("load", Rule::OfCost(1.0 / slots))
+            .timed_share(0.0)
     }
 
     /// Core cycles of a step and why, for the caches of a common machine: 32 KiB, 1 MiB and 32 MiB.
@@ -221,7 +229,6 @@ impl Series {
             _ => (400.0, "a line from memory"),
         };
         match self.order {
-            _ if self.pass == Pass::First => (40.0, "a line from memory, most of it fetched ahead"),
             // No prefetcher crosses into the next page.
             Order::Ascending if cycles > 10.0 && self.spread.bytes_per_slot() < PAGE => {
                 (10.0, "the prefetcher has fetched it: bandwidth, no latency")
