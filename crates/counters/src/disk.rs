@@ -4,9 +4,12 @@ use super::kernel_file;
 use super::text;
 use super::{Fault, Method, Reading};
 use std::fs::File;
+use std::time::Duration;
 
 /// Bytes of a sector in the kernel's counters, for every device (Documentation/block/stat.rst).
 const SECTOR: u64 = 512;
+/// The longest tick of the timer (`HZ` of 100), of which a busy time consists.
+const LONGEST_TICK: Duration = Duration::from_millis(10);
 /// Space for seventeen numbers of 64 bits.
 const ROOM: usize = 17 * 21 + 1;
 
@@ -30,6 +33,9 @@ pub struct Traffic {
     pub bytes_written: u64,
     /// Requests in flight at this moment.
     pub in_flight: u64,
+    /// Time for which at least one request was under way, as the ticks of the timer saw it: a request that is shorter than
+    /// a tick counts as a whole one or as none.
+    pub busy: Duration,
 }
 
 impl Disk {
@@ -110,7 +116,14 @@ fn open_stat_file(name: &str) -> Result<File, Fault> {
 
 fn read(file: &File, name: &str) -> Result<Reading<Traffic>, Fault> {
     let traffic = read_and_parse(file, name, parse)?;
-    let step = Traffic { reads: 1, bytes_read: SECTOR, writes: 1, bytes_written: SECTOR, in_flight: 1 };
+    let step = Traffic {
+        reads: 1,
+        bytes_read: SECTOR,
+        writes: 1,
+        bytes_written: SECTOR,
+        in_flight: 1,
+        busy: LONGEST_TICK,
+    };
     Ok(Reading::now(traffic, step, Method::BlockStat))
 }
 
@@ -122,15 +135,22 @@ fn read_and_parse<T>(file: &File, name: &str, parse: impl Fn(&[u8]) -> Option<T>
 }
 
 fn parse(text: &[u8]) -> Option<Traffic> {
-    let mut numbers = [0; 9];
+    let mut numbers = [0; 10];
     let mut rest = text;
     for number in &mut numbers {
         (*number, rest) = text::parse_number(rest)?;
     }
-    let [reads, _, read, _, writes, _, written, _, in_flight] = numbers;
+    let [reads, _, read, _, writes, _, written, _, in_flight, busy_ms] = numbers;
     // Years of writing stay far below 2^64 bytes.
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR);
-    Some(Traffic { reads, bytes_read: bytes(read), writes, bytes_written: bytes(written), in_flight })
+    Some(Traffic {
+        reads,
+        bytes_read: bytes(read),
+        writes,
+        bytes_written: bytes(written),
+        in_flight,
+        busy: Duration::from_millis(busy_ms),
+    })
 }
 
 #[cfg(test)]
@@ -140,8 +160,14 @@ mod tests {
     #[test]
     fn columns_stand_where_the_kernel_says() {
         let text = b"    1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0\n";
-        let expected =
-            Traffic { reads: 1, bytes_read: 3 * 512, writes: 5, bytes_written: 7 * 512, in_flight: 9 };
+        let expected = Traffic {
+            reads: 1,
+            bytes_read: 3 * 512,
+            writes: 5,
+            bytes_written: 7 * 512,
+            in_flight: 9,
+            busy: Duration::from_millis(10),
+        };
         assert_eq!(parse(text), Some(expected));
         assert_eq!((text::nth_number(text, READS), text::nth_number(text, WRITES)), (Some(1), Some(5)));
         assert_eq!(parse(b"1 2 3"), None);
@@ -161,6 +187,7 @@ mod tests {
                 (disk.operation_count().expect("read"), disk.traffic().expect("read").value);
             assert!((before.reads..=after.reads).contains(&reads), "{before:?} {reads} {after:?}");
             assert!((before.writes..=after.writes).contains(&writes), "{before:?} {writes} {after:?}");
+            assert!(before.busy <= after.busy, "{before:?} {after:?}");
             let sum = |traffic: Traffic| traffic.reads + traffic.writes;
             assert!((sum(before)..=sum(after)).contains(&operations), "{before:?} {operations} {after:?}");
         }

@@ -55,6 +55,19 @@ impl HostPage {
         self.sum_where_label(name, "", |_| true)
     }
 
+    /// A page of the samples of this name that have this label, as if they were all; one for each value of the label.
+    pub fn split_by_label(&self, name: &str, key: &str) -> Vec<(String, Self)> {
+        let mut parts: Vec<(String, Self)> = Vec::new();
+        for sample in self.samples.iter().filter(|sample| sample.name == name) {
+            let value = label_value(sample, key);
+            match parts.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, part)) => part.samples.push(sample.clone()),
+                None => parts.push((value, Self { at: self.at, samples: vec![sample.clone()] })),
+            }
+        }
+        parts
+    }
+
     /// A label of the first sample of this name.
     pub fn first_label(&self, name: &str, key: &str) -> Option<String> {
         self.samples.iter().find(|sample| sample.name == name).map(|sample| label_value(sample, key))
@@ -155,6 +168,15 @@ mod tests {
         assert!(
             page.first_label("syscost_kernel_info", "release").is_some_and(|release| !release.is_empty())
         );
+    }
+
+    #[test]
+    fn a_page_is_split_by_a_label() {
+        let body = "a{cpu=\"0\",mode=\"idle\"} 1\na{cpu=\"1\",mode=\"idle\"} 2\na{cpu=\"0\",mode=\"user\"} 4\nb{cpu=\"2\"} 9\n";
+        let page = HostPage { at: Instant::now(), samples: parse_samples(body).expect("a page") };
+        let parts = page.split_by_label("a", "cpu");
+        let sums: Vec<_> = parts.iter().map(|(cpu, part)| (cpu.as_str(), part.sum_by_name("a"))).collect();
+        assert_eq!(sums, [("0", Some(5.0)), ("1", Some(2.0))]);
     }
 
     #[test]

@@ -27,6 +27,29 @@ pub struct HostView {
     pub page_faults_per_second: Option<f64>,
     /// What its monitor takes of a CPU, percent.
     pub monitor_percent: Option<f64>,
+    /// Each of its CPUs, if that level of detail is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub each_cpu: Vec<CpuView>,
+}
+
+/// A CPU of a machine between two looks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuView {
+    /// Its number.
+    pub cpu: String,
+    /// Not idle and not waiting for a device, percent.
+    pub busy_percent: Option<f64>,
+}
+
+/// The level of detail of a view of several machines, the coarsest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum HostDetail {
+    /// All machines as one
+    All,
+    /// Each machine
+    Host,
+    /// Each machine and each of its CPUs
+    Cpu,
 }
 
 impl HostView {
@@ -40,8 +63,6 @@ impl HostView {
         let rate = |field: &dyn Fn(&HostPage) -> Option<f64>| {
             grown(field).filter(|_| seconds > 0.0).map(|grown| grown / seconds)
         };
-        let all = grown(&|page| page.sum_by_name(CPU)).filter(|all| *all > 0.0);
-        let idle = grown(&|page| page.sum_where_label(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")));
         let outside = |name: &'static str| {
             rate(&move |page| page.sum_where_label(name, "device", |device| device != "lo").or(Some(0.0)))
         };
@@ -49,7 +70,7 @@ impl HostView {
         Self {
             kernel: after.first_label("syscost_kernel_info", "release"),
             cpus: after.sum_by_name("syscost_cpus_online"),
-            busy_percent: all.zip(idle).map(|(all, idle)| (100.0 * (1.0 - idle / all)).clamp(0.0, 100.0)),
+            busy_percent: busy_percent(before, after),
             free_bytes: free.iter().find_map(|name| after.sum_by_name(name)),
             memory_bytes: after.sum_by_name("syscost_memory_size_bytes"),
             received_bytes_per_second: outside("syscost_network_receive_bytes_total"),
@@ -57,6 +78,71 @@ impl HostView {
             page_faults_per_second: rate(&|page| page.sum_by_name("syscost_page_faults_total")),
             monitor_percent: rate(&|page| page.sum_by_name("process_cpu_seconds_total"))
                 .map(|share| 100.0 * share),
+            each_cpu: Vec::new(),
         }
+    }
+
+    /// The same view with each CPU that is on both pages.
+    pub fn with_each_cpu(self, before: &HostPage, after: &HostPage) -> Self {
+        let earlier = before.split_by_label(CPU, "cpu");
+        let cpu_view = |(cpu, after): (String, HostPage)| {
+            let (_, before) = earlier.iter().find(|(other, _)| *other == cpu)?;
+            Some(CpuView { busy_percent: busy_percent(before, &after), cpu })
+        };
+        Self { each_cpu: after.split_by_label(CPU, "cpu").into_iter().filter_map(cpu_view).collect(), ..self }
+    }
+
+    /// Several machines as one: sums, and the share of all their CPUs. A value that one of them does not tell is left out
+    /// of its sum.
+    pub fn sum(views: &[&Self]) -> Self {
+        let sum = |field: fn(&Self) -> Option<f64>| {
+            views.iter().filter_map(|view| field(view)).reduce(|sum, value| sum + value)
+        };
+        let busy_cpus = sum(|view| Some(view.busy_percent? * view.cpus?));
+        let known_cpus = sum(|view| view.busy_percent.and(view.cpus));
+        Self {
+            kernel: None,
+            cpus: sum(|view| view.cpus),
+            busy_percent: busy_cpus.zip(known_cpus).map(|(busy, cpus)| busy / cpus),
+            free_bytes: sum(|view| view.free_bytes),
+            memory_bytes: sum(|view| view.memory_bytes),
+            received_bytes_per_second: sum(|view| view.received_bytes_per_second),
+            sent_bytes_per_second: sum(|view| view.sent_bytes_per_second),
+            page_faults_per_second: sum(|view| view.page_faults_per_second),
+            monitor_percent: sum(|view| view.monitor_percent),
+            each_cpu: Vec::new(),
+        }
+    }
+}
+
+/// The share of CPU time between two pages that is neither idle nor waiting for a device; `None` if no tick has passed, or
+/// a count went back, as of a machine that has started again.
+fn busy_percent(before: &HostPage, after: &HostPage) -> Option<f64> {
+    let grown = |field: &dyn Fn(&HostPage) -> Option<f64>| {
+        Some(field(after)? - field(before)?).filter(|grown| *grown >= 0.0)
+    };
+    let all = grown(&|page| page.sum_by_name(CPU)).filter(|all| *all > 0.0)?;
+    let idle = grown(&|page| page.sum_where_label(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")))?;
+    Some((100.0 * (1.0 - idle / all)).clamp(0.0, 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_machines_are_busy_by_their_cpus() {
+        let view = |cpus, busy_percent, free_bytes| HostView {
+            cpus: Some(cpus),
+            busy_percent,
+            free_bytes: Some(free_bytes),
+            ..HostView::default()
+        };
+        let (small, large, silent) =
+            (view(2.0, Some(100.0), 1.0), view(6.0, Some(20.0), 2.0), view(8.0, None, 4.0));
+        let sum = HostView::sum(&[&small, &large, &silent]);
+        assert_eq!((sum.cpus, sum.busy_percent, sum.free_bytes), (Some(16.0), Some(40.0), Some(7.0)));
+        assert_eq!(sum.received_bytes_per_second, None);
+        assert_eq!(HostView::sum(&[]), HostView::default());
     }
 }

@@ -4,6 +4,7 @@
 //! [`render`] shows it, [`exposition`] writes it for Prometheus, and [`http_server`] answers the requests.
 #![deny(unsafe_code)]
 
+mod cache_hits;
 mod exposition;
 mod host_page;
 mod host_view;

@@ -4,6 +4,7 @@ mod screen;
 mod serve;
 mod several;
 
+use crate::host_view::HostDetail;
 use crate::render::json::seen_to_json;
 use crate::render::live_view::{Size, render_lines};
 use crate::watch::Watch;
@@ -48,6 +49,9 @@ pub(super) struct Args {
     /// Show the machines of this list instead: a name and an ADDR:PORT a line; in a pipe a row a host, separated by tabs
     #[arg(long, value_name = "FILE", conflicts_with = "listen")]
     hosts: Option<PathBuf>,
+    /// How much of the machines of the list to show
+    #[arg(long, value_enum, default_value_t = HostDetail::Host, requires = "hosts")]
+    detail: HostDetail,
     /// Let others than this machine read the counters
     #[arg(long, requires = "listen")]
     public: bool,
@@ -154,6 +158,8 @@ mod tests {
         assert!(parsed("--listen 127.0.0.1:0 --json").is_err());
         assert!(parsed("--public").is_err());
         assert!(parsed("--listen nowhere").is_err());
+        assert!(parsed("--detail cpu").is_err() && parsed("--hosts list --detail disk").is_err());
+        assert_eq!(parsed("--hosts list --detail cpu").expect("a list").detail, HostDetail::Cpu);
         assert!(parsed("--listen [::1]:9100 --public").is_ok());
     }
 }

@@ -76,7 +76,7 @@ pub struct LinkRate {
     pub received_packets_per_second: f64,
 }
 
-/// Operations and bytes of a disk per second.
+/// Operations and bytes of a disk per second, and its utilisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DiskRate {
     /// Reads.
@@ -87,6 +87,8 @@ pub struct DiskRate {
     pub writes_per_second: f64,
     /// Bytes written.
     pub written_bytes_per_second: f64,
+    /// Share of the time with a request under way, percent, by the ticks of the timer.
+    pub busy_percent: f64,
 }
 
 impl View {
@@ -181,7 +183,10 @@ impl LinkRate {
 impl DiskRate {
     fn between(before: &Traffic, after: &Traffic, window: Duration) -> Option<Self> {
         let rate = |field: fn(&Traffic) -> u64| per_second(field(before), field(after), window);
+        let busy = after.busy.checked_sub(before.busy)?;
         Some(Self {
+            // A tick that ends in the window may have begun before it.
+            busy_percent: (100.0 * busy.as_secs_f64() / window.as_secs_f64().max(1e-9)).min(100.0),
             reads_per_second: rate(|t| t.reads)?,
             read_bytes_per_second: rate(|t| t.bytes_read)?,
             writes_per_second: rate(|t| t.writes)?,
@@ -256,5 +261,17 @@ mod tests {
             |rate| rate.read_bytes_per_second,
         );
         assert!(back.is_empty(), "counts that went back tell nothing");
+    }
+
+    #[test]
+    fn a_disk_is_busy_for_the_share_of_the_window_that_its_ticks_are() {
+        let busy = |ms| Traffic { busy: Duration::from_millis(ms), ..Traffic::default() };
+        let percent = |before, after, window| {
+            let rate = DiskRate::between(&busy(before), &busy(after), Duration::from_millis(window));
+            rate.map(|rate| rate.busy_percent)
+        };
+        assert_eq!(percent(1_000, 1_250, 500), Some(50.0));
+        assert_eq!(percent(1_000, 1_504, 500), Some(100.0), "a tick too many");
+        assert_eq!(percent(1_000, 0, 500), None, "another disk");
     }
 }

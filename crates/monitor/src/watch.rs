@@ -1,10 +1,11 @@
 //! Looks at this machine and its processes, one after the other.
 
+use crate::cache_hits::CacheHits;
 use crate::top_process::{Busy, Ranking};
 use crate::view::View;
 use std::time::Duration;
 use syscost_counters::Process;
-use syscost_counters::snapshot::Snapshot;
+use syscost_counters::snapshot::{Missing, Snapshot};
 use syscost_platform::error::Result;
 
 /// The most processes that are shown on a tall terminal.
@@ -16,6 +17,8 @@ pub struct Watch {
     processes: Ranking,
     own: Process,
     own_cpu: Duration,
+    /// Or why there is none.
+    cache: Result<CacheHits, String>,
 }
 
 impl Watch {
@@ -26,7 +29,9 @@ impl Watch {
     pub fn begin() -> Result<Self> {
         let own = Process::open(std::process::id() as i32)?;
         let own_cpu = own.cpu_time()?.value;
-        Ok(Self { before: Snapshot::take()?, processes: Ranking::begin()?, own, own_cpu })
+        let before = Snapshot::take()?;
+        let cache = CacheHits::open(before.cpus.iter().map(|(cpu, _)| *cpu));
+        Ok(Self { before, processes: Ranking::begin()?, own, own_cpu, cache })
     }
 
     /// Reads the machine and compares it with the last look.
@@ -35,13 +40,19 @@ impl Watch {
     /// `/proc` cannot be read.
     pub fn observe(&mut self) -> Result<Seen> {
         let after = Snapshot::take()?;
-        let view = View::between(&self.before, &after);
+        let mut view = View::between(&self.before, &after);
+        let hits = self.cache.as_mut().map_err(|why| why.clone()).and_then(CacheHits::hit_percent);
+        let cache_hit_percent = hits.unwrap_or_else(|why| {
+            view.missing.push(Missing { what: "cache hit rate".into(), why });
+            None
+        });
         let cpu = self.own.cpu_time()?.value;
         let ran = cpu.saturating_sub(std::mem::replace(&mut self.own_cpu, cpu));
         let own = 100.0 * ran.as_secs_f64() / view.window.as_secs_f64().max(1e-9);
         let booted = after.booted;
         self.before = after;
-        Ok(Seen { view, processes: self.processes.busiest(MOST_PROCESSES)?, own, booted })
+        let processes = self.processes.busiest(MOST_PROCESSES)?;
+        Ok(Seen { view, processes, own, booted, cache_hit_percent })
     }
 }
 
@@ -55,4 +66,6 @@ pub struct Seen {
     pub own: f64,
     /// When the kernel was started, Unix seconds.
     pub booted: u64,
+    /// Hits in the last-level cache, percent of the references of all CPUs; `None` without references or counters.
+    pub cache_hit_percent: Option<f64>,
 }

@@ -7,6 +7,7 @@
 //! | `frequency` | the counter's frequency as the processor states it |
 //! | `unfit` | why the counter cannot be used as a clock, if it cannot |
 //! | `register_loop`, `memory_loop` | n turns of an empty loop, counted in a register or in memory |
+//! | `mixed_loop` | n turns of a loop of eight instructions of known kinds |
 //! | `add_chain`, `multiply_chain` | n operations of which each needs the one before |
 //! | `chase` | loads of which each needs the address that the one before has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |

@@ -66,6 +66,12 @@ impl Child {
         self.pid
     }
 
+    /// Whether it has ended. It is not reaped.
+    pub fn has_ended(&self) -> bool {
+        let look = WaitPidFlag::WNOHANG | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        self.reaped || !matches!(waitid(Id::Pid(self.pid), look), Ok(WaitStatus::StillAlive))
+    }
+
     /// Gives up the value without killing the child. The caller must wait for it.
     pub fn into_pid(mut self) -> Pid {
         self.reaped = true;

@@ -21,6 +21,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 pub const EVENTS: &[Event] = &[
     Event { name: "cpu-cycles", kind: 0, config: 0, hardware: true },
     Event { name: "instructions", kind: 0, config: 1, hardware: true },
+    Event { name: "cache-references", kind: 0, config: 2, hardware: true },
     Event { name: "cache-misses", kind: 0, config: 3, hardware: true },
     Event { name: "branch-misses", kind: 0, config: 5, hardware: true },
     Event { name: "dTLB-load-misses", kind: 3, config: 3 | 1 << 16, hardware: true },
@@ -126,6 +127,11 @@ const COUNTED_SHARE: f64 = 0.999;
 /// `PERF_FLAG_FD_CLOEXEC` of `linux/perf_event.h`.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
+/// In place of a thread: all tasks, on one CPU.
+const ALL_TASKS: i32 = -1;
+/// In place of a CPU: all on which the thread runs.
+const ANY_CPU: i32 = -1;
+
 /// A running counter of this thread.
 pub struct Counter {
     file: File,
@@ -155,14 +161,36 @@ impl Counter {
         Self::open_with_fallback(event, thread, WITH_CHILDREN)
     }
 
+    /// As [`Counter::open`], of all that runs on a CPU.
+    ///
+    /// # Errors
+    /// As of [`Counter::open`]; [`Error::Missing`] where only the events of own tasks may be counted.
+    pub fn open_on_cpu(event: Event, cpu: usize) -> Result<Self> {
+        known_work::prove_event(event)?;
+        match Self::open_event(event, (ALL_TASKS, cpu as i32), 0) {
+            Ok(file) => Ok(Self { file, name: event.name, user_space_only: false }),
+            Err(Error::Kernel { cause, .. })
+                if matches!(cause.raw_os_error(), Some(libc::EACCES | libc::EPERM)) =>
+            {
+                Err(Error::Missing(format!(
+                    "{} of all tasks may not be counted here ({cause}): root may, and others where \
+                     /proc/sys/kernel/perf_event_paranoid is 0 or less",
+                    event.name
+                )))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn open_with_fallback(event: Event, thread: i32, flags: u64) -> Result<Self> {
-        let whole = Self::open_event(event, thread, flags).map(|file| Self {
+        let task = (thread, ANY_CPU);
+        let whole = Self::open_event(event, task, flags).map(|file| Self {
             file,
             name: event.name,
             user_space_only: false,
         });
         whole.or_else(|error| match event.hardware || event.name.ends_with("-faults") {
-            true => Self::open_event(event, thread, flags | USER_SPACE_ONLY).map(|file| Self {
+            true => Self::open_event(event, task, flags | USER_SPACE_ONLY).map(|file| Self {
                 file,
                 name: event.name,
                 user_space_only: true,
@@ -171,7 +199,7 @@ impl Counter {
         })
     }
 
-    fn open_event(event: Event, thread: i32, flags: u64) -> Result<File> {
+    fn open_event(event: Event, (thread, cpu): (i32, i32), flags: u64) -> Result<File> {
         let attributes = Attributes {
             kind: event.kind,
             size: 64,
@@ -180,9 +208,9 @@ impl Counter {
             flags,
             ..Default::default()
         };
-        // SAFETY: ATTRIBUTES. One thread, any CPU, no group, close-on-exec.
+        // SAFETY: ATTRIBUTES. No group, close-on-exec.
         let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, -1, -1, CLOSE_ON_EXEC)
+            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, cpu, -1, CLOSE_ON_EXEC)
         };
         let fd = i32::try_from(fd).unwrap_or(-1);
         if fd < 0 {
@@ -276,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_shares_the_pmu_is_no_counter() {
-        let Ok(counter) = Counter::open_with_fallback(EVENTS[5], 0, 0) else {
+        let Ok(counter) = Counter::open_with_fallback(EVENTS[6], 0, 0) else {
             println!("skipped: this kernel or sandbox refuses perf_event_open");
             return;
         };

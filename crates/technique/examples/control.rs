@@ -2,7 +2,8 @@
 //! time stays at a goal (Measurement Techniques, slides 72 to 85).
 //!
 //!     cargo run --release --example control                  # about 30 s
-//!     cargo run --release --example control -- --quick       # a second of it
+//!     cargo run --release --example control -- --quick       # some seconds of it
+//!     cargo run --release --example control -- --open-loop   # drops the controller's output; it must fail
 //!     cargo run --release --example control -- --known       # only what is known beforehand; with --moved it fails
 //!     cargo run --release --example control -- DIRECTORY     # and pictures there, as SVG and PNG
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
@@ -15,11 +16,14 @@ mod panel;
 use panel::{Line, Panel};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost_statistic::median_interval;
+use syscost_platform::arch::register_loop;
+use syscost_statistic::{median_interval, standard_deviation};
+use syscost_technique::by_turns::ByTurns;
 use syscost_technique::control::{
-    Background, Controller, Halving, Interactive, Plant, Policy, Proportional, Stepwise, Transient, stability,
+    Background, Batch, ControlParameter, Controller, Halving, Interactive, Plant, Policy, Proportional,
+    Stepwise, Transient, stability,
 };
-use syscost_technique::index::{PerformanceIndex, blocks_to_settle, index_jitter};
+use syscost_technique::index::{BlockStatistic, PerformanceIndex, Quantity, blocks_to_settle, index_jitter};
 use syscost_technique::known::Known;
 use syscost_technique::{Error, Result};
 
@@ -30,6 +34,72 @@ const BATCH: usize = 8;
 const GOAL: f64 = 4.5;
 /// Tolerance below the goal: more than half and less than one and a half of the effect of a process.
 const SLACK: f64 = 1.2;
+
+/// Pairs of turns with and without control; commands of a turn until the controller has settled, and those after it.
+const PAIRS: usize = 3;
+const SETTLING: usize = 24;
+const MEASURED: usize = 16;
+
+/// The response of the live server by turns: with all background processes, and with those that the controller leaves.
+/// The controller works in both turns, and only in one of them its output reaches the processes. With three or four of
+/// eight processes left, the response is half as long; 0.75 lies between that and no effect.
+fn compare_by_turns(on: usize, work: &mut dyn ControlParameter, closes_loop: bool) -> Result<String> {
+    let mut server = Interactive::start(on, DEMAND)?;
+    let responses = ByTurns::measure(PAIRS, |controlled| {
+        work.apply(BATCH as f64)?;
+        let policy = Stepwise { step: 1.0, slack: SLACK };
+        let mut controller = Controller::new(PerformanceIndex::new(4, 0.3)?, GOAL, policy, BATCH as f64);
+        let mut sum = 0.0;
+        for command in 0..SETTLING + MEASURED {
+            let response = server.time_command()?.as_secs_f64() / DEMAND.as_secs_f64();
+            sum += if command < SETTLING { 0.0 } else { response };
+            if let Some(step) = controller.add_response(response).filter(|_| controlled && closes_loop) {
+                work.apply(step.parameter)?;
+            }
+        }
+        Ok(sum / MEASURED as f64)
+    })?;
+    let what = format!("response of the live server, alone = 1, by {}", work.name());
+    responses.check_ratio(&what, ..=0.75)
+}
+
+/// As many batch jobs as there are background processes, which compute as they do.
+fn submit_batch(on: usize) -> Result<Batch> {
+    let mut batch = Batch::new(on, BATCH);
+    for _ in 0..BATCH {
+        batch.submit(|| {
+            loop {
+                register_loop(1 << 20);
+            }
+        })?;
+    }
+    Ok(batch)
+}
+
+/// Prints the indices that a controller may be given, of the live server beside three processes.
+fn print_quantities(on: usize, commands: u32) -> Result<()> {
+    println!("\nThe live server beside 3 processes, {commands} commands: indices of one block\n");
+    println!("  quantity                      mean   90th percentile");
+    let mut server = Interactive::start(on, DEMAND)?;
+    let _background = Background::start_computing(3, on)?;
+    let rows = [
+        ("response time, ms", Quantity::ResponseTime, 1e3),
+        ("throughput, answers a second", Quantity::Throughput, 1.0),
+        ("memory in use, MiB", Quantity::MemoryUse, 1.0 / (1 << 20) as f64),
+    ];
+    let transactions = (0..commands).map(|_| server.measure_transaction()).collect::<Result<Vec<_>>>()?;
+    for (name, quantity, unit) in rows {
+        let condensed = |statistic| {
+            let index = PerformanceIndex::new(commands, 0.0)?.with_quantity(quantity);
+            let mut index = index.with_statistic(statistic)?;
+            transactions.iter().for_each(|transaction| _ = index.add_transaction(transaction));
+            Ok::<_, Error>(unit * index.value().unwrap_or(f64::NAN))
+        };
+        let (mean, high) = (condensed(BlockStatistic::Mean)?, condensed(BlockStatistic::Percentile(90.0))?);
+        println!("  {name:<28} {mean:>6.2} {high:>17.2}");
+    }
+    Ok(())
+}
 
 /// The parameters of a live run: title, n, λ and policy.
 struct Trial {
@@ -119,18 +189,27 @@ fn print_index() {
     }
 }
 
-/// The closed form of the index's jitter lies in the interval of twenty simulations.
+/// Of twenty simulations of a loop that is closed: its jitter is the closed form, and its mean is the goal, which is half
+/// of where it begins. Without the controller's output both are others.
 fn on_paper(known: Known) -> Result<()> {
+    const GOAL: f64 = 1000.0;
     for (block, damping) in [(1, 0.2), (8, 0.5), (32, 0.8)] {
-        let simulated = |seed| {
-            let mut plant = Plant::new(0.0, 0.0, 1.0, seed);
-            let series =
-                plant.simulate_control(block, damping, 0.0, Proportional { gain: 0.0 }, 1.0, 0.0, 1000);
-            Transient::from_series(&series, 0.0, f64::MAX).jitter
+        let gain = 0.6 * stability::highest_stable_gain(damping, 1.0);
+        let settled = |seed| {
+            let mut plant = Plant::new(0.0, 1.0, 1.0, seed);
+            let policy = Proportional { gain };
+            let series = plant.simulate_control(block, damping, GOAL, policy, 1e9, 2.0 * GOAL, 2200);
+            series[200..].to_vec()
         };
-        let found = median_interval(&(0..20).map(simulated).collect::<Vec<_>>());
-        let what = format!("jitter with n {block}, λ {damping}");
-        println!("{}", known.check_truth(&what, index_jitter(1.0, block, damping), found)?);
+        let runs: Vec<Vec<f64>> = (0..20).map(settled).collect();
+        let found = |figure: fn(&[f64]) -> f64| {
+            median_interval(&runs.iter().map(|run| figure(run)).collect::<Vec<_>>())
+        };
+        let jitter = stability::loop_jitter(1.0, block, damping, 1.0, gain);
+        let what = format!("n {block}, λ {damping}, in the loop");
+        println!("{}", known.check_truth(&format!("jitter with {what}"), jitter, found(standard_deviation))?);
+        let mean = found(|run| run.iter().sum::<f64>() / run.len() as f64);
+        println!("{}", known.check_truth(&format!("mean with {what}"), GOAL, mean)?);
     }
     Ok(())
 }
@@ -208,13 +287,19 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
         return Err(Error::Missing("no CPU is allowed here".into()));
     };
-    print_index();
-    print_loop();
     // The user's side must not wait for the contended CPU.
     if !core_affinity::set_for_current(aside) {
         return Err(Error::Missing("the user cannot be kept on a CPU of its own".into()));
     }
+    let closes_loop = !std::env::args().any(|argument| argument == "--open-loop");
+    let background = &mut Background::start_computing(BATCH, on.id)?;
+    println!("{}", compare_by_turns(on.id, background, closes_loop)?);
+    background.run_first(0)?;
+    println!("{}\n", compare_by_turns(on.id, &mut submit_batch(on.id)?, closes_loop)?);
+    print_index();
+    print_loop();
     print_plant(on.id, if quick { 3 } else { 40 })?;
+    print_quantities(on.id, if quick { 10 } else { 200 })?;
     let flown = fly_all(on.id, Duration::from_millis(if quick { 150 } else { 3500 }))?;
     println!(
         "\nslide 82: n too small is jittery, too large lags, 85: a policy may jitter, lag or be unstable; ours: jitter {:.2} with \

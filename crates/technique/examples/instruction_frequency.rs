@@ -19,7 +19,7 @@ use syscost_platform::arch;
 use syscost_statistic::{Random, median};
 use syscost_technique::Interval;
 use syscost_technique::hybrid::{Interface, Observer, OneWay, Ring, TwoWay, encode_event};
-use syscost_technique::instruction_frequency::count_instructions;
+use syscost_technique::instruction_frequency::{InstructionKind, count_instructions, count_kinds};
 use syscost_technique::known::Known;
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
@@ -75,7 +75,29 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
         }
     }
     println!();
+    print_kinds()?;
     Ok(Some(median(&slower)))
+}
+
+/// Counts the instructions of two loops by kind: their assembly says which they are.
+fn print_kinds() -> Done<()> {
+    const TURNS: u64 = 500;
+    let loops: [(&str, fn(u64)); 2] = [
+        ("a loop of eight instructions", |n| _ = arch::mixed_loop(n)),
+        ("a loop with its counter in memory", arch::memory_loop),
+    ];
+    println!("instructions by kind, of {TURNS} turns");
+    print!("{:<34}", "");
+    InstructionKind::ALL.iter().for_each(|kind| print!("{:>12}", format!("{kind:?}")));
+    println!();
+    for (name, run) in loops {
+        print!("{name:<34}");
+        let counts = count_kinds(run, TURNS)?.ok_or("it has too many instructions")?;
+        InstructionKind::ALL.iter().for_each(|kind| print!("{:>12}", counts.get(kind).copied().unwrap_or(0)));
+        println!();
+    }
+    println!();
+    Ok(())
 }
 
 /// The index of an instruction in [`NAMES`].

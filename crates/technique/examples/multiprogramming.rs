@@ -2,7 +2,8 @@
 //! group, which thrash without any swap (Measurement Techniques, slides 86 to 91).
 //!
 //!     cargo run --release --example multiprogramming              # about 30 s; needs a memory control group
-//!     cargo run --release --example multiprogramming -- --quick   # two seconds of it
+//!     cargo run --release --example multiprogramming -- --quick   # some seconds of it
+//!     cargo run --release --example multiprogramming -- --open-loop # drops the controller's output; it must fail
 //!     cargo run --release --example multiprogramming -- --known   # only what is known beforehand; with --moved it fails
 //!     cargo run --release --example multiprogramming -- DIRECTORY # and a picture there, as SVG and PNG
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
@@ -16,6 +17,9 @@ use panel::{Line, Panel};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use syscost_technique::Interval;
+use syscost_technique::by_turns::ByTurns;
+use syscost_technique::control::{ControlParameter, Controller, Stepwise};
+use syscost_technique::index::PerformanceIndex;
 use syscost_technique::known::Known;
 use syscost_technique::multiprogramming::{Computer, Job, Paging, Pilot};
 use syscost_technique::{Error, Result};
@@ -112,6 +116,76 @@ fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -
     Ok(flown)
 }
 
+/// A loop over the paging of windows.
+struct Loop {
+    /// The parameter with which each turn begins.
+    initial: f64,
+    apply: fn(&mut Computer, f64) -> Result<()>,
+    /// A new controller: from the paging of a window it computes the parameter.
+    controller: fn() -> Result<Box<dyn FnMut(&Paging) -> f64>>,
+}
+
+/// Fewer jobs while they queue for the paging device.
+const BY_DEGREE: Loop = Loop {
+    initial: JOBS as f64,
+    apply: |computer, degree| computer.apply(degree),
+    controller: || {
+        let mut pilot = Pilot::new(JOBS, 0.3, LAG)?.with_initial_degree(JOBS);
+        Ok(Box::new(move |paging: &Paging| pilot.update_degree(paging) as f64))
+    },
+};
+
+/// More memory for all jobs while they queue for the paging device, at most twice as much.
+const BY_MEMORY: Loop = Loop {
+    initial: MEMORY as f64,
+    apply: |computer, bytes| computer.memory().apply(bytes),
+    controller: || {
+        let policy = Stepwise { step: -((8 << 20) as f64), slack: 1.0 };
+        let controller = Controller::new(PerformanceIndex::new(4, 0.3)?, 1.0, policy, 2.0 * MEMORY as f64);
+        let mut controller = controller.with_initial_parameter(MEMORY as f64);
+        Ok(Box::new(move |paging: &Paging| {
+            controller.add_response(paging.mean_queue_length());
+            controller.parameter()
+        }))
+    },
+};
+
+/// The mean fault interval F by turns, with all jobs at first. The controller works in both turns, and only in one of them
+/// its output reaches the jobs.
+fn compare_by_turns(
+    computer: &mut Computer,
+    parameter: &str,
+    by: &Loop,
+    closes_loop: bool,
+) -> Result<String> {
+    const PAIRS: usize = 3;
+    /// Until the jobs that are left have their pages, and what is measured then.
+    const SETTLING: u32 = 60;
+    const MEASURED: u32 = 15;
+    const WINDOW: Duration = Duration::from_millis(20);
+    computer.run_first(JOBS)?;
+    let intervals = ByTurns::measure(PAIRS, |controlled| {
+        let mut controller = (by.controller)()?;
+        (by.apply)(computer, by.initial)?;
+        let (mut time, mut page_ins) = (Duration::ZERO, 0);
+        for window in 0..SETTLING + MEASURED {
+            let paging = computer.measure_paging(WINDOW);
+            if window >= SETTLING {
+                time += paging.window;
+                page_ins += paging.page_ins;
+            }
+            let value = controller(&paging);
+            if controlled && closes_loop {
+                (by.apply)(computer, value)?;
+            }
+        }
+        // Without any fault the interval is at least the time.
+        Ok(time.as_secs_f64() * 1e6 / page_ins.max(1) as f64)
+    })?;
+    (by.apply)(computer, by.initial)?;
+    intervals.check_ratio(&format!("time between two page-ins, µs, by {parameter}"), 1.5..)
+}
+
 fn run(quick: bool, directory: Option<&str>) -> Result<()> {
     let all = core_affinity::get_core_ids().unwrap_or_default();
     let (Some(&on), Some(&aside)) = (all.last(), all.first()) else {
@@ -127,6 +201,10 @@ fn run(quick: bool, directory: Option<&str>) -> Result<()> {
         FILE >> 20,
         MEMORY >> 20
     );
+    let closes_loop = !std::env::args().any(|argument| argument == "--open-loop");
+    let (degree, memory) = (computer.name(), computer.memory().name());
+    println!("{}", compare_by_turns(&mut computer, degree, &BY_DEGREE, closes_loop)?);
+    println!("{}\n", compare_by_turns(&mut computer, memory, &BY_MEMORY, closes_loop)?);
     let curve = curve(&mut computer, scale(900), scale(900))?;
     let best =
         (0..JOBS).max_by(|a, b| curve[*a].throughput().total_cmp(&curve[*b].throughput())).unwrap_or(0);

@@ -8,41 +8,54 @@
 //!               └──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The control parameter is the amount of background work that is allowed: more of it makes commands slower. Three
-//! policies compute its next value from the error: [`Stepwise`] (successive approximation), [`Halving`] (binary search)
-//! and [`Proportional`] (a step proportional to the error). For the last, on a linear plant, [`stability`] computes
-//! which gains settle, which oscillate and which never settle. [`Plant`] simulates a linear plant with noise;
-//! [`Transient`] describes the course of a run.
+//! The control parameter is an amount of work or of memory: the more, the slower are commands. A [`ControlParameter`]
+//! applies its value to the system, one of four:
 //!
-//! [`Background`] is real background work: processes that are suspended and resumed by SIGSTOP and SIGCONT, which needs
-//! no privileges. [`Interactive`] is a real server that they slow down.
+//! | parameter | what less of it does |
+//! |---|---|
+//! | [`Background`] | suspends background processes |
+//! | [`Batch`] | suspends jobs of users, and accepts no other meanwhile |
+//! | [`Computer`](crate::multiprogramming::Computer) | suspends jobs that page: the degree of multiprogramming |
+//! | [`MemoryGroup`](crate::multiprogramming::MemoryGroup) | takes pages away from a group of processes |
+//!
+//! Three policies compute the next value from the error: [`Stepwise`] (successive approximation), [`Halving`] (binary
+//! search) and [`Proportional`] (a step proportional to the error). For the last, on a linear plant, [`stability`]
+//! computes which gains settle, which oscillate and which never settle. [`Plant`] simulates a linear plant with noise;
+//! [`Transient`] describes the course of a run. [`Interactive`] is a real server that other processes slow down.
+//!
+//! Processes are suspended and resumed by SIGSTOP and SIGCONT, which needs no privileges for children.
 //!
 //! Source: slides 72 to 85 of the [module's](super) own; stability by the Jury criterion (E. I. Jury, 1964), jitter by
 //! the variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
 
 mod background;
+mod batch;
 mod interactive;
+mod parameter;
 mod plant;
 mod policy;
 pub mod stability;
 mod transient;
 
 pub use background::Background;
+pub use batch::Batch;
 pub use interactive::Interactive;
+pub use parameter::ControlParameter;
 pub use plant::Plant;
 #[cfg(test)]
 pub(super) use plant::standard_normal;
 pub use policy::{Halving, Policy, Proportional, Stepwise};
 pub use transient::Transient;
 
-use super::index::PerformanceIndex;
+use super::index::{PerformanceIndex, Transaction};
 
 /// The state of the controller after a block of commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// The performance index.
     pub index: f64,
-    /// The index minus the goal; positive if the system is too slow.
+    /// The index minus the goal, or of throughput the goal minus the index; positive if the system is too slow or uses too
+    /// much memory.
     pub error: f64,
     /// The new control parameter.
     pub parameter: f64,
@@ -73,11 +86,44 @@ impl<P: Policy> Controller<P> {
         self.parameter
     }
 
-    /// Takes the response time of one command. At the end of a block it updates the parameter and returns the step.
+    /// Takes the measurement of one command. At the end of a block it updates the parameter and returns the step.
+    pub fn add_transaction(&mut self, transaction: &Transaction) -> Option<Step> {
+        let index = self.index.add_transaction(transaction)?;
+        Some(self.step(index))
+    }
+
+    /// As [`add_transaction`](Self::add_transaction), of one value as in [`PerformanceIndex::add_response`].
     pub fn add_response(&mut self, response: f64) -> Option<Step> {
         let index = self.index.add_response(response)?;
-        let error = index - self.goal;
+        Some(self.step(index))
+    }
+
+    fn step(&mut self, index: f64) -> Step {
+        let error = self.index.quantity().error(index, self.goal);
         self.parameter = self.policy.next(self.parameter, error).clamp(0.0, self.limit);
-        Some(Step { index, error, parameter: self.parameter })
+        Step { index, error, parameter: self.parameter }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Quantity;
+    use std::time::Duration;
+
+    /// Less work is allowed where responses are too long, and where answers are too far apart.
+    #[test]
+    fn a_low_throughput_and_a_long_response_both_ask_for_less() {
+        let slow = Duration::from_millis(500);
+        let transaction = Transaction { response: slow, since_last: slow, resident: 0 };
+        for (quantity, goal, error) in
+            [(Quantity::ResponseTime, 0.25, 0.25), (Quantity::Throughput, 4.0, 2.0)]
+        {
+            let index = PerformanceIndex::new(1, 0.0).expect("a block").with_quantity(quantity);
+            let policy = Stepwise { step: 1.0, slack: 0.0 };
+            let mut controller = Controller::new(index, goal, policy, 8.0);
+            let step = controller.add_transaction(&transaction).expect("a block of one");
+            assert_eq!((step.error, step.parameter), (error, 7.0), "{quantity:?}");
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! The damped performance index: one number for the current performance of a system, from the response times of
-//! commands.
+//! The damped performance index: one number for the current performance of a system, from what is measured of each
+//! command: its response time, the throughput, or the memory in use ([`Quantity`]).
 //!
-//! A *block* is n consecutive commands; R(k) is the mean response time of block k. Control that reacts to each command
-//! is jittery, so the index changes once for each block, and only in part:
+//! A *block* is n consecutive commands; R(k) is the mean of block k, or a percentile of it ([`BlockStatistic`]).
+//! Control that reacts to each command is jittery, so the index changes once for each block, and only in part:
 //!
 //! > PI(k) = λ·PI(k−1) + (1−λ)·R(k), 0 ≤ λ < 1
 //!
@@ -14,22 +14,67 @@
 //! | change by a step | lacks λᵏ of the step after k blocks: [`blocks_to_settle`] |
 //! | scatter with the standard deviation σ | scatters with σ·√((1−λ) / (n(1+λ))): [`index_jitter`] |
 //!
-//! Source: slides 76 to 82 of the [module's](super) own.
+//! Source: slides 72 and 76 to 82 of the [module's](super) own.
 
+use std::time::Duration;
 use syscost_platform::error::{Error, Result};
+use syscost_statistic::percentile;
+
+/// What the values of a block are condensed into.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum BlockStatistic {
+    /// Their mean; of throughput, commands over time.
+    #[default]
+    Mean,
+    /// This percentile of them, 0 to 100, interpolated linearly. A block of n says little of percentiles above
+    /// 100·(1 − 1/n).
+    Percentile(f64),
+}
+
+/// What is measured of each command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Quantity {
+    /// From the command to its answer, seconds.
+    #[default]
+    ResponseTime,
+    /// Answers per second. It is the only one that is better the higher it is.
+    Throughput,
+    /// Resident memory of the process that answers, bytes.
+    MemoryUse,
+}
+
+impl Quantity {
+    /// By how much an index is worse than its goal; negative where it is better.
+    pub fn error(self, index: f64, goal: f64) -> f64 {
+        if self == Self::Throughput { goal - index } else { index - goal }
+    }
+}
+
+/// The measurement of one command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// From the command to its answer.
+    pub response: Duration,
+    /// From the answer of the command before to this one's.
+    pub since_last: Duration,
+    /// Resident memory of the process that answered, bytes.
+    pub resident: u64,
+}
 
 /// The index of a sequence of commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerformanceIndex {
     block: u32,
     damping: f64,
-    sum: f64,
-    count: u32,
+    quantity: Quantity,
+    statistic: BlockStatistic,
+    values: Vec<f64>,
     value: Option<f64>,
 }
 
 impl PerformanceIndex {
-    /// An index over blocks of `block` commands with the damping λ. It starts at the mean of the first block.
+    /// An index of mean response times over blocks of `block` commands with the damping λ. It starts at the mean of the
+    /// first block.
     ///
     /// # Errors
     /// [`Error::Usage`] for an empty block, or for a λ outside of 0 ≤ λ < 1.
@@ -41,7 +86,31 @@ impl PerformanceIndex {
             let sentence = format!("a damping of {damping}: expected a number from 0 to below 1");
             return Err(Error::Usage(sentence));
         }
-        Ok(Self { block, damping, sum: 0.0, count: 0, value: None })
+        let (quantity, statistic) = Default::default();
+        Ok(Self { block, damping, quantity, statistic, values: Vec::new(), value: None })
+    }
+
+    /// The index of another quantity.
+    pub fn with_quantity(self, quantity: Quantity) -> Self {
+        Self { quantity, ..self }
+    }
+
+    /// Condenses each block by another statistic.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a percentile outside of 0 to 100.
+    pub fn with_statistic(self, statistic: BlockStatistic) -> Result<Self> {
+        match statistic {
+            BlockStatistic::Percentile(p) if !(0.0..=100.0).contains(&p) => {
+                Err(Error::Usage(format!("percentile {p} of a block: expected a number from 0 to 100")))
+            }
+            statistic => Ok(Self { statistic, ..self }),
+        }
+    }
+
+    /// The quantity that it is an index of.
+    pub fn quantity(&self) -> Quantity {
+        self.quantity
     }
 
     /// Starts at a known value.
@@ -49,19 +118,38 @@ impl PerformanceIndex {
         Self { value: Some(value), ..self }
     }
 
-    /// Takes the response time of one command; at the end of a block, the new index.
+    /// Takes the measurement of one command; at the end of a block, the new index in the unit of its quantity.
+    pub fn add_transaction(&mut self, transaction: &Transaction) -> Option<f64> {
+        self.add_response(match self.quantity {
+            Quantity::ResponseTime => transaction.response.as_secs_f64(),
+            Quantity::Throughput => transaction.since_last.as_secs_f64(),
+            Quantity::MemoryUse => transaction.resident as f64,
+        })
+    }
+
+    /// Takes one value in the caller's unit: the response time of a command, the memory in use, or for an index of
+    /// throughput the time since the answer before. At the end of a block, the new index.
     pub fn add_response(&mut self, response: f64) -> Option<f64> {
-        self.sum += response;
-        self.count += 1;
-        if self.count < self.block {
+        self.values.push(response);
+        if self.values.len() < self.block as usize {
             return None;
         }
-        let mean = self.sum / f64::from(self.block);
-        (self.sum, self.count) = (0.0, 0);
-        let before = self.value.unwrap_or(mean);
-        let now = self.damping * before + (1.0 - self.damping) * mean;
+        let condensed = self.condense_block();
+        self.values.clear();
+        let before = self.value.unwrap_or(condensed);
+        let now = self.damping * before + (1.0 - self.damping) * condensed;
         self.value = Some(now);
         Some(now)
+    }
+
+    /// R(k). A rate is the inverse of a time, and its high percentile that of a low one.
+    fn condense_block(&self) -> f64 {
+        let is_rate = self.quantity == Quantity::Throughput;
+        let condensed = match self.statistic {
+            BlockStatistic::Mean => self.values.iter().sum::<f64>() / self.values.len() as f64,
+            BlockStatistic::Percentile(p) => percentile(&self.values, if is_rate { 100.0 - p } else { p }),
+        };
+        if is_rate { condensed.recip() } else { condensed }
     }
 
     /// The index after the last complete block; `None` before the first.
@@ -133,6 +221,43 @@ mod tests {
             let (found, expected) = (standard_deviation(&values), index_jitter(3.0, block, damping));
             assert!((found / expected - 1.0).abs() < 0.04, "n {block}, λ {damping}: {found} {expected}");
         }
+    }
+
+    #[test]
+    fn a_percentile_and_a_mean_condense_a_block_differently() {
+        let responses = [1.0, 1.0, 1.0, 1.0, 11.0];
+        let condensed = |statistic| {
+            let mut index = index(5, 0.0).with_statistic(statistic).expect("0 to 100");
+            responses.map(|response| index.add_response(response))[4]
+        };
+        let percentile = |p| condensed(BlockStatistic::Percentile(p));
+        assert_eq!(
+            [condensed(BlockStatistic::Mean), percentile(50.0), percentile(100.0)],
+            [3.0, 1.0, 11.0].map(Some)
+        );
+        assert!(index(5, 0.0).with_statistic(BlockStatistic::Percentile(101.0)).is_err());
+        assert!(index(5, 0.0).with_statistic(BlockStatistic::Percentile(f64::NAN)).is_err());
+    }
+
+    #[test]
+    fn each_quantity_is_read_from_a_transaction_in_its_unit() {
+        let transaction = |ms, resident| Transaction {
+            response: Duration::from_millis(ms),
+            since_last: Duration::from_millis(2 * ms),
+            resident,
+        };
+        // One answer after 200 ms and one after 300 ms more are four a second, and not the mean of five and 3.3.
+        let both = [transaction(100, 10), transaction(150, 30)];
+        let value = |quantity, statistic| {
+            let index = index(2, 0.0).with_quantity(quantity).with_statistic(statistic);
+            let mut index = index.expect("a statistic");
+            both.map(|transaction| index.add_transaction(&transaction))[1].expect("a block")
+        };
+        assert!((value(Quantity::ResponseTime, BlockStatistic::Mean) - 0.125).abs() < 1e-12);
+        assert!((value(Quantity::Throughput, BlockStatistic::Mean) - 4.0).abs() < 1e-12);
+        assert!((value(Quantity::Throughput, BlockStatistic::Percentile(0.0)) - 10.0 / 3.0).abs() < 1e-12);
+        assert_eq!(value(Quantity::MemoryUse, BlockStatistic::Percentile(100.0)), 30.0);
+        assert!(Quantity::Throughput.error(3.0, 4.0) > 0.0 && Quantity::MemoryUse.error(3.0, 4.0) < 0.0);
     }
 
     #[test]

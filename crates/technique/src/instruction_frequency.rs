@@ -5,14 +5,19 @@
 //! ([`super::hybrid`]).
 //!
 //! Instructions are distinguished by opcode, without prefixes, and by the three extension bits if several instructions
-//! share an opcode. On AArch64 it is the upper byte of the instruction.
+//! share an opcode. On AArch64 it is the upper byte of the instruction. [`count_kinds`] counts them by
+//! [kind](InstructionKind) instead: branches, loads and stores, arithmetic, vectors, system calls.
 //!
 //! Source: Kraemer, slides 59 to 62; Intel SDM vol. 2A, appendix A; Arm ARM, *A64 instruction set encoding*.
 
+mod kind;
+
+pub use kind::InstructionKind;
+
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
-use syscost_platform::error::Result;
-use syscost_platform::ptrace::step_each;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::ptrace::{Step, step_each};
 
 /// The opcode of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,25 +38,50 @@ impl Display for Opcode {
     }
 }
 
+/// An instruction as far as its kind depends on it.
+#[cfg(target_arch = "x86_64")]
+struct Decoded {
+    opcode: Opcode,
+    /// The byte behind the opcode, which names the operands where there are any (ModRM).
+    operands: u8,
+    /// By the encoding of vectors: VEX or EVEX.
+    is_vector: bool,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Decoded {
+    /// The instruction at the beginning of these bytes.
+    fn from_code(code: [u8; 8]) -> Self {
+        const PREFIXES: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
+        let mut at = code.iter().take_while(|byte| PREFIXES.contains(byte)).count().min(3);
+        at += usize::from(code[at] & 0xf0 == 0x40); // REX
+        let is_vector = matches!(code[at], 0xc4 | 0xc5 | 0x62);
+        let (map, at) = match code[at..] {
+            [0xc5, ..] => (1, at + 2),              // VEX of two bytes
+            [0xc4, bits, ..] => (bits & 3, at + 3), // VEX of three
+            [0x62, bits, ..] => (bits & 3, at + 4), // EVEX
+            [0x0f, 0x38, ..] => (2, at + 2),
+            [0x0f, 0x3a, ..] => (3, at + 2),
+            [0x0f, ..] => (1, at + 1),
+            _ => (0, at),
+        };
+        let [byte, operands] = [at, at + 1].map(|at| code.get(at).copied().unwrap_or(0));
+        let shared =
+            map == 0 && matches!(byte, 0x80..=0x83 | 0xc0 | 0xc1 | 0xd0..=0xd3 | 0xf6 | 0xf7 | 0xfe | 0xff);
+        let extension = shared.then_some(operands >> 3 & 7);
+        Self { opcode: Opcode { map, byte, extension }, operands, is_vector }
+    }
+
+    /// One of two kinds, by whether an operand is in memory.
+    fn by_operand(&self, in_memory: InstructionKind, in_registers: InstructionKind) -> InstructionKind {
+        if self.operands >> 6 == 0b11 { in_registers } else { in_memory }
+    }
+}
+
 /// The opcode at the beginning of these bytes.
 #[cfg(target_arch = "x86_64")]
 fn opcode(code: [u8; 8]) -> Opcode {
-    const PREFIXES: [u8; 11] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
-    let mut at = code.iter().take_while(|byte| PREFIXES.contains(byte)).count().min(3);
-    at += usize::from(code[at] & 0xf0 == 0x40); // REX
-    let (map, at) = match code[at..] {
-        [0xc5, ..] => (1, at + 2),              // VEX of two bytes
-        [0xc4, bits, ..] => (bits & 3, at + 3), // VEX of three
-        [0x62, bits, ..] => (bits & 3, at + 4), // EVEX
-        [0x0f, 0x38, ..] => (2, at + 2),
-        [0x0f, 0x3a, ..] => (3, at + 2),
-        [0x0f, ..] => (1, at + 1),
-        _ => (0, at),
-    };
-    let [byte, operand] = [at, at + 1].map(|at| code.get(at).copied().unwrap_or(0));
-    let shared =
-        map == 0 && matches!(byte, 0x80..=0x83 | 0xc0 | 0xc1 | 0xd0..=0xd3 | 0xf6 | 0xf7 | 0xfe | 0xff);
-    Opcode { map, byte, extension: shared.then_some(operand >> 3 & 7) }
+    Decoded::from_code(code).opcode
 }
 
 /// The opcode of this instruction.
@@ -95,18 +125,47 @@ const LIMIT: u64 = 100_000;
 ///
 /// # Errors
 /// The kernel or a sandbox refuses `ptrace`.
-pub fn count_instructions(mut run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
+pub fn count_instructions(run: impl FnMut(u64), turns: u64) -> Result<Option<Frequencies>> {
+    Ok(count_by(opcode, run, turns)?.map(|counts| Frequencies { counts }))
+}
+
+/// As [`count_instructions`], by kind. Kinds without an instruction are left out.
+///
+/// ```
+/// use syscost_technique::instruction_frequency::{InstructionKind, count_kinds};
+///
+/// # fn main() -> syscost_technique::Result<()> {
+/// let mut words = [0u64; 64];
+/// let counts = count_kinds(|turns| (0..turns).for_each(|n| words[n as usize % 64] += n), 100)?;
+/// println!("{:?} branches", counts.and_then(|counts| counts.get(&InstructionKind::Branch).copied()));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As of [`count_instructions`].
+pub fn count_kinds(run: impl FnMut(u64), turns: u64) -> Result<Option<BTreeMap<InstructionKind, u64>>> {
+    count_by(InstructionKind::from_code, run, turns)
+}
+
+/// Counts instructions by what `key` reads of their code.
+fn count_by<K: Ord>(
+    key: fn([u8; 8]) -> K,
+    mut run: impl FnMut(u64),
+    turns: u64,
+) -> Result<Option<BTreeMap<K, u64>>> {
     let mut step = |turns| {
-        let mut counts = BTreeMap::<Opcode, u64>::new();
-        let look = |step: &syscost_platform::ptrace::Step| *counts.entry(opcode(step.code)).or_default() += 1;
+        let mut counts = BTreeMap::new();
+        let look = |step: &Step| *counts.entry(key(step.code)).or_default() += 1;
         let ended = step_each(|| run(turns), LIMIT, look)?;
-        Ok::<_, syscost_platform::error::Error>(ended.then_some(counts))
+        Ok::<_, Error>(ended.then_some(counts))
     };
     let (Some(few), Some(many)) = (step(turns)?, step(2 * turns)?) else { return Ok(None) };
-    let beyond =
-        |(opcode, count): (Opcode, u64)| (opcode, count - few.get(&opcode).copied().unwrap_or(0).min(count));
-    let counts = many.into_iter().map(beyond).filter(|(_, count)| *count > 0).collect();
-    Ok(Some(Frequencies { counts }))
+    let beyond = |(key, count): (K, u64)| {
+        let less = few.get(&key).copied().unwrap_or(0).min(count);
+        (key, count - less)
+    };
+    Ok(Some(many.into_iter().map(beyond).filter(|(_, count)| *count > 0).collect()))
 }
 
 #[cfg(test)]
@@ -154,6 +213,18 @@ mod tests {
         let seen = count_instructions(|n| _ = arch::multiply_chain(n), 640).expect("traced").expect("short");
         let imul = Opcode { map: 1, byte: 0xaf, extension: None };
         assert_eq!((seen.count(imul), seen.total()), (640, 660));
+    }
+
+    /// The mix of its assembly, turn by turn.
+    #[test]
+    fn the_kinds_of_a_known_loop_are_those_that_are_written_there() {
+        use InstructionKind::{Arithmetic, Branch, LoadStore, Other, SystemCall, Vector};
+        let seen = count_kinds(|n| _ = arch::mixed_loop(n), 50).expect("traced").expect("short");
+        let per_turn =
+            [(Branch, 1), (LoadStore, 2), (Arithmetic, 2), (Vector, 1), (SystemCall, 1), (Other, 1)];
+        assert_eq!(seen, per_turn.map(|(kind, count)| (kind, 50 * count)).into());
+        let chain = count_kinds(|n| _ = arch::add_chain(n), 640).expect("traced").expect("short");
+        assert_eq!(chain, [(Branch, 10), (Arithmetic, 650)].into());
     }
 
     #[test]

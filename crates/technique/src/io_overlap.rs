@@ -127,7 +127,7 @@ impl Monitor {
 }
 
 /// Exponentially distributed times between samples, nanoseconds.
-fn exponential_gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
+pub(crate) fn exponential_gaps(mean: Duration, seed: u64) -> impl FnMut() -> u64 {
     let (mut random, mean) = (Random::new(seed), mean.as_nanos() as f64);
     move || {
         let uniform = ((random.next_bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;

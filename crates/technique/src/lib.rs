@@ -2,7 +2,8 @@
 //! measured.
 //!
 //! A *measure* of a state is of type A (how often it was entered), of type B (the value of a variable at each entry) or
-//! of type C (the fraction of time spent in it): [`state_measure`]. A monitor decides when to look:
+//! of type C (the fraction of time spent in it): [`state_measure`]. The state may be defined by the user's conditions on
+//! variables: [`event_register`]. A monitor decides when to look:
 //!
 //! | monitor | looks | measures | weakness |
 //! |---|---|---|---|
@@ -10,18 +11,21 @@
 //! | [`sample`], [`extent`] | when a timer expires | C, with an interval | must not be synchronous with the program |
 //! | [`pulse`] | at each of 2^N clock pulses | C, without a division | likewise |
 //! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
+//! | [`sampled_hybrid`] | from another CPU, at random times | C, with an interval, without any wait | misses short states |
 //! | [`probe_point`] | at places that are patched while the program runs | A and B | a call a pass, also without a probe |
 //! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
 //!
 //! [`visit`] computes what sampling misses and counts twice, [`seek`] what it makes of a measure of type B. [`profile`]
-//! finds the tenth of a program that takes nine tenths of its time.
+//! finds the tenth of a program that takes nine tenths of its time, and [`call_graph`] writes it to a file with the
+//! callers of each routine. [`probe_effect`] counts the switches and faults that a probe adds.
 //!
 //! Control: [`index`] damps a measured performance, [`control`] closes a loop over it, and [`multiprogramming`]
 //! controls how many jobs share a memory. [`virtual_clock`] is the time of one process, with a timer on it.
 //! [`io_overlap`] measures for which share of the time the CPU and its channels are busy at once.
 //!
 //! [`queue_model`] is calibrated by one measurement and held against another. [`time_line`] places events of several
-//! machines on one line, with the error of each. [`known`] is how an experiment ends: the truth lies in its interval.
+//! machines on one line, with the error of each; [`logical_time`] orders them by cause and effect. [`known`] is how an experiment ends: the truth lies in its interval.
+//! [`by_turns`] measures a quantity with and without control, or with and without a probe, and judges their ratio.
 //!
 //! For most modules an example of the same name compares the result with a known truth: `cargo run --release --example
 //! sampling`.
@@ -30,20 +34,26 @@
 
 #![deny(unsafe_code)]
 
+pub mod by_turns;
+pub mod call_graph;
 pub mod control;
 pub mod estimate;
+pub mod event_register;
 pub mod extent;
 pub mod hybrid;
 pub mod index;
 pub mod instruction_frequency;
 pub mod io_overlap;
 pub mod known;
+pub mod logical_time;
 pub mod multiprogramming;
+pub mod probe_effect;
 pub mod probe_point;
 pub mod profile;
 pub mod pulse;
 pub mod queue_model;
 pub mod sample;
+pub mod sampled_hybrid;
 pub mod seek;
 pub mod state_measure;
 pub mod time_line;

@@ -25,4 +25,5 @@ mod pilot;
 
 pub use computer::{Computer, Paging};
 pub use job::Job;
+pub use memory_group::MemoryGroup;
 pub use pilot::Pilot;

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Beside the directory of this test: `target/PROFILE/examples`.
@@ -22,8 +23,35 @@ fn example(name: &str) -> Option<PathBuf> {
     None
 }
 
+/// These examples load the same CPU, and must not load each other.
+fn only_one_at_a_time() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is controlled is better with control than without, and with the controller's output dropped the example says
+/// that it is not, and fails.
+fn only_a_closed_loop_controls(name: &str, quantity: &str) {
+    let _one = only_one_at_a_time();
+    let Some(program) = example(name) else { return };
+    let run = |word| Command::new(&program).args(["--quick", word]).output().unwrap();
+    let closed = run("--quick");
+    let text = String::from_utf8_lossy(&closed.stdout);
+    if text.starts_with("skipped: ") {
+        return println!("{text}");
+    }
+    assert!(closed.status.success(), "{text}{}", String::from_utf8_lossy(&closed.stderr));
+    let line = text.lines().find(|line| line.starts_with("by turns: "));
+    assert!(line.is_some_and(|line| line.contains(quantity)), "{text}");
+    let open = run("--open-loop");
+    let error = String::from_utf8_lossy(&open.stderr);
+    assert_eq!(open.status.code(), Some(1), "{error}");
+    assert!(error.contains(quantity) && error.contains("expected "), "{error}");
+}
+
 /// What it says, in a hurry; nothing where the machine lacks what it needs.
 fn says(name: &str, words: &[&str]) {
+    let _one = only_one_at_a_time();
     let Some(program) = example(name) else { return };
     // Without pictures: a build for tests takes long over one.
     let output = Command::new(program).arg("--quick").output().unwrap();
@@ -43,7 +71,18 @@ fn a_server_is_controlled() {
 }
 
 #[test]
+fn a_live_server_responds_faster_only_in_a_closed_loop() {
+    only_a_closed_loop_controls("control", "response of the live server");
+}
+
+#[test]
+fn live_jobs_fault_less_often_only_in_a_closed_loop() {
+    only_a_closed_loop_controls("multiprogramming", "time between two page-ins");
+}
+
+#[test]
 fn what_was_controlled_is_drawn() {
+    let _one = only_one_at_a_time();
     let Some(program) = example("control") else { return };
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new(program).arg("--quick").arg(directory.path()).output().unwrap();
@@ -70,6 +109,7 @@ fn jobs_are_controlled() {
 
 #[test]
 fn whoever_is_killed_leaves_no_jobs_no_group_and_no_files() {
+    let _one = only_one_at_a_time();
     let Some(program) = example("multiprogramming") else { return };
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let files = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ fn examples_with_a_known_part_hold_it_and_fail_once_it_is_moved() {
 
 #[test]
 fn examples_that_count_hold_their_counts_and_fail_once_they_are_moved() {
-    for name in ["hybrid", "instruction_frequency", "probe_point", "time_line"] {
+    for name in ["hybrid", "instruction_frequency", "logical_time", "probe_point", "time_line"] {
         holds(name, &["--quick"]);
     }
 }
@@ -81,7 +81,25 @@ fn the_compiler_is_right_and_its_fraction_is_estimated() {
         let found = text.lines().filter(|line| line.trim_start().starts_with(row)).count();
         assert_eq!(found, count, "{row}: {text}");
     }
+    let faults = text.lines().find(|line| line.trim_start().starts_with("minor page faults"));
+    assert_eq!(faults.map(|line| line.split_whitespace().count()), Some(6), "{text}");
     ends_with_the_slide(&text);
+}
+
+#[test]
+fn a_profile_and_a_call_graph_of_the_compiler_are_written_to_a_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let Some(text) = said("symbol_table", &["--quick", "--profile", file.path().to_str().unwrap()]) else {
+        return;
+    };
+    let profile = std::fs::read_to_string(file.path()).unwrap();
+    let calls = |line: &str| line.split_whitespace().next().unwrap().parse::<u64>().unwrap();
+    let arcs: Vec<_> = profile.lines().filter(|line| line.contains(" -> ")).skip(1).collect();
+    assert!(arcs.iter().any(|line| line.ends_with("  expression -> term")), "{profile}");
+    // The calls of a routine are those of all its callers.
+    let term = profile.lines().find(|line| line.ends_with(" %  term")).unwrap();
+    let of_callers: u64 = arcs.iter().filter(|line| line.ends_with(" -> term")).map(|line| calls(line)).sum();
+    assert_eq!(calls(term), of_callers, "{profile}{text}");
 }
 
 #[test]
@@ -116,5 +134,11 @@ fn every_instruction_is_counted_where_nothing_is_lost() {
         let whole = row.map(|row| row.split_whitespace().next_back() == Some("0"));
         assert!(whole.unwrap_or_else(|| text.contains("skipped: one CPU")), "{way}: {text}");
     }
+    let kinds = text.lines().find(|line| line.starts_with("a loop of eight instructions"));
+    let counts: Vec<_> = kinds.unwrap_or_default().split_whitespace().skip(5).collect();
+    assert!(
+        counts == ["500", "1000", "1000", "500", "500", "500"] || text.contains("skipped: instructions"),
+        "{text}"
+    );
     ends_with_the_slide(&text);
 }

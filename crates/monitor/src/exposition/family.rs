@@ -80,6 +80,14 @@ pub(super) const FAMILIES: &[Family] = &[
     counter("syscost_disk_read_bytes", "Bytes read.", |s| disk_samples(s, |t| t.bytes_read)),
     counter("syscost_disk_writes_completed", "Writes completed.", |s| disk_samples(s, |t| t.writes)),
     counter("syscost_disk_written_bytes", "Bytes written.", |s| disk_samples(s, |t| t.bytes_written)),
+    counter(
+        "syscost_disk_busy_seconds",
+        "Time with a request under way, as the ticks of the timer saw it.",
+        |s| {
+            let disks = s.snapshot.disks.iter();
+            disks.map(|(name, t)| Sample::new(vec![("device", name.clone())], t.busy.as_secs_f64())).collect()
+        },
+    ),
     gauge("syscost_disk_requests_in_flight", "Requests under way at the moment.", |s| {
         disk_samples(s, |t| t.in_flight)
     }),

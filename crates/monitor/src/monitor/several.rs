@@ -3,7 +3,7 @@
 
 use super::{Args, draw_at_intervals, write_at_intervals};
 use crate::host_page::HostPage;
-use crate::host_view::HostView;
+use crate::host_view::{HostDetail, HostView};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -31,19 +31,19 @@ type Seen = std::result::Result<HostView, String>;
 
 pub(super) fn watch_hosts(list: &Path, args: &Args, views: u64) -> Result<()> {
     let mut hosts = read_hosts(list)?;
-    let every = args.interval_duration();
+    let (every, detail) = (args.interval_duration(), args.detail);
     query_hosts(&mut hosts, every);
     if args.json || page::is_piped() {
         return write_at_intervals(args, views, || {
             let seen = query_hosts(&mut hosts, every);
-            let table = || page::tabbed_rows(&host_rows(&hosts, &seen, false));
-            Ok(if args.json { hosts_json(&hosts, &seen) } else { table() })
+            let table = || page::tabbed_rows(&rows(&select_detail(&hosts, &seen, detail), false));
+            Ok(if args.json { hosts_json(&hosts, &seen, detail) } else { table() })
         });
     }
     let first = format!("asking {} hosts …", hosts.len());
     draw_at_intervals(args, views, first, |size| {
         let seen = query_hosts(&mut hosts, every);
-        Ok(screen_lines(&hosts, &seen, size.columns, args.interval))
+        Ok(screen_lines(&hosts, &seen, detail, size.columns, args.interval))
     })
 }
 
@@ -82,7 +82,7 @@ fn query_hosts(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
         let ask = |host: &mut Host| {
             let page = HostPage::fetch(host.address, patience);
             let seen = match (&host.before, &page) {
-                (Ok(before), Ok(after)) => Ok(HostView::between(before, after)),
+                (Ok(before), Ok(after)) => Ok(HostView::between(before, after).with_each_cpu(before, after)),
                 (Err(_), Ok(_)) => Err("asked for the first time".into()),
                 (_, Err(why)) => Err(why.clone()),
             };
@@ -95,19 +95,54 @@ fn query_hosts(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
     })
 }
 
-fn hosts_json(hosts: &[Host], seen: &[Seen]) -> String {
+/// The view of all machines that answer as one.
+fn sum_of_hosts(seen: &[Seen]) -> HostView {
+    HostView::sum(&seen.iter().flatten().collect::<Vec<_>>())
+}
+
+fn answering_count(seen: &[Seen]) -> usize {
+    seen.iter().flatten().count()
+}
+
+fn hosts_json(hosts: &[Host], seen: &[Seen], detail: HostDetail) -> String {
+    if detail == HostDetail::All {
+        let answering = answering_count(seen);
+        let all = json!({"hosts": hosts.len(), "answering": answering, "view": sum_of_hosts(seen)});
+        return format!("{all}\n");
+    }
     let object = |(host, seen): (&Host, &Seen)| match seen {
-        Ok(view) => json!({"host": host.name, "address": host.address, "view": view}),
+        Ok(view) => {
+            let mut view = view.clone();
+            view.each_cpu.retain(|_| detail == HostDetail::Cpu);
+            json!({"host": host.name, "address": host.address, "view": view})
+        }
         Err(why) => json!({"host": host.name, "address": host.address, "why": why}),
     };
     let all: Vec<_> = hosts.iter().zip(seen).map(object).collect();
     format!("{}\n", json!(all))
 }
 
+/// The names and views that are shown at a level of detail.
+fn select_detail(hosts: &[Host], seen: &[Seen], detail: HostDetail) -> Vec<(String, Seen)> {
+    if detail == HostDetail::All {
+        return vec![(format!("{} of {} hosts", answering_count(seen), hosts.len()), Ok(sum_of_hosts(seen)))];
+    }
+    let mut shown = Vec::new();
+    for (host, seen) in hosts.iter().zip(seen) {
+        shown.push((host.name.clone(), seen.clone()));
+        let cpus = seen.iter().flat_map(|view| &view.each_cpu).filter(|_| detail == HostDetail::Cpu);
+        shown.extend(cpus.map(|its| {
+            let view = HostView { busy_percent: its.busy_percent, ..HostView::default() };
+            (format!("{} CPU {}", host.name, its.cpu), Ok(view))
+        }));
+    }
+    shown
+}
+
 /// Columns: host, kernel, CPUs, busy, free, received, sent, faults, monitor; with a bar of the CPUs at the end or the sentence
 /// on a host that does not answer.
-fn host_rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]> {
-    let row = |(host, seen): (&Host, &Seen)| {
+fn rows(shown: &[(String, Seen)], with_bar: bool) -> Vec<[String; 10]> {
+    let row = |(name, seen): &(String, Seen)| {
         let view = seen.as_ref().ok().cloned().unwrap_or_default();
         let cell = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), text);
         let bytes = |value: f64| format_size(value.round() as u64);
@@ -117,7 +152,7 @@ fn host_rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]>
             _ => String::new(),
         };
         [
-            inert(&host.name),
+            inert(name),
             view.kernel.as_deref().map_or_else(|| "–".to_owned(), inert),
             cell(view.cpus, |cpus| format!("{cpus:.0}")),
             cell(view.busy_percent, |share| format!("{share:.1} %")),
@@ -129,16 +164,22 @@ fn host_rows(hosts: &[Host], seen: &[Seen], with_bar: bool) -> Vec<[String; 10]>
             last,
         ]
     };
-    hosts.iter().zip(seen).map(row).collect()
+    shown.iter().map(row).collect()
 }
 
-fn screen_lines(hosts: &[Host], seen: &[Seen], columns: usize, interval: f64) -> Vec<String> {
-    let answering = seen.iter().filter(|seen| seen.is_ok()).count();
+fn screen_lines(
+    hosts: &[Host],
+    seen: &[Seen],
+    detail: HostDetail,
+    columns: usize,
+    interval: f64,
+) -> Vec<String> {
+    let answering = answering_count(seen);
     let head =
         format!("syscost monitor  {answering} of {} hosts answer  every {interval} s, q ends", hosts.len());
     let names = ["host", "kernel", "CPUs", "busy", "free", "in/s", "out/s", "faults/s", "itself", ""];
-    let rows: Vec<_> =
-        std::iter::once(names.map(str::to_owned)).chain(host_rows(hosts, seen, columns >= 110)).collect();
+    let shown = rows(&select_detail(hosts, seen, detail), columns >= 110);
+    let rows: Vec<_> = std::iter::once(names.map(str::to_owned)).chain(shown).collect();
     let mut lines = vec![page::paint(page::Tone::Bold, &head, layout()), String::new()];
     lines.extend(
         page::align_columns(&rows, usize::MAX).iter().map(|line| line.chars().take(columns).collect()),
@@ -154,6 +195,7 @@ fn percent_bar(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host_view::CpuView;
 
     fn list(text: &str) -> Result<Vec<Host>> {
         let file = tempfile::NamedTempFile::new().expect("made");
@@ -173,12 +215,28 @@ mod tests {
     }
 
     #[test]
+    fn each_level_of_detail_shows_what_is_below_it() {
+        let hosts = list("old 127.0.0.1:1\nnew 127.0.0.1:2\n").expect("two");
+        let cpu = |cpu: &str| CpuView { cpu: cpu.into(), busy_percent: Some(50.0) };
+        let view = HostView { cpus: Some(2.0), each_cpu: vec![cpu("0"), cpu("1")], ..HostView::default() };
+        let seen = [Ok(view), Err("it does not answer".into())];
+        let names =
+            |detail| select_detail(&hosts, &seen, detail).into_iter().map(|row| row.0).collect::<Vec<_>>();
+        assert_eq!(names(HostDetail::All), ["1 of 2 hosts"]);
+        assert_eq!(names(HostDetail::Host), ["old", "new"]);
+        assert_eq!(names(HostDetail::Cpu), ["old", "old CPU 0", "old CPU 1", "new"]);
+        let json = |detail| hosts_json(&hosts, &seen, detail);
+        assert!(json(HostDetail::Cpu).contains("each_cpu") && !json(HostDetail::Host).contains("each_cpu"));
+        assert!(json(HostDetail::All).contains("\"answering\":1"), "{}", json(HostDetail::All));
+    }
+
+    #[test]
     fn one_that_does_not_answer_has_a_row_with_its_reason() {
         let gone =
             std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port");
         let mut hosts = list(&format!("gone\u{202e} {gone}\n")).expect("one");
         let seen = query_hosts(&mut hosts, Duration::from_millis(300));
-        let lines = screen_lines(&hosts, &seen, 80, 1.0);
+        let lines = screen_lines(&hosts, &seen, HostDetail::Host, 80, 1.0);
         assert!(lines[0].contains("0 of 1 hosts") && lines.iter().all(|line| line.chars().count() <= 80));
         assert!(lines[3].contains('–') && !lines[3].contains('\u{202e}'), "{lines:?}");
     }

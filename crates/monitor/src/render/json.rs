@@ -29,6 +29,7 @@ pub fn seen_to_json(seen: &Seen) -> Value {
         },
         "interfaces": named_objects("name", &view.links),
         "disks": named_objects("name", &view.disks),
+        "cache_hit_percent": seen.cache_hit_percent,
         "processes": seen.processes,
         "missing": view.missing.iter().map(|missing| json!({"what": missing.what, "why": missing.why})).collect::<Vec<_>>(),
         "own_cpu_percent": seen.own,

@@ -122,8 +122,9 @@ fn machine_rows(seen: &Seen, columns: usize) -> Vec<String> {
     };
     let disk = |(name, rate): &(String, crate::view::DiskRate)| {
         let moved = format!(
-            "{:<12}  read {:>8}/s  written {:>6}/s",
+            "{:<12}  busy {:>5.1} %  read {:>8}/s  written {:>6}/s",
             neutralize_text(name),
+            rate.busy_percent,
             format_byte_rate(rate.read_bytes_per_second),
             format_byte_rate(rate.written_bytes_per_second)
         );
@@ -132,13 +133,16 @@ fn machine_rows(seen: &Seen, columns: usize) -> Vec<String> {
             format_event_rate(rate.reads_per_second),
             format_event_rate(rate.writes_per_second)
         );
-        labelled_row("disk", &(moved + if columns >= 90 { &done } else { "" }))
+        labelled_row("disk", &(moved + if columns >= 110 { &done } else { "" }))
     };
     let none = |lines: Vec<String>, name: &str| {
         if lines.is_empty() { vec![labelled_row(name, "there is none to be seen here")] } else { lines }
     };
     lines.extend(none(view.links.iter().take(DEVICES).map(link).collect(), "network"));
     lines.extend(none(view.disks.iter().take(DEVICES).map(disk).collect(), "disk"));
+    let hits =
+        seen.cache_hit_percent.map(|hits| format!("hits {hits:.1} % of the references to the last level"));
+    lines.extend(hits.map(|words| labelled_row("cache", &words)));
     lines.extend(view.missing.iter().map(|missing| labelled_row("missing", &missing.why)));
     lines
 }
@@ -249,7 +253,13 @@ mod tests {
             disks: vec![("vda".into(), DiskRate::default())],
             missing: vec![Missing { what: "page faults".into(), why: "there is no such file".into() }],
         };
-        Seen { view, processes: (1..60).map(busy).collect(), own: 0.3, booted: 0 }
+        Seen {
+            view,
+            processes: (1..60).map(busy).collect(),
+            own: 0.3,
+            booted: 0,
+            cache_hit_percent: Some(93.75),
+        }
     }
 
     #[test]
@@ -276,6 +286,14 @@ mod tests {
         let lines = render_lines(&seen(2), Size { columns: 80, rows: 24 }, 1.0).join("\n");
         assert!(lines.contains("truly free –") && lines.contains("faults –/s"), "{lines}");
         assert!(lines.contains("missing   there is no such file"), "{lines}");
+    }
+
+    #[test]
+    fn a_disk_shows_its_utilisation_and_the_cache_its_hits() {
+        let mut seen = seen(1);
+        seen.view.disks[0].1.busy_percent = 42.5;
+        let lines = render_lines(&seen, Size { columns: 80, rows: 30 }, 1.0).join("\n");
+        assert!(lines.contains("vda           busy  42.5 %") && lines.contains("hits 93.8 %"), "{lines}");
     }
 
     #[test]

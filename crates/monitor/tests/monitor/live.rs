@@ -67,6 +67,15 @@ fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     assert_eq!(hosts[0]["view"]["kernel"], release.trim(), "{hosts}");
     assert!(hosts[0]["view"]["busy_percent"].is_number() && hosts[1]["why"].is_string(), "{hosts}");
+    let at_detail = |detail| {
+        let words = ["--hosts", list, "--interval", "0.5", "--count", "1", "--json", "--detail", detail];
+        let output = place.syscost(&["monitor"]).args(words).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let (each_cpu, all) = (at_detail("cpu"), at_detail("all"));
+    let cpus = each_cpu[0]["view"]["each_cpu"].as_array().unwrap().len();
+    assert_eq!(each_cpu[0]["view"]["cpus"], cpus as f64, "{each_cpu}");
+    assert_eq!((&all["answering"], &all["view"]["cpus"]), (&1.into(), &(cpus as f64).into()), "{all}");
     process::send(running.pid(), Signal::SIGTERM);
     assert_eq!(running.end().code, Some(0));
     place.is_tidy();
@@ -89,6 +98,12 @@ fn lines_end_when_their_reader_has_gone() {
     assert_eq!((ended.code, views.len()), (Some(0), 2));
     assert!(views[0]["seconds"].as_f64().unwrap() >= 0.09, "{}", views[0]);
     assert!(views[0]["memory"]["total_bytes"].as_u64().unwrap() > 0);
+    let disks = views[0]["disks"].as_array().unwrap();
+    assert!(disks.iter().all(|disk| (0.0..=100.0).contains(&disk["busy_percent"].as_f64().unwrap())));
+    let missing = views[0]["missing"].as_array().unwrap();
+    let why = missing.iter().find(|missing| missing["what"] == "cache hit rate");
+    assert!(why.is_none_or(|why| !why["why"].as_str().unwrap().is_empty()), "{}", views[0]);
+    assert!(why.is_some() || views[0]["cache_hit_percent"].is_number(), "{}", views[0]);
     place.is_tidy();
 }
 

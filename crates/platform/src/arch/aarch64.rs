@@ -88,6 +88,24 @@ pub fn memory_loop(n: u64) {
     std::hint::black_box(counter);
 }
 
+/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors, a constant and
+/// the system call `getpid`, a decrement and a jump. The sum of the additions.
+#[inline(never)]
+pub fn mixed_loop(n: u64) -> u64 {
+    let mut word = 0u64;
+    if n == 0 {
+        return word;
+    }
+    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
+    unsafe {
+        asm!("2:", "ldr {t}, [{at}]", "add {t}, {t}, #1", "str {t}, [{at}]", "add {v:v}.4s, {v:v}.4s, {v:v}.4s",
+            "mov x8, #{call}", "svc #0", "subs {n}, {n}, #1", "b.ne 2b", at = in(reg) &raw mut word,
+            n = inout(reg) n => _, t = out(reg) _, v = out(vreg) _, call = const libc::SYS_getpid, out("x0") _,
+            out("x8") _, options(nostack));
+    }
+    word
+}
+
 /// `n` additions, each waiting for the one before: one core cycle each.
 #[inline(never)]
 pub fn add_chain(n: u64) -> u64 {

@@ -188,6 +188,24 @@ pub fn memory_loop(n: u64) {
     std::hint::black_box(counter);
 }
 
+/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of vectors, a constant and
+/// the system call `getpid`, a decrement and a jump. The sum of the additions.
+#[inline(never)]
+pub fn mixed_loop(n: u64) -> u64 {
+    let mut word = 0u64;
+    if n == 0 {
+        return word;
+    }
+    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
+    unsafe {
+        asm!("2:", "mov {t}, [{at}]", "add {t}, 1", "mov [{at}], {t}", "paddd {v}, {v}", "mov eax, {call}",
+            "syscall", "dec {n}", "jnz 2b", at = in(reg) &raw mut word, n = inout(reg) n => _, t = out(reg) _,
+            v = out(xmm_reg) _, call = const libc::SYS_getpid, out("rax") _, out("rcx") _, out("r11") _,
+            options(nostack));
+    }
+    word
+}
+
 /// `n` additions of two registers, each waiting for the one before: one core cycle each. Not an addition
 /// of a constant, which newer cores fold while renaming registers and which would read as 17 GHz.
 #[inline(never)]

@@ -70,8 +70,16 @@ impl MemoryCgroup {
         fs::create_dir(&directory).map_err(|e| Error::file(&directory, "making a group", e))?;
         let _lock = lock_group(&directory);
         let group = Self { version, directory, _lock };
-        group.write(version.limit_file(), bytes).inspect_err(|_| _ = fs::remove_dir(&group.directory))?;
+        group.set_limit(bytes).inspect_err(|_| _ = fs::remove_dir(&group.directory))?;
         Ok(group)
+    }
+
+    /// Sets another limit, bytes.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the kernel refuses.
+    pub fn set_limit(&self, bytes: u64) -> Result<()> {
+        self.write(self.version.limit_file(), bytes)
     }
 
     /// Moves a process in, with its threads. Memory that it has touched before stays charged to its former group.

@@ -63,7 +63,7 @@ fn work_for_event(event: &Event) -> Option<Work> {
         "branch-misses" => {
             new_work("20000 branches drawn by chance", BRANCHES / 10, 10 * BRANCHES, run_random_branches)
         }
-        "cache-misses" => {
+        "cache-references" | "cache-misses" => {
             new_work("4096 reads of evicted cache lines", LINES as u64 / 16, u64::MAX, miss_cache)
         }
         "dTLB-load-misses" => {

@@ -4,6 +4,7 @@
 //!     cargo run --release --example symbol_table
 //!     cargo run --release --example symbol_table -- --quick    # three programs of it
 //!     cargo run --release --example symbol_table -- --known    # only what is known beforehand; with --moved it fails
+//!     cargo run --release --example symbol_table -- --profile FILE    # also the flat profile and the call graph, there
 //!
 //! The truth is known: what each compilation asked of the table is written down and done once more by itself, in one
 //! bracket without a probe, less the loop that does it. It is good to some percent of itself, since the table finds
@@ -36,6 +37,7 @@ use syscost_statistic::{median, median_interval};
 use syscost_technique::Interval;
 use syscost_technique::estimate::{Estimates, ProbeCost, Traced};
 use syscost_technique::known::Known;
+use syscost_technique::probe_effect::{RunCounts, measure_probe_effect};
 use syscost_technique::profile;
 use watch::{Now, Watch};
 
@@ -67,6 +69,7 @@ fn main() -> Done<()> {
         let found = |program: &program::Program| fractions(&program.text, now);
         words.push(tell(name, now, &programs.iter().map(found).collect::<Done<Vec<_>>>()?));
     }
+    print_probe_effect(&programs)?;
     ninety_ten(&programs)?;
     println!("slide 48: frac is likely underestimated; ours: {}", words.join("; "));
     println!("{}", known::held(known)?);
@@ -224,6 +227,29 @@ fn counter_hz() -> f64 {
     syscost::clock::Clock::start_up().hz()
 }
 
+/// What the table's probes, by the virtual clock, add to the switches and faults of the compilations.
+fn print_probe_effect(programs: &[program::Program]) -> Done<()> {
+    let watch = Watch::new(thread_cpu_ns);
+    let effect = measure_probe_effect(TIMES, |probed| {
+        watch.table.set_enabled(probed);
+        programs.iter().for_each(|program| _ = black_box(compile(&program.text, &watch, false)));
+        Ok(())
+    })?;
+    let counts: [(&str, fn(&RunCounts) -> i64); 4] = [
+        ("voluntary switches", |counts| counts.voluntary_switches),
+        ("involuntary switches", |counts| counts.involuntary_switches),
+        ("minor page faults", |counts| counts.minor_faults),
+        ("major page faults", |counts| counts.major_faults),
+    ];
+    println!("of all compilations, medians   without probes   with probes   added by the probes");
+    for (name, count) in counts {
+        let [without, with] = [false, true].map(|probed| effect.usual(probed, count));
+        println!("  {name:<28} {without:>14.0} {with:>13.0} {:>21.0}", effect.added(count));
+    }
+    println!();
+    Ok(())
+}
+
 /// The profile of all programs.
 fn ninety_ten(programs: &[program::Program]) -> Done<()> {
     let watch = Watch::new(arch::read);
@@ -231,14 +257,15 @@ fn ninety_ten(programs: &[program::Program]) -> Done<()> {
     for program in programs {
         compile(&program.text, &watch, false)?;
     }
-    let probe = watch.routines.probe_cost();
-    let tallies = watch.routines.tallies();
-    let rows = profile::flat_profile(
-        tallies.map(|(name, tally)| (name, tally.calls, tally.own_time_without_probes(probe))),
-    );
+    let rows = watch.routines.flat_profile(watch.routines.probe_cost());
     println!("{:<16} {:>9} {:>8}", "routine", "calls", "up to it");
     for row in &rows {
         println!("{:<16} {:>9} {:>7.1} %", row.name, row.calls, 100.0 * row.up_to_here);
+    }
+    let profile_path = std::env::args().skip_while(|argument| argument != "--profile").nth(1);
+    if let Some(path) = profile_path {
+        watch.routines.write_profile(path.as_ref(), "ticks of the cycle counter")?;
+        println!("\nflat profile and call graph: {path}");
     }
     let share = 100.0 * profile::routine_share_for_time(&rows, 0.9);
     println!(

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::hint::black_box;
+use syscost_technique::call_graph::CallGraph;
 use syscost_technique::trace::{Monitor, Span};
 
 /// A clock: the cycle counter or the virtual clock.
@@ -40,14 +41,14 @@ pub struct Watch {
     pub again: Monitor<Now>,
     /// Whether each probe of the table reads the clock once more.
     pub reads_again: Cell<bool>,
-    pub routines: Monitor<Now>,
+    pub routines: CallGraph<Now>,
     now: Now,
 }
 
 impl Watch {
     pub fn new(now: Now) -> Self {
         let table = || Monitor::new(&["symbol table"], now);
-        let (table, again, routines) = (table(), table(), Monitor::new(&ROUTINES, now));
+        let (table, again, routines) = (table(), table(), CallGraph::new(&ROUTINES, now));
         Self { table, again, reads_again: Cell::new(false), routines, now }
     }
 

@@ -38,6 +38,19 @@ impl Background {
         Self { processes, running }
     }
 
+    /// Adds a process that runs, before those that are suspended.
+    pub(crate) fn add_running(&mut self, process: Child) {
+        self.processes.insert(self.running, process);
+        self.running += 1;
+    }
+
+    /// Removes processes that have ended. One that is suspended cannot end.
+    pub(crate) fn forget_ended(&mut self) {
+        let before = self.process_count();
+        self.processes.retain(|process| !process.has_ended());
+        self.running -= before - self.process_count();
+    }
+
     /// All processes.
     pub fn process_count(&self) -> usize {
         self.processes.len()

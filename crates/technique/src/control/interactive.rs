@@ -1,8 +1,10 @@
 //! A server whose commands need a known amount of CPU time, so that their response times show the load of its CPU.
 
+use crate::index::Transaction;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use syscost_counters::Process;
 use syscost_platform::child::Child;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{cpu, time};
@@ -14,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Interactive {
     user: UnixStream,
+    /// The last answer, or the start.
+    answered: Instant,
+    counters: Process,
     _server: Child,
 }
 
@@ -33,7 +38,12 @@ impl Interactive {
                 serve(&server, demand);
             }
         })?;
-        Ok(Self { user, _server: child })
+        Ok(Self {
+            user,
+            answered: Instant::now(),
+            counters: Process::open(child.pid().as_raw())?,
+            _server: child,
+        })
     }
 
     /// Sends a command, waits for its answer, and returns the response time.
@@ -45,6 +55,17 @@ impl Interactive {
         let answered = self.user.write_all(&[1]).and_then(|()| self.user.read_exact(&mut [0]));
         answered.map_err(|cause| Error::Kernel { call: "a command to the server".into(), cause })?;
         Ok(begun.elapsed())
+    }
+
+    /// As [`time_command`](Self::time_command), with all that an index may be of.
+    ///
+    /// # Errors
+    /// As of [`time_command`](Self::time_command).
+    pub fn measure_transaction(&mut self) -> Result<Transaction> {
+        let response = self.time_command()?;
+        let now = Instant::now();
+        let since_last = now - std::mem::replace(&mut self.answered, now);
+        Ok(Transaction { response, since_last, resident: self.counters.resident()?.value })
     }
 }
 
@@ -82,5 +103,20 @@ mod tests {
         let crowded = usual();
         drop(partners);
         assert!(crowded > 1.3 * alone, "{alone} s alone, {crowded} s beside six");
+    }
+
+    #[test]
+    fn a_transaction_takes_no_longer_than_the_time_since_the_last() {
+        let mut server =
+            Interactive::start(cpu::allowed_cpus()[0], Duration::from_millis(1)).expect("started");
+        for _ in 0..3 {
+            let Transaction { response, since_last, resident } =
+                server.measure_transaction().expect("answered");
+            assert!(
+                Duration::from_millis(1) <= response && response <= since_last,
+                "{response:?} {since_last:?}"
+            );
+            assert!(resident > 0);
+        }
     }
 }

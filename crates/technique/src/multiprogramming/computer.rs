@@ -55,7 +55,7 @@ pub struct Computer {
     seen: Vec<[u32; 3]>,
     since: Instant,
     /// Dropped after the jobs: only an empty group can be removed.
-    _group: MemoryGroup,
+    memory: MemoryGroup,
 }
 
 impl Computer {
@@ -84,7 +84,7 @@ impl Computer {
         };
         let mut jobs = Background::new((0..count).map(start).collect::<Result<_>>()?);
         jobs.run_first(0)?;
-        Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), _group: group })
+        Ok(Self { jobs, words, seen: vec![[0; 3]; count], since: Instant::now(), memory: group })
     }
 
     /// All jobs.
@@ -95,6 +95,11 @@ impl Computer {
     /// Jobs that run: the degree of multiprogramming.
     pub fn degree(&self) -> usize {
         self.jobs.running_count()
+    }
+
+    /// The memory that the jobs share.
+    pub fn memory(&mut self) -> &mut MemoryGroup {
+        &mut self.memory
     }
 
     /// Lets the first `degree` jobs run and suspends the others.
@@ -128,6 +133,7 @@ impl Computer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::ControlParameter;
 
     #[test]
     fn two_jobs_that_do_not_fit_page_and_one_that_does_not() {
@@ -138,7 +144,7 @@ mod tests {
             Err(Error::Missing(why)) => return println!("skipped: {why}"),
             made => made.expect("started"),
         };
-        let group = computer._group.directory().to_owned();
+        let group = computer.memory.directory().to_owned();
         let mut settled = |degree| {
             computer.run_first(degree).expect("they run");
             // The file comes in first, and what was there goes.
@@ -153,6 +159,10 @@ mod tests {
             both.mean_queue_length() > alone.mean_queue_length() && both.mean_fault_interval().is_some(),
             "{both:?}"
         );
+        computer.memory().apply((16 << 20) as f64).expect("ours");
+        computer.measure_paging(Duration::from_millis(400));
+        let roomy = computer.measure_paging(Duration::from_millis(400));
+        assert!(share(&both) > 2.0 * share(&roomy), "{both:?} {roomy:?}");
         drop(computer);
         assert!(!group.exists(), "the group is gone");
     }

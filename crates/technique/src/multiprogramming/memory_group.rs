@@ -45,6 +45,14 @@ impl MemoryGroup {
         self.group.add_process(pid)
     }
 
+    /// Sets another limit. The kernel takes the pages away that are beyond it.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the kernel refuses, as for a limit below what it cannot take away.
+    pub fn set_limit(&mut self, bytes: u64) -> Result<()> {
+        self.group.set_limit(bytes)
+    }
+
     /// Its directory.
     #[cfg(test)]
     pub fn directory(&self) -> &Path {

@@ -1,0 +1,115 @@
+use super::*;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use syscost_statistic::Random;
+
+/// The change of an account's balance: what it sends is taken from it, and what it receives is added.
+type Change = i64;
+const ACCOUNTS: usize = 4;
+const BALANCE: i64 = 1000;
+
+/// Threads that send each other amounts of money, each with a stream of its own.
+fn run_bank(transfers: usize) -> Vec<Stream<Change>> {
+    let (senders, receivers): (Vec<Sender<(Stamp, Change)>>, Vec<Receiver<_>>) =
+        (0..ACCOUNTS).map(|_| channel()).unzip();
+    let account = |(number, mailbox): (usize, Receiver<(Stamp, Change)>)| {
+        let others = senders.clone();
+        move || {
+            let (mut stream, mut random) = (Stream::new(number, Detail::Machine), Random::new(number as u64));
+            for _ in 0..transfers {
+                let to = (number + 1 + random.number_below(ACCOUNTS - 1)) % ACCOUNTS;
+                let amount = 1 + random.number_below(9) as i64;
+                stream.record(Detail::Application, 0);
+                let sent = stream.send(-amount);
+                others[to].send((sent, amount)).expect("its mailbox is open until all have ended");
+                mailbox.try_iter().for_each(|(sent, amount)| stream.receive(sent, amount));
+            }
+            drop(others);
+            // What is left in the mailbox stays in transit.
+            (stream, mailbox)
+        }
+    };
+    let threads: Vec<_> = receivers.into_iter().enumerate().map(account).map(std::thread::spawn).collect();
+    let ended: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("it ends")).collect();
+    ended.into_iter().map(|(stream, _)| stream).collect()
+}
+
+/// The money of all accounts in a cut.
+fn money(streams: &[Stream<Change>], events: &[usize]) -> i64 {
+    ACCOUNTS as i64 * BALANCE + events_in(streams, events).map(|event| event.what).sum::<i64>()
+}
+
+#[test]
+fn no_snapshot_of_live_threads_loses_or_makes_money() {
+    let streams = run_bank(200);
+    let last = merge(&streams).last().expect("events").stamp.time;
+    let mut were_in_transit = 0;
+    for time in 0..=last {
+        let snapshot = snapshot_at(&streams, time).expect("messages are there");
+        assert!(is_consistent(&streams, &snapshot.events), "{time}");
+        let under_way: i64 = snapshot.in_transit.iter().map(|event| -event.what).sum();
+        assert_eq!(money(&streams, &snapshot.events) + under_way, ACCOUNTS as i64 * BALANCE, "{time}");
+        were_in_transit += snapshot.in_transit.len();
+    }
+    assert!(were_in_transit > 0, "no message was ever under way");
+}
+
+#[test]
+fn a_cause_comes_before_its_effect_and_a_stream_keeps_its_order() {
+    let streams = run_bank(200);
+    let order = merge(&streams);
+    assert_eq!(order.len(), streams.iter().map(|stream| stream.events().len()).sum::<usize>());
+    let mut sent = BTreeSet::new();
+    for event in &order {
+        match event.link {
+            Link::Sent => _ = sent.insert(event.stamp),
+            Link::Received(message) => assert!(sent.contains(&message), "{event:?} before its cause"),
+            Link::Local => {}
+        }
+    }
+    for (number, stream) in streams.iter().enumerate() {
+        let own: Vec<_> = order.iter().filter(|event| event.stamp.stream == number).copied().collect();
+        assert_eq!(own, stream.events().iter().collect::<Vec<_>>());
+    }
+}
+
+/// Two streams, of which the second is idle until the message: after two events of each, the message was received and
+/// not sent.
+#[test]
+fn a_cut_at_equal_numbers_of_events_makes_money() {
+    let (mut payer, mut payee) = (Stream::new(0, Detail::Machine), Stream::new(1, Detail::Machine));
+    for _ in 0..2 {
+        payer.record(Detail::Machine, 0);
+    }
+    let sent = payer.send(-5);
+    payee.receive(sent, 5);
+    payee.record(Detail::Machine, 0);
+    let streams = [payer, payee];
+    assert!(!is_consistent(&streams, &[2, 2]));
+    assert_eq!(money(&streams, &[2, 2]), ACCOUNTS as i64 * BALANCE + 5);
+    assert!(is_consistent(&streams, &[3, 0]) && is_consistent(&streams, &[3, 2]));
+    let snapshot = snapshot_at(&streams, 3).expect("messages are there");
+    assert_eq!((snapshot.events, snapshot.in_transit[0].what), (vec![3, 0], -5));
+}
+
+#[test]
+fn a_coarser_stream_keeps_the_order_of_what_it_keeps() {
+    let run = |detail| {
+        let (mut a, mut b) = (Stream::new(0, detail), Stream::new(1, detail));
+        a.record(Detail::Machine, "a works");
+        a.record(Detail::Application, "order");
+        b.receive(a.send("to b"), "to b");
+        b.record(Detail::Application, "delivery");
+        [a, b]
+    };
+    let whats = |events: &[&Event<&'static str>]| events.iter().map(|event| event.what).collect::<Vec<_>>();
+    let (fine, coarse) = (run(Detail::Machine), run(Detail::Application));
+    assert_eq!(whats(&merge(&coarse)), ["order", "delivery"]);
+    assert_eq!(coarse.iter().map(Stream::left_out).collect::<Vec<_>>(), [2, 1]);
+    let fine_order = merge(&fine);
+    assert_eq!(fine_order.len(), 5);
+    assert_eq!(whats(&select_detail(&fine_order, Detail::Application)), whats(&merge(&coarse)));
+    let stamps = |events: &[&Event<&str>]| events.iter().map(|event| event.stamp).collect::<Vec<_>>();
+    assert_eq!(stamps(&select_detail(&fine_order, Detail::Application)), stamps(&merge(&coarse)));
+    let error = snapshot_at(&coarse, 1).expect_err("no messages").to_string();
+    assert!(error.contains("stream 0") && error.contains("Detail::Message"), "{error}");
+}

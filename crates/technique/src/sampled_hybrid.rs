@@ -1,0 +1,286 @@
+//! A sampled hybrid monitor: the measured program keeps its state in interface registers, and another CPU reads them at
+//! random times. Neither waits for the other.
+//!
+//! There are two sets of registers in shared memory. The program writes each new state into the set that is not the
+//! latest, and then makes it the latest, so that the monitor nearly always reads a set that is not being written. Only
+//! if two states are written during one read, both sets may change under it. Each set therefore has a number, which is
+//! odd during a write: the monitor rejects what it has read if the number was odd or has changed, and reads again. It
+//! writes nothing into the registers, so that the program costs the same with a monitor and without one.
+//!
+//! ```
+//! use syscost_technique::sampled_hybrid::InterfaceRegisters;
+//!
+//! # fn main() -> syscost_technique::Result<()> {
+//! let registers = InterfaceRegisters::<2>::new()?;
+//! registers.put([7, 8]);
+//! assert_eq!(registers.read(), Some([7, 8]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The share of samples in a state estimates the fraction of time in it (type C). States that are shorter than the time
+//! between two samples are missed, and no event is counted; the tracing interfaces of [`super::hybrid`] do that.
+//!
+//! Source: Kraemer, slide 71; the pair of sets with numbers is the kernel's `seqcount_latch` (Documentation/locking/seqlock.rst).
+
+use crate::io_overlap::exponential_gaps;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, fence};
+use std::time::Duration;
+use syscost_platform::error::Result;
+use syscost_platform::partner::{Class, Kind, Partner};
+use syscost_platform::shared::{COUNT, Words};
+use syscost_platform::sleep::{Nanosleep, Sleep};
+use syscost_platform::time::clock_gettime_ns;
+use syscost_statistic::{Interval, proportion_interval};
+
+/// Two sets of N registers of 32 bits each, in memory that forked children share. One thread writes, and any may read.
+pub struct InterfaceRegisters<const N: usize>(Words);
+
+/// The word that holds the place of the latest set, 0 or 1.
+const LATEST: usize = 0;
+/// Reads after which a monitor gives up: the program writes faster than it reads.
+const TRIES: u32 = 64;
+
+impl<const N: usize> InterfaceRegisters<N> {
+    /// Registers that hold zero.
+    ///
+    /// # Errors
+    /// The kernel refuses the mapping.
+    pub fn new() -> Result<Self> {
+        const { assert!(1 + 2 * (1 + N) <= COUNT, "both sets fit into a page of words") };
+        Words::new().map(Self)
+    }
+
+    fn latest(&self) -> &AtomicU32 {
+        &self.0[LATEST].value
+    }
+
+    /// The number of a set. Its registers are behind it.
+    fn set_number(&self, set: usize) -> &AtomicU32 {
+        &self.0[1 + set * (1 + N)].value
+    }
+
+    fn register(&self, set: usize, at: usize) -> &AtomicU32 {
+        &self.0[2 + set * (1 + N) + at].value
+    }
+
+    /// Puts new values into the set that is not the latest, and makes it the latest. It never waits.
+    #[inline]
+    pub fn put(&self, values: [u32; N]) {
+        let set = 1 - (self.latest().load(Relaxed) as usize & 1);
+        let number = self.set_number(set);
+        let before = number.load(Relaxed);
+        number.store(before.wrapping_add(1), Relaxed);
+        // A reader that sees one of the values sees the odd number, too.
+        fence(Release);
+        for (at, value) in values.into_iter().enumerate() {
+            self.register(set, at).store(value, Relaxed);
+        }
+        number.store(before.wrapping_add(2), Release);
+        self.latest().store(set as u32, Release);
+    }
+
+    /// Values that were put together, the latest or newer; `None` if the sets changed under each of many reads.
+    #[inline]
+    pub fn read(&self) -> Option<[u32; N]> {
+        (0..TRIES).find_map(|_| self.read_once())
+    }
+
+    /// `None` if the set was written meanwhile.
+    fn read_once(&self) -> Option<[u32; N]> {
+        let set = self.latest().load(Acquire) as usize & 1;
+        let number = self.set_number(set);
+        let before = number.load(Acquire);
+        let values = std::array::from_fn(|at| self.register(set, at).load(Relaxed));
+        // The values are read before the number is read again.
+        fence(Acquire);
+        (before % 2 == 0 && number.load(Relaxed) == before).then_some(values)
+    }
+}
+
+/// States that a monitor counts.
+pub const STATES: usize = 8;
+
+/// The word of the monitor's page behind its counts of samples in each state. Only its thread writes them.
+const REJECTED: usize = STATES;
+
+/// A monitor on another CPU, which reads the registers at random times. It ends with this value.
+pub struct SampledObserver {
+    partner: Partner,
+    counts: Arc<Words>,
+}
+
+/// The samples so far. Each count wraps around after 2³² samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateSamples {
+    /// All samples.
+    pub count: u64,
+    /// Samples that found each state.
+    pub in_state: [u64; STATES],
+    /// Reads that were rejected, since the registers changed under each of many tries.
+    pub rejected: u64,
+}
+
+impl StateSamples {
+    /// The fraction of time in a state, with its binomial interval of 95 %.
+    pub fn fraction_in_state(&self, state: usize) -> Interval {
+        proportion_interval(self.in_state.get(state).copied().unwrap_or(0), self.count)
+    }
+}
+
+impl SampledObserver {
+    /// Starts a monitor on a CPU. It reads the first register, modulo 8, as the current state, at exponentially
+    /// distributed times with the mean `period`.
+    ///
+    /// # Errors
+    /// The kernel refuses the thread or the CPU.
+    pub fn start<const N: usize>(
+        cpu: usize,
+        registers: Arc<InterfaceRegisters<N>>,
+        period: Duration,
+        seed: u64,
+    ) -> Result<Self> {
+        let counts = Arc::new(Words::new()?);
+        let theirs = Arc::clone(&counts);
+        let mut gap = exponential_gaps(period, seed);
+        let add = |word: &AtomicU32| word.store(word.load(Relaxed).wrapping_add(1), Release);
+        let look = move || {
+            let due = clock_gettime_ns(libc::CLOCK_MONOTONIC) + gap();
+            Nanosleep.sleep_until(Duration::from_nanos(due));
+            match registers.read() {
+                Some(values) => add(&theirs[values[0] as usize % STATES].value),
+                None => add(&theirs[REJECTED].value),
+            }
+            0
+        };
+        let partner = Partner::start(Kind::Thread, (cpu, Class::Ordinary), look, || ())?;
+        Ok(Self { partner, counts })
+    }
+
+    /// The samples so far.
+    ///
+    /// # Errors
+    /// [`Error::Disproved`](crate::Error::Disproved) if the monitor has ended.
+    pub fn samples(&mut self) -> Result<StateSamples> {
+        if let Some(fate) = self.partner.fate() {
+            return Err(fate.into_error(""));
+        }
+        let count = |at: usize| u64::from(self.counts[at].value.load(Acquire));
+        let in_state: [u64; STATES] = std::array::from_fn(count);
+        Ok(StateSamples { count: in_state.iter().sum(), in_state, rejected: count(REJECTED) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state_measure::FractionOfTime;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+    use syscost_platform::{arch, cpu, print_skipped};
+
+    const REGISTERS: usize = 8;
+
+    /// Registers that belong together: a number and its multiples.
+    fn values_of(number: u32) -> [u32; REGISTERS] {
+        std::array::from_fn(|at| number.wrapping_mul(2 * at as u32 + 1))
+    }
+
+    /// Reads while another thread writes as fast as it can: accepted values, and how many of them belong to no write.
+    fn read_beside_a_writer(
+        read: impl Fn(&InterfaceRegisters<REGISTERS>) -> Option<[u32; REGISTERS]>,
+    ) -> [u64; 2] {
+        let (registers, ended) = (InterfaceRegisters::new().expect("a page"), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (0..).take_while(|_| !ended.load(Relaxed)).for_each(|n| registers.put(values_of(n)))
+            });
+            let (begun, mut counts) = (Instant::now(), [0; 2]);
+            while begun.elapsed() < Duration::from_millis(300) {
+                for values in (0..1000).filter_map(|_| read(&registers)) {
+                    counts[0] += 1;
+                    counts[1] += u64::from(values != values_of(values[0]));
+                }
+            }
+            ended.store(true, Relaxed);
+            counts
+        })
+    }
+
+    #[test]
+    fn no_torn_value_is_ever_read() {
+        let [accepted, torn] = read_beside_a_writer(InterfaceRegisters::read);
+        assert!(accepted > 0 && torn == 0, "{torn} of {accepted} are torn");
+    }
+
+    /// A reader that does not look at the numbers reads torn values: the test above can fail.
+    #[test]
+    fn without_the_numbers_of_the_sets_values_are_torn() {
+        if cpu::allowed_cpus().len() < 2 {
+            return print_skipped("one CPU, and values are torn by a program on another");
+        }
+        let unguarded = |registers: &InterfaceRegisters<REGISTERS>| {
+            let set = registers.latest().load(Acquire) as usize;
+            Some(std::array::from_fn(|at| registers.register(set, at).load(Relaxed)))
+        };
+        let begun = Instant::now();
+        while read_beside_a_writer(unguarded)[1] == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(30), "no value is torn");
+        }
+    }
+
+    #[test]
+    fn a_set_that_is_being_written_is_not_the_one_that_is_read() {
+        let registers = InterfaceRegisters::<2>::new().expect("a page");
+        registers.put([1, 2]);
+        let other = 1 - registers.latest().load(Relaxed) as usize;
+        registers.set_number(other).fetch_add(1, Relaxed);
+        registers.register(other, 0).store(9, Relaxed);
+        assert_eq!(registers.read(), Some([1, 2]), "a write that does not end delays no reader");
+        registers.set_number(1 - other).fetch_add(1, Relaxed);
+        assert_eq!(registers.read(), None, "both sets are being written");
+    }
+
+    /// A program that is in state 1 every third turn and traces itself: the estimate approaches the trace.
+    #[test]
+    fn the_estimate_converges_to_the_traced_truth() {
+        let Some(other) = cpu::find_other_cpu(cpu::current_cpu()) else {
+            return print_skipped("one CPU, and the measuring machine needs another");
+        };
+        let registers = Arc::new(InterfaceRegisters::<1>::new().expect("a page"));
+        let period = Duration::from_micros(100);
+        let started = SampledObserver::start(other, Arc::clone(&registers), period, 5);
+        let mut observer = started.expect("a thread");
+        let begun = Instant::now();
+        let mut truth = FractionOfTime::new(Duration::ZERO);
+        let mut widths = Vec::new();
+        for samples in [250, 4_000] {
+            let mut turn = 0;
+            let found = loop {
+                let inside = turn % 3 == 0;
+                turn += 1;
+                if inside {
+                    truth.enter(begun.elapsed())
+                } else {
+                    truth.leave(begun.elapsed())
+                }
+                registers.put([u32::from(inside)]);
+                arch::register_loop(std::hint::black_box(20_000));
+                let found = observer.samples().expect("it runs");
+                if found.count >= samples || begun.elapsed() > Duration::from_secs(40) {
+                    break found;
+                }
+            };
+            let (estimate, truth) =
+                (found.fraction_in_state(1), truth.fraction(begun.elapsed()).expect("time passed"));
+            // More than three standard deviations; the state is one third of the time, so that any constant is outside.
+            let width = estimate.high - estimate.low;
+            assert!((estimate.estimate - truth).abs() < width, "{found:?}: {estimate:?} of {truth}");
+            assert!(found.rejected <= found.count / 10, "{found:?}");
+            widths.push(width);
+        }
+        assert!(widths[1] < widths[0] / 2.0, "{widths:?}");
+    }
+}
