@@ -5,7 +5,8 @@
 //! use [`Rate::between`].
 
 use super::text::parse_number;
-use super::{Fault, Method, Rate, Reading, camp, disk, enumeration, kernel_file, process_handle};
+use super::{Fault, Method, ProcessIdentifier, Rate, Reading};
+use super::{camp, disk, enumeration, kernel_file, process_handle};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -112,7 +113,7 @@ pub struct ProcessTree {
 ///
 /// # Errors
 /// [`Fault::Gone`] where the root process has ended; [`Fault::Denied`] where `/proc` hides it.
-pub fn process_tree(root: i32) -> Result<Reading<ProcessTree>, Fault> {
+pub fn process_tree(root: impl ProcessIdentifier) -> Result<Reading<ProcessTree>, Fault> {
     let mut sum = ProcessTree::default();
     for (pid, stat) in enumeration::process_tree(root)? {
         // A process that has ended since it was listed counts by its ticks. Its parent, if it was read before it waited
@@ -135,7 +136,7 @@ pub fn process_tree(root: i32) -> Result<Reading<ProcessTree>, Fault> {
         page_faults: 1,
         resident: syscost_platform::process::page_size(),
     };
-    Ok(Reading::now(sum, step, Method::Tree))
+    root.confirm(Reading::now(sum, step, Method::Tree))
 }
 
 #[cfg(test)]

@@ -2,25 +2,29 @@
 //! closes a file. For repeated readings the handles ([`Process`], [`Interface`](super::Interface), …) are several times
 //! faster.
 //!
+//! What an enumeration returns is what the other functions take: a name of a disk, a partition or an interface by
+//! reference, a [`Process`] or its number ([`ProcessIdentifier`]), a CPU of [`enumeration::online_cpus`].
+//!
 //! A function that returns a share sleeps for the interval that it is given; CAMP's default was [`INTERVAL`]. Each
 //! function names its original as a documentation alias.
 
 use super::cpu_usage;
 use super::process_handle::{self, Process};
-use super::{Fault, Method, Percent, Reading, disk, enumeration, kernel_file, network, physical_memory};
+use super::{Fault, Method, Percent, ProcessIdentifier, Reading};
+use super::{disk, enumeration, kernel_file, network, physical_memory};
 use std::time::Duration;
 use syscost_platform::process::page_size;
 
 /// The default interval of CAMP's rates.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The share of `interval` for which all CPUs, or the one with this number, were busy, percent.
+/// The share of `interval` for which all CPUs (`None`), or the one with this number, were busy, percent.
 ///
 /// # Errors
 /// [`Fault::TooShort`] for an interval of at most one tick (10 ms); [`Fault::Gone`] for a CPU that is not online.
 #[doc(alias = "GetPercentProcessorTime")]
-pub fn percent_processor_time(cpu: Option<usize>, interval: Duration) -> Result<Percent, Fault> {
-    match cpu {
+pub fn percent_processor_time(cpu: impl Into<Option<usize>>, interval: Duration) -> Result<Percent, Fault> {
+    match cpu.into() {
         None => {
             let uptime = kernel_file::open(format_args!("/proc/uptime"))?;
             let before = cpu_usage::idle_reading(&uptime)?;
@@ -117,12 +121,10 @@ pub fn num_writes_partition(partition: &str) -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Gone`] where there is no such process, [`Fault::Denied`] where `/proc` hides it.
 #[doc(alias = "GetNumPageFaults")]
-pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
-    Ok(Reading::now(
-        process_handle::parse_process_file(pid, "stat", process_handle::parse_page_faults)?,
-        1,
-        Method::ProcessStat,
-    ))
+pub fn num_page_faults(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
+    let faults =
+        process_handle::parse_process_file(process.pid(), "stat", process_handle::parse_page_faults)?;
+    process.confirm(Reading::now(faults, 1, Method::ProcessStat))
 }
 
 /// CPU time of a process as a share of `interval`, percent: 200 % if two of its threads ran all the time.
@@ -130,10 +132,11 @@ pub fn num_page_faults(pid: i32) -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Gone`] where there is no such process.
 #[doc(alias = "GetCPUTime_Total")]
-pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    let before = process_handle::cpu_time(pid)?;
+pub fn cpu_time_total(process: impl ProcessIdentifier, interval: Duration) -> Result<Percent, Fault> {
+    let before = process_handle::cpu_time(process.pid())?;
     std::thread::sleep(interval);
-    Percent::busy(&before, &process_handle::cpu_time(pid)?)
+    let after = process.confirm(process_handle::cpu_time(process.pid())?)?;
+    Percent::busy(&before, &after)
 }
 
 /// CPU time in user space as a share of `interval`, percent.
@@ -141,8 +144,8 @@ pub fn cpu_time_total(pid: i32, interval: Duration) -> Result<Percent, Fault> {
 /// # Errors
 /// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_User")]
-pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    share_of_part(pid, interval, Process::user_time)
+pub fn cpu_time_user(process: impl ProcessIdentifier, interval: Duration) -> Result<Percent, Fault> {
+    share_of_part(process, interval, Process::user_time)
 }
 
 /// CPU time in the kernel as a share of `interval`, percent.
@@ -150,17 +153,18 @@ pub fn cpu_time_user(pid: i32, interval: Duration) -> Result<Percent, Fault> {
 /// # Errors
 /// [`Fault::Gone`]; [`Fault::TooShort`] for an interval of at most one tick (10 ms).
 #[doc(alias = "GetCPUTime_Kernel")]
-pub fn cpu_time_kernel(pid: i32, interval: Duration) -> Result<Percent, Fault> {
-    share_of_part(pid, interval, Process::kernel_time)
+pub fn cpu_time_kernel(process: impl ProcessIdentifier, interval: Duration) -> Result<Percent, Fault> {
+    share_of_part(process, interval, Process::kernel_time)
 }
 
 type Part = fn(&Process) -> Result<Reading<Duration>, Fault>;
 
-fn share_of_part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fault> {
-    let process = Process::open(pid)?;
-    let before = part(&process)?;
+fn share_of_part(process: impl ProcessIdentifier, interval: Duration, part: Part) -> Result<Percent, Fault> {
+    let opened = Process::open(process.pid())?;
+    let before = part(&opened)?;
     std::thread::sleep(interval);
-    Percent::busy(&before, &part(&process)?)
+    let after = process.confirm(part(&opened)?)?;
+    Percent::busy(&before, &after)
 }
 
 /// Resident set of a process, KiB. CAMP used the Windows term, working set.
@@ -168,8 +172,8 @@ fn share_of_part(pid: i32, interval: Duration, part: Part) -> Result<Percent, Fa
 /// # Errors
 /// [`Fault::Gone`].
 #[doc(alias = "GetWorkingSetKb")]
-pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    read_statm(pid, process_handle::RESIDENT)
+pub fn working_set_kb(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
+    read_statm(process, process_handle::RESIDENT)
 }
 
 /// Address space of a process, KiB.
@@ -177,8 +181,8 @@ pub fn working_set_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Gone`].
 #[doc(alias = "GetVMSizeKb")]
-pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
-    read_statm(pid, process_handle::VIRTUAL)
+pub fn vm_size_kb(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
+    read_statm(process, process_handle::VIRTUAL)
 }
 
 /// Threads of a process.
@@ -186,8 +190,8 @@ pub fn vm_size_kb(pid: i32) -> Result<Reading<u64>, Fault> {
 /// # Errors
 /// [`Fault::Gone`].
 #[doc(alias = "GetThreadCount")]
-pub fn thread_count(pid: i32) -> Result<Reading<u64>, Fault> {
-    process_handle::read_thread_count(pid)
+pub fn thread_count(process: impl ProcessIdentifier) -> Result<Reading<u64>, Fault> {
+    process.confirm(process_handle::read_thread_count(process.pid())?)
 }
 
 /// Names of the partitions.
@@ -217,7 +221,7 @@ pub fn enum_network_interfaces() -> Result<Vec<String>, Fault> {
     enumeration::interfaces()
 }
 
-/// CPUs of the system that are online.
+/// CPUs of the system that are online. Their numbers may have gaps: [`enumeration::online_cpus`] lists them.
 ///
 /// # Errors
 /// [`Fault::Gone`] or [`Fault::Denied`] where `/sys` is not mounted.
@@ -252,8 +256,9 @@ pub fn process_identifiers(name: &str) -> Result<Vec<Process>, Fault> {
     enumeration::processes_by_name(name)
 }
 
-fn read_statm(pid: i32, word: usize) -> Result<Reading<u64>, Fault> {
+fn read_statm(process: impl ProcessIdentifier, word: usize) -> Result<Reading<u64>, Fault> {
     let kb = page_size() >> 10;
-    let pages = process_handle::parse_process_file(pid, "statm", |text| super::text::nth_number(text, word))?;
-    Ok(Reading::now(pages * kb, kb, Method::ProcessStatm))
+    let number = |text: &[u8]| super::text::nth_number(text, word);
+    let pages = process_handle::parse_process_file(process.pid(), "statm", number)?;
+    process.confirm(Reading::now(pages * kb, kb, Method::ProcessStatm))
 }

@@ -93,12 +93,12 @@ impl Processors {
         idle_time(&self.uptime)
     }
 
-    /// The time of all CPUs, or of the one with this number.
+    /// The time of all CPUs (`None`), or of the one with this number.
     ///
     /// # Errors
     /// [`Fault::Gone`] for a CPU that is not online.
-    pub fn time_spent(&mut self, cpu: Option<usize>) -> Result<Reading<Spent>, Fault> {
-        read_time_spent(&self.stat, &mut self.buffer, cpu)
+    pub fn time_spent(&mut self, cpu: impl Into<Option<usize>>) -> Result<Reading<Spent>, Fault> {
+        read_time_spent(&self.stat, &mut self.buffer, cpu.into())
     }
 
     /// Replaces `list` by the number and the time of each CPU that is online, all from one read. A list with enough

@@ -1,8 +1,9 @@
-//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Every name returned here can be
-//! opened as a handle, unless its object is removed in between.
+//! Names of what can be read: disks, interfaces, CPUs, processes, control groups. Everything returned here can be given
+//! to the functions of [`camp`](super::camp) as it is, and every name can be opened as a handle, unless its object is
+//! removed in between.
 
-use super::Fault;
 use super::process_handle::{Process, Stat};
+use super::{Fault, ProcessIdentifier};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -100,7 +101,12 @@ pub fn processes_by_name(name: &str) -> Result<Vec<Process>, Fault> {
 ///
 /// # Errors
 /// [`Fault::Gone`] where the root process has ended.
-pub fn process_tree(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
+pub fn process_tree(root: impl ProcessIdentifier) -> Result<Vec<(i32, Stat)>, Fault> {
+    let pid = root.pid();
+    root.confirm(descendants(pid)?)
+}
+
+fn descendants(root: i32) -> Result<Vec<(i32, Stat)>, Fault> {
     let all: Vec<(i32, Stat)> = pids()?.into_iter().filter_map(|pid| Some((pid, read_stat(pid)?))).collect();
     let first = all.iter().find(|(pid, _)| *pid == root).copied();
     let mut tree = vec![first.ok_or_else(|| Fault::Gone(super::process_handle::process_label(root)))?];
@@ -146,23 +152,92 @@ fn entry_names(directory: &str) -> Result<Vec<String>, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Disk, Interface, Processors};
+    use crate::{Disk, Interface, Probe, Processors, aggregate, camp};
     use std::process::Command;
+    use std::time::Duration;
+
+    const SHORT: Duration = Duration::from_millis(20);
 
     #[test]
     fn every_name_is_one_that_the_counters_take() {
-        for name in disks().expect("/sys").into_iter().chain(partitions().expect("/sys")) {
-            Disk::open(&name).and_then(|disk| disk.traffic()).expect(&name);
+        for disk in &camp::enum_physical_disks().expect("/sys") {
+            Disk::open(disk).and_then(|disk| disk.traffic()).expect(disk);
+            assert!(camp::num_reads_disk(disk).is_ok() && camp::num_writes_disk(disk).is_ok(), "{disk}");
         }
-        let interfaces = interfaces().expect("/sys");
+        for name in &camp::enum_disk_partitions().expect("/sys") {
+            Disk::open(name).and_then(|partition| partition.traffic()).expect(name);
+            let both = [camp::num_reads_partition(name), camp::num_writes_partition(name)];
+            assert!(both.iter().all(Result::is_ok), "{name}: {both:?}");
+        }
+        let interfaces = camp::enum_network_interfaces().expect("/sys");
         assert!(interfaces.iter().any(|name| name == "lo"));
-        for name in interfaces {
-            Interface::open(&name).and_then(|interface| interface.bytes_sent()).expect(&name);
+        for name in &interfaces {
+            Interface::open(name).and_then(|interface| interface.bytes_sent()).expect(name);
+            let all = [
+                camp::net_bytes_sent(name),
+                camp::net_packets_sent(name),
+                camp::net_bytes_received(name),
+                camp::net_packets_received(name),
+            ];
+            assert!(all.iter().all(Result::is_ok), "{name}: {all:?}");
         }
         assert!(allowed_cpu_count().expect("a set") >= 1);
         for cpu in online_cpus().expect("/proc") {
-            Processors::open().and_then(|mut processors| processors.time_spent(Some(cpu))).expect("online");
+            Processors::open().and_then(|mut processors| processors.time_spent(cpu)).expect("online");
+            camp::percent_processor_time(cpu, SHORT).expect("online");
         }
+        camp::percent_processor_time(None, SHORT).expect("all CPUs");
+    }
+
+    /// The outcome of every function that takes a process.
+    fn outcomes(process: &Process) -> Vec<Result<(), Fault>> {
+        let counts = [
+            camp::num_page_faults(process),
+            camp::working_set_kb(process),
+            camp::vm_size_kb(process),
+            camp::thread_count(process),
+        ];
+        let shares = [
+            camp::cpu_time_total(process, SHORT),
+            camp::cpu_time_user(process, SHORT),
+            camp::cpu_time_kernel(process, SHORT),
+        ];
+        let others = [
+            process_tree(process).map(drop),
+            aggregate::process_tree(process).map(drop),
+            Probe::open(process).map(drop),
+        ];
+        let counts = counts.into_iter().map(|count| count.map(drop));
+        counts.chain(shares.into_iter().map(|share| share.map(drop))).chain(others).collect()
+    }
+
+    #[test]
+    fn every_process_of_a_list_is_one_that_the_functions_take_until_it_ends() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
+        let name = executable_name(child.id() as i32).and_then(|name| String::from_utf8(name).ok());
+        let listed = camp::process_identifiers(&name.expect("it runs")).expect("/proc");
+        let its = listed.iter().find(|process| process.pid() == child.id() as i32).expect("it is listed");
+        assert!(outcomes(its).iter().all(Result::is_ok), "{:?}", outcomes(its));
+        assert_eq!(
+            camp::vm_size_kb(its).expect("read").value,
+            camp::vm_size_kb(its.pid()).expect("read").value
+        );
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        let after = outcomes(its);
+        assert!(after.iter().all(|outcome| matches!(outcome, Err(Fault::Gone(_)))), "{after:?}");
+    }
+
+    #[test]
+    fn what_was_read_by_the_number_of_an_ended_process_is_refused() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("a child");
+        let process = Process::open(child.id() as i32).expect("it runs");
+        assert_eq!((&process).confirm(7).expect("it runs"), 7);
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        // As if a later process had its number and had answered.
+        assert!(matches!((&process).confirm(7), Err(Fault::Gone(_))));
+        assert_eq!(process.pid().confirm(7).expect("a number is always its process's"), 7);
     }
 
     #[test]

@@ -59,7 +59,8 @@
 //!
 //! Its derived function of Figure 1, `BulkByteTransferRate`, is [`aggregate::transfer_rate`]; rate calculators and aggregate
 //! traffic, which the paper left to later, are [`Rate`], [`aggregate::operation_rate`] and [`aggregate::busiest_interface`], and
-//! the sum over all processes of an Apache is [`aggregate::process_tree`]. A process identifier is a [`Process`]. The second
+//! the sum over all processes of an Apache is [`aggregate::process_tree`]. A process identifier is a [`Process`] or a number
+//! ([`ProcessIdentifier`]); what an enumeration returns is what the functions take. The second
 //! parameter of the CPU-time functions, the interval, is CAMP's 100 ms in [`camp::INTERVAL`].
 //!
 //! Beside them: [`camp::cpu_count_allowed`], the CPUs that this process may use; [`physical_memory::truly_free`] and
@@ -68,6 +69,14 @@
 //!
 //! [`Probe`] reads nine of them at once, for a monitor with a fixed rate ([`pace`]); [`snapshot`] reads everything that
 //! the machine reports about itself.
+//!
+//! # Linux only
+//!
+//! CAMP had one interface with one meaning over three systems: Windows (PDH), Solaris (kstat) and Linux (proc). A test of a
+//! distributed system on machines of several kinds could then read all of them by the same program, without knowledge of
+//! their kernels. This crate has that interface over Linux alone, so it does not serve such a test. What a lowest common
+//! denominator of three systems had to leave out, it reads: control groups, pressure, stolen time, a process that stays
+//! the same process. On another system it does not compile.
 //!
 //! Source: CAMP: A Common API for Measuring Performance (Gabel and Haungs, LISA 2007); proc(5), sysfs(5).
 
@@ -88,6 +97,7 @@ pub mod pressure;
 mod probe_block;
 pub mod probe_cost;
 mod process_handle;
+mod process_identifier;
 mod processes;
 mod rate;
 mod reading;
@@ -115,6 +125,7 @@ pub use physical_memory::Memory;
 pub use pressure::Pressure;
 pub use probe_block::{Block, Probe};
 pub use process_handle::{Process, Stat};
+pub use process_identifier::ProcessIdentifier;
 pub use processes::Processes;
 pub use rate::Rate;
 pub use reading::{Method, Percent, Reading};

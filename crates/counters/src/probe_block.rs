@@ -7,7 +7,7 @@
 
 use super::network::Counter;
 use super::process_handle::{parse_faults_and_threads, read_cpu_clock};
-use super::{Disk, Fault, Interface, Process, Processors, enumeration, physical_memory};
+use super::{Disk, Fault, Interface, Process, ProcessIdentifier, Processors, enumeration, physical_memory};
 use std::time::{Duration, Instant};
 
 /// The handles for a block: a process, the CPUs, an interface and a disk. Holds eleven descriptors.
@@ -45,14 +45,14 @@ pub struct Block {
 }
 
 impl Probe {
-    /// Opens the process with this number, and the interface and the disk with most traffic so far. `lo` is chosen only
+    /// Opens the process, and the interface and the disk with most traffic so far. `lo` is chosen only
     /// if there is no other interface.
     ///
     /// # Errors
     /// As of [`Process::open`].
-    pub fn open(pid: i32) -> Result<Self, Fault> {
+    pub fn open(process: impl ProcessIdentifier) -> Result<Self, Fault> {
         Ok(Self {
-            process: Process::open(pid)?,
+            process: process.confirm(Process::open(process.pid())?)?,
             processors: Processors::open()?,
             interface: busiest_interface(),
             disk: busiest_disk(),
