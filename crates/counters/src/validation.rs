@@ -22,12 +22,16 @@ pub use finding::{Finding, Verdict};
 pub use functions::{Functions, LIES, Lie};
 
 use std::path::Path;
+use std::time::Duration;
 use syscost_platform::error::Result;
 
 /// What an experiment is run with.
 pub struct Setting<'a> {
     /// Windows of 100 ms for each load of C1 and C2.
     pub samples: u32,
+    /// From the beginning of one window to that of the next; the paper's is 0.5 s. With zero there is no pause between
+    /// windows.
+    pub interval: Duration,
     /// A directory of the caller's for the files that experiments read and write.
     pub scratch: &'a Path,
     /// What is put on trial.

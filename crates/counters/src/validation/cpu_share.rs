@@ -5,16 +5,15 @@ use super::cpu_load::{Load, other_processes_ns};
 use super::finding::{Finding, mean_and_half_width};
 use super::one_mode;
 use super::processor_mode::{Modes, Split};
-use crate::{Percent, Process, Processors, Reading, busy_share};
+use crate::{Percent, Process, Processors, Reading, busy_share, camp};
 use std::time::{Duration, Instant};
 use syscost_platform::cpu;
 use syscost_platform::error::Result;
 
 /// The window of a process's share: CAMP's default interval.
-const WINDOW: Duration = Duration::from_millis(100);
-/// Short windows in one window of a whole CPU, whose counter moves by ticks of 10 ms: it is read every half second, as in the
-/// paper.
-const GLOBAL: usize = 5;
+const WINDOW: Duration = camp::INTERVAL;
+/// The shortest window of a whole CPU, whose counter moves by ticks of 10 ms: half a second, as in the paper.
+const GLOBAL: Duration = Duration::from_millis(500);
 /// Percent. "The range of each confidence interval never exceeded 0.5 %."
 const TOLERANCE: f64 = 0.5;
 /// When other processes have more than this share of the CPU, in percent, a load may miss its target.
@@ -166,8 +165,8 @@ impl Watch {
         let mut global = Vec::new();
         let (begun, before) = (Instant::now(), self.other_processes_ns());
         let mut times = self.cpu_times()?;
-        let mut spent = self.processors.time_spent(Some(self.cpu))?;
-        for n in 1..=setting.samples as usize {
+        let mut spent = self.processors.time_spent(self.cpu)?;
+        for _ in 0..setting.samples {
             // By no fixed schedule: on a single CPU a full load can hold this process up, and a window that makes up for it
             // would be one in which the load hardly ran.
             std::thread::sleep(WINDOW);
@@ -176,13 +175,18 @@ impl Watch {
                 samples.push(Percent::busy(before, after)?.value);
             }
             times = now;
-            if n % GLOBAL == 0 {
-                let now = self.processors.time_spent(Some(self.cpu))?;
+            if spent.at.elapsed() >= GLOBAL {
+                let now = self.processors.time_spent(self.cpu)?;
                 global.push(busy_share(&spent, &now)?.value);
                 spent = now;
             }
             if !(setting.tick)() {
                 return Ok(None);
+            }
+            let rest = setting.interval.saturating_sub(WINDOW);
+            if !rest.is_zero() {
+                std::thread::sleep(rest);
+                times = self.cpu_times()?;
             }
         }
         let (after, elapsed) = (self.other_processes_ns(), begun.elapsed().as_nanos() as f64);
@@ -223,6 +227,17 @@ mod tests {
         assert!(matches!(verdict_on(wide(), 0.0, true), Verdict::Inconclusive(_)));
         assert_eq!(verdict_on(vec![57.0, 63.0, 58.0, 62.0], 0.0, true), Verdict::Failed);
         assert_eq!(verdict_on(vec![51.0, 51.1, 50.9], 0.0, true), Verdict::Failed);
+    }
+
+    #[test]
+    fn windows_begin_an_interval_apart() {
+        let place = tempfile::tempdir().expect("made");
+        // Windows by themselves would last 0.2 s, which is no window of a whole CPU.
+        let interval = Duration::from_millis(500);
+        let functions = super::super::Functions::OURS;
+        let setting = Setting { samples: 2, interval, scratch: place.path(), functions, tick: &|| true };
+        let watched = watch_loads(&[0.0], &setting).expect("watched").expect("not interrupted");
+        assert!(watched.processes[0].len() == 2 && !watched.global.is_empty());
     }
 
     #[test]

@@ -167,8 +167,13 @@ mod tests {
 
     fn verdicts(lie: &Lie) -> Vec<Verdict> {
         let place = tempfile::tempdir().expect("made");
-        let setting =
-            Setting { samples: 10, scratch: place.path(), functions: lie.bent_functions(), tick: &|| true };
+        let setting = Setting {
+            samples: 10,
+            interval: Duration::ZERO,
+            scratch: place.path(),
+            functions: lie.bent_functions(),
+            tick: &|| true,
+        };
         let experiment = Experiment::by_name(lie.fails).expect("an experiment");
         experiment.run_experiment(&setting).into_iter().map(|row| row.verdict).collect()
     }

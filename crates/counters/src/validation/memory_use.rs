@@ -123,7 +123,13 @@ mod tests {
     fn another_process_s_address_space_is_not_taken_for_the_worker_s() {
         let place = tempfile::tempdir().expect("made");
         let verdict = |functions| {
-            let setting = Setting { samples: 10, scratch: place.path(), functions, tick: &|| true };
+            let setting = Setting {
+                samples: 10,
+                interval: std::time::Duration::ZERO,
+                scratch: place.path(),
+                functions,
+                tick: &|| true,
+            };
             run(&setting).expect("a worker")[0].verdict.clone()
         };
         assert_eq!(verdict(Functions::OURS), Verdict::Passed);

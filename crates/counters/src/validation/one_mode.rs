@@ -169,7 +169,13 @@ mod tests {
         let place = tempfile::tempdir().expect("made");
         for lie in LIES.iter().filter(|lie| lie.name.ends_with("user-less") || lie.name == "cpu-time-user") {
             let functions = lie.bent_functions();
-            let setting = Setting { samples: 10, scratch: place.path(), functions, tick: &|| true };
+            let setting = Setting {
+                samples: 10,
+                interval: Duration::ZERO,
+                scratch: place.path(),
+                functions,
+                tick: &|| true,
+            };
             let seen = watch_load(Mode::User, &setting).expect("a load").expect("not interrupted");
             let verdict = seen.findings(Mode::User)[1].verdict.clone();
             assert!(matches!(verdict, Verdict::Failed | Verdict::Inconclusive(_)), "{}: {seen:?}", lie.name);

@@ -95,7 +95,8 @@ mod tests {
 
     fn verdicts(functions: Functions, samples: u32, others: f64) -> Vec<Verdict> {
         let place = tempfile::tempdir().expect("made");
-        let setting = Setting { samples, scratch: place.path(), functions, tick: &|| true };
+        let setting =
+            Setting { samples, interval: Duration::ZERO, scratch: place.path(), functions, tick: &|| true };
         let modes = Modes::read(1, &setting).expect("read").expect("not interrupted");
         modes.findings("it", SPLIT, others).into_iter().map(|row| row.verdict).collect()
     }

@@ -58,6 +58,7 @@ fn validate_says_what_it_can_be_asked_for() {
         (["validate", "C9"], "C1 to C8"),
         (["validate", "--samples=9"], "10..=10000"),
         (["validate", "--sample"], "--samples"),
+        (["validate", "--interval=0.05"], "0.1 to 10"),
     ] {
         let sentence = refusal(&place, &arguments);
         assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
