@@ -6,7 +6,8 @@
 //!
 //! The second is CAMP's Figure 9: there an impact could be seen on one platform of three, here is its interval. The first asks the
 //! same of a server that has no time to spare. The third is its Figure 10, which compared two operating systems by their process model: here two models of one server.
-//! All of it is on the loop of a network namespace, which the script makes and which everything ends with.
+//! The clients are another host: a second network namespace, from which a pair of virtual interfaces leads to the server's. It
+//! shares the machine's CPUs and caches with the server, and nothing of its network. Everything ends with the namespaces.
 //!
 //! Source: CAMP (LISA 2007), "Impact on an Operational System" and "Platform Evaluation".
 #![allow(clippy::print_stdout, reason = "it is a program")]
@@ -30,6 +31,8 @@ mod rates_picture;
 mod visit;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use syscost_platform::namespace::OtherHost;
 
 /// Whatever goes wrong, as a sentence.
 type Answer<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -37,18 +40,22 @@ type Answer<T = ()> = Result<T, Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = match words[..] {
-        ["impact"] => impact::run(10),
-        ["impact", rounds] => rounds.parse().map_err(Into::into).and_then(impact::run),
-        ["platforms", directory] => platforms::run(directory.as_ref()),
-        ["rates", directory, ref rates @ ..] => rates::run(directory.as_ref(), rates),
-        _ => Err("say `impact [ROUNDS]`, `rates DIR [RATE…]` or `platforms DIR`".into()),
-    };
-    match done {
+    match run(&words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             println!("web-server: {why}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run(words: &[&str]) -> Answer {
+    let clients = || OtherHost::connect().map(Arc::new);
+    match *words {
+        ["impact"] => impact::run(10, &clients()?),
+        ["impact", rounds] => impact::run(rounds.parse()?, &clients()?),
+        ["platforms", directory] => platforms::run(directory.as_ref(), &clients()?),
+        ["rates", directory, ref rates @ ..] => rates::run(directory.as_ref(), rates, &clients()?),
+        _ => Err("say `impact [ROUNDS]`, `rates DIR [RATE…]` or `platforms DIR`".into()),
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use syscost_platform::namespace::OtherHost;
 use tempfile::TempDir;
 
 /// Size of the requested page, bytes: a small picture.
@@ -56,7 +57,7 @@ impl Apache {
         std::fs::create_dir(files.path().join("pages"))?;
         std::fs::write(files.path().join("pages/page"), "x".repeat(PAGE))?;
         // The port stays free: no other process is in this namespace.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let address = TcpListener::bind((OtherHost::NEAR.1, 0))?.local_addr()?;
         let (name, limits) = (model.name(), model.limits());
         let text = format!(
             "ServerRoot {root}\nServerName localhost\nListen {address}\nPidFile {root}/pid\nDefaultRuntimeDir {root}\n\

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use syscost_platform::namespace::OtherHost;
 
 const REQUEST: &[u8] = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 /// Between two requests of one client.
@@ -14,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Stack of a client, bytes.
 const STACK: usize = 64 << 10;
 
-/// All clients. Dropping this value ends them.
-#[derive(Default)]
+/// All clients, which live on one host. Dropping this value ends them.
 pub struct Crowd {
     clients: Vec<JoinHandle<()>>,
     count: Arc<Count>,
+    host: Arc<OtherHost>,
 }
 
 /// Counts of all clients.
@@ -30,11 +31,15 @@ struct Count {
 }
 
 impl Crowd {
+    pub fn at(host: &Arc<OtherHost>) -> Self {
+        Self { clients: Vec::new(), count: Arc::default(), host: Arc::clone(host) }
+    }
+
     pub fn grow(&mut self, by: usize, to: SocketAddr) -> std::io::Result<()> {
         for _ in 0..by {
-            let count = Arc::clone(&self.count);
+            let (count, host) = (Arc::clone(&self.count), Arc::clone(&self.host));
             let client = std::thread::Builder::new().stack_size(STACK);
-            self.clients.push(client.spawn(move || visit(to, &count))?);
+            self.clients.push(client.spawn(move || visit(&host, to, &count))?);
         }
         Ok(())
     }
@@ -56,7 +61,11 @@ impl Drop for Crowd {
     }
 }
 
-fn visit(to: SocketAddr, count: &Count) {
+fn visit(host: &OtherHost, to: SocketAddr, count: &Count) {
+    if host.enter().is_err() {
+        count.failed.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
     while !count.over.load(Ordering::Relaxed) {
         let counter = if ask(to).is_ok() { &count.served } else { &count.failed };
         counter.fetch_add(1, Ordering::Relaxed);

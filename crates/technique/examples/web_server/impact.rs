@@ -3,6 +3,7 @@
 use crate::Answer;
 use crate::apache::{Apache, Model};
 use std::process::{Child, Command, Stdio};
+use syscost_platform::namespace::OtherHost;
 use syscost_statistic::{Random, hodges_lehmann, median};
 
 /// Blocks a second; 0 is no probe.
@@ -25,9 +26,9 @@ struct Run {
     probe_cpu: f64,
 }
 
-pub fn run(rounds: usize) -> Answer {
+pub fn run(rounds: usize, clients: &OtherHost) -> Answer {
     let server = Apache::start(Model::Event, &["taskset", "-c", SERVER_CPU])?;
-    wrk(&server)?; // warm
+    wrk(&server, clients)?; // warm
     let mut random = Random::new(SEED);
     let mut runs: Vec<[Run; RATES.len()]> = Vec::new();
     println!("{:>5}  {:>10}  {:>10}  {:>10}", "round", "none", "10/s", "1000/s");
@@ -36,7 +37,7 @@ pub fn run(rounds: usize) -> Answer {
         random.shuffle(&mut order);
         let mut found = [None; RATES.len()];
         for at in order {
-            found[at] = Some(beside_probe(&server, RATES[at])?);
+            found[at] = Some(beside_probe(&server, clients, RATES[at])?);
         }
         let [Some(none), Some(few), Some(many)] = found else { return Err("a rate was left out".into()) };
         println!("{round:>5}  {:>10.0}  {:>10.0}  {:>10.0}", none.requests, few.requests, many.requests);
@@ -62,9 +63,9 @@ pub fn run(rounds: usize) -> Answer {
     Ok(())
 }
 
-fn beside_probe(server: &Apache, rate: u32) -> Answer<Run> {
+fn beside_probe(server: &Apache, clients: &OtherHost, rate: u32) -> Answer<Run> {
     let probe = (rate > 0).then(|| probe(server, rate)).transpose()?;
-    let (requests, latency_us) = wrk(server)?;
+    let (requests, latency_us) = wrk(server, clients)?;
     let probe_cpu = probe.map_or(Ok(0.0), cost)?;
     Ok(Run { requests, latency_us, probe_cpu })
 }
@@ -96,9 +97,11 @@ pub fn cost(probe: Child) -> Answer<f64> {
 }
 
 /// Requests a second, and the median latency, µs.
-fn wrk(server: &Apache) -> Answer<(f64, f64)> {
-    let mut command = Command::new("taskset");
+fn wrk(server: &Apache, clients: &OtherHost) -> Answer<(f64, f64)> {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net={}", clients.namespace_path().display()));
     command.args([
+        "taskset",
         "-c",
         CLIENT_CPU,
         "wrk",

@@ -7,10 +7,12 @@ use crate::crowd::Crowd;
 use crate::picture;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use syscost_counters::Interface;
 use syscost_counters::aggregate::process_tree;
 use syscost_counters::pace::Pace;
+use syscost_platform::namespace::OtherHost;
 
 /// Period of the readings.
 const BEAT: Duration = Duration::from_millis(500);
@@ -42,11 +44,11 @@ pub struct Row {
     pub faults: f64,
 }
 
-pub fn run(directory: &Path) -> Answer {
+pub fn run(directory: &Path, clients: &Arc<OtherHost>) -> Answer {
     std::fs::create_dir_all(directory)?;
     let mut all = Vec::new();
     for model in [Model::Prefork, Model::Event] {
-        let (rows, (served, failed)) = watch(model)?;
+        let (rows, (served, failed)) = watch(model, clients)?;
         let last = rows.last().ok_or("nothing was seen")?;
         println!(
             "{}: {served} pages served, {failed} failed; at the end {} clients, {} processes, {:.1} MB/s, {:.0} % of a \
@@ -67,20 +69,20 @@ pub fn run(directory: &Path) -> Answer {
     Ok(())
 }
 
-fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
+fn watch(model: Model, clients: &Arc<OtherHost>) -> Answer<(Vec<Row>, (u64, u64))> {
     let server = Apache::start(model, &[])?;
-    let (lo, mut crowd, mut rows) = (Interface::open("lo")?, Crowd::default(), Vec::new());
+    let (wire, mut crowd, mut rows) = (Interface::open(OtherHost::NEAR.0)?, Crowd::at(clients), Vec::new());
     let mut pace = Pace::every(BEAT);
     pace.wait_for_deadline();
     let begun = Instant::now();
-    let mut before = Tree::look(server.pid(), &lo)?;
+    let mut before = Tree::look(server.pid(), &wire)?;
     let growing = 2 * MOST / GROUP;
     for beat in 0..growing + AFTER {
         if beat % 2 == 0 && crowd.size() < MOST {
             crowd.grow(GROUP, server.address)?;
         }
         pace.wait_for_deadline();
-        let after = Tree::look(server.pid(), &lo)?;
+        let after = Tree::look(server.pid(), &wire)?;
         rows.push(after.since(&before, (after.at - begun).as_secs_f64(), crowd.size()));
         before = after;
     }
@@ -88,8 +90,8 @@ fn watch(model: Model) -> Answer<(Vec<Row>, (u64, u64))> {
 }
 
 impl Tree {
-    fn look(root: i32, lo: &Interface) -> Answer<Self> {
-        let link = lo.all_counters()?.value;
+    fn look(root: i32, wire: &Interface) -> Answer<Self> {
+        let link = wire.all_counters()?.value;
         let tree = process_tree(root)?;
         Ok(Self {
             at: tree.at,
@@ -97,8 +99,7 @@ impl Tree {
             faults: tree.value.page_faults,
             resident: tree.value.resident,
             processes: tree.value.processes,
-            // Each byte on the loop is sent and received: counted once.
-            moved: link.bytes_sent,
+            moved: link.bytes_sent + link.bytes_received,
         })
     }
 

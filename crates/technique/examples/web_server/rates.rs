@@ -12,6 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost_counters::aggregate::process_tree;
+use syscost_platform::namespace::OtherHost;
 use syscost_statistic::{Random, hodges_lehmann, median};
 
 /// Connections a second where none are named: the paper's.
@@ -51,15 +52,15 @@ pub struct Within {
     pub high: f64,
 }
 
-pub fn run(directory: &Path, rates: &[&str]) -> Answer {
+pub fn run(directory: &Path, rates: &[&str], clients: &OtherHost) -> Answer {
     std::fs::create_dir_all(directory)?;
     let rates = rates.iter().map(|rate| rate.parse()).collect::<Result<Vec<u32>, _>>()?;
     let rates = if rates.is_empty() { vec![PAPER] } else { rates };
     let server = Apache::start(Model::Prefork, &["taskset", "-c", SERVER_CPU])?;
     let mut all = Vec::new();
     for connections in rates {
-        arrive(server.address, connections, connections as usize, CLIENT_CPU)?; // warm
-        let at = AtRate { connections, turns: turns(&server, connections)? };
+        arrive(clients, server.address, connections, connections as usize, CLIENT_CPU)?; // warm
+        let at = AtRate { connections, turns: turns(&server, clients, connections)? };
         print!("{}", at.render()?);
         all.push(at);
     }
@@ -70,28 +71,28 @@ pub fn run(directory: &Path, rates: &[&str]) -> Answer {
     Ok(())
 }
 
-fn turns(server: &Apache, connections: u32) -> Answer<Vec<[Turn; PROBES.len()]>> {
+fn turns(server: &Apache, clients: &OtherHost, connections: u32) -> Answer<Vec<[Turn; PROBES.len()]>> {
     let (mut random, mut turns) = (Random::new(SEED), Vec::new());
     for _ in 0..TURNS {
         let mut order: [usize; PROBES.len()] = std::array::from_fn(|at| at);
         random.shuffle(&mut order);
         let mut turn = [Turn::default(); PROBES.len()];
         for at in order {
-            turn[at] = measure_with_probe(server, connections, PROBES[at])?;
+            turn[at] = measure_with_probe(server, clients, connections, PROBES[at])?;
         }
         turns.push(turn);
     }
     Ok(turns)
 }
 
-fn measure_with_probe(server: &Apache, connections: u32, rate: u32) -> Answer<Turn> {
+fn measure_with_probe(server: &Apache, clients: &OtherHost, connections: u32, rate: u32) -> Answer<Turn> {
     let running = (rate > 0).then(|| probe(server, rate)).transpose()?;
     // A probe's start is not what is measured.
     std::thread::sleep(Duration::from_millis(60));
     let used = || process_tree(server.pid()).map(|tree| tree.value.cpu_time);
     let (begun, before) = (Instant::now(), used()?);
     let count = (f64::from(connections) * TURN.as_secs_f64()).round() as usize;
-    let Visits { times, late } = arrive(server.address, connections, count, CLIENT_CPU)?;
+    let Visits { times, late } = arrive(clients, server.address, connections, count, CLIENT_CPU)?;
     let load = 100.0 * used()?.saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64();
     let probe = running.map_or(Ok(0.0), cost)?;
     Ok(Turn {

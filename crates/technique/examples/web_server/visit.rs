@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use syscost_platform::cpu;
+use syscost_platform::namespace::OtherHost;
 
 /// Threads that visit: as many connections can be open at once.
 const VISITORS: usize = 16;
@@ -18,16 +19,16 @@ pub struct Visits {
     pub late: usize,
 }
 
-/// Connects `count` times, `rate` a second, from one CPU.
+/// Connects `count` times, `rate` a second, from one CPU of this host.
 ///
 /// # Errors
 /// A connection failed.
-pub fn arrive(to: SocketAddr, rate: u32, count: usize, from_cpu: usize) -> Answer<Visits> {
+pub fn arrive(from: &OtherHost, to: SocketAddr, rate: u32, count: usize, from_cpu: usize) -> Answer<Visits> {
     let next = AtomicUsize::new(0);
     let begun = Instant::now() + Duration::from_millis(20);
     let period = Duration::from_secs(1) / rate;
     let visitor = || -> Result<Vec<(f64, bool)>, String> {
-        cpu::pin_thread(from_cpu).map_err(|e| e.to_string())?;
+        from.enter().and_then(|()| cpu::pin_thread(from_cpu)).map_err(|e| e.to_string())?;
         let mut seen = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
