@@ -11,6 +11,7 @@ pub mod doctor;
 mod fingerprint;
 mod inherited;
 mod microarchitecture;
+pub(crate) mod memory_module;
 mod network_path;
 
 pub use crate::platform::cpu::cpu_list;

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 /// Print what would disturb a measurement here, and what to do
 ///
-/// Prints what would make the numbers of this machine jump or mislead: what was seen, what it does to a
-/// measurement, and what to do about it. Changes nothing. Exit code 0 and no output: nothing was found.
+/// Prints the hardware, and what would make the numbers of this machine jump or mislead: what was seen, what it does to
+/// a measurement, and what to do about it. Changes nothing. Exit code 0: nothing was found.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -23,12 +23,32 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let (files, scratch) = (KernelFiles::live(), scratch::scratch_parent());
-    let findings = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
+    let fingerprint = Fingerprint::take(&files, &scratch);
+    let findings = examine(&files, &fingerprint, &scratch);
     match args.form.json {
         true => page::write_json(&findings)?,
-        false => page::write(&render_findings(&findings, layout()))?,
+        false => {
+            let layout = layout();
+            page::write(&(render_hardware(&fingerprint, layout) + &render_findings(&findings, layout)))?;
+        }
     }
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Fields of the fingerprint that describe the hardware, in the order of a paper's description.
+const HARDWARE: [&str; 7] =
+    ["cpu_model", "nominal_clock", "caches", "cache_ways", "memory_modules", "disks", "network_cards"];
+
+fn render_hardware(fingerprint: &Fingerprint, layout: Layout) -> String {
+    let fields: Vec<_> = fingerprint.field_values().collect();
+    let value =
+        |name: &str| fields.iter().find(|(field, _)| *field == name).and_then(|(_, value)| value.clone());
+    let unknown = |name: &str| match name {
+        "memory_modules" => "unknown: root may read the firmware's tables".to_owned(),
+        _ => "unknown: this machine does not show it".to_owned(),
+    };
+    let rows = HARDWARE.map(|name| [name.to_owned(), value(name).unwrap_or_else(|| unknown(name))]);
+    page::columns_text(&rows, page::table_width(layout)) + "\n"
 }
 
 fn render_findings(findings: &[Finding], layout: Layout) -> String {
@@ -53,6 +73,18 @@ mod tests {
         let read = render_findings(&[finding.clone(), finding], Layout::default());
         let once = "• it rains\n  one gets wet\n  → go in\n";
         assert_eq!(read, format!("{once}\n{once}"));
+    }
+
+    #[test]
+    fn the_hardware_is_told_and_what_is_unknown_with_its_reason() {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.hardware.disks = Some("sda, rotating".into());
+        let text = render_hardware(&fingerprint, Layout::default());
+        assert!(
+            text.lines().any(|line| line.starts_with("disks") && line.ends_with("sda, rotating")),
+            "{text}"
+        );
+        assert!(text.contains("root may read") && text.lines().count() == HARDWARE.len() + 1, "{text}");
     }
 
     #[test]

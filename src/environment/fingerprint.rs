@@ -6,10 +6,12 @@
 mod command_line;
 mod difference;
 mod field_table;
+mod hardware;
 mod surroundings;
 
 pub use difference::Difference;
 pub use field_table::{Series, Weight};
+use hardware::Hardware;
 use surroundings::Surroundings;
 
 use super::{Cache, cache, cpu_list, cpuinfo};
@@ -55,6 +57,9 @@ pub struct Fingerprint {
     pub smt: Smt,
     /// The caches that the kernel reports. A guest sees what the hypervisor shows.
     pub caches: Vec<Cache>,
+    /// What a description of the machine lists besides.
+    #[serde(flatten)]
+    pub hardware: Hardware,
     /// What the kernel does about each hardware vulnerability.
     pub mitigations: BTreeMap<String, String>,
     /// Frequency governors in force.
@@ -176,6 +181,7 @@ impl Fingerprint {
         self.cpus_allowed = field(&status, "Cpus_allowed_list").map(String::from);
         self.smt = read_smt(files, &cpuinfo);
         self.caches = cache::read_caches(files);
+        self.hardware = Hardware::read(files, self.cpu_model.as_deref());
         self.product = files.read_first_line("sys/class/dmi/id/product_name");
         self.hypervisor = hypervisor_name(files, &cpuinfo, self.product.as_deref());
     }

@@ -50,7 +50,6 @@
 //! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
 mod cursor;
-mod memory_module;
 mod stream_plan;
 mod stride_order;
 mod strided;
@@ -59,6 +58,7 @@ mod workload;
 
 use crate::case::{Case, Claim, Group, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
+use crate::environment::memory_module;
 use crate::error::{Error, Result};
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;

@@ -1,21 +1,25 @@
 //! The memory modules of the machine: the tables of the system management BIOS (DMTF DSP0134, *Memory Device*, type
-//! 17), which the kernel shows to root.
+//! 17), which the kernel shows to root. Of their texts only the labels of channels are used: others are serial numbers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The file that holds the tables.
-const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
+pub const TABLE: &str = "/sys/firmware/dmi/tables/DMI";
 const MEMORY_DEVICE: u8 = 17;
 const END: u8 = 127;
 
 /// A slot that holds a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Module {
+    /// Its size with the unit.
+    size: String,
+    /// `DDR5`, or `memory` where the kind has no usual name.
+    kind: &'static str,
     /// Bits of one transfer, without those that correct errors.
-    bits: u16,
+    bits: Option<u16>,
     /// Transfers per microsecond, as configured.
-    speed: u32,
+    speed: Option<u32>,
     /// The channel, if the label names one.
     channel: Option<String>,
 }
@@ -36,9 +40,19 @@ pub fn bandwidth_limit() -> Result<(f64, String), String> {
     }
 }
 
+/// A text for each module: `16384 MiB DDR4 at 3200 MT/s`.
+pub fn describe_modules(table: &[u8]) -> impl Iterator<Item = String> {
+    let speed = |speed: u32| format!(" at {speed} MT/s");
+    let text = move |Module { size, kind, speed: known, .. }: Module| {
+        format!("{size} {kind}{}", known.map_or(String::new(), speed))
+    };
+    parse_modules(table).into_iter().map(text)
+}
+
 fn limit_from_table(bytes: &[u8]) -> Result<(f64, String), String> {
-    let modules = parse_modules(bytes);
-    let slowest = modules.iter().map(|module| module.speed).min();
+    let mut modules = parse_modules(bytes);
+    modules.retain(|module| module.speed.is_some() && module.bits.is_some());
+    let slowest = modules.iter().filter_map(|module| module.speed).min();
     let Some(speed) = slowest else {
         return Err(format!("{TABLE} names no memory module with its speed"));
     };
@@ -46,7 +60,7 @@ fn limit_from_table(bytes: &[u8]) -> Result<(f64, String), String> {
     let named: BTreeSet<_> = modules.iter().filter_map(|module| module.channel.as_ref()).collect();
     let unnamed = modules.iter().filter(|module| module.channel.is_none()).count();
     let channels = named.len() + unnamed;
-    let bits = modules.iter().map(|module| module.bits).min().unwrap_or(64);
+    let bits = modules.iter().filter_map(|module| module.bits).min().unwrap_or(64);
     let limit = channels as f64 * f64::from(speed) * 1e6 * f64::from(bits) / 8.0;
     let words = format!(
         "{channels} channels of {bits} bits at {speed} MT/s could hand over {:.1} GB/s at most",
@@ -55,7 +69,7 @@ fn limit_from_table(bytes: &[u8]) -> Result<(f64, String), String> {
     Ok((limit, words))
 }
 
-/// The filled slots whose speed is known. The table is a sequence of structures: a head with type and length, then
+/// The filled slots. The table is a sequence of structures: a head with type and length, then
 /// texts that end with an empty one.
 fn parse_modules(mut bytes: &[u8]) -> Vec<Module> {
     let mut found = Vec::new();
@@ -81,22 +95,46 @@ fn parse_module(fields: &[u8], texts: &[u8]) -> Option<Module> {
         let bytes = fields.get(at..at + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     };
-    let is_empty = word(0x0c)? == 0;
+    let size = match word(0x0c)? {
+        // An empty slot.
+        0 => return None,
+        0xffff => "size unknown:".to_owned(),
+        // The size is in a longer field.
+        0x7fff => format!("{} MiB", long(0x1c)? & 0x7fff_ffff),
+        kib if kib & 0x8000 != 0 => format!("{} KiB", kib & 0x7fff),
+        mib => format!("{mib} MiB"),
+    };
     // 0xffff means that the speed is in a longer field.
     let speed = |short: usize, extended: usize| match word(short)? {
         0 => None,
         0xffff => long(extended).filter(|speed| *speed > 0),
         speed => Some(u32::from(speed)),
     };
-    let speed = speed(0x20, 0x58).or_else(|| speed(0x15, 0x54))?;
-    let bits = word(0x0a).filter(|bits| (1..=512).contains(bits))?;
+    let speed = speed(0x20, 0x58).or_else(|| speed(0x15, 0x54));
+    let bits = word(0x0a).filter(|bits| (1..=512).contains(bits));
     let text = |at: usize| {
         let number = usize::from(*fields.get(at)?).checked_sub(1)?;
         let text = texts.split(|byte| *byte == 0).nth(number)?;
         Some(String::from_utf8_lossy(text).to_lowercase())
     };
     let channel = [0x11, 0x10].into_iter().filter_map(text).find_map(|label| channel_in_label(&label));
-    (!is_empty).then_some(Module { bits, speed, channel })
+    Some(Module { size, kind: kind_name(*fields.get(0x12)?), bits, speed, channel })
+}
+
+fn kind_name(code: u8) -> &'static str {
+    match code {
+        0x12 => "DDR",
+        0x13 => "DDR2",
+        0x18 => "DDR3",
+        0x1a => "DDR4",
+        0x1d => "LPDDR3",
+        0x1e => "LPDDR4",
+        0x20 => "HBM",
+        0x21 => "HBM2",
+        0x22 => "DDR5",
+        0x23 => "LPDDR5",
+        _ => "memory",
+    }
 }
 
 /// The part of a label that names the channel: all of `P0 CHANNEL A`, the first part of `ChannelA-DIMM0`.
@@ -148,6 +186,15 @@ mod tests {
         let (limit, _) = limit_from_table(&table).expect("modules");
         assert_eq!(limit, 2.0 * 8800e6 * 8.0);
         assert_eq!(channel_in_label("channela-dimm0").as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_module_is_told_by_size_kind_and_speed_and_by_no_text() {
+        let mut large = device(0x7fff, 4800, 0, "serial 4711");
+        (large[0x12], large[0x1e]) = (0x22, 1);
+        let table = [device(16384, 3200, 2933, "x"), device(0, 0, 0, "x"), large, device(0x8200, 0, 0, "x")];
+        let told: Vec<_> = describe_modules(&table.concat()).collect();
+        assert_eq!(told, ["16384 MiB memory at 2933 MT/s", "65536 MiB DDR5 at 4800 MT/s", "512 KiB memory"]);
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! The hardware beside the processor's name: what a paper's description of a machine lists.
+//!
+//! Nothing here names one machine: no serial number, no address, and no name of an interface, which may hold an address.
+
+mod device;
+
+use super::field_table::BETWEEN;
+use crate::environment::memory_module;
+use crate::platform::kernel_files::{KernelFiles, join_distinct};
+use serde::{Deserialize, Serialize};
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// Hardware as text. `None` where the machine does not show it, and in records from before it was kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hardware {
+    /// Ways of associativity of each kind of cache. A guest sees what the hypervisor shows.
+    pub cache_ways: Option<String>,
+    /// The frequency that the manufacturer states, without turbo.
+    pub nominal_clock: Option<String>,
+    /// Memory modules by the firmware's tables, which usually only root may read.
+    pub memory_modules: Option<String>,
+    /// Disks with a device behind them: model, size, whether they rotate, and the speed of an NVMe disk's bus.
+    pub disks: Option<String>,
+    /// Network cards of this network namespace: driver and speed.
+    pub network_cards: Option<String>,
+}
+
+impl Hardware {
+    pub(super) fn read(files: &KernelFiles, cpu_model: Option<&str>) -> Self {
+        Self {
+            cache_ways: read_cache_ways(files),
+            nominal_clock: read_nominal_clock(files).or_else(|| clock_in_model_name(cpu_model?)),
+            memory_modules: files
+                .read_bytes(memory_module::TABLE)
+                .and_then(|table| join_counted(memory_module::describe_modules(&table))),
+            disks: device::describe_disks(files),
+            network_cards: device::describe_network_cards(files),
+        }
+    }
+}
+
+/// Equal entries as one with their number, in order of appearance; `None` if there are none.
+fn join_counted(entries: impl Iterator<Item = String>) -> Option<String> {
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for entry in entries {
+        match counted.iter_mut().find(|(known, _)| *known == entry) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((entry, 1)),
+        }
+    }
+    let text = |(entry, count): &(String, usize)| match count {
+        1 => entry.clone(),
+        _ => format!("{count} × {entry}"),
+    };
+    (!counted.is_empty()).then(|| counted.iter().map(text).collect::<Vec<_>>().join(BETWEEN))
+}
+
+/// `L1 Data 8 | L2 Unified 16`, each kind once; CPUs that differ show all values.
+fn read_cache_ways(files: &KernelFiles) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    for cpu in files.entry_names(CPUS) {
+        let directory = format!("{CPUS}/{cpu}/cache");
+        found.extend(files.entry_names(&directory).iter().filter_map(|index| {
+            let line = |file: &str| files.read_first_line(&format!("{directory}/{index}/{file}"));
+            let ways: u32 = line("ways_of_associativity")?.parse().ok().filter(|ways| *ways > 0)?;
+            let (level, kind): (u8, String) = (line("level")?.parse().ok()?, line("type")?);
+            Some(format!("L{level} {kind} {ways}"))
+        }));
+    }
+    found.sort();
+    found.dedup();
+    (!found.is_empty()).then(|| found.join(BETWEEN))
+}
+
+/// `2600 MHz`, by intel_pstate in kHz or by the firmware's CPPC tables in MHz; cores of several kinds show all values.
+fn read_nominal_clock(files: &KernelFiles) -> Option<String> {
+    let each = |file: &str, per_mhz: u32| {
+        let cpus = files.entry_names(CPUS).into_iter();
+        let numbers = cpus.filter_map(|cpu| files.read_number::<u32>(&format!("{CPUS}/{cpu}/{file}")));
+        join_distinct(numbers.filter(|number| *number > 0).map(|number| format!("{} MHz", number / per_mhz)))
+    };
+    each("cpufreq/base_frequency", 1000).or_else(|| each("acpi_cppc/nominal_freq", 1))
+}
+
+/// The frequency at the end of a name such as `Intel(R) Xeon(R) CPU @ 2.60GHz`.
+fn clock_in_model_name(model: &str) -> Option<String> {
+    let (_, clock) = model.rsplit_once('@')?;
+    let ghz: f64 = clock.trim().strip_suffix("GHz")?.trim().parse().ok()?;
+    Some(format!("{:.0} MHz", 1000.0 * ghz))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::kernel_files::fixture::Machine;
+
+    #[test]
+    fn a_machine_that_shows_nothing_has_unknown_hardware() {
+        assert_eq!(Hardware::read(&Machine::with_files(&[]).files, None), Hardware::default());
+        assert_eq!(Hardware::read(&Machine::with_files(&[]).files, Some("AMD EPYC")), Hardware::default());
+    }
+
+    #[test]
+    fn ways_are_told_once_a_kind_and_zero_is_unknown() {
+        let machine = Machine::with_files(&[]);
+        for (cpu, index, file, text) in [
+            (0, 0, "level", "1"),
+            (0, 0, "type", "Data"),
+            (0, 0, "ways_of_associativity", "8"),
+            (1, 0, "level", "1"),
+            (1, 0, "type", "Data"),
+            (1, 0, "ways_of_associativity", "8"),
+            (1, 3, "level", "3"),
+            (1, 3, "type", "Unified"),
+            (1, 3, "ways_of_associativity", "0"),
+        ] {
+            machine.write_file(&format!("{CPUS}/cpu{cpu}/cache/index{index}/{file}"), text);
+        }
+        assert_eq!(read_cache_ways(&machine.files).as_deref(), Some("L1 Data 8"));
+        machine.write_file(&format!("{CPUS}/cpu1/cache/index3/ways_of_associativity"), "16");
+        assert_eq!(read_cache_ways(&machine.files).as_deref(), Some("L1 Data 8 | L3 Unified 16"));
+    }
+
+    #[test]
+    fn the_nominal_clock_is_the_kernels_and_else_that_of_the_name() {
+        let clock = |files: &[(&str, &str)]| {
+            let named = Some("Intel(R) Xeon(R) CPU E5-2690 @ 2.90GHz");
+            Hardware::read(&Machine::with_files(files).files, named).nominal_clock
+        };
+        let base = |cpu: usize| format!("{CPUS}/cpu{cpu}/cpufreq/base_frequency");
+        let cppc = format!("{CPUS}/cpu0/acpi_cppc/nominal_freq");
+        assert_eq!(clock(&[]).as_deref(), Some("2900 MHz"));
+        assert_eq!(clock(&[(&cppc, "2450\n")]).as_deref(), Some("2450 MHz"));
+        let hybrid = [(&*base(0), "2600000\n"), (&*base(1), "1900000\n"), (&*cppc, "2450\n")];
+        assert_eq!(clock(&hybrid).as_deref(), Some("2600 MHz, 1900 MHz"));
+    }
+}
