@@ -19,7 +19,9 @@
 mod boundary;
 mod machine_guard;
 mod search;
+mod size_curve;
 
 pub use boundary::{BLOCK, Boundary};
 pub use machine_guard::{Bounds, Guard, Toll};
 pub use search::{Answer, Request, find_cache_size};
+pub use size_curve::{SizeCurve, SizePoint, measure_size_curve};

@@ -1,13 +1,16 @@
 //! `syscost file-cache`: how long a file may be that this machine still reads at memory's speed.
 
+mod curve_page;
+
 use super::{flag, page};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::page_cache::{Answer, BLOCK, Request, find_cache_size};
+use crate::page_cache::{Answer, BLOCK, Request, find_cache_size, measure_size_curve};
 use crate::platform::signal;
 use crate::record::quantity::format_size;
 use crate::trial::scratch;
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +22,9 @@ use std::time::Duration;
 /// reads at 512 places tell how much of it comes from memory and how much from the disk. What the reads say is checked by
 /// mincore(2). The file never takes the last of the memory, is read at the disk's idle priority, and is given up
 /// if others are short of memory. It has no name, so it is gone however the command ends.
+///
+/// With `--curve` files of some ten lengths are read again instead, from 512 MiB to a quarter more than the available memory. The
+/// longest takes at most half of the free disk, and all that the cache holds for others may be lost from it.
 #[derive(clap::Args)]
 #[command(
     after_help = "The size is what a file gets that is read now, beside what the cache holds for others; on a machine at rest \
@@ -35,9 +41,12 @@ pub struct Args {
     /// Make a control group with this much memory, which stands in for the machine (root)
     #[arg(long, value_name = "SIZE", value_parser = flag::parse_size)]
     within: Option<u64>,
-    /// The longest time that the file may grow
-    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::parse_seconds, default_value_t = 50.0)]
-    seconds: f64,
+    /// Draw the speed of reading a file again against its length, to beyond the memory
+    #[arg(long)]
+    curve: bool,
+    /// The longest time that the file may grow [default: 50; with --curve 900, reading included]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = flag::parse_seconds)]
+    seconds: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -49,30 +58,42 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     scratch::remove_orphans(&place);
     let template = "{spinner} {binary_bytes} of at most {binary_total_bytes} {elapsed}";
     let (scratch, bar) = (scratch::make_directory_in(&place)?, page::progress_bar(1, template));
-    let found = find_cache_size(&Request {
+    let time = args.seconds.unwrap_or(if args.curve { 900.0 } else { 50.0 });
+    let request = Request {
         directory: scratch.path(),
         reserve: args.reserve,
         group: args.within,
-        time: Duration::from_secs_f64(args.seconds),
+        time: Duration::from_secs_f64(time),
         interrupted: &|| signal::pending().is_some(),
         progress: &|made, most| {
             bar.set_length(most);
             bar.set_position(made);
         },
-    });
+    };
+    if args.curve {
+        let found = measure_size_curve(&request);
+        return finish(&bar, found, |curve| curve_page::print_curve(&curve, args.json));
+    }
+    finish(&bar, find_cache_size(&request), |answer| print_answer(&answer, args))
+}
+
+/// Removes the bar, and prints what was found unless a signal came.
+fn finish<T>(bar: &ProgressBar, found: Result<T>, print: impl FnOnce(T) -> Result<()>) -> Result<ExitCode> {
     bar.finish_and_clear();
     if let Some(signal) = signal::pending() {
         return Ok(Exit::Signal(signal).into());
     }
-    let answer = found?;
+    print(found?).map(|()| ExitCode::SUCCESS)
+}
+
+fn print_answer(answer: &Answer, args: &Args) -> Result<()> {
     match args.json {
-        true => page::write_json(&answer_json(&answer))?,
-        false if page::is_piped() => page::write(&page::tabbed_rows(&answer_rows(&answer, args.within)))?,
+        true => page::write_json(&answer_json(answer)),
+        false if page::is_piped() => page::write(&page::tabbed_rows(&answer_rows(answer, args.within))),
         false => {
-            page::write(&page::columns_text(&answer_rows(&answer, args.within), page::prose_width(layout())))?
+            page::write(&page::columns_text(&answer_rows(answer, args.within), page::prose_width(layout())))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What was found, how it is known, and what others paid.

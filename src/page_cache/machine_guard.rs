@@ -89,6 +89,7 @@ pub struct Guard<'a> {
     /// When the pressure was looked at, and what it was.
     last: (Instant, Option<Duration>),
     ends: Instant,
+    ignores_stalls: bool,
     interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -98,7 +99,13 @@ impl<'a> Guard<'a> {
         let (files, pressure) = (KernelFiles::live(), Pressure::open(Resource::Memory).ok());
         let first = read_toll(&files, pressure.as_ref());
         let now = Instant::now();
-        Self { files, reserve, pressure, last: (now, first.stalled), first, ends: now + time, interrupted }
+        let (last, ends, ignores_stalls) = ((now, first.stalled), now + time, false);
+        Self { files, reserve, pressure, first, last, ends, ignores_stalls, interrupted }
+    }
+
+    /// Lets tasks wait for memory: for a reader that itself waits for what the cache has given up.
+    pub fn without_stalls(self) -> Self {
+        Self { ignores_stalls: true, ..self }
     }
 
     /// Whether the time is over.
@@ -122,6 +129,7 @@ impl<'a> Guard<'a> {
         let share = grown.map_or(0.0, |grown| grown.as_secs_f64() / self.last.0.elapsed().as_secs_f64());
         self.last = (Instant::now(), stalled);
         let meminfo = self.files.read_text("proc/meminfo").unwrap_or_default();
+        let share = if self.ignores_stalls { 0.0 } else { share };
         reason_to_end(meminfo_bytes(&meminfo, "MemAvailable"), self.reserve, share, self.toll_so_far())
             .map_or(Ok(()), |why| Err(Error::Disturbed(why)))
     }

@@ -72,18 +72,14 @@ impl Answer {
 /// [`Error::Missing`] where there is no disk, no room or no memory, [`Error::Disturbed`] if the guard ends it, or the two
 /// ways to tell the size do not agree.
 pub fn find_cache_size(request: &Request<'_>) -> Result<Answer> {
-    if let Some(why) = volume::no_disk_reason(request.directory) {
-        return Err(Error::Missing(format!("{why}; {}", volume::disk_advice())));
-    }
     let begun = Instant::now();
-    let _idle = IdleAtTheDisk::begin()?;
-    let group = request.group.map(LimitedMemory::enter).transpose()?;
+    let (_idle, group) = begin_search(request)?;
     let bounds = match request.group {
         // The group is the machine; half as much again can be read without harm to anybody outside.
         Some(bytes) => Bounds { available: bytes + bytes / 2, reserve: 0 },
         None => Bounds::read(&KernelFiles::live(), request.reserve)?,
     };
-    check_disk_space(request.directory, bounds.longest_file())?;
+    check_disk_space(request.directory, bounds.longest_file(), "leave more memory to others (`--reserve`)")?;
     let before = cached_bytes();
     let mut guard = Guard::begin(bounds.reserve, request.time, request.interrupted);
     let mut file = PatternFile::create_empty(request.directory)?;
@@ -104,6 +100,14 @@ pub fn find_cache_size(request: &Request<'_>) -> Result<Answer> {
     drop(file);
     drop(group);
     Ok(answer)
+}
+
+/// Checks that the directory is on a disk, gives way to others at the disk, and enters the control group that is asked for.
+pub(super) fn begin_search(request: &Request<'_>) -> Result<(IdleAtTheDisk, Option<LimitedMemory>)> {
+    if let Some(why) = volume::no_disk_reason(request.directory) {
+        return Err(Error::Missing(format!("{why}; {}", volume::disk_advice())));
+    }
+    Ok((IdleAtTheDisk::begin()?, request.group.map(LimitedMemory::enter).transpose()?))
 }
 
 /// Lets the file grow until the cache has given up a part of it, or it has `most` bytes. False if the time was over before.
@@ -162,14 +166,15 @@ fn check_agreement(answer: &Answer) -> Result<()> {
     )))
 }
 
-fn check_disk_space(directory: &Path, bytes: u64) -> Result<()> {
+/// Checks that the file system has room for the file; `otherwise` is what helps besides room.
+pub(super) fn check_disk_space(directory: &Path, bytes: u64, otherwise: &str) -> Result<()> {
     let free = volume::free_bytes(directory).unwrap_or(u64::MAX);
     if free / SHARE_OF_DISK >= bytes {
         return Ok(());
     }
     Err(Error::Missing(format!(
         "the file may become {} MiB long, and {} MiB are free in {}, of which it may take half: make room, name \
-         another directory (`--dir`), or leave more memory to others (`--reserve`)",
+         another directory (`--dir`), or {otherwise}",
         bytes >> 20,
         free >> 20,
         directory.display()
@@ -177,4 +182,4 @@ fn check_disk_space(directory: &Path, bytes: u64) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

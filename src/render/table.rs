@@ -4,7 +4,7 @@
 
 mod below;
 mod column;
-mod curve_text;
+pub(crate) mod curve_text;
 mod event_line;
 mod squeeze;
 

@@ -111,7 +111,8 @@ fn add_levels(
     drawn.remarks = cache_level::level_remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
 }
 
-fn find_fall(points: &[Point]) -> Option<FallRecord> {
+/// The one fall of a rate, if there is one.
+pub(crate) fn find_fall(points: &[Point]) -> Option<FallRecord> {
     let values: Vec<f64> = points.iter().map(|point| point.value.estimate).collect();
     let found = locate_fall(&values)?;
     let step = (points[found.last].at, points[found.last + 1].at);

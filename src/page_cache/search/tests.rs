@@ -2,16 +2,16 @@ use super::*;
 use crate::platform::child::run_in_child_process;
 use crate::platform::value_or_skip;
 
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 /// Runs it in a process of its own: a group takes in a whole process, and an idle priority is a thread's.
-fn in_a_child(test: impl FnOnce(&Path)) {
+pub fn in_a_child(test: impl FnOnce(&Path)) {
     let directory = tempfile::tempdir().expect("a directory");
     run_in_child_process(|| test(directory.path()));
     assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0, "the file is gone");
 }
 
-fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Request<'a> {
+pub fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Request<'a> {
     let (group, time) = (Some(256 * MIB), Duration::from_secs(20));
     Request { directory, reserve: None, group, time, interrupted, progress: &|_, _| () }
 }
@@ -55,6 +55,6 @@ fn a_time_that_is_over_leaves_a_size_that_is_at_least_kept() {
 
 #[test]
 fn a_directory_without_room_is_missing() {
-    let sentence = check_disk_space(Path::new("/"), 1 << 60).expect_err("no room").to_string();
-    assert!(sentence.contains("of which it may take half"), "{sentence}");
+    let sentence = check_disk_space(Path::new("/"), 1 << 60, "go").expect_err("no room").to_string();
+    assert!(sentence.contains("of which it may take half") && sentence.ends_with("or go"), "{sentence}");
 }

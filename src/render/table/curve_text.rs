@@ -86,7 +86,8 @@ fn level_cells(level: &LevelRecord, both: bool) -> [String; 6] {
     ]
 }
 
-fn fall_line(curve: &CurveRecord, fall: &FallRecord) -> String {
+/// Where a curve falls, as a sentence.
+pub(crate) fn fall_line(curve: &CurveRecord, fall: &FallRecord) -> String {
     let with_unit = |value: f64| format!("{} {}", format_count(value), curve.unit);
     let (before, after) = (fall.before.estimate, fall.after.estimate);
     let (held, beyond) = (format_size(fall.step.0), format_size(fall.step.1));
