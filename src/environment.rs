@@ -10,8 +10,8 @@ mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
 mod inherited;
-mod microarchitecture;
 pub(crate) mod memory_module;
+mod microarchitecture;
 mod network_path;
 
 pub use crate::platform::cpu::cpu_list;

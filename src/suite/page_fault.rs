@@ -4,53 +4,61 @@
 //! file in the page cache (`cached`) or read it from the disk (`major`); copy a page that a forked child keeps
 //! (`copy-on-write`); make a write-protected page writable (`write-protect`); ask another thread to fill the page
 //! (`userfaultfd`). `second-touch` and `third-touch` touch the same page again after it was read from the disk: the
-//! second after its mapping was removed, the third without.
+//! second after its mapping was removed, the third without. `sparse-40GB` touches a mapped file of 40 GB that is one
+//! hole, at index 0 or at a random page, each time after it was opened and mapped anew.
 //!
 //! # What is not
 //! Making the next touch a fault again: `madvise(MADV_DONTNEED)`, `mprotect`, the fork and the child's end, and
 //! evicting the file from the page cache (`fsync` once, then `POSIX_FADV_DONTNEED`), which needs no root. The page
-//! tables exist, except for the first huge page. Huge pages have their turns, so that as much memory lies between two
-//! touches of one in a small batch as in a large one. The loop that touches is in the number, and so is the clock's
-//! bracket of some 10 ns where a touch is timed by itself (`major`).
+//! tables exist, except for the first huge page and for `sparse-40GB`. Huge pages have their turns, so that as much
+//! memory lies between two touches of one in a small batch as in a large one. The loop that touches is in the number,
+//! and so is the clock's bracket of some 10 ns where a touch is timed by itself (`major`).
 //!
 //! # How we know
 //! Around each timed part the kernel's own count of this thread's faults is read. It must be one per touch, minor or
 //! major as the id says; where one fault may serve many touches, at least one and at most one per touch. A touch of a
 //! file that was another kind of fault than its case says is discarded and repeated; the evidence says how many were.
 //! Before pages are read from the disk, `mincore` must find none of the file in the page cache, and `cachestat` none
-//! that is being read; the kernel must charge the thread with the bytes read from a device; each byte is compared
-//! with what was written. The file system must be on a disk: memory (tmpfs, ramfs, zram) is refused, and so is a loop
-//! device that reads through the cache of the file below it. `mincore` must show that huge pages came whole with
-//! their first byte. The handler of `userfaultfd` counts what it fills.
+//! that is being read; the kernel must charge the thread with the bytes read from a device; each byte is compared with
+//! what was written. The file system must be on a disk: memory (tmpfs, ramfs, zram) is refused, and so is a loop
+//! device that reads through the cache of the file below it. `mincore` must show that huge pages came whole with their
+//! first byte. The handler of `userfaultfd` counts what it fills.
 //!
 //! # What fools it
 //! Dividing by pages: one fault maps up to sixteen cached neighbours (fault-around), and all of a large folio,
 //! whatever `MADV_RANDOM` says. Without advice the first touch reads as much as the device's read-ahead
-//! (`/sys/block/*/queue/read_ahead_kb`, from 128 KiB to 8 MiB) allows: a page read alone is cheaper than one read
-//! with its surroundings, and the touches that follow cost next to nothing. Touching a cached page does not measure a
-//! disk, and after the first touch a page is cached: that was once published as a page fault a hundred times as fast.
-//! In a guest the host may have the page in its cache, and a disk has a cache too: reads are then faster than the
-//! medium. The kernel counts a fault as major if it had to be retried, even if no device was involved: all faults
-//! that `userfaultfd` resolves are major. A write after `mprotect` has returned the permission causes no fault on
-//! kernels that see that the page is not shared (since Linux 5.19); the evidence says whether it did. A control group
-//! near its limit reclaims memory at every fault. With read-ahead a touch waits for milliseconds, and kernel threads,
-//! which read the rest, use this CPU for some hundredths of that time: such samples are rightly counted as disturbed.
+//! (`/sys/block/*/queue/read_ahead_kb`, from 128 KiB to 8 MiB) allows: a page read alone is cheaper than one read with
+//! its surroundings, and the touches that follow cost next to nothing. Touching a cached page does not measure a disk,
+//! and after the first touch a page is cached: that was once published as a page fault a hundred times as fast. A
+//! sparse file of 40 GB has nothing on the disk, however much longer than the memory it is. For a hole the kernel
+//! takes fresh pages for the touched one and those around it, fills them with zeroes and puts them into the page
+//! cache. No device is read, and the fault counts as major all the same, because the page was not in the cache: `time
+//! -v` does not tell it from a fault that reads the disk. In a guest the host may have the page in its cache, and a
+//! disk has a cache too: reads are then faster than the medium. The kernel counts a fault as major if it had to be
+//! retried, even if no device was involved: all faults that `userfaultfd` resolves are major. A write after `mprotect`
+//! has returned the permission causes no fault on kernels that see that the page is not shared (since Linux 5.19); the
+//! evidence says whether it did. A control group near its limit reclaims memory at every fault. With read-ahead a
+//! touch waits for milliseconds, and kernel threads, which read the rest, use this CPU for some hundredths of that
+//! time: such samples are rightly counted as disturbed.
 //!
 //! # Reading the number
 //! `major-random/first-touch` should be the latency of the disk's random read of 4 KiB, as `fio --direct=1` reports
-//! it, plus some microseconds for the fault. Below the table, `fault` is the time per counted fault, `touch` per
-//! touched page, `byte` per byte of these pages, ns. `copy-on-write/child-keeps` costs more than `child-gone` by the
-//! copy of a page. `write-protect/mprotect` has no `fault` if there was none.
+//! it, plus some microseconds for the fault. `sparse-40GB` should be far below it: it is what the kernel itself does
+//! in such a fault, with the pages around the touched one. Below the table, `fault` is the time per counted fault,
+//! `touch` per touched page, `byte` per byte of these pages, ns. `copy-on-write/child-keeps` costs more than
+//! `child-gone` by the copy of a page. `write-protect/mprotect` has no `fault` if there was none.
 //!
 //! # Source
 //! CSC501 project report (18.1 ms a major fault from a hard disk, 4.5 µs a byte; the third touch a hundred times
-//! faster); CSE 221 project report (15 µs by random touches of a large file); lmbench's `lat_pagefault`, whose faults
-//! are minor; mmap(2), madvise(2), posix_fadvise(2), mincore(2), userfaultfd(2), proc_pid_io(5).
+//! faster); CSE 221 project report (15 µs each for index 0 and a random page of a mapped file of 40 GB, which is too
+//! fast for their disk and in the range of a hole; how the file was made is not said); lmbench's `lat_pagefault`,
+//! whose faults are minor; mmap(2), madvise(2), posix_fadvise(2), mincore(2), userfaultfd(2), proc_pid_io(5).
 
 mod anonymous;
 mod cached_page;
 mod disk_page;
 mod operation;
+mod sparse_file;
 pub mod touch;
 mod userfault;
 
@@ -67,7 +75,7 @@ const HEADLINES: [Headline; 2] = [
 ];
 
 fn cases() -> Vec<Case> {
-    [anonymous::cases(), userfault::cases(), cached_page::cases(), disk_page::cases()]
+    [anonymous::cases(), userfault::cases(), cached_page::cases(), disk_page::cases(), sparse_file::cases()]
         .into_iter()
         .flatten()
         .map(limit_timed_share)

@@ -1,0 +1,215 @@
+//! Faults at a hole: a mapped file of 40 GB without a block on the disk, touched at index 0 or at a random page. Each
+//! iteration opens and maps the file anew, as each run of the CSE 221 report's program did.
+
+use super::disk_page::check_major_faults;
+use super::touch::fault_summary;
+use crate::case::need::FOUR_KIB;
+use crate::case::{Case, Claim, Report, Subject, set_up};
+use crate::clock::{Clock, Counts, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::fault_count::{self, Faults};
+use crate::platform::region::{PAGE, Region};
+use crate::platform::volume;
+use crate::statistic::Random;
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use nix::sys::resource::{Resource, getrlimit};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Length of the report's file, bytes, and its pages. Only its order matters: no page stays in the cache between touches.
+const BYTES: u64 = 40_000_000_000;
+const PAGES: usize = (BYTES / PAGE as u64) as usize;
+/// A file of holes may have this many bytes on the disk: what some file systems write at the end of a file.
+const MOST_STORED: u64 = 1 << 20;
+/// Attempts to evict, a millisecond apart.
+const ATTEMPTS: u32 = 100;
+
+pub(super) fn cases() -> Vec<Case> {
+    let why = "an exception, page tables, the page and those around it allocated, zeroed and entered into the cache";
+    [
+        ("major-index-0/sparse-40GB", "index 0 of a mapped file of 40 GB touched, all of it a hole", false),
+        (
+            "major-random/sparse-40GB",
+            "a random page of a mapped file of 40 GB touched, all of it a hole",
+            true,
+        ),
+    ]
+    .map(|(name, title, random)| hole_case(name, title, random).predict(3_000.0, 30_000.0, why))
+    .into()
+}
+
+fn hole_case(name: &str, title: &str, random: bool) -> Case {
+    let set_up = set_up(move |place| Hole::new(&place.scratch, random));
+    Case::new(name, title, set_up)
+        .need(FOUR_KIB)
+        .one_by_one()
+        .claim(Claim::Checked("every touch that was counted was one major fault and no other"))
+        .claim(Claim::Checked("before it was touched the page was not in the page cache, by mincore"))
+        .claim(Claim::Checked(
+            "the file has no block on the disk, what was read is zero, and the kernel has charged this thread with no \
+             byte read from a device, where it counts them",
+        ))
+        .claim(Claim::Counted(check_major_faults))
+}
+
+/// The file, its mapping of this iteration, and the outcome.
+struct Hole {
+    file: File,
+    mapped: Option<Region>,
+    /// Chooses the pages; `None` for index 0.
+    random: Option<Random>,
+    page: usize,
+    /// Faults, and bytes read from devices, before the touch.
+    before: (Faults, Option<u64>),
+    /// Touches that count, and their faults.
+    touches: u64,
+    faults: Faults,
+    /// Faults of the last run.
+    last: u64,
+    left_out: u64,
+}
+
+impl Hole {
+    fn new(directory: &Path, random: bool) -> Result<Self> {
+        if let Some(why) = volume::no_disk_reason(directory) {
+            return Err(Error::Missing(format!("{why}; {}", volume::tmpdir_advice(MOST_STORED))));
+        }
+        let file = make_sparse_file(directory, BYTES)?;
+        let random = random.then(|| Random::new(BYTES));
+        let (before, faults) = Default::default();
+        let (mapped, page, touches, last, left_out) = Default::default();
+        Ok(Self { file, mapped, random, page, before, touches, faults, last, left_out })
+    }
+
+    /// Opens and maps the file anew: the kernel then reads around a touch as it does at the first one of a program.
+    fn prepare_touch(&mut self) -> Result<()> {
+        self.page = self.random.as_mut().map_or(0, |random| random.number_below(PAGES));
+        for _ in 0..ATTEMPTS {
+            // Mapped pages cannot be evicted.
+            self.mapped = None;
+            posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
+                .map_err(|errno| Error::from_errno("posix_fadvise POSIX_FADV_DONTNEED", errno))?;
+            let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let opened = File::open(&path).map_err(|e| Error::file(&path, "opening again", e))?;
+            let region = Region::map_file(&opened, BYTES as usize)?;
+            let is_cached = region.count_resident(self.page..self.page + 1, &mut [0])? > 0;
+            self.mapped = Some(region);
+            if !is_cached {
+                self.before = (Faults::count_so_far()?, fault_count::bytes_read_from_devices());
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(Error::Missing(
+            "the file system keeps a page in the cache that was given up (POSIX_FADV_DONTNEED)".into(),
+        ))
+    }
+
+    fn check_touch(&mut self, byte: Option<u8>) -> Result<Counts> {
+        let faults = Faults::count_so_far()?.since(self.before.0);
+        check_hole(byte, self.before.1.zip(fault_count::bytes_read_from_devices()))?;
+        if faults == (Faults { minor: 0, major: 1 }) {
+            (self.touches, self.last) = (self.touches + 1, self.last + 1);
+            self.faults += faults;
+            return Ok(Counts::Yes);
+        }
+        self.left_out += 1;
+        if self.left_out <= 16 + self.touches {
+            return Ok(Counts::Again);
+        }
+        Err(Error::Missing(format!(
+            "{} of {} touches of a hole were not one major fault (the last: {} minor, {} major)",
+            self.left_out,
+            self.left_out + self.touches,
+            faults.minor,
+            faults.major
+        )))
+    }
+}
+
+/// A file without a name that consists of a hole.
+fn make_sparse_file(directory: &Path, bytes: u64) -> Result<File> {
+    let name = directory.display();
+    // A process that exceeds the limit is killed without an explanation.
+    if getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(limit, _)| limit < bytes) {
+        return Err(Error::Missing(format!(
+            "a file of {bytes} bytes is longer than RLIMIT_FSIZE allows: raise `ulimit -f`"
+        )));
+    }
+    let file = tempfile::tempfile_in(directory).map_err(|e| Error::file(directory, "making a file in", e))?;
+    file.set_len(bytes).map_err(|e| {
+        Error::Missing(format!("the file system of {name} takes no file of {bytes} bytes: {e}"))
+    })?;
+    let stored =
+        file.metadata().map_err(|e| Error::file(directory, "asking for a file in", e))?.blocks() * 512;
+    if stored > MOST_STORED {
+        return Err(Error::Missing(format!(
+            "the file system of {name} makes no holes: a file of {bytes} bytes took {stored} bytes of it"
+        )));
+    }
+    Ok(file)
+}
+
+/// A hole reads as zero, and nothing is read from a device for it.
+fn check_hole(byte: Option<u8>, charged: Option<(u64, u64)>) -> Result<()> {
+    if byte != Some(0) {
+        return Err(Error::Disproved(format!("a hole held {byte:?} and no zero")));
+    }
+    match charged {
+        Some((before, after)) if after > before => Err(Error::Disproved(format!(
+            "the kernel has read {} bytes from a device for a touch of a hole",
+            after - before
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl Subject for Hole {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.last = 0;
+        let touch = |hole: &mut Self| hole.mapped.as_ref().map(|region| region.read_first_byte(hole.page));
+        clock.time_each(iterations, self, Self::prepare_touch, touch, Self::check_touch)
+    }
+
+    fn report(&self) -> Report {
+        let mut evidence = vec![fault_summary(self.touches, self.faults)];
+        if self.left_out > 0 {
+            evidence.push(format!("{} touches were something else, and left out", self.left_out));
+        }
+        Report { events: Some(self.last), evidence, ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::runnable::test_clock;
+    use crate::platform::value_or_skip;
+    use std::io::Write;
+
+    #[test]
+    fn each_touch_of_a_hole_is_a_major_fault_without_the_disk() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        for random in [false, true] {
+            let Some(mut hole) = value_or_skip(Hole::new(scratch.path(), random)) else { return };
+            hole.run(20, &test_clock()).expect("touched");
+            assert_eq!((hole.report().events, hole.faults.major), (Some(20), 20));
+            assert_eq!(hole.page != 0, random, "index 0, or one of ten million");
+        }
+        assert_eq!(std::fs::read_dir(scratch.path()).expect("listed").count(), 0, "the file has a name");
+    }
+
+    #[test]
+    fn what_was_written_is_no_hole() {
+        assert!(check_hole(Some(0), Some((7, 7))).is_ok() && check_hole(Some(0), None).is_ok());
+        assert!(check_hole(Some(1), None).is_err() && check_hole(Some(0), Some((7, 4103))).is_err());
+        let scratch = tempfile::tempdir().expect("a directory");
+        let Some(mut hole) = value_or_skip(Hole::new(scratch.path(), false)) else { return };
+        hole.file.write_all(&[9; PAGE]).expect("written");
+        hole.file.sync_all().expect("stored");
+        assert!(matches!(hole.run(1, &test_clock()), Err(Error::Disproved(why)) if why.contains("Some(9)")));
+    }
+}
