@@ -38,7 +38,9 @@ pub use drive::run;
 pub use first_screen::{group_headlines, program_command};
 #[cfg(feature = "cli")]
 pub use fitting::add_missing_curves;
-pub use options::{GROUP_VARIABLE, Options, is_measuring_process, open_counter, parse_events};
+pub use options::{
+    FEWEST_REPLICATIONS, GROUP_VARIABLE, Options, is_measuring_process, open_counter, parse_events,
+};
 pub use output_directory::criterion_home;
 #[cfg(feature = "cli")]
 pub use output_directory::homes_of_all_units;

@@ -127,6 +127,27 @@ fn the_exit_code_of_a_failing_command_is_passed_on() {
 }
 
 #[test]
+fn the_command_alone_comes_first_if_it_may() {
+    let machine = Machine::new();
+    let niceness = || String::from_utf8(Command::new("nice").output().unwrap().stdout).unwrap();
+    let before = niceness();
+    let output = machine.quiet(&["--nice", "nice"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let reached = String::from_utf8_lossy(&output.stdout).into_owned();
+    let sentence = format!("niceness of the command: {} → -20", before.trim());
+    if said(&output).contains("stays") {
+        println!("skipped in part: this user may not lower a niceness");
+        assert_eq!(reached, before);
+    } else {
+        assert!(reached.trim() == "-20" && said(&output).contains(&sentence), "{}", said(&output));
+    }
+    assert_eq!(niceness(), before);
+    assert_eq!(machine.quiet(&["nice"]).stdout, before.as_bytes(), "only where it is asked for");
+    machine.assert_as_before();
+    assert_eq!(machine.quiet(&["--nice"]).status.code(), Some(2));
+}
+
+#[test]
 fn the_command_keeps_its_standard_input() {
     let machine = Machine::new();
     let input = std::fs::File::open(machine.0.path().join(BOOT)).unwrap();

@@ -37,6 +37,8 @@ pub struct Report {
     /// Events in the timed part of its last run, where they are not one an iteration: page faults, of which one may
     /// serve many accesses.
     pub events: Option<u64>,
+    /// Multiplications of each operation, where their number was found in the set-up.
+    pub computed: u64,
     /// Sentences that a reader of the number needs: a size that was reduced, operations that were repeated.
     pub evidence: Vec<String>,
 }

@@ -18,7 +18,8 @@ use std::time::Duration;
 ///
 /// Runs a process of low priority that uses up what the command leaves of the CPU, and prints what the command took
 /// from it: its own time and that of the interrupts that worked for it, whichever task the kernel charged. Also prints
-/// what wait4 reports, and the share that accounting missed.
+/// what wait4 reports, and the share that accounting missed. With --operations it prints the cost of one operation of the
+/// command.
 #[derive(clap::Args)]
 #[command(
     after_help = "The command and its children stay on one CPU. A service is covered on every CPU that it may run on; \
@@ -34,6 +35,13 @@ pub struct Args {
     /// How often to run the command; an interval takes three runs or more
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
     runs: u32,
+    /// Print the cost of one of N operations: `{}` in COMMAND becomes N, and then the number of an empty run, whose cost is
+    /// subtracted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "pid")]
+    operations: Option<u64>,
+    /// Operations of the empty run, for a command that refuses 0
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "operations")]
+    empty: u64,
     /// Watch this process instead of starting one
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
@@ -48,7 +56,40 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+/// Where the number of operations stands in the command.
+const PLACEHOLDER: &str = "{}";
+
+impl Args {
+    /// Checks that the command says where the number of operations goes, and that an empty run has fewer.
+    fn check_operations(&self) -> Result<()> {
+        let Some(operations) = self.operations else { return Ok(()) };
+        if self.empty >= operations {
+            return Err(Error::Usage(format!(
+                "--empty {} is no empty run beside --operations {operations}: expected a smaller number",
+                self.empty
+            )));
+        }
+        if self.command_with(operations) == self.command {
+            return Err(Error::Usage(format!(
+                "--operations {operations}: the command does not say where the number goes; write {PLACEHOLDER} for it, as in \
+                 `syscost displace --operations {operations} -- client --calls {PLACEHOLDER}`"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The command with this number of operations. A word that is not UTF-8 holds no placeholder.
+    fn command_with(&self, operations: u64) -> Vec<OsString> {
+        let number = operations.to_string();
+        let fill = |word: &OsString| {
+            word.to_str().map_or(word.clone(), |text| text.replace(PLACEHOLDER, &number).into())
+        };
+        self.command.iter().map(fill).collect()
+    }
+}
+
 pub fn run(args: &Args) -> Result<ExitCode> {
+    args.check_operations()?;
     signal::watch_signals()?;
     if let Some(dispute) = check_clocks()? {
         crate::driver::report_error(dispute);
@@ -87,18 +128,42 @@ fn run_command(
     }
     let _aside = cpu::Aside::keep_off(chosen)?;
     let mut fluids = Fluids::start(&[chosen], clock, accounting.hides_interrupts(), 0)?;
-    let mut runs = Vec::new();
-    for _ in 0..args.runs {
-        let Some(run) = displaced_process::cover_command(&args.command, &mut fluids, interval)? else {
-            break;
-        };
+    let mut cover = |command: &[OsString]| displaced_process::cover_command(command, &mut fluids, interval);
+    if args.operations.is_some() {
+        // The first start may read the program from the disk. The empty runs that count come after it.
+        cover(&args.command_with(args.empty))?;
+    }
+    let mut runs: Vec<Covered> = Vec::new();
+    while runs.len() < args.runs as usize && signal::pending().is_none() {
+        let Some(run) = cover_once(args, &mut cover)? else { break };
         let failed = run.code.is_some();
         runs.push(run);
-        if failed || signal::pending().is_some() {
+        if failed {
             break;
         }
     }
     Ok(runs)
+}
+
+/// One run of the command, or an empty run and then one with all operations.
+///
+/// # Errors
+/// Those of `cover`; the empty run failed.
+fn cover_once(
+    args: &Args,
+    cover: &mut impl FnMut(&[OsString]) -> Result<Option<Covered>>,
+) -> Result<Option<Covered>> {
+    let Some(operations) = args.operations else { return cover(&args.command) };
+    let Some(empty) = cover(&args.command_with(args.empty))? else { return Ok(None) };
+    if let Some(code) = empty.code {
+        return Err(Error::Usage(format!(
+            "the empty run, with {} for {PLACEHOLDER}, ended with exit code {code}: if the command refuses that number, name \
+             another, as in `--empty 1`",
+            args.empty
+        )));
+    }
+    let run = cover(&args.command_with(operations))?;
+    Ok(run.map(|run| run.subtract_empty_run(&empty, operations - args.empty)))
 }
 
 fn watch_service(args: &Args, pid: u32, clock: &Clock, accounting: &Accounting) -> Result<Covered> {
@@ -120,6 +185,27 @@ mod tests {
         assert!(parse_line::<Args>("--pid 12 --cpu 1").is_err());
         assert_eq!(parse_line::<Args>("--pid 12").expect("a process").pid, Some(12));
         assert_eq!(parse_line::<Args>("--runs 5 -- sh -c true").expect("a command").command.len(), 3);
+    }
+
+    #[test]
+    fn the_number_of_operations_goes_where_the_command_says() {
+        let words =
+            |line: &str, operations| parse_line::<Args>(line).expect("a good line").command_with(operations);
+        assert_eq!(words("--operations 500 -- client -n {} --to={}:h", 0), ["client", "-n", "0", "--to=0:h"]);
+        for (line, hint) in [
+            ("--operations 500 -- client -n 500", "write {} for it"),
+            ("--operations 1 --empty 1 -- client {}", "expected a smaller number"),
+        ] {
+            let refused = parse_line::<Args>(line).expect("clap takes it").check_operations();
+            assert!(refused.expect_err(line).to_string().contains(hint), "{line}");
+        }
+        assert!(parse_line::<Args>("--operations 0 -- client {}").is_err());
+        assert!(parse_line::<Args>("--empty 1 -- client {}").is_err(), "an empty run of what?");
+        assert!(parse_line::<Args>("--operations 9 --pid 12").is_err());
+        parse_line::<Args>("-- find . -exec ls {} ;")
+            .expect("a command")
+            .check_operations()
+            .expect("no number");
     }
 
     #[test]

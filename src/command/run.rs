@@ -3,7 +3,7 @@
 
 use super::flag::{Beside, Filter, Home, Measuring, parse_seconds};
 use super::restore::warn_of_outstanding;
-use crate::driver::{self, Arguments, Options};
+use crate::driver::{self, Arguments, FEWEST_REPLICATIONS, Options};
 use crate::error::Result;
 use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::suite::GROUPS;
@@ -17,8 +17,8 @@ use std::process::ExitCode;
 /// observation table. A case whose claims do not hold is reported and has no number.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_EVENTS, SYSCOST_DIR, \
-    SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
+    after_help = "What is not given is taken from SYSCOST_SCALE, SYSCOST_MEASURE, SYSCOST_OPERATIONS, SYSCOST_REPLICATIONS, \
+    SYSCOST_EVENTS, SYSCOST_DIR, SYSCOST_AGAINST and SYSCOST_PREDICTIONS, as with `cargo bench`."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -28,6 +28,13 @@ pub struct Args {
     /// How: by the clock around the operation, or by what it displaces, in CPU time, interrupts included
     #[arg(long, value_enum, conflicts_with = "measure")]
     method: Option<Method>,
+    /// Displacement: operations of a run (L_PUT in the paper of 1997), where the id of a case does not say them [default: as many
+    /// as fill 30 ms, or 60 ms at full scale]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    operations: Option<u64>,
+    /// Displacement: undisturbed runs of a case, at least 10 [default: 10, or 20 at full scale]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(i64::from(FEWEST_REPLICATIONS)..))]
+    replications: Option<u32>,
     /// Perf events to count beside the time, between commas, in batches that are not timed: page-faults,
     /// context-switches, task-clock, …; with a PMU instructions, cache-misses, …
     #[arg(long, value_name = "LIST")]
@@ -102,6 +109,8 @@ impl Args {
             against: self.beside.against.clone().or(options.against),
             home: self.home.given.clone(),
             seconds: self.time.or(options.seconds),
+            operations: self.operations.or(options.operations),
+            replications: self.replications.or(options.replications),
             strict: self.strict || options.strict,
             wants_a_number: true,
             ..options
@@ -139,6 +148,16 @@ mod tests {
         let unsaved = arguments("call/u64/3 --exact --save-baseline main").without_saving();
         let again = Arguments::parse(unsaved.raw).expect("Criterion's");
         assert_eq!((again.filter.as_deref(), again.exact, again.save), (Some("call/u64/3"), true, None));
+    }
+
+    #[test]
+    fn the_operations_and_runs_of_a_displaced_case_are_passed_on() {
+        let options = |line| parse_line::<Args>(line).expect("a good line").options().expect("options");
+        let asked = options("--operations 10000 --replications 20");
+        assert_eq!((asked.operations, asked.replications), (Some(10_000), Some(20)));
+        assert!(
+            parse_line::<Args>("--operations 0").is_err() && parse_line::<Args>("--replications 9").is_err()
+        );
     }
 
     #[test]

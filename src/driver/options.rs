@@ -19,6 +19,10 @@ pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 pub(super) const EVENTS_VARIABLE: &str = "SYSCOST_EVENTS";
 const TIME_VARIABLE: &str = "SYSCOST_TIME";
 const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
+pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
+pub(super) const REPLICATIONS_VARIABLE: &str = "SYSCOST_REPLICATIONS";
+/// Runs of a displaced case that Criterion needs at least.
+pub const FEWEST_REPLICATIONS: u32 = 10;
 
 /// Settings that are not on Criterion's command line.
 #[derive(Clone, Debug)]
@@ -43,6 +47,11 @@ pub struct Options {
     pub peer_token_file: Option<PathBuf>,
     /// `SYSCOST_TIME`: how long the run may go on measuring, seconds; `None` for half a second a case.
     pub seconds: Option<f64>,
+    /// `SYSCOST_OPERATIONS`: operations of a run of a displaced case whose id does not say them; `None` for as many as fill a
+    /// length of time.
+    pub operations: Option<u64>,
+    /// `SYSCOST_REPLICATIONS`: undisturbed runs of a displaced case; `None` for those of the scale.
+    pub replications: Option<u32>,
     /// `SYSCOST_STRICT`: the run ends with exit code 3 if a case is disturbed, unwitnessed or not settled.
     pub strict: bool,
     /// A run of which every case was skipped fails. A bench target does not: Cargo would not start those behind it.
@@ -83,6 +92,12 @@ impl Options {
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
             seconds: variable(TIME_VARIABLE)?.map(|text| parse_time_limit(&text)).transpose()?,
+            operations: variable(OPERATIONS_VARIABLE)?
+                .map(|text| parse_count(OPERATIONS_VARIABLE, &text, 1))
+                .transpose()?,
+            replications: variable(REPLICATIONS_VARIABLE)?
+                .map(|text| parse_count(REPLICATIONS_VARIABLE, &text, FEWEST_REPLICATIONS))
+                .transpose()?,
             strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
             wants_a_number: false,
             session: None,
@@ -126,6 +141,21 @@ fn parse_time_limit(text: &str) -> Result<f64> {
     })
 }
 
+/// A whole number.
+///
+/// # Errors
+/// It is none, or less than `least`.
+fn parse_count<N: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    variable: &str,
+    text: &str,
+    least: N,
+) -> Result<N> {
+    let number = text.parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| {
+        Error::Usage(format!("{variable} is {text:?}: expected a whole number, {least} or more"))
+    })
+}
+
 /// Whether a driver started this process to measure one group.
 pub fn is_measuring_process() -> bool {
     std::env::var_os(GROUP_VARIABLE).is_some()
@@ -144,6 +174,16 @@ pub fn open_counter(name: &str) -> Result<Counter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_is_a_whole_number_and_not_too_small() {
+        assert_eq!(parse_count("SYSCOST_OPERATIONS", "10000", 1u64).expect("a count"), 10_000);
+        for bad in ["0", "9", "-10", "1e4", "many"] {
+            let sentence = parse_count("SYSCOST_REPLICATIONS", bad, 10u32).expect_err(bad).to_string();
+            assert!(sentence.contains(&format!("SYSCOST_REPLICATIONS is {bad:?}")), "{sentence}");
+            assert!(sentence.contains("10 or more"), "{sentence}");
+        }
+    }
 
     #[test]
     fn events_are_named_between_commas_and_taken_once() {

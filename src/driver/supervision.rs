@@ -3,8 +3,8 @@
 use super::arguments::{Arguments, Mode};
 use super::message_stream::{Arrival, Lines};
 use super::options::{
-    DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE,
-    SCALE_VARIABLE, UNIT_VARIABLE,
+    DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, OPERATIONS_VARIABLE, Options, PEER_TOKEN_VARIABLE,
+    PEER_VARIABLE, REPLICATIONS_VARIABLE, SCALE_VARIABLE, UNIT_VARIABLE,
 };
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
 use super::process_task::{TASK_VARIABLE, Task};
@@ -29,12 +29,6 @@ use std::time::{Duration, Instant};
 
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated.
-fn silence_limit(arguments: &Arguments) -> Duration {
-    let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
-    PATIENCE + Duration::from_secs_f64(10.0 * asked)
-}
 
 /// Time that a measuring process has to end after a signal: a sample, and its scratch files. Container runtimes give ten seconds
 /// to the whole run.
@@ -67,6 +61,17 @@ pub(super) struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
+    /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated. A day if
+    /// the user asked for a number of operations or runs, whose length is unknown.
+    fn silence_limit(&self) -> Duration {
+        let Self { arguments, options, .. } = self;
+        if options.operations.is_some() || options.replications.is_some() {
+            return Duration::from_secs(86_400);
+        }
+        let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
+        PATIENCE + Duration::from_secs_f64(10.0 * asked)
+    }
+
     /// Carries out a task of this group in a process of its own. However the process ends, the result holds the cases that
     /// it finished and, for the next one, why it failed.
     pub(super) fn run_task(&self, group: &str, task: &Task) -> ProcessRun {
@@ -97,7 +102,9 @@ impl Supervisor<'_> {
             .env("CRITERION_HOME", self.home)
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
-            .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
+            .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)))
+            .envs(options.operations.map(|count| (OPERATIONS_VARIABLE, count.to_string())))
+            .envs(options.replications.map(|count| (REPLICATIONS_VARIABLE, count.to_string())));
         inheritance::close_other_descriptors(&mut command, &[pipe.as_fd(), task.file()]);
         command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
@@ -216,7 +223,7 @@ impl<'a> Received<'a> {
                 end = Some(Instant::now() + GRACE);
             }
             let limit = end.map(|end: Instant| end.saturating_duration_since(Instant::now()));
-            match lines.next(limit.unwrap_or_else(|| silence_limit(self.supervisor.arguments)))? {
+            match lines.next(limit.unwrap_or_else(|| self.supervisor.silence_limit()))? {
                 Arrival::Line(line) => self.handle_message(&line),
                 Arrival::Closed => return Ok(true),
                 Arrival::Silence => return Ok(false),
@@ -288,7 +295,7 @@ impl<'a> Received<'a> {
             }
             (None, true) => format!("the measuring process ended early ({status})"),
             (None, false) => {
-                let seconds = silence_limit(self.supervisor.arguments).as_secs();
+                let seconds = self.supervisor.silence_limit().as_secs();
                 format!("the case said nothing for {seconds} s and was killed")
             }
         };

@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
-use crate::platform::perf_event::Event;
 use crate::platform::process::{self, inheritance};
 use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
@@ -85,14 +84,13 @@ fn measure_group(groups: &[Group], name: &str, arguments: &Arguments, sender: &m
         cpus: Cpus::from_allowed(pinned, allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned };
-    let (unit, events) = (options.unit.as_str(), options.events.as_slice());
     if options.measures_time() {
         let measurement = || Ok(CycleTime::with_clock(Rc::clone(&clock)));
-        Process { group, bench, arguments, round: &round, unit, events, sender }
+        Process { group, bench, arguments, options: &options, round: &round, sender }
             .measure_cases(measurement)?;
     } else {
-        let measurement = || EventCount::open(unit);
-        Process { group, bench, arguments, round: &round, unit, events, sender }
+        let measurement = || EventCount::open(&options.unit);
+        Process { group, bench, arguments, options: &options, round: &round, sender }
             .measure_cases(measurement)?;
     }
     send_verified_clock(&clock, sender)
@@ -193,10 +191,22 @@ struct Process<'a> {
     group: &'a Group,
     bench: Bench<'a>,
     arguments: &'a Arguments,
+    options: &'a Options,
     round: &'a Round,
-    unit: &'a str,
-    events: &'a [Event],
     sender: &'a mut Sender,
+}
+
+/// Completes how often a displaced case is repeated by what the user asked for. Operations that the case fixes stay: its id says
+/// them.
+fn complete_repetition(mut case: Case, options: &Options) -> Case {
+    if options.unit == DISPLACED {
+        case.displaced.get_or_insert_default();
+    }
+    if let Some(repetition) = &mut case.displaced {
+        repetition.iterations = repetition.iterations.or(options.operations);
+        repetition.runs = options.replications.map(|runs| runs as usize).or(repetition.runs);
+    }
+    case
 }
 
 impl Process<'_> {
@@ -205,8 +215,8 @@ impl Process<'_> {
         // The driver has set it to the directory of this unit.
         let home = self.criterion_output_home();
         let sampling = Sampling::for_scale(self.bench.place.scale);
-        let mut accounting_told = self.unit == DISPLACED;
-        for case in (self.group.cases)() {
+        let mut accounting_told = self.options.unit == DISPLACED;
+        for case in (self.group.cases)().into_iter().map(|case| complete_repetition(case, self.options)) {
             let id = self.group.id(&case);
             let Some(proven) = self.round.find_proven_flag(&id) else { continue };
             self.sender.send(&Message::Begin(id.clone()))?;
@@ -301,10 +311,11 @@ impl Process<'_> {
         if self.arguments.mode == Mode::Foreign {
             return self.leave_to_criterion(case, criterion);
         }
-        if self.unit == DISPLACED || case.displaced.is_some() {
+        if case.displaced.is_some() {
             return Ok(Box::new(measure_displaced(case, self.bench)?));
         }
-        let event = if self.unit == NANOSECONDS { None } else { Some(open_counter(self.unit)?) };
+        let event =
+            if self.options.unit == NANOSECONDS { None } else { Some(open_counter(&self.options.unit)?) };
         let mut trial = Trial::prepare(case, self.bench, event)?;
         if proven {
             trial.prove_briefly()?
@@ -317,7 +328,7 @@ impl Process<'_> {
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
         let (samples, iterations) = sampling.size_samples(asked, lap, sized)?;
         let warm_up = self.arguments.warm_up_seconds.map_or(sampling.warm_up, Duration::from_secs_f64);
-        let batches = Batches { trial, iterations, samples, warm_up, events: self.events };
+        let batches = Batches { trial, iterations, samples, warm_up, events: &self.options.events };
         let _silence = Silence::new()?;
         batches.run_by_criterion(criterion, (self.group.name, &case.name), self.arguments.mode == Mode::Test)
     }

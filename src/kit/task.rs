@@ -1,7 +1,7 @@
 //! Creating processes and waiting for their end, each way with as few instructions as it allows.
 //!
-//! A child calls at most `execve` and then exits. Where it shares the parent's memory, its part is written in assembly,
-//! so that no compiled code runs in two tasks at once: it uses registers only.
+//! A child does one small part or calls `execve`, and then exits. Where it shares the parent's memory, its part is written in
+//! assembly, so that no compiled code runs in two tasks at once: it uses registers only.
 //!
 //! Every function that creates a task returns the child's process id, or a negative error number.
 //!
@@ -16,7 +16,6 @@
 #![allow(unsafe_code)]
 
 use super::kernel_call;
-use super::start_order::Order;
 use crate::error::{Error, Result};
 use crate::platform::limit;
 use memmap2::MmapMut;
@@ -51,13 +50,13 @@ pub fn fork_exit() -> i64 {
     }
 }
 
-/// fork(2) by the C library; the child notes in `order` that it has started, and exits.
+/// fork(2) by the C library; the child does its part, which must not panic, and exits.
 #[inline(always)]
-pub fn fork_arrive_exit(order: &Order) -> i64 {
+pub fn fork_do_exit(part: impl FnOnce()) -> i64 {
     // SAFETY: ENDS.
     match unsafe { libc::fork() } {
         0 => {
-            order.note_start();
+            part();
             // SAFETY: ENDS.
             unsafe { libc::_exit(0) }
         }

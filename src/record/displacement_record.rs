@@ -15,6 +15,9 @@ pub struct Displaced {
     pub others: f64,
     /// Operations a run.
     pub operations: u64,
+    /// Multiplications of each operation, by which a sender computes; 0 for other cases and in records before they were kept.
+    #[serde(default)]
+    pub computed: u64,
     /// Wall time of an operation.
     pub wall: f64,
     /// By the paper's formula.

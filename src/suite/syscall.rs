@@ -3,7 +3,8 @@
 //! the entry and exit alone), calls that return one field, the status of a file by descriptor and by path, opening and
 //! closing a file, one byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding
 //! while no other task is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time
-//! single calls, each after the caches were displaced.
+//! single calls, each after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes
+//! it, between two readings of the clock, and exits.
 //!
 //! # What is not
 //! The C library: the instruction that enters the kernel is in our own loop. Displacing the caches before a cold call.
@@ -12,7 +13,8 @@
 //! # How we know
 //! A witness traces some iterations with `ptrace(2)` and counts the entries and their call numbers: exactly one an
 //! iteration by the call in the name, and none for the vDSO. Every answer is checked: a call that fails ends the case.
-//! Time grows in proportion to the number of calls.
+//! Time grows in proportion to the number of calls. A traced child of `getppid/once` calls once; the others count their call, and
+//! are answered the number of their parent.
 //!
 //! # What fools it
 //! C libraries have cached `getpid` (glibc before 2.25): then the kernel is entered once and the rest are loads. `open`
@@ -24,12 +26,14 @@
 //!
 //! # Reading the number
 //! `syscall/bare` is the floor: what a call costs above it is its own work. Its ratio to `call/u64/0` is how much more
-//! a kernel call costs than a procedure call. The cold figure is what a program pays that calls rarely.
+//! a kernel call costs than a procedure call. The cold figure is what a program pays that calls rarely. `getppid/once` is between
+//! the two: the kernel has just made the process, so its own code is warm, and the caches of the process are not.
 //!
 //! # Source
 //! CSC501 project report (getppid 60 ns repeated, 2.3 µs when called once; fstat 130 ns), CSE 221 project report (time
 //! 3.18 ns, getpid 3.44 ns, open 397 ns). syscalls(2), vdso(7).
 
+mod first_call;
 mod operation;
 
 use crate::case::need::{VDSO_CLOCK, VDSO_TIME};
@@ -71,6 +75,7 @@ fn cases() -> Vec<Case> {
         cold_case("time-vdso/cold", "time through the vDSO after the caches were displaced", time::time_vdso)
             .need(VDSO_TIME)
             .claim(Claim::NeverEnters),
+        first_call::first_call_case(),
     ]);
     cases
 }

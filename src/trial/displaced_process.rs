@@ -13,7 +13,7 @@ use crate::environment::cpu_list;
 use crate::error::{Error, Result};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{proc, signal};
-use crate::statistic::fluid_cost::{self, Calibration, Replicate, Window};
+use crate::statistic::fluid_cost::{self, Calibration, Replicate, Totals, Window};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -37,6 +37,18 @@ pub struct Covered {
     pub series: Vec<Window>,
     /// Exit code of a command that failed.
     pub code: Option<u8>,
+    /// The empty run that is subtracted, where operations are counted.
+    pub empty: Option<Replicate>,
+}
+
+impl Covered {
+    /// Makes it the cost of one of these operations, by which this run and the empty run differ.
+    pub fn subtract_empty_run(mut self, empty: &Self, operations: u64) -> Self {
+        self.replicate.covered.operations = operations as f64;
+        self.replicate.empty = empty.replicate.totals();
+        self.empty = Some(empty.replicate);
+        self
+    }
 }
 
 /// One fluid process on each CPU.
@@ -112,14 +124,15 @@ impl Fluids {
         };
         let stolen_ticks = self.stolen_ticks().saturating_sub(stolen);
         let after = self.calibrate()?;
-        let found = Replicate { before: before[0], covered, after: after[0], stolen_ticks };
+        let found =
+            Replicate { before: before[0], covered, after: after[0], stolen_ticks, empty: Totals::default() };
         let bare = Replicate {
             before: found.before.without_interrupts(),
             after: found.after.without_interrupts(),
             ..found
         };
         let (replicate, least) = if self.alone { (found, None) } else { (bare, Some(found)) };
-        Ok(Covered { replicate, least, cpus: self.cpus.clone(), series, code: None })
+        Ok(Covered { replicate, least, cpus: self.cpus.clone(), series, code: None, empty: None })
     }
 }
 

@@ -124,10 +124,10 @@ pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Case
     displacement.iterations = displacement.find_iterations()?;
     saturation::find_saturated_iterations(&mut displacement)?;
     let empty = displacement.measure_empty_runs()?;
-    let runs = displacement.measure_runs()?;
+    let runs = displacement.measure_runs(empty)?;
     let replicates: Vec<_> = runs.iter().map(|run| run.replicate).collect();
-    let summary = Summary::from_runs(&replicates, &empty, displacement.effort.wanted);
-    outcome::measured_outcome(&displacement, &runs, &summary, &empty, judgements)
+    let summary = Summary::from_runs(&replicates, displacement.effort.wanted);
+    outcome::measured_outcome(&displacement, &runs, &summary, judgements)
 }
 
 impl Displacement<'_> {
@@ -159,8 +159,8 @@ impl Displacement<'_> {
         Ok(Totals::median(&all))
     }
 
-    /// Measures until there are enough undisturbed runs, or as many runs as are allowed.
-    fn measure_runs(&mut self) -> Result<Vec<Run>, CaseEnd> {
+    /// Measures until there are enough undisturbed runs, or as many runs as are allowed. `empty` is subtracted from each.
+    fn measure_runs(&mut self, empty: Totals) -> Result<Vec<Run>, CaseEnd> {
         let most = self.effort.most;
         let mut runs: Vec<Run> = Vec::with_capacity(most);
         let mut before = self.meter.calibrate(self.effort.calibrating)?;
@@ -179,7 +179,7 @@ impl Displacement<'_> {
             let after = self.meter.calibrate(self.effort.calibrating)?;
             let saturated_after = measure_saturated(self)?;
             let saturated = Saturated::mean_of(saturated_before, saturated_after);
-            let replicate = Replicate { before, covered, after, stolen_ticks };
+            let replicate = Replicate { before, covered, after, stolen_ticks, empty };
             kept += usize::from(replicate.disturbance().is_none());
             runs.push(Run { replicate, delta, timed_ns, elapsed_ns, saturated });
             before = after;

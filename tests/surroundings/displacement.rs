@@ -82,6 +82,37 @@ fn what_a_command_answers_is_handed_on() {
 }
 
 #[test]
+fn one_operation_of_a_command_costs_what_its_runs_with_and_without_differ_by() {
+    let place = Place::new();
+    let log = place.path().join("log");
+    let script = format!("echo {{}} >>{}; i=0; while [ $i -lt {{}} ]; do i=$((i+1)); done", log.display());
+    let words = ["displace", "--json", "--operations", "50000", "--", "sh", "-c", &script];
+    let ended = place.end(place.syscost(&words));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "0\n0\n50000\n", "a first start, an empty run, a run");
+    let told: serde_json::Value = serde_json::from_str(&ended.output).unwrap();
+    assert_eq!(told["operations"], 50_000, "{told}");
+    let operation = told["columns"]["accounting"]["ns"].as_f64().unwrap();
+    let run = told["runs"][0]["charged_ns"].as_f64().unwrap();
+    assert!(
+        operation > 0.0 && 50_000.0 * operation < run,
+        "the start is in the run and not in the operation: {told}"
+    );
+}
+
+#[test]
+fn a_command_that_refuses_an_empty_run_is_asked_for_another() {
+    let place = Place::new();
+    let words = |more: &[&'static str]| {
+        let command = ["--operations", "9", "--", "sh", "-c", "test {} -gt 0"];
+        [&["displace"][..], more, &command].concat()
+    };
+    place.end(place.syscost(&words(&[]))).refuses(&["exit code 1", "--empty 1"]);
+    let ended = place.end(place.syscost(&words(&["--empty", "1"])));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
 fn any_case_can_be_measured_so_and_lies_apart_from_those_that_were_timed() {
     let place = Place::new();
     let words = ["syscall/getppid", "--exact", "--method", "displacement"];
@@ -89,6 +120,19 @@ fn any_case_can_be_measured_so_and_lies_apart_from_those_that_were_timed() {
     let apart = place.path().join("criterion-displaced-ns/syscost/runs");
     assert_eq!(std::fs::read_dir(&apart).unwrap().count(), 1, "{}", apart.display());
     assert!(place.path().join("criterion-displaced-ns/syscall/getppid/new/estimates.json").is_file());
+}
+
+#[test]
+fn operations_and_runs_are_as_many_as_asked_for() {
+    let place = Place::new();
+    let words = ["displacement/compute/400us", "--exact", "--scale", "default", "--operations", "7"];
+    let Some(_) = place.succeeds(|| place.run(&[&words[..], &["--replications", "11"]].concat())) else {
+        return;
+    };
+    let record = place.record();
+    let displaced = &record["groups"][0]["cases"][0]["outcome"]["measured"]["displaced"];
+    assert_eq!(displaced["operations"], 7, "{displaced}");
+    assert!(displaced["kept"][1].as_u64().unwrap() >= 11, "{displaced}");
 }
 
 /// Something that a machine which is shared with others may spoil: true in three of five, and every figure is told.

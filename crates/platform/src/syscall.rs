@@ -22,6 +22,13 @@ pub fn getpid() -> i64 {
     unsafe { syscall0(libc::SYS_getpid) }
 }
 
+/// getppid(2).
+#[inline(always)]
+pub fn getppid() -> i64 {
+    // SAFETY: QUIET.
+    unsafe { syscall0(libc::SYS_getppid) }
+}
+
 /// gettid(2).
 #[inline(always)]
 pub fn gettid() -> i64 {

@@ -216,7 +216,7 @@ pub enum Nonsense {
     /// It is zero or negative: the fluid was faster during the operation than alone.
     #[error(
         "the cost is zero or negative: the fluid was slower in its calibration than beside the operation, so the \
-         calibration was disturbed"
+         calibration was disturbed, or all operations of a run cost less than the empty runs differ by"
     )]
     NotPositive,
     /// It is more than the wall time of the window.

@@ -24,8 +24,10 @@ pub fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -
     let elapsed: Vec<f64> = runs.iter().map(|run| run.replicate.covered.window.elapsed).collect();
     let cpus: Vec<_> = runs[0].cpus.iter().map(ToString::to_string).collect();
     let times = if runs.len() > 1 { format!(", {} runs", runs.len()) } else { String::new() };
+    let empty = empty_run_ns(runs);
+    let what = empty.map_or(String::new(), |_| format!("one operation, in runs of {}; ", operations(runs)));
     let head = format!(
-        "CPU {}, {} of its time{}{times}",
+        "{what}CPU {}, {} of its time{}{times}",
         cpus.join(","),
         format_duration(median(&elapsed)),
         if cpus.len() > 1 { " together" } else { "" }
@@ -40,7 +42,22 @@ pub fn render_costs(runs: &[Covered], accounting: &Accounting, layout: Layout) -
             false => format!("\naccounting charged {:.1} % more than it was\n", -100.0 * missed),
         };
     }
+    if let Some(ns) = empty {
+        text += &format!("\nsubtracted: the empty run, {}\n", format_duration(ns));
+    }
     text + "\n" + &wrap_sentences(costs.flags.iter().chain(&accounting.setting_sentences()), layout)
+}
+
+/// Operations by which a run and its empty run differ.
+fn operations(runs: &[Covered]) -> u64 {
+    runs[0].replicate.covered.operations as u64
+}
+
+/// What an empty run took by the gap estimate, ns: the median. `None` if operations are not counted.
+fn empty_run_ns(runs: &[Covered]) -> Option<f64> {
+    let each: Vec<_> =
+        runs.iter().filter(|run| run.empty.is_some()).filter_map(|run| run.replicate.empty.gap).collect();
+    (!each.is_empty()).then(|| median(&each))
 }
 
 fn estimator_row(name: &str, found: &Found, costs: &Costs) -> [String; 4] {
@@ -66,6 +83,8 @@ pub fn costs_json(runs: &[Covered], accounting: &Accounting) -> Value {
     let named = named_estimators(&costs).into_iter().map(|(name, found)| (name.to_owned(), value(found)));
     json!({
         "cpus": runs[0].cpus,
+        "operations": operations(runs),
+        "empty_run_ns": empty_run_ns(runs),
         "columns": named.collect::<serde_json::Map<_, _>>(),
         "missed": costs.missed_share(),
         "flags": costs.flags,

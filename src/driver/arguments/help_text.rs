@@ -23,6 +23,8 @@ Environment:
   SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
   SYSCOST_TIME         seconds for which the run may go on after its three rounds; half a second a case otherwise; with
                        less than 0.15 s a case a whole run measures its headline cases alone
+  SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
+  SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
   SYSCOST_MEASURE      ns, or a perf event to count instead, such as instructions
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches

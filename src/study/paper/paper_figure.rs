@@ -33,6 +33,7 @@ const COMPUTED: Axes = Axes {
 };
 const SENT: Axes = Axes { up: COMPUTED.up, unit: NANOSECONDS, across: "message", bytes: true };
 const MORE: Axes = Axes { up: "displacement beyond accounting", unit: PERCENT, ..SENT };
+const RATE: Axes = Axes { up: "messages of a sender", unit: "/s", ..SENT };
 const OFF: Axes = Axes { up: "predicted rate beyond the measured one", unit: PERCENT, ..SENT };
 const MEAN: Axes = Axes {
     up: "mean beyond that of the longest runs",
@@ -66,9 +67,15 @@ pub fn figures(paper: &Paper, record: &Record) -> Vec<Figure> {
         ),
         draw_figure(
             "figure-5",
+            "Figure 5: throughput as measured, and as predicted",
+            RATE,
+            rate_lines(paper, record),
+        ),
+        draw_figure(
+            "figure-5-difference",
             "Figure 5: throughput as predicted, against measured",
             OFF,
-            rate_lines(paper, record),
+            rate_difference_lines(paper, record),
         ),
         draw_figure(
             "figure-6a",
@@ -168,26 +175,45 @@ fn difference_lines(paper: &Paper, record: &Record) -> Vec<Line> {
     ]
 }
 
+/// A curve over the rows of the third table, of one sender's prediction.
+fn predicted_points(
+    paper: &Paper,
+    record: &Record,
+    field: fn(&SeparatePrediction) -> Interval,
+) -> Vec<Point> {
+    points_of_rows(
+        &paper.throughput,
+        |row| &row.id,
+        |row| SeparatePrediction::from_record(record, &row.sender, &row.send).as_ref().map(field),
+    )
+}
+
+/// A published curve over the rows of the third table.
+fn published_rate_points(paper: &Paper, field: fn(&Rate) -> f64) -> Vec<Point> {
+    points_of_rows(&paper.throughput, |row| &row.id, |row| Some(Interval::exactly(field(row))))
+}
+
 fn rate_lines(paper: &Paper, record: &Record) -> Vec<Line> {
-    let rows = &paper.throughput;
-    let ours = |field: fn(&SeparatePrediction) -> Interval| {
-        let row_percent = |row: &Rate| {
-            Some(to_percent(field(&SeparatePrediction::from_record(
-                record,
-                &row.sender,
-                [&row.send, &row.computation],
-            )?)))
-        };
-        points_of_rows(rows, |row| &row.id, row_percent)
-    };
-    let theirs = |field: fn(&Rate) -> f64| {
-        points_of_rows(rows, |row| &row.id, |row| Some(Interval::exactly(field(row))))
-    };
+    let theirs = |field| published_rate_points(paper, field);
+    let ours = |field| predicted_points(paper, record, field);
+    vec![
+        (false, "1997: measured", theirs(|row| row.real)),
+        (false, "1997: from ioctl", theirs(|row| row.accounting)),
+        (false, "1997: from displacement", theirs(|row| row.displacement)),
+        (true, "measured", ours(|p| p.real)),
+        (true, "from accounting", ours(|p| p.charged)),
+        (true, "from displacement", ours(|p| p.displaced)),
+    ]
+}
+
+fn rate_difference_lines(paper: &Paper, record: &Record) -> Vec<Line> {
+    let theirs = |field| published_rate_points(paper, field);
+    let ours = |field| predicted_points(paper, record, field);
     vec![
         (false, "1997: from ioctl", theirs(|row| row.accounting_percent)),
         (false, "1997: from displacement", theirs(|row| row.displacement_percent)),
-        (true, "from accounting", ours(|p| p.charged_off)),
-        (true, "from displacement", ours(|p| p.displaced_off)),
+        (true, "from accounting", ours(|p| to_percent(p.charged_off))),
+        (true, "from displacement", ours(|p| to_percent(p.displaced_off))),
     ]
 }
 
@@ -231,6 +257,7 @@ fn deviation_lines(paper: &Paper, record: &Record) -> Vec<Line> {
 mod tests {
     use super::super::fixture_paper::{measured_case, record_of_cases, ten_percent_interval};
     use super::*;
+    use crate::record::Throughput;
 
     #[test]
     fn a_record_without_points_has_no_figure() {
@@ -258,6 +285,37 @@ mod tests {
         };
         assert_eq!((at(0, 0), at(2, 0), at(2, 1)), ((400, 454e3), (400, 400e3), (800, 800e3)));
         assert!((at(3, 1).1 - 880e3).abs() < 1.0);
+    }
+
+    #[test]
+    fn rates_are_drawn_in_messages_a_second_and_their_predictions_in_percent() {
+        let paper = Paper::read().expect("four tables");
+        let sizes = ["1000B", "2000B"];
+        let cost = |us: f64| {
+            let gap = ten_percent_interval(1e3 * us);
+            Displaced { gap, charged: gap, computed: 120_000, ..Displaced::default() }
+        };
+        let throughput = Throughput { real: Interval::exactly(8_000.0), ..Throughput::default() };
+        let whole = Displaced { throughput: Some(throughput), ..cost(120.0) };
+        let cases = sizes.iter().flat_map(|size| {
+            let whole = measured_case(&format!("sender/{size}"), whole.clone());
+            [whole, measured_case(&format!("nodes/{size}"), cost(20.0))]
+        });
+        let cases = cases.chain([measured_case("computation/120000", cost(80.0))]).collect();
+        let figures = figures(&paper, &record_of_cases(cases));
+        let of = |name: &str| {
+            let figure = figures.iter().find(|figure| figure.name == name).expect(name);
+            figure
+                .curves
+                .iter()
+                .map(|curve| (&*curve.unit, curve.points[0].value.estimate))
+                .collect::<Vec<_>>()
+        };
+        let rates = of("figure-5");
+        assert_eq!((rates.len(), rates[0], rates[3]), (6, ("/s", 346.62), ("/s", 8_000.0)));
+        assert!((rates[5].1 - 10_000.0).abs() < 0.1, "{rates:?}");
+        let off = of("figure-5-difference");
+        assert!(off.len() == 4 && off[3].0 == PERCENT && (off[3].1 - 25.0).abs() < 0.1, "{off:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! A TCP message to a server, which replies with one byte when it has read the whole message.
+//! A TCP message to a server, and its reply when the server has read the whole message. One of the two has the size that is
+//! measured, the other one byte.
 
+use super::local_case::chain_length_for;
 use super::message_path::{NetworkPath, PATIENCE};
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
@@ -7,21 +9,49 @@ use crate::environment::Wire;
 use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::partner::{Class, Kind, Partner, Task};
+use crate::statistic::median;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 /// The claim that is checked on every reply.
 pub(super) const ANSWERED: &str =
     "every reply carried the number of the message, which the server had read whole";
 const OTHER_REPLY: &str = "the reply was to another message: the server had not read the whole of this one";
 
+/// Exchanges by which the time of one is found.
+const TRIED: usize = 200;
+/// How much longer a sender computes than its message takes: in the paper's third table, the rates and costs show 1.13 times the
+/// transmission. A shorter computation would leave the CPU idle, a longer one hide the cost of the message.
+const SLIGHTLY_LONGER: f64 = 1.13;
+
+/// Lengths of a message and of its reply, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sizes {
+    message: usize,
+    reply: usize,
+}
+
+impl Sizes {
+    /// A message of this length, and a reply of one byte.
+    pub(super) fn sent(bytes: usize) -> Self {
+        Self { message: bytes, reply: 1 }
+    }
+
+    /// A message of one byte, and a reply of this length.
+    pub(super) fn received(bytes: usize) -> Self {
+        Self { message: 1, reply: bytes }
+    }
+}
+
 /// The sender's end of a connection.
 pub(super) struct Client {
     stream: TcpStream,
     message: Vec<u8>,
+    reply: Vec<u8>,
     /// Messages so far, modulo 256: what the next reply must carry.
     count: u8,
-    /// Multiplications after each reply.
+    /// Multiplications for each message.
     computed: u64,
 }
 
@@ -32,18 +62,15 @@ impl Client {
     /// [`Error::Missing`] without another CPU or the nodes; a call or a process that the kernel refuses.
     pub(super) fn connect(
         path: NetworkPath,
-        bytes: usize,
+        sizes: Sizes,
         computed: u64,
         place: &Place,
     ) -> Result<(Self, Partner)> {
-        let cpu = place.cpus.others.first().copied();
-        let cpu = cpu.ok_or_else(|| Error::Missing("there is no CPU for a server".into()))?;
         let [near, far] = path.connect()?;
-        let mut received = vec![0; bytes];
-        let mut count = 0u8;
-        let serve = move || serve_message(&far, &mut received, &mut count);
-        let server = Partner::start(Kind::Process, (cpu, Class::Ordinary), serve, || ())?;
-        Ok((Self { stream: near, message: vec![0x55; bytes], count: 0, computed }, server))
+        let (mut message, mut reply) = (vec![0; sizes.message], vec![0; sizes.reply]);
+        let server = start_server(place, move || serve_message(&far, &mut message, &mut reply))?;
+        let (message, reply) = (vec![0x55; sizes.message], vec![0; sizes.reply]);
+        Ok((Self { stream: near, message, reply, count: 0, computed }, server))
     }
 
     /// One message, its reply, and computation. Returns whether the reply was to this message. Allocates nothing.
@@ -52,12 +79,11 @@ impl Client {
     /// Those of the connection.
     #[inline(always)]
     pub(super) fn exchange_message(&mut self) -> std::io::Result<bool> {
-        let mut reply = [0];
         self.count = self.count.wrapping_add(1);
         self.stream.write_all(&self.message)?;
-        self.stream.read_exact(&mut reply)?;
+        self.stream.read_exact(&mut self.reply)?;
         std::hint::black_box(arch::multiply_chain(self.computed));
-        Ok(reply[0] == self.count)
+        Ok(self.reply[0] == self.count)
     }
 
     /// One message, computation while it is under way, and its reply. Returns whether the reply was to this message.
@@ -67,12 +93,34 @@ impl Client {
     /// Those of the connection.
     #[inline(always)]
     fn exchange_overlapped(&mut self) -> std::io::Result<bool> {
-        let mut reply = [0];
         self.count = self.count.wrapping_add(1);
         self.stream.write_all(&self.message)?;
         std::hint::black_box(arch::multiply_chain(self.computed));
-        self.stream.read_exact(&mut reply)?;
-        Ok(reply[0] == self.count)
+        self.stream.read_exact(&mut self.reply)?;
+        Ok(self.reply[0] == self.count)
+    }
+}
+
+/// Starts a server process on another CPU.
+///
+/// # Errors
+/// [`Error::Missing`] without another CPU; a process that the kernel refuses.
+pub(super) fn start_server(place: &Place, serve: impl FnMut() -> i64 + Send + 'static) -> Result<Partner> {
+    let cpu = place.cpus.others.first().copied();
+    let cpu = cpu.ok_or_else(|| Error::Missing("there is no CPU for a server".into()))?;
+    Partner::start(Kind::Process, (cpu, Class::Ordinary), serve, || ())
+}
+
+/// The error of a connection to this server: why the server has ended, or that it hangs.
+#[cold]
+pub(super) fn connection_error(server: &mut Partner, call: &str, cause: std::io::Error) -> Error {
+    match (server.fate(), cause.kind()) {
+        (Some(fate), _) => fate.into_error("the server: "),
+        (None, ErrorKind::WouldBlock) => Error::Disturbed(format!(
+            "the server has not replied for {} s; it hangs, or others have its CPU",
+            PATIENCE.as_secs()
+        )),
+        (None, _) => Error::Kernel { call: call.into(), cause },
     }
 }
 
@@ -85,14 +133,30 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Messages of `bytes` over `path`, with `computed` multiplications after each reply.
+    /// Messages of these sizes over `path`, with `computed` multiplications for each.
     ///
     /// # Errors
     /// Those of [`Client::connect`].
-    pub(super) fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
-        let (client, server) = Client::connect(path, bytes, computed, place)?;
+    pub(super) fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
+        let (client, server) = Client::connect(path, sizes, computed, place)?;
         let wire = path.wire(&client.stream);
         Ok(Self { client, server, wire })
+    }
+
+    /// Finds how many multiplications take slightly longer than a message is under way, and computes as many for each message
+    /// from now on. The time of a message holds that on the wire, whatever its rate, and that of the server.
+    ///
+    /// # Errors
+    /// Those of [`Exchange::exchange_message`].
+    pub(super) fn calibrate_computation(&mut self) -> Result<u64> {
+        let mut each = Vec::with_capacity(TRIED);
+        for _ in 0..TRIED {
+            let begun = Instant::now();
+            self.exchange_message()?;
+            each.push(begun.elapsed().as_nanos() as f64);
+        }
+        self.client.computed = chain_length_for(SLIGHTLY_LONGER * median(&each));
+        Ok(self.client.computed)
     }
 
     pub(super) fn server_task(&self) -> Task {
@@ -113,7 +177,7 @@ impl Exchange {
     /// One message, computation while it is under way, and its reply.
     ///
     /// # Errors
-    /// Those of [`Exchange::exchange`].
+    /// Those of [`Exchange::exchange_message`].
     #[inline(always)]
     pub(super) fn exchange_overlapped(&mut self) -> Result<()> {
         let answered = self.client.exchange_overlapped();
@@ -125,19 +189,7 @@ impl Exchange {
         match answered {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Disproved(OTHER_REPLY.into())),
-            Err(cause) => Err(self.connection_error(cause)),
-        }
-    }
-
-    #[cold]
-    fn connection_error(&mut self, cause: std::io::Error) -> Error {
-        match (self.server.fate(), cause.kind()) {
-            (Some(fate), _) => fate.into_error("the server: "),
-            (None, ErrorKind::WouldBlock) => Error::Disturbed(format!(
-                "the server has not replied for {} s; it hangs, or others have its CPU",
-                PATIENCE.as_secs()
-            )),
-            (None, _) => Error::Kernel { call: "a message and its reply".into(), cause },
+            Err(cause) => Err(connection_error(&mut self.server, "a message and its reply", cause)),
         }
     }
 }
@@ -157,7 +209,8 @@ impl Subject for Exchange {
     }
 
     fn report(&self) -> Report {
-        Report { partners: vec![self.server_task()], wire: self.wire.clone(), ..Report::default() }
+        let (partners, wire) = (vec![self.server_task()], self.wire.clone());
+        Report { partners, wire, computed: self.client.computed, ..Report::default() }
     }
 }
 
@@ -184,10 +237,14 @@ impl Subject for LoneSender {
     }
 }
 
-/// The server's step: one whole message, and the reply. Allocates nothing.
-fn serve_message(mut stream: &TcpStream, message: &mut [u8], count: &mut u8) -> i64 {
-    *count = count.wrapping_add(1);
-    let served = stream.read_exact(message).and_then(|()| stream.write_all(&[*count]));
+/// The server's step: one whole message, and the reply, which begins with the number of the message. Allocates nothing.
+fn serve_message(mut stream: &TcpStream, message: &mut [u8], reply: &mut [u8]) -> i64 {
+    reply[0] = reply[0].wrapping_add(1);
+    step_answer(stream.read_exact(message).and_then(|()| stream.write_all(reply)))
+}
+
+/// What the step of a server answers: zero, or a negative error number.
+pub(super) fn step_answer(served: std::io::Result<()>) -> i64 {
     match served {
         Ok(()) => 0,
         Err(cause) => -i64::from(cause.raw_os_error().unwrap_or(libc::EPIPE)),
@@ -202,12 +259,16 @@ mod tests {
     use crate::platform::cpu;
 
     fn exchange() -> Option<Exchange> {
+        exchange_of(Sizes::sent(3000))
+    }
+
+    fn exchange_of(sizes: Sizes) -> Option<Exchange> {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         if cpu::allowed_cpus().len() < 2 {
             println!("skipped: there is one CPU");
             return None;
         }
-        Some(Exchange::start(NetworkPath::Loopback, 3000, 0, &place).expect("a server"))
+        Some(Exchange::start(NetworkPath::Loopback, sizes, 0, &place).expect("a server"))
     }
 
     #[test]
@@ -218,8 +279,20 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_gets_the_whole_message_and_its_number() {
+        let Some(mut exchange) = exchange_of(Sizes::received(3000)) else { return };
+        // More than 256, so that the number begins again.
+        assert!(exchange.run(300, &Clock::start_up()).expect("answered").0 > 0);
+        assert_eq!((exchange.client.message.len(), exchange.client.reply.len()), (1, 3000));
+        exchange.client.count = 7;
+        assert_eq!(exchange.exchange_message().expect_err("not this one").to_string(), OTHER_REPLY);
+    }
+
+    #[test]
     fn a_sender_that_computes_meanwhile_is_answered_too() {
-        let Some(exchange) = exchange() else { return };
+        let Some(mut exchange) = exchange() else { return };
+        let computed = exchange.calibrate_computation().expect("answered");
+        assert!(computed > 0 && exchange.report().computed == computed);
         let clock = Clock::start_up();
         assert!(LoneSender(exchange).run(300, &clock).expect("answered").0 > 0);
     }

@@ -28,13 +28,14 @@ pub(super) fn compute_case(us: u32) -> Case {
         .predict(3_000.0 * f64::from(us), 0.0, "as many microseconds as were asked for")
 }
 
-/// The computation of a sender by itself.
-pub(super) fn sender_computation_case(multiplications: u64) -> Case {
+/// Multiplications as a sender computes, by themselves.
+pub(super) fn sender_computation_case() -> Case {
+    const MULTIPLICATIONS: u64 = 120_000;
     const LATENCY: f64 = 3.5;
     let title =
-        format!("a chain of {multiplications} multiplications, as a sender computes between messages");
-    arithmetic_case(format!("computation/{multiplications}"), title, move || multiplications).predict(
-        LATENCY * multiplications as f64,
+        format!("a chain of {MULTIPLICATIONS} multiplications, as a sender computes between messages");
+    arithmetic_case(format!("computation/{MULTIPLICATIONS}"), title, || MULTIPLICATIONS).predict(
+        LATENCY * MULTIPLICATIONS as f64,
         0.0,
         "each waits for the one before, three or four cycles",
     )
@@ -149,7 +150,7 @@ fn check_never_slept(delta: &Delta, iterations: u64) -> std::result::Result<Stri
 }
 
 /// Multiplications that take `ns` of this thread's CPU time, which excludes that of other tasks.
-fn chain_length_for(ns: f64) -> u64 {
+pub(super) fn chain_length_for(ns: f64) -> u64 {
     const TIMED: u64 = 1_000_000;
     let once = || {
         let begun = time::thread_cpu_ns();

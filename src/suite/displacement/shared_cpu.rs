@@ -6,7 +6,7 @@
 //! unless the reply comes while a sender with a lower nice value computes. Senders with equal nice values do not
 //! preempt each other, which saves one switch a message.
 
-use super::exchange::{Client, Exchange};
+use super::exchange::{Client, Exchange, Sizes};
 use super::message_path::NetworkPath;
 use crate::case::{Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
@@ -49,9 +49,9 @@ impl SharedCpu {
     ///
     /// # Errors
     /// Those of [`Client::connect`]; a sender that ends or hangs.
-    pub(super) fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
-        let own = Exchange::start(path, bytes, computed, place)?;
-        Ok(Self { own, others: Senders::start(path, bytes, computed, place)?, done: 0 })
+    pub(super) fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
+        let own = Exchange::start(path, sizes, computed, place)?;
+        Ok(Self { own, others: Senders::start(path, sizes, computed, place)?, done: 0 })
     }
 
     /// Sends until all senders together have sent `iterations` messages.
@@ -99,14 +99,14 @@ struct Senders {
 }
 
 impl Senders {
-    fn start(path: NetworkPath, bytes: usize, computed: u64, place: &Place) -> Result<Self> {
+    fn start(path: NetworkPath, sizes: Sizes, computed: u64, place: &Place) -> Result<Self> {
         let none = || Error::Missing("this process is on no CPU of its own".into());
         let cpu = place.cpus.here.ok_or_else(none)?;
         let page = Arc::new(Words::new()?);
         page[TURN].value.store(2, SeqCst);
         let (mut senders, mut servers) = (Vec::new(), Vec::new());
         for (index, nicer) in NICE.into_iter().enumerate() {
-            let (mut client, server) = Client::connect(path, bytes, computed, place)?;
+            let (mut client, server) = Client::connect(path, sizes, computed, place)?;
             let theirs = Arc::clone(&page);
             let nice = process::niceness(0) + nicer;
             let step = move || exchange_or_rest(&mut client, &theirs, index, nice);
@@ -185,10 +185,20 @@ fn exchange_or_rest(client: &mut Client, page: &Words, index: usize, nice: i32) 
 pub(super) fn may_lower_nice_value(_: &Place) -> std::result::Result<(), String> {
     let own = process::niceness(0);
     let tried = process::set_niceness(own - NICER);
+    // The kernel stops at -20 without an error.
+    let reached = process::niceness(0);
     // Raising it again is always allowed.
-    tried.and_then(|()| process::set_niceness(own)).map_err(|_| {
-        "it needs a sender that is less nice than this process: allow CAP_SYS_NICE, as root has it".into()
-    })
+    match tried.and_then(|()| process::set_niceness(own)) {
+        Ok(()) if reached == own - NICER => Ok(()),
+        Ok(()) => Err(format!(
+            "it needs a sender that is less nice than this process by {NICER}, and this process has {own}, of -20 at least: \
+             start the run with nice 0"
+        )),
+        Err(_) => {
+            Err("it needs a sender that is less nice than this process: allow CAP_SYS_NICE, as root has it"
+                .into())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +219,7 @@ mod tests {
             return;
         }
         let all = || {
-            let mut cpu = SharedCpu::start(NetworkPath::Loopback, 1000, 0, &place)?;
+            let mut cpu = SharedCpu::start(NetworkPath::Loopback, Sizes::sent(1000), 0, &place)?;
             for iterations in [20, 200] {
                 assert!(cpu.run(iterations, &Clock::start_up())?.0 > 0);
                 let done = cpu.report().events.expect("counted");
@@ -222,6 +232,21 @@ mod tests {
         crate::platform::cpu::run_on_cpu(place.cpus.here.expect("a CPU"), all)
             .expect("pinned")
             .expect("sent");
+    }
+
+    #[test]
+    fn a_process_that_is_least_nice_leaves_no_room_for_a_sender() {
+        // A niceness is that of a thread, and ends with it.
+        let asked = std::thread::spawn(|| {
+            process::set_niceness(-20).ok().map(|()| (may_lower_nice_value(&place()), process::niceness(0)))
+        });
+        match asked.join().expect("no panic") {
+            None => println!("skipped: it needs CAP_SYS_NICE"),
+            Some((answer, nice)) => {
+                assert!(answer.expect_err("no room").contains("start the run with nice 0"));
+                assert_eq!(nice, -20);
+            }
+        }
     }
 
     #[test]

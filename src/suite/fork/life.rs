@@ -140,7 +140,7 @@ pub(super) fn fork_call_set_up<T: 'static>(open: impl Fn(&Place) -> Result<T> + 
                     order.clear_flags();
                     Ok(())
                 },
-                |_| task::fork_arrive_exit(&order),
+                |_| task::fork_do_exit(|| order.note_start()),
                 |repeats, child| {
                     order.note_return();
                     parent.check_ended(parent.wait_for(child))?;

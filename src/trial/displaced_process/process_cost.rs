@@ -2,7 +2,7 @@
 
 use super::Covered;
 use crate::statistic::Interval;
-use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Replicate, Spoilt, Summary, Totals};
+use crate::statistic::fluid_cost::{Cost, Nonsense, QUIET, Replicate, Spoilt, Summary};
 use crate::statistic::student::FEWEST;
 
 /// An estimate in ns, or the sentence why there is none.
@@ -22,7 +22,8 @@ const NOT_APART: &str = "the kernel charges interrupts to no task: they look lik
 /// Two estimates of one run that differ by more than this share disagree.
 const SAME: f64 = 0.03;
 
-/// The cost by each estimator. The interval of a single run is its value, twice.
+/// The cost by each estimator: of a run, or of one operation where operations are counted. The interval of a single run is its
+/// value, twice.
 pub struct Costs {
     /// Woodside, Courtois and Schramm (1997): with everything else that ran.
     pub paper: Found,
@@ -39,13 +40,15 @@ pub struct Costs {
 impl Costs {
     /// Of one or several runs of the same command, or of one stretch of a service.
     pub fn from_runs(runs: &[Covered]) -> Self {
-        match runs {
+        let mut costs = match runs {
             [Covered { replicate, least: Some(least), .. }] => {
                 Self::from_one_run(replicate).lower_bounds_to(least)
             }
             [one] => Self::from_one_run(&one.replicate),
             _ => Self::from_several_runs(&runs.iter().map(|run| run.replicate).collect::<Vec<_>>()),
-        }
+        };
+        costs.flags.extend(disturbed_empty_runs_flag(runs));
+        costs
     }
 
     /// The share of the cost that accounting missed. Below zero it charged more than the process took.
@@ -55,7 +58,7 @@ impl Costs {
     }
 
     fn from_one_run(run: &Replicate) -> Self {
-        let estimate = run.estimate(&Totals::default());
+        let estimate = run.estimate();
         let found = |cost: Result<Cost, Nonsense>| {
             cost.map(|cost| Interval::exactly(cost.ns())).map_err(|nonsense| nonsense.to_string())
         };
@@ -74,7 +77,7 @@ impl Costs {
     }
 
     fn from_several_runs(runs: &[Replicate]) -> Self {
-        let summary = Summary::from_runs(runs, &Totals::default(), runs.len() - runs.len() / 3);
+        let summary = Summary::from_runs(runs, runs.len() - runs.len() / 3);
         let why = |column: Option<Interval>| {
             column.ok_or_else(|| match runs.len() < FEWEST {
                 true => format!("an interval takes {FEWEST} runs, and there are {}", runs.len()),
@@ -96,7 +99,7 @@ impl Costs {
 
     /// Of a service: lowers the ends of the intervals to what it took at least.
     fn lower_bounds_to(self, least: &Replicate) -> Self {
-        let found = least.estimate(&Totals::default());
+        let found = least.estimate();
         let window = &least.covered.window;
         let quiet = least.covered.others_share() <= QUIET && least.stolen_ns() <= QUIET * window.elapsed;
         // The fluid cannot tell what the hypervisor took from what interrupts did.
@@ -128,6 +131,19 @@ fn disagreement_flag(gap: &Found, daemon_free: Option<&Found>) -> Option<String>
         format!(
             "the estimators do not agree: daemon-free is {:+.1} % off gap; --runs 5 tells how much of it is chance",
             100.0 * off
+        )
+    })
+}
+
+/// The flag of empty runs that were disturbed: what is subtracted is then wrong.
+fn disturbed_empty_runs_flag(runs: &[Covered]) -> Option<String> {
+    let all: Vec<_> = runs.iter().filter_map(|run| run.empty).collect();
+    let disturbed = all.iter().filter(|empty| empty.disturbance().is_some()).count();
+    (disturbed > 0).then(|| {
+        format!(
+            "{disturbed} of {} empty runs were disturbed, by other tasks, a change of the processor's pace or the \
+             hypervisor: what is subtracted may be wrong; more operations make it matter less",
+            all.len()
         )
     })
 }

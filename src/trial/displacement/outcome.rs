@@ -4,7 +4,7 @@ use super::saturation::{no_rate_reason, throughput};
 use super::{CaseEnd, Displacement, Run};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Contamination, Derived, Displaced, Execution, Interval, Measured};
-use crate::statistic::fluid_cost::{Spoilt, Summary, Totals};
+use crate::statistic::fluid_cost::{Spoilt, Summary};
 use crate::statistic::{median, standard_deviation};
 use crate::trial::judge::{Judgement, unchecked_time_claims};
 
@@ -21,7 +21,6 @@ pub(super) fn measured_outcome(
     displacement: &Displacement<'_>,
     runs: &[Run],
     summary: &Summary,
-    empty: &Totals,
     judgements: Vec<Judgement>,
 ) -> Result<Measured, CaseEnd> {
     let Some(gap) = summary.gap.filter(|_| summary.each.len() >= FEWEST) else {
@@ -45,7 +44,7 @@ pub(super) fn measured_outcome(
         ticks: gap.estimate * clock.hz() / 1e9,
         slope: gap,
         derived: derived_figures(summary),
-        displaced: Some(displaced_summary(displacement, (runs, &used), summary, empty)),
+        displaced: Some(displaced_summary(displacement, (runs, &used), summary)),
         contamination: contamination(&used),
         peer: wire.as_ref().map(crate::environment::Wire::comparison_key),
         wire: wire.map(Box::new),
@@ -92,7 +91,6 @@ fn displaced_summary(
     displacement: &Displacement<'_>,
     (runs, used): (&[Run], &[&Run]),
     summary: &Summary,
-    empty: &Totals,
 ) -> Displaced {
     let per_operation = |run: &Run| run.elapsed_ns / run.replicate.covered.operations.max(1.0);
     Displaced {
@@ -100,6 +98,7 @@ fn displaced_summary(
         quiet: summary.quiet,
         others: summary.others,
         operations: displacement.iterations,
+        computed: displacement.subject.report().computed,
         wall: median(&runs.iter().map(per_operation).collect::<Vec<_>>()),
         paper: summary.paper,
         gap: summary.gap,
@@ -115,7 +114,7 @@ fn displaced_summary(
         turns: summary.terms.turns,
         error_cache: summary.terms.cache,
         flags: summary.flags.iter().cloned().chain(no_rate_reason(used)).collect(),
-        throughput: throughput(used, empty),
+        throughput: throughput(used),
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{CaseEnd, Displacement, Run, iterations_that_fill};
 use crate::case::{Case, Place, Subject};
 use crate::record::{Interval, Throughput};
-use crate::statistic::fluid_cost::Totals;
 use crate::statistic::student::{FEWEST, mean_interval};
 
 /// On a CPU that is never idle, the process and its partners are charged for all of the time but this share, unless
@@ -99,10 +98,10 @@ pub(super) fn no_rate_reason(runs: &[&Run]) -> Option<String> {
 }
 
 /// The rate over the runs in which the CPU was never idle.
-pub(super) fn throughput(runs: &[&Run], empty: &Totals) -> Option<Throughput> {
+pub(super) fn throughput(runs: &[&Run]) -> Option<Throughput> {
     let each = |run: &&Run| {
         let saturated = run.saturated.filter(|saturated| !saturated.is_idle())?;
-        let estimate = run.replicate.estimate(empty);
+        let estimate = run.replicate.estimate();
         let (gap, charged) = (estimate.gap.ok()?.ns(), estimate.charged.ok()?.ns());
         let rate = |ns: f64| 1e9 / ns;
         let [real, displaced, charged] = [saturated.iteration, gap, charged].map(rate);

@@ -31,6 +31,8 @@ pub struct Replicate {
     pub after: Calibration,
     /// Clock ticks (10 ms) that the hypervisor took from the CPU.
     pub stolen_ticks: u64,
+    /// What a run without operations takes, which is subtracted.
+    pub empty: Totals,
 }
 
 /// What disturbed a run, by covariates and never by its cost.
@@ -70,8 +72,13 @@ impl Replicate {
     }
 
     /// Its estimates.
-    pub fn estimate(&self, empty: &Totals) -> Estimate {
-        estimate_costs(&self.covered, &self.mean_calibration(), empty)
+    pub fn estimate(&self) -> Estimate {
+        estimate_costs(&self.covered, &self.mean_calibration(), &self.empty)
+    }
+
+    /// Its totals, with nothing subtracted.
+    pub fn totals(&self) -> Totals {
+        Totals::from_run(&self.covered, &self.mean_calibration())
     }
 
     /// The relative uncertainty of the cost by a change of the fluid's speed: half of the change, because the mean of
@@ -123,7 +130,7 @@ pub struct Summary {
 
 impl Summary {
     /// The summary of these runs. It is quiet with `wanted` undisturbed ones.
-    pub fn from_runs(runs: &[Replicate], empty: &Totals, wanted: usize) -> Self {
+    pub fn from_runs(runs: &[Replicate], wanted: usize) -> Self {
         let mut summary = Self { kept: (0, runs.len()), ..Self::default() };
         for run in runs {
             match run.disturbance() {
@@ -135,8 +142,8 @@ impl Summary {
         let used: Vec<_> = runs.iter().filter(|run| summary.is_run_used(run)).collect();
         let shares: Vec<_> = runs.iter().map(|run| run.covered.others_share()).collect();
         summary.others = crate::median(&shares);
-        summary.fill_columns(&used, empty);
-        summary.terms = median_error_terms(&used, empty);
+        summary.fill_columns(&used);
+        summary.terms = median_error_terms(&used);
         summary.add_flags();
         summary
     }
@@ -150,8 +157,8 @@ impl Summary {
         }
     }
 
-    fn fill_columns(&mut self, used: &[&Replicate], empty: &Totals) {
-        let estimates: Vec<_> = used.iter().map(|run| run.estimate(empty)).collect();
+    fn fill_columns(&mut self, used: &[&Replicate]) {
+        let estimates: Vec<_> = used.iter().map(|run| run.estimate()).collect();
         let mut column = |name: &str, field: &dyn Fn(&Estimate) -> Result<Cost, Nonsense>| {
             let costs: Result<Vec<_>, Nonsense> = estimates.iter().map(|e| field(e).map(Cost::ns)).collect();
             match costs {
@@ -246,8 +253,8 @@ fn intervals_agree(one: &Interval, other: &Interval) -> bool {
     near || (one.low <= other.high && other.low <= one.high)
 }
 
-fn median_error_terms(used: &[&Replicate], empty: &Totals) -> ErrorTerms {
-    let each = |run: &&Replicate| ErrorTerms::from_run(&run.covered, &run.mean_calibration(), empty);
+fn median_error_terms(used: &[&Replicate]) -> ErrorTerms {
+    let each = |run: &&Replicate| ErrorTerms::from_run(&run.covered, &run.mean_calibration(), &run.empty);
     let all: Vec<_> = used.iter().map(each).collect();
     let median = |field: fn(&ErrorTerms) -> f64| crate::median(&all.iter().map(field).collect::<Vec<_>>());
     ErrorTerms {

@@ -32,11 +32,12 @@ fn run(cost: f64, others: f64) -> Replicate {
         waits: 1e3,
         interrupts_apart: false,
     };
-    Replicate { before: calibration(TURN), covered, after: calibration(TURN), stolen_ticks: 0 }
+    let (before, after) = (calibration(TURN), calibration(TURN));
+    Replicate { before, covered, after, ..Replicate::default() }
 }
 
 fn summary(runs: &[Replicate]) -> Summary {
-    Summary::from_runs(runs, &Totals::default(), 5)
+    Summary::from_runs(runs, 5)
 }
 
 #[test]
@@ -137,4 +138,22 @@ fn on_a_machine_that_is_not_quiet_estimators_that_contradict_each_other_are_none
 fn no_column_reaches_down_to_nothing() {
     let runs: Vec<_> = [100.0, 60_000.0, 200.0].map(|cost| run(cost, 0.0)).into();
     assert_eq!(summary(&runs).gap, None);
+}
+
+#[test]
+fn each_run_is_without_its_own_empty_run() {
+    // Starting takes more from run to run, and the operations always the same.
+    let start = |i: u32| 5e6 + 1e6 * f64::from(i);
+    let runs: Vec<_> = (0..8)
+        .map(|i| Replicate {
+            empty: run(1e-3 * start(i), 0.0).totals(),
+            ..run(20_000.0 + 1e-3 * start(i), 0.0)
+        })
+        .collect();
+    let found = summary(&runs);
+    for column in [found.paper, found.gap, found.daemon_free] {
+        let column = column.expect("a column");
+        assert!((column.estimate - 20_000.0).abs() < 100.0, "{column:?}");
+        assert!(column.high - column.low < 100.0, "the starts must not widen it: {column:?}");
+    }
 }

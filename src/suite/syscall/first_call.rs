@@ -1,0 +1,138 @@
+//! The only call of a process: a fresh child makes it, and times it itself.
+
+use crate::case::{Case, Claim, OwnTasks, Report, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::kernel_call::check_granted;
+use crate::kit::start_order::tasks_were_created;
+use crate::kit::task;
+use crate::platform::child::describe_raw_status;
+use crate::platform::shared::Words;
+use crate::platform::{ptrace, syscall};
+use std::sync::atomic::Ordering::SeqCst;
+
+/// The claim that is checked on every child.
+const ONCE: &str = "every child called getppid once, and was answered the number of this process";
+
+// Indices into the page that a child shares with its parent.
+/// Ticks of the call.
+const TICKS: usize = 0;
+/// What the kernel answered.
+const ANSWER: usize = 1;
+/// Calls that the child has made.
+const CALLS: usize = 2;
+
+/// `getppid` as a process pays for it that calls it once.
+pub(super) fn first_call_case() -> Case {
+    let start = set_up(|_| Ok(FirstCall { page: Words::new()?, traced: None }));
+    Case::new("getppid/once", "getppid, the only call of a fresh process", start)
+        .one_by_one()
+        .own_tasks(OwnTasks::SameCpu)
+        .claim(Claim::Checked(ONCE))
+        .claim(Claim::Counted(tasks_were_created))
+        .predict(
+            700.0,
+            700.0,
+            "entry and exit, a field of the task, and some of their code and data from farther caches",
+        )
+}
+
+/// Children that call once each.
+struct FirstCall {
+    page: Words,
+    /// What was seen of a traced child: the evidence sentence.
+    traced: Option<String>,
+}
+
+impl FirstCall {
+    /// What a child does.
+    #[inline(never)]
+    fn call_once(page: &Words, clock: &Clock) {
+        let start = clock.start();
+        let answer = syscall::getppid();
+        let ticks = clock.stop() - start;
+        page[TICKS].value.store(u32::try_from(ticks.0).unwrap_or(u32::MAX), SeqCst);
+        page[ANSWER].value.store(answer as u32, SeqCst);
+        page[CALLS].value.fetch_add(1, SeqCst);
+    }
+
+    /// Traces a child, which does what the others do, and counts its calls.
+    ///
+    /// # Errors
+    /// [`Error::Disproved`] unless there is exactly one.
+    fn trace_child(&self, clock: &Clock) -> Result<String> {
+        let is_getppid = |call: &ptrace::Call| call.number == libc::SYS_getppid;
+        let seen = ptrace::list_syscalls(|| Self::call_once(&self.page, clock), usize::MAX, is_getppid);
+        match seen.map(|seen| seen.entries.len()) {
+            Ok(1) => Ok("a traced child called getppid once".into()),
+            Ok(times) => {
+                Err(Error::Disproved(format!("a traced child called getppid {times} times, and not once")))
+            }
+            Err(error) => Ok(format!("how often a child calls getppid was not seen: {error}")),
+        }
+    }
+
+    /// The time of the call of a new child.
+    fn time_in_child(&self, clock: &Clock) -> Result<Ticks> {
+        self.page[CALLS].value.store(0, SeqCst);
+        let child = task::fork_do_exit(|| Self::call_once(&self.page, clock));
+        task::check_created("fork", child)?;
+        let mut status = -1;
+        check_granted("waitpid", task::reap(child as i32, &mut status))?;
+        if let Some(how) = describe_raw_status(status) {
+            return Err(Error::Child(how));
+        }
+        let [ticks, answer, calls] = [TICKS, ANSWER, CALLS].map(|at| self.page[at].value.load(SeqCst));
+        if (answer, calls) != (std::process::id(), 1) {
+            return Err(Error::Disproved(format!(
+                "a child called getppid {calls} times and was answered {answer}, and this process is {}",
+                std::process::id()
+            )));
+        }
+        Ok(Ticks(u64::from(ticks)))
+    }
+}
+
+impl Subject for FirstCall {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        if self.traced.is_none() {
+            self.traced = Some(self.trace_child(clock)?);
+        }
+        let mut sum = Ticks(0);
+        for _ in 0..iterations {
+            sum += clock.record_bracket(self.time_in_child(clock)?);
+        }
+        Ok(sum)
+    }
+
+    fn report(&self) -> Report {
+        Report { evidence: self.traced.iter().cloned().collect(), ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_call() -> FirstCall {
+        FirstCall { page: Words::new().expect("mapped"), traced: None }
+    }
+
+    #[test]
+    fn every_child_calls_once_and_is_timed() {
+        let mut subject = first_call();
+        let clock = Clock::start_up();
+        assert!(subject.run(20, &clock).expect("called").0 > 0);
+        assert_eq!(subject.report().evidence, ["a traced child called getppid once"]);
+    }
+
+    #[test]
+    fn the_time_of_each_child_is_kept_by_itself() {
+        let clock = Clock::start_up();
+        clock.keep_single_times();
+        let sum = first_call().run(5, &clock).expect("called");
+        let each = clock.take_single_times();
+        assert_eq!(each.len(), 5);
+        assert!((each.iter().sum::<f64>() / clock.nanoseconds(sum).0 - 1.0).abs() < 1e-6, "{each:?}");
+    }
+}
