@@ -50,11 +50,11 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[&str]) -> Answer {
-    let clients = || OtherHost::connect().map(Arc::new);
+    let clients = OtherHost::connect;
     match *words {
         ["impact"] => impact::run(10, &clients()?),
         ["impact", rounds] => impact::run(rounds.parse()?, &clients()?),
-        ["platforms", directory] => platforms::run(directory.as_ref(), &clients()?),
+        ["platforms", directory] => platforms::run(directory.as_ref(), &Arc::new(clients()?)),
         ["rates", directory, ref rates @ ..] => rates::run(directory.as_ref(), rates, &clients()?),
         _ => Err("say `impact [ROUNDS]`, `rates DIR [RATE…]` or `platforms DIR`".into()),
     }
