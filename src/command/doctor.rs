@@ -44,7 +44,9 @@ fn render_hardware(fingerprint: &Fingerprint, layout: Layout) -> String {
     let value =
         |name: &str| fields.iter().find(|(field, _)| *field == name).and_then(|(_, value)| value.clone());
     let unknown = |name: &str| match name {
-        "memory_modules" => "unknown: root may read the firmware's tables".to_owned(),
+        "memory_modules" => {
+            "unknown: the firmware's tables are missing, or only root may read them".to_owned()
+        }
         _ => "unknown: this machine does not show it".to_owned(),
     };
     let rows = HARDWARE.map(|name| [name.to_owned(), value(name).unwrap_or_else(|| unknown(name))]);
@@ -84,7 +86,7 @@ mod tests {
             text.lines().any(|line| line.starts_with("disks") && line.ends_with("sda, rotating")),
             "{text}"
         );
-        assert!(text.contains("root may read") && text.lines().count() == HARDWARE.len() + 1, "{text}");
+        assert!(text.contains("only root may read") && text.lines().count() == HARDWARE.len() + 1, "{text}");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! (`copy-on-write`); make a write-protected page writable (`write-protect`); ask another thread to fill the page
 //! (`userfaultfd`). `second-touch` and `third-touch` touch the same page again after it was read from the disk: the
 //! second after its mapping was removed, the third without. `sparse-40GB` touches a mapped file of 40 GB that is one
-//! hole, at index 0 or at a random page, each time after it was opened and mapped anew.
+//! hole, at index 0 or at a random page, each time after it was opened and mapped anew; for `alone` the kernel is
+//! advised to take the touched page only.
 //!
 //! # What is not
 //! Making the next touch a fault again: `madvise(MADV_DONTNEED)`, `mprotect`, the fork and the child's end, and
@@ -31,28 +32,30 @@
 //! its surroundings, and the touches that follow cost next to nothing. Touching a cached page does not measure a disk,
 //! and after the first touch a page is cached: that was once published as a page fault a hundred times as fast. A
 //! sparse file of 40 GB has nothing on the disk, however much longer than the memory it is. For a hole the kernel
-//! takes fresh pages for the touched one and those around it, fills them with zeroes and puts them into the page
-//! cache. No device is read, and the fault counts as major all the same, because the page was not in the cache: `time
-//! -v` does not tell it from a fault that reads the disk. In a guest the host may have the page in its cache, and a
-//! disk has a cache too: reads are then faster than the medium. The kernel counts a fault as major if it had to be
-//! retried, even if no device was involved: all faults that `userfaultfd` resolves are major. A write after `mprotect`
-//! has returned the permission causes no fault on kernels that see that the page is not shared (since Linux 5.19); the
-//! evidence says whether it did. A control group near its limit reclaims memory at every fault. With read-ahead a
-//! touch waits for milliseconds, and kernel threads, which read the rest, use this CPU for some hundredths of that
-//! time: such samples are rightly counted as disturbed.
+//! takes fresh pages for the touched one and for all that the device's read-ahead has room for (32 pages at 128 KiB,
+//! 2048 at 8 MiB), fills them with zeroes and puts them into the page cache. No device is read, and the fault counts
+//! as major all the same, because the page was not in the cache: `time -v` does not tell it from a fault that reads
+//! the disk. In a guest the host may have the page in its cache, and a disk has a cache too: reads are then faster
+//! than the medium. The kernel counts a fault as major if it had to be retried, even if no device was involved: all
+//! faults that `userfaultfd` resolves are major. A write after `mprotect` has returned the permission causes no fault
+//! on kernels that see that the page is not shared (since Linux 5.19); the evidence says whether it did. A control
+//! group near its limit reclaims memory at every fault. With read-ahead a touch waits for milliseconds, and kernel
+//! threads, which read the rest, use this CPU for some hundredths of that time: such samples are rightly counted as
+//! disturbed.
 //!
 //! # Reading the number
 //! `major-random/first-touch` should be the latency of the disk's random read of 4 KiB, as `fio --direct=1` reports
-//! it, plus some microseconds for the fault. `sparse-40GB` should be far below it: it is what the kernel itself does
-//! in such a fault, with the pages around the touched one. Below the table, `fault` is the time per counted fault,
-//! `touch` per touched page, `byte` per byte of these pages, ns. `copy-on-write/child-keeps` costs more than
-//! `child-gone` by the copy of a page. `write-protect/mprotect` has no `fault` if there was none.
+//! it, plus some microseconds for the fault. `sparse-40GB-alone` is what the kernel itself does in such a fault.
+//! `sparse-40GB` grows with the read-ahead, and with 8 MiB it takes longer than a page from a flash disk. Below the
+//! table, `fault` is the time per counted fault, `touch` per touched page, `byte` per byte of these pages, ns.
+//! `copy-on-write/child-keeps` costs more than `child-gone` by the copy of a page. `write-protect/mprotect` has no
+//! `fault` if there was none.
 //!
 //! # Source
 //! CSC501 project report (18.1 ms a major fault from a hard disk, 4.5 µs a byte; the third touch a hundred times
-//! faster); CSE 221 project report (15 µs each for index 0 and a random page of a mapped file of 40 GB, which is too
-//! fast for their disk and in the range of a hole; how the file was made is not said); lmbench's `lat_pagefault`,
-//! whose faults are minor; mmap(2), madvise(2), posix_fadvise(2), mincore(2), userfaultfd(2), proc_pid_io(5).
+//! faster); CSE 221 project report (15 µs each for index 0 and a random page of a mapped file of 40 GB, too fast for
+//! their disk; how the file was made is not said); lmbench's `lat_pagefault`, whose faults are minor; mmap(2),
+//! madvise(2), posix_fadvise(2), mincore(2), userfaultfd(2), proc_pid_io(5).
 
 mod anonymous;
 mod cached_page;

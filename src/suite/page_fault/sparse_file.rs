@@ -8,7 +8,7 @@ use crate::case::{Case, Claim, Report, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::{self, Faults};
-use crate::platform::region::{PAGE, Region};
+use crate::platform::region::{Order, PAGE, Region};
 use crate::platform::volume;
 use crate::statistic::Random;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
@@ -28,21 +28,36 @@ const MOST_STORED: u64 = 1 << 20;
 const ATTEMPTS: u32 = 100;
 
 pub(super) fn cases() -> Vec<Case> {
-    let why = "an exception, page tables, the page and those around it allocated, zeroed and entered into the cache";
-    [
-        ("major-index-0/sparse-40GB", "index 0 of a mapped file of 40 GB touched, all of it a hole", false),
-        (
+    let around =
+        "an exception, page tables, the 32 pages of a read-ahead of 128 KiB allocated, zeroed and cached";
+    let alone = "an exception, page tables, one page allocated, zeroed and cached";
+    vec![
+        hole_case(
+            "major-index-0/sparse-40GB",
+            "index 0 of a mapped file of 40 GB touched, all of it a hole",
+            false,
+            Order::Untold,
+        )
+        .predict(3_000.0, 30_000.0, around),
+        hole_case(
             "major-random/sparse-40GB",
             "a random page of a mapped file of 40 GB touched, all of it a hole",
             true,
-        ),
+            Order::Untold,
+        )
+        .predict(3_000.0, 30_000.0, around),
+        hole_case(
+            "major-random/sparse-40GB-alone",
+            "the same, where the kernel is advised to take no page around it",
+            true,
+            Order::Random,
+        )
+        .predict(3_000.0, 4_000.0, alone),
     ]
-    .map(|(name, title, random)| hole_case(name, title, random).predict(3_000.0, 30_000.0, why))
-    .into()
 }
 
-fn hole_case(name: &str, title: &str, random: bool) -> Case {
-    let set_up = set_up(move |place| Hole::new(&place.scratch, random));
+fn hole_case(name: &str, title: &str, random: bool, advice: Order) -> Case {
+    let set_up = set_up(move |place| Hole::new(&place.scratch, random, advice));
     Case::new(name, title, set_up)
         .need(FOUR_KIB)
         .one_by_one()
@@ -59,6 +74,7 @@ fn hole_case(name: &str, title: &str, random: bool) -> Case {
 struct Hole {
     file: File,
     mapped: Option<Region>,
+    advice: Order,
     /// Chooses the pages; `None` for index 0.
     random: Option<Random>,
     page: usize,
@@ -73,7 +89,7 @@ struct Hole {
 }
 
 impl Hole {
-    fn new(directory: &Path, random: bool) -> Result<Self> {
+    fn new(directory: &Path, random: bool, advice: Order) -> Result<Self> {
         if let Some(why) = volume::no_disk_reason(directory) {
             return Err(Error::Missing(format!("{why}; {}", volume::tmpdir_advice(MOST_STORED))));
         }
@@ -81,7 +97,7 @@ impl Hole {
         let random = random.then(|| Random::new(BYTES));
         let (before, faults) = Default::default();
         let (mapped, page, touches, last, left_out) = Default::default();
-        Ok(Self { file, mapped, random, page, before, touches, faults, last, left_out })
+        Ok(Self { file, mapped, advice, random, page, before, touches, faults, last, left_out })
     }
 
     /// Opens and maps the file anew: the kernel then reads around a touch as it does at the first one of a program.
@@ -95,6 +111,7 @@ impl Hole {
             let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             let opened = File::open(&path).map_err(|e| Error::file(&path, "opening again", e))?;
             let region = Region::map_file(&opened, BYTES as usize)?;
+            region.advise_order(self.advice)?;
             let is_cached = region.count_resident(self.page..self.page + 1, &mut [0])? > 0;
             self.mapped = Some(region);
             if !is_cached {
@@ -193,9 +210,12 @@ mod tests {
     #[test]
     fn each_touch_of_a_hole_is_a_major_fault_without_the_disk() {
         let scratch = tempfile::tempdir().expect("a directory");
-        for random in [false, true] {
-            let Some(mut hole) = value_or_skip(Hole::new(scratch.path(), random)) else { return };
+        for (random, advice) in [(false, Order::Untold), (true, Order::Untold), (true, Order::Random)] {
+            let Some(mut hole) = value_or_skip(Hole::new(scratch.path(), random, advice)) else { return };
             hole.run(20, &test_clock()).expect("touched");
+            let (next, region) = (hole.page + 1, hole.mapped.as_ref().expect("mapped"));
+            let is_beside = region.count_resident(next..next + 1, &mut [0]).expect("asked") == 1;
+            assert_eq!(is_beside, advice == Order::Untold, "page {next} after a touch of the one before");
             assert_eq!((hole.report().events, hole.faults.major), (Some(20), 20));
             assert_eq!(hole.page != 0, random, "index 0, or one of ten million");
         }
@@ -207,7 +227,7 @@ mod tests {
         assert!(check_hole(Some(0), Some((7, 7))).is_ok() && check_hole(Some(0), None).is_ok());
         assert!(check_hole(Some(1), None).is_err() && check_hole(Some(0), Some((7, 4103))).is_err());
         let scratch = tempfile::tempdir().expect("a directory");
-        let Some(mut hole) = value_or_skip(Hole::new(scratch.path(), false)) else { return };
+        let Some(mut hole) = value_or_skip(Hole::new(scratch.path(), false, Order::Untold)) else { return };
         hole.file.write_all(&[9; PAGE]).expect("written");
         hole.file.sync_all().expect("stored");
         assert!(matches!(hole.run(1, &test_clock()), Err(Error::Disproved(why)) if why.contains("Some(9)")));
