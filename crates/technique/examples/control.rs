@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use syscost_platform::arch::register_loop;
 use syscost_statistic::{median_interval, standard_deviation};
+use syscost_technique::Interval;
 use syscost_technique::by_turns::ByTurns;
 use syscost_technique::control::{
     Background, Batch, ControlParameter, Controller, Halving, Interactive, Plant, Policy, Proportional,
@@ -202,8 +203,11 @@ fn on_paper(known: Known) -> Result<()> {
             series[200..].to_vec()
         };
         let runs: Vec<Vec<f64>> = (0..20).map(settled).collect();
+        // Twice the interval of 95 %, which the truth leaves once in ten thousand times.
         let found = |figure: fn(&[f64]) -> f64| {
-            median_interval(&runs.iter().map(|run| figure(run)).collect::<Vec<_>>())
+            let values: Vec<f64> = runs.iter().map(|run| figure(run)).collect();
+            let Interval { estimate, low, high } = median_interval(&values);
+            Interval::around(estimate, high - low)
         };
         let jitter = stability::loop_jitter(1.0, block, damping, 1.0, gain);
         let what = format!("n {block}, λ {damping}, in the loop");
