@@ -44,9 +44,7 @@ fn render_hardware(fingerprint: &Fingerprint, layout: Layout) -> String {
     let value =
         |name: &str| fields.iter().find(|(field, _)| *field == name).and_then(|(_, value)| value.clone());
     let unknown = |name: &str| match name {
-        "memory_modules" => {
-            "unknown: the firmware's tables are missing, or only root may read them".to_owned()
-        }
+        "memory_modules" => "unknown: the firmware has no table, or only root may read it".to_owned(),
         _ => "unknown: this machine does not show it".to_owned(),
     };
     let rows = HARDWARE.map(|name| [name.to_owned(), value(name).unwrap_or_else(|| unknown(name))]);
