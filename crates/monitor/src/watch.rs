@@ -18,7 +18,7 @@ pub struct Watch {
     own: Process,
     own_cpu: Duration,
     /// Or why there is none.
-    cache: Result<CacheHits, String>,
+    cache: std::result::Result<CacheHits, String>,
 }
 
 impl Watch {
