@@ -37,8 +37,9 @@ pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
              measured by themselves (`nodes`, `computation`), neither with the other; % is how far that is off the \
              measured rate"
                 .into(),
-            "computes: for each message, 1.13 times as long as the message and its reply took when the case was set up, \
-             on this wire; 1.13 times the transmission, and at least 2 ms, in 1997"
+            "computes: for each message, 1.13 times as long as a message and its reply took when the case was set up, \
+             on this wire, or longer by steps of that factor until 99 of 100 replies were there in time; in 1997 1.13 times \
+             the transmission, and at least 2 ms"
                 .into(),
             "whole: the same from the CPU time of both together, measured beside the fluid"
                 .into(),
