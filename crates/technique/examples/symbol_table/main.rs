@@ -227,6 +227,9 @@ fn counter_hz() -> f64 {
     syscost::clock::Clock::start_up().hz()
 }
 
+/// One of the counts of a run.
+type Count = fn(&RunCounts) -> i64;
+
 /// What the table's probes, by the virtual clock, add to the switches and faults of the compilations.
 fn print_probe_effect(programs: &[program::Program]) -> Done<()> {
     let watch = Watch::new(thread_cpu_ns);
@@ -235,7 +238,7 @@ fn print_probe_effect(programs: &[program::Program]) -> Done<()> {
         programs.iter().for_each(|program| _ = black_box(compile(&program.text, &watch, false)));
         Ok(())
     })?;
-    let counts: [(&str, fn(&RunCounts) -> i64); 4] = [
+    let counts: [(&str, Count); 4] = [
         ("voluntary switches", |counts| counts.voluntary_switches),
         ("involuntary switches", |counts| counts.involuntary_switches),
         ("minor page faults", |counts| counts.minor_faults),

@@ -55,7 +55,7 @@ impl MemoryGroup {
 
     /// Its directory.
     #[cfg(test)]
-    pub fn directory(&self) -> &Path {
+    pub(super) fn directory(&self) -> &Path {
         self.group.directory()
     }
 }
