@@ -16,7 +16,6 @@ mod first_checks;
 mod first_screen;
 mod fitting;
 mod frequency_drift;
-mod message_stream;
 mod options;
 mod other_cpu_load;
 mod output_directory;

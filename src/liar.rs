@@ -93,9 +93,10 @@ fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>
             Ok(None) => (Ruling::Held, String::new()),
             Ok(Some(sentence)) => (Ruling::Unwitnessed, sentence),
             Err(CaseEnd::Failed(sentence)) => (Ruling::Disproved, sentence),
-            Err(CaseEnd::CutShort(sentence)) => (Ruling::Disturbed, sentence),
             Err(CaseEnd::Skipped(sentence)) => (Ruling::Skipped, sentence),
-            Err(CaseEnd::Interrupted) => (Ruling::Disturbed, "a signal ended it".into()),
+            Err(end @ (CaseEnd::CutShort(_) | CaseEnd::Interrupted)) => {
+                (Ruling::Disturbed, end.into_sentence())
+            }
             Err(CaseEnd::Contradicted(sentence)) => {
                 contradicted += 1;
                 if contradicted < CONTRADICTED {

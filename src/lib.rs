@@ -49,6 +49,7 @@
 //! * [`harness`]: the entry points of a bench target, and the only room that names Criterion.
 //! * `liar`: cases that lie, with the claims of real ones, which must catch them.
 //! * `guest`: boots other kernels, which count instructions or take turns. `reboot`: measures them on the machine itself, boot by boot.
+//! * `json_line`: the messages between processes, for `driver`, `pair`, `peer` and guests.
 //! * `pair`: compares two builds by pairs of processes that take turns.
 //! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
 //!   functions.
@@ -76,6 +77,8 @@ pub mod environment;
 #[doc(hidden)]
 pub mod exit;
 pub mod harness;
+#[doc(hidden)]
+pub mod json_line;
 #[doc(hidden)]
 pub mod kit;
 #[cfg(feature = "cli")]

@@ -55,4 +55,4 @@ pub use protocol::is_side_process;
 #[cfg(feature = "cli")]
 pub use running_side::{Draw, Seat, Side, Start, Taken};
 #[cfg(feature = "cli")]
-pub use side_stream::{Connection, Received};
+pub use side_stream::Connection;

@@ -26,8 +26,8 @@
 
 pub mod client;
 pub mod control_protocol;
+pub mod control_stream;
 pub mod host_port;
-pub mod json_line;
 pub mod proof;
 pub mod secret;
 pub mod server;

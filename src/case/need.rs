@@ -4,6 +4,7 @@ use crate::platform::cpu::{self, cpu_list};
 use crate::platform::process;
 use crate::platform::region::PAGE;
 use crate::platform::time::kernel_clock::{self, KernelClock};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Where a case is set up, and how thoroughly it is measured.
@@ -41,8 +42,9 @@ impl Cpus {
     }
 }
 
-/// How much time a run may take. `SYSCOST_SCALE` sets it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// How much time a run may take. `SYSCOST_SCALE` sets it. It is serialized by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Every case once, with small parameters, to check the claims; the numbers are not worth keeping.
     Smoke,

@@ -3,11 +3,11 @@
 
 use super::options::GROUP_VARIABLE;
 use crate::error::{Error, Result};
+use crate::json_line;
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::CaseEnd;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Write;
 
 /// Path of the pipe in the measuring process. Set by the driver.
 pub(super) const PIPE_VARIABLE: &str = "SYSCOST_PIPE";
@@ -82,9 +82,7 @@ impl Sender {
     /// # Errors
     /// The driver has gone.
     pub fn send(&mut self, message: &Message) -> Result<()> {
-        let broken = |cause| Error::Kernel { call: "write to the driver".into(), cause };
-        let mut line = serde_json::to_vec(message).map_err(|e| broken(e.into()))?;
-        line.push(b'\n');
-        self.0.write_all(&line).map_err(broken)
+        let sent = json_line::send(&self.0, message);
+        sent.map_err(|cause| Error::Kernel { call: "write to the driver".into(), cause })
     }
 }

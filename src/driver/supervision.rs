@@ -1,7 +1,6 @@
 //! Starts one measuring process, receives its messages, and explains its end.
 
 use super::arguments::{Arguments, Mode};
-use super::message_stream::{Arrival, Lines};
 use super::options::{
     DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, OPERATIONS_VARIABLE, Options, PEER_TOKEN_VARIABLE,
     PEER_VARIABLE, REPLICATIONS_VARIABLE, SCALE_VARIABLE, UNIT_VARIABLE,
@@ -11,15 +10,18 @@ use super::process_task::{TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
+use crate::json_line::{Lines, NoMessage};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
 use crate::platform::process::{self, own_program_command};
 use crate::platform::{limit, signal};
 use crate::record::GroupRun;
+use crate::record::store::LIMIT;
 use crate::trial::CaseEnd;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -208,46 +210,51 @@ impl<'a> Received<'a> {
                 signal::arrived_count()
             }
         };
-        let patient = self.receive_until_closed(Lines::new(read), heard);
-        let status = wait_or_kill(&mut child, *patient.as_ref().unwrap_or(&false));
+        let patient = self.receive_until_closed(&read.into(), heard);
+        let status = wait_or_kill(&mut child, patient);
         signal::forward_to_child(None);
-        Ok((status?, patient?))
+        Ok((status?, patient))
     }
 
-    /// Receives messages until the process closes the pipe; false if it is silent for too long, or does not end soon after a
-    /// signal. `heard` is the number of signals that do not count.
-    fn receive_until_closed(&mut self, mut lines: Lines, heard: u32) -> Result<bool> {
+    /// Receives messages until the process closes the pipe; false if it is silent for too long, does not end soon after a
+    /// signal, or sends what is no message. `heard` is the number of signals that do not count.
+    fn receive_until_closed(&mut self, pipe: &File, heard: u32) -> bool {
+        let bell = signal::bell_descriptor();
+        let mut lines = Lines::new(LIMIT as usize);
         let mut end = None;
         loop {
             if end.is_none() && signal::arrived_count() > heard {
                 end = Some(Instant::now() + GRACE);
             }
-            let limit = end.map(|end: Instant| end.saturating_duration_since(Instant::now()));
-            match lines.next(limit.unwrap_or_else(|| self.supervisor.silence_limit()))? {
-                Arrival::Line(line) => self.handle_message(&line),
-                Arrival::Closed => return Ok(true),
-                Arrival::Silence => return Ok(false),
-                Arrival::Signal => {}
+            let until = end.unwrap_or_else(|| Instant::now() + self.supervisor.silence_limit());
+            match lines.receive(pipe, until, bell.as_slice()) {
+                Ok(message) => self.handle_message(message),
+                Err(NoMessage::Closed) => return true,
+                Err(NoMessage::Late) => return false,
+                Err(NoMessage::Woken) => signal::silence_bell(),
+                Err(why) => {
+                    self.broken = Some(why.to_string());
+                    return false;
+                }
             }
         }
     }
 
-    fn handle_message(&mut self, line: &str) {
-        match serde_json::from_str(line) {
-            Ok(Message::Ready(run)) => self.run = run,
-            Ok(Message::Begin(id)) => {
+    fn handle_message(&mut self, message: Message) {
+        match message {
+            Message::Ready(run) => self.run = run,
+            Message::Begin(id) => {
                 self.supervisor.progress.begin(&id);
                 self.current = Some(id);
             }
-            Ok(Message::Done(case)) => self.record_case_end(*case),
-            Ok(Message::Note(note)) => self.run.notes.push(note),
-            Ok(Message::Broken(reason)) => self.broken = Some(reason),
-            Ok(Message::Refused(reason)) => self.refused = Some(reason),
-            Ok(Message::End(clock)) => {
+            Message::Done(case) => self.record_case_end(*case),
+            Message::Note(note) => self.run.notes.push(note),
+            Message::Broken(reason) => self.broken = Some(reason),
+            Message::Refused(reason) => self.refused = Some(reason),
+            Message::End(clock) => {
                 self.run.clock = clock;
                 self.ended = true;
             }
-            Err(error) => self.run.notes.push(format!("the measuring process spoke unintelligibly: {error}")),
         }
     }
 

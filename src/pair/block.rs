@@ -1,9 +1,10 @@
 //! Pairs of sides that exclude each other: each runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
 
 use super::sequence::Schedule;
-use super::turns::{Pair, PairEnd, PairSpec, combine_halves, run_half};
+use super::turns::{Pair, PairSpec, combine_halves, run_half};
 use crate::error::Result;
 use crate::statistic::{Random, percentile};
+use crate::trial::CaseEnd;
 
 /// Puts the machine into the state of a side (0 for A, 1 for B).
 pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
@@ -38,7 +39,7 @@ impl Schedule for ByBlocks<'_> {
         &mut self,
         spec: &PairSpec<'_>,
         random: &mut Random,
-    ) -> Result<std::result::Result<Pair, PairEnd>> {
+    ) -> Result<std::result::Result<Pair, CaseEnd>> {
         let first = self.first_side(random);
         let mut found = [const { None }; 2];
         let mut shape = spec.shape;
@@ -50,7 +51,7 @@ impl Schedule for ByBlocks<'_> {
             let half = run_half(spec, side, shape, random);
             // Both sides do the same: the second one takes the first one's shape.
             shape = shape.or(half.as_ref().ok().map(|(_, shape, _)| *shape));
-            let goes_on = matches!(half, Ok(_) | Err(PairEnd::Skipped(_)));
+            let goes_on = matches!(half, Ok(_) | Err(CaseEnd::Skipped(_)));
             found[side] = Some(half);
             // A skip of one side is judged by whether the other skips too; any other end decides the pair.
             if !goes_on {

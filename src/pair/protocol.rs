@@ -6,11 +6,14 @@
 
 use crate::case::Scale;
 use crate::clock::ClockScale;
-use crate::trial::Turn;
+use crate::trial::{CaseEnd, Turn};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol, sent in a side's first response.
 pub const VERSION: u32 = 1;
+
+/// The longest request, bytes: a hundred times [`Request::Prepare`].
+pub const LONGEST_REQUEST: usize = 64 << 10;
 
 /// Set by the driver in the environment of a side.
 pub const VARIABLE: &str = "SYSCOST_SIDE";
@@ -62,7 +65,6 @@ pub struct Prepare {
     /// Whether to prove the case (witness and sweep), as in its first pair.
     pub prove: bool,
     /// Scale of the case's parameters: smoke, default or full.
-    #[serde(with = "scale")]
     pub scale: Scale,
     /// Dependent additions per iteration, as a slowdown of known size. 0 except in the self-test.
     pub spin: f64,
@@ -86,31 +88,13 @@ pub enum Response {
     Ready(Ready),
     /// The turn was run.
     Turn(Turn),
-    /// The case ended without a number.
-    Ended {
-        /// The kind of end.
-        #[serde(rename = "how")]
-        kind: EndKind,
-        /// The reason.
-        sentence: String,
-    },
+    /// The case ended without a number: skipped, failed or disturbed.
+    Ended(CaseEnd),
     /// The process of the side has ended. A guest says so of its processes.
     Gone {
         /// How it ended.
         how: String,
     },
-}
-
-/// How a case ended on a side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EndKind {
-    /// A need of the case is not met.
-    Skipped,
-    /// A claim does not hold, or the operation was refused.
-    Failed,
-    /// Other tasks or the hypervisor had the CPU: another pair may succeed.
-    Disturbed,
 }
 
 /// A case that is set up.
@@ -130,19 +114,4 @@ pub struct Ready {
     pub evidence: Vec<String>,
     /// Notes for the record.
     pub notes: Vec<String>,
-}
-
-/// Serializes a scale by its name.
-mod scale {
-    use crate::case::Scale;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(scale: &Scale, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(scale.name())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scale, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Scale::named(&name).ok_or_else(|| D::Error::custom(format!("{name} is no scale")))
-    }
 }

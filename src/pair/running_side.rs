@@ -1,9 +1,11 @@
 //! The driver's end of one side: sends requests to its process, awaits responses with a timeout, and ends it.
 
 use super::protocol::{Request, Response, VERSION};
-use super::side_stream::{Connection, Received};
+use super::side_stream::Connection;
 use crate::error::Result;
+use crate::json_line::NoMessage;
 use crate::platform::cpu::Aside;
+use crate::platform::inert;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -88,31 +90,28 @@ impl Side {
                 "side {} speaks version {version} of the turns, and this is version {VERSION}: build it anew",
                 self.label
             )),
-            other => Err(self.invalid_answer_sentence(&format!("{other:?}"))),
+            other => Err(self.invalid_answer_sentence(&NoMessage::unexpected(&other))),
         }
     }
 
     /// The next response.
     pub(super) fn receive_response(&mut self, patience: Duration) -> std::result::Result<Response, String> {
-        let received = self.connection.borrow_mut().next(patience);
+        let received = self.connection.borrow_mut().receive(patience);
         match received {
-            Received::Line(line) => match serde_json::from_str(&line) {
-                Ok(Response::Gone { how }) => {
-                    self.is_gone = true;
-                    Err(self.end_sentence(&how.chars().take(100).collect::<String>()))
-                }
-                Ok(response) => Ok(response),
-                Err(_) => Err(self.invalid_answer_sentence(&line)),
-            },
-            Received::End => Err(self.describe_end()),
-            Received::Nothing => Err(format!(
+            Ok(Response::Gone { how }) => {
+                self.is_gone = true;
+                Err(self.end_sentence(&inert::neutralize_line(&how, 100)))
+            }
+            Ok(response) => Ok(response),
+            Err(NoMessage::Closed | NoMessage::Broken(_)) => Err(self.describe_end()),
+            Err(NoMessage::Late) => Err(format!(
                 "side {} said nothing for {} s and was killed{}",
                 self.label,
                 patience.as_secs(),
                 self.connection.borrow().quoted_output()
             )),
-            Received::TooMuch => Err(self.invalid_answer_sentence("a line without end")),
-            Received::Interrupted => Err("interrupted".into()),
+            Err(NoMessage::Woken) => Err("interrupted".into()),
+            Err(why) => Err(self.invalid_answer_sentence(&why)),
         }
     }
 
@@ -123,12 +122,10 @@ impl Side {
         )
     }
 
-    pub(super) fn invalid_answer_sentence(&self, said: &str) -> String {
-        let said: String = said.chars().take(100).collect();
+    pub(super) fn invalid_answer_sentence(&self, why: &NoMessage) -> String {
         format!(
-            "side {} answered {said:?}, which is no answer to a turn: it must be a bench of this version of \
-             syscost, and what comes before it must write nothing to its standard output and pass the environment \
-             on{}",
+            "side {} does not take turns: {why}; it must be a bench of this version of syscost, and what comes before \
+             it must write nothing to its standard output and pass the environment on{}",
             self.label,
             self.connection.borrow().quoted_output()
         )
@@ -156,6 +153,7 @@ impl Drop for Side {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_line::Lines;
     use crate::pair::Launch;
     use crate::platform::cpu;
     use crate::platform::time::run_random_trials;
@@ -192,7 +190,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_no_answer() {
         let said = side("yes | tr -d '\\n' #").receive_hello(LONG).expect_err("too much");
-        assert!(said.contains("a line without end"), "{said}");
+        assert!(said.contains("a line of more than 1048576 bytes"), "{said}");
     }
 
     #[test]
@@ -208,9 +206,11 @@ mod tests {
 
     #[test]
     fn an_answer_out_of_turn_is_no_answer() {
-        let said = side("echo '{\"turn\":{\"ticks\":[1],\"core_hz\":1,\"involuntary_switches\":0}}' #")
-            .receive_hello(LONG);
-        assert!(said.expect_err("no hello").contains("is no answer to a turn"));
+        let said = side(
+            "echo '{\"turn\":{\"ticks\":[1],\"elapsed_ns\":1,\"core_hz\":1,\"involuntary_switches\":0}}' #",
+        )
+        .receive_hello(LONG);
+        assert!(said.expect_err("no hello").contains("`Turn(Turn { ticks: [1], "));
     }
 
     /// Lines that are tried at the least.
@@ -224,9 +224,9 @@ mod tests {
         let (mut random, mut read) = (crate::statistic::Random::new(9), 0);
         let lines = run_random_trials("lines", FEWEST, || {
             let line = spoilt(&mut random);
-            match serde_json::from_str::<Response>(&line) {
+            match received(&line) {
                 Ok(_) => read += 1,
-                Err(_) => assert!(side.invalid_answer_sentence(&line).len() < 2_000, "{line:?}"),
+                Err(why) => assert!(side.invalid_answer_sentence(&why).len() < 2_000, "{line:?}"),
             }
         });
         assert!(read > 0 && read < lines, "{read} of {lines} are responses");
@@ -238,6 +238,15 @@ mod tests {
         let said = side.receive_hello(LONG).expect_err("it has ended");
         assert!(said.contains("side B ended in the middle of the conversation (signal: 9)"), "{said}");
         assert!(side.is_gone);
+    }
+
+    fn received(line: &str) -> std::result::Result<Response, NoMessage> {
+        let (mut lines, line) = (Lines::new(1 << 20), format!("{line}\n"));
+        let mut rest = line.as_bytes();
+        while !rest.is_empty() {
+            lines.read_once(&mut rest)?;
+        }
+        lines.take_message().map(|response| response.expect("a whole line"))
     }
 
     /// A response with something else in it.

@@ -1,7 +1,7 @@
 //! Compares one case: pair after pair, until the sequential test reaches a verdict.
 
 use super::running_side::Start;
-use super::turns::{self, Pair, PairEnd, PairSpec, Shape};
+use super::turns::{self, Pair, PairSpec, Shape};
 use crate::case::Scale;
 use crate::clock::{Clock, USER_HZ};
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::platform::cpu::Aside;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
 use crate::statistic::{Random, median, percentile};
-use crate::trial::Turn;
+use crate::trial::{CaseEnd, Turn};
 
 /// Pairs of a case that may be lost (a side died, hung or answered nonsense) before the case has failed.
 const LOST: usize = 1;
@@ -69,7 +69,7 @@ pub trait Schedule {
         &mut self,
         spec: &PairSpec<'_>,
         random: &mut Random,
-    ) -> Result<std::result::Result<Pair, PairEnd>>;
+    ) -> Result<std::result::Result<Pair, CaseEnd>>;
     /// The pair's log ratio, B over A.
     fn log_ratio(&self, pair: &Pair) -> f64;
 }
@@ -82,7 +82,7 @@ impl Schedule for ByTurns {
         &mut self,
         spec: &PairSpec<'_>,
         random: &mut Random,
-    ) -> Result<std::result::Result<Pair, PairEnd>> {
+    ) -> Result<std::result::Result<Pair, CaseEnd>> {
         Ok(turns::run_pair_by_turns(spec, random))
     }
 
@@ -192,15 +192,18 @@ impl CasePairing<'_> {
 }
 
 /// Records a pair without a figure, which may end the case.
-fn record_pair_end(case: &mut CasePairs, end: PairEnd, first: bool, lost: &mut usize) {
+fn record_pair_end(case: &mut CasePairs, end: CaseEnd, first: bool, lost: &mut usize) {
     match end {
         // Only the first pair can skip: a case that ran in an earlier pair has all that it needs.
-        PairEnd::Skipped(sentence) if first => case.end_without_verdict(Why::Skipped, sentence),
-        PairEnd::Skipped(sentence) | PairEnd::Failed(sentence) => {
+        CaseEnd::Skipped(sentence) if first => case.end_without_verdict(Why::Skipped, sentence),
+        CaseEnd::Skipped(sentence) | CaseEnd::Failed(sentence) => {
             case.end_without_verdict(Why::Failed, sentence)
         }
-        PairEnd::Disturbed(sentence) => case.pairs.push(PairRecord::from_rejection(sentence)),
-        PairEnd::Lost(sentence) => {
+        CaseEnd::Disturbed(sentence) | CaseEnd::Contradicted(sentence) => {
+            case.pairs.push(PairRecord::from_rejection(sentence));
+        }
+        CaseEnd::CutShort(_) | CaseEnd::Interrupted => {
+            let sentence = end.into_sentence();
             *lost += 1;
             case.notes.push(format!("a pair was lost: {sentence}"));
             case.pairs.push(PairRecord::from_rejection(sentence.clone()));

@@ -1,16 +1,21 @@
 //! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
-use super::protocol::{BATCHES, EndKind, Prepare, Ready, Request, Response, VERSION};
+use super::protocol::{BATCHES, LONGEST_REQUEST, Prepare, Ready, Request, Response, VERSION};
 use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Fingerprint;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::json_line::{self, Lines, NoMessage};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Silence after which a driver counts as lost: far longer than the other side may take to prove its case.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Serves the driver's requests until it closes the input. An error is not printed: the driver has gone.
 pub fn run_side_process(groups: &[Group]) -> Exit {
@@ -19,31 +24,31 @@ pub fn run_side_process(groups: &[Group]) -> Exit {
 
 /// The connection to the driver. It replaces the standard streams, which an operation may read or write.
 struct Driver {
-    requests: BufReader<File>,
+    requests: File,
+    lines: Lines,
     responses: File,
 }
 
 impl Driver {
     fn new() -> Result<Self> {
         let [requests, responses] = output::take_standard_streams()?;
-        Ok(Self { requests: BufReader::new(requests), responses })
+        Ok(Self { requests, lines: Lines::new(LONGEST_REQUEST), responses })
     }
 
     /// The next request; `None` when the driver has closed the input.
     fn read_request(&mut self) -> Result<Option<Request>> {
-        let lost = |cause| Error::Kernel { call: "read from the driver of a pair".into(), cause };
-        let mut line = String::new();
-        if self.requests.read_line(&mut line).map_err(lost)? == 0 {
-            return Ok(None);
+        match self.lines.receive(&self.requests, Instant::now() + PATIENCE, &[]) {
+            Err(NoMessage::Closed) => Ok(None),
+            received => received.map(Some).map_err(|why| Error::Kernel {
+                call: "read from the driver of a pair".into(),
+                cause: io::Error::other(why),
+            }),
         }
-        serde_json::from_str(&line).map(Some).map_err(|e| lost(e.into()))
     }
 
     fn send_response(&mut self, response: &Response) -> Result<()> {
-        let lost = |cause| Error::Kernel { call: "write to the driver of a pair".into(), cause };
-        let mut line = serde_json::to_vec(response).map_err(|e| lost(e.into()))?;
-        line.push(b'\n');
-        self.responses.write_all(&line).map_err(lost)
+        let sent = json_line::send(&self.responses, response);
+        sent.map_err(|cause| Error::Kernel { call: "write to the driver of a pair".into(), cause })
     }
 }
 
@@ -61,13 +66,14 @@ fn serve_driver(groups: &[Group]) -> Result<()> {
         Some((group, case)) => run_case_by_turns(group, case, &prepare, &mut driver),
         None => Err(CaseEnd::Skipped(format!("this build has no case {}", prepare.case))),
     };
-    let (kind, sentence) = match ended {
+    // Drivers of this version know three kinds.
+    let end = match ended {
         Ok(()) | Err(CaseEnd::Interrupted) => return Ok(()),
-        Err(CaseEnd::Skipped(sentence)) => (EndKind::Skipped, sentence),
-        Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => (EndKind::Failed, sentence),
-        Err(CaseEnd::Disturbed(sentence) | CaseEnd::Contradicted(sentence)) => (EndKind::Disturbed, sentence),
+        Err(CaseEnd::CutShort(sentence)) => CaseEnd::Failed(sentence),
+        Err(CaseEnd::Contradicted(sentence)) => CaseEnd::Disturbed(sentence),
+        Err(end) => end,
     };
-    driver.send_response(&Response::Ended { kind, sentence })
+    driver.send_response(&Response::Ended(end))
 }
 
 /// The ids of all cases of these groups, in table order.

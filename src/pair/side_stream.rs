@@ -1,13 +1,13 @@
-//! The two streams of a side's process, one JSON value per line, each awaited with a timeout.
+//! The streams of a side's process: requests, responses, and its standard error.
 
 use super::protocol::Request;
 use crate::error::{Error, Result};
-use crate::platform::signal;
-use nix::errno::Errno;
+use crate::json_line::{Lines, NoMessage, send};
+use crate::platform::{inert, signal};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::de::DeserializeOwned;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,7 @@ const QUOTED: usize = 400;
 pub struct Connection {
     requests: Option<File>,
     responses: File,
-    /// Bytes read and not yet returned.
-    held: Vec<u8>,
+    lines: Lines,
     remarks: Remarks,
 }
 
@@ -34,14 +33,13 @@ impl Connection {
     /// The kernel refuses to read the last without waiting.
     pub fn new(requests: OwnedFd, responses: OwnedFd, remarks: OwnedFd) -> Result<Self> {
         let remarks = Remarks::from_pipe(remarks.into())?;
-        Ok(Self { requests: Some(requests.into()), responses: responses.into(), held: Vec::new(), remarks })
+        let lines = Lines::new(LONGEST_LINE);
+        Ok(Self { requests: Some(requests.into()), responses: responses.into(), lines, remarks })
     }
 
     /// Sends a request, without waiting for the response. False if the other end is closed.
     pub fn send_request(&mut self, request: &Request) -> bool {
-        let Ok(mut line) = serde_json::to_vec(request) else { return false };
-        line.push(b'\n');
-        self.requests.as_mut().is_some_and(|requests| requests.write_all(&line).is_ok())
+        self.requests.as_ref().is_some_and(|requests| send(requests, request).is_ok())
     }
 
     /// Closes the side's input.
@@ -66,70 +64,22 @@ impl Connection {
         &self.remarks.end
     }
 
-    /// The next line.
-    pub fn next(&mut self, patience: Duration) -> Received {
-        let until = Instant::now() + patience;
-        loop {
-            if let Some(end) = self.held.iter().position(|&byte| byte == b'\n') {
-                let rest = self.held.split_off(end + 1);
-                let line = std::mem::replace(&mut self.held, rest);
-                return Received::Line(String::from_utf8_lossy(&line).trim_end().to_owned());
-            }
-            if self.held.len() > LONGEST_LINE {
-                return Received::TooMuch;
-            }
-            if signal::pending().is_some() {
-                return Received::Interrupted;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Received::Nothing;
-            }
-            if let Err(end) = self.read_within(left.min(Duration::from_millis(200))) {
-                return end;
+    /// Receives the next message. Meanwhile the standard error is read.
+    ///
+    /// # Errors
+    /// None comes within this time, or a signal does.
+    pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> std::result::Result<T, NoMessage> {
+        let (until, bell) = (Instant::now() + patience, signal::bell_descriptor());
+        while signal::pending().is_none() {
+            let error = self.remarks.pipe.as_ref().map(AsFd::as_fd);
+            let beside: Vec<_> = bell.into_iter().chain(error).collect();
+            match self.lines.receive(&self.responses, until, &beside) {
+                Err(NoMessage::Woken) => self.remarks.read(),
+                received => return received,
             }
         }
+        Err(NoMessage::Woken)
     }
-
-    /// Reads what arrives within this time.
-    fn read_within(&mut self, time: Duration) -> std::result::Result<(), Received> {
-        let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
-        let mut waiting = vec![PollFd::new(self.responses.as_fd(), PollFlags::POLLIN)];
-        let remarks = self.remarks.pipe.as_ref();
-        waiting.extend(remarks.map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN)));
-        match poll(&mut waiting, timeout) {
-            Ok(0) | Err(Errno::EINTR) => return Ok(()),
-            Ok(_) => {}
-            Err(_) => return Err(Received::End),
-        }
-        let is_answered = waiting[0].any() != Some(false);
-        self.remarks.read();
-        if !is_answered {
-            return Ok(());
-        }
-        let mut buffer = [0; 4096];
-        match self.responses.read(&mut buffer) {
-            Ok(0) | Err(_) => Err(Received::End),
-            Ok(length) => {
-                self.held.extend_from_slice(&buffer[..length]);
-                Ok(())
-            }
-        }
-    }
-}
-
-/// The result of waiting for a line.
-pub enum Received {
-    /// A line, without its end.
-    Line(String),
-    /// The stream has ended.
-    End,
-    /// Nothing came within the time.
-    Nothing,
-    /// A line without end.
-    TooMuch,
-    /// A signal came.
-    Interrupted,
 }
 
 /// A side's standard error. It is read to the end again and again, so that the side never waits for a full pipe, and only
@@ -166,7 +116,7 @@ impl Remarks {
     /// The end of it, as part of a sentence.
     fn quoted_end(&self) -> String {
         let text = String::from_utf8_lossy(&self.end[self.end.len().saturating_sub(QUOTED)..]);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = inert::neutralize_line(&text.split_whitespace().collect::<Vec<_>>().join(" "), QUOTED);
         if text.is_empty() { String::new() } else { format!("; it said: {text}") }
     }
 }

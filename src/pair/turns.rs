@@ -1,13 +1,14 @@
 //! One pair by turns: two processes that run alternately on one CPU, each for about a millisecond at a time.
 
-use super::protocol::{BATCHES, EndKind, Prepare, Ready, Request, Response};
+use super::protocol::{BATCHES, Prepare, Ready, Request, Response};
 use super::running_side::{Draw, Side, Start, Taken};
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
+use crate::json_line::NoMessage;
 use crate::platform::cpu::Aside;
 use crate::statistic::{Random, median, percentile};
-use crate::trial::Turn;
+use crate::trial::{CaseEnd, Turn};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -100,25 +101,12 @@ pub struct Pair {
     pub turns: [Vec<Turn>; 2],
 }
 
-/// Why a pair has no figure.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PairEnd {
-    /// The machine lacks a need of the case, for both sides.
-    Skipped(String),
-    /// A claim does not hold, or only one side can run the case.
-    Failed(String),
-    /// A side died, hung or answered nonsense.
-    Lost(String),
-    /// Other tasks or the hypervisor had the CPU.
-    Disturbed(String),
-}
-
 /// Runs one pair. All random choices come from `random`.
 ///
 /// # Errors
 /// Why the pair has no figure.
-pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, PairEnd> {
-    let failed = |error: Error| PairEnd::Lost(error.to_string());
+pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, CaseEnd> {
+    let failed = |error: Error| CaseEnd::CutShort(error.to_string());
     // The order of starting decides which pages a side gets, so it is random too.
     let first = random.number_below(2);
     let padding = [random.number_below(PADDING), random.number_below(PADDING)];
@@ -154,7 +142,7 @@ pub fn list_cases(start: &dyn Start, aside: &Aside) -> Result<(Vec<String>, Opti
                 None => Ok((ids, build)),
                 Some(id) => Err(side.duplicate_case_sentence(id)),
             },
-            other => Err(side.invalid_answer_sentence(&format!("{other:?}"))),
+            other => Err(side.invalid_answer_sentence(&NoMessage::unexpected(&other))),
         }
     };
     ask(&mut start.start_side(Draw::default(), aside)?).map_err(Error::Usage)
@@ -168,22 +156,22 @@ fn first_duplicate(ids: &[String]) -> Option<&String> {
 
 /// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.
 pub(super) fn combine_halves<T>(
-    halves: [Option<std::result::Result<T, PairEnd>>; 2],
-) -> std::result::Result<[T; 2], PairEnd> {
+    halves: [Option<std::result::Result<T, CaseEnd>>; 2],
+) -> std::result::Result<[T; 2], CaseEnd> {
     let only = |label: &str, sentence: String| {
-        PairEnd::Failed(format!("side {label} cannot run it, and the other side can: {sentence}"))
+        CaseEnd::Failed(format!("side {label} cannot run it, and the other side can: {sentence}"))
     };
     match halves {
         [Some(Ok(a)), Some(Ok(b))] => Ok([a, b]),
-        [Some(Err(PairEnd::Skipped(sentence))), Some(Err(PairEnd::Skipped(_)))] => {
-            Err(PairEnd::Skipped(sentence))
+        [Some(Err(CaseEnd::Skipped(sentence))), Some(Err(CaseEnd::Skipped(_)))] => {
+            Err(CaseEnd::Skipped(sentence))
         }
-        [Some(Err(PairEnd::Skipped(sentence))), Some(Ok(_))] => Err(only("A", sentence)),
-        [Some(Ok(_)), Some(Err(PairEnd::Skipped(sentence)))] => Err(only("B", sentence)),
+        [Some(Err(CaseEnd::Skipped(sentence))), Some(Ok(_))] => Err(only("A", sentence)),
+        [Some(Ok(_)), Some(Err(CaseEnd::Skipped(sentence)))] => Err(only("B", sentence)),
         // A failure of one side outweighs a skip of the other.
-        [Some(Err(PairEnd::Skipped(_))) | Some(Ok(_)) | None, Some(Err(broken))] => Err(broken),
+        [Some(Err(CaseEnd::Skipped(_))) | Some(Ok(_)) | None, Some(Err(broken))] => Err(broken),
         [Some(Err(broken)), _] => Err(broken),
-        [None, _] | [_, None] => Err(PairEnd::Lost("a side was not asked".into())),
+        [None, _] | [_, None] => Err(CaseEnd::CutShort("a side was not asked".into())),
     }
 }
 
@@ -193,9 +181,9 @@ pub(super) fn run_half(
     at: usize,
     shape: Option<Shape>,
     random: &mut Random,
-) -> std::result::Result<(Ready, Shape, Vec<Turn>), PairEnd> {
+) -> std::result::Result<(Ready, Shape, Vec<Turn>), CaseEnd> {
     let started = spec.starts[at].start_side(spec.draw(random.number_below(PADDING)), spec.aside);
-    let mut side = started.map_err(|error| PairEnd::Lost(error.to_string()))?;
+    let mut side = started.map_err(|error| CaseEnd::CutShort(error.to_string()))?;
     let ready = prepare_case(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::for_sides(std::slice::from_ref(&ready)));
     let turns =
@@ -204,8 +192,8 @@ pub(super) fn run_half(
 }
 
 /// Has a side set the case up.
-fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, PairEnd> {
-    side.receive_hello(PATIENCE).map_err(PairEnd::Lost)?;
+fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, CaseEnd> {
+    side.receive_hello(PATIENCE).map_err(CaseEnd::CutShort)?;
     let request = Prepare {
         case: spec.case.to_owned(),
         cpu: spec.cpu,
@@ -215,19 +203,19 @@ fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result:
         scale: spec.scale,
         spin: spec.spin[at],
     };
-    side.send_request(&Request::Prepare(request)).map_err(PairEnd::Lost)?;
+    side.send_request(&Request::Prepare(request)).map_err(CaseEnd::CutShort)?;
     let patience = if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
-    match side.receive_response(patience).map_err(PairEnd::Lost)? {
+    match side.receive_response(patience).map_err(CaseEnd::CutShort)? {
         Response::Ready(ready) => Ok(ready),
         other => Err(end_from_response(side, other)),
     }
 }
 
-fn run_turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, PairEnd> {
+fn run_turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, CaseEnd> {
     let Shape { iterations, batches, .. } = shape;
     let before = side.taken_time();
-    side.send_request(&Request::Turn { iterations, batches }).map_err(PairEnd::Lost)?;
-    match side.receive_response(PATIENCE).map_err(PairEnd::Lost)? {
+    side.send_request(&Request::Turn { iterations, batches }).map_err(CaseEnd::CutShort)?;
+    match side.receive_response(PATIENCE).map_err(CaseEnd::CutShort)? {
         Response::Turn(turn) if turn.ticks.len() == batches && !turn.ticks.contains(&0) => {
             Ok(add_taken_time(turn, before, side.taken_time()))
         }
@@ -246,12 +234,10 @@ fn add_taken_time(mut turn: Turn, before: Option<Taken>, after: Option<Taken>) -
     turn
 }
 
-fn end_from_response(side: &Side, answer: Response) -> PairEnd {
+fn end_from_response(side: &Side, answer: Response) -> CaseEnd {
     match answer {
-        Response::Ended { kind: EndKind::Skipped, sentence } => PairEnd::Skipped(sentence),
-        Response::Ended { kind: EndKind::Failed, sentence } => PairEnd::Failed(sentence),
-        Response::Ended { kind: EndKind::Disturbed, sentence } => PairEnd::Disturbed(sentence),
-        other => PairEnd::Lost(side.invalid_answer_sentence(&format!("{other:?}"))),
+        Response::Ended(end) => end,
+        other => CaseEnd::CutShort(side.invalid_answer_sentence(&NoMessage::unexpected(&other))),
     }
 }
 
@@ -316,11 +302,11 @@ mod tests {
 
     #[test]
     fn what_one_side_lacks_is_no_lack_of_the_machine() {
-        let skipped = || Some(Err::<(), _>(PairEnd::Skipped("no clock".into())));
-        assert_eq!(combine_halves([skipped(), skipped()]), Err(PairEnd::Skipped("no clock".into())));
+        let skipped = || Some(Err::<(), _>(CaseEnd::Skipped("no clock".into())));
+        assert_eq!(combine_halves([skipped(), skipped()]), Err(CaseEnd::Skipped("no clock".into())));
         for halves in [[skipped(), Some(Ok(()))], [Some(Ok(())), skipped()]] {
             assert!(
-                matches!(combine_halves(halves), Err(PairEnd::Failed(said)) if said.contains("no clock"))
+                matches!(combine_halves(halves), Err(CaseEnd::Failed(said)) if said.contains("no clock"))
             );
         }
     }

@@ -1,8 +1,8 @@
 //! The client of a peer. Every error names the peer.
 
 use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, VERSION};
+use super::control_stream::Talk;
 use super::host_port::resolve_addresses;
-use super::json_line::{Silence, Talk};
 use super::proof::{End, Nonces, generate_nonce};
 use super::secret::{Secret, parse_hex};
 use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
@@ -10,6 +10,7 @@ use super::station::sanitize_station;
 use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
 use crate::error::{Error, Result};
+use crate::json_line::{Lines, NoMessage};
 use crate::platform::inert;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -72,9 +73,9 @@ impl Client {
         let name = given.address.clone();
         let (token, addresses) = (given.read_token()?, given.resolve_addresses()?);
         let stream = connect_to_any(&name, &addresses)?;
-        let broken = |cause| Error::peer(&name, Silence::Refused(cause).to_string());
+        let broken = |cause| Error::peer(&name, NoMessage::Broken(cause).to_string());
         let (address, own) = (stream.peer_addr().map_err(broken)?, stream.local_addr().map_err(broken)?);
-        let mut talk = Talk::from_stream(stream, LONGEST, READ_PATIENCE).map_err(broken)?;
+        let mut talk = Talk::from_stream(stream, Lines::new(LONGEST), READ_PATIENCE).map_err(broken)?;
         let (far, reached) = authenticate_peer(&name, &mut talk, &token)?;
         check_same_family(address, reached).map_err(|why| Error::peer(&name, why))?;
         let near = Interface::between_addresses(own.ip().to_canonical(), address.ip().to_canonical());
@@ -172,17 +173,14 @@ impl Client {
             Ok(Answer::Ended(sentence)) => {
                 format!("it ended the conversation: {}", printable_sentence(&sentence))
             }
-            Err(Silence::Closed) => format!("{happened}: it has died, or was stopped"),
+            Err(NoMessage::Closed) => format!("{happened}: it has died, or was stopped"),
             _ => happened.to_owned(),
         };
         Error::peer(&self.name, why)
     }
 
     fn send_request(&mut self, ask: &Ask) -> Result<()> {
-        match self.talk.send_value(ask) {
-            Ok(()) => Ok(()),
-            Err(silence) => Err(self.connection_error(&silence.to_string())),
-        }
+        self.talk.send(ask).map_err(|why| self.connection_error(&why.to_string()))
     }
 
     fn receive(&mut self) -> Result<Answer> {
@@ -232,8 +230,8 @@ fn receive_answer(name: &str, talk: &mut Talk) -> Result<Answer> {
             format!("it ended the conversation: {}", printable_sentence(&sentence))
         }
         Ok(answer) => return Ok(answer),
-        Err(Silence::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
-        Err(silence) => silence.to_string(),
+        Err(NoMessage::Late) => format!("it has not answered for {} s", READ_PATIENCE.as_secs()),
+        Err(why) => why.to_string(),
     };
     Err(Error::peer(name, why))
 }
@@ -255,15 +253,15 @@ fn check_same_family(called: SocketAddr, reached: SocketAddr) -> std::result::Re
 
 /// Exchanges hello, proof and welcome; the machine of the peer, and the address at which it says that it was reached.
 fn authenticate_peer(name: &str, talk: &mut Talk, token: &Token) -> Result<(Station, SocketAddr)> {
-    let said = |said: std::result::Result<(), Silence>| said.map_err(|e| Error::peer(name, e.to_string()));
+    let said = |said: std::result::Result<(), NoMessage>| said.map_err(|e| Error::peer(name, e.to_string()));
     let wrong = |why: &str| Error::peer(name, why);
-    let garbled = || wrong(&Silence::Garbled.to_string());
+    let unexpected = |answer| wrong(&NoMessage::unexpected(&answer).to_string());
     let own = generate_nonce()?;
-    said(talk.send_value(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
+    said(talk.send(&Ask::Hello(Hello { version: VERSION, nonce: own.clone() })))?;
     let hello = match receive_answer(name, talk)? {
         Answer::Hello(hello) => hello,
         Answer::Refused => return Err(refusal_error(name)),
-        _ => return Err(garbled()),
+        other => return Err(unexpected(other)),
     };
     if hello.version != VERSION {
         return Err(wrong(&format!(
@@ -271,8 +269,9 @@ fn authenticate_peer(name: &str, talk: &mut Talk, token: &Token) -> Result<(Stat
             hello.version
         )));
     }
-    let nonces = Nonces::read(&own, &hello.nonce).ok_or_else(garbled)?;
-    said(talk.send_value(&Ask::Proof(nonces.compute_proof(End::Client, token))))?;
+    let nonces = Nonces::read(&own, &hello.nonce);
+    let nonces = nonces.ok_or_else(|| unexpected(Answer::Hello(hello)))?;
+    said(talk.send(&Ask::Proof(nonces.compute_proof(End::Client, token))))?;
     match receive_answer(name, talk)? {
         Answer::Welcome(welcome) if nonces.is_valid_proof(End::Server, token, &welcome.proof) => {
             let strange = || wrong("what it says of its machine is nothing that syscost says");
@@ -282,7 +281,7 @@ fn authenticate_peer(name: &str, talk: &mut Talk, token: &Token) -> Result<(Stat
             Err(wrong("it did not prove that it has the token: it is another peer than was meant"))
         }
         Answer::Refused => Err(refusal_error(name)),
-        _ => Err(garbled()),
+        other => Err(unexpected(other)),
     }
 }
 

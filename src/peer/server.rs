@@ -12,7 +12,7 @@ mod service;
 mod threshold;
 
 use super::control_protocol::{Answer, LONGEST};
-use super::json_line::Talk;
+use super::control_stream::Talk;
 use super::service_limit::{GLANCE, Limits, MOST_WAITING, PROOF_PATIENCE, READ_PATIENCE, STACK};
 use super::token::Token;
 use crate::error::{Error, Result};
@@ -134,13 +134,13 @@ impl Server {
     fn begin_session(&self, proved: Proved, there_are: usize, ending: &Arc<AtomicBool>) -> Option<Open> {
         let Proved { stream, from: client, lines, proof } = proved;
         let (own, copy) = (stream.local_addr().ok()?, stream.try_clone().ok()?);
-        let mut talk = Talk::resume(stream, lines, LONGEST, READ_PATIENCE).ok()?;
+        let mut talk = Talk::from_stream(stream, lines.with_limit(LONGEST), READ_PATIENCE).ok()?;
         let limits = self.limits;
         if there_are >= limits.clients {
             let sentence = format!(
                 "it serves as many clients as it may ({there_are}): wait, or raise `--clients` there"
             );
-            let _ = talk.send_value(&Answer::Ended(sentence));
+            let _ = talk.send(&Answer::Ended(sentence));
             return None;
         }
         let ending = Arc::clone(ending);

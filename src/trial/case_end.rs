@@ -3,16 +3,17 @@
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 
-/// Why a case ended without a number, in one process. The driver reads it from the pipe of that process.
+/// Why a case ended without a number, in one process: of a run, or on a side of a pair. It is sent to the driver as a kind and
+/// a sentence, `{"how": "failed", "sentence": "…"}`, which are names on the wire of sides that may be older builds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(tag = "how", content = "sentence", rename_all = "kebab-case")]
 pub enum CaseEnd {
     /// A need is not met.
     Skipped(String),
     /// A claim does not hold, or the operation was refused.
     Failed(String),
-    /// The process ended in the middle of the case, or the case's file system or device failed. That disproves no
-    /// claim, and the results of other executions stay valid.
+    /// The process ended, hung or sent no valid answer in the middle of the case, or the case's file system or device failed.
+    /// That disproves no claim, and the results of other executions stay valid.
     CutShort(String),
     /// A claim about time does not hold in these batches. A busy machine can cause that in an honest case, so the
     /// case fails only if every execution contradicts the claim.
@@ -30,6 +31,18 @@ impl From<Error> for CaseEnd {
 }
 
 impl CaseEnd {
+    /// The reason.
+    pub fn into_sentence(self) -> String {
+        match self {
+            Self::Skipped(sentence)
+            | Self::Failed(sentence)
+            | Self::CutShort(sentence)
+            | Self::Contradicted(sentence)
+            | Self::Disturbed(sentence) => sentence,
+            Self::Interrupted => "a signal ended it".into(),
+        }
+    }
+
     /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
     pub(super) fn from_set_up_error(error: Error) -> Self {
         Self::from_error(error, true)
@@ -71,6 +84,17 @@ pub fn repeat_while_disturbed<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_is_sent_by_the_names_that_older_sides_use() {
+        let end = CaseEnd::Failed("why".into());
+        let sent = serde_json::to_string(&end).expect("JSON");
+        assert_eq!(sent, r#"{"how":"failed","sentence":"why"}"#);
+        for end in [end, CaseEnd::Interrupted] {
+            let sent = serde_json::to_string(&end).expect("JSON");
+            assert_eq!(serde_json::from_str::<CaseEnd>(&sent).expect("its own text"), end);
+        }
+    }
 
     #[test]
     fn only_a_disturbance_is_repeated_and_not_for_ever() {

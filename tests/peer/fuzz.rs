@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use syscost::json_line::to_line;
 use syscost::peer::client::Client;
 use syscost::peer::control_protocol::{Answer, Ask, Hello, Open, Service, VERSION};
-use syscost::peer::json_line::to_line;
 
 /// Who makes noise at the same time.
 const FUZZERS: u64 = 4;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use syscost::environment::Station;
+use syscost::json_line::Lines;
 use syscost::peer::control_protocol::{
     Answer, Ask, Counted, Hello, LONGEST, Open, Opened, SECRET_BYTES, Service, VERSION, Welcome,
 };
-use syscost::peer::json_line::Talk;
+use syscost::peer::control_stream::Talk;
 use syscost::peer::proof::{End, Nonces, generate_nonce};
 use syscost::peer::secret::to_hex;
 use syscost::peer::token::Token;
@@ -42,7 +43,11 @@ const VICES: [(Vice, &str, &str); 10] = [
     (AnotherVersion, "socket_round_trip/tcp-peer/56B", "run the same syscost at both ends"),
     (KnowsNoToken, "socket_round_trip/tcp-peer/56B", "it did not prove that it has the token"),
     (SaysNothing, "socket_connect/connect/tcp-peer", "it has not answered for 10 s"),
-    (IsSomethingElse, "socket_round_trip/tcp-peer/56B", "it does not speak the protocol of `syscost peer`"),
+    (
+        IsSomethingElse,
+        "socket_round_trip/tcp-peer/56B",
+        "it sent `220 mail.example.org ESMTP`, where the protocol has another message",
+    ),
     (NamesItselfAtWill, "socket_round_trip/tcp-peer/56B", "nothing that syscost says"),
 ];
 
@@ -69,28 +74,28 @@ impl Vice {
             return stream.write_all(b"220 mail.example.org ESMTP\r\n").ok();
         }
         let own = stream.local_addr().ok()?;
-        let mut talk = Talk::from_stream(stream, LONGEST, patience).ok()?;
+        let mut talk = Talk::from_stream(stream, Lines::new(LONGEST), patience).ok()?;
         let Ask::Hello(hello) = talk.receive(patience).ok()? else { return None };
         if self == SaysNothing {
             return talk.receive::<Ask>(patience).ok().map(drop);
         }
         let drawn = generate_nonce().unwrap();
         let version = if self == AnotherVersion { VERSION + 1 } else { VERSION };
-        talk.send_value(&Answer::Hello(Hello { version, nonce: drawn.clone() })).ok()?;
+        talk.send(&Answer::Hello(Hello { version, nonce: drawn.clone() })).ok()?;
         let Ask::Proof(_) = talk.receive(patience).ok()? else { return None };
         let token =
             if self == KnowsNoToken { Token::empty() } else { Token::from_text(crate::serves::TOKEN) };
         let proof = Nonces::read(&hello.nonce, &drawn).unwrap().compute_proof(End::Server, &token);
         let identity = if self == NamesItselfAtWill { "\u{1b}[2J".into() } else { "0".repeat(16) };
         let station = Station { identity, ..Station::default() };
-        talk.send_value(&Answer::Welcome(Box::new(Welcome { proof, station, reached: own }))).ok()?;
+        talk.send(&Answer::Welcome(Box::new(Welcome { proof, station, reached: own }))).ok()?;
         let Ask::Open(open) = talk.receive(patience).ok()? else { return None };
         let door = TcpListener::bind((own.ip(), 0)).unwrap();
         let port = door.local_addr().unwrap().port();
-        talk.send_value(&Answer::Opened(Opened { port, secret: to_hex(&[7; SECRET_BYTES]) })).ok()?;
+        talk.send(&Answer::Opened(Opened { port, secret: to_hex(&[7; SECRET_BYTES]) })).ok()?;
         let mut data = door.accept().ok()?.0;
         data.read_exact(&mut [0; SECRET_BYTES]).ok()?;
-        talk.send_value(&Answer::Ready).ok()?;
+        talk.send(&Answer::Ready).ok()?;
         let served = Arc::new(AtomicU64::new(0));
         let (counts, control) = (Arc::clone(&served), talk.stream().try_clone().unwrap());
         std::thread::spawn(move || {
@@ -104,7 +109,7 @@ impl Vice {
             let Ask::Count = talk.receive(patience).ok()? else { return None };
             let messages = served.load(SeqCst) + u64::from(self == Miscounts);
             let bytes = messages * u64::from(open.bytes);
-            talk.send_value(&Answer::Counted(Counted { messages, bytes })).ok()?;
+            talk.send(&Answer::Counted(Counted { messages, bytes })).ok()?;
         }
     }
 

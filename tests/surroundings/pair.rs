@@ -27,7 +27,7 @@ fn what_is_no_side_is_refused_with_its_words() {
     let place = Place::new();
     place.end(ab(&place, &["--b-bin", "/bin/true"])).refuses(&["side B", "ended in the middle"]);
     place.end(ab(&place, &["--b-bin", "/nonexistent"])).refuses(&["/nonexistent", "looking for"]);
-    place.end(ab(&place, &["--b-wrap", "echo hello;"])).refuses(&["side B", "\"hello\"", "standard output"]);
+    place.end(ab(&place, &["--b-wrap", "echo hello;"])).refuses(&["side B", "`hello`", "standard output"]);
     place.end(ab(&place, &["--b-wrap", "no-such-wrapper"])).refuses(&["side B", "no-such-wrapper"]);
     place.end(ab(&place, &[])).refuses(&["the two sides are the same", "--b-wrap"]);
     place.is_tidy();

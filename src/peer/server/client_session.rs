@@ -1,10 +1,11 @@
 //! The session of an authenticated client, within limits.
 
 use super::super::control_protocol::{Answer, Ask, Counted, Open, Welcome};
-use super::super::json_line::{Silence, Talk};
+use super::super::control_stream::Talk;
 use super::super::service_limit::{GLANCE, Limits};
 use super::super::station;
 use super::service::{Opening, Serving};
+use crate::json_line::NoMessage;
 use crate::platform::socket_handle::shut_down;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +29,13 @@ enum Farewell {
     Said(String),
 }
 
-impl From<Silence> for Farewell {
-    fn from(silence: Silence) -> Self {
-        match silence {
-            Silence::Long | Silence::Garbled => Self::Said("that is no sentence of the protocol".into()),
-            Silence::Late | Silence::Closed | Silence::Refused(_) => Self::Gone,
+impl From<NoMessage> for Farewell {
+    fn from(why: NoMessage) -> Self {
+        match why {
+            NoMessage::Long(_) | NoMessage::Invalid(_) => {
+                Self::Said("that is no sentence of the protocol".into())
+            }
+            _ => Self::Gone,
         }
     }
 }
@@ -53,12 +56,12 @@ impl Session<'_> {
     pub(super) fn run(mut self, proof: String) {
         let station = station::describe_this_machine(self.own, self.client);
         let welcome = Answer::Welcome(Box::new(Welcome { proof, station, reached: self.own }));
-        if self.talk.send_value(&welcome).is_err() {
+        if self.talk.send(&welcome).is_err() {
             return;
         }
         if let Err(Farewell::Said(sentence)) = self.serve_requests() {
             // Fails if the client has gone meanwhile.
-            let _ = self.talk.send_value(&Answer::Ended(sentence));
+            let _ = self.talk.send(&Answer::Ended(sentence));
         }
         // The server has another handle, which would keep the connection open.
         shut_down(self.talk.stream());
@@ -80,13 +83,13 @@ impl Session<'_> {
                 }
                 Ok(Ask::Count) => {
                     used.active = Instant::now();
-                    self.talk.send_value(&Answer::Counted(service_counts(&serving)))?;
+                    self.talk.send(&Answer::Counted(service_counts(&serving)))?;
                 }
                 Ok(Ask::Hello(_) | Ask::Proof(_)) => {
                     return Err(Farewell::Said("this conversation has begun already".into()));
                 }
-                Err(Silence::Late) => {}
-                Err(silence) => return Err(silence.into()),
+                Err(NoMessage::Late) => {}
+                Err(why) => return Err(why.into()),
             }
             self.check_limits(&mut used, service_counts(&serving).bytes)?;
         }
@@ -99,11 +102,11 @@ impl Session<'_> {
         let said = |error: crate::error::Error| Farewell::Said(error.to_string());
         let opening = Opening::open_port(self.own, self.client, asked).map_err(said)?;
         let told = opening.port_and_secret().map_err(|cause| Farewell::Said(cause.to_string()))?;
-        self.talk.send_value(&Answer::Opened(told))?;
+        self.talk.send(&Answer::Opened(told))?;
         let serving = opening
             .start_serving(|| self.ending.load(Ordering::SeqCst) || self.talk.is_closed())
             .map_err(said)?;
-        self.talk.send_value(&Answer::Ready)?;
+        self.talk.send(&Answer::Ready)?;
         Ok(serving)
     }
 

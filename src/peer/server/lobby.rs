@@ -2,10 +2,10 @@
 //! line of each, so that many silent connections cost only small buffers for a short time.
 
 use super::super::control_protocol::{Answer, Ask, Hello, LONGEST_BEFORE, VERSION};
-use super::super::json_line::{Lines, Silence, to_line};
 use super::super::proof::{End, Nonces, generate_nonce};
 use super::super::service_limit::{MOST_WAITING, PROOF_PATIENCE};
 use super::super::token::Token;
+use crate::json_line::{Lines, NoMessage, to_line};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
@@ -112,12 +112,12 @@ impl Waiting {
     /// Reads once and answers each complete line. Every failure gets the same answer.
     fn answer_lines(&mut self, token: &Token) -> Fate {
         match self.lines.read_once(&self.stream) {
-            Err(Silence::Late) => return Fate::Waits,
+            Err(NoMessage::Late) => return Fate::Waits,
             Err(_) => return Fate::Goes,
             Ok(()) => {}
         }
         loop {
-            let fate = match (self.lines.take_value(), &self.greeted) {
+            let fate = match (self.lines.take_message(), &self.greeted) {
                 (Ok(None), _) => return Fate::Waits,
                 (Ok(Some(Ask::Hello(hello))), None) => self.answer_hello(&hello),
                 (Ok(Some(Ask::Proof(proof))), Some(nonces)) => check_proof(nonces.as_ref(), token, &proof),

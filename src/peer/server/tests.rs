@@ -1,7 +1,7 @@
 use super::*;
+use crate::json_line::to_line;
 use crate::peer::client::{Client, Given};
 use crate::peer::control_protocol::{Ask, Hello, Open, Service, VERSION};
-use crate::peer::json_line::to_line;
 use crate::peer::service_limit::DATA_PATIENCE;
 use std::io::{Read, Write};
 use std::net::{IpAddr, UdpSocket};

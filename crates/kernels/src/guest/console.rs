@@ -58,14 +58,6 @@ pub fn parse_transcript(bytes: &[u8]) -> Transcript {
     read
 }
 
-/// The identity that a guest states, if this line states it.
-pub fn parse_hello(line: &str) -> Option<Identity> {
-    match serde_json::from_str(line.trim()) {
-        Ok(Message::Hello(hello)) => Some(inert_identity(&hello)),
-        _ => None,
-    }
-}
-
 /// Why the program in the guest cannot be used: it speaks another version of the questions. `None` if it can.
 pub fn version_mismatch(identity: &Identity) -> Option<String> {
     (identity.version != VERSION).then(|| {
@@ -77,7 +69,8 @@ pub fn version_mismatch(identity: &Identity) -> Option<String> {
     })
 }
 
-fn inert_identity(said: &Identity) -> Identity {
+/// The identity that a guest states, without the characters that a terminal obeys.
+pub fn inert_identity(said: &Identity) -> Identity {
     let pairs =
         said.mitigations.iter().take(64).map(|(name, state)| (printable_line(name), printable_line(state)));
     Identity {

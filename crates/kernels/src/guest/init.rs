@@ -123,13 +123,7 @@ pub fn count_case_by_id(id: &str, iterations: u64) -> CountOutcome {
     match count_case(&case, iterations) {
         Ok(count) => CountOutcome::Counted(count),
         Err(CaseEnd::Skipped(why)) => CountOutcome::Skipped(why),
-        Err(CaseEnd::Interrupted) => CountOutcome::Failed("a signal ended it".into()),
-        Err(
-            CaseEnd::Failed(why)
-            | CaseEnd::CutShort(why)
-            | CaseEnd::Disturbed(why)
-            | CaseEnd::Contradicted(why),
-        ) => CountOutcome::Failed(why),
+        Err(end) => CountOutcome::Failed(end.into_sentence()),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The end of a console: what a kernel said before it stopped, for a sentence.
 
+use syscost_platform::inert;
+
 /// The longest line that is kept, characters.
 const LONGEST: usize = 400;
 /// Lines that are kept.
@@ -28,9 +30,9 @@ pub fn last_lines(text: &str, mark: &str) -> Vec<String> {
     lines.into_iter().rev().map(|line| printable_line(line.trim_end())).collect()
 }
 
-/// The text on one line, without control characters, up to [`LONGEST`].
+/// The text on one line, without the characters that a terminal obeys, up to [`LONGEST`].
 pub fn printable_line(text: &str) -> String {
-    text.chars().take(LONGEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    inert::neutralize_line(text, LONGEST)
 }
 
 /// What these last words mean.
@@ -53,10 +55,10 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept_and_they_are_inert() {
-        let text: String = (0..20).map(|n| format!("line {n}\u{1b}[2J\r\n\r\n")).collect();
+        let text: String = (0..20).map(|n| format!("line {n}\u{1b}[2J\u{202e}\r\n\r\n")).collect();
         let words = last_lines(&text, "@");
         assert_eq!(words.len(), LINES);
-        assert_eq!(words[7], "line 19\u{fffd}[2J");
+        assert_eq!(words[7], "line 19\u{fffd}[2J\u{fffd}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
 //! ended.
 
-use super::console::{self, MARK, version_mismatch};
+use super::console::{MARK, Message, inert_identity, version_mismatch};
 use super::emulator::{self, EMULATOR};
 use super::kernel::Kernel;
 use super::last_words::{self, explain_last_words};
@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use syscost::json_line::NoMessage;
 use syscost::pair::protocol::{Request, Response};
-use syscost::pair::{Connection, Draw, Received, Seat, Side, Start, Taken};
+use syscost::pair::{Connection, Draw, Seat, Side, Start, Taken};
 use syscost::record::guest_side::{ClockKind, Identity};
 use syscost_platform::cpu::{self, Aside};
 use syscost_platform::error::{Error, Result};
@@ -102,15 +103,19 @@ impl LiveGuest {
         kernel: &Kernel,
         patience: Duration,
     ) -> Result<std::result::Result<Identity, String>> {
-        let received = self.shared.connection.borrow_mut().next(patience);
+        let received = self.shared.connection.borrow_mut().receive(patience);
         let how = match received {
-            Received::Interrupted => return Err(Error::Disturbed("interrupted while a guest booted".into())),
-            Received::Line(line) => match console::parse_hello(&line) {
-                Some(identity) => return Ok(version_mismatch(&identity).map_or(Ok(identity), Err)),
-                None => "its first line is not its identity".to_owned(),
-            },
-            Received::Nothing => format!("it was killed after {} s (--patience)", patience.as_secs()),
-            Received::End | Received::TooMuch => String::new(),
+            Ok(Message::Hello(identity)) => {
+                let identity = inert_identity(&identity);
+                return Ok(version_mismatch(&identity).map_or(Ok(identity), Err));
+            }
+            Ok(other) => NoMessage::unexpected(&other).to_string(),
+            Err(NoMessage::Woken) => {
+                return Err(Error::Disturbed("interrupted while a guest booted".into()));
+            }
+            Err(NoMessage::Late) => format!("it was killed after {} s (--patience)", patience.as_secs()),
+            Err(NoMessage::Closed | NoMessage::Broken(_)) => String::new(),
+            Err(why) => why.to_string(),
         };
         Ok(Err(self.failure_sentence(kernel, how)))
     }
@@ -172,12 +177,10 @@ impl Seat for InGuest {
         let until = Instant::now() + GRACE;
         let mut goes_on = connection.send_request(&Request::End);
         while goes_on {
-            match connection.next(until.saturating_duration_since(Instant::now())) {
-                Received::Line(line) => match serde_json::from_str(&line) {
-                    Ok(Response::Gone { .. }) => return,
-                    _ => continue,
-                },
-                _ => goes_on = false,
+            match connection.receive(until.saturating_duration_since(Instant::now())) {
+                Ok(Response::Gone { .. }) => return,
+                Ok(_) | Err(NoMessage::Invalid(_)) => {}
+                Err(_) => goes_on = false,
             }
         }
         self.0.is_lost.set(true);

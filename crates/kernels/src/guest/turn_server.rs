@@ -8,12 +8,13 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use syscost::pair::protocol::{Request, Response, VARIABLE};
+use syscost::json_line::{Lines, NoMessage, send};
+use syscost::pair::protocol::{LONGEST_REQUEST, Request, Response, VARIABLE};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::slowdown::install_filter;
 
@@ -23,8 +24,6 @@ const LINE: &str = "/dev/ttyS1";
 const TRIGGER: &str = "/sys/class/tty/ttyS1/rx_trig_bytes";
 /// The word of a kernel's command line that slows its system calls.
 const SLOWDOWN: &str = "syscost.slowdown=";
-/// The longest request, bytes.
-const LONGEST: usize = 64 << 10;
 /// Time in which a kernel ends its start.
 const SETTLE: Duration = Duration::from_secs(1);
 
@@ -33,19 +32,16 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// # Errors
 /// There is no such line, it cannot be read or written, or the slowdown that is asked for cannot be had.
 pub fn serve() -> Result<()> {
-    let mut line = open_line()?;
+    let line = open_line()?;
     std::thread::sleep(SETTLE);
     let identity = running_kernel::identity();
     if let Some(additions) = parse_slowdown(&identity.command_line)? {
         install_filter(additions)?;
     }
-    send_message(&mut line, &Message::Hello(Box::new(identity)))?;
-    while let Some(request) = next(&mut line)? {
-        // Bytes that the last side left unread are no request to this server, and are skipped.
-        if let Ok(Request::Start { padding }) = serde_json::from_slice(&request) {
-            let how = run_side(&line, padding);
-            send_message(&mut line, &Response::Gone { how })?;
-        }
+    send_message(&line, &Message::Hello(Box::new(identity)))?;
+    while let Some(padding) = next_start(&line)? {
+        let how = run_side(&line, padding);
+        send_message(&line, &Response::Gone { how })?;
     }
     Ok(())
 }
@@ -76,24 +72,22 @@ fn open_line() -> Result<File> {
     Ok(line)
 }
 
-fn send_message(line: &mut File, message: &impl Serialize) -> Result<()> {
-    let failed = |e: std::io::Error| Error::file(LINE, "writing", e);
-    let mut bytes = serde_json::to_vec(message).map_err(|e| failed(e.into()))?;
-    bytes.push(b'\n');
-    line.write_all(&bytes).map_err(failed)
+fn send_message(line: &File, message: &impl Serialize) -> Result<()> {
+    send(line, message).map_err(|e| Error::file(LINE, "writing", e))
 }
 
-/// The next request, read byte by byte: what follows it belongs to the side.
-fn next(line: &mut File) -> Result<Option<Vec<u8>>> {
-    let (mut request, mut byte) = (Vec::new(), [0]);
+/// The padding of the next side that is asked for; `None` if the line was closed. It is read byte by byte: what follows the
+/// request belongs to the side. Bytes that the last side left unread are no such request, and are skipped.
+fn next_start(line: &File) -> Result<Option<usize>> {
+    let mut lines = Lines::new(LONGEST_REQUEST);
     loop {
-        match line.read(&mut byte) {
-            Ok(0) => return Ok(None),
-            Ok(_) if byte[0] == b'\n' => return Ok(Some(request)),
-            Ok(_) if request.len() < LONGEST => request.push(byte[0]),
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(Error::file(LINE, "reading", e)),
+        match lines.read_once(line.take(1)) {
+            Ok(()) => {}
+            Err(NoMessage::Closed) => return Ok(None),
+            Err(why) => return Err(Error::file(LINE, "reading", io::Error::other(why))),
+        }
+        if let Ok(Some(Request::Start { padding })) = lines.take_message() {
+            return Ok(Some(padding));
         }
     }
 }
@@ -129,12 +123,14 @@ mod tests {
     #[test]
     fn a_request_ends_with_its_line_and_the_rest_is_left() {
         let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(b"{\"start\":{\"padding\":1}}\nrest").expect("written");
-        std::io::Seek::rewind(&mut file).expect("rewound");
-        assert_eq!(next(&mut file).expect("read").as_deref(), Some(&b"{\"start\":{\"padding\":1}}"[..]));
+        let text =
+            [&[b'x'; 2 * LONGEST_REQUEST][..], b"\n\"end\"\n{\"start\":{\"padding\":7}}\nrest"].concat();
+        io::Write::write_all(&mut file, &text).expect("written");
+        io::Seek::rewind(&mut file).expect("rewound");
+        assert_eq!(next_start(&file).expect("read"), Some(7), "what is before it is skipped");
         let mut rest = String::new();
         file.read_to_string(&mut rest).expect("read");
         assert_eq!(rest, "rest");
-        assert_eq!(next(&mut file).expect("read"), None, "the line was closed");
+        assert_eq!(next_start(&file).expect("read"), None, "the line was closed");
     }
 }
