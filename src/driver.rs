@@ -1,6 +1,6 @@
 //! The driver process of a run: it plans, starts one measuring process per group, keeps the record and prints the table.
 //!
-//! The driver never measures. A measuring process is the same binary started again with `SYSCOST_GROUP` set
+//! The driver never measures. A measuring process is the same binary started again with `SYSCOST_TASK` set
 //! (see [`crate::harness`]); it sends each outcome to the driver as one line of JSON over a pipe. `cargo bench`,
 //! `cargo bench --bench call` and `syscost run` all take this path.
 
@@ -37,16 +37,14 @@ pub use drive::run;
 pub use first_screen::{group_headlines, program_command};
 #[cfg(feature = "cli")]
 pub use fitting::add_missing_curves;
-pub use options::{
-    FEWEST_REPLICATIONS, GROUP_VARIABLE, Options, is_measuring_process, open_counter, parse_events,
-};
+pub use options::{FEWEST_REPLICATIONS, Options, open_counter, parse_events};
 pub use output_directory::criterion_home;
 #[cfg(feature = "cli")]
 pub use output_directory::homes_of_all_units;
-pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender, check_driver};
+pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender};
 #[cfg(feature = "cli")]
 pub use plan::nearest_names;
-pub use process_task::{Round, Samples, Task};
+pub use process_task::{Assignment, Samples, Task, Wanted, is_measuring_process};
 #[cfg(feature = "cli")]
 pub use session_runs::Session;
 #[cfg(feature = "cli")]

@@ -33,21 +33,16 @@ pub fn main(groups: &[Group]) -> ExitCode {
 }
 
 fn run_groups(groups: &[Group]) -> Result<ExitCode> {
-    let measured = std::env::var(driver::GROUP_VARIABLE).ok();
+    // First, since its command line is not the user's.
     if driver::is_measuring_process() {
-        // First, since its command line is not the user's.
-        driver::check_driver()?;
+        return measuring::run_process(groups).map(ExitCode::from);
     }
     if let Some(help) = Arguments::process_help() {
         driver::print(&help);
         return driver::output_error().map_or(Ok(ExitCode::SUCCESS), Err);
     }
     let (arguments, options) = (Arguments::from_process()?, Options::from_environment()?);
-    let exit = match measured {
-        Some(name) => measuring::run_process(groups, &name, &arguments),
-        None => driver::run(groups, &arguments, &options),
-    };
-    exit.map(ExitCode::from)
+    driver::run(groups, &arguments, &options).map(ExitCode::from)
 }
 
 /// The `main` of a bench target for one group of this crate.

@@ -29,7 +29,7 @@ impl Home {
         for variable in ["SCALE", "MEASURE", "AGAINST", "PREDICTIONS"] {
             command.env_remove(format!("SYSCOST_{variable}"));
         }
-        command.env_remove("COLUMNS").env_remove("SYSCOST_GROUP");
+        command.env_remove("COLUMNS").env_remove("SYSCOST_TASK");
         command.args(arguments).env("CRITERION_HOME", self.path()).current_dir(self.0.path());
         command.stdin(Stdio::null()).output().unwrap()
     }

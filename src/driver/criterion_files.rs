@@ -82,7 +82,7 @@ fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
     if samples.is_empty() {
         return Ok(());
     }
-    match supervisor.run_task(&run.name, &Task::Write(samples, supervisor.clock)).cut_short {
+    match supervisor.run_task(&run.name, &Task::Write(samples)).cut_short {
         Some(sentence) => Err(Error::Missing(sentence)),
         None => Ok(()),
     }

@@ -9,7 +9,7 @@ use super::first_checks::{baseline_complaints, check_home, full_disk_sentence, p
 use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::{Planned, plan_groups};
-use super::process_task::{Round, Task, Wanted};
+use super::process_task::{Task, Wanted};
 use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
@@ -242,8 +242,7 @@ impl<'a> Drive<'a> {
         if cases.is_empty() {
             return false;
         }
-        let task = Task::Measure(Round { cases, clock: self.clock });
-        let process = self.supervisor(&self.home).run_task(group.planned.group.name, &task);
+        let process = self.supervisor(&self.home).run_task(group.planned.group.name, &Task::Measure(cases));
         self.clock = self.clock.or_else(|| clock_scale(&process.run.clock));
         group.add(process);
         true

@@ -3,20 +3,15 @@
 use crate::case::Scale;
 use crate::error::{Error, Result};
 use crate::platform::perf_event::{Counter, Event};
-use crate::record::quantity::{DISPLACED, NANOSECONDS};
+use crate::record::quantity::{NANOSECONDS, is_time_unit};
 use crate::trial::scratch;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Names the group that a measuring process measures. Set by the driver only.
-pub const GROUP_VARIABLE: &str = "SYSCOST_GROUP";
-pub(super) const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
-pub(super) const UNIT_VARIABLE: &str = "SYSCOST_MEASURE";
+const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
 pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
-
-pub(super) const EVENTS_VARIABLE: &str = "SYSCOST_EVENTS";
 const TIME_VARIABLE: &str = "SYSCOST_TIME";
 const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
 pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
@@ -80,8 +75,8 @@ impl Options {
         };
         Ok(Self {
             scale,
-            unit: variable(UNIT_VARIABLE)?.unwrap_or_else(|| NANOSECONDS.into()),
-            events: variable(EVENTS_VARIABLE)?
+            unit: variable("SYSCOST_MEASURE")?.unwrap_or_else(|| NANOSECONDS.into()),
+            events: variable("SYSCOST_EVENTS")?
                 .map(|names| parse_events(&names))
                 .transpose()?
                 .unwrap_or_default(),
@@ -111,7 +106,7 @@ impl Options {
 
     /// Whether time is measured, and not an event counted.
     pub fn measures_time(&self) -> bool {
-        self.unit == NANOSECONDS || self.unit == DISPLACED
+        is_time_unit(&self.unit)
     }
 }
 
@@ -154,11 +149,6 @@ fn parse_count<N: std::str::FromStr + PartialOrd + std::fmt::Display>(
     number.ok_or_else(|| {
         Error::Usage(format!("{variable} is {text:?}: expected a whole number, {least} or more"))
     })
-}
-
-/// Whether a driver started this process to measure one group.
-pub fn is_measuring_process() -> bool {
-    std::env::var_os(GROUP_VARIABLE).is_some()
 }
 
 /// Opens a counter of this thread for the perf event of this name.

@@ -1,16 +1,13 @@
 //! Messages of a measuring process to its driver: one JSON value per line, over a pipe, since Criterion writes to the
 //! standard output.
 
-use super::options::GROUP_VARIABLE;
 use crate::error::{Error, Result};
 use crate::json_line;
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::CaseEnd;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-
-/// Path of the pipe in the measuring process. Set by the driver.
-pub(super) const PIPE_VARIABLE: &str = "SYSCOST_PIPE";
+use std::path::Path;
 
 /// One message, one line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,20 +45,6 @@ pub struct CaseExecution {
     pub end: ExecutionEnd,
 }
 
-/// Checks that a driver started this measuring process.
-///
-/// # Errors
-/// There is no pipe: a person has set [`GROUP_VARIABLE`] instead of a filter.
-pub fn check_driver() -> Result<()> {
-    let group = GROUP_VARIABLE;
-    std::env::var_os(PIPE_VARIABLE).map(drop).ok_or_else(|| {
-        Error::Usage(format!(
-            "{group} is for the driver to set, together with {PIPE_VARIABLE}: unset it; a filter such as \
-             `^call/` chooses a group"
-        ))
-    })
-}
-
 /// The measuring process's end of the pipe.
 pub struct Sender(File);
 
@@ -69,11 +52,9 @@ impl Sender {
     /// Opens the pipe by its path in `/proc/self/fd`, which gives a new descriptor.
     ///
     /// # Errors
-    /// There is no driver, or its pipe cannot be opened.
-    pub fn open() -> Result<Self> {
-        check_driver()?;
-        let path = std::env::var_os(PIPE_VARIABLE).unwrap_or_default();
-        let file = File::options().write(true).open(&path);
+    /// It cannot be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::options().write(true).open(path);
         Ok(Self(file.map_err(|e| Error::file(path, "opening the driver's pipe", e))?))
     }
 

@@ -1,6 +1,8 @@
-//! The task of one measuring process, as JSON in a file without a name that the process inherits. An environment variable is
-//! too short: the kernel limits it to 128 KiB, the ids of some 2000 cases.
+//! What the driver tells a measuring process, as JSON in a file without a name that the process inherits. An environment
+//! variable is too short: the kernel limits it to 128 KiB, the ids of some 2000 cases. Only addresses and directories, which
+//! other code than ours reads too, stay in the environment.
 
+use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
@@ -14,26 +16,45 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// Path of that file in the measuring process. Set by the driver.
+/// Path of that file in the measuring process. Set by the driver only.
 pub(super) const TASK_VARIABLE: &str = "SYSCOST_TASK";
 
-/// What a measuring process does.
+/// Whether a driver started this process to measure one group.
+pub fn is_measuring_process() -> bool {
+    std::env::var_os(TASK_VARIABLE).is_some()
+}
+
+/// What a measuring process does, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The group of its cases.
+    pub group: String,
+    /// Path of the pipe to the driver, in the measuring process.
+    pub pipe: PathBuf,
+    /// The clock's scale, if an earlier process has found it.
+    pub clock: Option<ClockScale>,
+    /// Scale of the cases' parameters.
+    pub scale: Scale,
+    /// What is measured: `ns`, or the name of a perf event.
+    pub unit: String,
+    /// Perf events that are counted beside the time, between commas.
+    pub events: String,
+    /// Operations of a run where a case is measured by displacement.
+    pub operations: Option<u64>,
+    /// Undisturbed runs of such a case.
+    pub replications: Option<u32>,
+    /// What it does with the cases.
+    pub task: Task,
+}
+
+/// What a measuring process does with the cases of its group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Measure cases, each once.
-    Measure(Round),
-    /// Have Criterion write its files for these cases, by a clock of this scale.
-    Write(Vec<Samples>, Option<ClockScale>),
-}
-
-/// One execution of each of these cases.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Round {
-    /// The cases, in the order in which they are to be measured.
-    pub cases: Vec<Wanted>,
-    /// The clock's scale, if an earlier process has found it.
-    pub clock: Option<ClockScale>,
+    /// Measure these, each once.
+    Measure(Vec<Wanted>),
+    /// Have Criterion write its files for these.
+    Write(Vec<Samples>),
 }
 
 /// A case that is to be measured.
@@ -54,11 +75,11 @@ pub struct Samples {
     pub values: Vec<f64>,
 }
 
-impl Task {
-    /// The task of this process.
+impl Assignment {
+    /// The assignment of this process.
     ///
     /// # Errors
-    /// The variable names no readable task, or the task is of another version of this crate.
+    /// The variable names no readable file, or one of another version of this crate.
     pub fn read_inherited() -> Result<Self> {
         let wrong = |error: String| {
             Error::Usage(format!("{TASK_VARIABLE} is for the driver to set, so unset it: {error}"))
@@ -75,7 +96,7 @@ impl Task {
         serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Writes the task into a file without a name, which a child process inherits.
+    /// Writes it into a file without a name, which a child process inherits.
     ///
     /// # Errors
     /// The file can be made neither in memory nor in the temporary directory.
@@ -95,13 +116,18 @@ impl Task {
 /// Where a process finds what it has inherited.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-/// The file of a task, inherited by processes that are started while it lives.
+/// The path of a descriptor in a process that has inherited it under the same number.
+pub(super) fn inherited_path(descriptor: &impl AsRawFd) -> PathBuf {
+    Path::new(DESCRIPTORS).join(descriptor.as_raw_fd().to_string())
+}
+
+/// The file of an assignment, inherited by processes that are started while it lives.
 pub(super) struct HandedOver(File);
 
 impl HandedOver {
     /// Its path in a process that has inherited it.
     pub(super) fn path(&self) -> PathBuf {
-        Path::new(DESCRIPTORS).join(self.0.as_raw_fd().to_string())
+        inherited_path(&self.0)
     }
 
     /// The file, which the process must inherit.
@@ -110,23 +136,37 @@ impl HandedOver {
     }
 }
 
-impl Round {
-    /// `None` if this round does not measure the case; else whether an earlier process has proved it.
-    pub fn find_proven_flag(&self, id: &str) -> Option<bool> {
-        self.cases.iter().find(|wanted| wanted.id == id).map(|wanted| wanted.proven)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn the_script_that_starts_a_measuring_process_gives_it_an_assignment() {
+        let script = include_str!("../../scripts/aarch64");
+        let written = script.lines().find_map(|line| line.strip_prefix("assignment='")?.strip_suffix('\''));
+        let case = r#"{"id":"call/u64/3","proven":false}"#;
+        let text = written.expect("an assignment").replace("CASES", case);
+        let read: Assignment = serde_json::from_str(&text).expect("an assignment");
+        assert!(matches!(read.task, Task::Measure(cases) if cases.len() == 1));
+    }
+
+    #[test]
     fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
         let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
-        let task = Task::Measure(Round { cases: (0..20_000).map(wanted).collect(), clock: None });
-        let handed_over = task.write_inheritable_file().expect("written");
+        let assignment = Assignment {
+            group: "group".into(),
+            pipe: "/proc/self/fd/9".into(),
+            clock: None,
+            scale: Scale::Smoke,
+            unit: "ns".into(),
+            events: "page-faults".into(),
+            operations: Some(7),
+            replications: None,
+            task: Task::Measure((0..20_000).map(wanted).collect()),
+        };
+        let handed_over = assignment.write_inheritable_file().expect("written");
         let text = plain_file::read(&handed_over.path(), LIMIT).expect("read");
-        assert!(text.len() > 3 << 20 && serde_json::from_slice::<Task>(&text).expect("a task") == task);
+        assert!(text.len() > 3 << 20);
+        assert!(serde_json::from_slice::<Assignment>(&text).expect("an assignment") == assignment);
     }
 }

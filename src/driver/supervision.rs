@@ -1,13 +1,11 @@
 //! Starts one measuring process, receives its messages, and explains its end.
 
 use super::arguments::{Arguments, Mode};
-use super::options::{
-    DIRECTORY_VARIABLE, EVENTS_VARIABLE, GROUP_VARIABLE, OPERATIONS_VARIABLE, Options, PEER_TOKEN_VARIABLE,
-    PEER_VARIABLE, REPLICATIONS_VARIABLE, SCALE_VARIABLE, UNIT_VARIABLE,
-};
-use super::pipe_message::{CaseExecution, ExecutionEnd, Message, PIPE_VARIABLE};
-use super::process_task::{TASK_VARIABLE, Task};
+use super::options::{DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
+use super::pipe_message::{CaseExecution, ExecutionEnd, Message};
+use super::process_task::{Assignment, TASK_VARIABLE, Task, inherited_path};
 use super::progress::Progress;
+use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
@@ -23,8 +21,8 @@ use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
@@ -89,25 +87,29 @@ impl Supervisor<'_> {
 
     fn start_process(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
         let options = self.options;
-        let scale = if self.arguments.mode == Mode::Test { "smoke" } else { options.scale.name() };
-        let task = task.write_inheritable_file()?;
+        let assignment = Assignment {
+            group: group.into(),
+            pipe: inherited_path(pipe),
+            clock: self.clock,
+            scale: if self.arguments.mode == Mode::Test { Scale::Smoke } else { options.scale },
+            unit: options.unit.clone(),
+            events: join_event_names(&options.events),
+            operations: options.operations,
+            replications: options.replications,
+            task: task.clone(),
+        };
+        let assignment = assignment.write_inheritable_file()?;
         let mut command = own_program_command();
         command
+            // What `ps` shows.
+            .arg0(format!("syscost {group}"))
             .args(self.arguments.for_measuring_process())
-            .env(GROUP_VARIABLE, group)
-            .env(TASK_VARIABLE, task.path())
-            // The child inherits the descriptor under this number.
-            .env(PIPE_VARIABLE, format!("/proc/self/fd/{}", pipe.as_raw_fd()))
-            .env(SCALE_VARIABLE, scale)
-            .env(UNIT_VARIABLE, &options.unit)
-            .env(EVENTS_VARIABLE, join_event_names(&options.events))
+            .env(TASK_VARIABLE, assignment.path())
             .env("CRITERION_HOME", self.home)
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
-            .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)))
-            .envs(options.operations.map(|count| (OPERATIONS_VARIABLE, count.to_string())))
-            .envs(options.replications.map(|count| (REPLICATIONS_VARIABLE, count.to_string())));
-        inheritance::close_other_descriptors(&mut command, &[pipe.as_fd(), task.file()]);
+            .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
+        inheritance::close_other_descriptors(&mut command, &[pipe.as_fd(), assignment.file()]);
         command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::refused_task_message("starting a process to measure in", cause))
@@ -323,9 +325,9 @@ impl<'a> Received<'a> {
     }
 
     fn first_missing_case(&self) -> Option<String> {
-        let Task::Measure(round) = self.task else { return None };
+        let Task::Measure(cases) = self.task else { return None };
         let is_missing = |id: &str| !self.cases.iter().any(|case| case.id == id);
-        round.cases.iter().find(|wanted| is_missing(&wanted.id)).map(|wanted| wanted.id.clone())
+        cases.iter().find(|wanted| is_missing(&wanted.id)).map(|wanted| wanted.id.clone())
     }
 }
 
@@ -344,5 +346,40 @@ fn verdict_text(end: &ExecutionEnd) -> String {
         Err(CaseEnd::Contradicted(sentence)) => format!("not settled: {sentence}"),
         Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => format!("FAILED: {sentence}"),
         Err(CaseEnd::Interrupted) => "interrupted".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::process_task::Wanted;
+    use crate::driver::progress::Telling;
+    use std::io::Write;
+
+    #[test]
+    fn what_is_no_message_ends_its_process_and_commands_no_terminal() {
+        let arguments = Arguments::parse(Vec::new()).expect("no arguments");
+        let options = Options::from_environment().expect("options");
+        let progress = Progress::over(1, Telling::Nothing);
+        let (began, home) = (Instant::now(), Path::new("/nowhere"));
+        let supervisor = Supervisor {
+            arguments: &arguments,
+            options: &options,
+            home,
+            progress: &progress,
+            began,
+            clock: None,
+        };
+        let task = Task::Measure(vec![Wanted { id: "call/u64/3".into(), proven: false }]);
+        let mut received = Received::new(&supervisor, "call", &task);
+        let (read, write) = open_pipe().expect("a pipe");
+        let said = b"{\"begin\":\"call/u64/3\"}\n\x1b[2J{\n{\"note\":\"unheard\"}\n";
+        File::from(write).write_all(said).expect("written");
+        assert!(!received.receive_until_closed(&read.into(), signal::arrived_count()));
+        let run = received.explain_end(ExitStatus::from_raw(SIGKILL), false);
+        let ends: Vec<_> = run.cases.into_iter().map(|case| case.end.expect_err("no number")).collect();
+        let [CaseEnd::CutShort(sentence)] = &ends[..] else { panic!("{ends:?}") };
+        assert!(sentence.contains("could not go on: it sent `\u{fffd}[2J{`"), "{sentence}");
+        assert!(run.run.notes.is_empty(), "{:?}", run.run.notes);
     }
 }

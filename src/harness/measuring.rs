@@ -11,18 +11,19 @@ use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Place, Scale};
 use crate::clock::Clock;
 use crate::driver::{
-    Arguments, CaseExecution, ExecutionEnd, Message, Mode, Options, Round, Sender, Task, criterion_home,
-    open_counter,
+    Arguments, Assignment, CaseExecution, ExecutionEnd, Message, Mode, Sender, Task, Wanted, criterion_home,
+    open_counter, parse_events,
 };
 use crate::environment::Accounting;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::output::Silence;
+use crate::platform::perf_event::Event;
 use crate::platform::process::{self, inheritance};
 use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
-use crate::record::quantity::{DISPLACED, NANOSECONDS};
+use crate::record::quantity::{DISPLACED, NANOSECONDS, is_time_unit};
 use crate::record::{ClockRun, GroupRun};
 use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, scratch};
 use criterion::{Criterion, SamplingMode};
@@ -35,19 +36,22 @@ use criterion_drive::{Batches, configured_criterion};
 use sampling::Sampling;
 use settling::claim_cpu_and_memory;
 
-/// Measures the group of this name. If the process ends early, even by a panic in Criterion, the driver receives the
-/// reason for the record.
+/// Does what the driver has assigned to this process. If it ends early, even by a panic in Criterion, the driver receives
+/// the reason for the record.
 ///
 /// # Errors
-/// The driver cannot be reached.
-pub(super) fn run_process(groups: &[Group], name: &str, arguments: &Arguments) -> Result<Exit> {
+/// No driver has started it, or the driver cannot be reached.
+pub(super) fn run_process(groups: &[Group]) -> Result<Exit> {
     inheritance::allow_owner_access();
     signal::watch_signals()?;
     // Where it is refused, a driver that was killed is noticed at the next message.
     let _ = process::die_with_parent();
-    let mut sender = Sender::open()?;
+    let assignment = Assignment::read_inherited()?;
+    let arguments = Arguments::from_process()?;
+    let mut sender = Sender::open(&assignment.pipe)?;
     panic::record_panics();
-    let ended = catch_unwind(AssertUnwindSafe(|| measure_group(groups, name, arguments, &mut sender)));
+    let ended =
+        catch_unwind(AssertUnwindSafe(|| measure_group(groups, &assignment, &arguments, &mut sender)));
     let reason = match ended {
         Ok(Ok(())) => return Ok(Exit::Success),
         Ok(Err(error)) => {
@@ -59,58 +63,56 @@ pub(super) fn run_process(groups: &[Group], name: &str, arguments: &Arguments) -
     Ok(Exit::Disproved)
 }
 
-fn measure_group(groups: &[Group], name: &str, arguments: &Arguments, sender: &mut Sender) -> Result<()> {
+fn measure_group(
+    groups: &[Group],
+    assignment: &Assignment,
+    arguments: &Arguments,
+    sender: &mut Sender,
+) -> Result<()> {
     let uneasy = inheritance::prepare_measuring_process();
+    let Assignment { group: name, clock, scale, unit, events, task, .. } = assignment;
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
-    let options = Options::from_environment()?;
-    let round = match Task::read_inherited()? {
-        Task::Write(cases, clock) => {
-            return replay::write(group, (&cases, clock), &options, arguments, sender);
-        }
-        Task::Measure(round) => round,
+    let wanted = match task {
+        Task::Write(cases) => return replay::write(group, (cases, *clock), unit, arguments, sender),
+        Task::Measure(wanted) => wanted,
     };
+    let events = &parse_events(events)?;
     // Before pinning, since the clock compares the counters of all CPUs.
-    let clock = Rc::new(round.clock.map_or_else(Clock::start_up, Clock::with_scale));
+    let clock = Rc::new(clock.map_or_else(Clock::start_up, Clock::with_scale));
     let allowed = cpu::allowed_cpus();
     let (claimed, mut notes) = claim_cpu_and_memory();
     notes.extend(uneasy);
     let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
-    sender.send(&Message::Ready(prepare_group_run(group, &clock, pinned, notes, &options)))?;
-    let scratch = scratch::make_directory_in(&options.scratch_parent())?;
+    sender.send(&Message::Ready(prepare_group_run(group, &clock, pinned, notes, assignment)))?;
+    let scratch = scratch::make_directory()?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
-        scale: options.scale,
+        scale: *scale,
         cpus: Cpus::from_allowed(pinned, allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned };
-    if options.measures_time() {
-        let measurement = || Ok(CycleTime::with_clock(Rc::clone(&clock)));
-        Process { group, bench, arguments, options: &options, round: &round, sender }
-            .measure_cases(measurement)?;
+    let process = Process { group, bench, arguments, assignment, wanted, events, sender: &mut *sender };
+    if is_time_unit(unit) {
+        process.measure_cases(|| Ok(CycleTime::with_clock(Rc::clone(&clock))))?;
     } else {
-        let measurement = || EventCount::open(&options.unit);
-        Process { group, bench, arguments, options: &options, round: &round, sender }
-            .measure_cases(measurement)?;
+        process.measure_cases(|| EventCount::open(unit))?;
     }
     send_verified_clock(&clock, sender)
 }
 
 /// Notes that hold for the whole run.
-fn run_notes(options: &Options) -> Vec<String> {
-    let mut notes = Vec::new();
-    if options.scale == Scale::Smoke {
+fn run_notes(assignment: &Assignment) -> Vec<String> {
+    let (mut notes, unit) = (Vec::new(), assignment.unit.as_str());
+    if assignment.scale == Scale::Smoke {
         notes.push(
             "smoke scale: few samples and small parameters, cold is not cold; no number to keep".into(),
         );
     }
-    if options.unit == DISPLACED {
+    if unit == DISPLACED {
         notes.extend(Accounting::read(&KernelFiles::live()).setting_sentences());
-    } else if open_counter(&options.unit).is_ok_and(|counter| counter.user_space_only) {
-        notes.push(format!(
-            "{} are counted in user space only: perf_event_paranoid keeps the kernel's",
-            options.unit
-        ));
+    } else if open_counter(unit).is_ok_and(|counter| counter.user_space_only) {
+        notes.push(format!("{unit} are counted in user space only: perf_event_paranoid keeps the kernel's"));
     }
     notes
 }
@@ -121,19 +123,20 @@ fn prepare_group_run(
     clock: &Clock,
     cpu: Option<usize>,
     mut notes: Vec<String>,
-    options: &Options,
+    assignment: &Assignment,
 ) -> GroupRun {
-    notes.extend(run_notes(options));
+    notes.extend(run_notes(assignment));
     if let Some(reason) = clock.unfit_reason() {
         notes.push(format!("measured by {} because {reason}", clock.source()));
     }
     let step_ns = clock.step_ns();
-    if options.unit == NANOSECONDS && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one) {
+    if assignment.unit == NANOSECONDS && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one)
+    {
         notes.push(format!(
             "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
         ));
     }
-    notes.extend(coarse_clock_note(clock).filter(|_| options.measures_time()));
+    notes.extend(coarse_clock_note(clock).filter(|_| is_time_unit(&assignment.unit)));
     if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
         notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
     }
@@ -191,20 +194,21 @@ struct Process<'a> {
     group: &'a Group,
     bench: Bench<'a>,
     arguments: &'a Arguments,
-    options: &'a Options,
-    round: &'a Round,
+    assignment: &'a Assignment,
+    wanted: &'a [Wanted],
+    events: &'a [Event],
     sender: &'a mut Sender,
 }
 
 /// Completes how often a displaced case is repeated by what the user asked for. Operations that the case fixes stay: its id says
 /// them.
-fn complete_repetition(mut case: Case, options: &Options) -> Case {
-    if options.unit == DISPLACED {
+fn complete_repetition(mut case: Case, assignment: &Assignment) -> Case {
+    if assignment.unit == DISPLACED {
         case.displaced.get_or_insert_default();
     }
     if let Some(repetition) = &mut case.displaced {
-        repetition.iterations = repetition.iterations.or(options.operations);
-        repetition.runs = options.replications.map(|runs| runs as usize).or(repetition.runs);
+        repetition.iterations = repetition.iterations.or(assignment.operations);
+        repetition.runs = assignment.replications.map(|runs| runs as usize).or(repetition.runs);
     }
     case
 }
@@ -215,10 +219,10 @@ impl Process<'_> {
         // The driver has set it to the directory of this unit.
         let home = self.criterion_output_home();
         let sampling = Sampling::for_scale(self.bench.place.scale);
-        let mut accounting_told = self.options.unit == DISPLACED;
-        for case in (self.group.cases)().into_iter().map(|case| complete_repetition(case, self.options)) {
+        let mut accounting_told = self.assignment.unit == DISPLACED;
+        for case in (self.group.cases)().into_iter().map(|case| complete_repetition(case, self.assignment)) {
             let id = self.group.id(&case);
-            let Some(proven) = self.round.find_proven_flag(&id) else { continue };
+            let Some(wanted) = self.wanted.iter().find(|wanted| wanted.id == id) else { continue };
             self.sender.send(&Message::Begin(id.clone()))?;
             if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
                 for note in Accounting::read(&KernelFiles::live()).setting_sentences() {
@@ -227,7 +231,7 @@ impl Process<'_> {
             }
             let began = Instant::now();
             let criterion = configured_criterion(&sampling, measurement()?, &home);
-            let ended = self.measure_case(&case, proven, criterion, &sampling);
+            let ended = self.measure_case(&case, wanted.proven, criterion, &sampling);
             if matches!(ended, Err(CaseEnd::Interrupted)) {
                 return Ok(());
             }
@@ -314,8 +318,11 @@ impl Process<'_> {
         if case.displaced.is_some() {
             return Ok(Box::new(measure_displaced(case, self.bench)?));
         }
-        let event =
-            if self.options.unit == NANOSECONDS { None } else { Some(open_counter(&self.options.unit)?) };
+        let event = if self.assignment.unit == NANOSECONDS {
+            None
+        } else {
+            Some(open_counter(&self.assignment.unit)?)
+        };
         let mut trial = Trial::prepare(case, self.bench, event)?;
         if proven {
             trial.prove_briefly()?
@@ -328,7 +335,7 @@ impl Process<'_> {
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
         let (samples, iterations) = sampling.size_samples(asked, lap, sized)?;
         let warm_up = self.arguments.warm_up_seconds.map_or(sampling.warm_up, Duration::from_secs_f64);
-        let batches = Batches { trial, iterations, samples, warm_up, events: &self.options.events };
+        let batches = Batches { trial, iterations, samples, warm_up, events: self.events };
         let _silence = Silence::new()?;
         batches.run_by_criterion(criterion, (self.group.name, &case.name), self.arguments.mode == Mode::Test)
     }

@@ -9,7 +9,8 @@ pub const NANOSECONDS: &str = "ns";
 /// The unit of a record whose values are CPU time displaced: durations too, and never compared with those.
 pub const DISPLACED: &str = "displaced-ns";
 
-fn is_time_unit(unit: &str) -> bool {
+/// Whether values in this unit are times, and not counts of an event.
+pub fn is_time_unit(unit: &str) -> bool {
     unit == NANOSECONDS || unit == DISPLACED
 }
 

@@ -30,7 +30,7 @@ fn an_unknown_word_is_answered_with_the_known_ones() {
         let no_text: std::ffi::OsString = no_text;
         with(&place, variable, no_text).refuses(&[variable, "UTF-8"]);
     }
-    with(&place, "SYSCOST_GROUP", "call").refuses(&["SYSCOST_GROUP", "unset it"]);
+    with(&place, "SYSCOST_TASK", "call").refuses(&["SYSCOST_TASK", "unset it"]);
     assert!(!place.home().exists(), "something was saved");
 }
 

@@ -1,30 +1,30 @@
-//! Which processes belong to a place: those in whose environment its name stands.
+//! Which processes belong to a place: those in whose environment its name stands. And what a measuring process measures: its
+//! name says so.
 
 use crate::place::{PATIENCE, Place, waited};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The processes whose home is this place's.
 pub fn of(place: &Place) -> Vec<i32> {
-    with(place, "")
+    with_name(place, "")
 }
 
 /// Those of them that were started to measure this group.
 pub fn measuring(place: &Place, group: &str) -> Vec<i32> {
-    with(place, &format!("SYSCOST_GROUP={group}\0"))
+    with_name(place, &format!("syscost {group}\0"))
 }
 
-fn with(place: &Place, variable: &str) -> Vec<i32> {
+/// Those whose command line begins so.
+fn with_name(place: &Place, name: &str) -> Vec<i32> {
     let home = format!("CRITERION_HOME={}\0", place.home().display());
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &i32| {
-        let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ"));
-        let environment = environment.unwrap_or_default();
-        let environment = String::from_utf8_lossy(&environment);
-        environment.contains(&home) && environment.contains(variable)
+        let text = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let (environment, command) = (text("environ"), text("cmdline"));
+        String::from_utf8_lossy(&environment).contains(&home) && command.starts_with(name.as_bytes())
     })
     .collect()
 }

@@ -5,11 +5,12 @@ use super::criterion_drive::{ONE_BATCH, criterion_without_plots};
 use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
-use crate::driver::{Arguments, Message, Options, Samples, Sender, criterion_home};
+use crate::driver::{Arguments, Message, Samples, Sender, criterion_home};
 use crate::error::Result;
 use crate::platform::output::Silence;
 use crate::platform::plain_file;
 use crate::record::baseline::criterion_name;
+use crate::record::quantity::is_time_unit;
 use crate::record::store::{LIMIT, replace_file};
 use crate::record::{ClockRun, baseline};
 use criterion::SamplingMode;
@@ -32,15 +33,15 @@ const NOTHING: &str = "no/baseline";
 pub(super) fn write(
     group: &Group,
     (cases, clock): (&[Samples], Option<ClockScale>),
-    options: &Options,
+    unit: &str,
     arguments: &Arguments,
     sender: &mut Sender,
 ) -> Result<()> {
-    if options.measures_time() {
+    if is_time_unit(unit) {
         let clock = clock.map_or_else(Clock::start_up, Clock::with_scale);
         replay_cases(group, cases, Rc::new(CycleTime::with_clock(Rc::new(clock))), arguments, sender)?;
     } else {
-        replay_cases(group, cases, Rc::new(EventCount::open(&options.unit)?), arguments, sender)?;
+        replay_cases(group, cases, Rc::new(EventCount::open(unit)?), arguments, sender)?;
     }
     sender.send(&Message::End(ClockRun::default()))
 }
