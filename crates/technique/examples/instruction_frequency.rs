@@ -82,7 +82,8 @@ fn by_trapping(clock: &Clock) -> Done<Option<f64>> {
 /// Counts the instructions of two loops by kind: their assembly says which they are.
 fn print_kinds() -> Done<()> {
     const TURNS: u64 = 500;
-    let loops: [(&str, fn(u64)); 2] = [
+    type Turns = fn(u64);
+    let loops: [(&str, Turns); 2] = [
         ("a loop of eight instructions", |n| _ = arch::mixed_loop(n)),
         ("a loop with its counter in memory", arch::memory_loop),
     ];

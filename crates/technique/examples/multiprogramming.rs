@@ -116,13 +116,16 @@ fn fly(computer: &mut Computer, from: usize, time: Duration, window: Duration) -
     Ok(flown)
 }
 
+/// Computes the parameter from the paging of a window.
+type WindowController = Box<dyn FnMut(&Paging) -> f64>;
+
 /// A loop over the paging of windows.
 struct Loop {
     /// The parameter with which each turn begins.
     initial: f64,
     apply: fn(&mut Computer, f64) -> Result<()>,
-    /// A new controller: from the paging of a window it computes the parameter.
-    controller: fn() -> Result<Box<dyn FnMut(&Paging) -> f64>>,
+    /// A new controller.
+    controller: fn() -> Result<WindowController>,
 }
 
 /// Fewer jobs while they queue for the paging device.

@@ -4,14 +4,16 @@ use syscost_statistic::Random;
 
 /// The change of an account's balance: what it sends is taken from it, and what it receives is added.
 type Change = i64;
+/// When it was sent, and the amount.
+type Message = (Stamp, Change);
 const ACCOUNTS: usize = 4;
 const BALANCE: i64 = 1000;
 
 /// Threads that send each other amounts of money, each with a stream of its own.
 fn run_bank(transfers: usize) -> Vec<Stream<Change>> {
-    let (senders, receivers): (Vec<Sender<(Stamp, Change)>>, Vec<Receiver<_>>) =
+    let (senders, receivers): (Vec<Sender<Message>>, Vec<Receiver<_>>) =
         (0..ACCOUNTS).map(|_| channel()).unzip();
-    let account = |(number, mailbox): (usize, Receiver<(Stamp, Change)>)| {
+    let account = |(number, mailbox): (usize, Receiver<Message>)| {
         let others = senders.clone();
         move || {
             let (mut stream, mut random) = (Stream::new(number, Detail::Machine), Random::new(number as u64));
