@@ -35,7 +35,7 @@ pub struct ReferenceFigure {
     pub figure: Option<String>,
     /// `ns`, `GB/s`.
     pub unit: String,
-    /// The figure, and where the next run's was expected.
+    /// The figure of the undisturbed machine; its ends are this figure and the typical one.
     pub value: Interval,
 }
 
@@ -46,25 +46,32 @@ pub struct UsualRange {
     pub kind: String,
     /// The number of machines.
     pub machines: usize,
-    /// The least lower end and the greatest upper one.
+    /// The least quiet figure and the greatest typical one.
     pub low: f64,
     /// See `low`.
     pub high: f64,
 }
 
 impl Reference {
-    /// The settled headline figures of a run; `None` if the kind of its machine is not known.
+    /// The headline figures of a run; `None` if the kind of its machine is not known.
     pub fn from_record(record: &Record, headlines: &[(String, Headline)]) -> Option<Self> {
         let known = &record.fingerprint;
         let figure = |(id, headline): &(String, Headline)| {
             let (_, case) = record.cases().find(|(_, case)| case.id == *id)?;
-            let measured = case.measured().filter(|measured| measured.is_settled())?;
-            let shown = HeadlineFigure::new(headline, measured, &record.unit)?;
+            let shown = HeadlineFigure::new(headline, case.measured()?, &record.unit)?;
+            let estimate = shown.value.estimate;
+            let typical = shown.typical.unwrap_or(estimate);
+            let value = Interval { estimate, low: estimate.min(typical), high: estimate.max(typical) };
             let (words, figure) = (headline.words.to_owned(), headline.figure.map(str::to_owned));
             let unit = shown.unit().to_owned();
-            Some((id.clone(), ReferenceFigure { words, figure, unit, value: shown.value }))
+            Some((id.clone(), ReferenceFigure { words, figure, unit, value }))
         };
-        let parts = [&known.cpu_model, &known.kernel_release, &known.hypervisor].map(|part| part.as_deref());
+        let named = |what: &str, part: &Option<String>| part.as_ref().map(|part| format!("{what}{part}"));
+        let parts = [
+            named("", &known.cpu_model),
+            named("Linux ", &known.kernel_release),
+            named("hypervisor ", &known.hypervisor),
+        ];
         Some(Self {
             kind: known.machine_kind()?,
             machine: parts.into_iter().flatten().collect::<Vec<_>>().join(", "),

@@ -46,7 +46,7 @@ pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<St
     }
 }
 
-/// The settled headline figures of a run, for the screen of other runs on machines of this kind.
+/// The headline figures of a run, for the screen of other runs on machines of this kind.
 fn reference_json(record: &Record) -> Result<String> {
     let reference = Reference::from_record(record, &group_headlines(GROUPS.iter()));
     let reference = reference.ok_or_else(|| {

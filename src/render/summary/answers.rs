@@ -108,7 +108,7 @@ impl UsualBy<'_> {
             Self::Machines(range) => {
                 let s = if range.machines == 1 { "" } else { "s" };
                 format!(
-                    "usual: what {} {}{s} showed, and up to half as much again",
+                    "usual: the quiet and typical cost on {} {}{s}, and up to half as much again",
                     range.machines, range.kind
                 )
             }
