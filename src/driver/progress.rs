@@ -101,7 +101,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Sets the number of executions from which the time left is told: after the first round it is known what this machine can run.
+    /// Sets the number of executions from which the time left is computed: after the first round it is known what this machine can run.
     pub(super) fn expect_executions(&self, count: usize) {
         self.bar.set_length(self.done.get().max(count as u64));
     }

@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(kind("AuthenticAMD", [25, 17], None).as_deref(), Some("Zen 4 machine"));
         assert_eq!(kind("GenuineIntel", [6, 173], Some("KVM")).as_deref(), Some("Granite Rapids guest"));
         assert_eq!(kind("GenuineIntel", [6, 1], None), None);
-        assert_eq!(kind("somebody", [25, 1], None), None);
+        assert_eq!(kind("another", [25, 1], None), None);
         assert_eq!(Fingerprint::default().machine_kind(), None);
     }
 }
