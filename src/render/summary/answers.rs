@@ -94,6 +94,7 @@ impl UsualBy<'_> {
 
     fn text(&self, figure: &HeadlineFigure) -> String {
         match self {
+            Self::Machines(range) if range.low == range.high => figure.format_value(range.low),
             Self::Machines(range) => {
                 format!("{} to {}", figure.format_value(range.low), figure.format_value(range.high))
             }
