@@ -9,9 +9,9 @@
 //! use std::time::Duration;
 //! use syscost_technique::event_register::{EventRegister, variable};
 //!
+//! # fn main() -> syscost_technique::Result<()> {
 //! // The CPU is busy, and at least two channels are, or the last one is.
 //! let overlap = variable("cpu").equals(1) & (variable("channels").at_least(2) | variable("flags").has_bit(3));
-//! # fn main() -> syscost_technique::Result<()> {
 //! let mut register = EventRegister::new(&["cpu", "channels", "flags"], overlap, Duration::ZERO)?;
 //! register.observe(Duration::from_secs(2), &[1, 3, 0]);
 //! register.observe(Duration::from_secs(5), &[1, 1, 0]);
