@@ -34,9 +34,6 @@ use std::time::{Duration, Instant};
 /// Time between two savings of an unfinished run: what a kill may cost.
 const BETWEEN_SAVES: Duration = Duration::from_secs(5);
 
-/// Executions of the headline cases before those of others: a single one says nothing of the next.
-const HEADLINE_ROUNDS: usize = 2;
-
 /// The longest time for which another run may write Criterion's files of this home.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -63,13 +60,15 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     if arguments.mode == Mode::Measure && !arguments.unsaved {
         check_home(&planned, arguments, &home)?;
     }
-    let cases = |planned: &[Planned]| planned.iter().map(|p| p.ids.len()).sum();
-    let (planned, rounds) = (planned, Rounds::new(arguments, options));
+    let rounds = Rounds::new(arguments, options);
     let screen = FirstScreen::for_run(&planned, arguments, options);
-    let brief = rounds.brief(cases(&planned)).filter(|_| screen.is_some());
-    let planned = if brief.is_some() { headlines_only(&planned) } else { planned };
-    let (cases, rounds) = (cases(&planned), brief.unwrap_or(rounds));
-    let progress = Progress::over(rounds.minimum_executions(cases), choose_telling(arguments, planned.len()));
+    let brief = rounds.brief(count_cases(&planned)).filter(|_| screen.is_some());
+    let (planned, rounds) = match brief {
+        Some(brief) => (headlines_only(&planned), brief),
+        None => (planned, rounds),
+    };
+    let expected = rounds.minimum_executions(count_cases(&planned));
+    let progress = Progress::over(expected, choose_telling(arguments, planned.len()));
     let mut drive = Drive::new(arguments, options, home, &progress).with_dispute(disputed);
     drive.screen = screen.as_ref();
     drive.measure(&planned, rounds);
@@ -83,6 +82,10 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let exit = report.print_all(outcome, arguments, options);
     set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
+}
+
+fn count_cases(planned: &[Planned]) -> usize {
+    planned.iter().map(|planned| planned.ids.len()).sum()
 }
 
 /// The groups that have headline cases, with these alone.
@@ -175,7 +178,7 @@ impl<'a> Drive<'a> {
         let mut random = Random::new(crate::trial::SEED);
         let mut order: Vec<usize> = (0..groups.len()).collect();
         if self.screen.is_some() {
-            self.measure_headlines(&mut groups);
+            self.measure_headlines(&mut groups, rounds.headline_rounds());
         }
         for round in 0.. {
             if signal::pending().is_some() {
@@ -214,8 +217,8 @@ impl<'a> Drive<'a> {
     }
 
     /// Measures the headline cases before all others, so that their answers are there at once.
-    fn measure_headlines(&mut self, groups: &mut [Collected]) {
-        for round in 0..HEADLINE_ROUNDS {
+    fn measure_headlines(&mut self, groups: &mut [Collected], rounds: usize) {
+        for round in 0..rounds {
             for group in &mut *groups {
                 let cases = group.wanted_headlines(round);
                 self.execute_cases(group, cases);
@@ -268,7 +271,7 @@ impl<'a> Drive<'a> {
         let Some(screen) = self.screen.filter(|_| self.progress.has_room_for_screen()) else { return };
         let mut record = self.record.clone();
         self.earlier.widen_intervals(&mut record);
-        let state = Some("first of several rounds, going on");
+        let state = Some("unfinished");
         self.progress.show_screen(&screen.render(&record, &self.earlier.records, state, layout()));
     }
 

@@ -11,7 +11,7 @@ use crate::platform::process::find_on_path;
 use crate::record::{Headline, Record};
 use crate::render::summary::{Summary, answer_screen};
 use crate::render::table::Layout;
-use crate::study::usual::{Reference, UsualRange, references, usual_ranges};
+use crate::study::usual::{UsualRange, find_reference, reference_names, usual_ranges};
 use std::collections::BTreeMap;
 
 /// Data collected at the beginning of a whole run for the screen at its end.
@@ -28,9 +28,12 @@ impl FirstScreen {
         let chosen = is_part || arguments.all || options.against.is_some();
         let whole = planned.len() > 1 && !chosen;
         whole.then(|| {
-            let groups = planned.iter().map(|planned| planned.group);
-            let (headlines, usual) = (group_headlines(groups), usual_here(options));
-            Self { headlines, doctor: doctor_findings(options), usual }
+            let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
+            let known = Fingerprint::take(&files, &scratch);
+            // The load of the run itself is not among the findings.
+            let doctor = examine(&files, &known, &scratch).into_iter().map(|finding| finding.fact).collect();
+            let headlines = group_headlines(planned.iter().map(|planned| planned.group));
+            Self { headlines, doctor, usual: usual_here(&known) }
         })
     }
 
@@ -71,15 +74,7 @@ pub fn group_headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(Stri
 }
 
 /// What is usual for machines of this kind.
-fn usual_here(options: &Options) -> BTreeMap<String, UsualRange> {
-    let known = Fingerprint::take(&KernelFiles::live(), &options.scratch_parent());
-    let references: Vec<Reference> = references().into_iter().map(|(_, reference)| reference).collect();
+fn usual_here(known: &Fingerprint) -> BTreeMap<String, UsualRange> {
+    let references: Vec<_> = reference_names().filter_map(find_reference).collect();
     known.machine_kind().map(|kind| usual_ranges(&references, &kind)).unwrap_or_default()
-}
-
-/// What the doctor finds before the run; the load of the run itself is not among it.
-fn doctor_findings(options: &Options) -> Vec<String> {
-    let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
-    let found = examine(&files, &Fingerprint::take(&files, &scratch), &scratch);
-    found.into_iter().map(|finding| finding.fact).collect()
 }

@@ -17,7 +17,7 @@ const LONG: f64 = 0.5;
 const SHARE: f64 = 2.5;
 /// The most executions of a case that does not settle.
 const MOST: usize = 12;
-/// Executions of every case of a brief run.
+/// Executions of every case of a brief run, and of the headline cases before those of others: one says nothing of the next.
 const FEWEST_OF_BRIEF: usize = 2;
 /// Time that one execution of every case takes, seconds for each: a whole run of less time is brief.
 const EACH_ONCE: f64 = 0.15;
@@ -59,7 +59,12 @@ impl Rounds {
     /// The rounds of a run that has no time for all of these cases and measures the headline cases alone; `None` if it has.
     pub(super) fn brief(&self, cases: usize) -> Option<Self> {
         let brief = self.seconds.is_some_and(|seconds| seconds < EACH_ONCE * cases as f64);
-        (brief && *self != Self::ONE).then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
+        brief.then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
+    }
+
+    /// Executions of the headline cases before those of others: no more than every case gets.
+    pub(super) fn headline_rounds(&self) -> usize {
+        self.fewest.min(FEWEST_OF_BRIEF)
     }
 
     /// The time after which no further execution of a case begins that has enough of them; `cases` are those that this
@@ -127,6 +132,7 @@ mod tests {
         let timed = Rounds { seconds: Some(20.0), ..rounds };
         assert_eq!(timed.brief(567).map(|brief| brief.needed_executions(0.1)), Some(2));
         assert_eq!((timed.brief(40), rounds.brief(567), Rounds::ONE.brief(567)), (None, None, None));
+        assert_eq!((rounds.headline_rounds(), Rounds::ONE.headline_rounds()), (2, 1));
         assert_eq!((Rounds::ONE.needed_executions(4.0), Rounds::ONE.max_attempts(0)), (1, 6));
     }
 }

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::quantity::NANOSECONDS;
-use crate::study::usual::{Reference, ReferenceFigure, references};
+use crate::study::usual::{Reference, ReferenceFigure, find_reference, reference_names};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ impl Published {
 
 /// The known names: reports, then reference machines.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.into_iter().map(|(name, _)| name).chain(references().into_iter().map(|(name, _)| name))
+    FILES.into_iter().map(|(name, _)| name).chain(reference_names())
 }
 
 /// The machines of a list such as `csc501,cse221`, each once.
@@ -126,8 +126,7 @@ pub fn find(names: &str) -> Result<Vec<Published>> {
 
 fn load_published(name: &str) -> Result<Published> {
     let Some((_, text)) = FILES.into_iter().find(|(known, _)| *known == name) else {
-        let found = references().into_iter().find(|(known, _)| *known == name);
-        let (_, reference) = found.ok_or_else(|| unknown_name_error(name))?;
+        let reference = find_reference(name).ok_or_else(|| unknown_name_error(name))?;
         return Ok(reference_values(name, reference));
     };
     let sheet: Sheet = parse_compiled_in(name, text, "published values")?;

@@ -287,15 +287,22 @@ fn transfer_control(row: Row) -> SetUp {
     })
 }
 
-/// The claim that neither end slept. One sleep in twenty is allowed, for what other tasks cause.
-fn claim_neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+/// Whether at most one exchange in twenty waited asleep, which other tasks may cause.
+fn are_few_sleeps(slept: u64, iterations: u64) -> bool {
     const MOST: f64 = 0.05;
+    slept as f64 / iterations.max(20) as f64 <= MOST
+}
+
+/// The claim that neither end slept.
+fn claim_neither_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
     let stayed = all_partners_stayed(delta, iterations)?;
     let own = delta.counted.voluntary_switches;
     let partner = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
-    let share = own.max(partner) as f64 / iterations.max(20) as f64;
     let seen = format!("the measuring end slept {own} times and its partner {partner} times in {iterations}");
-    if share > MOST { Err(format!("{seen}: that was no polling")) } else { Ok(format!("{seen}; {stayed}")) }
+    match are_few_sleeps(own.max(partner), iterations) {
+        true => Ok(format!("{seen}; {stayed}")),
+        false => Err(format!("{seen}: that was no polling")),
+    }
 }
 
 #[cfg(test)]

@@ -111,11 +111,7 @@ fn sampled(other: usize, samples: u64) -> syscost_technique::Result<String> {
     let found = loop {
         let inside = turn % 3 == 0;
         turn += 1;
-        if inside {
-            truth.enter(begun.elapsed())
-        } else {
-            truth.leave(begun.elapsed())
-        }
+        truth.observe(inside, begun.elapsed());
         registers.put([u32::from(inside)]);
         (0..100 * WORK).for_each(|turn| _ = black_box(turn));
         let found = observer.samples()?;

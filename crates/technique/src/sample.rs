@@ -150,11 +150,7 @@ mod tests {
         for turn in 0.. {
             let inside = turn % 3 == 0;
             monitor.enter_state(u32::from(inside));
-            if inside {
-                truth.enter(begun.elapsed())
-            } else {
-                truth.leave(begun.elapsed())
-            }
+            truth.observe(inside, begun.elapsed());
             syscost_platform::arch::register_loop(std::hint::black_box(2_000));
             if monitor.samples_so_far().count >= 1_000 || begun.elapsed() > Duration::from_secs(20) {
                 break;

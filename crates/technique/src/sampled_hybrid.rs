@@ -279,11 +279,7 @@ mod tests {
             let found = loop {
                 let inside = turn % 3 == 0;
                 turn += 1;
-                if inside {
-                    truth.enter(begun.elapsed())
-                } else {
-                    truth.leave(begun.elapsed())
-                }
+                truth.observe(inside, begun.elapsed());
                 registers.put([u32::from(inside)]);
                 arch::register_loop(std::hint::black_box(20_000));
                 let found = observer.samples().expect("it runs");

@@ -139,6 +139,12 @@ impl FractionOfTime {
         }
     }
 
+    /// Enters the state or leaves it, as a look at the system found it.
+    #[inline(always)]
+    pub fn observe(&mut self, is_inside: bool, now: Duration) {
+        if is_inside { self.enter(now) } else { self.leave(now) }
+    }
+
     /// The time in the state, including a visit that has not ended.
     pub fn time_inside(&self, now: Duration) -> Duration {
         self.inside + self.entered.map_or(Duration::ZERO, |entered| now.saturating_sub(entered))

@@ -92,7 +92,7 @@ impl UsualBy<'_> {
         }
     }
 
-    fn text(&self, figure: &HeadlineFigure) -> String {
+    fn describe_range(&self, figure: &HeadlineFigure) -> String {
         match self {
             Self::Machines(range) if range.low == range.high => figure.format_value(range.low),
             Self::Machines(range) => {
@@ -137,10 +137,12 @@ struct Answer<'a> {
 fn answers<'a>(summary: &Summary<'a>, usual: &'a BTreeMap<String, UsualRange>) -> Vec<Answer<'a>> {
     let answer = |(id, headline): &'a (String, Headline)| {
         let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
+        if matches!(case.outcome, Outcome::Skipped(_)) {
+            return None;
+        }
         let figure = case.measured().and_then(|measured| {
             Some((HeadlineFigure::new(headline, measured, &summary.record.unit)?, measured))
         });
-        let shown = headline.is_answer && !matches!(case.outcome, Outcome::Skipped(_));
         let last = summary.earlier.first().and_then(|last| alike::change_ratio(summary.record, last, id));
         let range = figure.as_ref().and_then(|(figure, measured)| {
             let machines = usual.get(id).map(UsualBy::Machines);
@@ -148,9 +150,10 @@ fn answers<'a>(summary: &Summary<'a>, usual: &'a BTreeMap<String, UsualRange>) -
                 .or_else(|| last_run_range(summary, headline, id))
                 .or_else(|| Some(UsualBy::Prediction(figure.expected_whole(measured)?)))
         });
-        shown.then_some(Answer { headline, case, figure, range, last })
+        Some(Answer { headline, case, figure, range, last })
     };
-    let mut answers: Vec<_> = summary.headlines.iter().filter_map(answer).collect();
+    let mut answers: Vec<_> =
+        summary.headlines.iter().filter(|(_, headline)| headline.is_answer).filter_map(answer).collect();
     answers.sort_by_key(|answer| answer.headline.place);
     answers
 }
@@ -212,7 +215,7 @@ impl Answer<'_> {
             figure.format_value(figure.value.estimate),
             next,
             self.standing_text(),
-            self.range.as_ref().map(|range| range.text(figure)).unwrap_or_default(),
+            self.range.as_ref().map(|range| range.describe_range(figure)).unwrap_or_default(),
             self.last.map(format_change).unwrap_or_default(),
         ]
     }

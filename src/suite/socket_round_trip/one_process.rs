@@ -1,6 +1,6 @@
 //! Both ends of a connection in one process: the four transfers of a round trip, without a switch.
 
-use super::TCP_LAYERS;
+use super::{TCP_LAYERS, are_few_sleeps};
 use crate::case::{Case, Claim, SetUp, set_up};
 use crate::clock::{Clock, Delta};
 use crate::error::Error;
@@ -50,11 +50,12 @@ fn one_process_set_up(bytes: usize) -> SetUp {
     })
 }
 
-/// The claim that no transfer waited for another task. One wait in twenty is allowed, for what other tasks cause.
+/// The claim that no transfer waited for another task.
 fn claim_never_waited(delta: &Delta, iterations: u64) -> Result<String, String> {
-    const MOST: f64 = 0.05;
     let waited = delta.counted.voluntary_switches;
     let seen = format!("it gave up the CPU {waited} times in {iterations}");
-    let share = waited as f64 / iterations.max(20) as f64;
-    if share > MOST { Err(format!("{seen}: a message waited for another task")) } else { Ok(seen) }
+    match are_few_sleeps(waited, iterations) {
+        true => Ok(seen),
+        false => Err(format!("{seen}: a message waited for another task")),
+    }
 }
