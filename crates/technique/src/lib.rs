@@ -12,6 +12,7 @@
 //! | [`pulse`] | at each of 2^N clock pulses | C, without a division | likewise |
 //! | [`hybrid`] | from another CPU | A and C of events sent there | loses events, or delays the sender |
 //! | [`sampled_hybrid`] | from another CPU, at random times | C, with an interval, without any wait | misses short states |
+//! | [`steering`] | at random times, and changes what it collects on request | A, B or C | misses short states |
 //! | [`probe_point`] | at places that are patched while the program runs | A and B | a call a pass, also without a probe |
 //! | [`instruction_frequency`] | after each instruction | the count of each instruction | ten thousand times slower |
 //!
@@ -56,6 +57,7 @@ pub mod sample;
 pub mod sampled_hybrid;
 pub mod seek;
 pub mod state_measure;
+pub mod steering;
 pub mod time_line;
 pub mod trace;
 pub mod virtual_clock;

@@ -66,7 +66,7 @@ fn examples_with_a_known_part_hold_it_and_fail_once_it_is_moved() {
 
 #[test]
 fn examples_that_count_hold_their_counts_and_fail_once_they_are_moved() {
-    for name in ["hybrid", "instruction_frequency", "logical_time", "probe_point", "time_line"] {
+    for name in ["hybrid", "instruction_frequency", "logical_time", "probe_point", "steering", "time_line"] {
         holds(name, &["--quick"]);
     }
 }
