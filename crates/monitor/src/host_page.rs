@@ -2,6 +2,7 @@
 //!
 //! The other machine is not trusted: time and length are limited, and a page with an invalid line is refused.
 
+use super::http_server::METRICS;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -31,16 +32,7 @@ impl HostPage {
     /// It does not answer within `patience`, or not with a page of samples.
     pub fn fetch(from: SocketAddr, patience: Duration) -> Result<Self, String> {
         let at = Instant::now();
-        let answer = fetch_metrics(from, patience).map_err(|e| match e.kind() {
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "it does not answer".to_owned(),
-            _ => e.to_string(),
-        })?;
-        let (head, body) = answer.split_once("\r\n\r\n").ok_or("it does not speak HTTP")?;
-        let status = head.split_ascii_whitespace().nth(1).unwrap_or_default();
-        if status != "200" {
-            return Err(format!("it answers with status {status}"));
-        }
-        Ok(Self { at, samples: parse_samples(body)? })
+        Ok(Self { at, samples: parse_samples(&fetch_body(from, METRICS, patience)?)? })
     }
 
     /// The sum of the samples of this name for whose label `key` `is_meant` holds.
@@ -78,13 +70,29 @@ fn label_value(sample: &Sample, key: &str) -> String {
     sample.labels.iter().find(|(its, _)| its == key).map_or(String::new(), |(_, text)| text.clone())
 }
 
-fn fetch_metrics(from: SocketAddr, patience: Duration) -> std::io::Result<String> {
+/// What the monitor at this address answers for a path.
+///
+/// # Errors
+/// A sentence, as of [`HostPage::fetch`].
+pub fn fetch_body(from: SocketAddr, path: &str, patience: Duration) -> Result<String, String> {
+    let answer = fetch_answer(from, path, patience).map_err(|e| match e.kind() {
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => "it does not answer".to_owned(),
+        _ => e.to_string(),
+    })?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("it does not speak HTTP")?;
+    let status = head.split_ascii_whitespace().nth(1).unwrap_or_default();
+    match status {
+        "200" => Ok(body.to_owned()),
+        _ => Err(format!("it answers with status {status}: {}", body.lines().next().unwrap_or_default())),
+    }
+}
+
+fn fetch_answer(from: SocketAddr, path: &str, patience: Duration) -> std::io::Result<String> {
     let begun = Instant::now();
     let mut stream = TcpStream::connect_timeout(&from, patience)?;
     stream.set_write_timeout(Some(patience))?;
-    stream.write_all(
-        format!("GET /metrics HTTP/1.1\r\nHost: {from}\r\nConnection: close\r\n\r\n").as_bytes(),
-    )?;
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: {from}\r\nConnection: close\r\n\r\n").as_bytes())?;
     let (mut bytes, mut part) = (Vec::new(), [0; 16 << 10]);
     loop {
         // A monitor that sends a byte at a time is one that does not answer.

@@ -1,4 +1,4 @@
-//! An HTTP server of one page: `GET /metrics`, one answer for each connection.
+//! An HTTP server of two pages, `GET /metrics` and `GET /events`: one answer for each connection.
 //!
 //! One thread handles all connections without blocking. The number of connections, the length of a request and the
 //! duration of a connection are limited.
@@ -18,6 +18,9 @@ const LONGEST: usize = 8 << 10;
 const HEADERS: usize = 64;
 /// The longest duration of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The paths that it serves.
+pub const METRICS: &str = "/metrics";
+pub const EVENTS: &str = "/events";
 /// Period of the test whether to end.
 const GLANCE: Duration = Duration::from_millis(100);
 
@@ -28,7 +31,7 @@ pub struct Server {
     address: SocketAddr,
 }
 
-/// The answer to a request of `/metrics`.
+/// The answer to a request of one of the paths.
 #[derive(Debug)]
 pub struct Page {
     /// The header `Content-Type`.
@@ -76,11 +79,12 @@ impl Server {
         self.address
     }
 
-    /// Serves until `is_to_end`. `page` is called with the request's header `Accept`; its error is sent as the answer.
+    /// Serves until `is_to_end`. `page` is called with the path and the header `Accept` of a request; its error is sent as the
+    /// answer.
     pub fn serve(
         &self,
         is_to_end: impl Fn() -> bool,
-        mut page: impl FnMut(&str) -> std::result::Result<Page, String>,
+        mut page: impl FnMut(&str, &str) -> std::result::Result<Page, String>,
     ) {
         let mut clients: Vec<Client> = Vec::new();
         while !is_to_end() {
@@ -138,7 +142,7 @@ impl Client {
         if self.sent < self.answer.len() { PollFlags::POLLOUT } else { PollFlags::POLLIN }
     }
 
-    fn handle_io(&mut self, page: &mut impl FnMut(&str) -> std::result::Result<Page, String>) -> Fate {
+    fn handle_io(&mut self, page: &mut impl FnMut(&str, &str) -> std::result::Result<Page, String>) -> Fate {
         if self.answer.is_empty() {
             match self.read_request() {
                 Fate::Goes => return Fate::Goes,
@@ -196,7 +200,7 @@ fn is_retryable(error: &std::io::Error) -> bool {
 /// The answer to a request; `None` while it is incomplete.
 fn answer_request(
     request: &[u8],
-    page: &mut impl FnMut(&str) -> std::result::Result<Page, String>,
+    page: &mut impl FnMut(&str, &str) -> std::result::Result<Page, String>,
 ) -> Option<Vec<u8>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -212,13 +216,13 @@ fn answer_request(
     if !matches!(head.method, Some("GET" | "HEAD")) {
         return Some(error_response("405 Method Not Allowed", "Allow: GET, HEAD\r\n"));
     }
-    let path = head.path.unwrap_or_default();
-    if path.split('?').next() != Some("/metrics") {
-        return Some(error_response("404 Not Found: it is at /metrics", ""));
+    let path = head.path.unwrap_or_default().split('?').next().unwrap_or_default();
+    if ![METRICS, EVENTS].contains(&path) {
+        return Some(error_response("404 Not Found: there are /metrics and /events", ""));
     }
     let accepts = head.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
     let accept: Vec<_> = accepts.map(|header| String::from_utf8_lossy(header.value)).collect();
-    Some(match page(&accept.join(",")) {
+    Some(match page(path, &accept.join(",")) {
         Ok(page) => build_response("200 OK", "", page.content_type, &page.body, body),
         Err(why) => build_response("503 Service Unavailable", "", PLAIN, &(why + "\n"), body),
     })

@@ -1,5 +1,6 @@
 //! `syscost monitor`: shows the machine live on a terminal, as JSON lines, or to Prometheus.
 
+mod ordered_events;
 mod screen;
 mod serve;
 mod several;
@@ -52,6 +53,12 @@ pub(super) struct Args {
     /// How much of the machines of the list to show
     #[arg(long, value_enum, default_value_t = HostDetail::Host, requires = "hosts")]
     detail: HostDetail,
+    /// Show the events of programs on these machines instead, each after its cause, whatever their clocks say
+    #[arg(long, requires = "hosts", conflicts_with = "detail")]
+    events: bool,
+    /// Also serve the end of this log of events, at /events; its lines are those of `syscost_technique::logical_time`
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    event_log: Option<PathBuf>,
     /// Let others than this machine read the counters
     #[arg(long, requires = "listen")]
     public: bool,
@@ -68,12 +75,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     signal::watch_signals()?;
     let wanted = match args.listen {
         Some(at) => {
-            serve::serve_counters(at, args.public, args.seconds)?;
+            serve::serve_counters(at, args.public, args.seconds, args.event_log.as_deref())?;
             return Ok(ExitCode::SUCCESS);
         }
         None => args.view_count(),
     };
     match &args.hosts {
+        Some(list) if args.events => ordered_events::watch_events(list, args, wanted)?,
         Some(list) => several::watch_hosts(list, args, wanted)?,
         None if args.json || page::is_piped() => write_json_lines(args, wanted)?,
         None => run_live_view(args, wanted)?,
@@ -158,6 +166,8 @@ mod tests {
         assert!(parsed("--listen 127.0.0.1:0 --json").is_err());
         assert!(parsed("--public").is_err());
         assert!(parsed("--listen nowhere").is_err());
+        assert!(parsed("--events").is_err() && parsed("--event-log log").is_err());
+        assert!(parsed("--hosts list --events --detail cpu").is_err());
         assert!(parsed("--detail cpu").is_err() && parsed("--hosts list --detail disk").is_err());
         assert_eq!(parsed("--hosts list --detail cpu").expect("a list").detail, HostDetail::Cpu);
         assert!(parsed("--listen [::1]:9100 --public").is_ok());

@@ -26,10 +26,19 @@
 //! assert_eq!(order, ["request", "request", "answer", "answer"]);
 //! ```
 //!
+//! A program writes its events to a file by an [`EventLog`], and [`CausalOrder`] releases what arrives from several such files
+//! in the order of cause and effect: `syscost monitor --hosts LIST --events` shows it.
+//!
 //! [`super::time_line`] places the events of several clocks in real time instead, each with its error.
 //!
 //! Source: Kraemer, slides 41 and 98 to 102; L. Lamport, *Time, Clocks, and the Ordering of Events in a Distributed
 //! System* (1978); K. M. Chandy and L. Lamport, *Distributed Snapshots* (1985).
+
+mod causal_order;
+mod event_log;
+
+pub use causal_order::CausalOrder;
+pub use event_log::{EventLog, Logged, parse_line};
 
 use std::collections::{BTreeMap, BTreeSet};
 use syscost_platform::error::{Error, Result};

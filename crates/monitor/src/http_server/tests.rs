@@ -7,8 +7,9 @@ fn serve_client<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + S
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), false).expect("a loop");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let page =
-            |accept: &str| Ok(Page { content_type: PLAIN, body: format!("{accept}{}", "x".repeat(length)) });
+        let page = |_: &str, accept: &str| {
+            Ok(Page { content_type: PLAIN, body: format!("{accept}{}", "x".repeat(length)) })
+        };
         let (server, over) = (&server, &over);
         let serving = scope.spawn(move || server.serve(|| over.load(Ordering::SeqCst), page));
         let heard = scope.spawn(move || client(server.address())).join();
@@ -130,7 +131,8 @@ fn a_head_of_chance_is_answered_or_waited_for() {
     let mut random = syscost_statistic::Random::new(8);
     run_random_trials("heads", FEWEST, || {
         let head = spoilt(&mut random);
-        let told = answer_request(&head, &mut |accept| Ok(Page { content_type: PLAIN, body: accept.into() }));
+        let told =
+            answer_request(&head, &mut |_, accept| Ok(Page { content_type: PLAIN, body: accept.into() }));
         let Some(told) = told else {
             assert!(head.len() < LONGEST, "{} bytes are waited for", head.len());
             return;

@@ -20,9 +20,9 @@ const MOST: usize = 1000;
 const BAR: usize = 20;
 
 /// A machine on the list, and its last page.
-struct Host {
-    name: String,
-    address: SocketAddr,
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) address: SocketAddr,
     before: std::result::Result<HostPage, String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn watch_hosts(list: &Path, args: &Args, views: u64) -> Result<()> {
 }
 
 /// Reads lines of `NAME ADDRESS:PORT`; what follows a `#` is a comment.
-fn read_hosts(list: &Path) -> Result<Vec<Host>> {
+pub(super) fn read_hosts(list: &Path) -> Result<Vec<Host>> {
     let bytes = plain_file::read(list, LONGEST)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let mut hosts = Vec::new();

@@ -81,6 +81,40 @@ fn several_machines_stand_in_one_view_also_one_that_does_not_answer() {
     place.is_tidy();
 }
 
+/// Two machines whose clocks differ by more than a second: a request arrives before it is sent, by the clocks.
+#[test]
+fn events_of_two_machines_come_after_their_causes_whatever_the_clocks_say() {
+    let (_alone, place) = (alone(), Place::new());
+    let logs = [
+        ("near", "1@0 message sent 101.000 ask\n4@0 message received:3@1 101.030 answered\n"),
+        ("far", "2@1 message received:1@0 99.980 asked\n3@1 message sent 99.990 answer\n"),
+    ];
+    let (places, mut list) = ([Place::new(), Place::new()], String::new());
+    let mut running = Vec::new();
+    for ((host, log), own) in logs.into_iter().zip(&places) {
+        let file = own.path().join("log");
+        std::fs::write(&file, log).unwrap();
+        let words = ["monitor", "--listen", "127.0.0.1:0", "--event-log", file.to_str().unwrap()];
+        let mut monitor = own.begin(own.syscost(&words));
+        monitor.until_it_says("/metrics\n");
+        list += &format!("{host} {}\n", address_in(own));
+        running.push(monitor);
+    }
+    let hosts = place.path().join("hosts");
+    std::fs::write(&hosts, list).unwrap();
+    let words =
+        ["monitor", "--hosts", hosts.to_str().unwrap(), "--events", "--interval", "0.5", "--count", "1"];
+    let output = place.syscost(&words).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let whats: Vec<_> = text.lines().map(|line| line.split('\t').nth(3).unwrap()).collect();
+    assert_eq!(whats, ["ask", "asked", "answer", "answered"], "{text}{:?}", output.stderr);
+    assert!(text.contains("asked\tits clock is at least 1.020 s behind that of near"), "{text}");
+    for monitor in running {
+        process::send(monitor.pid(), Signal::SIGTERM);
+        assert_eq!(monitor.end().code, Some(0));
+    }
+}
+
 #[test]
 fn who_may_not_be_reached_is_not_listened_for() {
     let place = Place::new();

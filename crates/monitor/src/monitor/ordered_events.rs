@@ -1,0 +1,190 @@
+//! The events of programs on several machines, each shown after its cause.
+//!
+//! Programs write their events to logs ([`syscost_technique::logical_time::EventLog`]), which the monitors of their machines
+//! serve. The order is that of logical time, which messages carry, so that clocks that differ do not matter. Where a
+//! machine's clock contradicts the order, the row of the effect says by how much.
+
+use super::several::{Host, read_hosts};
+use super::{Args, write_at_intervals};
+use crate::host_page::fetch_body;
+use crate::http_server::EVENTS;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+use syscost::command::page;
+use syscost_platform::error::{Error, Result};
+use syscost_technique::logical_time::{CausalOrder, Event, Link, Logged, Stamp, parse_line};
+
+/// Messages whose clock is remembered until they are received. Those to machines that are not on the list never are.
+const REMEMBERED: usize = 100_000;
+
+/// A row: stamp, host, clock, what happened, and what is odd about it.
+type Row = [String; 5];
+
+pub(super) fn watch_events(list: &Path, args: &Args, views: u64) -> Result<()> {
+    let (hosts, mut view, patience) = (read_hosts(list)?, EventView::default(), args.interval_duration());
+    write_at_intervals(args, views, || {
+        let rows = view.observe(fetch_logs(&hosts, patience))?;
+        Ok(match (args.json, page::is_piped()) {
+            (true, _) => rows.iter().map(row_json).collect(),
+            (_, true) => page::tabbed_rows(&rows),
+            _ => page::align_columns(&rows, usize::MAX).iter().map(|line| format!("{line}\n")).collect(),
+        })
+    })
+}
+
+fn row_json([stamp, host, clock, what, note]: &Row) -> String {
+    format!("{}\n", json!({"stamp": stamp, "host": host, "clock": clock, "what": what, "note": note}))
+}
+
+/// The log of each host, or why there is none. All are asked at once.
+fn fetch_logs(hosts: &[Host], patience: Duration) -> Vec<(String, std::result::Result<String, String>)> {
+    std::thread::scope(|scope| {
+        let ask = |host: &Host| {
+            let address = host.address;
+            scope.spawn(move || fetch_body(address, EVENTS, patience))
+        };
+        let threads: Vec<_> = hosts.iter().map(ask).collect();
+        let logs = threads.into_iter().map(|thread| thread.join());
+        let logs = logs.map(|log| log.unwrap_or_else(|_| Err("asking it failed".into())));
+        hosts.iter().map(|host| host.name.clone()).zip(logs).collect()
+    })
+}
+
+/// What was shown so far, and what is held back.
+#[derive(Default)]
+struct EventView {
+    order: CausalOrder<Logged>,
+    /// The host of each stream.
+    host_of: BTreeMap<usize, String>,
+    /// When messages were sent that are not yet received, by the clock of their sender.
+    sent: BTreeMap<Stamp, Duration>,
+    /// Sentences that were shown.
+    said: BTreeSet<String>,
+}
+
+impl EventView {
+    /// The rows that are new after these answers of all hosts.
+    fn observe(&mut self, logs: Vec<(String, std::result::Result<String, String>)>) -> Result<Vec<Row>> {
+        let mut notes = Vec::new();
+        for (host, log) in logs {
+            match log.and_then(|log| log.lines().map(parse_line).collect::<std::result::Result<Vec<_>, _>>())
+            {
+                Ok(events) => events.into_iter().try_for_each(|event| self.add(&host, event))?,
+                Err(why) => notes.push((host, why)),
+            }
+        }
+        let released = self.order.release();
+        let mut rows: Vec<_> = released.into_iter().map(|event| self.row(event)).collect();
+        for (stream, message, count) in self.order.held_back() {
+            let events = page::count_with_noun(count, "event", "events");
+            let sender = self.host_of.get(&message.stream).map_or("no host of the list", String::as_str);
+            let why =
+                format!("{events} held back until message {message} is sent: its stream is of {sender}");
+            notes.push((self.host_of.get(&stream).cloned().unwrap_or_default(), why));
+        }
+        // A sentence that is still true is not repeated with each view.
+        let now = notes.iter().map(|(host, why)| format!("{host} {why}")).collect();
+        let before = std::mem::replace(&mut self.said, now);
+        let new = notes.into_iter().filter(|(host, why)| !before.contains(&format!("{host} {why}")));
+        rows.extend(new.map(|(host, why)| ["–".into(), host, "–".into(), String::new(), why]));
+        Ok(rows)
+    }
+
+    fn add(&mut self, host: &str, event: Event<Logged>) -> Result<()> {
+        let stream = event.stamp.stream;
+        let owner = self.host_of.entry(stream).or_insert_with(|| host.to_owned());
+        if owner != host {
+            return Err(Error::Usage(format!(
+                "{owner} and {host} both have events of stream {stream}: give each program a number of its own"
+            )));
+        }
+        self.order.add(event);
+        Ok(())
+    }
+
+    fn row(&mut self, event: Event<Logged>) -> Row {
+        let clock = event.what.clock;
+        let note = match event.link {
+            Link::Sent => {
+                self.sent.insert(event.stamp, clock);
+                if self.sent.len() > REMEMBERED {
+                    self.sent.pop_first();
+                }
+                String::new()
+            }
+            Link::Received(message) => self.clock_error(message, clock).unwrap_or_default(),
+            Link::Local => String::new(),
+        };
+        let host = self.host_of.get(&event.stamp.stream).cloned().unwrap_or_default();
+        [event.stamp.to_string(), host, time_of_day(clock), event.what.text, note]
+    }
+
+    /// The sentence on a message that was received before it was sent, by the clocks.
+    fn clock_error(&mut self, message: Stamp, received: Duration) -> Option<String> {
+        let early = self.sent.remove(&message)?.checked_sub(received).filter(|early| !early.is_zero())?;
+        let sender = self.host_of.get(&message.stream)?;
+        Some(format!("its clock is at least {:.3} s behind that of {sender}", early.as_secs_f64()))
+    }
+}
+
+/// Hours to milliseconds of a day in universal time.
+fn time_of_day(clock: Duration) -> String {
+    let second = clock.as_secs() % 86_400;
+    let [hour, minute, second] = [second / 3600, second / 60 % 60, second % 60];
+    format!("{hour:02}:{minute:02}:{second:02}.{:03}", clock.subsec_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client whose clock is a second ahead, and a server whose clock is right.
+    const CLIENT: &str = "1@0 message sent 101.000 ask\n6@0 message received:5@1 101.030 answered\n";
+    const SERVER: &str = "2@1 message received:1@0 100.010 asked\n4@1 machine local 100.015 disk\n\
+                          5@1 message sent 100.020 answer\n";
+
+    fn observe(view: &mut EventView, client: &str, server: &str) -> Vec<Row> {
+        let logs =
+            [("near", client), ("far", server)].map(|(host, log)| (host.to_owned(), Ok(log.to_owned())));
+        view.observe(logs.into()).expect("two streams")
+    }
+
+    fn whats(rows: &[Row]) -> Vec<&str> {
+        rows.iter().filter(|row| row[0] != "–").map(|row| row[3].as_str()).collect()
+    }
+
+    #[test]
+    fn no_effect_is_shown_before_its_cause_though_a_clock_is_a_second_ahead() {
+        let rows = observe(&mut EventView::default(), CLIENT, SERVER);
+        assert_eq!(whats(&rows), ["ask", "asked", "disk", "answer", "answered"]);
+        let by_clock: Vec<_> = [&rows[1], &rows[0]].map(|row| row[2].as_str()).into();
+        assert!(by_clock.is_sorted(), "by the clocks the request arrives before it is sent: {by_clock:?}");
+        assert_eq!(rows[1][4], "its clock is at least 0.990 s behind that of near");
+        assert_eq!(rows.iter().filter(|row| !row[4].is_empty()).count(), 1, "{rows:?}");
+    }
+
+    #[test]
+    fn a_host_that_answers_late_holds_back_its_effects_and_nothing_is_shown_twice() {
+        let mut view = EventView::default();
+        let early = observe(&mut view, "", SERVER);
+        assert_eq!((whats(&early).len(), early.len()), (0, 1), "{early:?}");
+        assert_eq!(
+            early[0][4],
+            "3 events held back until message 1@0 is sent: its stream is of no host of the list"
+        );
+        assert_eq!(observe(&mut view, "", SERVER), Vec::<Row>::new(), "a sentence is said once");
+        assert_eq!(whats(&observe(&mut view, CLIENT, SERVER)).len(), 5);
+        assert_eq!(observe(&mut view, CLIENT, SERVER), Vec::<Row>::new());
+    }
+
+    #[test]
+    fn a_number_that_two_programs_have_and_a_wrong_line_are_said() {
+        let twice = ["a", "b"].map(|host| (host.to_owned(), Ok("1@0 machine local 1 x\n".to_owned())));
+        let error = EventView::default().observe(twice.into()).expect_err("one number").to_string();
+        assert!(error.contains("a and b") && error.contains("stream 0"), "{error}");
+        let rows = observe(&mut EventView::default(), "nonsense\n", SERVER);
+        assert!(rows[0][1] == "near" && rows[0][4].contains("expected"), "{rows:?}");
+    }
+}
