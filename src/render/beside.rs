@@ -31,25 +31,22 @@ pub fn published_tables(machines: &[Published], record: &Record, layout: Layout)
 
 fn published_sheet(published: &Published, record: &Record) -> Sheet {
     let rows = published.rows.iter().map(|value| published_row(value, record));
-    let differing = published.rows.iter().filter(|value| value.differs).count();
-    let note = format!("* another operation than our case, which has the same name for it: {differing} rows");
+    let differing = published.rows.iter().filter(|value| value.differs);
+    let differing = differing.map(|value| format!("* not the operation of {}: {}", value.id, value.what));
     let without = published.without.iter().map(|without| format!("no row: {}: {}", without.row, without.why));
     Sheet {
         title: format!("{}: {}", published.name, published.source),
         head: HEAD.map(str::to_owned).to_vec(),
         rows: rows.collect(),
-        notes: (differing > 0).then_some(note).into_iter().chain(without).collect(),
+        notes: differing.chain(without).collect(),
     }
 }
 
 fn published_row(value: &PublishedValue, record: &Record) -> Vec<String> {
     let text = |text: &Option<String>| text.as_ref().map(|text| cell::cut_to_width(text, 18));
     let expected = value.predicted_ns.map(format_duration).or_else(|| text(&value.expected));
-    let measured = match (value.ns, value.value, &value.unit) {
-        (Some(ns), ..) => format_duration(ns),
-        (None, Some(number), Some(unit)) => format!("{} {unit}", format_count(number)),
-        _ => String::new(),
-    };
+    let unit = value.unit.as_deref().unwrap_or(NANOSECONDS);
+    let amount = |amount: Option<f64>| amount.map(|amount| figure_text(amount, unit)).unwrap_or_default();
     let Ours { here, deviation, predicted } = our_cells(value, record);
     let mark = if value.differs { " *" } else { "" };
     vec![
@@ -57,8 +54,8 @@ fn published_row(value: &PublishedValue, record: &Record) -> Vec<String> {
         text(&value.hardware).unwrap_or_default(),
         text(&value.software).unwrap_or_default(),
         expected.unwrap_or_default(),
-        measured,
-        value.sd.map(format_duration).unwrap_or_default(),
+        amount(value.ns.or(value.value)),
+        amount(value.sd),
         here,
         deviation,
         predicted,
@@ -100,8 +97,7 @@ impl Ours {
 fn our_cells(value: &PublishedValue, record: &Record) -> Ours {
     let or = |found: Option<String>, reason: &str| Ours::only(found.unwrap_or_else(|| reason.into()));
     match value.id.split_once('/') {
-        Some(("level", name)) => return or(level_latency(name, record), "no such level was seen"),
-        Some(("fall", prefix)) => return or(fall_range(prefix, record), "no fall was seen"),
+        Some(("fall", prefix)) => return or(fall_range(prefix, record), "no fall in this run"),
         Some(("fit", step)) => return or(line_slope(step, record), "no line in this run"),
         _ => (),
     }
@@ -121,8 +117,13 @@ fn case_cells(value: &PublishedValue, case: &CaseRecord, unit: &str) -> Ours {
     let times = value.times.unwrap_or(1.0);
     match value.figure.as_deref() {
         None => cost_cells(measured, times, unit),
-        Some("net") => Ours::only(measured.net.map_or("no control".into(), |net| net_text(net, unit))),
-        Some(name) => Ours::only(derived_text(measured, name, times).unwrap_or_else(|| "not derived".into())),
+        // The loop is the same in every sample: to subtract it leaves the deviation.
+        Some("net") => Ours {
+            here: measured.net.map_or("no control".into(), |net| net_text(net, unit)),
+            deviation: format_amount(measured.standard_deviation, unit),
+            ..Ours::default()
+        },
+        Some(name) => derived_cells(measured, name, times, value.sd_times),
     }
 }
 
@@ -143,26 +144,37 @@ fn net_text(net: Interval, unit: &str) -> String {
     }
 }
 
-fn derived_text(measured: &Measured, name: &str, times: f64) -> Option<String> {
-    let figure = measured.derived.iter().find(|figure| figure.name == name)?;
+fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f64>) -> Ours {
+    let Some(figure) = measured.derived.iter().find(|figure| figure.name == name) else {
+        return Ours::only("not derived");
+    };
     let value = figure.value.estimate * times;
-    Some(match figure.unit == NANOSECONDS {
+    let is_time = figure.unit == NANOSECONDS;
+    // The relative deviation of a rate is that of its time.
+    let relative = measured.standard_deviation / measured.median.estimate;
+    let deviation = if is_time {
+        sd_times.map(|part| part * measured.standard_deviation)
+    } else {
+        Some(value * relative)
+    };
+    Ours {
+        here: figure_text(value, &figure.unit),
+        deviation: deviation.map(|deviation| figure_text(deviation, &figure.unit)).unwrap_or_default(),
+        ..Ours::default()
+    }
+}
+
+fn figure_text(value: f64, unit: &str) -> String {
+    match unit == NANOSECONDS {
         true => format_duration(value),
-        false => format!("{} {}", format_count(value), figure.unit),
-    })
+        false => format!("{} {unit}", format_count(value)),
+    }
 }
 
 /// The slope of the line of this step.
 fn line_slope(step: &str, record: &Record) -> Option<String> {
     let mut fits = record.groups.iter().flat_map(|group| &group.fits);
     Some(net_text(fits.find(|fit| fit.step == step)?.slope, &record.unit))
-}
-
-/// The latency of a level of this name, on the first curve that has one.
-fn level_latency(name: &str, record: &Record) -> Option<String> {
-    let levels = record.groups.iter().flat_map(|group| &group.curves).flat_map(|curve| &curve.levels);
-    let found = levels.into_iter().find(|level| level.name.as_deref() == Some(name))?;
-    Some(format_duration(found.latency.estimate))
 }
 
 /// The size at which the curve of this prefix falls.
@@ -175,7 +187,7 @@ fn fall_range(prefix: &str, record: &Record) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CurveRecord, Derived, FitRecord, LevelRecord, fixture_run};
+    use crate::record::{Derived, FitRecord, fixture_run};
     use crate::study::published::find;
 
     #[test]
@@ -185,6 +197,11 @@ mod tests {
             let sheet = published_sheet(&published, &record);
             assert_eq!(sheet.rows.len(), published.rows.len());
             assert!(sheet.rows.iter().all(|row| row.len() == HEAD.len() && !row[6].is_empty()));
+            let differing = published.rows.iter().filter(|value| value.differs);
+            for PublishedValue { id, what, .. } in differing {
+                let note = sheet.notes.iter().find(|note| note.contains(id.as_str()));
+                assert!(note.is_some_and(|note| note.contains(what.as_str())), "{id}: how does it differ?");
+            }
             let without = sheet.notes.iter().filter(|note| note.starts_with("no row: ")).count();
             assert_eq!(without, published.without.len());
         }
@@ -204,6 +221,8 @@ mod tests {
     #[test]
     fn the_figure_that_is_the_same_operation_stands_beside_theirs() {
         let measured = Measured {
+            standard_deviation: 200.0,
+            median: Interval::exactly(2000.0),
             net: Some(Interval::exactly(1.5)),
             derived: vec![
                 Derived { name: "switch".into(), unit: "ns".into(), value: Interval::exactly(900.0) },
@@ -218,13 +237,15 @@ mod tests {
         };
         let here = |figure: &str, times| {
             let mut value = find("csc501").unwrap()[0].rows[0].clone();
-            (value.figure, value.times) = (Some(figure.into()), times);
-            case_cells(&value, &case, NANOSECONDS).here
+            (value.figure, value.times, value.sd_times) = (Some(figure.into()), times, Some(0.5));
+            let ours = case_cells(&value, &case, NANOSECONDS);
+            [ours.here, ours.deviation]
         };
-        assert_eq!(here("net", None), "1.500 ns");
-        assert_eq!(here("switch", None), "900.0 ns");
-        assert_eq!(here("bandwidth", Some(0.5)), "6.000 GB/s");
-        assert_eq!(here("fairness", None), "not derived");
+        assert_eq!(here("net", None), ["1.500 ns", "200.0 ns"]);
+        assert_eq!(here("switch", None), ["900.0 ns", "100.0 ns"]);
+        // The time deviates by a tenth, and so does the rate.
+        assert_eq!(here("bandwidth", Some(0.5)), ["6.000 GB/s", "0.6000 GB/s"]);
+        assert_eq!(here("fairness", None), ["not derived", ""]);
     }
 
     #[test]
@@ -234,13 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_found_by_its_name_and_a_line_by_its_step() {
+    fn a_line_is_found_by_its_step() {
         let mut record = fixture_run::fixture_record();
-        assert_eq!(level_latency("L2", &record), None);
-        let latency = Interval::exactly(4.5);
-        let levels = vec![LevelRecord { name: Some("L2".into()), latency, ..LevelRecord::default() }];
-        record.groups[0].curves = vec![CurveRecord { levels, ..CurveRecord::default() }];
-        assert_eq!(level_latency("L2", &record).as_deref(), Some("4.500 ns"));
         let [slope, intercept] = [2.5, 1.0].map(Interval::exactly);
         let fit = FitRecord { step: "a step".into(), slope, intercept, cases: 2 };
         record.groups[0].fits = vec![fit];

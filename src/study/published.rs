@@ -32,8 +32,7 @@ pub struct Published {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedValue {
-    /// Id of our case, `level/L2` for a level of our chase, `fall/` and the beginning of a curve's ids, or `fit/` and the step of
-    /// a line.
+    /// Id of our case, `fall/` and the beginning of a curve's ids, or `fit/` and the step of a line.
     pub id: String,
     /// The figure of our case that is the same operation: `net`, or a derived one; without it, its cost.
     pub figure: Option<String>,
@@ -45,8 +44,11 @@ pub struct PublishedValue {
     pub value: Option<f64>,
     /// `GB/s`, `GiB`.
     pub unit: Option<String>,
-    /// Its standard deviation, ns.
+    /// Its standard deviation, in the unit of the value.
     pub sd: Option<f64>,
+    /// A number by which the deviation of our case is multiplied to be that of a figure that is a part of it: 0.5 for one of two
+    /// switches.
+    pub sd_times: Option<f64>,
     /// The part of their prediction that is the hardware's, as they print it.
     pub hardware: Option<String>,
     /// The part of their prediction that is the software's, as they print it.

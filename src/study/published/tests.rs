@@ -116,7 +116,6 @@ fn every_row_names_a_case_or_a_part_of_a_curve_of_ours() {
         for PublishedValue { id, figure, .. } in &load_published(name).unwrap().rows {
             assert!(seen.insert((id.clone(), figure.clone())), "{name}: {id} occurs twice");
             let known = match id.split_once('/') {
-                Some(("level", _)) => true,
                 Some(("fall", prefix)) => cases.iter().any(|case| case.starts_with(prefix)),
                 Some(("fit", step)) => steps.contains(step),
                 _ => cases.contains(id.as_str()),
@@ -130,7 +129,7 @@ fn every_row_names_a_case_or_a_part_of_a_curve_of_ours() {
 fn every_published_value_is_a_number_above_nothing_in_one_unit() {
     for (name, _) in FILES {
         for value in &load_published(name).unwrap().rows {
-            let numbers = [value.ns, value.value, value.sd, value.predicted_ns, value.times];
+            let numbers = [value.ns, value.value, value.sd, value.sd_times, value.predicted_ns, value.times];
             assert!(numbers.into_iter().flatten().all(|n| n.is_finite() && n > 0.0), "{name}: {value:?}");
             assert_eq!(value.ns.is_some(), value.value.is_none(), "{name}: {value:?}");
             assert_eq!(value.value.is_some(), value.unit.is_some(), "{name}: {value:?}");
