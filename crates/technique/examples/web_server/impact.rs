@@ -90,7 +90,8 @@ pub fn probe(server: &Apache, rate: u32) -> Answer<Child> {
 
 /// Ends the probe; the share of a CPU that it used, percent.
 pub fn cost(probe: Child) -> Answer<f64> {
-    Command::new("kill").args(["-INT", &probe.id().to_string()]).status()?;
+    // SIGTERM, since what a script starts in the background ignores SIGINT, and so does what that starts.
+    Command::new("kill").arg(probe.id().to_string()).status()?;
     let output = probe.wait_with_output()?;
     let said: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     said["cost"]["cpu_percent"].as_f64().ok_or_else(|| "the probe does not say what it cost".into())
