@@ -281,8 +281,10 @@ mod tests {
     fn another_event_is_measured_from_the_request_on_and_apart() {
         let mut collector = collector();
         observe_five(&mut collector);
-        let before = collector.apply(Request::Event(variable("queue").at_least(5))).expect("a variable");
+        let event = variable("queue").at_least(5);
+        let before = collector.apply(Request::Event(event.clone())).expect("a variable");
         assert_eq!((before.samples, before.in_state), (5, 3));
+        assert_eq!((before.settings.event, &collector.stretch.settings.event), (settings().event, &event));
         observe_five(&mut collector);
         assert_eq!((collector.stretch.samples, collector.stretch.in_state), (5, 2));
     }

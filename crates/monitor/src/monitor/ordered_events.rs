@@ -129,8 +129,9 @@ impl EventView {
     }
 }
 
-/// Hours to milliseconds of a day in universal time.
+/// Hours to milliseconds of a day in universal time, rounded.
 fn time_of_day(clock: Duration) -> String {
+    let clock = clock.saturating_add(Duration::from_micros(500));
     let second = clock.as_secs() % 86_400;
     let [hour, minute, second] = [second / 3600, second / 60 % 60, second % 60];
     format!("{hour:02}:{minute:02}:{second:02}.{:03}", clock.subsec_millis())
@@ -160,6 +161,7 @@ mod tests {
         let rows = observe(&mut EventView::default(), CLIENT, SERVER);
         assert_eq!(whats(&rows), ["ask", "asked", "disk", "answer", "answered"]);
         let by_clock: Vec<_> = [&rows[1], &rows[0]].map(|row| row[2].as_str()).into();
+        assert_eq!(by_clock[0], "00:01:40.010", "a decimal fraction is rounded");
         assert!(by_clock.is_sorted(), "by the clocks the request arrives before it is sent: {by_clock:?}");
         assert_eq!(rows[1][4], "its clock is at least 0.990 s behind that of near");
         assert_eq!(rows.iter().filter(|row| !row[4].is_empty()).count(), 1, "{rows:?}");
