@@ -150,12 +150,11 @@ fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f
     };
     let value = figure.value.estimate * times;
     let is_time = figure.unit == NANOSECONDS;
-    // The relative deviation of a rate is that of its time.
+    // A rate has the relative deviation of its time if that is small. Beyond a half the figure would mean nothing.
     let relative = measured.standard_deviation / measured.median.estimate;
-    let deviation = if is_time {
-        sd_times.map(|part| part * measured.standard_deviation)
-    } else {
-        Some(value * relative)
+    let deviation = match is_time {
+        true => sd_times.map(|part| part * measured.standard_deviation),
+        false => Some(value * relative).filter(|_| relative < 0.5),
     };
     Ours {
         here: figure_text(value, &figure.unit),
