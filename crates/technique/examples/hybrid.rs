@@ -121,10 +121,10 @@ fn sampled(other: usize, samples: u64) -> syscost_technique::Result<String> {
     };
     let truth = truth.fraction(begun.elapsed()).unwrap_or(f64::NAN);
     let Interval { estimate, low, high } = found.fraction_in_state(1);
-    if found.late > found.count / 100 {
+    if found.missed > begun.elapsed() / 100 {
         return Ok(format!(
-            "skipped: {} of {} samples are late: other tasks have the CPU",
-            found.late, found.count
+            "skipped: samples were late by {:?} in all: other tasks have the CPU",
+            found.missed
         ));
     }
     let what =

@@ -140,25 +140,26 @@ mod tests {
         );
     }
 
-    /// Time goes to the state of every third turn; the clock says how much.
+    /// Time goes to the state of every third turn; the thread's CPU clock says how much. A thread that waits for its CPU is
+    /// sampled once, however long it waits.
     #[test]
     fn the_clock_s_truth_lies_near_the_estimate() {
         let monitor = SampledMonitor::new(Period::random(Duration::from_micros(200), 1), 0..0).expect("made");
         let begun = Instant::now();
-        let mut truth = FractionOfTime::new(Duration::ZERO);
+        let ran = || Duration::from_nanos(syscost_platform::time::thread_cpu_ns());
+        let mut truth = FractionOfTime::new(ran());
         monitor.start();
         for turn in 0.. {
             let inside = turn % 3 == 0;
             monitor.enter_state(u32::from(inside));
-            truth.observe(inside, begun.elapsed());
+            truth.observe(inside, ran());
             syscost_platform::arch::register_loop(std::hint::black_box(2_000));
             if monitor.samples_so_far().count >= 1_000 || begun.elapsed() > Duration::from_secs(20) {
                 break;
             }
         }
         monitor.stop();
-        let (found, truth) =
-            (monitor.fraction_in_state(1), truth.fraction(begun.elapsed()).expect("time passed"));
+        let (found, truth) = (monitor.fraction_in_state(1), truth.fraction(ran()).expect("time passed"));
         // Some seven standard deviations.
         assert!((found.estimate - truth).abs() < 0.1, "{found:?} of {truth}");
         assert_eq!(monitor.fraction_in_state(9), monitor.fraction_in_state(7));

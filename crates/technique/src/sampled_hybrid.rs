@@ -105,10 +105,10 @@ pub const STATES: usize = 8;
 
 /// Words of the monitor's page behind its counts of samples in each state. Only its thread writes them.
 const REJECTED: usize = STATES;
-const LATE: usize = STATES + 1;
+const MISSED_US: usize = STATES + 1;
 
-/// A sample that is taken this long after it was due is late, ns: many times the wake-up of a thread that gets a CPU.
-const LATE_NS: u64 = 2_000_000;
+/// A sample that is taken this long after it was due is late, ns: twice the wake-up of a thread that gets a CPU.
+const LATE_NS: u64 = 200_000;
 
 /// A monitor on another CPU, which reads the registers at random times. It ends with this value.
 pub struct SampledObserver {
@@ -125,9 +125,9 @@ pub struct StateSamples {
     pub in_state: [u64; STATES],
     /// Reads that were rejected, since the registers changed under each of many tries.
     pub rejected: u64,
-    /// Samples that were taken two milliseconds or more after they were due, since other tasks had the monitor's CPU. What
-    /// the program did meanwhile is missing in the estimate.
-    pub late: u64,
+    /// Time by which samples were taken late, since other tasks had the monitor's CPU. What the program did meanwhile is
+    /// missing in the estimate.
+    pub missed: Duration,
 }
 
 impl StateSamples {
@@ -153,18 +153,19 @@ impl SampledObserver {
         let theirs = Arc::clone(&counts);
         let mut gap = exponential_gaps(period, seed);
         let mut class = None;
-        let add = |word: &AtomicU32| word.store(word.load(Relaxed).wrapping_add(1), Release);
+        let add = |word: &AtomicU32, count: u32| word.store(word.load(Relaxed).wrapping_add(count), Release);
         let look = move || {
-            // Without the privilege, late samples show that it was needed.
+            // Without the privilege, the time that is missed shows that it was needed.
             class.get_or_insert_with(|| RealTime::enter(1).ok());
             let due = clock_gettime_ns(libc::CLOCK_MONOTONIC) + gap();
             Nanosleep.sleep_until(Duration::from_nanos(due));
-            if clock_gettime_ns(libc::CLOCK_MONOTONIC) > due + LATE_NS {
-                add(&theirs[LATE].value);
+            let late = clock_gettime_ns(libc::CLOCK_MONOTONIC).saturating_sub(due);
+            if late > LATE_NS {
+                add(&theirs[MISSED_US].value, (late / 1000) as u32);
             }
             match registers.read() {
-                Some(values) => add(&theirs[values[0] as usize % STATES].value),
-                None => add(&theirs[REJECTED].value),
+                Some(values) => add(&theirs[values[0] as usize % STATES].value, 1),
+                None => add(&theirs[REJECTED].value, 1),
             }
             0
         };
@@ -186,7 +187,7 @@ impl SampledObserver {
             count: in_state.iter().sum(),
             in_state,
             rejected: count(REJECTED),
-            late: count(LATE),
+            missed: Duration::from_micros(count(MISSED_US)),
         })
     }
 }
@@ -271,8 +272,7 @@ mod tests {
         let period = Duration::from_micros(100);
         let started = SampledObserver::start(other, Arc::clone(&registers), period, 5);
         let mut observer = started.expect("a thread");
-        let begun = Instant::now();
-        let mut truth = FractionOfTime::new(Duration::ZERO);
+        let (begun, mut truth) = (Instant::now(), FractionOfTime::new(Duration::ZERO));
         let mut widths = Vec::new();
         for samples in [250, 4_000] {
             let mut turn = 0;
@@ -289,7 +289,7 @@ mod tests {
             };
             let (estimate, truth) =
                 (found.fraction_in_state(1), truth.fraction(begun.elapsed()).expect("time passed"));
-            if found.late > found.count / 100 {
+            if found.missed > begun.elapsed() / 100 {
                 return print_skipped(
                     "other tasks have the CPU of the monitor, which may not be in the real-time class",
                 );
