@@ -192,16 +192,16 @@ impl Executions {
         let unsettled = || {
             rounds.allows_another_execution(self.count(), self.expected_seconds())
                 && round >= needed
-                && !self.is_settled(needed)
+                && !self.is_settled(rounds.executions_to_settle(needed))
         };
         self.ended.is_none() && (self.count() < needed || (time && unsettled()))
     }
 
-    fn is_settled(&self, needed: usize) -> bool {
+    fn is_settled(&self, fewest: usize) -> bool {
         // Whether they agree does not depend on the frequency at which they are compared.
         let core_hz = self.measured.first().and_then(core_frequency);
         let quiet = || quiet_of_executions(&self.measured, core_hz);
-        self.measured.len() >= needed && quiet().is_some_and(|quiet| quiet.settled)
+        self.measured.len() >= fewest && quiet().is_some_and(|quiet| quiet.settled)
     }
 
     /// The outcome; `None` of a case that was not tried.

@@ -84,6 +84,12 @@ impl Rounds {
         if seconds > LONG { self.fewest.min(FEWEST_OF_LONG) } else { self.fewest }
     }
 
+    /// Executions from which on a case that needs this many can count as settled. Those of a brief run are fewer than its interval
+    /// wants: it goes on while its time lasts.
+    pub(super) fn executions_to_settle(&self, needed: usize) -> usize {
+        if self.fewest == FEWEST_OF_BRIEF { FEWEST } else { needed }
+    }
+
     /// Executions of a case that has no number yet. Those that were `disturbed` do not count, up to a limit.
     pub(super) fn max_attempts(&self, disturbed: usize) -> usize {
         self.fewest.max(CONDEMNING + disturbed.min(CONDEMNING))
@@ -105,6 +111,15 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_brief_run_goes_on_while_its_time_lasts() {
+        let whole = Rounds { seconds: Some(20.0), ..Rounds::default_without_limit() };
+        let brief = whole.brief(500).expect("no time for 500 cases");
+        assert_eq!((brief.needed_executions(0.1), brief.executions_to_settle(2)), (2, 3));
+        assert_eq!(whole.executions_to_settle(whole.needed_executions(4.0)), 2);
+        assert_eq!(Rounds::ONE.executions_to_settle(1), 1);
+    }
 
     #[test]
     fn a_case_that_takes_long_needs_fewer_and_one_round_is_one() {
