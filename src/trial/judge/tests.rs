@@ -128,9 +128,9 @@ fn an_inlined_call_is_caught_by_the_witness() {
 #[test]
 fn an_inlined_call_costs_no_more_than_its_control() {
     let liar = Case::looped("inlined", "", operation::control).claim(Claim::AboveControl);
-    assert!(
-        sentence(swept(&liar, Some(operation::control))).contains("no more than the same loop without it")
-    );
+    // Of two equal loops chance calls one longer, as rarely as the interval says; this control is longer for certain.
+    let control = |n: u64| operation::control(2 * n);
+    assert!(sentence(swept(&liar, Some(control))).contains("no more than the same loop without it"));
 }
 
 #[test]
