@@ -62,7 +62,7 @@ pub struct Prepare {
     pub clock: ClockScale,
     /// How long a batch should take, ns.
     pub batch_ns: f64,
-    /// Whether to prove the case (witness and sweep), as in its first pair.
+    /// Whether to prove the case (witness and sweep) and to size its batches, as in its first pair.
     pub prove: bool,
     /// Scale of the case's parameters: smoke, default or full.
     pub scale: Scale,
@@ -105,9 +105,10 @@ pub struct Ready {
     pub version: String,
     /// The CPU that the side stays on.
     pub cpu: usize,
-    /// Wall time of one iteration, ns, including what is not timed.
+    /// Wall time of one iteration, ns, including what is not timed; 0 where no batch was sized.
     pub iteration_ns: f64,
-    /// Iterations of a batch of which enough is timed; 0 from a side that knows only of [`Self::iteration_ns`].
+    /// Iterations of a batch of which enough is timed; 0 from a side that knows only of [`Self::iteration_ns`], and where
+    /// no batch was sized.
     #[serde(default)]
     pub iterations: u64,
     /// One sentence per claim that held.

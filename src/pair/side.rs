@@ -114,14 +114,15 @@ fn run_case_by_turns(
         }
         Ok(trial)
     })?;
-    let batch = trial.size_batch(prepare.batch_ns, BATCHES)?;
+    // The first pair decides how long the turns of all are.
+    let batch = if prepare.prove { Some(trial.size_batch(prepare.batch_ns, BATCHES)?) } else { None };
     let evidence = trial.evidence().to_vec();
     notes.extend(trial.unchecked_claims().iter().map(|sentence| format!("not asked: {sentence}")));
     driver.send_response(&Response::Ready(Ready {
         version: group.version_text(),
         cpu,
-        iteration_ns: batch.wall_ns / batch.iterations as f64,
-        iterations: batch.iterations,
+        iteration_ns: batch.map_or(0.0, |batch| batch.wall_ns / batch.iterations as f64),
+        iterations: batch.map_or(0, |batch| batch.iterations),
         evidence,
         notes,
     }))?;

@@ -202,3 +202,8 @@ pub fn publish(code: &[u8]) {
     // core that this thread moves to has taken an exception meanwhile, which does the same.
     unsafe { asm!("dsb ish", "isb", options(nostack, preserves_flags)) };
 }
+
+/// AMD makes none of these.
+pub fn is_amd_before_zen_5() -> bool {
+    false
+}

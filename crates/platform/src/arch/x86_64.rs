@@ -119,6 +119,15 @@ pub fn is_intel() -> bool {
     }
 }
 
+/// Whether AMD made the processor before Zen 5, which is family 1A: CPUID leaves 0 and 1.
+pub fn is_amd_before_zen_5() -> bool {
+    #[allow(unused_unsafe)]
+    // SAFETY: PURE; every x86-64 processor has leaves 0 and 1.
+    let (maker, version) = unsafe { (__cpuid(0).ebx, __cpuid(1).eax) };
+    let family = ((version >> 8) & 0xf) + ((version >> 20) & 0xff);
+    maker == u32::from_le_bytes(*b"Auth") && family < 0x1a
+}
+
 /// Whether a hypervisor says that it runs below: CPUID leaf 1, ECX bit 31.
 pub fn is_guest() -> bool {
     #[allow(unused_unsafe)]

@@ -16,13 +16,19 @@ use crate::arch::{self, JUMP, JUMP_BYTES, RETURN};
 use memmap2::{Advice, Mmap, MmapMut};
 use std::sync::OnceLock;
 
-/// More than the branch target buffers of Zen 4 (about 8 700 entries), Golden Cove (12 288) and Zen 5 (24 576) hold. Half of
+/// More than the branch target buffers of Golden Cove (12 288) and Zen 5 (24 576) hold. Half of
 /// what a buffer holds left the modes as they were. In a program of procedure calls alone, on Zen 5, 252 of 320 turns were in the
 /// slower mode after 16 384 jumps, 118 after 24 576, 60 after 32 768, 11 after 49 152, 8 after 65 536, none after 131 072.
 const JUMPS: usize = 65_536;
+/// The same multiple of what Zen 4 holds (about 8 700 entries) and its predecessors (Zen 3: 6 656). A walk over all takes 0.5 ms there.
+const JUMPS_BEFORE_ZEN_5: usize = 24_576;
 
-/// Flushes the branch predictor of this CPU by executing 65 536 jumps, 16 bytes apart. This 1 MiB of code
-/// displaces cache lines too. Returns whether it ran: not in a forked child, nor where memory cannot be mapped or
+fn jump_count() -> usize {
+    if arch::is_amd_before_zen_5() { JUMPS_BEFORE_ZEN_5 } else { JUMPS }
+}
+
+/// Flushes the branch predictor of this CPU by executing more jumps than it remembers, 16 bytes apart. This MiB of code
+/// (on AMD before Zen 5: 384 KiB) displaces cache lines too. Returns whether it ran: not in a forked child, nor where memory cannot be mapped or
 /// made executable.
 pub fn flush_branch_predictor() -> bool {
     static WALK: OnceLock<Option<JumpWalk>> = OnceLock::new();
@@ -38,10 +44,11 @@ struct JumpWalk {
 
 impl JumpWalk {
     fn new() -> Option<Self> {
-        let mut code = MmapMut::map_anon((JUMPS + 1) * JUMP_BYTES).ok()?;
-        // A fork that is measured does not copy the page tables of 1 MiB more.
+        let count = jump_count();
+        let mut code = MmapMut::map_anon((count + 1) * JUMP_BYTES).ok()?;
+        // A fork that is measured does not copy the page tables of this memory.
         code.advise(Advice::DontFork).ok()?;
-        let (jumps, last) = code.split_at_mut(JUMPS * JUMP_BYTES);
+        let (jumps, last) = code.split_at_mut(count * JUMP_BYTES);
         jumps.chunks_exact_mut(JUMP_BYTES).for_each(|jump| jump[..JUMP.len()].copy_from_slice(JUMP));
         last[..RETURN.len()].copy_from_slice(RETURN);
         arch::publish(&code);
@@ -68,10 +75,10 @@ mod tests {
         let walk = JumpWalk::new().expect("a mapping");
         walk.code.advise(Advice::DoFork).expect("what is stepped through is a forked child");
         let begins = walk.code.as_ptr() as usize;
-        let last = begins + JUMPS * JUMP_BYTES;
-        for at in [begins, begins + JUMPS / 2 * JUMP_BYTES, last] {
+        let last = begins + jump_count() * JUMP_BYTES;
+        for at in [begins, begins + jump_count() / 2 * JUMP_BYTES, last] {
             let seen = step_through(|| walk.walk_jumps(), Some(at), 1 << 20).expect("traced").expect("short");
-            assert!(seen.visits == 1 && seen.instructions > JUMPS as u64, "{seen:?}");
+            assert!(seen.visits == 1 && seen.instructions > jump_count() as u64, "{seen:?}");
         }
     }
 
