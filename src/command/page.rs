@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 pub use crate::platform::inert::neutralize_text as inert;
 use crate::platform::{inert, output};
 pub use crate::render::display_width as length;
+use crate::render::summary::format_seconds;
 pub use crate::render::terminal_text::{
     Row, align_columns, columns_and_damaged, columns_text, count_with_noun, heading, paint, prose_width,
     tabbed_or_damaged, tabbed_rows, table, table_width, utc_moment, wrap, wrap_sentences,
@@ -79,6 +80,19 @@ pub fn write_to_stderr(text: &str) {
     let _ = writeln!(error, "{text}");
 }
 
+/// On a terminal, says what a long command is about to do and how long that may take, in seconds. Its progress follows.
+pub fn announce(work: &str, [least, most]: [f64; 2]) {
+    if std::io::stderr().is_terminal() {
+        write_to_stderr(&announcement(work, [least, most]));
+    }
+}
+
+fn announcement(work: &str, [least, most]: [f64; 2]) -> String {
+    let (least, most) = (format_seconds(least), format_seconds(most));
+    let length = if least == most { format!("about {most}") } else { format!("{least} to {most}") };
+    format!("{work}: {length}; Ctrl-C ends it and keeps what is complete")
+}
+
 /// Writes a warning or an error to the standard error, after `syscost: `.
 pub fn warn(sentence: &impl Display) {
     write_to_stderr(&format!("syscost: {}", inert(&sentence.to_string())));
@@ -87,4 +101,18 @@ pub fn warn(sentence: &impl Display) {
 /// Whether the standard output is no terminal. Then commands print one row a line for a program.
 pub fn is_piped() -> bool {
     !std::io::stdout().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_announcement_says_the_work_its_length_and_what_an_interrupt_leaves() {
+        assert_eq!(
+            announcement("40 cases", [48.0, 200.0]),
+            "40 cases: 48 s to 3 min 20 s; Ctrl-C ends it and keeps what is complete"
+        );
+        assert!(announcement("1 verdict", [2.2, 1.9]).contains("1 verdict: about 2 s;"));
+    }
 }

@@ -7,6 +7,7 @@ mod machine;
 mod observation;
 
 pub use answers::{ANSWER_LINES, answer_screen};
+pub use machine::format_seconds;
 
 use super::cell;
 use crate::record::{CaseRecord, Headline, Outcome, Record};

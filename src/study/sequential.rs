@@ -54,10 +54,15 @@ impl Rule {
         Self { looks: LOOKS.len(), ..self }
     }
 
+    /// Pairs of a case at the first look and at the last one; what is flagged takes up to 32 more.
+    pub fn fewest_and_most_pairs(&self) -> [usize; 2] {
+        [1, self.looks.clamp(1, LOOKS.len())].map(|look| LOOKS[look - 1].0)
+    }
+
     /// The smallest change that pairs like these would flag four times in five at the last look, as a share. After
     /// eight pairs alone that cannot be forecast: the smallest p is the error itself.
     pub fn detectable_change(&self, differences: &[f64]) -> f64 {
-        let (last, _) = LOOKS[self.looks.clamp(1, LOOKS.len()) - 1];
+        let [_, last] = self.fewest_and_most_pairs();
         (self.threshold.ln_1p() + minimum_detectable_shift(differences, last)).exp_m1()
     }
 }
