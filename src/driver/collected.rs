@@ -185,9 +185,12 @@ impl Executions {
     }
 
     fn needs_execution(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
-        let needed = match self.measured.is_empty() {
+        let needed = rounds.needed_executions(self.expected_seconds());
+        // A disturbed case waits for calm, unless the user's time is over.
+        let gives_up = !time && rounds.has_time_of_user() && self.contradicted.is_empty();
+        let needed = match self.measured.is_empty() && !gives_up {
             true => rounds.max_attempts(self.disturbed.len()),
-            false => rounds.needed_executions(self.expected_seconds()),
+            false => needed,
         };
         let unsettled = || {
             rounds.allows_another_execution(self.count(), self.expected_seconds())
@@ -264,6 +267,18 @@ mod tests {
         let mut ends = contradicted(4);
         ends.extend((0..8).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))));
         assert!(!case(ends).needs_execution(&Rounds::ONE, 12, false), "a case is not tried for ever");
+    }
+
+    #[test]
+    fn a_disturbed_case_waits_for_calm_unless_the_time_of_the_user_is_over() {
+        let rounds = Rounds::default_without_limit();
+        let brief = rounds.in_seconds(20.0);
+        let mut ends: Vec<_> = (0..3).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))).collect();
+        let disturbed = case(ends.clone());
+        assert!(disturbed.needs_execution(&rounds, 3, false) && disturbed.needs_execution(&brief, 3, true));
+        assert!(!disturbed.needs_execution(&brief, 3, false));
+        ends.extend(contradicted(1));
+        assert!(case(ends).needs_execution(&brief, 4, false), "a contradiction is asked to its end");
     }
 
     #[test]

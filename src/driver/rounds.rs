@@ -73,10 +73,21 @@ impl Rounds {
         Duration::from_secs_f64(self.seconds.unwrap_or(self.each * cases as f64))
     }
 
+    /// These rounds in a time of the user's, seconds.
+    #[cfg(test)]
+    pub(super) fn in_seconds(self, seconds: f64) -> Self {
+        Self { seconds: Some(seconds), ..self }
+    }
+
     /// The default rounds, without a limit of time.
     #[cfg(test)]
     pub(super) const fn default_without_limit() -> Self {
         Self { fewest: FEWEST, most: MOST, seconds: None, each: EACH }
+    }
+
+    /// Whether the user said how long the run may take.
+    pub(super) fn has_time_of_user(&self) -> bool {
+        self.seconds.is_some()
     }
 
     /// Executions that a case needs if its longest execution took `seconds`.
@@ -114,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_brief_run_goes_on_while_its_time_lasts() {
-        let whole = Rounds { seconds: Some(20.0), ..Rounds::default_without_limit() };
+        let whole = Rounds::default_without_limit().in_seconds(20.0);
         let brief = whole.brief(500).expect("no time for 500 cases");
         assert_eq!((brief.needed_executions(0.1), brief.executions_to_settle(2)), (2, 3));
         assert_eq!(whole.executions_to_settle(whole.needed_executions(4.0)), 2);
