@@ -23,6 +23,7 @@ pub use partner_monitor::{PartnerMonitor, PartnerReport};
 pub use unit::{Nanoseconds, Ticks};
 
 use crate::platform::arch::{self, Unfit};
+use crate::platform::emulator_mark::{self, Mark};
 use crate::platform::{cpu, time};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -57,6 +58,8 @@ enum Source {
     Kernel,
     /// Nothing.
     Still,
+    /// The hardware's counter, between marks for an emulator that counts what stands in brackets.
+    Marked,
 }
 
 /// Times operations in ticks, and converts ticks to nanoseconds.
@@ -120,11 +123,17 @@ impl Clock {
     /// What [`Clock::with_scale`] needs in another process.
     pub fn scale(&self) -> ClockScale {
         ClockScale {
-            counter: self.source == Source::Counter,
+            counter: self.reads_counter(),
             hz: self.calibration.hz,
             step: self.calibration.step,
             uncertainty_ppm: self.calibration.uncertainty_ppm,
         }
+    }
+
+    /// A clock with a scale for a guest whose emulator counts instructions: each bracket is marked for it
+    /// ([`Mark`]). Only batches that stand between [`Mark::BeginBatch`] and [`Mark::EndBatch`] are counted.
+    pub fn with_marked_brackets(scale: ClockScale) -> Self {
+        Self { source: Source::Marked, ..Self::with_scale(scale) }
     }
 
     /// The kernel's raw monotonic clock.
@@ -136,9 +145,13 @@ impl Clock {
     /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
     /// many. A read of the kernel's clock is repeated while a tick updates it, so this clock stands still instead.
     pub(crate) fn for_instruction_counting(&self) -> Self {
-        let source = if self.source == Source::Counter { Source::Counter } else { Source::Still };
+        let source = if self.reads_counter() { Source::Counter } else { Source::Still };
         let (calibration, unfit) = (self.calibration.clone(), self.unfit.clone());
         Self { source, calibration, unfit, singles: RefCell::new(None) }
+    }
+
+    fn reads_counter(&self) -> bool {
+        matches!(self.source, Source::Counter | Source::Marked)
     }
 
     fn find_trapped_reads(&self) -> Option<Unfit> {
@@ -222,7 +235,7 @@ impl Clock {
         Ticks(match self.source {
             Source::Counter => arch::start(),
             Source::Kernel => time::monotonic_raw_ns(),
-            Source::Still => 0,
+            Source::Still | Source::Marked => self.start_marked(),
         })
     }
 
@@ -232,8 +245,37 @@ impl Clock {
         Ticks(match self.source {
             Source::Counter => arch::stop(),
             Source::Kernel => time::monotonic_raw_ns(),
-            Source::Still => 0,
+            Source::Still | Source::Marked => self.stop_marked(),
         })
+    }
+
+    /// Apart from [`Clock::start`], so that a bracket by the counter contains no more code than it needs.
+    #[cold]
+    #[inline(never)]
+    fn start_marked(&self) -> u64 {
+        if self.source == Source::Still {
+            return 0;
+        }
+        let ticks = arch::start();
+        emulator_mark::execute(Mark::BeginBracket);
+        ticks
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn stop_marked(&self) -> u64 {
+        if self.source == Source::Still {
+            return 0;
+        }
+        emulator_mark::execute(Mark::EndBracket);
+        arch::stop()
+    }
+
+    /// Marks the beginning or end of a batch or turn for the emulator, if brackets are marked.
+    pub(crate) fn mark(&self, mark: Mark) {
+        if self.source == Source::Marked {
+            emulator_mark::execute(mark);
+        }
     }
 
     /// Converts by the calibrated scale.
@@ -294,7 +336,7 @@ impl Clock {
 
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub fn source(&self) -> &'static str {
-        if self.source == Source::Counter { arch::COUNTER } else { "monotonic-raw" }
+        if self.reads_counter() { arch::COUNTER } else { "monotonic-raw" }
     }
 
     /// The core's present frequency, Hz, inferred from a chain of additions that cost one core cycle
@@ -323,7 +365,7 @@ impl Clock {
     /// # Errors
     /// The reason why the counter can no longer be trusted.
     pub fn verify_frequency(&self) -> Result<f64, Unfit> {
-        if self.source != Source::Counter {
+        if !self.reads_counter() {
             return Ok(1e9);
         }
         let again = self.calibration.frequency_since_start();

@@ -78,6 +78,9 @@ pub struct Identity {
     pub clocksource: String,
     /// Bytes of a page.
     pub page_size: u64,
+    /// Features and bugs of the processor, by the kernel's names.
+    #[serde(default)]
+    pub processor_flags: Vec<String>,
     /// Names of vulnerabilities, and how each is mitigated.
     pub mitigations: Vec<(String, String)>,
     /// Version of the program in the guest.

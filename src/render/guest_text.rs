@@ -22,6 +22,11 @@ pub fn difference_lines(sides: &[GuestSide; 2], configurations: &[String]) -> Ve
             words_only_in(&a.command_line, &b.command_line),
             words_only_in(&b.command_line, &a.command_line),
         ),
+        (
+            "features and bugs of the processor",
+            words_only_in(&a.processor_flags.join(" "), &b.processor_flags.join(" ")),
+            words_only_in(&b.processor_flags.join(" "), &a.processor_flags.join(" ")),
+        ),
         ("clock source", a.clocksource.clone(), b.clocksource.clone()),
         ("page size", a.page_size.to_string(), b.page_size.to_string()),
         ("program in the guest", a.tool.clone(), b.tool.clone()),

@@ -3,6 +3,7 @@
 use super::retraining::retrain_predictor;
 use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
+use crate::platform::emulator_mark::Mark;
 use crate::platform::time;
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +41,11 @@ impl Trial<'_> {
         let mut ticks = Vec::with_capacity(batches);
         let (start, ran) = (self.clock.start(), time::thread_cpu_ns());
         for _ in 0..batches {
+            self.clock.mark(Mark::BeginBatch);
             ticks.push(self.run_batch(iterations)?);
+            self.clock.mark(Mark::EndBatch);
         }
+        self.clock.mark(Mark::EndTurn);
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);

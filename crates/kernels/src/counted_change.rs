@@ -1,5 +1,6 @@
 //! Verdicts on counted instructions. Counts that repeat exactly in every boot are compared as they are; others by boots.
 
+use crate::executed::function_table::MovedFunction;
 use crate::instruction_counts::{CaseCounts, CountOutcome, InstructionCounts};
 use serde::Serialize;
 use syscost::record::Verdict;
@@ -23,6 +24,8 @@ pub struct SideCount {
     pub boots: usize,
     /// Whether at least two boots agree to the last digit.
     pub exact: bool,
+    /// Repetitions of string instructions, which are not in `instructions`: the median over the boots.
+    pub repetitions: f64,
 }
 
 /// One case, judged.
@@ -40,6 +43,8 @@ pub struct CountedRow {
     pub verdict: Verdict,
     /// Why there is no stronger verdict.
     pub reason: Option<String>,
+    /// The functions that moved most.
+    pub moved: Vec<MovedFunction>,
 }
 
 /// Judges every case.
@@ -58,7 +63,8 @@ fn judge_case(case: &CaseCounts, threshold: f64) -> CountedRow {
         [Some(a), Some(b)] => Some(b.instructions / a.instructions - 1.0),
         _ => None,
     };
-    CountedRow { id: case.id.clone(), canary: case.canary, sides, change, verdict, reason }
+    let moved = if verdict.is_change() { case.moved.clone() } else { Vec::new() };
+    CountedRow { id: case.id.clone(), canary: case.canary, sides, change, verdict, reason, moved }
 }
 
 /// Whether the boots of both kernels give the same list of counts. Both are booted with the same seeds,
@@ -87,6 +93,7 @@ fn side_count(outcomes: &[CountOutcome]) -> Option<SideCount> {
         range: [low, high],
         boots: counts.len(),
         exact: values.len() > 1 && low == high,
+        repetitions: median(&counts.iter().map(|count| count.repetitions()).collect::<Vec<_>>()),
     })
 }
 
@@ -158,12 +165,14 @@ mod tests {
     use crate::instruction_counts::Count;
 
     fn boots(instructions: &[u64]) -> Vec<CountOutcome> {
-        let count = |n: &u64| CountOutcome::Counted(Count { iterations: 10, batches: [10 * n, 20 * n] });
+        let count = |n: &u64| {
+            CountOutcome::Counted(Count { iterations: 10, batches: [10 * n, 20 * n], repetitions: [0; 2] })
+        };
         instructions.iter().map(count).collect()
     }
 
     fn case(a: Vec<CountOutcome>, b: Vec<CountOutcome>) -> CountedRow {
-        judge_case(&CaseCounts { id: "x".into(), canary: false, sides: [a, b] }, 0.001)
+        judge_case(&CaseCounts { id: "x".into(), sides: [a, b], ..CaseCounts::default() }, 0.001)
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod configuration;
 pub mod console;
 pub mod debian;
 pub mod emulator;
+pub mod execution_plugin;
 pub mod init;
 pub mod initramfs;
 pub mod kernel;

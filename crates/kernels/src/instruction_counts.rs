@@ -1,6 +1,7 @@
 //! A comparison of kernels by counted instructions, as data. Verdicts are not stored:
 //! [`crate::counted_change`] derives them.
 
+use crate::executed::function_table::MovedFunction;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use syscost::record::guest_side::{ClockKind, GuestSide};
@@ -8,7 +9,35 @@ use syscost::record::store;
 use syscost_platform::error::{Error, Result};
 
 /// The version of the layout.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
+/// The oldest layout that is read.
+const OLDEST: u32 = 1;
+
+/// How instructions were counted. Figures of two ways are never compared with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountingMethod {
+    /// By the emulator's clock, each repetition of a string instruction as one, in kernels that choose their string
+    /// instructions themselves. Files of layout 1 are of this kind.
+    #[default]
+    ClockOfLayout1,
+    /// By the emulator's clock, in kernels without fast string instructions.
+    Clock,
+    /// By the plugin: executed instructions, a repeated string instruction as one, in kernels without fast string
+    /// instructions.
+    Executed,
+}
+
+impl CountingMethod {
+    /// What is added to the version of a case, so that points of two ways are two series.
+    pub fn version_suffix(self) -> &'static str {
+        match self {
+            Self::ClockOfLayout1 => "",
+            Self::Clock => "+clock",
+            Self::Executed => "+executed",
+        }
+    }
+}
 
 /// A whole comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,6 +46,12 @@ pub struct InstructionCounts {
     pub instruction_counts: u32,
     /// What was counted: [`ClockKind::Icount`].
     pub clock: ClockKind,
+    /// How it was counted.
+    #[serde(default)]
+    pub method: CountingMethod,
+    /// Why no plugin counted, in a sentence.
+    #[serde(default)]
+    pub refusal: Option<String>,
     /// `syscost` and its version.
     pub tool: String,
     /// Unique name: its start and random characters.
@@ -44,6 +79,9 @@ pub struct CaseCounts {
     pub canary: bool,
     /// For each side how the case ended in each boot that answered.
     pub sides: [Vec<CountOutcome>; 2],
+    /// The functions that moved most, from the first boot of each kernel.
+    #[serde(default)]
+    pub moved: Vec<MovedFunction>,
 }
 
 /// The count of a case in one boot, or why there is none.
@@ -65,12 +103,20 @@ pub struct Count {
     pub iterations: u64,
     /// Instructions of the two batches, each the median of several.
     pub batches: [u64; 2],
+    /// Repetitions of string instructions in the two batches, if they are not in `batches`.
+    #[serde(default)]
+    pub repetitions: [u64; 2],
 }
 
 impl Count {
     /// Instructions of one iteration: what the larger batch has more, so that the reading of the clock cancels out.
     pub fn instructions(&self) -> f64 {
         (self.batches[1] as f64 - self.batches[0] as f64) / self.iterations as f64
+    }
+
+    /// Repetitions of string instructions in one iteration.
+    pub fn repetitions(&self) -> f64 {
+        (self.repetitions[1] as f64 - self.repetitions[0] as f64) / self.iterations as f64
     }
 
     /// Whether it can be a count at all.
@@ -114,7 +160,7 @@ impl InstructionCounts {
         let counts: Self = serde_json::from_slice(&bytes)
             .map_err(|e| wrong(&format!("line {}", e.line()), e.to_string()))?;
         match counts.clock {
-            ClockKind::Icount if counts.instruction_counts != LAYOUT => {
+            ClockKind::Icount if !(OLDEST..=LAYOUT).contains(&counts.instruction_counts) => {
                 Err(wrong("instruction_counts", counts.instruction_counts.to_string()))
             }
             ClockKind::Icount if !counts.is_sound() => Err(wrong("cases", "a count that cannot be".into())),
@@ -151,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_figure_is_the_difference_of_the_two_batches() {
-        assert_eq!(Count { iterations: 10, batches: [3400, 6690] }.instructions(), 329.0);
+        let count = Count { iterations: 10, batches: [3400, 6690], repetitions: [40, 80] };
+        assert_eq!((count.instructions(), count.repetitions()), (329.0, 4.0));
     }
 
     #[test]
@@ -169,9 +216,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_first_layout_was_counted_in_another_way() {
+        let mut counts = some();
+        counts["instruction_counts"] = 1.into();
+        counts.as_object_mut().expect("an object").remove("method");
+        let method = loaded(&counts).expect("read").method;
+        assert_eq!(method, CountingMethod::ClockOfLayout1);
+        assert_ne!(method.version_suffix(), CountingMethod::Executed.version_suffix());
+    }
+
+    #[test]
     fn a_newer_layout_and_impossible_counts_are_refused() {
         let mut counts = some();
-        counts["instruction_counts"] = 2.into();
+        counts["instruction_counts"] = (LAYOUT + 1).into();
         assert!(loaded(&counts).is_err());
         let mut counts = some();
         let count = serde_json::json!({ "counted": { "iterations": 0, "batches": [1, 2] } });

@@ -7,6 +7,7 @@ mod kernel_bisection;
 mod kernel_gate;
 mod kernel_list;
 mod kernel_session;
+mod why;
 
 pub use by_turns::find_kernels;
 pub use counting::{Counting, count_and_save};
@@ -52,6 +53,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum What {
     Ab(AbArgs),
+    Why(why::WhyArgs),
     List(kernel_list::ListArgs),
     Fetch(kernel_list::FetchArgs),
     Bisect(kernel_bisection::BisectArgs),
@@ -102,6 +104,7 @@ struct AbArgs {
 pub fn run(args: &Args) -> Result<ExitCode> {
     match &args.what {
         What::Ab(args) => compare_kernels(args),
+        What::Why(args) => why::explain(args),
         What::List(args) => kernel_list::list(args),
         What::Fetch(args) => kernel_list::fetch(args),
         What::Bisect(args) => kernel_bisection::bisect(args),

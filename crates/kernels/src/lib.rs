@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod counted_change;
+pub mod executed;
 pub mod guest;
 pub mod guest_init;
 pub mod instruction_counts;

@@ -13,6 +13,7 @@ pub mod child;
 pub mod cleanup;
 pub mod control_group;
 pub mod cpu;
+pub mod emulator_mark;
 pub mod error;
 pub mod evictable;
 pub mod fluid;

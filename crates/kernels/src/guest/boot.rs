@@ -2,13 +2,16 @@
 
 use super::console::{Transcript, parse_transcript, version_mismatch};
 use super::emulator::{self, EMULATOR};
+use super::execution_plugin::Plugin;
 use super::kernel::Kernel;
 use super::last_words::explain_last_words;
+use crate::executed::execution_log::{ExecutionLog, order_path};
+use crate::instruction_counts::CountOutcome;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use syscost_platform::error::{Error, Result};
@@ -18,6 +21,8 @@ use syscost_platform::{process, signal};
 const LONGEST_CONSOLE: usize = 16 << 20;
 /// Time between two looks at the signals of this process.
 const LOOK: u16 = 100;
+/// Time in which an emulator without a console has ended.
+const GRACE: Duration = Duration::from_secs(10);
 /// Bytes quoted of the emulator's own errors.
 const QUOTED: u64 = 400;
 
@@ -32,6 +37,10 @@ pub struct Machine {
     pub patience: Duration,
     /// Shown as the guest's initial file system.
     pub initramfs: PathBuf,
+    /// What counts executed instructions; without it the emulator's clock does.
+    pub plugin: Option<Plugin>,
+    /// Where the plugin's files are written.
+    pub scratch: PathBuf,
 }
 
 /// One guest that has ended.
@@ -41,6 +50,8 @@ pub struct Boot {
     pub transcript: Transcript,
     /// Why it did not reach its end, in a sentence; `None` if it did.
     pub fault: Option<String>,
+    /// What the plugin has counted, if there is one.
+    pub log: Option<ExecutionLog>,
 }
 
 /// Boots a kernel and waits for its end. What the guest draws by chance (hash keys, the order of free lists) follows from
@@ -49,15 +60,41 @@ pub struct Boot {
 /// # Errors
 /// There is no emulator, or this process was interrupted. What happens to the guest is no error: [`Boot::fault`].
 pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
-    let mut guest = Guest::start(machine, kernel, seed)?;
+    let counts = tempfile::NamedTempFile::new_in(&machine.scratch);
+    let counts = counts.map_err(|e| Error::file(&machine.scratch, "making a file in", e))?;
+    let mut guest = Guest::start(machine, kernel, seed, counts.path())?;
     let (bytes, fault) = guest.read_console(machine.patience)?;
-    let transcript = parse_transcript(&bytes);
+    // The emulator writes the last counts before it closes the console, or was killed.
+    guest.wait_until_ended();
+    let mut transcript = parse_transcript(&bytes);
+    let log = machine.plugin.as_ref().map(|_| ExecutionLog::read(counts.path())).transpose();
+    // It may not be there, and is not needed any more.
+    let _ = std::fs::remove_file(order_path(counts.path()));
+    let log = log?;
+    if let Some(log) = &log {
+        transcript.answers.iter_mut().for_each(|answer| take_executed(&answer.id, &mut answer.outcome, log));
+    }
     let refused = transcript.hello.as_ref().and_then(version_mismatch);
     let unfinished = (!transcript.ended).then(|| {
         let how = fault.unwrap_or_else(|| explain_last_words(&transcript.last_words));
         boot_failure(kernel, &how, &transcript, &guest.error_text())
     });
-    Ok(Boot { fault: refused.or(unfinished), transcript })
+    Ok(Boot { fault: refused.or(unfinished), transcript, log })
+}
+
+/// Puts what the plugin has counted in the place of what the emulator's clock has.
+fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
+    if let CountOutcome::Counted(count) = outcome {
+        let executed = log.case(id).and_then(|case| case.count(count.iterations));
+        *outcome = executed.map_or_else(
+            || {
+                CountOutcome::Skipped(
+                    "it is timed by a clock of its own, whose brackets the emulator does not see".into(),
+                )
+            },
+            CountOutcome::Counted,
+        );
+    }
 }
 
 fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
@@ -71,10 +108,16 @@ fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str
     words
 }
 
+/// Features of a processor with fast string instructions. A kernel that sees them clears and copies memory by these instructions, and
+/// each version asks for other features: 6.1 uses them where 6.12 uses loops. Without them both use loops, so that a difference is
+/// not one between alternatives. An emulated instruction says nothing of the speed of either.
+const FAST_STRINGS: &str = "rep_good,erms,fsrm,fsrs,fzrm,fsrc";
+
 /// The command line of a kernel: a console on the serial line, an end after a panic, and addresses that do not vary, since
 /// where a program lies changes how many instructions it takes by as much as a small change of the kernel.
 fn command_line(kernel: &Kernel) -> String {
     let own = "console=ttyS0 panic=-1 reboot=t quiet nokaslr norandmaps";
+    let own = format!("{own} clearcpuid={FAST_STRINGS}");
     format!("{own} {} rdinit=/init -- guest-init", kernel.command_line)
 }
 
@@ -86,7 +129,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Self> {
+    fn start(machine: &Machine, kernel: &Kernel, seed: usize, counts: &Path) -> Result<Self> {
         let error =
             tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
         let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
@@ -98,6 +141,9 @@ impl Guest {
             .arg(&kernel.image)
             .arg("-initrd")
             .arg(&machine.initramfs);
+        if let Some(plugin) = &machine.plugin {
+            command.args(["-plugin", &plugin.argument(counts)]);
+        }
         command.args(["-append", &command_line(kernel)]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(copy).process_group(0);
         process::die_with_starter(&mut command);
@@ -134,6 +180,14 @@ impl Guest {
                 let sentence = format!("it wrote more than {} MiB and was killed", LONGEST_CONSOLE >> 20);
                 return Ok((bytes, Some(sentence)));
             }
+        }
+    }
+
+    /// Waits for the end of a guest that has closed its console.
+    fn wait_until_ended(&mut self) {
+        let begun = Instant::now();
+        while begun.elapsed() < GRACE && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
@@ -194,7 +248,7 @@ mod tests {
         let kernel = Kernel { command_line: "pti=on".into(), ..Kernel::default() };
         let line = command_line(&kernel);
         let (kernel, init) = line.split_once(" -- ").expect("two parts");
-        assert!(kernel.contains("pti=on") && kernel.contains("nokaslr"));
+        assert!(kernel.contains("pti=on") && kernel.contains("nokaslr") && kernel.contains("clearcpuid="));
         assert_eq!(init, "guest-init");
     }
 

@@ -1,10 +1,13 @@
 //! All boots of a comparison: two of each kernel, and more of both kernels if the counts of two boots differ.
 
 use super::boot::{Boot, Machine, boot};
+use super::execution_plugin::Plugin;
 use super::initramfs::Archive;
 use super::kernel::Kernel;
 use super::question::{Question, Questions, VERSION, is_canary};
 use crate::counted_change::{BOOTS_OF_NOISY, has_equal_counts, is_noisy};
+use crate::executed::execution_log::ExecutionLog;
+use crate::executed::function_table::CaseDifference;
 use crate::instruction_counts::CaseCounts;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,7 +19,9 @@ use syscost::trial::scratch::Scratch;
 use syscost_platform::error::{Error, Result};
 
 /// Boots of each kernel that have to agree.
-const BOOTS: usize = 2;
+pub const BOOTS: usize = 2;
+/// Functions that are named for a case.
+const MOVED: usize = 3;
 
 /// Two kernels and how they are booted.
 pub struct Series<'a> {
@@ -30,10 +35,14 @@ pub struct Series<'a> {
     pub cpu: &'a str,
     /// A guest that has not ended by then is killed.
     pub patience: Duration,
+    /// Boots of each kernel; fewer than [`BOOTS`] tell nothing of chance, and then no more follow.
+    pub boots: usize,
     /// Guests at a time. They do not disturb each other's counts.
     pub at_once: usize,
-    /// Where the initramfs is written.
+    /// Where the initramfs and the plugin's files are written.
     pub scratch: &'a Scratch,
+    /// What counts executed instructions.
+    pub plugin: Option<Plugin>,
     /// Called before each boot with its kernel and the number of cases it is asked.
     pub announce: &'a (dyn Fn(&Kernel, usize) + Sync),
 }
@@ -45,6 +54,8 @@ pub struct Outcome {
     pub sides: [GuestSide; 2],
     /// The cases, in the order of the questions.
     pub cases: Vec<CaseCounts>,
+    /// What the first boot of each kernel has executed, if a plugin counted.
+    pub logs: [Option<ExecutionLog>; 2],
 }
 
 impl Series<'_> {
@@ -54,7 +65,12 @@ impl Series<'_> {
     /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
     pub fn run(&self, questions: &Questions) -> Result<Outcome> {
         let mut outcome = Outcome::new(self.kernels, questions);
-        self.boot_with_seeds(questions, 0..BOOTS, &mut outcome)?;
+        let first = Questions { wants_symbols: self.plugin.is_some(), ..questions.clone() };
+        self.boot_with_seeds(&first, 0..self.boots, &mut outcome)?;
+        outcome.name_moved_functions(questions);
+        if self.boots < BOOTS {
+            return Ok(outcome);
+        }
         let again = outcome.noisy_questions(questions);
         if !again.cases.is_empty() {
             self.boot_with_seeds(&again, BOOTS..BOOTS_OF_NOISY, &mut outcome)?;
@@ -101,7 +117,14 @@ impl Series<'_> {
         let initramfs: PathBuf = self.scratch.path().join(format!("initramfs-{}", questions.cases.len()));
         std::fs::write(&initramfs, Archive::build_guest_root(self.program, &asked))
             .map_err(|e| Error::file(&initramfs, "writing", e))?;
-        Ok(Machine { memory_mib: self.memory_mib, cpu: self.cpu.into(), patience: self.patience, initramfs })
+        Ok(Machine {
+            memory_mib: self.memory_mib,
+            cpu: self.cpu.into(),
+            patience: self.patience,
+            initramfs,
+            plugin: self.plugin.clone(),
+            scratch: self.scratch.path().to_path_buf(),
+        })
     }
 }
 
@@ -111,9 +134,10 @@ impl Outcome {
         let case = |Question { id, .. }: &Question| CaseCounts {
             canary: is_canary(id),
             id: id.clone(),
-            sides: Default::default(),
+            ..CaseCounts::default()
         };
-        Self { sides: kernels.each_ref().map(side), cases: questions.cases.iter().map(case).collect() }
+        let cases = questions.cases.iter().map(case).collect();
+        Self { sides: kernels.each_ref().map(side), cases, logs: [None, None] }
     }
 
     fn add(&mut self, side: usize, boot: Boot) {
@@ -121,10 +145,21 @@ impl Outcome {
         guest_side.boots += 1;
         guest_side.faults.extend(boot.fault);
         guest_side.identity = guest_side.identity.take().or(boot.transcript.hello);
+        let has_symbols = |log: &ExecutionLog| !log.symbols.is_empty();
+        self.logs[side] = self.logs[side].take().or(boot.log.filter(has_symbols));
         for answer in boot.transcript.answers {
             if let Some(case) = self.cases.iter_mut().find(|case| case.id == answer.id) {
                 case.sides[side].push(answer.outcome);
             }
+        }
+    }
+
+    /// Names the functions that moved most in each case.
+    fn name_moved_functions(&mut self, questions: &Questions) {
+        let [Some(a), Some(b)] = &self.logs else { return };
+        for (case, question) in self.cases.iter_mut().zip(&questions.cases) {
+            let difference = CaseDifference::between([a, b], &case.id, question.iterations);
+            case.moved = difference.map_or(Vec::new(), |difference| difference.moved(MOVED));
         }
     }
 
@@ -139,7 +174,7 @@ impl Outcome {
             })
         };
         let cases = questions.cases.iter().filter(|question| is_open(&question.id)).cloned().collect();
-        Questions { version: VERSION, cases }
+        Questions { version: VERSION, cases, wants_symbols: false }
     }
 }
 
@@ -151,16 +186,20 @@ mod tests {
 
     fn questions() -> Questions {
         let question = |id: &str| Question { id: id.into(), iterations: 10 };
-        Questions { version: VERSION, cases: ["a", "b"].map(question).to_vec() }
+        Questions { version: VERSION, cases: ["a", "b"].map(question).to_vec(), wants_symbols: false }
     }
 
     fn said(counts: &[(&str, u64)]) -> Boot {
         let answer = |(id, more): &(&str, u64)| {
-            let count = Count { iterations: 10, batches: [100, 100 + more] };
+            let count = Count { iterations: 10, batches: [100, 100 + more], repetitions: [0; 2] };
             Answer { id: (*id).into(), outcome: CountOutcome::Counted(count) }
         };
         let answers = counts.iter().map(answer).collect();
-        Boot { transcript: Transcript { answers, ended: true, ..Transcript::default() }, fault: None }
+        Boot {
+            transcript: Transcript { answers, ended: true, ..Transcript::default() },
+            fault: None,
+            log: None,
+        }
     }
 
     #[test]
@@ -178,7 +217,8 @@ mod tests {
     fn a_kernel_that_never_answers_is_not_booted_for_its_silence() {
         let mut outcome = Outcome::new(&Default::default(), &questions());
         outcome.add(0, said(&[("a", 5)]));
-        outcome.add(1, Boot { transcript: Transcript::default(), fault: Some("it panicked".into()) });
+        outcome
+            .add(1, Boot { transcript: Transcript::default(), fault: Some("it panicked".into()), log: None });
         assert!(outcome.noisy_questions(&questions()).cases.is_empty());
         assert_eq!(outcome.sides[1].faults, ["it panicked"]);
     }

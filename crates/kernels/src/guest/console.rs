@@ -81,6 +81,7 @@ pub fn inert_identity(said: &Identity) -> Identity {
         clocksource: printable_line(&said.clocksource),
         page_size: said.page_size,
         mitigations: pairs.collect(),
+        processor_flags: said.processor_flags.iter().take(1024).map(|flag| printable_line(flag)).collect(),
         tool: printable_line(&said.tool),
     }
 }
@@ -112,7 +113,7 @@ mod tests {
     use crate::instruction_counts::Count;
 
     fn counted(batches: [u64; 2]) -> Message {
-        let count = Count { iterations: 10, batches };
+        let count = Count { iterations: 10, batches, repetitions: [0; 2] };
         Message::Answer(Answer { id: "syscall/getppid".into(), outcome: CountOutcome::Counted(count) })
     }
 

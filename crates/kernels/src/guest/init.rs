@@ -4,6 +4,7 @@
 use super::console::{Answer, Message, message_line};
 use super::question::{Question, Questions};
 use super::{running_kernel, turn_server};
+use crate::executed::execution_log::case_line;
 use crate::instruction_counts::{Count, CountOutcome};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
@@ -16,6 +17,7 @@ use syscost::clock::{Clock, ClockScale};
 use syscost::pair::side::find_case;
 use syscost::suite::GROUPS;
 use syscost::trial::{Bench, CaseEnd, Trial, scratch};
+use syscost_platform::emulator_mark::{self, Mark};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{cpu, interface, plain_file};
 
@@ -65,9 +67,16 @@ pub fn serve_as_init(program: &str, turns: bool) -> Result<()> {
 fn answer_questions(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
     write_message(&Message::Hello(Box::new(running_kernel::identity())))?;
-    for question in read_questions()?.cases {
+    let questions = read_questions()?;
+    emulator_mark::execute(Mark::StartCounting);
+    for question in questions.cases {
+        emulator_mark::say_line(&case_line(&question.id));
         let outcome = count_in_process(program, &question);
         write_message(&Message::Answer(Answer { id: question.id, outcome }))?;
+    }
+    // Behind the cases: what the kernel allocates for its answer would change their counts.
+    if questions.wants_symbols {
+        running_kernel::say_symbols();
     }
     write_message(&Message::End)
 }
@@ -131,7 +140,7 @@ fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEn
     let allowed = cpu::allowed_cpus();
     let here = allowed.iter().copied().max().unwrap_or(0);
     cpu::pin_thread(here)?;
-    let clock = Clock::with_scale(INSTRUCTIONS);
+    let clock = Clock::with_marked_brackets(INSTRUCTIONS);
     let scratch = scratch::make_directory_in(Path::new("/tmp"))?;
     let cpus = Cpus::from_allowed(Some(here), allowed);
     // By the instruction clock, cases of full scale cost no more than the others, so all can be counted.
@@ -141,7 +150,7 @@ fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEn
     let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.run_turn(iterations, BATCHES)?.ticks));
     let batches = [batch(iterations)?, batch(2 * iterations)?];
     match batches[1] > batches[0] {
-        true => Ok(Count { iterations, batches }),
+        true => Ok(Count { iterations, batches, repetitions: [0; 2] }),
         false => Err(CaseEnd::Failed(format!(
             "{iterations} iterations took {} instructions and twice as many {}: its cost does not grow with its work",
             batches[0], batches[1]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of questions and answers. A program of another version refuses them.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A case to be counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Questions {
     pub version: u32,
     /// The cases, in the order in which they are counted.
     pub cases: Vec<Question>,
+    /// Whether the guest says the addresses of its kernel's functions.
+    #[serde(default)]
+    pub wants_symbols: bool,
 }
 
 /// Iterations of a case that the table below does not name.
@@ -106,7 +109,7 @@ pub fn select_questions(ids: impl Iterator<Item = String>, all: bool) -> Questio
         let iterations = default_iterations(&id).or_else(|| all.then_some(USUAL))?;
         Some(Question { id, iterations })
     };
-    Questions { version: VERSION, cases: ids.filter_map(ask).collect() }
+    Questions { version: VERSION, cases: ids.filter_map(ask).collect(), wants_symbols: false }
 }
 
 #[cfg(test)]

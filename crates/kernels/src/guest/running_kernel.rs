@@ -1,7 +1,10 @@
 //! The kernel that runs here, as a guest tells its host.
 
 use super::question::VERSION;
+use crate::executed::execution_log::symbol_line;
+use std::io::{BufRead, BufReader};
 use syscost::record::guest_side::Identity;
+use syscost_platform::emulator_mark;
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::process;
 
@@ -20,6 +23,24 @@ pub fn identity() -> Identity {
         clocksource: line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         page_size: process::page_size(),
         mitigations,
+        processor_flags: processor_flags(&files),
         tool: env!("CARGO_PKG_VERSION").into(),
     }
+}
+
+/// What the kernel says of its processor, sorted: features and bugs by which it chooses among alternatives.
+fn processor_flags(files: &KernelFiles) -> Vec<String> {
+    let text = files.read_text("proc/cpuinfo").unwrap_or_default();
+    let lists = text.lines().filter(|line| line.starts_with("flags") || line.starts_with("bugs")).take(2);
+    let words = lists.filter_map(|line| line.split_once(':')).flat_map(|(_, words)| words.split_whitespace());
+    let mut flags: Vec<_> = words.map(str::to_owned).collect();
+    flags.sort();
+    flags
+}
+
+/// Says the addresses of all functions of this kernel to the emulator.
+pub fn say_symbols() {
+    let Ok(file) = std::fs::File::open("/proc/kallsyms") else { return };
+    let lines = BufReader::new(file).lines().map_while(std::io::Result::ok);
+    lines.filter_map(|line| symbol_line(&line)).for_each(|line| emulator_mark::say_line(&line));
 }

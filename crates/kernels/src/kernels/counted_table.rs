@@ -1,12 +1,14 @@
 //! The verdicts on counted instructions, as a table and as JSON. Every form names the clock.
 
 use crate::counted_change::{CountedRow, SideCount};
-use crate::instruction_counts::InstructionCounts;
+use crate::executed::function_table::MovedFunction;
+use crate::instruction_counts::{CountingMethod, InstructionCounts};
 use serde_json::json;
 use syscost::command::ab::Form;
 use syscost::command::flag::{Format, Only};
 use syscost::command::page::{self, Tone};
 use syscost::record::Verdict;
+use syscost::record::guest_side::GuestSide;
 use syscost::render::guest_text::{describe_guest, difference_lines};
 use syscost::render::table::Layout;
 use syscost_platform::error::Result;
@@ -46,6 +48,7 @@ pub(super) fn render_counts(
     if form.json {
         let value = json!({
             "clock": counts.clock,
+            "method": counts.method,
             "unit": "instructions",
             "sides": counts.sides,
             "notes": counts.notes,
@@ -61,9 +64,13 @@ pub(super) fn render_counts(
         }
         return Ok(page::tabbed_rows(&cells));
     }
-    let tones = shown.iter().map(|row| Tone::from_verdict(row.verdict));
-    let table = page::table(HEAD, tones.zip(cells), usize::MAX, layout);
-    Ok(format!("{}\n{table}\n{}", table_header(counts, layout), table_notes(rows, &shown, layout)))
+    let with_functions = shown.iter().zip(cells).flat_map(|(row, cells)| {
+        let functions = row.moved.iter().map(|moved| (Tone::Plain, moved_cells(moved)));
+        std::iter::once((Tone::from_verdict(row.verdict), cells)).chain(functions)
+    });
+    let table = page::table(HEAD, with_functions, usize::MAX, layout);
+    let header = kernel_lines(&counts.sides, &counts.notes, &counted_text(counts), layout);
+    Ok(format!("{header}\n{table}\n{}", table_notes(rows, &shown, layout)))
 }
 
 fn row_cells(row: &CountedRow) -> [String; 6] {
@@ -79,32 +86,48 @@ fn row_cells(row: &CountedRow) -> [String; 6] {
     ]
 }
 
+/// A function that moved, below the row of its case.
+fn moved_cells(moved: &MovedFunction) -> [String; 6] {
+    let [a, b] = moved.own.map(|own| if own == 0.0 { "–".into() } else { format!("{own:.3}") });
+    let by = format!("{:+.3}", moved.own[1] - moved.own[0]);
+    [format!("  {}", moved.name), a, b, by, String::new(), String::new()]
+}
+
 /// The count, `≈` before one that differs between boots.
 fn format_count(side: &SideCount) -> String {
     let mark = if side.exact { "" } else { "≈ " };
     format!("{mark}{:.3}", side.instructions)
 }
 
-/// The identities of the kernels, and their differences.
-fn table_header(counts: &InstructionCounts, layout: Layout) -> String {
+/// What was counted, as the header says it.
+fn counted_text(counts: &InstructionCounts) -> String {
+    let how = match counts.method {
+        CountingMethod::Executed => "executed instructions, a repeated string instruction as one",
+        CountingMethod::Clock | CountingMethod::ClockOfLayout1 => {
+            "instructions (icount), each repetition of a string instruction as one"
+        }
+    };
+    let refusal = counts.refusal.as_ref().map_or(String::new(), |why| format!("; {why}"));
+    format!("{how}; not time; {}{refusal}", counts.machine)
+}
+
+/// The identities of the kernels, what was counted, and their differences.
+pub(super) fn kernel_lines(
+    sides: &[GuestSide; 2],
+    notes: &[String],
+    counted: &str,
+    layout: Layout,
+) -> String {
     let width = page::prose_width(layout);
     let mut said: Vec<String> = Vec::new();
-    for (label, side) in ["A: ", "B: "].iter().zip(&counts.sides) {
+    for (label, side) in ["A: ", "B: "].iter().zip(sides) {
         said.push(page::wrap(label, &describe_guest(side), width));
         said.extend(
             side.faults.iter().map(|fault| page::paint(Tone::Red, &page::wrap("   ", fault, width), layout)),
         );
     }
-    said.push(page::wrap(
-        "",
-        &format!("counted: instructions (icount), not time; {}", counts.machine),
-        width,
-    ));
-    said.extend(
-        difference_lines(&counts.sides, &counts.notes)
-            .iter()
-            .map(|note| page::wrap("differs: ", note, width)),
-    );
+    said.push(page::wrap("counted: ", counted, width));
+    said.extend(difference_lines(sides, notes).iter().map(|note| page::wrap("differs: ", note, width)));
     said.join("\n") + "\n"
 }
 

@@ -1,10 +1,11 @@
 //! What every command that boots guests is given, and the comparison of two kernels.
 
-use crate::guest::boot_series::Series;
+use crate::guest::boot_series::{BOOTS, Outcome, Series};
+use crate::guest::execution_plugin::Plugin;
 use crate::guest::kernel::{Kernel, Supply};
 use crate::guest::question::{Questions, select_questions};
 use crate::guest::{binary, configuration, emulator};
-use crate::instruction_counts::{InstructionCounts, LAYOUT};
+use crate::instruction_counts::{CountingMethod, InstructionCounts, LAYOUT};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use syscost::command::flag::{Filter, Home};
@@ -73,7 +74,7 @@ pub fn count_and_save(
 /// Everything that boots need but their kernels.
 pub struct Ready<'a> {
     counting: &'a Counting,
-    asked: Questions,
+    pub(super) asked: Questions,
     program: Vec<u8>,
 }
 
@@ -117,14 +118,14 @@ impl Ready<'_> {
     /// # Errors
     /// There is no emulator, a file cannot be written, or a signal came.
     pub fn count_instructions(&self, kernels: &[Kernel; 2], threshold: f64) -> Result<InstructionCounts> {
-        let place = scratch::scratch_parent();
-        scratch::remove_orphans(&place);
-        let scratch = scratch::make_directory_in(&place)?;
         let (started, run) = fresh_run_name();
-        let outcome = self.new_series(kernels, &scratch).run(&self.asked)?;
+        let (outcome, refusal) = self.boot_kernels(kernels, BOOTS, |plugin| plugin)?;
+        let method = if refusal.is_none() { CountingMethod::Executed } else { CountingMethod::Clock };
         Ok(InstructionCounts {
             instruction_counts: LAYOUT,
             clock: ClockKind::Icount,
+            method,
+            refusal,
             tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
             run,
             started,
@@ -136,6 +137,33 @@ impl Ready<'_> {
         })
     }
 
+    /// Boots both kernels this often, with the plugin as `adjust` leaves it. The text is why there is no plugin, if there is none.
+    ///
+    /// # Errors
+    /// There is no emulator, a file cannot be written, or a signal came.
+    pub fn boot_kernels(
+        &self,
+        kernels: &[Kernel; 2],
+        boots: usize,
+        adjust: impl Fn(Plugin) -> Plugin,
+    ) -> Result<(Outcome, Option<String>)> {
+        let place = scratch::scratch_parent();
+        scratch::remove_orphans(&place);
+        let scratch = scratch::make_directory_in(&place)?;
+        let (plugin, refusal) = match Plugin::install(scratch.path())? {
+            Ok(plugin) => (Some(adjust(plugin)), None),
+            Err(why) => (None, Some(why)),
+        };
+        let outcome = Series { plugin, boots, ..self.new_series(kernels, &scratch) }.run(&self.asked)?;
+        let refusal = refusal.map(|why| {
+            format!(
+                "the emulator does not load the plugin that counts executed instructions ({why}): its clock counts them, and \
+                 each repetition of a string instruction as one"
+            )
+        });
+        Ok((outcome, refusal))
+    }
+
     fn new_series<'a>(&'a self, kernels: &'a [Kernel; 2], scratch: &'a Scratch) -> Series<'a> {
         Series {
             kernels,
@@ -145,6 +173,8 @@ impl Ready<'_> {
             patience: Duration::from_secs(self.counting.patience),
             at_once: cpu::allowed_cpus().len().clamp(1, MOST_AT_ONCE),
             scratch,
+            plugin: None,
+            boots: BOOTS,
             announce: &|kernel, cases| {
                 page::write_to_stderr(&format!(
                     "booting {} for {}",

@@ -30,7 +30,7 @@ done
 /// A kernel whose guest says that it is of this release; its path.
 fn kernel(bench: &Bench, name: &str, release: &str) -> String {
     let hello = format!(
-        "{{\"Hello\":{{\"version\":1,\"release\":\"{release}\",\"build\":\"\",\"command_line\":\"quiet {name}\",\
+        "{{\"Hello\":{{\"version\":2,\"release\":\"{release}\",\"build\":\"\",\"command_line\":\"quiet {name}\",\
          \"clocksource\":\"tsc\",\"page_size\":4096,\"mitigations\":[],\"tool\":\"0\"}}}}\n"
     );
     std::fs::write(bench.path(&format!("{name}.hello")), hello).unwrap();

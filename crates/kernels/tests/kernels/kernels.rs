@@ -62,7 +62,7 @@ impl Bench {
 
 /// A console on which a guest says that it costs this number of instructions.
 fn console(getppid: u64) -> String {
-    let identity = r#"{"version":1,"release":"6.12.1","build":"\#1 SMP","command_line":"quiet","clocksource":"tsc",
+    let identity = r#"{"version":2,"release":"6.12.1","build":"\#1 SMP","command_line":"quiet","clocksource":"tsc",
         "page_size":4096,"mitigations":[["meltdown","Not affected"]],"tool":"0.1.0"}"#;
     let identity = identity.replace('\n', "").replace("\\#", "#");
     let answer = |id: &str, cost: u64| {

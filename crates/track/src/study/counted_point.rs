@@ -6,7 +6,8 @@ use syscost::environment::Fingerprint;
 use syscost_kernels::counted_change::{SideCount, judge_counts};
 use syscost_kernels::instruction_counts::InstructionCounts;
 
-/// The point of a comparison by counts: the cases that both kernels have counted. `version` is that of a case's group.
+/// The point of a comparison by counts: the cases that both kernels have counted. `version` is that of a case's group; the
+/// way of counting is added to it, since figures of two ways are two series.
 pub fn point_from_counts(
     counts: &InstructionCounts,
     reference: &str,
@@ -19,7 +20,7 @@ pub fn point_from_counts(
         let log_ratio = (b.instructions / a.instructions).ln();
         log_ratio.is_finite().then_some(())?;
         Some(CaseRatio {
-            version: version(&row.id)?,
+            version: version(&row.id)? + counts.method.version_suffix(),
             canary: row.canary,
             log_ratio,
             error: log_standard_error(a).hypot(log_standard_error(b)),
@@ -51,23 +52,29 @@ fn log_standard_error(side: &SideCount) -> f64 {
 mod tests {
     use super::*;
     use syscost::record::guest_side::ClockKind;
-    use syscost_kernels::instruction_counts::{CaseCounts, Count, CountOutcome};
+    use syscost_kernels::instruction_counts::{CaseCounts, Count, CountOutcome, CountingMethod};
 
     #[test]
     fn what_both_kernels_have_counted_is_a_ratio_without_an_error() {
         let boots = |n: u64| {
-            let count = CountOutcome::Counted(Count { iterations: 10, batches: [10 * n, 20 * n] });
+            let count = CountOutcome::Counted(Count {
+                iterations: 10,
+                batches: [10 * n, 20 * n],
+                repetitions: [0; 2],
+            });
             vec![count.clone(), count]
         };
-        let case = |id: &str, sides| CaseCounts { id: id.into(), canary: false, sides };
+        let case = |id: &str, sides| CaseCounts { id: id.into(), sides, ..CaseCounts::default() };
         let counts = InstructionCounts {
             clock: ClockKind::Icount,
+            method: CountingMethod::Executed,
             cases: vec![case("a/b", [boots(200), boots(210)]), case("a/c", [boots(200), Vec::new()])],
             ..InstructionCounts::default()
         };
         let point = point_from_counts(&counts, "6.1", "6.12", None, |_| Some("1".into()));
         assert_eq!((point.cases.len(), point.clock, point.history), (1, ClockKind::Icount, 2));
         let case = &point.cases[0];
+        assert_eq!(case.version, "1+executed");
         assert!((case.log_ratio.exp() - 1.05).abs() < 1e-12 && case.error == 0.0 && case.cost_ns == 210.0);
     }
 }

@@ -1,0 +1,196 @@
+//! Who called whom, from the order in which instructions were executed.
+//!
+//! The first instruction of a function means a call; so does a jump to it at the end of another function. An instruction in the
+//! middle of a function means a return to it if it is on the stack. Otherwise the kernel has switched to another task, whose stack
+//! was put aside at its own switch.
+
+use super::symbols::Symbols;
+use std::collections::HashMap;
+use std::io::Read;
+
+/// Begins the code that exchanges the stacks of two tasks.
+const SWITCH: &str = "__switch_to_asm";
+/// Stacks of tasks that are kept aside.
+const MOST_ASIDE: usize = 64;
+
+/// Functions by their callers. A function is named by the address where it begins: `None` outside the kernel.
+#[derive(Clone, Debug)]
+pub struct CallTree {
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    function: Option<u64>,
+    caller: usize,
+    own: u64,
+    children: HashMap<Option<u64>, usize>,
+}
+
+/// The root stands for the program, which is the caller of everything.
+const ROOT: usize = 0;
+
+impl CallTree {
+    /// Reads this number of addresses.
+    ///
+    /// # Errors
+    /// There are fewer.
+    pub fn read(order: &mut impl Read, length: usize, symbols: &Symbols) -> std::io::Result<Self> {
+        let mut walk = Walk::new(symbols);
+        let mut word = [0; 8];
+        for _ in 0..length {
+            order.read_exact(&mut word)?;
+            walk.step(u64::from_le_bytes(word));
+        }
+        Ok(walk.tree)
+    }
+
+    /// Own instructions of each path that has some, from the outermost function to the innermost.
+    pub fn paths(&self) -> impl Iterator<Item = (Vec<Option<u64>>, u64)> {
+        self.nodes.iter().filter(|node| node.own > 0).map(|node| {
+            let (mut path, mut at) = (vec![node.function], node);
+            while at.caller != ROOT {
+                at = &self.nodes[at.caller];
+                path.push(at.function);
+            }
+            path.reverse();
+            (path, node.own)
+        })
+    }
+}
+
+/// A walk along the order of execution.
+struct Walk<'a> {
+    symbols: &'a Symbols,
+    switch: Option<u64>,
+    tree: CallTree,
+    /// The nodes from the root to the running function.
+    stack: Vec<usize>,
+    /// Stacks of tasks that do not run, the latest last.
+    aside: Vec<Vec<usize>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(symbols: &'a Symbols) -> Self {
+        let root = Node { function: None, caller: ROOT, own: 0, children: HashMap::new() };
+        let switch = symbols.address(SWITCH);
+        Self { symbols, switch, tree: CallTree { nodes: vec![root] }, stack: vec![ROOT], aside: Vec::new() }
+    }
+
+    fn step(&mut self, address: u64) {
+        let function = if address == 0 { None } else { self.symbols.start(address).or(Some(0)) };
+        let top = self.stack.last().copied().unwrap_or(ROOT);
+        let running = if function.is_none() {
+            self.stack.truncate(1);
+            ROOT
+        } else if self.function(top) == function && !self.symbols.is_entry(address) {
+            top
+        } else if self.symbols.is_entry(address) {
+            self.call(function)
+        } else {
+            self.return_to(function)
+        };
+        self.tree.nodes[running].own += 1;
+    }
+
+    fn function(&self, node: usize) -> Option<u64> {
+        self.tree.nodes[node].function
+    }
+
+    fn call(&mut self, function: Option<u64>) -> usize {
+        if function.is_some() && function == self.switch {
+            if self.aside.len() == MOST_ASIDE {
+                self.aside.remove(0);
+            }
+            self.aside.push(self.stack.clone());
+        }
+        self.push(function)
+    }
+
+    fn push(&mut self, function: Option<u64>) -> usize {
+        let caller = self.stack.last().copied().unwrap_or(ROOT);
+        let new = self.tree.nodes.len();
+        let node = *self.tree.nodes[caller].children.entry(function).or_insert(new);
+        if node == new {
+            self.tree.nodes.push(Node { function, caller, own: 0, children: HashMap::new() });
+        }
+        self.stack.push(node);
+        node
+    }
+
+    fn return_to(&mut self, function: Option<u64>) -> usize {
+        if let Some(at) = self.stack.iter().rposition(|node| self.function(*node) == function) {
+            self.stack.truncate(at + 1);
+            return self.stack[at];
+        }
+        // The oldest stack is that of the task which has waited longest.
+        let is_its_own = |stack: &Vec<usize>| stack.iter().any(|node| self.function(*node) == function);
+        if let Some(at) = self.aside.iter().position(is_its_own) {
+            self.stack = self.aside.remove(at);
+            return self.return_to(function);
+        }
+        // A caller that was never seen: it began before the batch.
+        if self.stack.len() > 1 {
+            self.stack.pop();
+        }
+        self.push(function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn symbols() -> Symbols {
+        let functions =
+            [(0x1000, "entry"), (0x1100, "f"), (0x1200, "g"), (0x1300, SWITCH), (0x1400, "other")];
+        Symbols::new(functions.map(|(address, name)| (address, name.to_owned())).to_vec())
+    }
+
+    /// Own instructions by path.
+    fn paths(order: &[u64]) -> BTreeMap<String, u64> {
+        let bytes: Vec<u8> = order.iter().flat_map(|address| address.to_le_bytes()).collect();
+        let tree = CallTree::read(&mut bytes.as_slice(), order.len(), &symbols()).expect("all are there");
+        let name = |start: &Option<u64>| start.map_or("user".into(), |start| format!("{start:x}"));
+        let text = |path: Vec<Option<u64>>| path.iter().map(name).collect::<Vec<_>>().join(" ");
+        tree.paths().map(|(path, own)| (text(path), own)).collect()
+    }
+
+    fn expected(paths: &[(&str, u64)]) -> BTreeMap<String, u64> {
+        paths.iter().map(|(path, own)| ((*path).to_owned(), *own)).collect()
+    }
+
+    #[test]
+    fn a_first_instruction_is_a_call_and_a_middle_one_a_return() {
+        let order = [0, 0x1000, 0x1001, 0x1100, 0x1200, 0x1101, 0x1002, 0, 0x1000, 0x1200, 0x1003];
+        let found = paths(&order);
+        let wanted = [("user", 2), ("1000", 5), ("1000 1100", 2), ("1000 1100 1200", 1), ("1000 1200", 1)];
+        assert_eq!(found, expected(&wanted));
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_is_on_the_stack_twice() {
+        assert_eq!(paths(&[0x1100, 0x1100, 0x1101]), expected(&[("1100", 1), ("1100 1100", 2)]));
+    }
+
+    #[test]
+    fn a_task_that_runs_again_has_its_own_callers() {
+        // f switches away; another task comes from user space, switches, and f goes on.
+        let order = [0x1000, 0x1100, 0x1300, 0, 0x1400, 0x1300, 0x1101, 0x1001];
+        let wanted = [
+            ("user", 1),
+            ("1000", 2),
+            ("1000 1100", 2),
+            ("1000 1100 1300", 1),
+            ("1400", 1),
+            ("1400 1300", 1),
+        ];
+        assert_eq!(paths(&order), expected(&wanted));
+    }
+
+    #[test]
+    fn an_order_that_is_cut_off_is_an_error() {
+        assert!(CallTree::read(&mut [0; 9].as_slice(), 2, &symbols()).is_err());
+    }
+}

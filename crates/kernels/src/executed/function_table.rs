@@ -1,0 +1,258 @@
+//! The difference of one case between two kernels, function by function. All sums are of whole instructions and therefore exact.
+
+use super::execution_log::{CaseLog, ExecutionLog};
+use super::symbols::PROGRAM;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// A case on two kernels.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaseDifference {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// Iterations by which the batches of each kernel differ.
+    pub iterations: u64,
+    /// Instructions of an iteration in A and in B.
+    pub counted: [f64; 2],
+    /// Repetitions of string instructions, which are not in `counted`.
+    pub repetitions: [f64; 2],
+    /// What `counted` has more than all functions together. Zero, or the plugin's file is damaged.
+    pub remainder: [f64; 2],
+    /// The functions, those that moved most first.
+    pub functions: Vec<FunctionDifference>,
+}
+
+/// One function, in A and in B, by iteration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FunctionDifference {
+    /// Its folded name.
+    pub name: String,
+    /// Its own instructions.
+    pub own: [f64; 2],
+    /// Executions of its first instruction.
+    pub calls: [f64; 2],
+    /// Its own instructions and those of what it calls, if the order was written.
+    pub inclusive: Option<[f64; 2]>,
+    /// Repetitions of its string instructions.
+    pub repetitions: [f64; 2],
+    /// Where its work went, if only one kernel executes it and its caller moved the other way.
+    pub note: Option<String>,
+}
+
+/// A function and how its own instructions moved, for a record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MovedFunction {
+    /// Its folded name.
+    pub name: String,
+    /// Its own instructions in A and in B.
+    pub own: [f64; 2],
+}
+
+impl FunctionDifference {
+    /// B's own instructions less A's.
+    pub fn change(&self) -> f64 {
+        self.own[1] - self.own[0]
+    }
+}
+
+impl CaseDifference {
+    /// The difference of this case; `None` if one kernel has not counted it.
+    pub fn between(logs: [&ExecutionLog; 2], id: &str, iterations: u64) -> Option<Self> {
+        let cases = [logs[0].case(id)?, logs[1].case(id)?];
+        let per = |number: i64| number as f64 / iterations as f64;
+        let of_both = |value: &dyn Fn(&CaseLog) -> i64| cases.map(|case| per(value(case)));
+        let rows = Naming::of_both(logs).sums(cases);
+        let functions: Vec<_> = rows.into_iter().filter_map(|(name, sums)| sums.row(name, &per)).collect();
+        let counted = of_both(&|case| more(case, |batch| batch.total));
+        let sums =
+            [0, 1].map(|side| functions.iter().map(|row| row.own[side] * iterations as f64).sum::<f64>());
+        let remainder =
+            [0, 1].map(|side| (counted[side] * iterations as f64 - sums[side]).round() / iterations as f64);
+        let repetitions = of_both(&|case| more(case, |batch| batch.repetitions));
+        let mut difference = Self { id: id.into(), iterations, counted, repetitions, remainder, functions };
+        difference
+            .functions
+            .sort_by(|a, b| b.change().abs().total_cmp(&a.change().abs()).then_with(|| a.name.cmp(&b.name)));
+        Some(difference)
+    }
+
+    /// The functions that moved most.
+    pub fn moved(&self, most: usize) -> Vec<MovedFunction> {
+        let moved = self.functions.iter().filter(|row| row.change() != 0.0).take(most);
+        moved.map(|row| MovedFunction { name: row.name.clone(), own: row.own }).collect()
+    }
+}
+
+/// What the larger batch of a case has more.
+fn more(case: &CaseLog, value: impl Fn(&super::execution_log::BatchLog) -> u64) -> i64 {
+    value(&case.batches[1]).cast_signed() - value(&case.batches[0]).cast_signed()
+}
+
+/// Names of the functions of two kernels.
+pub struct Naming<'a> {
+    logs: [&'a ExecutionLog; 2],
+    shared: HashSet<&'a str>,
+}
+
+/// Whole instructions of a function, in A and in B.
+#[derive(Default)]
+struct Sums {
+    own: [i64; 2],
+    calls: [i64; 2],
+    repetitions: [i64; 2],
+    inclusive: Option<[i64; 2]>,
+}
+
+impl Sums {
+    fn row(&self, name: String, per: &dyn Fn(i64) -> f64) -> Option<FunctionDifference> {
+        let is_seen = [self.own, self.repetitions].concat().iter().any(|sum| *sum != 0);
+        is_seen.then(|| FunctionDifference {
+            name,
+            own: self.own.map(per),
+            calls: self.calls.map(per),
+            inclusive: self.inclusive.map(|sums| sums.map(per)),
+            repetitions: self.repetitions.map(per),
+            note: None,
+        })
+    }
+}
+
+impl<'a> Naming<'a> {
+    /// Names by which both kernels are compared: of several names of a function, one that both have.
+    pub fn of_both(logs: [&'a ExecutionLog; 2]) -> Self {
+        let [a, b] = logs.map(|log| log.symbols.families());
+        Self { logs, shared: a.intersection(&b).copied().collect() }
+    }
+
+    /// The name of the function that begins here on this side.
+    pub fn name(&self, side: usize, start: Option<u64>) -> &'a str {
+        self.logs[side].symbols.family(start, &self.shared)
+    }
+
+    /// The name of the function to which an address belongs.
+    fn name_at(&self, side: usize, address: u64) -> &'a str {
+        if address == 0 { PROGRAM } else { self.name(side, self.logs[side].symbols.start(address)) }
+    }
+
+    fn sums(&self, cases: [&CaseLog; 2]) -> BTreeMap<String, Sums> {
+        let mut sums = BTreeMap::<String, Sums>::new();
+        for (side, case) in cases.iter().enumerate() {
+            for (address, [count, repetitions]) in case.differences() {
+                let row = sums.entry(self.name_at(side, address).into()).or_default();
+                row.own[side] += count;
+                row.repetitions[side] += repetitions;
+                if self.logs[side].symbols.is_entry(address) {
+                    row.calls[side] += count;
+                }
+            }
+            for (name, inclusive) in self.inclusive(side, case) {
+                let row = sums.entry(name.into()).or_default();
+                row.inclusive.get_or_insert_default()[side] += inclusive;
+            }
+        }
+        sums
+    }
+
+    /// Instructions of each path, folded to names: what the larger batch has more.
+    pub fn paths(&self, side: usize, case: &CaseLog) -> BTreeMap<Vec<&'a str>, i64> {
+        let mut paths = BTreeMap::<Vec<&str>, i64>::new();
+        let mut names = HashMap::new();
+        for (batch, sign) in case.batches.iter().zip([-1, 1]) {
+            for (path, own) in batch.calls.iter().flat_map(|calls| calls.paths()) {
+                let mut name = |start: Option<u64>| match start {
+                    None => PROGRAM,
+                    start => *names.entry(start).or_insert_with(|| self.name(side, start)),
+                };
+                let mut path: Vec<_> = path.into_iter().map(&mut name).collect();
+                // The parts of a split function are one.
+                path.dedup();
+                *paths.entry(path).or_default() += sign * own.cast_signed();
+            }
+        }
+        paths.retain(|_, own| *own != 0);
+        paths
+    }
+
+    /// Instructions of each function and of what it calls. A function that is on a path twice has the path once.
+    fn inclusive(&self, side: usize, case: &CaseLog) -> BTreeMap<&'a str, i64> {
+        let mut sums = BTreeMap::new();
+        for (path, own) in self.paths(side, case) {
+            let names: HashSet<&str> = path.into_iter().collect();
+            names.into_iter().for_each(|name| *sums.entry(name).or_default() += own);
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executed::execution_log::{BatchLog, SiteLog};
+    use crate::executed::symbols::Symbols;
+
+    fn log(functions: &[(u64, &str)], batches: [&[(u64, u64, u64)]; 2]) -> ExecutionLog {
+        let batch = |sites: &[(u64, u64, u64)]| BatchLog {
+            total: sites.iter().map(|site| site.1).sum(),
+            repetitions: sites.iter().map(|site| site.2).sum(),
+            sites: sites
+                .iter()
+                .map(|(at, count, repetitions)| {
+                    (*at, SiteLog { count: *count, repetitions: *repetitions, text: String::new() })
+                })
+                .collect(),
+            calls: None,
+        };
+        let functions = functions.iter().map(|(address, name)| (*address, (*name).to_owned()));
+        let case = CaseLog { id: "a/b".into(), batches: batches.map(batch).to_vec() };
+        ExecutionLog { symbols: Symbols::new(functions.collect()), cases: vec![case] }
+    }
+
+    fn difference() -> CaseDifference {
+        let a = log(
+            &[(0x1000, "f.isra.0"), (0x1100, "g"), (0x1200, "gone")],
+            [
+                &[(0, 30, 0), (0x1000, 10, 0), (0x1001, 10, 0), (0x1200, 7, 0)],
+                &[(0, 60, 0), (0x1000, 20, 0), (0x1001, 20, 0), (0x1200, 7, 0), (0x1201, 10, 80)],
+            ],
+        );
+        let b = log(
+            &[(0x5000, "f"), (0x5100, "g")],
+            [
+                &[(0, 30, 0), (0x5000, 10, 0), (0x5001, 20, 0)],
+                &[(0, 60, 0), (0x5000, 20, 0), (0x5001, 40, 0)],
+            ],
+        );
+        CaseDifference::between([&a, &b], "a/b", 10).expect("both")
+    }
+
+    #[test]
+    fn the_functions_sum_up_to_what_was_counted() {
+        let difference = difference();
+        assert_eq!(difference.counted, [6.0, 6.0]);
+        assert_eq!(difference.remainder, [0.0, 0.0]);
+        assert_eq!(difference.repetitions, [8.0, 0.0]);
+        for side in [0, 1] {
+            let sum: f64 = difference.functions.iter().map(|row| row.own[side]).sum();
+            assert_eq!(sum, difference.counted[side]);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_function_is_compared_with_the_whole_and_what_moved_most_is_first() {
+        let difference = difference();
+        let names: Vec<_> = difference.functions.iter().map(|row| (row.name.as_str(), row.own)).collect();
+        assert_eq!(names, [("f", [2.0, 3.0]), ("gone", [1.0, 0.0]), (PROGRAM, [3.0, 3.0])]);
+        assert_eq!(difference.functions[0].calls, [1.0, 1.0]);
+        let moved: Vec<_> = difference.moved(3).into_iter().map(|moved| moved.name).collect();
+        assert_eq!(moved, ["f", "gone"], "the program did not move");
+    }
+
+    #[test]
+    fn a_batch_whose_total_is_another_leaves_a_remainder() {
+        let mut a = log(&[(0x1000, "f")], [&[(0x1000, 10, 0)], &[(0x1000, 20, 0)]]);
+        a.cases[0].batches[1].total += 5;
+        let difference = CaseDifference::between([&a, &a], "a/b", 10).expect("both");
+        assert_eq!((difference.counted, difference.remainder), ([1.5, 1.5], [0.5, 0.5]));
+        assert!(CaseDifference::between([&a, &a], "no/such", 10).is_none());
+    }
+}

@@ -1,0 +1,160 @@
+//! `syscost kernels why`: which functions make up the difference of a case between two kernels.
+
+mod call_tree_text;
+mod flame_graphs;
+mod function_listing;
+mod function_rows;
+
+use super::counting::{Counting, configuration_differences};
+use super::{counted_table, find_kernels};
+use crate::executed::execution_log::ExecutionLog;
+use crate::executed::function_table::{CaseDifference, Naming};
+use crate::executed::replacement::note_replacements;
+use crate::guest::execution_plugin::Plugin;
+use clap::ValueEnum;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use syscost::command::flag::{Filter, Home};
+use syscost::command::page;
+use syscost::driver::layout;
+use syscost::exit::Exit;
+use syscost::record::guest_side::GuestSide;
+use syscost_platform::error::{Error, Result};
+
+/// Say which functions make up the difference of a case between two kernels
+///
+/// Each kernel boots once, and the emulator counts the instructions of each function. The functions sum up to the difference to
+/// the digit: `syscost help why`.
+#[derive(clap::Args)]
+#[command(after_help = "Exit code 0: counted; 1: a guest failed, or no case was counted on both sides.\n\
+    Examples:\n  syscost kernels why 6.1 6.12 syscall/pipe --exact\n  \
+    syscost kernels why 6.12 6.12@audit=1 getppid --disassemble do_syscall_64\n  \
+    syscost kernels why 6.1 6.12 '^fork/' --flame-graphs graphs")]
+pub(super) struct WhyArgs {
+    /// The old kernel
+    #[arg(value_name = "KERNEL_A")]
+    a: String,
+    /// The new kernel
+    #[arg(value_name = "KERNEL_B")]
+    b: String,
+    #[command(flatten)]
+    filter: Filter,
+    /// Functions of a case that are shown; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    rows: usize,
+    /// Show who calls the functions that moved, too
+    #[arg(long)]
+    tree: bool,
+    /// List the executed instructions of this function, too
+    #[arg(long, value_name = "FUNCTION")]
+    disassemble: Option<String>,
+    /// Write flame graphs of both kernels and of the difference to this directory
+    #[arg(long, value_name = "DIR")]
+    flame_graphs: Option<PathBuf>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = WhyFormat::Terminal)]
+    format: WhyFormat,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    home: Home,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WhyFormat {
+    Terminal,
+    Json,
+    Csv,
+}
+
+/// What both kernels have executed.
+struct Executed {
+    logs: [ExecutionLog; 2],
+    sides: [GuestSide; 2],
+    notes: Vec<String>,
+    cases: Vec<CaseDifference>,
+    /// Cases without a difference, and why.
+    missing: Vec<String>,
+}
+
+pub(super) fn explain(args: &WhyArgs) -> Result<ExitCode> {
+    let executed = execute(args)?;
+    if let Some(directory) = &args.flame_graphs {
+        let naming = Naming::of_both([&executed.logs[0], &executed.logs[1]]);
+        for file in flame_graphs::write(directory, &executed, &naming)? {
+            page::write_to_stderr(&format!("written: {}", file.display()));
+        }
+    }
+    page::write(&match args.format {
+        WhyFormat::Terminal => text(args, &executed),
+        WhyFormat::Csv => function_rows::csv(&executed.cases)?,
+        WhyFormat::Json => {
+            let value = json!({
+                "unit": "instructions an iteration",
+                "sides": executed.sides,
+                "notes": executed.notes,
+                "cases": executed.cases,
+                "missing": executed.missing,
+            });
+            format!("{value:#}\n")
+        }
+    })?;
+    let faults = executed.sides.iter().flat_map(|side| &side.faults).count();
+    Ok(Exit::failed_if(faults > 0 || executed.cases.is_empty()).into())
+}
+
+fn execute(args: &WhyArgs) -> Result<Executed> {
+    let ready = args.counting.prepare(&args.filter)?;
+    let kernels = find_kernels([&args.a, &args.b], &args.home)?;
+    let has_listing = args.disassemble.is_some();
+    let adjust = |mut plugin: Plugin| {
+        (plugin.writes_order, plugin.writes_listing) = (true, has_listing);
+        plugin
+    };
+    let (outcome, refusal) = ready.boot_kernels(&kernels, 1, adjust)?;
+    if let Some(why) = refusal {
+        return Err(Error::Missing(format!(
+            "{why}; functions are told apart by the plugin alone: install QEMU 6.0 or later"
+        )));
+    }
+    let logs = outcome.logs.map(Option::unwrap_or_default);
+    let (mut cases, mut missing) = (Vec::new(), Vec::new());
+    for (question, counts) in ready.asked.cases.iter().zip(&outcome.cases) {
+        match difference(&logs, &question.id, question.iterations) {
+            Some(difference) => cases.push(difference),
+            None => {
+                let why = counts.sides.iter().flatten().find_map(|outcome| outcome.why());
+                missing.push(format!("{}: {}", question.id, why.unwrap_or("a guest gave no answer")));
+            }
+        }
+    }
+    let notes = configuration_differences(&kernels);
+    Ok(Executed { logs, sides: outcome.sides, notes, cases, missing })
+}
+
+/// The difference of a case, with what took the place of functions that only one kernel has.
+fn difference(logs: &[ExecutionLog; 2], id: &str, iterations: u64) -> Option<CaseDifference> {
+    let logs = [&logs[0], &logs[1]];
+    let mut difference = CaseDifference::between(logs, id, iterations)?;
+    note_replacements(&mut difference, &Naming::of_both(logs), [logs[0].case(id)?, logs[1].case(id)?]);
+    Some(difference)
+}
+
+fn text(args: &WhyArgs, executed: &Executed) -> String {
+    let layout = layout();
+    let naming = Naming::of_both([&executed.logs[0], &executed.logs[1]]);
+    let counted = "executed instructions of an iteration, a repeated string instruction as one; not time";
+    let mut said = counted_table::kernel_lines(&executed.sides, &executed.notes, counted, layout);
+    for difference in &executed.cases {
+        said += &format!("\n{}", function_rows::table(difference, args.rows, layout));
+        if args.tree {
+            said += &format!("\n{}", call_tree_text::tree(difference, &executed.logs, &naming));
+        }
+        if let Some(function) = &args.disassemble {
+            said +=
+                &format!("\n{}", function_listing::listing(difference, &executed.logs, &naming, function));
+        }
+    }
+    said + &page::wrap_sentences(&executed.missing, layout)
+}

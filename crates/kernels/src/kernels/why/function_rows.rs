@@ -1,0 +1,169 @@
+//! The functions of a case as a table for a person and as CSV.
+
+use crate::executed::function_table::{CaseDifference, FunctionDifference};
+use syscost::command::page::{self, Tone};
+use syscost::render::format::{LF, csv_text, number_cell};
+use syscost::render::table::Layout;
+use syscost_platform::error::Result;
+
+const HEAD: [&str; 6] =
+    ["  difference", "         A", "         B", "     calls A, B", "with callees", "function"];
+const CSV_HEAD: [&str; 13] = [
+    "case",
+    "function",
+    "a",
+    "b",
+    "difference",
+    "calls_a",
+    "calls_b",
+    "with_callees_a",
+    "with_callees_b",
+    "repetitions_a",
+    "repetitions_b",
+    "iterations",
+    "note",
+];
+
+/// The table of one case: at most `most` functions, or all if it is 0, and then what the others sum up to.
+pub fn table(difference: &CaseDifference, most: usize, layout: Layout) -> String {
+    let most = if most == 0 { usize::MAX } else { most };
+    let (moved, still): (Vec<_>, Vec<_>) = difference.functions.iter().partition(|row| row.change() != 0.0);
+    let shown = moved.len().min(most);
+    let mut rows: Vec<_> = moved[..shown].iter().map(|row| (Tone::Plain, function_cells(row))).collect();
+    let mut add_sum = |label: String, own: [f64; 2]| rows.push((Tone::Plain, sum_cells(own, label)));
+    if shown < moved.len() {
+        add_sum(format!("{} more that differ", moved.len() - shown), own_sum(&moved[shown..]));
+    }
+    if !still.is_empty() {
+        add_sum(format!("{} that do not differ", still.len()), own_sum(&still));
+    }
+    if difference.remainder != [0.0; 2] {
+        add_sum("in no function: the plugin's file is damaged".into(), difference.remainder);
+    }
+    rows.push((Tone::Bold, sum_cells(difference.counted, "sum".into())));
+    if difference.repetitions != [0.0; 2] {
+        let label = "repetitions of string instructions, not in the sum";
+        rows.push((Tone::Plain, sum_cells(difference.repetitions, label.into())));
+    }
+    format!(
+        "{}\n{}",
+        heading(difference, layout),
+        page::table(HEAD, rows, layout.width.map_or(usize::MAX, usize::from), layout)
+    )
+}
+
+fn heading(difference: &CaseDifference, layout: Layout) -> String {
+    let [a, b] = difference.counted;
+    let change = 100.0 * (b / a - 1.0);
+    let text = format!("{}: {a:.2}, then {b:.2} instructions ({:+.2}, {change:+.2} %)", difference.id, b - a);
+    page::paint(Tone::Bold, &text, layout)
+}
+
+fn own_sum(rows: &[&FunctionDifference]) -> [f64; 2] {
+    [0, 1].map(|side| rows.iter().map(|row| row.own[side]).sum())
+}
+
+fn function_cells(row: &FunctionDifference) -> [String; 6] {
+    let calls = row.calls.map(|calls| if calls == 0.0 { "–".into() } else { short_number(calls) });
+    let note = row.note.as_ref().map_or(String::new(), |note| format!("  {note}"));
+    [
+        format!("{:+12.2}", row.change()),
+        count(row.own[0]),
+        count(row.own[1]),
+        format!("{:>7} {:>7}", calls[0], calls[1]),
+        row.inclusive.map_or(String::new(), |[a, b]| format!("{:+12.2}", b - a)),
+        format!("{}{note}", row.name),
+    ]
+}
+
+fn sum_cells(own: [f64; 2], label: String) -> [String; 6] {
+    let [a, b] = own;
+    [format!("{:+12.2}", b - a), count(a), count(b), String::new(), String::new(), label]
+}
+
+fn count(value: f64) -> String {
+    if value == 0.0 { format!("{:>10}", "–") } else { format!("{value:10.2}") }
+}
+
+/// At most two decimals.
+fn short_number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// All functions of all cases.
+///
+/// # Errors
+/// None that is known.
+pub fn csv(cases: &[CaseDifference]) -> Result<String> {
+    let rows = cases.iter().flat_map(|case| case.functions.iter().map(|row| csv_cells(case, row)));
+    csv_text(LF, std::iter::once(CSV_HEAD.map(str::to_owned).to_vec()).chain(rows))
+}
+
+fn csv_cells(case: &CaseDifference, row: &FunctionDifference) -> Vec<String> {
+    let inclusive = |side: usize| row.inclusive.map(|inclusive| inclusive[side]);
+    let numbers = [
+        Some(row.own[0]),
+        Some(row.own[1]),
+        Some(row.change()),
+        Some(row.calls[0]),
+        Some(row.calls[1]),
+        inclusive(0),
+        inclusive(1),
+        Some(row.repetitions[0]),
+        Some(row.repetitions[1]),
+    ];
+    let mut cells = vec![case.id.clone(), row.name.clone()];
+    cells.extend(numbers.map(number_cell));
+    cells.extend([case.iterations.to_string(), row.note.clone().unwrap_or_default()]);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference() -> CaseDifference {
+        let row = |name: &str, own: [f64; 2]| FunctionDifference {
+            name: name.into(),
+            own,
+            ..FunctionDifference::default()
+        };
+        CaseDifference {
+            id: "syscall/pipe".into(),
+            iterations: 100,
+            counted: [170.0, 176.0],
+            repetitions: [0.0; 2],
+            remainder: [0.0; 2],
+            functions: vec![row("f", [0.0, 74.0]), row("g", [68.0, 0.0]), row("h", [102.0, 102.0])],
+        }
+    }
+
+    #[test]
+    fn what_is_not_shown_is_in_the_sums() {
+        let text = table(&difference(), 1, Layout::default());
+        for words in
+            ["+6.00, +3.53 %", "+74.00", "1 more that differ", "-68.00", "1 that do not differ", "sum"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("damaged") && !text.contains("repetitions"), "{text}");
+    }
+
+    #[test]
+    fn a_remainder_and_repetitions_have_rows_of_their_own() {
+        let text = table(
+            &CaseDifference { remainder: [1.0, 0.0], repetitions: [512.0, 0.0], ..difference() },
+            0,
+            Layout::default(),
+        );
+        assert!(text.contains("damaged") && text.contains("512.00"), "{text}");
+    }
+
+    #[test]
+    fn csv_has_all_functions_with_all_decimals() {
+        let text = csv(&[difference()]).expect("written");
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.contains("syscall/pipe,f,0,74,74,0,0,,,0,0,100,\n"), "{text}");
+    }
+}
