@@ -21,6 +21,9 @@ pub mod guests {}
 #[doc = include_str!("manual/instructions.md")]
 pub mod instructions {}
 
+#[doc = include_str!("manual/why.md")]
+pub mod why {}
+
 #[doc = include_str!("manual/machines.md")]
 pub mod machines {}
 

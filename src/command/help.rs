@@ -8,7 +8,7 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 23] = [
+const TOPICS: [(&str, &str); 24] = [
     ("method", include_str!("../manual/method.md")),
     ("clock", include_str!("../manual/clock.md")),
     ("claims", include_str!("../manual/claims.md")),
@@ -16,6 +16,7 @@ const TOPICS: [(&str, &str); 23] = [
     ("reboots", include_str!("../manual/reboots.md")),
     ("guests", include_str!("../manual/guests.md")),
     ("instructions", include_str!("../manual/instructions.md")),
+    ("why", include_str!("../manual/why.md")),
     ("machines", include_str!("../manual/machines.md")),
     ("ci", include_str!("../manual/ci.md")),
     ("tracking", include_str!("../manual/tracking.md")),

@@ -31,7 +31,12 @@ type Ended = extern "C" fn(u64, *mut c_void);
 unsafe extern "C" {
     fn qemu_plugin_register_vcpu_tb_trans_cb(id: u64, then: Translated);
     fn qemu_plugin_register_atexit_cb(id: u64, then: Ended, data: *mut c_void);
-    fn qemu_plugin_register_vcpu_insn_exec_cb(insn: *mut c_void, then: Executed, flags: c_int, data: *mut c_void);
+    fn qemu_plugin_register_vcpu_insn_exec_cb(
+        insn: *mut c_void,
+        then: Executed,
+        flags: c_int,
+        data: *mut c_void,
+    );
     fn qemu_plugin_reset(id: u64, then: extern "C" fn(u64));
     fn qemu_plugin_tb_n_insns(tb: *const c_void) -> usize;
     fn qemu_plugin_tb_get_insn(tb: *const c_void, at: usize) -> *mut c_void;
@@ -155,7 +160,10 @@ extern "C" fn said(_: c_uint, byte: *mut c_void) {
     if byte != b'\n' {
         return state.line.push(byte);
     }
-    // What was said before a turn ends belongs to another case.
+    // What was counted before a turn ended belongs to a case that died.
+    if state.in_batch {
+        state.end_batch();
+    }
     state.batches.clear();
     let line = std::mem::take(&mut state.line);
     state.write(format_args!("s {}\n", String::from_utf8_lossy(&line)));

@@ -2,6 +2,7 @@
 //! kernel counts as a good one does.
 
 use super::counting::{Counting, Ready, kernel_supply};
+use super::why;
 use crate::counted_change::{CountedRow, judge_counts};
 use crate::guest::debian::{self, Package};
 use crate::guest::kernel::{Kernel, Supply};
@@ -161,6 +162,12 @@ fn bisect_packages(args: &BisectArgs, bad: &str) -> Result<ExitCode> {
         range[first_bad].version,
         if skipped > 0 { format!(", {skipped} between them could not be counted") } else { String::new() }
     ))?;
+    let neighbours = [bench.fetch_kernel(&range[last_good])?, bench.fetch_kernel(&range[first_bad])?];
+    match why::function_tables(&bench.ready, &neighbours) {
+        Ok(tables) => page::write(&tables)?,
+        // The step is found all the same.
+        Err(error) => page::warn(&error),
+    }
     Ok(Exit::Success.into())
 }
 

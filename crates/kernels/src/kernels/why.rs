@@ -5,12 +5,13 @@ mod flame_graphs;
 mod function_listing;
 mod function_rows;
 
-use super::counting::{Counting, configuration_differences};
+use super::counting::{Counting, Ready, configuration_differences};
 use super::{counted_table, find_kernels};
 use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::{CaseDifference, Naming};
 use crate::executed::replacement::note_replacements;
 use crate::guest::execution_plugin::Plugin;
+use crate::guest::kernel::Kernel;
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::PathBuf;
@@ -21,6 +22,9 @@ use syscost::driver::layout;
 use syscost::exit::Exit;
 use syscost::record::guest_side::GuestSide;
 use syscost_platform::error::{Error, Result};
+
+/// Functions of a case that are shown if nothing else is asked for.
+const ROWS: usize = 20;
 
 /// Say which functions make up the difference of a case between two kernels
 ///
@@ -41,7 +45,7 @@ pub(super) struct WhyArgs {
     #[command(flatten)]
     filter: Filter,
     /// Functions of a case that are shown; 0 for all
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = ROWS)]
     rows: usize,
     /// Show who calls the functions that moved, too
     #[arg(long)]
@@ -107,12 +111,24 @@ pub(super) fn explain(args: &WhyArgs) -> Result<ExitCode> {
 fn execute(args: &WhyArgs) -> Result<Executed> {
     let ready = args.counting.prepare(&args.filter)?;
     let kernels = find_kernels([&args.a, &args.b], &args.home)?;
-    let has_listing = args.disassemble.is_some();
+    execute_on(&ready, &kernels, args.disassemble.is_some())
+}
+
+/// The tables of functions of two kernels, for a command that has found that they differ.
+///
+/// # Errors
+/// This emulator loads no plugin, a file cannot be written, or a signal came.
+pub(super) fn function_tables(ready: &Ready<'_>, kernels: &[Kernel; 2]) -> Result<String> {
+    let executed = execute_on(ready, kernels, false)?;
+    Ok(executed.cases.iter().map(|difference| function_rows::table(difference, ROWS, layout())).collect())
+}
+
+fn execute_on(ready: &Ready<'_>, kernels: &[Kernel; 2], has_listing: bool) -> Result<Executed> {
     let adjust = |mut plugin: Plugin| {
         (plugin.writes_order, plugin.writes_listing) = (true, has_listing);
         plugin
     };
-    let (outcome, refusal) = ready.boot_kernels(&kernels, 1, adjust)?;
+    let (outcome, refusal) = ready.boot_kernels(kernels, 1, adjust)?;
     if let Some(why) = refusal {
         return Err(Error::Missing(format!(
             "{why}; functions are told apart by the plugin alone: install QEMU 6.0 or later"
@@ -129,7 +145,7 @@ fn execute(args: &WhyArgs) -> Result<Executed> {
             }
         }
     }
-    let notes = configuration_differences(&kernels);
+    let notes = configuration_differences(kernels);
     Ok(Executed { logs, sides: outcome.sides, notes, cases, missing })
 }
 

@@ -200,3 +200,33 @@ fn a_real_kernel_counts_alike_in_every_boot() {
     place.end(command).says(0, &["syscall/getppid\t", "\tsame\t2"]);
     place.is_tidy();
 }
+
+#[test]
+fn a_change_of_a_real_kernel_is_told_by_its_functions_and_twice_the_same() {
+    let (Some(kernel), Some(program)) =
+        (std::env::var_os("SYSCOST_GUEST_KERNEL"), std::env::var_os("SYSCOST_GUEST_BINARY"))
+    else {
+        println!(
+            "skipped: SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program"
+        );
+        return;
+    };
+    let place = Place::new();
+    let kernel = Path::new(&kernel).display().to_string();
+    let changed = format!("{kernel}@audit=1");
+    let explain = || {
+        let words = ["kernels", "why", &kernel, &changed, "syscall/getppid", "--exact", "--format", "csv"];
+        let mut command = place.syscost(&words);
+        command.env("SYSCOST_GUEST_BINARY", &program);
+        place.end(command)
+    };
+    let ended = explain();
+    ended.says(0, &["syscall/getppid,__audit_syscall_entry,0,", "only in B"]);
+    assert_eq!(ended.output, explain().output);
+    let sum = |column: usize| {
+        let rows = ended.output.lines().filter(|line| line.starts_with("syscall/getppid,"));
+        rows.map(|line| line.split(',').nth(column).unwrap().parse::<f64>().unwrap()).sum::<f64>()
+    };
+    assert_eq!(sum(3) - sum(2), sum(4));
+    place.is_tidy();
+}
