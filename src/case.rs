@@ -18,4 +18,4 @@ pub use group::{Fit, Group};
 pub use need::{Cpus, Need, Place, Scale};
 pub(crate) use row::TIMED_SHARE;
 pub use row::{Case, OwnTasks, Prediction, SetUp, set_up};
-pub use subject::{Report, Subject};
+pub use subject::{Lend, Lent, Report, Subject};

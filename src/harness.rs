@@ -7,9 +7,12 @@
 //!
 //! [`CycleTime`] and [`EventCount`] work in any Criterion bench, without the rest.
 
+mod in_place;
 mod measurement;
 mod measuring;
 
+#[doc(hidden)]
+pub use in_place::{InPlace, Offer};
 pub use measurement::{CycleTime, EventCount};
 
 use crate::case::Group;

@@ -30,7 +30,7 @@ mod sample_frequency;
 pub mod scratch;
 mod sweep;
 
-use crate::case::{Case, Place, Rule, Subject};
+use crate::case::{Case, Lent, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
@@ -55,7 +55,7 @@ pub struct Trial<'a> {
     beside: Option<OtherCpus>,
     pinned: Option<usize>,
     event: Option<Counter>,
-    subject: Box<dyn Subject>,
+    subject: Box<dyn Subject + 'a>,
     control: Option<Box<dyn Subject>>,
     samples: Vec<Sample>,
     evidence: Vec<String>,
@@ -105,6 +105,21 @@ pub struct Bench<'a> {
     pub clock: &'a Clock,
     /// The CPU that the process is pinned to, if any.
     pub pinned: Option<usize>,
+    /// The operation, in place of what the case's set-up would make.
+    pub lent: Option<Lent<'a>>,
+}
+
+impl<'a> Bench<'a> {
+    /// The operation of this case.
+    ///
+    /// # Errors
+    /// The set-up fails.
+    pub fn set_up(self, case: &Case) -> crate::error::Result<Box<dyn Subject + 'a>> {
+        match self.lent {
+            Some(lent) => Ok(Box::new(lent)),
+            None => Ok((case.set_up)(self.place)?),
+        }
+    }
 }
 
 impl<'a> Trial<'a> {
@@ -113,10 +128,10 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// A need is not met, or the set-up fails.
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
-        let Bench { place, clock, pinned } = bench;
+        let Bench { place, clock, pinned, .. } = bench;
         check_needs(case, place, event.is_some())?;
         clock.take_single_times(); // left by an attempt that was given up
-        let subject = (case.set_up)(place).map_err(CaseEnd::from_set_up_error)?;
+        let subject = bench.set_up(case).map_err(CaseEnd::from_set_up_error)?;
         let here = pinned.unwrap_or_else(cpu::current_cpu);
         let partners = subject.report().partners;
         let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
@@ -180,6 +195,10 @@ impl<'a> Trial<'a> {
 
     fn call_witness(&mut self) -> Result<(), CaseEnd> {
         if !self.case.claims.iter().any(crate::case::Claim::wants_witness) {
+            return Ok(());
+        }
+        if let Some(why) = &self.case.untraced {
+            self.unasked.push(format!("no witness could be called: {why}"));
             return Ok(());
         }
         let (testimony, judgements) = judge::judge_by_witness(self.case, &mut *self.subject, self.clock)?;

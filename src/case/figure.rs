@@ -31,6 +31,8 @@ pub enum Rule {
     ControlOverCost,
     /// Iterations a second.
     Rate,
+    /// Elements a second of an iteration that processes this many.
+    Elements(u64),
     /// Bandwidth of an iteration that moves this many bytes, GB/s (10⁹ bytes).
     Bandwidth(u64),
     /// As [`Rule::Bandwidth`], summed over all CPUs, each of which moves this many bytes.

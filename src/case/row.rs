@@ -69,6 +69,8 @@ pub struct Case {
     pub timed_share: f64,
     /// Iterations of which a sample is a multiple.
     pub lap: u64,
+    /// Why no witness may run it in a copy of this process: other threads or open files would be missing, or shared.
+    pub untraced: Option<String>,
 }
 
 /// [`Case::timed_share`] of a case that does not say otherwise: what surrounds a bracket is short.
@@ -118,6 +120,7 @@ impl Case {
             displaced: None,
             timed_share: TIMED_SHARE,
             lap: 1,
+            untraced: None,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::clock::{Clock, Ticks};
 use crate::environment::Wire;
 use crate::error::Result;
 use crate::platform::partner::Task;
+use std::cell::RefCell;
 
 /// An operation that has been set up and is ready to run. Closures of the type of [`Subject::run`] are subjects.
 pub trait Subject {
@@ -41,6 +42,8 @@ pub struct Report {
     pub computed: u64,
     /// Sentences that a reader of the number needs: a size that was reduced, operations that were repeated.
     pub evidence: Vec<String>,
+    /// Sentences on what could not be checked: the case is *unwitnessed*.
+    pub unchecked: Vec<String>,
 }
 
 impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {
@@ -49,12 +52,47 @@ impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {
     }
 }
 
-impl Subject for Box<dyn Subject> {
+impl Subject for Box<dyn Subject + '_> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         (**self).run(iterations, clock)
     }
 
     fn report(&self) -> Report {
         (**self).report()
+    }
+}
+
+/// An operation that lives on the stack of the code that made it, and is lent to a measurement.
+#[derive(Clone, Copy)]
+pub struct Lent<'a>(pub &'a dyn Lend);
+
+/// A subject behind a shared reference: several attempts at one measurement borrow it one after another.
+pub trait Lend {
+    /// As [`Subject::run`].
+    ///
+    /// # Errors
+    /// As of [`Subject::run`].
+    fn run_lent(&self, iterations: u64, clock: &Clock) -> Result<Ticks>;
+    /// As [`Subject::report`].
+    fn report_lent(&self) -> Report;
+}
+
+impl<S: Subject> Lend for RefCell<S> {
+    fn run_lent(&self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.borrow_mut().run(iterations, clock)
+    }
+
+    fn report_lent(&self) -> Report {
+        self.borrow().report()
+    }
+}
+
+impl Subject for Lent<'_> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        self.0.run_lent(iterations, clock)
+    }
+
+    fn report(&self) -> Report {
+        self.0.report_lent()
     }
 }

@@ -48,6 +48,8 @@ pub enum Watch {
     Steps(u64),
     /// As [`Watch::Steps`], and where that is too much, every instruction of ten iterations, or of two.
     FewSteps(u64),
+    /// As [`Watch::FewSteps`], and where that is too much, nothing.
+    StepsAlone(u64),
     /// The system calls.
     Calls,
     /// The system calls of ten iterations: each is prepared at length.
@@ -67,7 +69,7 @@ pub fn watch_runs(
 ) -> crate::error::Result<WitnessReport> {
     let runs = match how {
         Watch::Steps(most) => vec![([FEW, 2 * FEW], most)],
-        Watch::FewSteps(most) => {
+        Watch::FewSteps(most) | Watch::StepsAlone(most) => {
             vec![([FEW, 2 * FEW], most), (FEW_LONG, STEPS_OF_FEW), (FEW_STEPPED, STEPS_OF_FEW)]
         }
         Watch::Calls | Watch::CallsOfTen => Vec::new(),
@@ -89,6 +91,10 @@ pub fn watch_runs(
                 clock_readings: many.left_out.saturating_sub(few.left_out),
             });
         }
+    }
+    if matches!(how, Watch::StepsAlone(_)) {
+        let (iterations, entries) = (0, Vec::new());
+        return Ok(WitnessReport { iterations, instructions: None, visits: None, entries, clock_readings: 0 });
     }
     let begun = Instant::now();
     let ten = trace_calls_only(&mut run, FEW_LONG, counts)?;

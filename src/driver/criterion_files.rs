@@ -5,8 +5,9 @@
 //! one of those makes `critcmp` refuse the whole directory.
 
 use super::options::Options;
-use super::process_task::{Samples, Task};
+use super::process_task::{Samples, Task, Work};
 use super::supervision::Supervisor;
+use crate::case::{Case, Rule};
 use crate::error::{Error, Result};
 use crate::record::baseline;
 use crate::record::quantity::NANOSECONDS;
@@ -25,9 +26,9 @@ const CHANGE: [&str; 1] = ["estimates.json"];
 
 /// Has Criterion write its files for this group, and compare with a baseline if it was asked to. Returns a sentence for
 /// each case whose files could not be written whole.
-pub(super) fn write(supervisor: &Supervisor, run: &GroupRun) -> Vec<String> {
+pub(super) fn write(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) -> Vec<String> {
     let Supervisor { arguments, options, home, .. } = *supervisor;
-    let mut sentences = hand_over_samples(supervisor, run)
+    let mut sentences = hand_over_samples(supervisor, run, cases)
         .err()
         .into_iter()
         .map(|e| failure_line(run, &e))
@@ -77,8 +78,8 @@ fn failure_line(run: &GroupRun, error: &Error) -> String {
 }
 
 /// Starts a process that gives Criterion these samples.
-fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
-    let samples = case_samples(run, supervisor.options);
+fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) -> Result<()> {
+    let samples = case_samples(run, cases, supervisor.options);
     if samples.is_empty() {
         return Ok(());
     }
@@ -88,8 +89,17 @@ fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun) -> Result<()> {
     }
 }
 
-/// The samples of the measured cases.
-fn case_samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
+/// What an iteration of a case processes.
+fn work_of_iteration(case: &Case) -> Option<Work> {
+    case.derived.iter().find_map(|figure| match figure.rule {
+        Rule::Bandwidth(bytes) => Some(Work::Bytes(bytes)),
+        Rule::Elements(elements) => Some(Work::Elements(elements)),
+        _ => None,
+    })
+}
+
+/// The samples of the measured ones of these cases.
+fn case_samples(run: &GroupRun, cases: &[Case], options: &Options) -> Vec<Samples> {
     let per_count = if options.measures_time() { 1e9 / run.clock.hz } else { 1.0 };
     let criterion_case = |case: &CaseRecord| {
         let measured = case.measured()?;
@@ -99,7 +109,8 @@ fn case_samples(run: &GroupRun, options: &Options) -> Vec<Samples> {
         let values =
             pairs.map(|(&counted, &n)| per_count * counted.max(least) as f64 / n.max(1) as f64).collect();
         let name = case.id.split_once('/').map_or("", |(_, name)| name).to_owned();
-        Some(Samples { name, values })
+        let work = cases.iter().find(|case| case.name == name).and_then(work_of_iteration);
+        Some(Samples { name, values, work })
     };
     run.cases.iter().filter_map(criterion_case).collect()
 }

@@ -213,7 +213,7 @@ impl<'a> Drive<'a> {
         self.earlier.widen_intervals(&mut self.record);
         self.progress.expect_executions(0);
         self.progress.begin("Criterion's files are written");
-        self.write_criterion_files();
+        self.write_criterion_files(planned);
     }
 
     /// Measures the headline cases before all others, so that their answers are there at once.
@@ -298,7 +298,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
-    fn write_criterion_files(&mut self) {
+    fn write_criterion_files(&mut self, planned: &[Planned]) {
         // Criterion writes in place: two runs that share a home would write into each other's files.
         let _alone = self.is_saving().then(|| Store::at(&self.home).lock_directory("runs", PATIENCE));
         for at in 0..self.record.groups.len() {
@@ -311,7 +311,9 @@ impl<'a> Drive<'a> {
                 return;
             }
             let run = &self.record.groups[at];
-            let sentences = criterion_files::write(&self.supervisor(&self.home), run);
+            let group = planned.iter().map(|planned| planned.group).find(|group| group.name == run.name);
+            let cases = group.map(|group| (group.cases)()).unwrap_or_default();
+            let sentences = criterion_files::write(&self.supervisor(&self.home), run, &cases);
             self.unsaved.extend(sentences);
         }
     }

@@ -73,6 +73,18 @@ pub struct Samples {
     pub name: String,
     /// Cost of an iteration by each sample, in the record's unit.
     pub values: Vec<f64>,
+    /// What an iteration processes, from which Criterion computes a throughput.
+    pub work: Option<Work>,
+}
+
+/// What an iteration processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// This many bytes.
+    Bytes(u64),
+    /// This many elements.
+    Elements(u64),
 }
 
 impl Assignment {

@@ -2,13 +2,14 @@
 
 mod background_activity;
 mod criterion_drive;
+mod group_note;
 mod panic;
 mod replay;
 mod sampling;
 mod settling;
 
 use super::measurement::{Counted, CycleTime, EventCount};
-use crate::case::{Case, Cpus, Group, Place, Scale};
+use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place};
 use crate::clock::Clock;
 use crate::driver::{
     Arguments, Assignment, CaseExecution, ExecutionEnd, Message, Mode, Sender, Task, Wanted, criterion_home,
@@ -24,7 +25,6 @@ use crate::platform::process::{self, inheritance};
 use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS, is_time_unit};
-use crate::record::{ClockRun, GroupRun};
 use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, scratch};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +33,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion_drive::{Batches, configured_criterion};
+use group_note::{prepare_group_run, send_verified_clock};
 use sampling::Sampling;
 use settling::claim_cpu_and_memory;
 
@@ -42,162 +43,134 @@ use settling::claim_cpu_and_memory;
 /// # Errors
 /// No driver has started it, or the driver cannot be reached.
 pub(super) fn run_process(groups: &[Group]) -> Result<Exit> {
-    inheritance::allow_owner_access();
-    signal::watch_signals()?;
-    // Where it is refused, a driver that was killed is noticed at the next message.
-    let _ = process::die_with_parent();
-    let assignment = Assignment::read_inherited()?;
-    let arguments = Arguments::from_process()?;
-    let mut sender = Sender::open(&assignment.pipe)?;
-    panic::record_panics();
-    let ended =
-        catch_unwind(AssertUnwindSafe(|| measure_group(groups, &assignment, &arguments, &mut sender)));
-    let reason = match ended {
-        Ok(Ok(())) => return Ok(Exit::Success),
-        Ok(Err(error)) => {
-            error.unmet_need(true).map_or_else(|| Message::Broken(error.to_string()), Message::Refused)
-        }
-        Err(_) => Message::Broken(panic::last_message()),
-    };
-    sender.send(&reason)?;
-    Ok(Exit::Disproved)
+    let mut assigned = Assigned::receive()?;
+    let ended = catch_unwind(AssertUnwindSafe(|| measure_group(groups, &mut assigned)));
+    assigned.conclude(ended)
 }
 
-fn measure_group(
-    groups: &[Group],
-    assignment: &Assignment,
-    arguments: &Arguments,
-    sender: &mut Sender,
-) -> Result<()> {
-    let uneasy = inheritance::prepare_measuring_process();
-    let Assignment { group: name, clock, scale, unit, events, task, .. } = assignment;
+/// What the driver has assigned to this process, and the line to it.
+pub(super) struct Assigned {
+    assignment: Assignment,
+    arguments: Arguments,
+    sender: Sender,
+}
+
+impl Assigned {
+    /// Receives the assignment of this process. A panic is recorded from here on.
+    ///
+    /// # Errors
+    /// No driver has started it, or the driver cannot be reached.
+    pub(super) fn receive() -> Result<Self> {
+        inheritance::allow_owner_access();
+        signal::watch_signals()?;
+        // Where it is refused, a driver that was killed is noticed at the next message.
+        let _ = process::die_with_parent();
+        let assignment = Assignment::read_inherited()?;
+        let arguments = Arguments::from_process()?;
+        let sender = Sender::open(&assignment.pipe)?;
+        panic::record_panics();
+        Ok(Self { assignment, arguments, sender })
+    }
+
+    /// Tells the driver why the process ended early, if it did.
+    ///
+    /// # Errors
+    /// The driver has gone.
+    pub(super) fn conclude(&mut self, ended: std::thread::Result<Result<()>>) -> Result<Exit> {
+        let reason = match ended {
+            Ok(Ok(())) => return Ok(Exit::Success),
+            Ok(Err(error)) => {
+                error.unmet_need(true).map_or_else(|| Message::Broken(error.to_string()), Message::Refused)
+            }
+            Err(_) => Message::Broken(panic::last_message()),
+        };
+        self.sender.send(&reason)?;
+        Ok(Exit::Disproved)
+    }
+
+    /// The cases to measure; `None` if Criterion is to write its files.
+    fn wanted(&self) -> Option<&[Wanted]> {
+        match &self.assignment.task {
+            Task::Measure(wanted) => Some(wanted),
+            Task::Write(_) => None,
+        }
+    }
+
+    /// Whether a case is to be measured, and if so, whether an earlier process has proved it.
+    pub(super) fn is_proven(&self, id: &str) -> Option<bool> {
+        self.wanted()?.iter().find(|wanted| wanted.id == id).map(|wanted| wanted.proven)
+    }
+}
+
+fn measure_group(groups: &[Group], assigned: &mut Assigned) -> Result<()> {
+    let name = &assigned.assignment.group;
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
-    let wanted = match task {
-        Task::Write(cases) => return replay::write(group, (cases, *clock), unit, arguments, sender),
-        Task::Measure(wanted) => wanted,
-    };
-    let events = &parse_events(events)?;
-    // Before pinning, since the clock compares the counters of all CPUs.
-    let clock = Rc::new(clock.map_or_else(Clock::start_up, Clock::with_scale));
-    let allowed = cpu::allowed_cpus();
-    let (claimed, mut notes) = claim_cpu_and_memory();
-    notes.extend(uneasy);
-    let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
-    sender.send(&Message::Ready(prepare_group_run(group, &clock, pinned, notes, assignment)))?;
-    let scratch = scratch::make_directory()?;
-    let place = Place {
-        scratch: scratch.path().to_path_buf(),
-        scale: *scale,
-        cpus: Cpus::from_allowed(pinned, allowed),
-    };
-    let bench = Bench { place: &place, clock: &clock, pinned };
-    let process = Process { group, bench, arguments, assignment, wanted, events, sender: &mut *sender };
-    if is_time_unit(unit) {
-        process.measure_cases(|| Ok(CycleTime::with_clock(Rc::clone(&clock))))?;
-    } else {
-        process.measure_cases(|| EventCount::open(unit))?;
-    }
-    send_verified_clock(&clock, sender)
-}
-
-/// Notes that hold for the whole run.
-fn run_notes(assignment: &Assignment) -> Vec<String> {
-    let (mut notes, unit) = (Vec::new(), assignment.unit.as_str());
-    if assignment.scale == Scale::Smoke {
-        notes.push(
-            "smoke scale: few samples and small parameters, cold is not cold; no number to keep".into(),
-        );
-    }
-    if unit == DISPLACED {
-        notes.extend(Accounting::read(&KernelFiles::live()).setting_sentences());
-    } else if open_counter(unit).is_ok_and(|counter| counter.user_space_only) {
-        notes.push(format!("{unit} are counted in user space only: perf_event_paranoid keeps the kernel's"));
-    }
-    notes
-}
-
-/// The group without cases, with notes on the clock and the run.
-fn prepare_group_run(
-    group: &Group,
-    clock: &Clock,
-    cpu: Option<usize>,
-    mut notes: Vec<String>,
-    assignment: &Assignment,
-) -> GroupRun {
-    notes.extend(run_notes(assignment));
-    if let Some(reason) = clock.unfit_reason() {
-        notes.push(format!("measured by {} because {reason}", clock.source()));
-    }
-    let step_ns = clock.step_ns();
-    if assignment.unit == NANOSECONDS && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one)
-    {
-        notes.push(format!(
-            "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
-        ));
-    }
-    notes.extend(coarse_clock_note(clock).filter(|_| is_time_unit(&assignment.unit)));
-    if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
-        notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
-    }
-    GroupRun {
-        name: group.name.into(),
-        version: group.version_text(),
-        clock: describe_clock(clock),
-        cpu,
-        notes,
-        ..GroupRun::default()
-    }
-}
-
-/// A note on a kernel's clock that moves in steps of half a microsecond or more.
-fn coarse_clock_note(clock: &Clock) -> Option<String> {
-    const NOTED_NS: u64 = 500;
-    let step_ns = clock.kernel_step_ns();
-    let what = match clock.unfit_reason() {
-        None => {
-            format!("the counter's frequency is known to ±{:.0} ppm", clock.calibration().uncertainty_ppm)
+    let Some(mut room) = Room::open(group, assigned)? else { return Ok(()) };
+    for case in (group.cases)() {
+        let id = group.id(&case);
+        if assigned.is_proven(&id).is_some() && !room.measure(id, None, |_| Ok(case), assigned)? {
+            return Ok(());
         }
-        Some(_) => {
-            "batches are as long as hundreds of them, and single operations are multiples of one".into()
+    }
+    room.close(assigned)
+}
+
+impl Room {
+    /// Prepares this process to measure cases of this group; `None` if its task is another one, which is done then.
+    ///
+    /// # Errors
+    /// The process cannot measure, or the driver has gone.
+    pub(super) fn open(group: &Group, assigned: &mut Assigned) -> Result<Option<Self>> {
+        let uneasy = inheritance::prepare_measuring_process();
+        let Assigned { assignment, arguments, sender } = assigned;
+        let assignment = &*assignment;
+        let Assignment { clock, scale, unit, events, task, .. } = assignment;
+        if let Task::Write(cases) = task {
+            return replay::write(group, (cases, *clock), unit, arguments, sender).map(|()| None);
         }
-    };
-    (step_ns >= NOTED_NS).then(|| format!("the kernel's clock moves in steps of {step_ns} ns: {what}"))
-}
+        let events = parse_events(events)?;
+        // Before pinning, since the clock compares the counters of all CPUs.
+        let clock = Rc::new(clock.map_or_else(Clock::start_up, Clock::with_scale));
+        let allowed = cpu::allowed_cpus();
+        let (claimed, mut notes) = claim_cpu_and_memory();
+        notes.extend(uneasy);
+        let pinned = claimed.as_ref().map(|claimed| claimed.cpu);
+        sender.send(&Message::Ready(prepare_group_run(group, &clock, pinned, notes, assignment)))?;
+        let scratch = scratch::make_directory()?;
+        let cpus = Cpus::from_allowed(pinned, allowed);
+        let place = Place { scratch: scratch.path().to_path_buf(), scale: *scale, cpus };
+        let accounting_told = assignment.unit == DISPLACED;
+        Ok(Some(Self { group: *group, clock, events, claimed, place, _scratch: scratch, accounting_told }))
+    }
 
-/// The clock as the record keeps it.
-fn describe_clock(clock: &Clock) -> ClockRun {
-    ClockRun {
-        source: clock.source().into(),
-        hz: clock.hz(),
-        uncertainty_ppm: clock.calibration().uncertainty_ppm,
-        step: clock.calibration().step,
-        hz_at_end: None,
-        published: clock.calibration().published.clone(),
-        unfit: clock.unfit_reason().map(ToString::to_string),
-        disputed: None, // the driver has compared the clocks
+    /// Sends the last message: every case has been measured.
+    ///
+    /// # Errors
+    /// The driver has gone.
+    pub(super) fn close(&self, assigned: &mut Assigned) -> Result<()> {
+        send_verified_clock(&self.clock, &mut assigned.sender)
     }
 }
 
-/// Verifies the clock and sends the last message.
-fn send_verified_clock(clock: &Clock, sender: &mut Sender) -> Result<()> {
-    let mut facts = describe_clock(clock);
-    match clock.verify_frequency() {
-        Ok(hz) => facts.hz_at_end = Some(hz),
-        Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
-    }
-    sender.send(&Message::End(facts))
+/// A process that is ready to measure cases of one group.
+pub(super) struct Room {
+    group: Group,
+    clock: Rc<Clock>,
+    events: Vec<Event>,
+    claimed: Option<cpu::Claimed>,
+    place: Place,
+    _scratch: scratch::Scratch,
+    accounting_told: bool,
 }
 
-/// The settings that all cases of this process share.
+/// The settings of the case that is measured.
 struct Process<'a> {
     group: &'a Group,
     bench: Bench<'a>,
     arguments: &'a Arguments,
     assignment: &'a Assignment,
-    wanted: &'a [Wanted],
     events: &'a [Event],
-    sender: &'a mut Sender,
 }
 
 /// Completes how often a displaced case is repeated by what the user asked for. Operations that the case fixes stay: its id says
@@ -213,34 +186,78 @@ fn complete_repetition(mut case: Case, assignment: &Assignment) -> Case {
     case
 }
 
-impl Process<'_> {
-    /// Measures the cases of this round, each by a Criterion and a measurement of its own.
-    fn measure_cases<M: Counted>(self, measurement: impl Fn() -> Result<M>) -> Result<()> {
-        // The driver has set it to the directory of this unit.
-        let home = self.criterion_output_home();
-        let sampling = Sampling::for_scale(self.bench.place.scale);
-        let mut accounting_told = self.assignment.unit == DISPLACED;
-        for case in (self.group.cases)().into_iter().map(|case| complete_repetition(case, self.assignment)) {
-            let id = self.group.id(&case);
-            let Some(wanted) = self.wanted.iter().find(|wanted| wanted.id == id) else { continue };
-            self.sender.send(&Message::Begin(id.clone()))?;
-            if case.displaced.is_some() && !std::mem::replace(&mut accounting_told, true) {
-                for note in Accounting::read(&KernelFiles::live()).setting_sentences() {
-                    self.sender.send(&Message::Note(note))?;
-                }
+impl Room {
+    /// Measures the case of this id, which `describe` makes; false if a signal ends the run. A case that is lent runs on any CPU
+    /// until it is described, and while it is measured if its tasks run elsewhere.
+    ///
+    /// # Errors
+    /// The driver has gone, or the unit cannot be measured.
+    pub(super) fn measure(
+        &mut self,
+        id: String,
+        lent: Option<Lent<'_>>,
+        describe: impl FnOnce(&Clock) -> Result<Case>,
+        assigned: &mut Assigned,
+    ) -> Result<bool> {
+        assigned.sender.send(&Message::Begin(id.clone()))?;
+        let (began, proven) = (Instant::now(), assigned.is_proven(&id).unwrap_or_default());
+        let described = catch_unwind(AssertUnwindSafe(|| describe(&self.clock)));
+        let (title, end) = match described {
+            Ok(Ok(case)) => {
+                let case = complete_repetition(case, &assigned.assignment);
+                self.tell_accounting(&case, &mut assigned.sender)?;
+                let end = self.measure_described(&case, lent, proven, assigned)?;
+                (case.title, end)
             }
-            let began = Instant::now();
-            let criterion = configured_criterion(&sampling, measurement()?, &home);
-            let ended = self.measure_case(&case, wanted.proven, criterion, &sampling);
-            if matches!(ended, Err(CaseEnd::Interrupted)) {
-                return Ok(());
+            Ok(Err(error)) => (String::new(), Err(error.into())),
+            Err(payload) => (String::new(), Err(panic::case_end_from_payload(payload))),
+        };
+        if matches!(end, Err(CaseEnd::Interrupted)) {
+            return Ok(false);
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        assigned.sender.send(&Message::Done(Box::new(CaseExecution { id, title, seconds, end })))?;
+        Ok(true)
+    }
+
+    fn tell_accounting(&mut self, case: &Case, sender: &mut Sender) -> Result<()> {
+        if case.displaced.is_some() && !std::mem::replace(&mut self.accounting_told, true) {
+            for note in Accounting::read(&KernelFiles::live()).setting_sentences() {
+                sender.send(&Message::Note(note))?;
             }
-            let seconds = began.elapsed().as_secs_f64();
-            let title = case.title;
-            self.sender.send(&Message::Done(Box::new(CaseExecution { id, title, seconds, end: ended })))?;
         }
         Ok(())
     }
+
+    /// Measures a case by a Criterion and a measurement of its own.
+    fn measure_described(
+        &self,
+        case: &Case,
+        lent: Option<Lent<'_>>,
+        proven: bool,
+        assigned: &Assigned,
+    ) -> Result<ExecutionEnd> {
+        let Assigned { assignment, arguments, .. } = assigned;
+        let is_free = lent.is_some() && case.own_tasks == OwnTasks::Elsewhere;
+        let pinned = self.claimed.as_ref().map(|claimed| claimed.cpu).filter(|_| !is_free);
+        let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent };
+        let process = Process { group: &self.group, bench, arguments, assignment, events: &self.events };
+        let unit = &assignment.unit;
+        Ok(if is_time_unit(unit) {
+            process.measure_case(case, proven, CycleTime::with_clock(Rc::clone(&self.clock)))
+        } else {
+            process.measure_case(case, proven, EventCount::open(unit)?)
+        })
+    }
+
+    /// Lets this thread run on every CPU that the process was given, so that threads which it starts do.
+    pub(super) fn unpin(&self) {
+        // Where it is refused, the thread stays on its CPU, which [`Process::return_to_cpu`] would give it.
+        let _ = cpu::allow_cpus(cpu::initial_cpus());
+    }
+}
+
+impl Process<'_> {
 
     /// Where Criterion writes its files of one execution: they are thrown away, because one execution is not the run. Its
     /// own modes write, and read, where the user looks for it.
@@ -256,12 +273,14 @@ impl Process<'_> {
         &self,
         case: &Case,
         proven: bool,
-        mut criterion: Criterion<M>,
-        sampling: &Sampling,
+        measurement: M,
     ) -> ExecutionEnd {
+        let sampling = Sampling::for_scale(self.bench.place.scale);
+        // The driver has set it to the directory of this unit.
+        let mut criterion = configured_criterion(&sampling, measurement, &self.criterion_output_home());
         let attempt = || {
             self.return_to_cpu()?;
-            self.try_case(case, proven, &mut criterion, sampling)
+            self.try_case(case, proven, &mut criterion, &sampling)
         };
         let before = background_activity::Before::read();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
@@ -343,7 +362,7 @@ impl Process<'_> {
     /// Criterion's own modes (a profile, a stored baseline): Criterion runs the operation as it likes, and no claim is
     /// judged.
     fn leave_to_criterion<M: Counted>(&self, case: &Case, criterion: &mut Criterion<M>) -> ExecutionEnd {
-        let mut subject = (case.set_up)(self.bench.place)?;
+        let mut subject = self.bench.set_up(case)?;
         let mut group = criterion.benchmark_group(criterion_name(self.group.name));
         group.sampling_mode(SamplingMode::Flat);
         group.bench_function(criterion_name(&case.name), |b| {

@@ -1,7 +1,7 @@
 //! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
 use super::protocol::{BATCHES, LONGEST_REQUEST, Prepare, Ready, Request, Response, VERSION};
-use crate::case::{Case, Cpus, Group, Place, Report, SetUp, Subject};
+use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Fingerprint;
 use crate::error::{Error, Result};
@@ -10,6 +10,7 @@ use crate::json_line::{self, Lines, NoMessage};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::time::{Duration, Instant};
@@ -53,19 +54,24 @@ impl Driver {
 }
 
 fn serve_driver(groups: &[Group]) -> Result<()> {
-    let mut driver = Driver::new()?;
-    // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
-    let _ = process::die_with_parent();
-    driver.send_response(&Response::Hello { version: VERSION, build: Fingerprint::build_sentence() })?;
-    let prepare = match driver.read_request()? {
+    let (mut driver, request) = receive_first_request()?;
+    let prepare = match request {
         Some(Request::Prepare(prepare)) => prepare,
         Some(Request::Cases) => return driver.send_response(&Response::Cases(case_ids(groups))),
         _ => return Ok(()),
     };
     let ended = match find_case(groups, &prepare.case) {
-        Some((group, case)) => run_case_by_turns(group, case, &prepare, &mut driver),
-        None => Err(CaseEnd::Skipped(format!("this build has no case {}", prepare.case))),
+        Some((group, case)) => run_case_by_turns(group, None, |_| Ok(case), &prepare, &mut driver),
+        None => Err(no_case(&prepare)),
     };
+    send_end(ended, &mut driver)
+}
+
+fn no_case(prepare: &Prepare) -> CaseEnd {
+    CaseEnd::Skipped(format!("this build has no case {}", prepare.case))
+}
+
+fn send_end(ended: std::result::Result<(), CaseEnd>, driver: &mut Driver) -> Result<()> {
     // Drivers of this version know three kinds.
     let end = match ended {
         Ok(()) | Err(CaseEnd::Interrupted) => return Ok(()),
@@ -74,6 +80,15 @@ fn serve_driver(groups: &[Group]) -> Result<()> {
         Err(end) => end,
     };
     driver.send_response(&Response::Ended(end))
+}
+
+fn receive_first_request() -> Result<(Driver, Option<Request>)> {
+    let mut driver = Driver::new()?;
+    // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
+    let _ = process::die_with_parent();
+    driver.send_response(&Response::Hello { version: VERSION, build: Fingerprint::build_sentence() })?;
+    let request = driver.read_request()?;
+    Ok((driver, request))
 }
 
 /// The ids of all cases of these groups, in table order.
@@ -90,23 +105,85 @@ pub fn find_case<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)>
     })
 }
 
+/// A side whose operations are offered one after another ([`InPlace`](crate::harness::InPlace)).
+pub(crate) struct OfferedSide {
+    driver: Driver,
+    /// The case to run by turns; `None` if the ids are asked for.
+    prepare: Option<Prepare>,
+    ids: Vec<String>,
+    /// How the case ended.
+    ended: Option<Result<()>>,
+}
+
+impl OfferedSide {
+    /// Receives the first request.
+    ///
+    /// # Errors
+    /// The driver has gone.
+    pub(crate) fn start() -> Result<Self> {
+        let (driver, request) = receive_first_request()?;
+        let prepare = match request {
+            Some(Request::Prepare(prepare)) => Some(prepare),
+            _ => None,
+        };
+        Ok(Self { driver, prepare, ids: Vec::new(), ended: None })
+    }
+
+    /// Runs the operation by turns if it is the one that was asked for.
+    pub(crate) fn offer(
+        &mut self,
+        group: &Group,
+        id: String,
+        lent: Lent<'_>,
+        describe: impl FnOnce(&Clock, bool) -> Result<Case>,
+    ) {
+        let is_asked = self.prepare.as_ref().is_some_and(|prepare| prepare.case == id) && self.ended.is_none();
+        let Some(prepare) = self.prepare.as_ref().filter(|_| is_asked) else {
+            self.ids.push(id);
+            return;
+        };
+        let slowed = RefCell::new(Slowed { subject: Box::new(lent), additions: prepare.spin });
+        let lent = if prepare.spin > 0.0 { Lent(&slowed) } else { lent };
+        let describe = |clock: &Clock| describe(clock, !prepare.prove);
+        let ended = run_case_by_turns(group, Some(lent), describe, prepare, &mut self.driver);
+        self.ended = Some(send_end(ended, &mut self.driver));
+    }
+
+    /// Every operation was offered.
+    pub(crate) fn end(&mut self) -> Exit {
+        let sent = match &self.prepare {
+            Some(_) if self.ended.is_some() => self.ended.take().unwrap_or(Ok(())),
+            Some(prepare) => send_end(Err(no_case(prepare)), &mut self.driver),
+            None => self.driver.send_response(&Response::Cases(std::mem::take(&mut self.ids))),
+        };
+        Exit::failed_if(sent.is_err())
+    }
+}
+
 fn run_case_by_turns(
     group: &Group,
-    case: Case,
+    lent: Option<Lent<'_>>,
+    describe: impl FnOnce(&Clock) -> Result<Case>,
     prepare: &Prepare,
     driver: &mut Driver,
 ) -> std::result::Result<(), CaseEnd> {
-    let case = if prepare.spin > 0.0 { slow_case(case, prepare.spin) } else { case };
+    let clock = Clock::with_scale(prepare.clock);
+    // Before it is pinned: threads that a lent operation starts run anywhere.
+    let case = describe(&clock)?;
+    let case = if prepare.spin > 0.0 && lent.is_none() { slow_case(case, prepare.spin) } else { case };
     let allowed = cpu::allowed_cpus();
     let (cpu, mut notes) = pin_to_cpu(prepare.cpu);
-    let clock = Clock::with_scale(prepare.clock);
+    let is_free = lent.is_some() && case.own_tasks == OwnTasks::Elsewhere;
+    if is_free {
+        cpu::allow_cpus(&allowed)?;
+    }
     let scratch = scratch::make_directory()?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
         scale: prepare.scale,
         cpus: Cpus::from_allowed(Some(cpu), allowed),
     };
-    let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu) };
+    let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu).filter(|_| !is_free), lent };
     let mut trial = trial::repeat_while_disturbed(|| {
         let mut trial = Trial::prepare(&case, bench, None)?;
         if prepare.prove {
@@ -153,17 +230,17 @@ fn pin_to_cpu(wanted: usize) -> (usize, Vec<String>) {
 /// The case with a slowdown of known size: after each batch it times `additions` dependent additions per iteration and adds
 /// that time to the batch.
 fn slow_case(mut case: Case, additions: f64) -> Case {
-    let set_up: SetUp = case.set_up;
+    let set_up = case.set_up;
     case.set_up = Box::new(move |place: &Place| Ok(Box::new(Slowed { subject: set_up(place)?, additions })));
     case
 }
 
-struct Slowed {
-    subject: Box<dyn Subject>,
+struct Slowed<'a> {
+    subject: Box<dyn Subject + 'a>,
     additions: f64,
 }
 
-impl Subject for Slowed {
+impl Subject for Slowed<'_> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let ticks = self.subject.run(iterations, clock)?;
         let start = clock.start();

@@ -49,6 +49,10 @@ impl Trial<'_> {
         let median = self.widen_to_clock_step(statistic::median_interval(&values), &kept);
         if self.event.is_none() {
             judge::check_instruction_rate(self.case, median.estimate, self.core_hz)?;
+            if self.testimony.as_ref().is_none_or(|seen| seen.instructions.is_none()) && !self.resumed {
+                let judged = judge::judge_work_by_time(self.case, median.estimate, self.core_hz);
+                judged.into_iter().for_each(|judgement| self.add(judgement));
+            }
         }
         let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.result_since(kept[0].rounds));
         if let Some(sweep) = &sweep {
@@ -77,7 +81,9 @@ impl Trial<'_> {
         self.evidence.push(judge::judge_interference(self.case, kept)?);
         self.evidence.extend(busy_beside.map(judge::other_cpus_sentence));
         self.evidence.append(&mut self.counted);
-        self.evidence.extend(self.subject.report().evidence);
+        let report = self.subject.report();
+        self.evidence.extend(report.evidence);
+        self.unasked.extend(report.unchecked);
         if self.event.is_none() {
             let told_ns = |sample: &Sample| self.clock.nanoseconds(Ticks(sample.counted)).0;
             let told: Vec<_> = kept.iter().map(|sample| (told_ns(sample), sample)).collect();

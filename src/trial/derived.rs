@@ -36,6 +36,7 @@ fn derive_figure(rule: Rule, costs: &Costs<'_>) -> Option<(Interval, &'static st
         Rule::OfCost(times) => (cost.map(|ns| times * ns), NANOSECONDS),
         Rule::ControlOverCost => (costs.sweep?.ratio?, ""),
         Rule::Rate => (rate_per_ns(1e9, cost), "/s"),
+        Rule::Elements(elements) => (rate_per_ns(1e9 * elements as f64, cost), "elem/s"),
         Rule::Bandwidth(bytes) => (rate_per_ns(bytes as f64, cost), "GB/s"),
         Rule::BandwidthOfAll(bytes) => (rate_per_ns(bytes as f64 * costs.cpus as f64, cost), "GB/s"),
         Rule::Share { bytes, on_all, of } => {

@@ -71,7 +71,7 @@ struct Displacement<'a> {
     clock: &'a Clock,
     pinned: usize,
     effort: Effort,
-    subject: Box<dyn Subject>,
+    subject: Box<dyn Subject + 'a>,
     saturation: Option<Saturation>,
     meter: FluidMeter,
     account: Account,
@@ -87,7 +87,7 @@ struct Displacement<'a> {
 /// # Errors
 /// A need is not met, a claim does not hold, the machine was disturbed, or a signal came.
 pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
-    let Bench { place, clock, pinned } = bench;
+    let Bench { place, clock, pinned, .. } = bench;
     for need in &case.needs {
         need.check_place(place).map_err(CaseEnd::Skipped)?;
     }
@@ -97,7 +97,7 @@ pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Case
         return Err(CaseEnd::Skipped(sentence.into()));
     };
     clock.take_single_times(); // leftovers of an attempt that was given up
-    let mut subject = (case.set_up)(place).map_err(CaseEnd::from_set_up_error)?;
+    let mut subject = bench.set_up(case).map_err(CaseEnd::from_set_up_error)?;
     let mut judgements = Vec::new();
     if case.claims.iter().any(crate::case::Claim::wants_witness) {
         judgements = judge::judge_by_witness(case, &mut *subject, clock)?.1;

@@ -41,6 +41,10 @@ const ABOVE: f64 = 0.02;
 /// costs a fraction, and one that grows with the number of iterations costs a multiple. Between small and large batches a branch
 /// predictor may learn otherwise: system calls on Zen 4 (safe returns) took 339 ns in small ones and 505 in large ones, 1.49 times as long.
 const LARGE: std::ops::RangeInclusive<f64> = 0.7..=1.8;
+/// [`LARGE`] for [`Claim::KeepsWorking`]: an honest operation may grow, as a list does.
+const LARGE_OF_GROWING: std::ops::RangeInclusive<f64> = 0.5..=f64::INFINITY;
+/// Core cycles of an iteration that is no empty loop, which takes one or two.
+const MORE_THAN_EMPTY: f64 = 20.0;
 /// Least charged time of which a share means anything, µs: some kernels account in ticks of 4 ms.
 const LEAST_CHARGED_US: f64 = 60_000.0;
 /// Sweeps before a result that is not proportional is believed.
@@ -310,6 +314,18 @@ pub(super) fn check_instruction_rate(case: &Case, cost_ns: f64, core_hz: f64) ->
     }
 }
 
+/// Judges by the time of an iteration that it is no empty loop, where the witness could not count its instructions.
+pub(super) fn judge_work_by_time(case: &Case, cost_ns: f64, core_hz: f64) -> Option<Judgement> {
+    let claim = case.claims.iter().find(|claim| matches!(claim, Claim::KeepsWorking(_)))?;
+    let cycles = cost_ns * core_hz / 1e9;
+    let sentence = format!("an iteration takes {cycles:.0} core cycles");
+    Some(if cycles >= MORE_THAN_EMPTY {
+        Judgement::Held(sentence + ", more than the empty loop")
+    } else {
+        Judgement::Unasked(format!("{sentence}, and its instructions could not be counted: {claim}"))
+    })
+}
+
 /// Compares the cost in large batches, from the lower quartile of the samples to their median, with the slope of small ones, by its
 /// interval: proportionality over three decades.
 ///
@@ -322,17 +338,19 @@ pub(super) fn judge_large_batches(
     [quick, middle]: [f64; 2],
     iterations: u64,
 ) -> Result<Option<String>, CaseEnd> {
-    let is_asked = case.claims.iter().any(|claim| matches!(claim, Claim::Linear));
+    let accepted = case.claims.iter().find_map(|claim| match claim {
+        Claim::Linear => Some(LARGE),
+        Claim::KeepsWorking(_) => Some(LARGE_OF_GROWING),
+        _ => None,
+    });
     // Where it is no large batch, its overhead would dominate.
-    if !is_asked || iterations < unit {
-        return Ok(None);
-    }
+    let Some(accepted) = accepted.filter(|_| iterations >= unit) else { return Ok(None) };
     let sentence = format!(
         "batches of {iterations} iterations cost {:.3} times the slope of small ones",
         middle / slope.estimate
     );
     // Some samples are disturbed, and so are some of the small batches.
-    if middle / slope.low >= *LARGE.start() && quick / slope.high <= *LARGE.end() {
+    if middle / slope.low >= *accepted.start() && quick / slope.high <= *accepted.end() {
         Ok(Some(sentence))
     } else {
         Err(CaseEnd::Contradicted(sentence + "; it should be 1"))

@@ -185,6 +185,17 @@ impl Drop for Aside {
     }
 }
 
+/// Lets this thread run on these CPUs.
+///
+/// # Errors
+/// It may run on none of them.
+pub fn allow_cpus(cpus: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    let refused = |e| Error::from_errno("sched_setaffinity", e);
+    cpus.iter().try_for_each(|&cpu| set.set(cpu)).map_err(refused)?;
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(refused)
+}
+
 /// Runs `f` with this thread on one CPU, and restores the affinity afterwards.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use super::criterion_drive::{ONE_BATCH, criterion_without_plots};
 use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
-use crate::driver::{Arguments, Message, Samples, Sender, criterion_home};
+use crate::driver::{Arguments, Message, Samples, Sender, Work, criterion_home};
 use crate::error::Result;
 use crate::platform::output::Silence;
 use crate::platform::plain_file;
@@ -13,8 +13,8 @@ use crate::record::baseline::criterion_name;
 use crate::record::quantity::is_time_unit;
 use crate::record::store::{LIMIT, replace_file};
 use crate::record::{ClockRun, baseline};
-use criterion::SamplingMode;
 use criterion::measurement::{Measurement, ValueFormatter};
+use criterion::{SamplingMode, Throughput};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -78,6 +78,12 @@ fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, argum
     // Set on the group, where they outweigh the command line: the samples are there already.
     of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
     of_group.warm_up_time(ONE_BATCH).measurement_time(Duration::from_secs(1));
+    if let Some(work) = case.work {
+        of_group.throughput(match work {
+            Work::Bytes(bytes) => Throughput::Bytes(bytes),
+            Work::Elements(elements) => Throughput::Elements(elements),
+        });
+    }
     // The first call is the warm-up, which gets a value and uses none up.
     let mut values = case.values.first().into_iter().chain(case.values.iter().cycle());
     of_group.bench_function(criterion_name(&case.name), |b| {

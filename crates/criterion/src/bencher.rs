@@ -1,0 +1,169 @@
+//! The loop of one batch. The loops are Criterion's, with syscost's clock around the same statements.
+
+use crate::batch::inputs_at_once;
+use criterion::BatchSize;
+use criterion::measurement::{Measurement, WallTime};
+use std::any::type_name;
+use std::hint::black_box;
+use syscost::clock::{Clock, Ticks};
+
+/// Instructions of an iteration of [`Bencher::iter`] without an operation: counting down and a jump.
+const EMPTY_LOOP: f64 = 2.0;
+/// Bytes of a result that one instruction stores.
+const STORED: usize = 32;
+
+/// Times one batch of a benchmark. A benchmark's closure calls one of its methods.
+pub struct Bencher<'a, M: Measurement = WallTime> {
+    pub(crate) iterations: u64,
+    pub(crate) clock: &'a Clock,
+    pub(crate) measurement: &'a M,
+    pub(crate) outcome: Outcome,
+}
+
+/// What a benchmark's closure has done with its [`Bencher`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Time of the last loop; `None` if no method was called.
+    pub(crate) ticks: Option<Ticks>,
+    /// Instructions that an iteration of that loop has without an operation; 0 if that is not known.
+    pub(crate) empty_loop: f64,
+    /// The name of a measurement whose values are no times.
+    pub(crate) foreign: Option<&'static str>,
+}
+
+impl<'a, M: Measurement> Bencher<'a, M> {
+    pub(crate) fn new(iterations: u64, clock: &'a Clock, measurement: &'a M) -> Self {
+        Self { iterations, clock, measurement, outcome: Outcome::default() }
+    }
+
+    /// Times `routine`, called again and again. Its results are dropped inside the timed part.
+    #[inline(never)]
+    pub fn iter<O, R>(&mut self, mut routine: R)
+    where
+        R: FnMut() -> O,
+    {
+        let start = self.clock.start();
+        for _ in 0..self.iterations {
+            black_box(routine());
+        }
+        self.outcome.ticks = Some(self.clock.stop() - start);
+        self.outcome.empty_loop = EMPTY_LOOP + size_of::<O>().div_ceil(STORED) as f64;
+    }
+
+    /// Takes the time that `routine` says its argument of iterations took.
+    #[inline(never)]
+    pub fn iter_custom<R>(&mut self, mut routine: R)
+    where
+        R: FnMut(u64) -> M::Value,
+    {
+        let value = routine(self.iterations);
+        self.take_value(&value);
+    }
+
+    /// A time that the benchmark has measured itself.
+    pub(crate) fn take_value(&mut self, value: &M::Value) {
+        let nanoseconds = self.measurement.to_f64(value);
+        self.outcome.ticks = Some(Ticks((nanoseconds * self.clock.hz() / 1e9).round() as u64));
+        if type_name::<M>() != type_name::<WallTime>() {
+            self.outcome.foreign = Some(type_name::<M>());
+        }
+    }
+
+    /// As [`Bencher::iter_batched`] with one input at a time.
+    #[doc(hidden)]
+    pub fn iter_with_setup<I, O, S, R>(&mut self, setup: S, routine: R)
+    where
+        S: FnMut() -> I,
+        R: FnMut(I) -> O,
+    {
+        self.iter_batched(setup, routine, BatchSize::PerIteration);
+    }
+
+    /// As [`Bencher::iter_batched`] with all inputs at a time.
+    #[doc(hidden)]
+    pub fn iter_with_large_setup<I, O, S, R>(&mut self, setup: S, routine: R)
+    where
+        S: FnMut() -> I,
+        R: FnMut(I) -> O,
+    {
+        self.iter_batched(setup, routine, BatchSize::NumBatches(1));
+    }
+
+    /// As [`Bencher::iter`], with the results dropped outside of the timed part.
+    pub fn iter_with_large_drop<O, R>(&mut self, mut routine: R)
+    where
+        R: FnMut() -> O,
+    {
+        self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
+    }
+
+    /// Times `routine` on inputs of `setup`, which is not timed; nor is the drop of the results.
+    #[inline(never)]
+    pub fn iter_batched<I, O, S, R>(&mut self, mut setup: S, mut routine: R, size: BatchSize)
+    where
+        S: FnMut() -> I,
+        R: FnMut(I) -> O,
+    {
+        let at_once = inputs_at_once(size, self.iterations);
+        let (mut ticks, mut left) = (Ticks(0), self.iterations);
+        while left > 0 && at_once == 1 {
+            let input = black_box(setup());
+            let start = self.clock.start();
+            let output = routine(input);
+            ticks += self.clock.stop() - start;
+            drop(black_box(output));
+            left -= 1;
+        }
+        while left > 0 {
+            let now = at_once.min(left);
+            let inputs = black_box((0..now).map(|_| setup()).collect::<Vec<_>>());
+            let mut outputs = Vec::with_capacity(now as usize);
+            let start = self.clock.start();
+            outputs.extend(inputs.into_iter().map(&mut routine));
+            ticks += self.clock.stop() - start;
+            black_box(outputs);
+            left -= now;
+        }
+        self.outcome.ticks = Some(ticks);
+    }
+
+    /// As [`Bencher::iter_batched`], with the inputs dropped outside of the timed part too.
+    #[inline(never)]
+    pub fn iter_batched_ref<I, O, S, R>(&mut self, mut setup: S, mut routine: R, size: BatchSize)
+    where
+        S: FnMut() -> I,
+        R: FnMut(&mut I) -> O,
+    {
+        let at_once = inputs_at_once(size, self.iterations);
+        let (mut ticks, mut left) = (Ticks(0), self.iterations);
+        while left > 0 && at_once == 1 {
+            let mut input = black_box(setup());
+            let start = self.clock.start();
+            let output = routine(&mut input);
+            ticks += self.clock.stop() - start;
+            drop(black_box(output));
+            drop(black_box(input));
+            left -= 1;
+        }
+        while left > 0 {
+            let now = at_once.min(left);
+            let mut inputs = black_box((0..now).map(|_| setup()).collect::<Vec<_>>());
+            let mut outputs = Vec::with_capacity(now as usize);
+            let start = self.clock.start();
+            outputs.extend(inputs.iter_mut().map(&mut routine));
+            ticks += self.clock.stop() - start;
+            black_box(outputs);
+            left -= now;
+        }
+        self.outcome.ticks = Some(ticks);
+    }
+
+    /// The same methods for routines that return futures, which `runner` runs.
+    #[cfg(feature = "async")]
+    pub fn to_async<'b, A: crate::async_executor::AsyncExecutor>(
+        &'b mut self,
+        runner: A,
+    ) -> crate::AsyncBencher<'a, 'b, A, M> {
+        crate::AsyncBencher { bencher: self, runner }
+    }
+}

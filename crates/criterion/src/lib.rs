@@ -1,0 +1,77 @@
+//! Criterion's interface over [syscost]: an existing bench moves over by one line of `Cargo.toml` and no line of its source.
+//!
+//! ```toml
+//! [dev-dependencies]
+//! criterion = { package = "syscost-criterion", git = "…" }
+//! ```
+//!
+//! The bench then runs in several fresh processes, ends with syscost's table (*quiet*, *next run*), and its claims are asked:
+//! time grows with the iterations, no more is reported than passed, a later iteration does as much as an early one, and the
+//! operation was not optimised away. An operation that is disproved has a sentence and no number.
+//!
+//! The names and their meaning are Criterion's: its documentation holds. What is accepted and changes nothing here is listed at
+//! the end of a run, by name.
+#![deny(unsafe_code)]
+
+#[cfg(feature = "async")]
+mod async_bencher;
+mod bencher;
+mod batch;
+mod group;
+mod operation;
+mod session;
+mod settings;
+
+#[cfg(feature = "async")]
+pub use async_bencher::AsyncBencher;
+pub use bencher::Bencher;
+#[cfg(feature = "async")]
+pub use criterion::async_executor;
+pub use criterion::measurement;
+pub use criterion::profiler;
+pub use criterion::{AxisScale, BatchSize, BenchmarkFilter, PlotConfiguration, PlottingBackend, SamplingMode, Throughput};
+pub use group::{BenchmarkGroup, BenchmarkId, IntoBenchmarkId};
+pub use settings::Criterion;
+#[doc(hidden)]
+pub use session::run_groups;
+
+/// Hides a value from the optimiser, as [`std::hint::black_box`] does.
+pub fn black_box<T>(value: T) -> T {
+    std::hint::black_box(value)
+}
+
+/// Runs these functions and then all benchmarks, as Criterion's function of this name does.
+#[doc(hidden)]
+pub fn runner(benches: &[&dyn Fn()]) {
+    benches.iter().for_each(|bench| bench());
+    Criterion::default().configure_from_args().final_summary();
+}
+
+/// Defines a function that runs these benchmark functions, as Criterion's macro of this name does, in both forms.
+#[macro_export]
+macro_rules! criterion_group {
+    (name = $name:ident; config = $config:expr; targets = $( $target:path ),+ $(,)*) => {
+        /// Runs the benchmarks of this group.
+        pub fn $name() {
+            let mut criterion: $crate::Criterion<_> = $config.configure_from_args();
+            $( $target(&mut criterion); )+
+        }
+    };
+    ($name:ident, $( $target:path ),+ $(,)*) => {
+        $crate::criterion_group! {
+            name = $name;
+            config = $crate::Criterion::default();
+            targets = $( $target ),+
+        }
+    };
+}
+
+/// Defines the `main` that runs these groups, as Criterion's macro of this name does.
+#[macro_export]
+macro_rules! criterion_main {
+    ( $( $group:path ),+ $(,)* ) => {
+        fn main() {
+            $crate::run_groups(&[ $( &|| { $group(); } ),+ ]);
+        }
+    };
+}

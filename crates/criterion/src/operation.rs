@@ -1,0 +1,204 @@
+//! A benchmark's closure as an operation of syscost: what it does in a batch, and what is known of it before it is measured.
+
+use crate::bencher::{Bencher, Outcome};
+use crate::session::count_entries;
+use criterion::measurement::Measurement;
+use std::time::{Duration, Instant};
+use syscost::case::{Case, Claim, OwnTasks, Report, Subject};
+use syscost::clock::{Clock, Ticks};
+use syscost::{Error, Result};
+use syscost_platform::ptrace;
+use syscost_platform::time::other_threads_cpu_ns;
+
+/// How long the operation runs before it is measured, to show whether other threads take part.
+const TRIED: Duration = Duration::from_millis(1);
+/// CPU time of other threads that shows that they take part: share of the time that passed …
+const SHARE: f64 = 0.02;
+/// … and at least, ns: a thread that falls asleep.
+const LEAST_NS: f64 = 50_000.0;
+/// Instructions of the first iteration up to which it is followed.
+const FOLLOWED: u64 = 30_000;
+/// The first iteration has made something that is kept if it executes this many times as many instructions as a later one …
+const FIRST_TIMES: u64 = 10;
+/// … and this many more: reading what the processor can do takes some thousand.
+const FIRST_MORE: u64 = 10_000;
+/// Pairs of batches that show whether work is left behind.
+const PAIRS: usize = 5;
+/// Longest wait for work that is left behind a batch.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+
+/// A benchmark's closure.
+pub(crate) struct Operation<'f, M: Measurement> {
+    call: &'f mut dyn FnMut(&mut Bencher<'_, M>),
+    measurement: &'f M,
+    outcome: Outcome,
+    /// Whether other threads take part.
+    is_parallel: bool,
+    /// CPU time of other threads during all batches, and the time that passed in them, ns.
+    others_ns: f64,
+    passed_ns: f64,
+    unchecked: Vec<String>,
+}
+
+impl<'f, M: Measurement> Operation<'f, M> {
+    pub(crate) fn new(call: &'f mut dyn FnMut(&mut Bencher<'_, M>), measurement: &'f M) -> Self {
+        let (outcome, unchecked) = (Outcome::default(), Vec::new());
+        Self { call, measurement, outcome, is_parallel: false, others_ns: 0.0, passed_ns: 0.0, unchecked }
+    }
+
+    /// Completes its case: tries the operation, and says what may be asked of it. `open_files`: those before the first
+    /// benchmark function.
+    ///
+    /// # Errors
+    /// The operation cannot be measured.
+    pub(crate) fn describe(
+        &mut self,
+        mut case: Case,
+        clock: &Clock,
+        proven: bool,
+        open_files: usize,
+    ) -> Result<Case> {
+        let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
+        self.try_until_warm(clock)?;
+        case.untraced = untraced_reason(open_files);
+        if let (Some(first), None) = (first, &case.untraced) {
+            self.compare_first(first, clock);
+        }
+        if self.is_parallel {
+            case.own_tasks = OwnTasks::Elsewhere;
+            if !proven {
+                self.look_behind(clock)?;
+            }
+        }
+        (self.others_ns, self.passed_ns) = (0.0, 0.0);
+        // The closure's own set-up, and that of a batched loop, take any share of the time.
+        Ok(case.claim(Claim::KeepsWorking(self.outcome.empty_loop)).timed_share(0.0))
+    }
+
+    /// Runs growing batches until they take a millisecond, and notes whether other threads take part.
+    fn try_until_warm(&mut self, clock: &Clock) -> Result<()> {
+        const MOST: u64 = 1 << 20;
+        let (mut iterations, others) = (1, other_threads_cpu_ns());
+        let begun = Instant::now();
+        loop {
+            let before = begun.elapsed();
+            self.run_once(iterations, clock)?;
+            if begun.elapsed() - before > TRIED / 2 || iterations >= MOST {
+                break;
+            }
+            iterations *= 4;
+        }
+        let (others_ns, passed_ns) = ((other_threads_cpu_ns() - others) as f64, begun.elapsed().as_nanos() as f64);
+        self.is_parallel = others_ns > (SHARE * passed_ns).max(LEAST_NS);
+        Ok(())
+    }
+
+    /// The instructions of one iteration, traced in a copy of this process: `None` if it cannot be traced, and more than are
+    /// followed as [`u64::MAX`].
+    fn follow(&mut self, clock: &Clock) -> Option<u64> {
+        let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), None, FOLLOWED).ok()?;
+        Some(followed.map_or(u64::MAX, |seen| seen.instructions))
+    }
+
+    /// Compares the first iteration with one that comes later.
+    fn compare_first(&mut self, first: u64, clock: &Clock) {
+        let Some(later) = self.follow(clock).filter(|&later| later < u64::MAX) else { return };
+        if first >= later.saturating_mul(FIRST_TIMES) && first - later >= FIRST_MORE {
+            let (than, first) = if first == u64::MAX { ("more than ", FOLLOWED) } else { ("", first) };
+            self.unchecked.push(format!(
+                "the first iteration executed {than}{first} instructions and a later one {later}: what the first one made is \
+                 kept, and whether that is the answer itself is not known"
+            ));
+        }
+    }
+
+    /// Notes whether other threads go on with the work of a batch when it has ended: after a batch of four times the iterations
+    /// they do more, which a thread that always runs does not.
+    fn look_behind(&mut self, clock: &Clock) -> Result<()> {
+        let begun = Instant::now();
+        self.run_once(1, clock)?;
+        let one = begun.elapsed().max(Duration::from_nanos(20));
+        let few = (TRIED.as_nanos() / one.as_nanos()).max(1) as u64;
+        let wait = (4 * TRIED.max(one)).min(LONGEST_WAIT);
+        let mut behind = [Vec::new(), Vec::new()];
+        for _ in 0..PAIRS {
+            for (at, iterations) in [few, 4 * few].into_iter().enumerate() {
+                self.run_once(iterations, clock)?;
+                let ended = other_threads_cpu_ns();
+                std::thread::sleep(wait);
+                behind[at].push(other_threads_cpu_ns() - ended);
+            }
+        }
+        let [short, long] = behind.map(|mut values| {
+            values.sort_unstable();
+            values[values.len() / 2] as f64
+        });
+        if long > 2.0 * short && long > 0.1 * wait.as_nanos() as f64 {
+            self.unchecked.push(format!(
+                "work is left to other threads, which the figure leaves out: behind a batch of {} iterations they ran for \
+                 {:.0} µs more",
+                4 * few,
+                long / 1e3
+            ));
+        }
+        Ok(())
+    }
+
+    /// Calls the closure for one batch.
+    fn run_once(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let mut bencher = Bencher::new(iterations, clock, self.measurement);
+        (self.call)(&mut bencher);
+        self.outcome = bencher.outcome;
+        if let Some(name) = self.outcome.foreign {
+            return Err(Error::Missing(format!(
+                "its iter_custom returns values of {name}, which are no times: only times are measured here"
+            )));
+        }
+        self.outcome.ticks.ok_or_else(|| {
+            Error::Disproved(
+                "the benchmark's closure called no method of its Bencher, such as `iter`: nothing was measured".into(),
+            )
+        })
+    }
+}
+
+/// Why no copy of this process may run an operation.
+fn untraced_reason(open_files: usize) -> Option<String> {
+    let threads = count_entries("/proc/self/task");
+    let files = count_entries("/proc/self/fd");
+    if threads > 1 {
+        return Some(format!("this process has {threads} threads, and its traced copy would have one"));
+    }
+    (files > open_files).then(|| {
+        format!("the bench keeps {} more files open, which its traced copy would share", files - open_files)
+    })
+}
+
+impl<M: Measurement> Subject for Operation<'_, M> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let (others, start) = (other_threads_cpu_ns(), clock.start());
+        let ticks = self.run_once(iterations, clock)?;
+        let passed_ns = clock.nanoseconds(clock.stop() - start).0;
+        let others_ns = (other_threads_cpu_ns() - others) as f64;
+        (self.others_ns, self.passed_ns) = (self.others_ns + others_ns, self.passed_ns + passed_ns);
+        if !self.is_parallel && others_ns > (SHARE * passed_ns).max(LEAST_NS) {
+            return Err(Error::Disturbed(
+                "other threads began to take part after the benchmark was tried, and it is measured on one CPU: run again".into(),
+            ));
+        }
+        Ok(ticks)
+    }
+
+    fn report(&self) -> Report {
+        let times = self.others_ns / self.passed_ns.max(1.0);
+        let beside = format!(
+            "other threads of the process ran for {times:.2} times the time of the batches: the figure is the time until their \
+             answer, on all CPUs"
+        );
+        let evidence = match self.is_parallel {
+            true => beside,
+            false => "no other thread of the process took part".into(),
+        };
+        Report { evidence: vec![evidence], unchecked: self.unchecked.clone(), ..Report::default() }
+    }
+}

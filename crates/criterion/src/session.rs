@@ -1,0 +1,168 @@
+//! The pass over a bench target's functions that this process makes, and what they asked for that has no effect.
+
+use crate::operation::Operation;
+use criterion::Throughput;
+use criterion::measurement::Measurement;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use syscost::case::{Derived, Lent, Rule};
+use syscost::exit::Exit;
+use syscost::harness::{InPlace, Offer};
+use syscost::record::baseline::criterion_directory;
+use syscost_platform::inert::is_hostile;
+
+/// The longest name of a benchmark, bytes: with the name of its bench target it is an id, of at most 200.
+const LONGEST: usize = 140;
+
+enum State {
+    Waiting,
+    Running(Session),
+    Over,
+}
+
+struct Session {
+    target: &'static str,
+    /// Taken out when it ends.
+    pass: Option<InPlace>,
+    /// Criterion's directories of the names so far: two benchmarks never share one.
+    directories: BTreeSet<PathBuf>,
+    settings: BTreeSet<&'static str>,
+    /// Files that were open before the first benchmark function.
+    open_files: usize,
+}
+
+thread_local! {
+    static STATE: RefCell<State> = const { RefCell::new(State::Waiting) };
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.pass.is_some() && !self.directories.is_empty() {
+            syscost::driver::report_error(
+                "benchmarks were declared and not measured: the bench's `main` must call `Criterion::final_summary` last",
+            );
+        }
+    }
+}
+
+/// Begins the pass, once in a process.
+pub(crate) fn start() {
+    let is_waiting = STATE.with_borrow(|state| matches!(state, State::Waiting));
+    if is_waiting {
+        let target = target_name();
+        let pass = Some(InPlace::start(target).unwrap_or_else(|exit| end_process(exit)));
+        let open_files = count_entries("/proc/self/fd");
+        let (directories, settings) = (BTreeSet::new(), BTreeSet::new());
+        STATE.set(State::Running(Session { target, pass, directories, settings, open_files }));
+    }
+}
+
+/// Notes a setting that has no effect.
+pub(crate) fn note_setting(name: &'static str) {
+    STATE.with_borrow_mut(|state| {
+        if let State::Running(session) = state {
+            session.settings.insert(name);
+        }
+    });
+}
+
+/// Offers a benchmark to the run.
+pub(crate) fn offer<M: Measurement>(id: &str, throughput: Option<&Throughput>, operation: Operation<'_, M>) {
+    // Taken out, since a benchmark may itself make a `Criterion`.
+    let State::Running(mut session) = STATE.replace(State::Over) else { return };
+    let offer = Offer { name: session.unique_name(id), derived: throughput.map(rates).unwrap_or_default() };
+    let (case, operation) = (offer.to_case(), RefCell::new(operation));
+    let open_files = session.open_files;
+    if let Some(pass) = &mut session.pass {
+        pass.offer(offer, Lent(&operation), |clock, proven| {
+            operation.borrow_mut().describe(case, clock, proven, open_files)
+        });
+    }
+    STATE.set(State::Running(session));
+}
+
+/// Ends the pass: measures, or ends the measuring process.
+pub(crate) fn finish() {
+    let State::Running(mut session) = STATE.replace(State::Over) else { return };
+    let notes = session.notes();
+    let exit = session.pass.take().map_or(Exit::Success, |pass| pass.finish(&notes));
+    if exit != Exit::Success {
+        end_process(exit);
+    }
+}
+
+/// The `main` of a bench target.
+#[doc(hidden)]
+pub fn run_groups(groups: &[&dyn Fn()]) {
+    start();
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| groups.iter().for_each(|group| group()))) {
+        let State::Running(mut session) = STATE.replace(State::Over) else { resume_unwind(payload) };
+        if let Some(pass) = session.pass.take() {
+            end_process(pass.break_off(payload));
+        }
+    }
+    finish();
+}
+
+/// Ends this process by the code of a run. Criterion's `final_summary` returns nothing that a `main` could return.
+#[allow(clippy::exit)]
+fn end_process(exit: Exit) -> ! {
+    std::process::exit(exit.code().into())
+}
+
+/// The name of the bench target: that of the program without Cargo's hash.
+fn target_name() -> &'static str {
+    let program = std::env::current_exe().unwrap_or_default();
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let name = stem.rsplit_once('-').filter(|(_, hash)| is_hash(hash)).map_or(&*stem, |(name, _)| name);
+    Box::leak(acceptable(name, LONGEST).into_boxed_str())
+}
+
+/// The entries of a directory of `/proc`; 0 if it cannot be read.
+pub(crate) fn count_entries(directory: &str) -> usize {
+    std::fs::read_dir(directory).map_or(0, Iterator::count)
+}
+
+/// A name that a record can hold: without control characters, and not too long.
+fn acceptable(name: &str, longest: usize) -> String {
+    let mut name = name.replace(|c: char| c.is_control() || is_hostile(c), "_");
+    let end = (0..=longest.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
+    name.truncate(end.unwrap_or_default());
+    if name.is_empty() { "_".into() } else { name }
+}
+
+/// The figures that a throughput asks for.
+fn rates(throughput: &Throughput) -> Vec<Derived> {
+    let (bytes, elements) = match *throughput {
+        Throughput::Bits(bits) => (Some(bits / 8), None),
+        Throughput::Bytes(bytes) | Throughput::BytesDecimal(bytes) => (Some(bytes), None),
+        Throughput::Elements(elements) => (None, Some(elements)),
+        Throughput::ElementsAndBytes { elements, bytes } => (Some(bytes), Some(elements)),
+    };
+    let bytes = bytes.map(|bytes| Derived { name: "bandwidth", rule: Rule::Bandwidth(bytes) });
+    let elements = elements.map(|elements| Derived { name: "throughput", rule: Rule::Elements(elements) });
+    bytes.into_iter().chain(elements).collect()
+}
+
+impl Session {
+    /// The name under which a benchmark is kept: its own, or with a number if another has it, or its directory.
+    fn unique_name(&mut self, id: &str) -> String {
+        let name = acceptable(id, LONGEST);
+        let numbered = |number| if number == 1 { name.clone() } else { format!("{name} #{number}") };
+        let mut names = (1..).map(numbered);
+        let is_free = |name: &String| {
+            self.directories.insert(criterion_directory(&format!("{}/{name}", self.target)))
+        };
+        names.find(is_free).unwrap_or(name)
+    }
+
+    /// What is said at the end of a run.
+    fn notes(&self) -> Vec<String> {
+        let names: Vec<_> = self.settings.iter().copied().collect();
+        let note = format!("accepted, without effect: {}", names.join(", "));
+        (!names.is_empty()).then_some(note).into_iter().collect()
+    }
+}

@@ -1,0 +1,140 @@
+//! The examples as a user runs them: listed, tested, measured, by turns, and with Criterion's files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// An example that Cargo has built beside this test.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a program");
+    let built = test.parent().and_then(Path::parent).expect("below the target directory");
+    built.join("examples").join(name)
+}
+
+fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
+    let program = example(name);
+    assert!(program.exists(), "{} is built by `cargo test -p syscost-criterion --all-features`", program.display());
+    let mut command = Command::new(program);
+    command.args(arguments).env("CRITERION_HOME", home).env("SYSCOST_SCALE", "smoke").env("SYSCOST_TIME", "0");
+    command.env_remove("SYSCOST_TASK").output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether the example with an executor was built.
+fn has_parts() -> bool {
+    let is_built = example("criterion_parts").exists();
+    if !is_built {
+        println!("skipped: the example criterion_parts needs the feature async_futures");
+    }
+    is_built
+}
+
+const PARTS: [&str; 13] = [
+    "criterion_parts/hash of a word",
+    "criterion_parts/sort/64",
+    "criterion_parts/hash/16",
+    "criterion_parts/hash/256",
+    "criterion_parts/bencher/iter_batched_ref",
+    "criterion_parts/bencher/iter_with_setup",
+    "criterion_parts/bencher/iter_with_large_drop",
+    "criterion_parts/bencher/iter_custom",
+    "criterion_parts/bencher/to_async",
+    "criterion_parts/bencher/borrowed",
+    "criterion_parts/bencher/twice?",
+    "criterion_parts/bencher/twice? #2",
+    "",
+];
+
+#[test]
+fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
+    if !has_parts() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let listed = text(&run("criterion_parts", &["--bench", "--list"], home.path()).stdout);
+    let expected: Vec<_> = PARTS.iter().filter(|id| !id.is_empty()).map(|id| format!("{id}: benchmark")).collect();
+    assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
+    if !has_parts() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let listed = |arguments: &[&str]| {
+        let all = [&["--bench", "--list"], arguments].concat();
+        let output = run("criterion_parts", &all, home.path());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).lines().count()
+    };
+    assert_eq!(listed(&["^hash/"]), 2);
+    assert_eq!(listed(&["--exact", "sort/64"]), 1);
+    assert_eq!(listed(&["criterion_parts/bencher/iter_b"]), 1);
+    assert_eq!(listed(&["nothing of that name"]), 0);
+}
+
+#[test]
+fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
+    if !has_parts() {
+        return;
+    }
+    let home = tempfile::tempdir().expect("a directory");
+    let output = run("criterion_parts", &["--bench"], home.path());
+    let (shown, told) = (text(&output.stdout), text(&output.stderr));
+    for part in ["hash of a word", "sort/64", "iter_custom", "to_async", "borrowed"] {
+        assert!(shown.contains(part), "{part} is missing:\n{shown}\n{told}");
+    }
+    assert!(told.contains("accepted, without effect: measurement_time, plot_config, sample_size, sampling_mode, without_plots"), "{told}");
+    let saved = home.path().join("criterion_parts/hash_256/new/benchmark.json");
+    let saved = std::fs::read(&saved).unwrap_or_else(|error| panic!("{}: {error}\n{shown}\n{told}", saved.display()));
+    let saved: serde_json::Value = serde_json::from_slice(&saved).expect("Criterion's JSON");
+    assert_eq!(saved["full_id"], "criterion_parts/hash/256");
+    assert_eq!(saved["throughput"]["Bytes"], 256);
+}
+
+/// The end of each benchmark of the liars by `--test`, which judges every claim and keeps no number.
+fn verdicts() -> Vec<(String, String)> {
+    let home = tempfile::tempdir().expect("a directory");
+    let output = run("criterion_liars", &["--test"], home.path());
+    let verdicts = text(&output.stdout).lines().filter_map(|line| {
+        let (id, end) = line.split_once(": ")?;
+        Some((id.trim_start_matches("criterion_liars/").to_owned(), end.to_owned()))
+    }).collect::<Vec<_>>();
+    assert_eq!(output.status.code(), Some(1), "{verdicts:?} {}", text(&output.stderr));
+    verdicts
+}
+
+#[test]
+fn liars_are_caught_and_honest_benchmarks_are_not() {
+    let verdicts = verdicts();
+    let end = |name: &str| {
+        let found = verdicts.iter().find(|(id, _)| id == name);
+        &found.unwrap_or_else(|| panic!("no verdict on {name}: {verdicts:?}")).1
+    };
+    for (name, why) in [
+        ("liar/vanishes whole", "time"),
+        ("liar/ends early", "time"),
+        ("liar/makes up", "and only"),
+        ("liar/never iterates", "called no method of its Bencher"),
+    ] {
+        let end = end(name);
+        assert!(!end.starts_with("ok") && end.contains(why), "{name}: {end}");
+    }
+    for name in ["honest/work", "honest/long", "honest/grows", "honest/goes round", "honest/in parallel"] {
+        let end = end(name);
+        assert!(!end.starts_with("FAILED"), "{name}: {end}");
+    }
+    if verdicts.iter().any(|(_, end)| end.contains("no witness could be called: ptrace")) {
+        println!("skipped: no process may be traced here");
+        return;
+    }
+    if !cfg!(debug_assertions) {
+        assert!(end("liar/vanishes").contains("optimised away"), "{}", end("liar/vanishes"));
+    }
+    assert!(end("liar/remembers").starts_with("unwitnessed"), "{}", end("liar/remembers"));
+    assert!(end("liar/runs out").starts_with("FAILED"), "{}", end("liar/runs out"));
+    assert!(end("liar/hands over").starts_with("unwitnessed"), "{}", end("liar/hands over"));
+}

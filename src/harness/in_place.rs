@@ -1,0 +1,167 @@
+//! Bench targets whose operations borrow what lives on the stack of the functions that make them, so that no list of cases can
+//! hold them: those of `syscost-criterion`.
+//!
+//! The user's functions run once in every process, and *offer* their operations one after another. In the driver, that collects
+//! the names; [`InPlace::finish`] then starts the same program again to measure. There, an operation that is wanted is measured
+//! while its function is on the stack.
+
+use super::measuring::{Assigned, Room};
+use crate::case::{Case, Derived, Group, Lent, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::driver::{self, Arguments, Options, report_error};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::pair::{is_side_process, side::OfferedSide};
+use std::sync::{Mutex, PoisonError};
+
+/// One operation, as it is known before it is called.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// Its id without the group.
+    pub name: String,
+    /// Figures computed from its cost.
+    pub derived: Vec<Derived>,
+}
+
+/// The operations of this process, in the order in which they were offered. [`Group::cases`] is a function without arguments.
+static OFFERS: Mutex<Vec<Offer>> = Mutex::new(Vec::new());
+
+/// One pass over the functions of a bench target, whatever this process is for.
+pub struct InPlace {
+    group: Group,
+    role: Role,
+}
+
+enum Role {
+    Driver(Box<(Arguments, Options)>),
+    /// With whether it goes on: a signal or an error ends it.
+    Measuring(Box<(Room, Assigned)>, Result<bool>),
+    Side(OfferedSide),
+}
+
+impl InPlace {
+    /// Begins the pass of this bench target.
+    ///
+    /// # Errors
+    /// How the process ends at once: it has another task, which is done, or cannot do its own, which was reported.
+    pub fn start(name: &'static str) -> std::result::Result<Self, Exit> {
+        let group = Group::new(name, "", collected_cases);
+        let role = Role::start(&group).unwrap_or_else(|error| {
+            report_error(&error);
+            Err(Exit::from(error.kind()))
+        })?;
+        Ok(Self { group, role })
+    }
+
+    /// Offers an operation. If this process measures it, `describe` makes its case: it is given the clock, and whether an earlier
+    /// process has proved the case, and may call the operation.
+    pub fn offer(&mut self, offer: Offer, subject: Lent<'_>, describe: impl FnOnce(&Clock, bool) -> Result<Case>) {
+        let id = format!("{}/{}", self.group.name, offer.name);
+        match &mut self.role {
+            Role::Driver(_) => OFFERS.lock().unwrap_or_else(PoisonError::into_inner).push(offer),
+            Role::Measuring(process, ended) => {
+                let (room, assigned) = &mut **process;
+                let Some(proven) = assigned.is_proven(&id).filter(|_| matches!(ended, Ok(true))) else { return };
+                *ended = room.measure(id, Some(subject), |clock| describe(clock, proven), assigned);
+                room.unpin();
+            }
+            Role::Side(side) => side.offer(&self.group, id, subject, describe),
+        }
+    }
+
+    /// Ends the pass: every operation was offered. In the driver this measures, and prints `notes` at the end.
+    pub fn finish(mut self, notes: &[String]) -> Exit {
+        match &self.role {
+            Role::Driver(settings) => {
+                let (arguments, options) = &**settings;
+                drive(self.group, arguments, options, notes).unwrap_or_else(|error| {
+                    report_error(&error);
+                    Exit::from(error.kind())
+                })
+            }
+            _ => self.end(Ok(())),
+        }
+    }
+
+    /// Ends a process whose functions panicked before all operations were offered.
+    pub fn break_off(mut self, payload: Box<dyn std::any::Any + Send>) -> Exit {
+        match self.role {
+            // As any other program: the panic has been printed.
+            Role::Driver(_) => std::panic::resume_unwind(payload),
+            _ => self.end(Err(payload)),
+        }
+    }
+
+    /// Ends a process that measures.
+    fn end(&mut self, functions: std::thread::Result<()>) -> Exit {
+        match &mut self.role {
+            Role::Driver(_) => Exit::Success,
+            Role::Measuring(process, ended) => {
+                let (room, assigned) = &mut **process;
+                let measured = std::mem::replace(ended, Ok(false)).map(drop);
+                let closed = functions.map(|()| measured.and_then(|()| room.close(assigned)));
+                assigned.conclude(closed).unwrap_or(Exit::Disproved)
+            }
+            Role::Side(side) => side.end(),
+        }
+    }
+}
+
+impl Role {
+    fn start(group: &Group) -> Result<std::result::Result<Self, Exit>> {
+        if is_side_process() {
+            return Ok(Ok(Self::Side(OfferedSide::start()?)));
+        }
+        if driver::is_measuring_process() {
+            let mut assigned = Assigned::receive()?;
+            return Ok(match Room::open(group, &mut assigned) {
+                Ok(Some(room)) => {
+                    room.unpin();
+                    Ok(Self::Measuring(Box::new((room, assigned)), Ok(true)))
+                }
+                Ok(None) => Err(Exit::Success),
+                Err(error) => Err(assigned.conclude(Ok(Err(error)))?),
+            });
+        }
+        if let Some(help) = Arguments::process_help() {
+            driver::print(&help);
+            return driver::output_error().map_or(Ok(Err(Exit::Success)), Err);
+        }
+        let settings = (Arguments::from_process()?, Options::from_environment()?);
+        Ok(Ok(Self::Driver(Box::new(settings))))
+    }
+}
+
+impl Offer {
+    /// Its case without claims. It is measured where it lives, and cannot be set up.
+    pub fn to_case(&self) -> Case {
+        let elsewhere = set_up(|_| -> Result<fn(u64, &Clock) -> Result<Ticks>> {
+            Err(Error::Missing("the operation lives on the stack of the function that offers it".into()))
+        });
+        Case { derived: self.derived.clone(), ..Case::new(&self.name, &self.name, elsewhere) }
+    }
+}
+
+fn collected_cases() -> Vec<Case> {
+    OFFERS.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Offer::to_case).collect()
+}
+
+/// Measures what was offered, as Criterion's command line asks. Its filter may leave out the name of the bench target, and need
+/// not match anything: `cargo bench` hands it to every target.
+fn drive(group: Group, arguments: &Arguments, options: &Options, notes: &[String]) -> Result<Exit> {
+    let mut arguments = arguments.clone();
+    if arguments.filter.is_some() {
+        let is_wanted = arguments.matcher()?;
+        let names = (group.cases)().into_iter().map(|case| case.name);
+        let wanted = names.filter(|name| is_wanted(name) || is_wanted(&format!("{}/{name}", group.name)));
+        let wanted: Vec<_> = wanted.map(|name| regex::escape(&format!("{}/{name}", group.name))).collect();
+        if wanted.is_empty() {
+            return Ok(Exit::Success);
+        }
+        arguments.filter = Some(format!("^({})$", wanted.join("|")));
+        arguments.exact = false;
+    }
+    let exit = driver::run(&[group], &arguments, options)?;
+    notes.iter().for_each(report_error);
+    Ok(exit)
+}

@@ -1,0 +1,98 @@
+//! What a measuring process says of itself: its group, its clock, and notes on both.
+
+use crate::case::{Group, Scale};
+use crate::clock::Clock;
+use crate::driver::{Assignment, Message, Sender, open_counter};
+use crate::environment::Accounting;
+use crate::error::Result;
+use crate::platform::kernel_files::KernelFiles;
+use crate::record::quantity::{DISPLACED, NANOSECONDS, is_time_unit};
+use crate::record::{ClockRun, GroupRun};
+
+/// Notes that hold for the whole run.
+fn run_notes(assignment: &Assignment) -> Vec<String> {
+    let (mut notes, unit) = (Vec::new(), assignment.unit.as_str());
+    if assignment.scale == Scale::Smoke {
+        notes.push(
+            "smoke scale: few samples and small parameters, cold is not cold; no number to keep".into(),
+        );
+    }
+    if unit == DISPLACED {
+        notes.extend(Accounting::read(&KernelFiles::live()).setting_sentences());
+    } else if open_counter(unit).is_ok_and(|counter| counter.user_space_only) {
+        notes.push(format!("{unit} are counted in user space only: perf_event_paranoid keeps the kernel's"));
+    }
+    notes
+}
+
+/// The group without cases, with notes on the clock and the run.
+pub(super) fn prepare_group_run(
+    group: &Group,
+    clock: &Clock,
+    cpu: Option<usize>,
+    mut notes: Vec<String>,
+    assignment: &Assignment,
+) -> GroupRun {
+    notes.extend(run_notes(assignment));
+    if let Some(reason) = clock.unfit_reason() {
+        notes.push(format!("measured by {} because {reason}", clock.source()));
+    }
+    let step_ns = clock.step_ns();
+    if assignment.unit == NANOSECONDS && step_ns >= 2.0 && (group.cases)().iter().any(|case| case.one_by_one)
+    {
+        notes.push(format!(
+            "the counter moves in steps of {step_ns:.2} ns: single operations are multiples of it"
+        ));
+    }
+    notes.extend(coarse_clock_note(clock).filter(|_| is_time_unit(&assignment.unit)));
+    if let Some(ppm) = clock.calibration().published_error_ppm().filter(|ppm| ppm.abs() > 500.0) {
+        notes.push(format!("the clock's measured frequency differs from the published one by {ppm:.0} ppm"));
+    }
+    GroupRun {
+        name: group.name.into(),
+        version: group.version_text(),
+        clock: describe_clock(clock),
+        cpu,
+        notes,
+        ..GroupRun::default()
+    }
+}
+
+/// A note on a kernel's clock that moves in steps of half a microsecond or more.
+fn coarse_clock_note(clock: &Clock) -> Option<String> {
+    const NOTED_NS: u64 = 500;
+    let step_ns = clock.kernel_step_ns();
+    let what = match clock.unfit_reason() {
+        None => {
+            format!("the counter's frequency is known to ±{:.0} ppm", clock.calibration().uncertainty_ppm)
+        }
+        Some(_) => {
+            "batches are as long as hundreds of them, and single operations are multiples of one".into()
+        }
+    };
+    (step_ns >= NOTED_NS).then(|| format!("the kernel's clock moves in steps of {step_ns} ns: {what}"))
+}
+
+/// The clock as the record keeps it.
+fn describe_clock(clock: &Clock) -> ClockRun {
+    ClockRun {
+        source: clock.source().into(),
+        hz: clock.hz(),
+        uncertainty_ppm: clock.calibration().uncertainty_ppm,
+        step: clock.calibration().step,
+        hz_at_end: None,
+        published: clock.calibration().published.clone(),
+        unfit: clock.unfit_reason().map(ToString::to_string),
+        disputed: None, // the driver has compared the clocks
+    }
+}
+
+/// Verifies the clock and sends the last message.
+pub(super) fn send_verified_clock(clock: &Clock, sender: &mut Sender) -> Result<()> {
+    let mut facts = describe_clock(clock);
+    match clock.verify_frequency() {
+        Ok(hz) => facts.hz_at_end = Some(hz),
+        Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
+    }
+    sender.send(&Message::End(facts))
+}
