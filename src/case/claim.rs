@@ -23,7 +23,7 @@ pub enum Claim {
     NeverEnters,
     /// Every iteration executes at least this many instructions. A witness counts them.
     Executes(f64),
-    /// Every iteration executes more than this many instructions, which the empty loop has, and a later one not far fewer than an
+    /// Every iteration executes more than this many instructions, which the empty loop has (0 if that is not known), and a later one not far fewer than an
     /// early one. A witness counts them; an iteration that is too long for it is judged by its time.
     KeepsWorking(f64),
     /// Counters of the kernel grew as they must over a sample. The function is given their growth and the number of
@@ -41,7 +41,8 @@ impl Claim {
     pub fn wants_witness(&self) -> bool {
         matches!(
             self,
-            Self::Calls(_) | Self::Enters(_)
+            Self::Calls(_)
+                | Self::Enters(_)
                 | Self::Answers(..)
                 | Self::NeverEnters
                 | Self::Executes(_)
@@ -64,7 +65,9 @@ impl Display for Claim {
             Self::Answers(_, answer) => write!(f, "the kernel answers each call by {answer}"),
             Self::NeverEnters => f.write_str("no iteration enters the kernel"),
             Self::Executes(least) => write!(f, "instructions executed an iteration: at least {least}"),
-            Self::KeepsWorking(_) => f.write_str("a later iteration does as much as an early one, and more than the empty loop"),
+            Self::KeepsWorking(_) => {
+                f.write_str("a later iteration does as much as an early one, and more than the empty loop")
+            }
             Self::Regime(_) => f.write_str("the kernel's counters show the regime that the id says"),
             Self::Checked(what) => f.write_str(what),
             Self::Counted(_) => f.write_str("the kernel's counters grow with the iterations as they must"),

@@ -94,7 +94,13 @@ pub fn watch_runs(
     }
     if matches!(how, Watch::StepsAlone(_)) {
         let (iterations, entries) = (0, Vec::new());
-        return Ok(WitnessReport { iterations, instructions: None, visits: None, entries, clock_readings: 0 });
+        return Ok(WitnessReport {
+            iterations,
+            instructions: None,
+            visits: None,
+            entries,
+            clock_readings: 0,
+        });
     }
     let begun = Instant::now();
     let ten = trace_calls_only(&mut run, FEW_LONG, counts)?;

@@ -55,13 +55,20 @@ impl InPlace {
 
     /// Offers an operation. If this process measures it, `describe` makes its case: it is given the clock, and whether an earlier
     /// process has proved the case, and may call the operation.
-    pub fn offer(&mut self, offer: Offer, subject: Lent<'_>, describe: impl FnOnce(&Clock, bool) -> Result<Case>) {
+    pub fn offer(
+        &mut self,
+        offer: Offer,
+        subject: Lent<'_>,
+        describe: impl FnOnce(&Clock, bool) -> Result<Case>,
+    ) {
         let id = format!("{}/{}", self.group.name, offer.name);
         match &mut self.role {
             Role::Driver(_) => OFFERS.lock().unwrap_or_else(PoisonError::into_inner).push(offer),
             Role::Measuring(process, ended) => {
                 let (room, assigned) = &mut **process;
-                let Some(proven) = assigned.is_proven(&id).filter(|_| matches!(ended, Ok(true))) else { return };
+                let Some(proven) = assigned.is_proven(&id).filter(|_| matches!(ended, Ok(true))) else {
+                    return;
+                };
                 *ended = room.measure(id, Some(subject), |clock| describe(clock, proven), assigned);
                 room.unpin();
             }

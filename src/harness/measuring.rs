@@ -258,7 +258,6 @@ impl Room {
 }
 
 impl Process<'_> {
-
     /// Where Criterion writes its files of one execution: they are thrown away, because one execution is not the run. Its
     /// own modes write, and read, where the user looks for it.
     fn criterion_output_home(&self) -> PathBuf {
@@ -269,12 +268,7 @@ impl Process<'_> {
     }
 
     /// Measures a case. A panic ends this case only.
-    fn measure_case<M: Counted>(
-        &self,
-        case: &Case,
-        proven: bool,
-        measurement: M,
-    ) -> ExecutionEnd {
+    fn measure_case<M: Counted>(&self, case: &Case, proven: bool, measurement: M) -> ExecutionEnd {
         let sampling = Sampling::for_scale(self.bench.place.scale);
         // The driver has set it to the directory of this unit.
         let mut criterion = configured_criterion(&sampling, measurement, &self.criterion_output_home());

@@ -137,7 +137,8 @@ impl OfferedSide {
         lent: Lent<'_>,
         describe: impl FnOnce(&Clock, bool) -> Result<Case>,
     ) {
-        let is_asked = self.prepare.as_ref().is_some_and(|prepare| prepare.case == id) && self.ended.is_none();
+        let is_asked =
+            self.prepare.as_ref().is_some_and(|prepare| prepare.case == id) && self.ended.is_none();
         let Some(prepare) = self.prepare.as_ref().filter(|_| is_asked) else {
             self.ids.push(id);
             return;

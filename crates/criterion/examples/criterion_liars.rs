@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release --example criterion_liars -- --bench
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -29,15 +30,22 @@ fn liars(c: &mut Criterion) {
             start.elapsed()
         });
     });
-    group.bench_function("makes up", |b| b.iter_custom(|iterations| Duration::from_micros(iterations * work(2))));
+    group.bench_function("makes up", |b| {
+        b.iter_custom(|iterations| Duration::from_micros(iterations * work(2)))
+    });
     group.bench_function("never iterates", |_| {});
-    let mut answer = None;
-    group.bench_function("remembers", |b| b.iter(|| *answer.get_or_insert_with(|| work(30_000))));
-    let mut left = 2_000u64;
+    let mut answers = HashMap::new();
+    group.bench_function("remembers", |b| {
+        b.iter(|| *answers.entry(black_box(7)).or_insert_with(|| work(30_000)))
+    });
+    // Enough for ten milliseconds, and then there is no work left.
+    let start = Instant::now();
+    work(100_000);
+    let mut left = 10_000_000 / (start.elapsed().as_nanos() as u64 / 1_000).max(1);
     group.bench_function("runs out", |b| {
         b.iter(|| {
             left = left.saturating_sub(1);
-            if left == 0 { 0 } else { work(100) }
+            if black_box(left) == 0 { 0 } else { work(100) }
         });
     });
     let (send, receive) = mpsc::channel::<u64>();

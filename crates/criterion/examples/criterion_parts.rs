@@ -10,12 +10,14 @@ use syscost_criterion as criterion;
 use criterion::async_executor::FuturesExecutor;
 use criterion::measurement::WallTime;
 use criterion::{
-    AxisScale, BatchSize, BenchmarkGroup, BenchmarkId, Criterion, PlotConfiguration, SamplingMode, Throughput,
-    criterion_group, criterion_main,
+    AxisScale, BatchSize, BenchmarkGroup, BenchmarkId, Criterion, PlotConfiguration, SamplingMode,
+    Throughput, criterion_group, criterion_main,
 };
 
 fn hash(word: &[u8]) -> u64 {
-    word.iter().fold(14_695_981_039_346_656_037, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(1_099_511_628_211))
+    word.iter().fold(14_695_981_039_346_656_037, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(1_099_511_628_211)
+    })
 }
 
 fn loops(c: &mut Criterion) {
@@ -30,7 +32,9 @@ fn inputs(group: &mut BenchmarkGroup<'_, WallTime>) {
     for size in [16usize, 256] {
         let bytes = vec![7u8; size];
         group.throughput(Throughput::Bytes(size as u64));
-        group.bench_with_input(BenchmarkId::from_parameter(size), &bytes[..], |b, bytes| b.iter(|| hash(black_box(bytes))));
+        group.bench_with_input(BenchmarkId::from_parameter(size), &bytes[..], |b, bytes| {
+            b.iter(|| hash(black_box(bytes)))
+        });
     }
 }
 
@@ -60,7 +64,9 @@ fn groups(c: &mut Criterion) {
     });
     // Borrows what lives here only.
     let mut counts = HashMap::new();
-    group.bench_function("borrowed", |b| b.iter(|| *counts.entry(black_box(7)).and_modify(|n| *n += 1).or_insert(0)));
+    group.bench_function("borrowed", |b| {
+        b.iter(|| *counts.entry(black_box(7)).and_modify(|n| *n += 1).or_insert(0))
+    });
     group.bench_function("twice?", |b| b.iter(|| hash(black_box(b"the same name"))));
     group.bench_function("twice?", |b| b.iter(|| hash(black_box(b"the same name"))));
 }

@@ -15,8 +15,8 @@
 
 #[cfg(feature = "async")]
 mod async_bencher;
-mod bencher;
 mod batch;
+mod bencher;
 mod group;
 mod operation;
 mod session;
@@ -29,11 +29,13 @@ pub use bencher::Bencher;
 pub use criterion::async_executor;
 pub use criterion::measurement;
 pub use criterion::profiler;
-pub use criterion::{AxisScale, BatchSize, BenchmarkFilter, PlotConfiguration, PlottingBackend, SamplingMode, Throughput};
+pub use criterion::{
+    AxisScale, BatchSize, BenchmarkFilter, PlotConfiguration, PlottingBackend, SamplingMode, Throughput,
+};
 pub use group::{BenchmarkGroup, BenchmarkId, IntoBenchmarkId};
-pub use settings::Criterion;
 #[doc(hidden)]
 pub use session::run_groups;
+pub use settings::Criterion;
 
 /// Hides a value from the optimiser, as [`std::hint::black_box`] does.
 pub fn black_box<T>(value: T) -> T {

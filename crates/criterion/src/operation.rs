@@ -60,7 +60,8 @@ impl<'f, M: Measurement> Operation<'f, M> {
     ) -> Result<Case> {
         let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
         self.try_until_warm(clock)?;
-        case.untraced = untraced_reason(open_files);
+        let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
+        case.untraced = untraced_reason(open_files).or_else(parallel);
         if let (Some(first), None) = (first, &case.untraced) {
             self.compare_first(first, clock);
         }
@@ -88,7 +89,8 @@ impl<'f, M: Measurement> Operation<'f, M> {
             }
             iterations *= 4;
         }
-        let (others_ns, passed_ns) = ((other_threads_cpu_ns() - others) as f64, begun.elapsed().as_nanos() as f64);
+        let (others_ns, passed_ns) =
+            (other_threads_cpu_ns().saturating_sub(others) as f64, begun.elapsed().as_nanos() as f64);
         self.is_parallel = others_ns > (SHARE * passed_ns).max(LEAST_NS);
         Ok(())
     }
@@ -126,7 +128,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
                 self.run_once(iterations, clock)?;
                 let ended = other_threads_cpu_ns();
                 std::thread::sleep(wait);
-                behind[at].push(other_threads_cpu_ns() - ended);
+                behind[at].push(other_threads_cpu_ns().saturating_sub(ended));
             }
         }
         let [short, long] = behind.map(|mut values| {
@@ -179,7 +181,7 @@ impl<M: Measurement> Subject for Operation<'_, M> {
         let (others, start) = (other_threads_cpu_ns(), clock.start());
         let ticks = self.run_once(iterations, clock)?;
         let passed_ns = clock.nanoseconds(clock.stop() - start).0;
-        let others_ns = (other_threads_cpu_ns() - others) as f64;
+        let others_ns = other_threads_cpu_ns().saturating_sub(others) as f64;
         (self.others_ns, self.passed_ns) = (self.others_ns + others_ns, self.passed_ns + passed_ns);
         if !self.is_parallel && others_ns > (SHARE * passed_ns).max(LEAST_NS) {
             return Err(Error::Disturbed(

@@ -153,9 +153,8 @@ impl Session {
         let name = acceptable(id, LONGEST);
         let numbered = |number| if number == 1 { name.clone() } else { format!("{name} #{number}") };
         let mut names = (1..).map(numbered);
-        let is_free = |name: &String| {
-            self.directories.insert(criterion_directory(&format!("{}/{name}", self.target)))
-        };
+        let is_free =
+            |name: &String| self.directories.insert(criterion_directory(&format!("{}/{name}", self.target)));
         names.find(is_free).unwrap_or(name)
     }
 

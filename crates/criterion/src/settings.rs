@@ -116,7 +116,8 @@ impl<M: Measurement> Criterion<M> {
         F: FnMut(&mut Bencher<'_, M>, &I),
     {
         let BenchmarkId { function, parameter } = id;
-        let function = function.expect("BenchmarkId::from_parameter belongs into a benchmark_group; use BenchmarkId::new here");
+        let function = function
+            .expect("BenchmarkId::from_parameter belongs into a benchmark_group; use BenchmarkId::new here");
         self.benchmark_group(function).bench_with_input(BenchmarkId { function: None, parameter }, input, f);
         self
     }

@@ -12,9 +12,17 @@ fn example(name: &str) -> PathBuf {
 
 fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
     let program = example(name);
-    assert!(program.exists(), "{} is built by `cargo test -p syscost-criterion --all-features`", program.display());
+    assert!(
+        program.exists(),
+        "{} is built by `cargo test -p syscost-criterion --all-features`",
+        program.display()
+    );
     let mut command = Command::new(program);
-    command.args(arguments).env("CRITERION_HOME", home).env("SYSCOST_SCALE", "smoke").env("SYSCOST_TIME", "0");
+    command
+        .args(arguments)
+        .env("CRITERION_HOME", home)
+        .env("SYSCOST_SCALE", "smoke")
+        .env("SYSCOST_TIME", "0");
     command.env_remove("SYSCOST_TASK").output().expect("it runs")
 }
 
@@ -54,7 +62,8 @@ fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
     }
     let home = tempfile::tempdir().expect("a directory");
     let listed = text(&run("criterion_parts", &["--bench", "--list"], home.path()).stdout);
-    let expected: Vec<_> = PARTS.iter().filter(|id| !id.is_empty()).map(|id| format!("{id}: benchmark")).collect();
+    let expected: Vec<_> =
+        PARTS.iter().filter(|id| !id.is_empty()).map(|id| format!("{id}: benchmark")).collect();
     assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
 }
 
@@ -89,7 +98,8 @@ fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
     }
     assert!(told.contains("accepted, without effect: measurement_time, plot_config, sample_size, sampling_mode, without_plots"), "{told}");
     let saved = home.path().join("criterion_parts/hash_256/new/benchmark.json");
-    let saved = std::fs::read(&saved).unwrap_or_else(|error| panic!("{}: {error}\n{shown}\n{told}", saved.display()));
+    let saved =
+        std::fs::read(&saved).unwrap_or_else(|error| panic!("{}: {error}\n{shown}\n{told}", saved.display()));
     let saved: serde_json::Value = serde_json::from_slice(&saved).expect("Criterion's JSON");
     assert_eq!(saved["full_id"], "criterion_parts/hash/256");
     assert_eq!(saved["throughput"]["Bytes"], 256);
@@ -99,10 +109,13 @@ fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
 fn verdicts() -> Vec<(String, String)> {
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_liars", &["--test"], home.path());
-    let verdicts = text(&output.stdout).lines().filter_map(|line| {
-        let (id, end) = line.split_once(": ")?;
-        Some((id.trim_start_matches("criterion_liars/").to_owned(), end.to_owned()))
-    }).collect::<Vec<_>>();
+    let verdicts = text(&output.stdout)
+        .lines()
+        .filter_map(|line| {
+            let (id, end) = line.split_once(": ")?;
+            Some((id.trim_start_matches("criterion_liars/").to_owned(), end.to_owned()))
+        })
+        .collect::<Vec<_>>();
     assert_eq!(output.status.code(), Some(1), "{verdicts:?} {}", text(&output.stderr));
     verdicts
 }

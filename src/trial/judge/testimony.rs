@@ -37,7 +37,8 @@ pub(in crate::trial) fn judge_by_witness(
     }
     let mut judged = Err(CaseEnd::Failed(String::new()));
     let counting = clock.for_instruction_counting();
-    let is_alone = case.claims.iter().all(|claim| matches!(claim, Claim::KeepsWorking(_)) || !claim.wants_witness());
+    let is_alone =
+        case.claims.iter().all(|claim| matches!(claim, Claim::KeepsWorking(_)) || !claim.wants_witness());
     let (read, mut how) = match counts_instructions(case) {
         true if is_alone => (&counting, Watch::StepsAlone(STEPS)),
         true => (&counting, Watch::FewSteps(STEPS)),
@@ -107,12 +108,15 @@ pub(super) fn claimed_callee(case: &Case) -> Option<usize> {
 
 /// Whether a claim is judged by the instructions that were executed.
 pub(super) fn counts_instructions(case: &Case) -> bool {
-    case.claims.iter().any(|claim| matches!(claim, Claim::Calls(_) | Claim::Executes(_) | Claim::KeepsWorking(_)))
+    case.claims
+        .iter()
+        .any(|claim| matches!(claim, Claim::Calls(_) | Claim::Executes(_) | Claim::KeepsWorking(_)))
 }
 
 /// Whether a claim does not hold that is not about instructions.
 fn has_broken_call_claim(case: &Case, testimony: &WitnessReport) -> bool {
-    let others = case.claims.iter().filter(|claim| !matches!(claim, Claim::Executes(_) | Claim::KeepsWorking(_)));
+    let others =
+        case.claims.iter().filter(|claim| !matches!(claim, Claim::Executes(_) | Claim::KeepsWorking(_)));
     others.into_iter().any(|claim| judge_claim(case, claim, testimony).is_err())
 }
 
@@ -222,11 +226,15 @@ pub(super) fn judge_answers(number: i64, answer: i64, entries: &[Call]) -> Resul
     }
 }
 
-/// Judges that an iteration is more than the empty loop; no judgement if it was too long to count.
+/// Judges that an iteration is more than the empty loop, where that is known; no judgement if it was too long to count.
 fn judge_remaining_work(empty: f64, seen: &WitnessReport) -> Result<Option<Judgement>, String> {
     // The runs may differ by an instruction outside the iterations.
     const OUTSIDE: f64 = 0.1;
     match seen.instructions {
+        Some(count) if empty <= 0.0 && count < OUTSIDE => Ok(Some(Judgement::Unasked(
+            "its iterations execute no instruction in this thread: what works elsewhere is not counted"
+                .into(),
+        ))),
         Some(count) if count < empty + OUTSIDE => Err(format!(
             "the operation was optimised away: an iteration executes {count:.2} instructions, no more than the empty loop; pass \
              what it reads and what it returns through black_box"
