@@ -22,10 +22,12 @@ const FOLLOWED: u64 = 30_000;
 const FIRST_TIMES: u64 = 10;
 /// … and this many more: reading what the processor can do takes some thousand.
 const FIRST_MORE: u64 = 10_000;
-/// Pairs of batches that show whether work is left behind.
-const PAIRS: usize = 5;
-/// Longest wait for work that is left behind a batch.
-const LONGEST_WAIT: Duration = Duration::from_millis(20);
+/// Time in which work may be seen that a batch has left to other threads. Pools of threads spin for some 100 µs behind a batch.
+const WINDOW: Duration = Duration::from_millis(4);
+/// Windows, of which the median counts.
+const WINDOWS: usize = 5;
+/// CPU time of other threads behind a batch, as a share of the window, that is work left behind.
+const BEHIND: f64 = 0.25;
 
 /// A benchmark's closure.
 pub(crate) struct Operation<'f, M: Measurement> {
@@ -59,6 +61,9 @@ impl<'f, M: Measurement> Operation<'f, M> {
         open_files: usize,
     ) -> Result<Case> {
         let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
+        let has_threads = !proven && count_entries("/proc/self/task") > 1;
+        let idle_ns =
+            if has_threads { median((0..WINDOWS).map(|_| others_in_window()).collect()) } else { 0.0 };
         self.try_until_warm(clock)?;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
         case.untraced = untraced_reason(open_files).or_else(parallel);
@@ -68,7 +73,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
         if self.is_parallel {
             case.own_tasks = OwnTasks::Elsewhere;
             if !proven {
-                self.look_behind(clock)?;
+                self.look_behind(idle_ns, clock)?;
             }
         }
         (self.others_ns, self.passed_ns) = (0.0, 0.0);
@@ -114,33 +119,19 @@ impl<'f, M: Measurement> Operation<'f, M> {
         }
     }
 
-    /// Notes whether other threads go on with the work of a batch when it has ended: after a batch of four times the iterations
-    /// they do more, which a thread that always runs does not.
-    fn look_behind(&mut self, clock: &Clock) -> Result<()> {
-        let begun = Instant::now();
-        self.run_once(1, clock)?;
-        let one = begun.elapsed().max(Duration::from_nanos(20));
-        let few = (TRIED.as_nanos() / one.as_nanos()).max(1) as u64;
-        let wait = (4 * TRIED.max(one)).min(LONGEST_WAIT);
-        let mut behind = [Vec::new(), Vec::new()];
-        for _ in 0..PAIRS {
-            for (at, iterations) in [few, 4 * few].into_iter().enumerate() {
-                self.run_once(iterations, clock)?;
-                let ended = other_threads_cpu_ns();
-                std::thread::sleep(wait);
-                behind[at].push(other_threads_cpu_ns().saturating_sub(ended));
-            }
+    /// Notes whether other threads go on with the work of a batch when it has ended. `idle_ns`: what they do beside no batch.
+    fn look_behind(&mut self, idle_ns: f64, clock: &Clock) -> Result<()> {
+        let mut behind = Vec::new();
+        for _ in 0..WINDOWS {
+            self.run_once(1, clock)?;
+            behind.push(others_in_window());
         }
-        let [short, long] = behind.map(|mut values| {
-            values.sort_unstable();
-            values[values.len() / 2] as f64
-        });
-        if long > 2.0 * short && long > 0.1 * wait.as_nanos() as f64 {
+        let more_ns = median(behind) - idle_ns;
+        if more_ns > BEHIND * WINDOW.as_nanos() as f64 {
             self.unchecked.push(format!(
-                "work is left to other threads, which the figure leaves out: behind a batch of {} iterations they ran for \
-                 {:.0} µs more",
-                4 * few,
-                long / 1e3
+                "work is left to other threads, which the figure leaves out: behind a batch they ran for {:.0} of {} µs",
+                more_ns / 1e3,
+                WINDOW.as_micros()
             ));
         }
         Ok(())
@@ -162,6 +153,18 @@ impl<'f, M: Measurement> Operation<'f, M> {
             )
         })
     }
+}
+
+/// CPU time of other threads while this one sleeps, ns.
+fn others_in_window() -> f64 {
+    let before = other_threads_cpu_ns();
+    std::thread::sleep(WINDOW);
+    other_threads_cpu_ns().saturating_sub(before) as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 /// Why no copy of this process may run an operation.

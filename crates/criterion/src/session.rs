@@ -165,3 +165,26 @@ impl Session {
         (!names.is_empty()).then_some(note).into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_record_holds_is_changed_and_cut_between_characters() {
+        assert_eq!(acceptable("two\nlines\u{202e}", LONGEST), "two_lines_");
+        assert_eq!(acceptable("ééé", 5), "éé");
+        assert_eq!(acceptable("", LONGEST), "_");
+    }
+
+    #[test]
+    fn a_throughput_becomes_a_rate_of_bytes_or_elements() {
+        let rules = |throughput| rates(&throughput).into_iter().map(|figure| figure.rule).collect::<Vec<_>>();
+        assert_eq!(rules(Throughput::Bits(64)), [Rule::Bandwidth(8)]);
+        assert_eq!(rules(Throughput::BytesDecimal(7)), [Rule::Bandwidth(7)]);
+        assert_eq!(
+            rules(Throughput::ElementsAndBytes { elements: 3, bytes: 5 }),
+            [Rule::Bandwidth(5), Rule::Elements(3)]
+        );
+    }
+}
