@@ -71,7 +71,10 @@ impl Symbols {
 /// The order of several names of one function: the lowest is taken.
 fn rank<'a>(name: &'a str, shared: &HashSet<&str>) -> (bool, bool, bool, usize, &'a str) {
     let is_entry = name.starts_with("__ia32_") || name.starts_with("__do_sys");
-    (name.starts_with(PADDING), !shared.contains(fold_family(name)), is_entry, name.len(), name)
+    // The borders of sections are symbols, too.
+    let is_border = ["_start", "_end", "_begin", "_stext", "_etext"].iter().any(|end| name.ends_with(end));
+    let is_worse = name.starts_with(PADDING) || is_border;
+    (is_worse, !shared.contains(fold_family(name)), is_entry, name.len(), name)
 }
 
 /// The name of a function as its source has it: without what compilers add to the parts and copies of a function.
@@ -93,6 +96,8 @@ mod tests {
             (0x1100, "__ia32_sys_getppid"),
             (0x1100, "__x64_sys_getppid"),
             (0x1200, "vfs_read.part.0"),
+            (0x1300, "__irqentry_text_end"),
+            (0x1300, "error_entry_of_some_kind"),
         ];
         Symbols::new(functions.map(|(address, name)| (address, name.to_owned())).to_vec())
     }
@@ -118,7 +123,7 @@ mod tests {
         let symbols = symbols();
         assert_eq!(symbols.start(0x1050), Some(0x1010));
         assert_eq!(symbols.start(0x10), None);
-        assert_eq!(symbols.start(0x1200 + LONGEST), None);
+        assert_eq!(symbols.start(0x1300 + LONGEST), None);
         assert!(symbols.is_entry(0x1010) && !symbols.is_entry(0x1000) && !symbols.is_entry(0x1011));
     }
 
@@ -131,6 +136,7 @@ mod tests {
             "__ia32_sys_getppid"
         );
         assert_eq!(symbols.family(Some(0x1200), &HashSet::new()), "vfs_read");
+        assert_eq!(symbols.family(Some(0x1300), &HashSet::new()), "error_entry_of_some_kind");
         assert_eq!(symbols.family(None, &HashSet::new()), UNNAMED);
     }
 }
