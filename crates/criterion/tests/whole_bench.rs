@@ -118,24 +118,35 @@ fn verdicts() -> Vec<(String, String)> {
     verdicts
 }
 
+/// Whether these verdicts refuse this benchmark by a sentence that holds `why`. One that the machine disturbed has no number
+/// either, and proves nothing.
+fn assert_refused(verdicts: &[(String, String)], name: &str, why: &str) {
+    let end = end_of(verdicts, name);
+    if end.starts_with("disturbed") || end.starts_with("not settled") {
+        println!("skipped: {name} was {end}");
+        return;
+    }
+    assert!(end.contains(why), "{name}: {end}");
+}
+
+fn end_of<'a>(verdicts: &'a [(String, String)], name: &str) -> &'a str {
+    let found = verdicts.iter().rfind(|(id, _)| id == name);
+    &found.unwrap_or_else(|| panic!("no verdict on {name}: {verdicts:?}")).1
+}
+
 #[test]
 fn liars_are_caught_and_honest_benchmarks_are_not() {
     let verdicts = verdicts();
-    let end = |name: &str| {
-        let found = verdicts.iter().find(|(id, _)| id == name);
-        &found.unwrap_or_else(|| panic!("no verdict on {name}: {verdicts:?}")).1
-    };
     for (name, why) in [
-        ("liar/vanishes whole", "time"),
-        ("liar/ends early", "time"),
+        ("liar/vanishes whole", "time does not grow"),
+        ("liar/ends early", "time does not grow"),
         ("liar/makes up", "and only"),
         ("liar/never iterates", "called no method of its Bencher"),
     ] {
-        let end = end(name);
-        assert!(!end.starts_with("ok") && end.contains(why), "{name}: {end}");
+        assert_refused(&verdicts, name, why);
     }
     for name in ["honest/work", "honest/long", "honest/grows", "honest/goes round", "honest/in parallel"] {
-        let end = end(name);
+        let end = end_of(&verdicts, name);
         assert!(!end.starts_with("FAILED"), "{name}: {end}");
     }
     if verdicts.iter().any(|(_, end)| end.contains("no witness could be called: ptrace")) {
@@ -143,10 +154,10 @@ fn liars_are_caught_and_honest_benchmarks_are_not() {
         return;
     }
     if !cfg!(debug_assertions) {
-        assert!(end("liar/vanishes").contains("optimised away"), "{}", end("liar/vanishes"));
+        assert_refused(&verdicts, "liar/vanishes", "optimised away");
     }
-    assert!(end("liar/runs out").starts_with("FAILED"), "{}", end("liar/runs out"));
-    assert!(end("liar/remembers").starts_with("unwitnessed"), "{}", end("liar/remembers"));
+    assert_refused(&verdicts, "liar/runs out", "FAILED");
+    assert_refused(&verdicts, "liar/remembers", "unwitnessed");
 }
 
 #[test]
