@@ -49,4 +49,4 @@ pub use process_task::{Assignment, Samples, Task, Wanted, Work, is_measuring_pro
 pub use session_runs::Session;
 #[cfg(feature = "cli")]
 pub use terminal::layout;
-pub use terminal::{output_error, print, report_error};
+pub use terminal::{end_process, output_error, print, report_error};

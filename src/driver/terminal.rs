@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::platform::{inert, output};
 use crate::render::table::Layout;
 use std::fmt::Display;
@@ -32,6 +33,12 @@ pub fn output_error() -> Option<Error> {
 /// Prints an error or another sentence for the user to the standard error.
 pub fn report_error(sentence: impl Display) {
     let _ = writeln!(std::io::stderr(), "syscost: {}", inert::neutralize_text(&sentence.to_string()));
+}
+
+/// Ends this process by the code of a run, for a bench whose `main` returns nothing.
+#[allow(clippy::exit)]
+pub fn end_process(exit: Exit) -> ! {
+    std::process::exit(exit.code().into())
 }
 
 /// Erases this many lines above the cursor of the terminal.

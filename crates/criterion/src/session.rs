@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use syscost::case::{Derived, Lent, Rule};
+use syscost::driver::end_process;
 use syscost::exit::Exit;
 use syscost::harness::{InPlace, Offer};
 use syscost::record::baseline::criterion_directory;
@@ -104,12 +105,6 @@ pub fn run_groups(groups: &[&dyn Fn()]) {
         }
     }
     finish();
-}
-
-/// Ends this process by the code of a run. Criterion's `final_summary` returns nothing that a `main` could return.
-#[allow(clippy::exit)]
-fn end_process(exit: Exit) -> ! {
-    std::process::exit(exit.code().into())
 }
 
 /// The name of the bench target: that of the program without Cargo's hash.
