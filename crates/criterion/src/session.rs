@@ -19,7 +19,7 @@ const LONGEST: usize = 140;
 
 enum State {
     Waiting,
-    Running(Session),
+    Running(Box<Session>),
     Over,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn start() {
         let pass = Some(InPlace::start(target).unwrap_or_else(|exit| end_process(exit)));
         let open_files = count_entries("/proc/self/fd");
         let (directories, settings) = (BTreeSet::new(), BTreeSet::new());
-        STATE.set(State::Running(Session { target, pass, directories, settings, open_files }));
+        STATE.set(State::Running(Box::new(Session { target, pass, directories, settings, open_files })));
     }
 }
 

@@ -147,8 +147,8 @@ impl CaseLog {
         for (batch, sign) in self.batches.iter().zip([-1, 1]) {
             for (address, site) in &batch.sites {
                 let difference = differences.entry(*address).or_default();
-                difference[0] += sign * site.count.cast_signed();
-                difference[1] += sign * site.repetitions.cast_signed();
+                difference[0] += sign * (site.count as i64);
+                difference[1] += sign * (site.repetitions as i64);
             }
         }
         differences

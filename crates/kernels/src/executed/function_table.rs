@@ -85,7 +85,7 @@ impl CaseDifference {
 
 /// What the larger batch of a case has more.
 fn more(case: &CaseLog, value: impl Fn(&super::execution_log::BatchLog) -> u64) -> i64 {
-    value(&case.batches[1]).cast_signed() - value(&case.batches[0]).cast_signed()
+    value(&case.batches[1]) as i64 - value(&case.batches[0]) as i64
 }
 
 /// Names of the functions of two kernels.
@@ -166,7 +166,7 @@ impl<'a> Naming<'a> {
                 let mut path: Vec<_> = path.into_iter().map(&mut name).collect();
                 // The parts of a split function are one.
                 path.dedup();
-                *paths.entry(path).or_default() += sign * own.cast_signed();
+                *paths.entry(path).or_default() += sign * own as i64;
             }
         }
         paths.retain(|_, own| *own != 0);
