@@ -47,8 +47,8 @@ unsafe extern "C" {
     fn free(memory: *mut c_void);
 }
 
-/// The version of the API that is asked for, which QEMU reads. Whoever writes this library to a file puts another one before
-/// the text behind it.
+/// The version of the API that is asked for, which QEMU reads. The program that writes this library to a file puts another one
+/// before the text behind it.
 #[repr(C)]
 pub struct Version(c_int, [u8; 20]);
 
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     state.api = unsafe { (*emulator).newest };
     let Some(path) = words.iter().find_map(|word| word.strip_prefix("out=")) else {
         // A trial: the emulator ends.
-        eprintln!("syscost: loaded by API {}", state.api);
+        let _ = writeln!(std::io::stderr(), "syscost: loaded by API {}", state.api);
         return 1;
     };
     let has = |flag: &str| words.iter().any(|word| word == flag);

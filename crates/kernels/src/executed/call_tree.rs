@@ -1,4 +1,4 @@
-//! Who called whom, from the order in which instructions were executed.
+//! The callers of each function, from the order in which instructions were executed.
 //!
 //! The first instruction of a function means a call; so does a jump to it at the end of another function. An instruction in the
 //! middle of a function means a return to it if it is on the stack. Otherwise the kernel has switched to another task, whose stack

@@ -41,7 +41,7 @@ pub struct BatchLog {
     pub repetitions: u64,
     /// By address; 0 is the program's code.
     pub sites: BTreeMap<u64, SiteLog>,
-    /// Who called whom, if the order was written.
+    /// The callers of each function, if the order was written.
     pub calls: Option<CallTree>,
 }
 

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_was_renamed_or_inlined_is_told_with_what_took_its_place() {
+    fn a_function_that_was_renamed_or_inlined_is_named_with_what_took_its_place() {
         let rows = [
             row("fdget_pos", [0.0, 74.0], [0.0, 2.0]),
             row("__fget_light", [68.0, 0.0], [2.0, 0.0]),

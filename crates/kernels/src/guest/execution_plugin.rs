@@ -1,5 +1,5 @@
-//! The emulator's plugin that counts executed instructions (`plugin/execution_counts.rs`): whether this emulator loads it, and how it
-//! is told what to write.
+//! The emulator's plugin that counts executed instructions (`plugin/execution_counts.rs`): whether this emulator loads it, and the
+//! arguments by which it knows what to write.
 
 use super::emulator::EMULATOR;
 use super::last_words::printable_line;

@@ -47,7 +47,7 @@ pub(super) struct WhyArgs {
     /// Functions of a case that are shown; 0 for all
     #[arg(long, value_name = "N", default_value_t = ROWS)]
     rows: usize,
-    /// Show who calls the functions that moved, too
+    /// Show the callers of the functions that moved, too
     #[arg(long)]
     tree: bool,
     /// List the executed instructions of this function, too
@@ -131,7 +131,7 @@ fn execute_on(ready: &Ready<'_>, kernels: &[Kernel; 2], has_listing: bool) -> Re
     let (outcome, refusal) = ready.boot_kernels(kernels, 1, adjust)?;
     if let Some(why) = refusal {
         return Err(Error::Missing(format!(
-            "{why}; functions are told apart by the plugin alone: install QEMU 6.0 or later"
+            "{why}; only the plugin counts by function: install QEMU 6.0 or later"
         )));
     }
     let logs = outcome.logs.map(Option::unwrap_or_default);

@@ -202,7 +202,7 @@ fn a_real_kernel_counts_alike_in_every_boot() {
 }
 
 #[test]
-fn a_change_of_a_real_kernel_is_told_by_its_functions_and_twice_the_same() {
+fn the_functions_of_a_change_of_a_real_kernel_sum_up_to_it_and_twice_the_same() {
     let (Some(kernel), Some(program)) =
         (std::env::var_os("SYSCOST_GUEST_KERNEL"), std::env::var_os("SYSCOST_GUEST_BINARY"))
     else {

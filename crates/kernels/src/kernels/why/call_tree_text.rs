@@ -1,4 +1,4 @@
-//! Who calls the functions that moved, as an indented tree.
+//! The callers of the functions that moved, as an indented tree.
 
 use super::CaseDifference;
 use crate::executed::execution_log::ExecutionLog;
