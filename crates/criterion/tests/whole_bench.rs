@@ -14,11 +14,7 @@ fn example(name: &str) -> PathBuf {
 
 fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
     let program = example(name);
-    assert!(
-        program.exists(),
-        "{} is built by `cargo test -p syscost-criterion --all-features`",
-        program.display()
-    );
+    assert!(program.exists(), "{} is built by `cargo test -p syscost-criterion`", program.display());
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -30,15 +26,6 @@ fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Whether the example with an executor was built.
-fn has_parts() -> bool {
-    let is_built = example("criterion_parts").exists();
-    if !is_built {
-        println!("skipped: the example criterion_parts needs the feature async_futures");
-    }
-    is_built
 }
 
 const PARTS: [&str; 12] = [
@@ -58,9 +45,6 @@ const PARTS: [&str; 12] = [
 
 #[test]
 fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
-    if !has_parts() {
-        return;
-    }
     let home = tempfile::tempdir().expect("a directory");
     let listed = text(&run("criterion_parts", &["--bench", "--list"], home.path()).stdout);
     let expected: Vec<_> = PARTS.iter().map(|id| format!("{id}: benchmark")).collect();
@@ -69,9 +53,6 @@ fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
 
 #[test]
 fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
-    if !has_parts() {
-        return;
-    }
     let home = tempfile::tempdir().expect("a directory");
     let listed = |arguments: &[&str]| {
         let all = [&["--bench", "--list"], arguments].concat();
@@ -87,9 +68,6 @@ fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
 
 #[test]
 fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
-    if !has_parts() {
-        return;
-    }
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_parts", &["--bench"], home.path());
     let (shown, told) = (text(&output.stdout), text(&output.stderr));
