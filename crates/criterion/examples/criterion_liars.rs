@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use syscost_criterion::{Criterion, criterion_group, criterion_main};
 
@@ -49,8 +50,14 @@ fn liars(c: &mut Criterion) {
         });
     });
     let (send, receive) = mpsc::channel::<u64>();
-    let helper = std::thread::spawn(move || receive.iter().for_each(|additions| _ = work(additions)));
-    group.bench_function("hands over", |b| b.iter(|| send.send(20_000).expect("a helper")));
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let helper = std::thread::spawn(move || {
+        receive.iter().take_while(|_| !is_over.load(Relaxed)).for_each(|additions| _ = work(additions));
+    });
+    group.bench_function("hands over", |b| b.iter(|| send.send(2_000).expect("a helper")));
+    // What is left in the channel is left undone.
+    over.store(true, Relaxed);
     drop(send);
     helper.join().expect("the helper ends");
 }

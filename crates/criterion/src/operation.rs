@@ -24,10 +24,10 @@ const FIRST_TIMES: u64 = 10;
 const FIRST_MORE: u64 = 10_000;
 /// Time in which work may be seen that a batch has left to other threads. Pools of threads spin for some 100 µs behind a batch.
 const WINDOW: Duration = Duration::from_millis(4);
-/// Windows, of which the median counts.
+/// Windows, of which the mean counts: a busy machine gives a thread no CPU in some of them.
 const WINDOWS: usize = 5;
 /// CPU time of other threads behind a batch, as a share of the window, that is work left behind.
-const BEHIND: f64 = 0.25;
+const BEHIND: f64 = 0.1;
 
 /// A benchmark's closure.
 pub(crate) struct Operation<'f, M: Measurement> {
@@ -62,8 +62,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
     ) -> Result<Case> {
         let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
         let has_threads = !proven && count_entries("/proc/self/task") > 1;
-        let idle_ns =
-            if has_threads { median((0..WINDOWS).map(|_| others_in_window()).collect()) } else { 0.0 };
+        let idle_ns = if has_threads { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
         self.try_until_warm(clock)?;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
         case.untraced = untraced_reason(open_files).or_else(parallel);
@@ -126,7 +125,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
             self.run_once(1, clock)?;
             behind.push(others_in_window());
         }
-        let more_ns = median(behind) - idle_ns;
+        let more_ns = mean(&behind) - idle_ns;
         if more_ns > BEHIND * WINDOW.as_nanos() as f64 {
             self.unchecked.push(format!(
                 "work is left to other threads, which the figure leaves out: behind a batch they ran for {:.0} of {} µs",
@@ -162,9 +161,8 @@ fn others_in_window() -> f64 {
     other_threads_cpu_ns().saturating_sub(before) as f64
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Why no copy of this process may run an operation.
