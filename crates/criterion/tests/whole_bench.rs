@@ -1,8 +1,6 @@
 //! The examples as a user runs them: listed, tested, measured, by turns, and with Criterion's files.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-#![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
