@@ -271,9 +271,14 @@ impl Clock {
         arch::stop()
     }
 
+    /// Whether brackets are marked for an emulator, which counts instructions and has no predictor and no caches.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.source == Source::Marked
+    }
+
     /// Marks the beginning or end of a batch or turn for the emulator, if brackets are marked.
     pub(crate) fn mark(&self, mark: Mark) {
-        if self.source == Source::Marked {
+        if self.is_marked() {
             emulator_mark::execute(mark);
         }
     }

@@ -33,8 +33,11 @@ pub(super) fn retrain_predictor(
     if batch <= 1 && lap <= 1 {
         return Ok(());
     }
-    // If written code may not be executed, nothing is reset; the untimed part still warms the caches.
-    cpu::flush_branch_predictor();
+    // If written code may not be executed, nothing is reset; the untimed part still warms the caches. An emulator would
+    // translate the written code again and again.
+    if !clock.is_marked() {
+        cpu::flush_branch_predictor();
+    }
     let began = clock.start();
     let mut left = (batch / 2).max(lap);
     while left > 0 && clock.nanoseconds(clock.stop() - began).0 < LONGEST_LAP_NS {
