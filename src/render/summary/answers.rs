@@ -53,11 +53,11 @@ pub fn answer_screen(
 
 /// What to type next, the longest text first.
 fn next_texts(program: &str) -> [String; 4] {
-    let builds = "`ab --a-rev main --b-rev HEAD` two builds";
+    let revisions = "`ab --a-rev main --b-rev HEAD`";
     [
-        format!("Next: `{program} report` more rows · `report --all` everything · {builds} · `help`"),
-        format!("Next: `{program} report` more · {builds} · `help`"),
-        format!("Next: `{program} report`, `{program} help`"),
+        format!("Next, by `{program}`: `report` more rows · {revisions} two revisions of it · `help`"),
+        format!("Next, by `{program}`: `report` · {revisions} · `help`"),
+        format!("Next, by `{program}`: `report` more rows · `help`"),
         format!("Next: `{program} help`"),
     ]
 }
@@ -94,9 +94,9 @@ impl UsualBy<'_> {
 
     fn describe_range(&self, figure: &HeadlineFigure) -> String {
         match self {
-            Self::Machines(range) if range.low == range.high => figure.format_value(range.low),
-            Self::Machines(range) => {
-                format!("{} to {}", figure.format_value(range.low), figure.format_value(range.high))
+            Self::Machines(_) => {
+                let (low, high) = self.ends();
+                format!("{} to {}", figure.format_value(low), figure.format_value(high))
             }
             Self::LastRun(last) => format!("last run {}", figure.format_value(last.estimate)),
             Self::Prediction(value) => format!("expected {}", figure.format_value(*value)),
@@ -109,7 +109,7 @@ impl UsualBy<'_> {
             Self::Machines(range) => {
                 let s = if range.machines == 1 { "" } else { "s" };
                 format!(
-                    "usual: the quiet and typical cost on {} {}{s}, and up to half as much again",
+                    "usual range: from the lowest cost on {} {}{s} to the highest, and half as much again at both ends",
                     range.machines, range.kind
                 )
             }
@@ -248,7 +248,7 @@ fn answer_table(answers: &[Answer<'_>], width: usize) -> Vec<Line> {
 
 fn table_of_shape(answers: &[Answer<'_>], columns: usize, ends: bool) -> Vec<String> {
     let next = if ends { "next run" } else { "next" };
-    let head = ["operation", "quiet", next, "that is", "usual", "to last"].map(str::to_owned);
+    let head = ["operation", "quiet", next, "is it usual?", "usual range", "to last"].map(str::to_owned);
     let rows = std::iter::once(head).chain(answers.iter().map(|answer| answer.cells(ends)));
     let rows: Vec<Vec<String>> = rows.map(|cells| cells[..columns].to_vec()).collect();
     cell::align_columns(&rows, |at| (matches!(at, 0 | 2 | 3 | 4), if at == 1 { 1 } else { 2 }))

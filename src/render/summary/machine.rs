@@ -1,4 +1,4 @@
-//! Whose numbers these are: processor, kernel, hypervisor, mitigations, what the doctor minds, and how long it took.
+//! Whose numbers these are: processor, kernel, hypervisor, mitigations, what the doctor found, and how long it took.
 
 use super::{Line, Summary};
 use crate::environment::Fingerprint;
@@ -73,10 +73,12 @@ fn mitigation_lines(known: &Fingerprint, width: usize) -> Vec<String> {
 
 fn doctor_line(found: &[String], program: &str, width: usize) -> Line {
     match found {
-        [] => Line::new(Tone::Plain, "the doctor minds nothing"),
+        [] => Line::new(Tone::Plain, "no disturbance was found"),
         found => {
-            let head = format!("the doctor minds {}: {}", found.len(), found.join("; "));
-            Line::new(Tone::Yellow, cell::cut_before_suffix(&head, &format!(" (`{program} doctor`)"), width))
+            let s = if found.len() == 1 { "" } else { "s" };
+            let head = format!("{} possible disturbance{s}: {}", found.len(), found.join("; "));
+            let all = format!(" (all: `{program} doctor`)");
+            Line::new(Tone::Yellow, cell::cut_before_suffix(&head, &all, width))
         }
     }
 }

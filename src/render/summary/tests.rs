@@ -57,7 +57,8 @@ fn what_went_wrong_is_named_with_the_command_that_shows_more() {
     }
     assert!(text.contains("`target/release/syscost report --group many`"), "{text}");
     assert!(
-        text.contains("the doctor minds 9: it rains") && text.contains("`target/release/syscost doctor`"),
+        text.contains("9 possible disturbances: it rains")
+            && text.contains("`target/release/syscost doctor`"),
         "{text}"
     );
 }
