@@ -109,7 +109,7 @@ impl UsualBy<'_> {
             Self::Machines(range) => {
                 let s = if range.machines == 1 { "" } else { "s" };
                 format!(
-                    "usual range: from the lowest cost on {} {}{s} to the highest, and half as much again at both ends",
+                    "usual range: the lowest to the highest cost on {} {}{s}, and half as much again",
                     range.machines, range.kind
                 )
             }

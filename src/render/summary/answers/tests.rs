@@ -29,7 +29,11 @@ fn screen(run: &(Record, Vec<(String, Headline)>), earlier: &[Record], usual: Op
 fn a_figure_is_usual_slow_or_fast_beside_machines_of_its_kind() {
     let told = |ns| screen(&run(ns, 1.0, true), &[], Some([80.0, 100.0]));
     assert!(told(84.0).contains(" usual ") && told(84.0).contains("53.33 ns to 150.0 ns"), "{}", told(84.0));
-    assert!(told(84.0).contains("usual range: from the lowest cost on 5 Zen 3 guests"), "{}", told(84.0));
+    assert!(
+        told(84.0).contains("usual range: the lowest to the highest cost on 5 Zen 3 guests, and half"),
+        "{}",
+        told(84.0)
+    );
     assert!(told(149.0).contains(" usual ") && told(170.0).contains("slow: `explain syscall`"));
     assert!(told(40.0).contains(" fast "));
 }
