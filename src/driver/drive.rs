@@ -180,7 +180,9 @@ impl<'a> Drive<'a> {
         if self.screen.is_some() {
             self.measure_headlines(&mut groups, rounds.headline_rounds());
         }
-        for round in 0.. {
+        // A brief run has only the cases of these rounds.
+        let first = if rounds.is_brief() { rounds.headline_rounds() } else { 0 };
+        for round in first.. {
             if signal::pending().is_some() {
                 break;
             }
@@ -189,10 +191,10 @@ impl<'a> Drive<'a> {
             for &at in &order {
                 let time = self.began.elapsed() < time;
                 executed |= self.execute_group(&mut groups[at], &rounds, round, time);
-                if round == 0 {
+                if round == first {
                     self.progress.print_group_line(&groups[at].summary_line());
                 }
-                self.save_progress(&groups, round == 0);
+                self.save_progress(&groups, round == first);
                 if signal::pending().is_some() {
                     break;
                 }
@@ -200,7 +202,7 @@ impl<'a> Drive<'a> {
             if signal::pending().is_some() || !executed {
                 break;
             }
-            if round == 0 {
+            if round == first {
                 let runnable = groups.iter().map(Collected::count_runnable).sum();
                 self.progress.expect_executions(rounds.minimum_executions(runnable));
             }

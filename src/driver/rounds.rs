@@ -62,6 +62,11 @@ impl Rounds {
         brief.then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
     }
 
+    /// Whether only the headline cases are measured.
+    pub(super) fn is_brief(&self) -> bool {
+        self.fewest == FEWEST_OF_BRIEF
+    }
+
     /// Executions of the headline cases before those of others: no more than every case gets.
     pub(super) fn headline_rounds(&self) -> usize {
         self.fewest.min(FEWEST_OF_BRIEF)
@@ -98,7 +103,7 @@ impl Rounds {
     /// Executions from which on a case that needs this many can count as settled. Those of a brief run are fewer than its interval
     /// wants: it goes on while its time lasts.
     pub(super) fn executions_to_settle(&self, needed: usize) -> usize {
-        if self.fewest == FEWEST_OF_BRIEF { FEWEST } else { needed }
+        if self.is_brief() { FEWEST } else { needed }
     }
 
     /// Executions of a case that has no number yet. Those that were `disturbed` do not count, up to a limit.
@@ -128,6 +133,7 @@ mod tests {
         let whole = Rounds::default_without_limit().in_seconds(20.0);
         let brief = whole.brief(500).expect("no time for 500 cases");
         assert_eq!((brief.needed_executions(0.1), brief.executions_to_settle(2)), (2, 3));
+        assert!(brief.is_brief() && !whole.is_brief() && !Rounds::ONE.is_brief());
         assert_eq!(whole.executions_to_settle(whole.needed_executions(4.0)), 2);
         assert_eq!(Rounds::ONE.executions_to_settle(1), 1);
     }
