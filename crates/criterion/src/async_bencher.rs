@@ -1,7 +1,7 @@
 //! The loops of [`Bencher`], with a wait for the future of each iteration inside the timed part.
 
 use crate::Bencher;
-use crate::batch::inputs_at_once;
+use crate::batch::{input_counts, make_inputs};
 use criterion::BatchSize;
 use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::{Measurement, WallTime};
@@ -88,19 +88,16 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     {
         let Self { bencher, runner } = self;
         runner.block_on(async {
-            let at_once = inputs_at_once(size, bencher.iterations);
-            let (mut ticks, mut left) = (Ticks(0), bencher.iterations);
-            while left > 0 {
-                let now = at_once.min(left);
-                let inputs = black_box((0..now).map(|_| setup()).collect::<Vec<_>>());
-                let mut outputs = Vec::with_capacity(now as usize);
+            let mut ticks = Ticks(0);
+            for count in input_counts(size, bencher.iterations) {
+                let inputs = make_inputs(count, &mut setup);
+                let mut outputs = Vec::with_capacity(inputs.len());
                 let start = bencher.clock.start();
                 for input in inputs {
                     outputs.push(routine(input).await);
                 }
                 ticks += bencher.clock.stop() - start;
                 black_box(outputs);
-                left -= now;
             }
             bencher.outcome.ticks = Some(ticks);
         });
@@ -116,19 +113,16 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     {
         let Self { bencher, runner } = self;
         runner.block_on(async {
-            let at_once = inputs_at_once(size, bencher.iterations);
-            let (mut ticks, mut left) = (Ticks(0), bencher.iterations);
-            while left > 0 {
-                let now = at_once.min(left);
-                let mut inputs = black_box((0..now).map(|_| setup()).collect::<Vec<_>>());
-                let mut outputs = Vec::with_capacity(now as usize);
+            let mut ticks = Ticks(0);
+            for count in input_counts(size, bencher.iterations) {
+                let mut inputs = make_inputs(count, &mut setup);
+                let mut outputs = Vec::with_capacity(inputs.len());
                 let start = bencher.clock.start();
                 for input in &mut inputs {
                     outputs.push(routine(input).await);
                 }
                 ticks += bencher.clock.stop() - start;
                 black_box(outputs);
-                left -= now;
             }
             bencher.outcome.ticks = Some(ticks);
         });

@@ -1,6 +1,6 @@
 //! The loop of one batch. The loops are Criterion's, with syscost's clock around the same statements.
 
-use crate::batch::inputs_at_once;
+use crate::batch::{input_counts, inputs_at_once, make_inputs};
 use criterion::BatchSize;
 use criterion::measurement::{Measurement, WallTime};
 use std::any::type_name;
@@ -104,25 +104,22 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         S: FnMut() -> I,
         R: FnMut(I) -> O,
     {
-        let at_once = inputs_at_once(size, self.iterations);
-        let (mut ticks, mut left) = (Ticks(0), self.iterations);
-        while left > 0 && at_once == 1 {
-            let input = black_box(setup());
-            let start = self.clock.start();
-            let output = routine(input);
-            ticks += self.clock.stop() - start;
-            drop(black_box(output));
-            left -= 1;
-        }
-        while left > 0 {
-            let now = at_once.min(left);
-            let inputs = black_box((0..now).map(|_| setup()).collect::<Vec<_>>());
-            let mut outputs = Vec::with_capacity(now as usize);
+        let (is_single, mut ticks) = (inputs_at_once(size, self.iterations) == 1, Ticks(0));
+        for count in input_counts(size, self.iterations) {
+            if is_single {
+                let input = black_box(setup());
+                let start = self.clock.start();
+                let output = routine(input);
+                ticks += self.clock.stop() - start;
+                drop(black_box(output));
+                continue;
+            }
+            let inputs = make_inputs(count, &mut setup);
+            let mut outputs = Vec::with_capacity(inputs.len());
             let start = self.clock.start();
             outputs.extend(inputs.into_iter().map(&mut routine));
             ticks += self.clock.stop() - start;
             black_box(outputs);
-            left -= now;
         }
         self.outcome.ticks = Some(ticks);
     }
@@ -134,26 +131,23 @@ impl<'a, M: Measurement> Bencher<'a, M> {
         S: FnMut() -> I,
         R: FnMut(&mut I) -> O,
     {
-        let at_once = inputs_at_once(size, self.iterations);
-        let (mut ticks, mut left) = (Ticks(0), self.iterations);
-        while left > 0 && at_once == 1 {
-            let mut input = black_box(setup());
-            let start = self.clock.start();
-            let output = routine(&mut input);
-            ticks += self.clock.stop() - start;
-            drop(black_box(output));
-            drop(black_box(input));
-            left -= 1;
-        }
-        while left > 0 {
-            let now = at_once.min(left);
-            let mut inputs = black_box((0..now).map(|_| setup()).collect::<Vec<_>>());
-            let mut outputs = Vec::with_capacity(now as usize);
+        let (is_single, mut ticks) = (inputs_at_once(size, self.iterations) == 1, Ticks(0));
+        for count in input_counts(size, self.iterations) {
+            if is_single {
+                let mut input = black_box(setup());
+                let start = self.clock.start();
+                let output = routine(&mut input);
+                ticks += self.clock.stop() - start;
+                drop(black_box(output));
+                drop(black_box(input));
+                continue;
+            }
+            let mut inputs = make_inputs(count, &mut setup);
+            let mut outputs = Vec::with_capacity(inputs.len());
             let start = self.clock.start();
             outputs.extend(inputs.iter_mut().map(&mut routine));
             ticks += self.clock.stop() - start;
             black_box(outputs);
-            left -= now;
         }
         self.outcome.ticks = Some(ticks);
     }
