@@ -23,7 +23,7 @@ fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
     command.env_remove("SYSCOST_TASK").output().expect("it runs")
 }
 
-fn text(bytes: &[u8]) -> String {
+fn utf8_output(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -45,7 +45,7 @@ const PARTS: [&str; 12] = [
 #[test]
 fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
     let home = tempfile::tempdir().expect("a directory");
-    let listed = text(&run("criterion_parts", &["--bench", "--list"], home.path()).stdout);
+    let listed = utf8_output(&run("criterion_parts", &["--bench", "--list"], home.path()).stdout);
     let expected: Vec<_> = PARTS.iter().map(|id| format!("{id}: benchmark")).collect();
     assert_eq!(listed.lines().collect::<Vec<_>>(), expected);
 }
@@ -56,8 +56,8 @@ fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
     let listed = |arguments: &[&str]| {
         let all = [&["--bench", "--list"], arguments].concat();
         let output = run("criterion_parts", &all, home.path());
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        text(&output.stdout).lines().count()
+        assert!(output.status.success(), "{}", utf8_output(&output.stderr));
+        utf8_output(&output.stdout).lines().count()
     };
     assert_eq!(listed(&["^hash/"]), 2);
     assert_eq!(listed(&["--exact", "sort/64"]), 1);
@@ -69,7 +69,7 @@ fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
 fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_parts", &["--bench"], home.path());
-    let (shown, told) = (text(&output.stdout), text(&output.stderr));
+    let (shown, told) = (utf8_output(&output.stdout), utf8_output(&output.stderr));
     for part in ["hash of a word", "sort/64", "iter_custom", "to_async", "borrowed"] {
         assert!(shown.contains(part), "{part} is missing:\n{shown}\n{told}");
     }
@@ -86,14 +86,14 @@ fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
 fn verdicts() -> Vec<(String, String)> {
     let home = tempfile::tempdir().expect("a directory");
     let output = run("criterion_liars", &["--test"], home.path());
-    let verdicts = text(&output.stdout)
+    let verdicts = utf8_output(&output.stdout)
         .lines()
         .filter_map(|line| {
             let (id, end) = line.split_once(": ")?;
             Some((id.trim_start_matches("criterion_liars/").to_owned(), end.to_owned()))
         })
         .collect::<Vec<_>>();
-    assert_eq!(output.status.code(), Some(1), "{verdicts:?} {}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{verdicts:?} {}", utf8_output(&output.stderr));
     verdicts
 }
 
@@ -146,7 +146,7 @@ fn work_that_is_left_to_a_thread_and_an_answer_that_is_kept_are_told() {
     let runs = std::fs::read_dir(home.path().join("syscost/runs")).expect("runs are kept");
     let records: String =
         runs.map(|run| std::fs::read_to_string(run.expect("an entry").path()).expect("a record")).collect();
-    let told = text(&output.stdout) + &text(&output.stderr);
+    let told = utf8_output(&output.stdout) + &utf8_output(&output.stderr);
     if records.contains("ptrace") {
         println!("skipped: no process may be traced here");
         return;
