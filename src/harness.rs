@@ -40,12 +40,19 @@ fn run_groups(groups: &[Group]) -> Result<ExitCode> {
     if driver::is_measuring_process() {
         return measuring::run_process(groups).map(ExitCode::from);
     }
+    match driver_settings()? {
+        Some((arguments, options)) => driver::run(groups, &arguments, &options).map(ExitCode::from),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What the command line and the environment ask of a driver; `None` if they asked for help, which was printed.
+fn driver_settings() -> Result<Option<(Arguments, Options)>> {
     if let Some(help) = Arguments::process_help() {
         driver::print(&help);
-        return driver::output_error().map_or(Ok(ExitCode::SUCCESS), Err);
+        return driver::output_error().map_or(Ok(None), Err);
     }
-    let (arguments, options) = (Arguments::from_process()?, Options::from_environment()?);
-    driver::run(groups, &arguments, &options).map(ExitCode::from)
+    Ok(Some((Arguments::from_process()?, Options::from_environment()?)))
 }
 
 /// The `main` of a bench target for one group of this crate.
@@ -60,8 +67,11 @@ pub fn suite() -> ExitCode {
 }
 
 fn exit_code(ended: Result<ExitCode>) -> ExitCode {
-    ended.unwrap_or_else(|error| {
-        report_error(&error);
-        Exit::from(error.kind()).into()
-    })
+    ended.unwrap_or_else(|error| failed_exit(&error).into())
+}
+
+/// Reports an error that ends the process, and how it ends.
+fn failed_exit(error: &Error) -> Exit {
+    report_error(error);
+    Exit::from(error.kind())
 }

@@ -6,6 +6,7 @@
 //! while its function is on the stack.
 
 use super::measuring::{Assigned, Room};
+use super::{driver_settings, failed_exit};
 use crate::case::{Case, Derived, Group, Lent, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::driver::{self, Arguments, Options, report_error};
@@ -46,10 +47,7 @@ impl InPlace {
     /// How the process ends at once: it has another task, which is done, or cannot do its own, which was reported.
     pub fn start(name: &'static str) -> std::result::Result<Self, Exit> {
         let group = Group::new(name, "", collected_cases);
-        let role = Role::start(&group).unwrap_or_else(|error| {
-            report_error(&error);
-            Err(Exit::from(error.kind()))
-        })?;
+        let role = Role::start(&group).unwrap_or_else(|error| Err(failed_exit(&error)))?;
         Ok(Self { group, role })
     }
 
@@ -81,10 +79,7 @@ impl InPlace {
         match &self.role {
             Role::Driver(settings) => {
                 let (arguments, options) = &**settings;
-                drive(self.group, arguments, options, notes).unwrap_or_else(|error| {
-                    report_error(&error);
-                    Exit::from(error.kind())
-                })
+                drive(self.group, arguments, options, notes).unwrap_or_else(|error| failed_exit(&error))
             }
             _ => self.end(Ok(())),
         }
@@ -130,12 +125,8 @@ impl Role {
                 Err(error) => Err(assigned.conclude(Ok(Err(error)))?),
             });
         }
-        if let Some(help) = Arguments::process_help() {
-            driver::print(&help);
-            return driver::output_error().map_or(Ok(Err(Exit::Success)), Err);
-        }
-        let settings = (Arguments::from_process()?, Options::from_environment()?);
-        Ok(Ok(Self::Driver(Box::new(settings))))
+        let settings = driver_settings()?;
+        Ok(settings.map(|settings| Self::Driver(Box::new(settings))).ok_or(Exit::Success))
     }
 }
 
