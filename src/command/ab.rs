@@ -31,7 +31,7 @@ const ONE_LINK: &str = "each side runs one link of its build: where the linker p
                         revisions (--a-rev, --b-rev) every pair runs links of its own";
 
 /// Length of a usual pair, s: two starts, two set-ups and 80 turns.
-pub const PAIR_S: f64 = 0.15;
+const PAIR_S: f64 = 0.15;
 
 /// Compare two builds, settings or wrappers, by pairs of live processes
 ///
@@ -190,7 +190,7 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
             setting.restore_commands()
         ));
     }
-    announce_pairs(ids.len(), contest.plan.rule);
+    announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
     let (bar, mut file) = (Bar::new(ids.len()), OwnFile::default());
     let compared = {
         let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter_side(side));
@@ -213,11 +213,11 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     Ok(paired)
 }
 
-/// Says how many cases are compared and how long that takes: from all at the first look to all at the last.
-fn announce_pairs(cases: usize, rule: Rule) {
+/// Says how many cases are compared, or verdicts reached, and how long that takes: from all at the first look to all at the last.
+pub fn announce_pairs(count: usize, [one, many]: [&str; 2], rule: Rule) {
     let [first, last] = rule.fewest_and_most_pairs();
-    let work = format!("{}, {first} to {last} pairs each", page::count_with_noun(cases, "case", "cases"));
-    page::announce(&work, [first, last].map(|pairs| (cases * pairs) as f64 * PAIR_S));
+    let work = format!("{}, {first} to {last} pairs each", page::count_with_noun(count, one, many));
+    page::announce(&work, [first, last].map(|pairs| (count * pairs) as f64 * PAIR_S));
 }
 
 /// Writes the comparison to the store; its path.

@@ -5,7 +5,7 @@ mod claims;
 mod relinked;
 mod unpaired;
 
-use super::ab::{PAIR_S, own_executable};
+use super::ab::{announce_pairs, own_executable};
 use super::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let question = Parameters { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
     let plan = args.plan_trials(&cases);
     let verdicts = plan.iter().map(|(_, _, count)| count).sum();
-    announce_verdicts(verdicts, question.rule);
+    announce_pairs(verdicts, ["verdict", "verdicts"], question.rule);
     let bar = verdict_bar(verdicts);
     let mut outcomes = Vec::new();
     for (id, slowdown, count) in plan {
@@ -153,12 +153,6 @@ impl Args {
         let rounds = std::iter::once((0.0, count)).chain(effects);
         rounds.flat_map(|(effect, n)| cases.iter().map(move |id| (id.clone(), effect, n))).collect()
     }
-}
-
-fn announce_verdicts(verdicts: usize, rule: Rule) {
-    let pairs = rule.fewest_and_most_pairs();
-    let work = page::count_with_noun(verdicts, "verdict", "verdicts");
-    page::announce(&work, pairs.map(|pairs| (verdicts * pairs) as f64 * PAIR_S));
 }
 
 fn verdict_bar(verdicts: usize) -> ProgressBar {
