@@ -2,7 +2,6 @@
 
 use crate::exposition::{self, Scene};
 use crate::http_server::{EVENTS, Page, Server};
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,8 +9,8 @@ use std::time::{Duration, Instant};
 use syscost::command::page;
 use syscost::render::metric_page::MetricFormat;
 use syscost_counters::Process;
-use syscost_platform::error::Result;
-use syscost_platform::signal;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::{plain_file, signal};
 
 /// The part of an event log that is served, bytes: its end.
 const SERVED: u64 = 1 << 20;
@@ -31,7 +30,7 @@ pub(super) fn serve_counters(
     server.serve(is_to_end, |path, accept| {
         if path == EVENTS {
             let log = event_log.ok_or("this monitor serves no events: start it with --event-log FILE")?;
-            let body = end_of_log(log).map_err(|why| format!("{}: {why}", log.display()))?;
+            let body = end_of_log(log).map_err(|fault| fault.to_string())?;
             return Ok(Page { content_type: "text/plain; charset=utf-8", body });
         }
         let format = MetricFormat::from_accept_header(accept);
@@ -45,15 +44,19 @@ pub(super) fn serve_counters(
 }
 
 /// The last whole lines of a log. A file that is not there yet has none.
-fn end_of_log(log: &Path) -> std::io::Result<String> {
-    let mut file = match File::open(log) {
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
-        opened => opened?,
-    };
-    let begin = file.metadata()?.len().saturating_sub(SERVED);
-    file.seek(SeekFrom::Start(begin))?;
+///
+/// # Errors
+/// It is no plain file, or cannot be read.
+fn end_of_log(log: &Path) -> Result<String> {
+    if !log.exists() {
+        return Ok(String::new());
+    }
+    let reading = |cause| Error::file(log, "reading", cause);
+    let mut file = plain_file::open(log)?;
+    let begin = file.metadata().map_err(reading)?.len().saturating_sub(SERVED);
+    file.seek(SeekFrom::Start(begin)).map_err(reading)?;
     let mut bytes = Vec::new();
-    file.take(SERVED).read_to_end(&mut bytes)?;
+    file.take(SERVED).read_to_end(&mut bytes).map_err(reading)?;
     let text = String::from_utf8_lossy(&bytes);
     // The first line may be cut at its beginning, and the last may still be written.
     let text = if begin == 0 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
@@ -71,6 +74,7 @@ mod tests {
         assert_eq!(end_of_log(&log).expect("none yet"), "");
         std::fs::write(&log, "one\ntwo\nthr").expect("written");
         assert_eq!(end_of_log(&log).expect("read"), "one\ntwo\n");
+        assert!(end_of_log(directory.path()).expect_err("a directory").to_string().contains("plain file"));
         let long = format!("{}\nlast\n", "x".repeat(SERVED as usize));
         std::fs::write(&log, long).expect("written");
         assert_eq!(end_of_log(&log).expect("read"), "last\n");
