@@ -6,8 +6,8 @@
 //! byte each. Until the mark that starts the counting, only marks are watched, so that the start of the guest costs no more than
 //! without a plugin.
 //!
-//! Without `out=` it says that it was loaded, and refuses to go on. Lines of the file of `out=`: `s TEXT` is a line that the guest said; `w TOTAL REPETITIONS` begins the median batch of a turn;
-//! `ADDRESS COUNT REPETITIONS [TEXT]` is an instruction of it, with its text under `listing=on`; the address 0 stands for all
+//! Without `out=` it says that it was loaded, and refuses to go on. Lines of the file of `out=`: `s TEXT` is a line that the
+//! guest said; `w TOTAL REPETITIONS` begins the median batch of a turn; `ADDRESS COUNT REPETITIONS [TEXT]` is an instruction of it, with its text under `listing=on`; the address 0 stands for all
 //! instructions outside the kernel. Under `order=on` the file of `out=` with `.order` has the addresses of the same batches in the
 //! order of execution, 8 bytes each, and the line `o NUMBER` says how many.
 //!

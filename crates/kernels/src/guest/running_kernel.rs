@@ -5,7 +5,7 @@ use crate::executed::execution_log::symbol_line;
 use std::io::{BufRead, BufReader};
 use syscost::record::guest_side::Identity;
 use syscost_platform::emulator_mark;
-use syscost_platform::kernel_files::KernelFiles;
+use syscost_platform::kernel_files::{KernelFiles, field};
 use syscost_platform::process;
 
 /// The identity of this kernel.
@@ -31,9 +31,8 @@ pub fn identity() -> Identity {
 /// What the kernel says of its processor, sorted: features and bugs by which it chooses among alternatives.
 fn processor_flags(files: &KernelFiles) -> Vec<String> {
     let text = files.read_text("proc/cpuinfo").unwrap_or_default();
-    let lists = text.lines().filter(|line| line.starts_with("flags") || line.starts_with("bugs")).take(2);
-    let words = lists.filter_map(|line| line.split_once(':')).flat_map(|(_, words)| words.split_whitespace());
-    let mut flags: Vec<_> = words.map(str::to_owned).collect();
+    let lists = ["flags", "bugs"].into_iter().filter_map(|key| field(&text, key));
+    let mut flags: Vec<_> = lists.flat_map(str::split_whitespace).map(str::to_owned).collect();
     flags.sort();
     flags
 }

@@ -91,7 +91,7 @@ pub(super) fn explain(args: &WhyArgs) -> Result<ExitCode> {
         }
     }
     page::write(&match args.format {
-        WhyFormat::Terminal => text(args, &executed),
+        WhyFormat::Terminal => function_tables_text(args, &executed),
         WhyFormat::Csv => function_rows::csv(&executed.cases)?,
         WhyFormat::Json => {
             let value = json!({
@@ -157,7 +157,7 @@ fn difference(logs: &[ExecutionLog; 2], id: &str, iterations: u64) -> Option<Cas
     Some(difference)
 }
 
-fn text(args: &WhyArgs, executed: &Executed) -> String {
+fn function_tables_text(args: &WhyArgs, executed: &Executed) -> String {
     let layout = layout();
     let naming = Naming::of_both([&executed.logs[0], &executed.logs[1]]);
     let counted = "executed instructions of an iteration, a repeated string instruction as one; not time";

@@ -2,6 +2,7 @@
 
 use crate::is_running;
 use crate::place::{Ended, Place, until, waited};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -183,18 +184,22 @@ fn a_guest_does_not_outlive_a_comparison_that_was_killed() {
     until("the guest lives on", || !is_running(guest));
 }
 
-#[test]
-fn a_real_kernel_counts_alike_in_every_boot() {
-    let (Some(kernel), Some(program)) =
-        (std::env::var_os("SYSCOST_GUEST_KERNEL"), std::env::var_os("SYSCOST_GUEST_BINARY"))
-    else {
+/// The kernel and the static program that the environment names, or a sentence that it names none.
+fn real_kernel() -> Option<(String, OsString)> {
+    let named = ["SYSCOST_GUEST_KERNEL", "SYSCOST_GUEST_BINARY"].map(std::env::var_os);
+    let [Some(kernel), Some(program)] = named else {
         println!(
             "skipped: SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program"
         );
-        return;
+        return None;
     };
+    Some((Path::new(&kernel).display().to_string(), program))
+}
+
+#[test]
+fn a_real_kernel_counts_alike_in_every_boot() {
+    let Some((kernel, program)) = real_kernel() else { return };
     let place = Place::new();
-    let kernel = Path::new(&kernel).display().to_string();
     let mut command = place.syscost(&["kernels", "ab", &kernel, &kernel, "^syscall/getppid$"]);
     command.env("SYSCOST_GUEST_BINARY", program);
     place.end(command).says(0, &["syscall/getppid\t", "\tsame\t2"]);
@@ -203,16 +208,8 @@ fn a_real_kernel_counts_alike_in_every_boot() {
 
 #[test]
 fn the_functions_of_a_change_of_a_real_kernel_sum_up_to_it_and_twice_the_same() {
-    let (Some(kernel), Some(program)) =
-        (std::env::var_os("SYSCOST_GUEST_KERNEL"), std::env::var_os("SYSCOST_GUEST_BINARY"))
-    else {
-        println!(
-            "skipped: SYSCOST_GUEST_KERNEL and SYSCOST_GUEST_BINARY name no kernel and no static program"
-        );
-        return;
-    };
+    let Some((kernel, program)) = real_kernel() else { return };
     let place = Place::new();
-    let kernel = Path::new(&kernel).display().to_string();
     let changed = format!("{kernel}@audit=1");
     let explain = || {
         let words = ["kernels", "why", &kernel, &changed, "syscall/getppid", "--exact", "--format", "csv"];
