@@ -23,8 +23,9 @@ pub enum Claim {
     NeverEnters,
     /// Every iteration executes at least this many instructions. A witness counts them.
     Executes(f64),
-    /// Every iteration executes more than this many instructions, which the empty loop has (0 if that is not known), and a later one not far fewer than an
-    /// early one. A witness counts them; an iteration that is too long for it is judged by its time.
+    /// Every iteration executes more than this many instructions, which the empty loop has (0 if that is not known), and a
+    /// later one not far fewer than an early one. A witness counts them; an iteration that is too long for it is judged by its
+    /// time.
     KeepsWorking(f64),
     /// Counters of the kernel grew as they must over a sample. The function is given their growth and the number of
     /// iterations, and returns what it saw as a sentence: `Ok` if the claim holds, `Err` if not.

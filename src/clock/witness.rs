@@ -23,7 +23,7 @@ const STEPS_OF_FEW: u64 = 120_000;
 const LONG: Duration = Duration::from_millis(20);
 
 /// The instructions and system calls that iterations execute.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WitnessReport {
     /// Iterations by which the two runs differ.
     pub iterations: u64,
@@ -93,14 +93,7 @@ pub fn watch_runs(
         }
     }
     if matches!(how, Watch::StepsAlone(_)) {
-        let (iterations, entries) = (0, Vec::new());
-        return Ok(WitnessReport {
-            iterations,
-            instructions: None,
-            visits: None,
-            entries,
-            clock_readings: 0,
-        });
+        return Ok(WitnessReport::default());
     }
     let begun = Instant::now();
     let ten = trace_calls_only(&mut run, FEW_LONG, counts)?;

@@ -20,16 +20,17 @@ use std::sync::OnceLock;
 /// what a buffer holds left the modes as they were. In a program of procedure calls alone, on Zen 5, 252 of 320 turns were in the
 /// slower mode after 16 384 jumps, 118 after 24 576, 60 after 32 768, 11 after 49 152, 8 after 65 536, none after 131 072.
 const JUMPS: usize = 65_536;
-/// The same multiple of what Zen 4 holds (about 8 700 entries) and its predecessors (Zen 3: 6 656). A walk over all takes 0.5 ms there.
+/// The same multiple of what Zen 4 holds (about 8 700 entries); its predecessors hold less (Zen 3: 6 656). There a walk over
+/// 65 536 jumps takes 0.5 ms.
 const JUMPS_BEFORE_ZEN_5: usize = 24_576;
 
 fn jump_count() -> usize {
     if arch::is_amd_before_zen_5() { JUMPS_BEFORE_ZEN_5 } else { JUMPS }
 }
 
-/// Flushes the branch predictor of this CPU by executing more jumps than it remembers, 16 bytes apart. This MiB of code
-/// (on AMD before Zen 5: 384 KiB) displaces cache lines too. Returns whether it ran: not in a forked child, nor where memory cannot be mapped or
-/// made executable.
+/// Flushes the branch predictor of this CPU by executing more jumps than it remembers, 16 bytes apart. This code of 1 MiB (on
+/// AMD before Zen 5: 384 KiB) displaces cache lines too. Returns whether it ran: not in a forked child, nor where memory
+/// cannot be mapped or made executable.
 pub fn flush_branch_predictor() -> bool {
     static WALK: OnceLock<Option<JumpWalk>> = OnceLock::new();
     let walk = WALK.get_or_init(JumpWalk::new).as_ref().filter(|walk| walk.owner == std::process::id());
