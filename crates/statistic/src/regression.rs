@@ -16,23 +16,39 @@ pub struct Line {
 /// Ordinary least squares with Student's t intervals (Montgomery, *Introduction to Linear Regression
 /// Analysis*, 2.3). `None` with fewer than three points or when every x is the same.
 pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
-    let n = points.len() as f64;
-    let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
-    let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
-    let sum_xx: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
-    let sum_xy: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
-    if points.len() < 3 || sum_xx <= 0.0 {
+    fit_weighted(points, |_| 1.0)
+}
+
+/// As [`fit_line`], with distances as shares of the values: points that lie decades apart count alike. `None` also if a
+/// value is not positive.
+pub(crate) fn fit_line_by_shares(points: &[(f64, f64)]) -> Option<Line> {
+    fit_weighted(points, |y| y.powi(-2)).filter(|_| points.iter().all(|&(_, y)| y > 0.0))
+}
+
+/// Least squares with a weight for each value.
+fn fit_weighted(points: &[(f64, f64)], weight: impl Fn(f64) -> f64) -> Option<Line> {
+    let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| weight(y) * of(x, y)).sum::<f64>();
+    let weights = sum(&|_, _| 1.0);
+    let mean_x = sum(&|x, _| x) / weights;
+    let mean_y = sum(&|_, y| y) / weights;
+    let sum_xx = sum(&|x, _| (x - mean_x).powi(2));
+    let sum_xy = sum(&|x, y| (x - mean_x) * (y - mean_y));
+    // Not a number where a parameter has no logarithm.
+    if points.len() < 3 || !sum_xx.is_finite() || sum_xx <= 0.0 {
         return None;
     }
     let slope = sum_xy / sum_xx;
     let intercept = mean_y - slope * mean_x;
     let residual = |&(x, y): &(f64, f64)| y - intercept - slope * x;
-    let variance = points.iter().map(|p| residual(p).powi(2)).sum::<f64>() / (n - 2.0);
+    let variance = sum(&|x, y| residual(&(x, y)).powi(2)) / (points.len() as f64 - 2.0);
     let t = student_upper_quantile(0.025, points.len() - 2);
     let range = range_of_y(points);
     Some(Line {
         slope: Interval::around(slope, t * (variance / sum_xx).sqrt()),
-        intercept: Interval::around(intercept, t * (variance * (1.0 / n + mean_x.powi(2) / sum_xx)).sqrt()),
+        intercept: Interval::around(
+            intercept,
+            t * (variance * (1.0 / weights + mean_x.powi(2) / sum_xx)).sqrt(),
+        ),
         worst_residual: points.iter().map(|p| residual(p).abs()).fold(0.0, f64::max) / range,
     })
 }
