@@ -17,5 +17,10 @@ pub use figure::{Derived, Found, Matrix, Repetition, Rule};
 pub use group::{Fit, Group};
 pub use need::{Cpus, Need, Place, Scale};
 pub(crate) use row::TIMED_SHARE;
-pub use row::{Case, OwnTasks, Prediction, SetUp, set_up};
+pub use row::{
+    Batch, Case, Gauge, OwnTasks, Prediction, Preparation, SetUp, empty_loop_instructions, set_up,
+};
 pub use subject::{Lend, Lent, Report, Subject};
+
+pub use crate::platform::partner::{Role, Task};
+pub use crate::record::{Axis, Curve, Study};

@@ -13,7 +13,9 @@ mod tests;
 mod unit;
 pub mod witness;
 
+pub use crate::platform::arch::Unfit;
 pub use crate::platform::proc::USER_HZ;
+pub use crate::statistic::fluid_cost::{Covered, Window};
 pub use agreement::{Dispute, check_clocks};
 pub use calibration::{Calibration, PairedReading};
 pub use evidence::{Counters, Delta, Reading};
@@ -22,7 +24,7 @@ pub use other_cpus::OtherCpus;
 pub use partner_monitor::{PartnerMonitor, PartnerReport};
 pub use unit::{Nanoseconds, Ticks};
 
-use crate::platform::arch::{self, Unfit};
+use crate::platform::arch;
 use crate::platform::emulator_mark::{self, Mark};
 use crate::platform::{cpu, time};
 use serde::{Deserialize, Serialize};

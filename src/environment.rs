@@ -17,6 +17,6 @@ mod network_path;
 pub use crate::platform::cpu::cpu_list;
 pub use accounting::Accounting;
 pub use cache::Cache;
-pub use fingerprint::{Difference, Fingerprint, Series, Smt, Weight};
+pub use fingerprint::{Difference, Fingerprint, Hardware, Series, Smt, Surroundings, Weight};
 pub use inherited::Inherited;
 pub use network_path::{Interface, Station, Wire};

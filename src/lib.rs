@@ -102,8 +102,12 @@ pub mod suite;
 #[doc(hidden)]
 pub mod trial;
 
-pub use case::{Case, Claim, Group, Need, Place, Report, Rule, Scale, SetUp, Subject, set_up};
+pub use case::{Axis, Curve, Fit, Group, Study};
+pub use case::{Batch, Case, Claim, Gauge, OwnTasks, Prediction, Preparation, Repetition, SetUp, set_up};
+pub use case::{Cpus, Need, Place, Scale};
+pub use case::{Derived, Found, Matrix, Report, Role, Rule, Subject, Task};
 pub use error::{Error, Kind, Result};
+pub use kit::threads::in_threads;
 #[doc(inline)]
 pub use syscost_counters as counters;
 #[doc(inline)]

@@ -295,6 +295,9 @@ pub struct FitRecord {
     pub intercept: Interval,
     /// Number of cases on the line.
     pub cases: usize,
+    /// Of the law of a sweep: the largest distance of a case from it, as a share of its cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<f64>,
 }
 
 impl Outcome {

@@ -197,7 +197,7 @@ impl<'a> Trial<'a> {
         if !self.case.claims.iter().any(crate::case::Claim::wants_witness) {
             return Ok(());
         }
-        if let Some(why) = &self.case.untraced {
+        if let Some(why) = self.subject.report().untraced {
             self.unasked.push(format!("no witness could be called: {why}"));
             return Ok(());
         }

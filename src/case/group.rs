@@ -35,7 +35,7 @@ pub struct Group {
     /// Curves that are drawn through its cases.
     pub curves: &'static [Curve],
     /// The cases that speak for it on the first screen of a run.
-    pub headlines: &'static [Headline],
+    pub(crate) headlines: &'static [Headline],
 }
 
 /// A straight line through the cases whose ids begin with `prefix` and end in a number. Its slope is the cost of one
@@ -70,7 +70,7 @@ impl Group {
     }
 
     /// Sets the cases that speak for it on the first screen of a run.
-    pub const fn headlines(self, headlines: &'static [Headline]) -> Self {
+    pub(crate) const fn headlines(self, headlines: &'static [Headline]) -> Self {
         Self { headlines, ..self }
     }
 

@@ -1,5 +1,9 @@
 //! A case: one operation, with what it needs, claims and predicts.
 
+mod prepared;
+
+pub use prepared::{Batch, Gauge, Preparation, empty_loop_instructions};
+
 use super::{Claim, Derived, Need, Place, Repetition, Rule, Scale, Subject};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -69,8 +73,8 @@ pub struct Case {
     pub timed_share: f64,
     /// Iterations of which a sample is a multiple.
     pub lap: u64,
-    /// Why no witness may run it in a copy of this process: other threads or open files would be missing, or shared.
-    pub untraced: Option<String>,
+    /// What [`Case::over`] varies: the name ends in a number of these.
+    pub parameter: Option<&'static str>,
 }
 
 /// [`Case::timed_share`] of a case that does not say otherwise: what surrounds a bracket is short.
@@ -120,11 +124,13 @@ impl Case {
             displaced: None,
             timed_share: TIMED_SHARE,
             lap: 1,
-            untraced: None,
+            parameter: None,
         }
     }
 
-    /// A case without set-up: `turns` runs the operation as often as its argument says, all in one bracket.
+    /// A case without set-up: `turns` runs the operation as often as its argument says, all in one bracket. Data that `turns`
+    /// owns are made with the list of cases, in every process, and cloned for the measurement; [`Case::prepared`] makes them in
+    /// the measuring process only.
     ///
     /// ```
     /// use syscost::{Case, Claim};
@@ -139,9 +145,45 @@ impl Case {
     pub fn looped(
         name: impl Into<String>,
         title: impl Into<String>,
-        turns: impl Fn(u64) + Copy + 'static,
+        turns: impl FnMut(u64) + Clone + 'static,
     ) -> Self {
         Self::new(name, title, time_whole_loop(turns))
+    }
+
+    /// The cases that `make` returns for these values, of a parameter named in the plural: `numbers`. The name of each ends in
+    /// `/VALUE`. Below the table the costs are drawn against the parameter, with the law by which they grow.
+    ///
+    /// ```
+    /// use syscost::Case;
+    /// let cases = Case::over("numbers", [1_000, 2_000, 4_000], |count| {
+    ///     Case::prepared("sum", format!("the sum of {count} numbers"), move |_| {
+    ///         let numbers: Vec<u64> = (0..count).collect();
+    ///         move || numbers.iter().sum::<u64>()
+    ///     })
+    ///     .elements(count)
+    /// });
+    /// assert_eq!(cases[2].name, "sum/4000");
+    /// ```
+    pub fn over(
+        parameter: &'static str,
+        values: impl IntoIterator<Item = u64>,
+        make: impl Fn(u64) -> Self,
+    ) -> Vec<Self> {
+        let named = |value| {
+            let case = make(value);
+            Self { name: format!("{}/{value}", case.name), parameter: Some(parameter), ..case }
+        };
+        values.into_iter().map(named).collect()
+    }
+
+    /// Says that an iteration processes this number of bytes: the table shows GB/s (10⁹ bytes).
+    pub fn bytes(self, bytes: u64) -> Self {
+        self.derived_figure("bandwidth", Rule::Bandwidth(bytes))
+    }
+
+    /// Says that an iteration processes this number of elements: the table shows elements a second.
+    pub fn elements(self, elements: u64) -> Self {
+        self.derived_figure("throughput", Rule::Elements(elements))
     }
 
     /// Adds a need.
@@ -157,7 +199,7 @@ impl Case {
     }
 
     /// Sets the control to `turns`, the loop without the operation.
-    pub fn control(mut self, turns: impl Fn(u64) + Copy + 'static) -> Self {
+    pub fn control(mut self, turns: impl FnMut(u64) + Clone + 'static) -> Self {
         self.control = Some(time_whole_loop(turns));
         self
     }
@@ -237,6 +279,9 @@ impl Case {
 }
 
 /// A set-up that times a loop in one bracket.
-fn time_whole_loop(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
-    set_up(move |_| Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n)))))
+fn time_whole_loop(turns: impl FnMut(u64) + Clone + 'static) -> SetUp {
+    set_up(move |_| {
+        let mut turns = turns.clone();
+        Ok(move |n: u64, clock: &Clock| Ok(clock.time(|| turns(n))))
+    })
 }

@@ -32,6 +32,7 @@ pub struct Report {
     /// Figures that it found besides the time.
     pub found: Vec<Found>,
     /// The network path to the other end, if that is on another machine.
+    #[doc(hidden)]
     pub wire: Option<Wire>,
     /// A figure for each pair of CPUs, ns.
     pub matrix: Option<Matrix>,
@@ -44,6 +45,8 @@ pub struct Report {
     pub evidence: Vec<String>,
     /// Sentences on what could not be checked: the case is *unwitnessed*.
     pub unchecked: Vec<String>,
+    /// Why no witness may run it in a copy of this process: other threads or open files would be missing, or shared.
+    pub untraced: Option<String>,
 }
 
 impl<F: FnMut(u64, &Clock) -> Result<Ticks>> Subject for F {

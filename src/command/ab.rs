@@ -5,7 +5,7 @@ mod side_flag;
 mod verdict_form;
 
 pub use pair_bar::Bar;
-pub use side_flag::{Sides, own_executable};
+pub use side_flag::{Ready, Sides, own_executable};
 pub use verdict_form::{Form, write};
 
 use super::flag::{Filter, Home, scale_parser};

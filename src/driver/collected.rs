@@ -125,8 +125,7 @@ impl<'a> Collected<'a> {
             Some(CaseRecord { id: id.clone(), title: case.title.clone(), outcome: case.outcome(core_hz)? })
         };
         let mut run = GroupRun { cases: cases.filter_map(outcome).collect(), ..self.run.clone() };
-        fitting::add_fits(&mut run, self.planned.group);
-        fitting::add_curves(&mut run, fingerprint);
+        fitting::add_series(&mut run, self.planned.group, fingerprint);
         let notes = [frequency_drift::note(&run), prefetch::prefetch_note(&run), other_cpu_load::note(&run)];
         run.notes.extend(notes.into_iter().flatten().chain(unquiet::unquiet_notes(&run)));
         run

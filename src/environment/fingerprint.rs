@@ -11,8 +11,8 @@ mod surroundings;
 
 pub use difference::Difference;
 pub use field_table::{Series, Weight};
-use hardware::Hardware;
-use surroundings::Surroundings;
+pub use hardware::Hardware;
+pub use surroundings::Surroundings;
 
 use super::{Cache, cache, cpu_list, cpuinfo};
 use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};

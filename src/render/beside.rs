@@ -257,7 +257,7 @@ mod tests {
     fn a_line_is_found_by_its_step() {
         let mut record = fixture_run::fixture_record();
         let [slope, intercept] = [2.5, 1.0].map(Interval::exactly);
-        let fit = FitRecord { step: "a step".into(), slope, intercept, cases: 2 };
+        let fit = FitRecord { step: "a step".into(), slope, intercept, cases: 2, worst: None };
         record.groups[0].fits = vec![fit];
         assert_eq!(line_slope("a step", &record).as_deref(), Some("2.500 ns"));
     }

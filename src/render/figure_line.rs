@@ -1,7 +1,7 @@
 //! Figures of one case on one line.
 
 use crate::record::quantity::{NANOSECONDS, format_amount, format_duration, format_interval};
-use crate::record::{Bar, Derived, Distribution};
+use crate::record::{Bar, Derived, Distribution, FitRecord};
 
 /// The percentiles of single operations and the shape of their histogram:
 /// `p5 1.902 µs · p50 2.314 µs · max 48.21 µs, 200 calls ▃█▁ ▁`.
@@ -43,10 +43,28 @@ pub fn derived_line(derived: &Derived) -> String {
     format!("{name} {}{counted} {}", format_amount(value.estimate, unit), format_interval(value, unit))
 }
 
+/// What a step of a fitted line costs, and of a sweep how well the line fits.
+pub fn fit_sentence(fit: &FitRecord, unit: &str) -> String {
+    let FitRecord { step, slope, cases, worst, .. } = fit;
+    let (cost, ends) = (format_amount(slope.estimate, unit), format_interval(slope, unit));
+    let counted = if unit == NANOSECONDS { String::new() } else { format!(" {unit}") };
+    let off = worst.map(|worst| format!(", the worst off by {:.1} %", 100.0 * worst)).unwrap_or_default();
+    format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases{off}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::Interval;
+
+    #[test]
+    fn a_sweep_says_how_well_its_law_fits() {
+        let slope = Interval { estimate: 2.0, low: 1.5, high: 2.5 };
+        let (step, intercept) = ("find: doubling the keys".to_owned(), Interval::default());
+        let fit = FitRecord { step, slope, intercept, cases: 5, worst: Some(0.031) };
+        let sentence = "find: doubling the keys costs 2.000 ns [1.500, 2.500], fitted over 5 cases, the worst off by 3.1 %";
+        assert_eq!(fit_sentence(&fit, NANOSECONDS), sentence);
+    }
 
     #[test]
     fn what_follows_has_its_unit() {

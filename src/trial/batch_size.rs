@@ -31,7 +31,7 @@ pub(super) struct Enough {
 
 /// A number of iterations, and how long they take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BatchSize {
+pub(crate) struct BatchSize {
     /// At least one.
     pub iterations: u64,
     /// Inside the brackets of the clock, ns.
@@ -105,7 +105,11 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// The subject fails or takes no time.
-    pub fn size_batch(&mut self, timed_ns: f64, stretch: f64) -> std::result::Result<BatchSize, CaseEnd> {
+    pub(crate) fn size_batch(
+        &mut self,
+        timed_ns: f64,
+        stretch: f64,
+    ) -> std::result::Result<BatchSize, CaseEnd> {
         let timed_ns = timed_ns.max(STEPS * self.clock.step_ns());
         let wall_ns = stretch * timed_ns;
         let half = Enough { timed_ns: timed_ns / 2.0, wall_ns };

@@ -5,12 +5,8 @@ use criterion::BatchSize;
 use criterion::measurement::{Measurement, WallTime};
 use std::any::type_name;
 use std::hint::black_box;
+use syscost::case::empty_loop_instructions;
 use syscost::clock::{Clock, Ticks};
-
-/// Instructions of an iteration of [`Bencher::iter`] without an operation: counting down and a jump.
-const EMPTY_LOOP: f64 = 2.0;
-/// Bytes of a result that one instruction stores.
-const STORED: usize = 32;
 
 /// Times one batch of a benchmark. A benchmark's closure calls one of its methods.
 pub struct Bencher<'a, M: Measurement = WallTime> {
@@ -47,7 +43,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
             black_box(routine());
         }
         self.outcome.ticks = Some(self.clock.stop() - start);
-        self.outcome.empty_loop = EMPTY_LOOP + size_of::<O>().div_ceil(STORED) as f64;
+        self.outcome.empty_loop = empty_loop_instructions::<O>();
     }
 
     /// Takes the time that `routine` says its argument of iterations took.

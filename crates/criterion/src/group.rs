@@ -91,6 +91,7 @@ impl BenchmarkId {
 
 mod private {
     /// What Criterion lets be an id.
+    #[allow(unnameable_types, reason = "no other crate may implement it")]
     pub trait Sealed {}
     impl Sealed for super::BenchmarkId {}
     impl<S: Into<String>> Sealed for S {}

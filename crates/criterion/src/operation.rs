@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use syscost::case::{Case, Claim, OwnTasks, Report, Subject};
 use syscost::clock::{Clock, Ticks};
 use syscost::{Error, Result};
+use syscost_platform::process::thread_count;
 use syscost_platform::ptrace;
 use syscost_platform::time::other_threads_cpu_ns;
 
@@ -40,12 +41,22 @@ pub(crate) struct Operation<'f, M: Measurement> {
     others_ns: f64,
     passed_ns: f64,
     unchecked: Vec<String>,
+    untraced: Option<String>,
 }
 
 impl<'f, M: Measurement> Operation<'f, M> {
     pub(crate) fn new(call: &'f mut dyn FnMut(&mut Bencher<'_, M>), measurement: &'f M) -> Self {
         let (outcome, unchecked) = (Outcome::default(), Vec::new());
-        Self { call, measurement, outcome, is_parallel: false, others_ns: 0.0, passed_ns: 0.0, unchecked }
+        Self {
+            call,
+            measurement,
+            outcome,
+            is_parallel: false,
+            others_ns: 0.0,
+            passed_ns: 0.0,
+            unchecked,
+            untraced: None,
+        }
     }
 
     /// Completes its case: tries the operation, and says what may be asked of it. `open_files`: those before the first
@@ -61,12 +72,12 @@ impl<'f, M: Measurement> Operation<'f, M> {
         open_files: usize,
     ) -> Result<Case> {
         let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
-        let has_threads = !proven && count_entries("/proc/self/task") > 1;
+        let has_threads = !proven && thread_count() > 1;
         let idle_ns = if has_threads { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
         self.try_until_warm(clock)?;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
-        case.untraced = untraced_reason(open_files).or_else(parallel);
-        if let (Some(first), None) = (first, &case.untraced) {
+        self.untraced = untraced_reason(open_files).or_else(parallel);
+        if let (Some(first), None) = (first, &self.untraced) {
             self.compare_first(first, clock);
         }
         if self.is_parallel {
@@ -167,7 +178,7 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Why no copy of this process may run an operation.
 fn untraced_reason(open_files: usize) -> Option<String> {
-    let threads = count_entries("/proc/self/task");
+    let threads = thread_count();
     let files = count_entries("/proc/self/fd");
     if threads > 1 {
         return Some(format!("this process has {threads} threads, and its traced copy would have one"));
@@ -202,6 +213,7 @@ impl<M: Measurement> Subject for Operation<'_, M> {
             true => beside,
             false => "no other thread of the process took part".into(),
         };
-        Report { evidence: vec![evidence], unchecked: self.unchecked.clone(), ..Report::default() }
+        let (unchecked, untraced) = (self.unchecked.clone(), self.untraced.clone());
+        Report { evidence: vec![evidence], unchecked, untraced, ..Report::default() }
     }
 }

@@ -283,8 +283,12 @@ pub fn thread_usage() -> Result<Usage> {
     getrusage(UsageWho::RUSAGE_THREAD).map_err(|e| Error::from_errno("getrusage RUSAGE_THREAD", e))
 }
 
-/// How often the calling task was preempted so far; 0 where the kernel does not tell. It allocates nothing, so that a
-/// forked child can use it.
+/// The threads of this process; 0 where `/proc` is not mounted.
+pub fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
+/// How often the calling task was preempted so far; 0 where the kernel does not tell. Allocates nothing: a forked child uses it.
 pub fn preemption_count() -> u64 {
     thread_usage().map_or(0, |usage| usage.involuntary_context_switches() as u64)
 }
@@ -294,9 +298,8 @@ pub fn preemption_count() -> u64 {
 /// # Errors
 /// The kernel refuses `getrusage`.
 pub fn process_usage() -> Result<[Usage; 2]> {
-    let usage =
-        |whose, name: &str| getrusage(whose).map_err(|e| Error::from_errno(format!("getrusage {name}"), e));
-    Ok([usage(UsageWho::RUSAGE_SELF, "RUSAGE_SELF")?, usage(UsageWho::RUSAGE_CHILDREN, "RUSAGE_CHILDREN")?])
+    let usage = |whose| getrusage(whose).map_err(|e| Error::from_errno(format!("getrusage {whose:?}"), e));
+    Ok([usage(UsageWho::RUSAGE_SELF)?, usage(UsageWho::RUSAGE_CHILDREN)?])
 }
 
 /// CPU time of all children that were waited for; 0 where the kernel does not tell.

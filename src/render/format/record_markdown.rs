@@ -4,7 +4,7 @@ use crate::record::quantity::{
     NANOSECONDS, format_amount, format_count, format_duration, format_interval, format_ratio,
 };
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
-use crate::render::figure_line::{derived_line, distribution_line};
+use crate::render::figure_line::{derived_line, distribution_line, fit_sentence};
 use crate::render::markdown_table::markdown_table;
 use crate::render::table::Against;
 use crate::render::terminal_heat_map::heat_map;
@@ -102,10 +102,7 @@ fn group_details(group: &GroupRun, unit: &str) -> String {
     let reasons = group.cases.iter().filter_map(|case| {
         Some(format!("{} `{}`: {}", outcome_word(&case.outcome), case.id, case.outcome.reason()?))
     });
-    let fits = group.fits.iter().map(|fit| {
-        let (cost, ends) = (format_amount(fit.slope.estimate, unit), format_interval(&fit.slope, unit));
-        format!("{} costs {cost} {ends}, fitted over {} cases", fit.step, fit.cases)
-    });
+    let fits = group.fits.iter().map(|fit| fit_sentence(fit, unit));
     let spreads = group.cases.iter().filter_map(|case| {
         let distribution = case.measured()?.distribution.as_ref()?;
         Some(format!("`{}`: {}", case.id, distribution_line(distribution)))

@@ -1,10 +1,10 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
-use super::column::{Column, DOUBTED, is_bandwidth, outcome_label};
+use super::column::{Column, DOUBTED, outcome_label, rate};
 use super::{Layout, Row, Shape, Sheet, curve_text, event_line, wrap_sentence};
-use crate::record::quantity::{NANOSECONDS, format_amount, format_interval};
-use crate::record::{Derived, FitRecord, GroupRun, Outcome, Tally};
-use crate::render::figure_line::{derived_line, distribution_line};
+use crate::record::quantity::format_amount;
+use crate::record::{GroupRun, Outcome, Tally};
+use crate::render::figure_line::{derived_line, distribution_line, fit_sentence};
 use crate::render::terminal_heat_map::heat_map;
 use crate::render::tone::Tone;
 use crate::study::disturbance::disturbance_sentence;
@@ -118,10 +118,12 @@ fn distribution_lines(sheet: &Sheet<'_>) -> Vec<String> {
 
 /// One line for each case with its derived figures, except those that have a column.
 fn derived_lines(sheet: &Sheet<'_>, shape: &Shape) -> Vec<String> {
-    let has_column = shape.columns.contains(&Column::Bandwidth);
-    let below = |figure: &&Derived| !(has_column && is_bandwidth(figure));
+    let has_column = shape.columns.contains(&Column::Rate);
     let of_case = |row: &Row<'_>| {
-        let figures: Vec<_> = row.measured()?.derived.iter().filter(below).map(derived_line).collect();
+        let measured = row.measured()?;
+        let shown = rate(measured).filter(|_| has_column);
+        let below = measured.derived.iter().filter(|figure| shown.is_none_or(|shown| shown != *figure));
+        let figures: Vec<_> = below.map(derived_line).collect();
         (!figures.is_empty()).then(|| format!("{}: {}", row.case.id, figures.join(", ")))
     };
     sheet.rows.iter().filter_map(of_case).collect()
@@ -133,13 +135,6 @@ fn heat_map_lines(sheet: &Sheet<'_>) -> Vec<String> {
         Some([vec![format!("{}, ns between CPUs:", row.case.id)], map].concat())
     };
     sheet.rows.iter().filter_map(of_case).flatten().collect()
-}
-
-fn fit_sentence(fit: &FitRecord, unit: &str) -> String {
-    let FitRecord { step, slope, cases, .. } = fit;
-    let (cost, ends) = (format_amount(slope.estimate, unit), format_interval(slope, unit));
-    let counted = if unit == NANOSECONDS { String::new() } else { format!(" {unit}") };
-    format!("{step} costs {cost}{counted} {ends}, fitted over {cases} cases")
 }
 
 /// Each note once, with its groups unless it is about all of them.

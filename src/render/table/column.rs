@@ -25,8 +25,8 @@ pub enum Column {
     Ticks,
     Net,
     Ratio,
-    /// Bytes by time, of a case that says how many it moves.
-    Bandwidth,
+    /// Bytes or elements by time, of a case that says how many it processes.
+    Rate,
     /// Values from elsewhere, by their place in the list.
     Against(usize),
     Evidence,
@@ -60,7 +60,7 @@ impl Column {
         columns.extend(time.then_some(Self::Ticks));
         columns.push(Self::Net);
         columns.extend(predicted.then_some(Self::Ratio));
-        columns.extend(sheet.rows.iter().any(|row| bandwidth(row).is_some()).then_some(Self::Bandwidth));
+        columns.extend(rates(sheet).next().is_some().then_some(Self::Rate));
         columns.extend((0..sheet.against.len()).filter(|_| time).map(Self::Against));
         columns.push(Self::Evidence);
         columns
@@ -80,7 +80,7 @@ impl Column {
             Self::Ticks => "ticks",
             Self::Net => "net",
             Self::Ratio => "ratio",
-            Self::Bandwidth => "bandwidth",
+            Self::Rate => "throughput",
             Self::Against(_) => "",
             Self::Evidence => "evidence",
             Self::Claims => "claims",
@@ -94,6 +94,7 @@ impl Column {
             Self::Measured if !sheet.has_next_run_interval() => "measured".into(),
             Self::Interval if !sheet.has_next_run_interval() => "95 % interval".into(),
             Self::Share if !sheet.has_next_run_interval() => "95 %".into(),
+            Self::Rate if rates(sheet).all(is_bandwidth) => "bandwidth".into(),
             _ => self.name().into(),
         }
     }
@@ -136,7 +137,7 @@ impl Column {
             Self::Ticks => format_count(measured.ticks),
             Self::Net => format_amount(best_cost(measured)?.1.estimate, unit),
             Self::Ratio => format_ratio(ratio_to_prediction(measured)?),
-            Self::Bandwidth => measured.derived.iter().find(|figure| is_bandwidth(figure)).map(rate_text)?,
+            Self::Rate => rate(measured).map(rate_text)?,
             Self::Evidence => evidence_text(measured),
             Self::Claims => short_evidence_text(measured),
             Self::Operation | Self::Against(_) => return None,
@@ -148,13 +149,21 @@ fn prediction<'a>(row: &Row<'a>) -> Option<&'a Predicted> {
     row.case.measured()?.predicted.as_ref()
 }
 
-fn bandwidth<'a>(row: &Row<'a>) -> Option<&'a Derived> {
-    row.case.measured()?.derived.iter().find(|figure| is_bandwidth(figure))
+fn rates<'a>(sheet: &Sheet<'a>) -> impl Iterator<Item = &'a Derived> {
+    sheet.rows.iter().filter_map(|row| rate(row.case.measured()?))
 }
 
-/// Whether it is the figure with a column of its own.
-pub fn is_bandwidth(figure: &Derived) -> bool {
+/// The figure with a column of its own.
+pub fn rate(measured: &Measured) -> Option<&Derived> {
+    measured.derived.iter().find(|figure| is_bandwidth(figure) || is_throughput(figure))
+}
+
+fn is_bandwidth(figure: &Derived) -> bool {
     figure.name == "bandwidth" && figure.unit == "GB/s"
+}
+
+fn is_throughput(figure: &Derived) -> bool {
+    figure.name == "throughput" && figure.unit == "elem/s"
 }
 
 fn rate_text(figure: &Derived) -> String {

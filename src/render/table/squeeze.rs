@@ -32,7 +32,7 @@ const STEPS: [Step; 12] = [
     (Column::Claims, None),
     (Column::Ratio, None),
     (Column::Share, None),
-    (Column::Bandwidth, None),
+    (Column::Rate, None),
 ];
 
 /// The columns for this width, and the longest name of an operation that fits.

@@ -13,20 +13,20 @@ pub const SECONDS_A_DAY: u64 = 86_400;
 
 /// One muted case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mute {
+struct Mute {
     /// The case.
-    pub id: String,
+    id: String,
     /// Why.
-    pub reason: String,
+    reason: String,
     /// The last day, as it was written.
-    pub until: String,
+    until: String,
     /// `until` in days since 1970.
     last_day: u64,
 }
 
 /// The muted cases of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mutes(pub Vec<Mute>);
+pub struct Mutes(Vec<Mute>);
 
 impl Mutes {
     /// Reads a file of the form

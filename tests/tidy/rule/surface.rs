@@ -171,7 +171,8 @@ fn methods(item: &Item, of: &str) -> Vec<String> {
 }
 
 fn fields(fields: &Fields) -> impl Iterator<Item = String> {
-    let public = fields.iter().enumerate().filter(|(_, field)| is_public(&field.vis));
+    let public =
+        fields.iter().enumerate().filter(|(_, field)| is_public(&field.vis) && !is_hidden(&field.attrs));
     public.map(|(at, field)| {
         let name = field.ident.as_ref().map_or_else(|| at.to_string(), ToString::to_string);
         format!("{name} : {}", field.ty.to_token_stream())
@@ -229,7 +230,7 @@ mod tests {
         );
         let a = (
             "src/a.rs",
-            "pub mod hidden;\npub struct Thing { pub x: u8, y: u8 }\nimpl Thing { pub fn go(&self) {} fn no() {} }",
+            "pub mod hidden;\npub struct Thing { pub x: u8, y: u8, #[doc(hidden)] pub z: u8 }\nimpl Thing { pub fn go(&self) {} fn no() {} }",
         );
         let far = ("src/a/hidden.rs", "pub fn far() {}\npub fn left() {}");
         let b = ("src/b.rs", "pub enum E { A, B(u8) }\nfn private() {}\npub fn open(n: u64) -> u64 { n }");

@@ -72,7 +72,7 @@ pub fn count_and_save(
 }
 
 /// Everything that boots need but their kernels.
-pub struct Ready<'a> {
+pub(super) struct Ready<'a> {
     counting: &'a Counting,
     pub(super) asked: Questions,
     program: Vec<u8>,
@@ -83,7 +83,7 @@ impl Counting {
     ///
     /// # Errors
     /// No case matches, there is no emulator, or there is no program for the guest.
-    pub fn prepare(&self, filter: &Filter) -> Result<Ready<'_>> {
+    pub(super) fn prepare(&self, filter: &Filter) -> Result<Ready<'_>> {
         signal::watch_signals()?;
         let asked = self.selected_questions(filter)?;
         emulator::check_available()?;
