@@ -32,6 +32,7 @@ mod limit;
 mod load;
 mod machine_changes;
 mod memory;
+mod own_bench;
 mod pair;
 mod partner;
 mod place;
