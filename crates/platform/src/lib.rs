@@ -8,7 +8,9 @@
 
 #![deny(unsafe_code)]
 
+pub mod allocation;
 pub mod arch;
+pub mod bracket_steps;
 pub mod child;
 pub mod cleanup;
 pub mod control_group;

@@ -210,14 +210,14 @@ pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) ->
 }
 
 /// A traced child. Dropping it kills and reaps it.
-struct Traced {
-    pid: Pid,
+pub(crate) struct Traced {
+    pub(crate) pid: Pid,
     /// Its end has been waited for: from then on the number may be another process's.
     reaped: bool,
 }
 
 impl Traced {
-    fn wait_for_stop(&mut self) -> Result<Stop> {
+    pub(crate) fn wait_for_stop(&mut self) -> Result<Stop> {
         let status = waitpid(self.pid, None).map_err(|e| Error::from_errno("waitpid of a witness", e))?;
         self.reaped = matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..));
         match status {
@@ -244,7 +244,7 @@ impl Drop for Traced {
     }
 }
 
-fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
+pub(crate) fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
     let child = fork_child(|| {
         if ptrace::traceme().is_ok() && raise(Signal::SIGSTOP).is_ok() {
             body();
@@ -258,7 +258,8 @@ fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
     }
 }
 
-enum Stop {
+/// Why a child has stopped: it has ended, is inside a system call, or a signal has arrived.
+pub(crate) enum Stop {
     Ended,
     Entry,
     Signal(Signal),

@@ -35,7 +35,7 @@ fn file_complaints(path: &str, text: &str) -> Vec<String> {
 /// by an emulator.
 fn may(path: &str) -> bool {
     let is_operation = || path.rsplit('/').next().is_some_and(|file| file.starts_with("operation"));
-    ["crates/platform/src/", "src/kit/", "crates/kernels/plugin/"].iter().any(|room| path.starts_with(room))
+    ["crates/platform/", "src/kit/", "crates/kernels/plugin/"].iter().any(|room| path.starts_with(room))
         || (path.starts_with("src/suite/") && is_operation())
 }
 

@@ -1,0 +1,142 @@
+//! A global allocator that counts what is allocated, in batches that are not timed.
+//!
+//! The counts are of the whole process and not of a thread: what an operation leaves to its threads is part of it, and a
+//! block is often freed by another thread than the one that allocated it. A thread that was handed work before the end of a
+//! bracket sees that counting is on, since what hands the work over orders the memory. While counting is off, an allocation
+//! costs one relaxed load more.
+//!
+//! # Invariants
+//!
+//! * **PASSED-ON**: every call goes to the inner allocator with the arguments that it came with, and its answer goes back
+//!   unchanged, so that the promises of the caller are those that the inner allocator asks for. Counting touches no block,
+//!   allocates nothing and does not panic.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::hint::black_box;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+static IS_COUNTING: AtomicBool = AtomicBool::new(false);
+static BRACKETS: AtomicU64 = AtomicU64::new(0);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
+/// Bytes allocated and not freed since the bracket was opened; below zero if it frees what was there before.
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static PEAK: AtomicI64 = AtomicI64::new(0);
+
+/// An allocator around another one. A bench that declares it has its allocations, their bytes and the peak of live bytes
+/// counted, an iteration, beside its times:
+///
+/// ```
+/// use std::alloc::System;
+/// use syscost_platform::allocation::Counting;
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Counting<System> = Counting::new(System);
+/// # fn main() {}
+/// ```
+///
+/// They are counted in batches that are not timed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counting<A>(A);
+
+impl<A> Counting<A> {
+    /// Counts what this allocator allocates.
+    pub const fn new(allocator: A) -> Self {
+        Self(allocator)
+    }
+}
+
+// SAFETY: PASSED-ON.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: PASSED-ON.
+        let block = unsafe { self.0.alloc(layout) };
+        note_block(block, layout.size(), 0);
+        block
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: PASSED-ON.
+        let block = unsafe { self.0.alloc_zeroed(layout) };
+        note_block(block, layout.size(), 0);
+        block
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: PASSED-ON.
+        let block = unsafe { self.0.realloc(block, layout, bytes) };
+        note_block(block, bytes, layout.size());
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if IS_COUNTING.load(Relaxed) {
+            LIVE.fetch_sub(layout.size() as i64, Relaxed);
+        }
+        // SAFETY: PASSED-ON.
+        unsafe { self.0.dealloc(block, layout) };
+    }
+}
+
+/// Counts a block of `bytes` that takes the place of one of `freed` bytes, if counting is on and there is a block.
+#[inline]
+fn note_block(block: *mut u8, bytes: usize, freed: usize) {
+    if IS_COUNTING.load(Relaxed) && !block.is_null() {
+        count_block(bytes, freed);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_block(bytes: usize, freed: usize) {
+    let grown = bytes as i64 - freed as i64;
+    ALLOCATIONS.fetch_add(1, Relaxed);
+    BYTES.fetch_add(bytes as u64, Relaxed);
+    let live = LIVE.fetch_add(grown, Relaxed) + grown;
+    PEAK.fetch_max(live, Relaxed);
+}
+
+/// What was allocated between [`open_bracket`] and [`close_bracket`], in all brackets since the last [`take_counts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Number of brackets.
+    pub brackets: u64,
+    /// Number of blocks that were allocated. A block that is given another size counts as a new one.
+    pub allocations: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+    /// The most bytes that a bracket had allocated and not yet freed.
+    pub peak: u64,
+}
+
+/// Counts from here on.
+pub fn open_bracket() {
+    BRACKETS.fetch_add(1, Relaxed);
+    LIVE.store(0, Relaxed);
+    IS_COUNTING.store(true, Relaxed);
+}
+
+/// Counts no more.
+pub fn close_bracket() {
+    IS_COUNTING.store(false, Relaxed);
+}
+
+/// The counts so far, which begin anew. A bracket that a panic left open is closed.
+pub fn take_counts() -> Counts {
+    close_bracket();
+    Counts {
+        brackets: BRACKETS.swap(0, Relaxed),
+        allocations: ALLOCATIONS.swap(0, Relaxed),
+        bytes: BYTES.swap(0, Relaxed),
+        peak: PEAK.swap(0, Relaxed).max(0) as u64,
+    }
+}
+
+/// Whether the global allocator of this program counts. The counts begin anew.
+pub fn is_declared() -> bool {
+    open_bracket();
+    drop(black_box(Box::new(0u8)));
+    take_counts().allocations > 0
+}
