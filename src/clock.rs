@@ -4,6 +4,7 @@
 mod agreement;
 mod calibration;
 mod clock_edge;
+mod counting_clock;
 mod evidence;
 mod fluid_meter;
 mod other_cpus;
@@ -60,6 +61,10 @@ enum Source {
     Kernel,
     /// Nothing.
     Still,
+    /// Nothing. What is allocated in brackets is counted.
+    Allocations,
+    /// Nothing. Brackets are marked for a process that traces this one step by step.
+    Steps,
     /// The hardware's counter, between marks for an emulator that counts what stands in brackets.
     Marked,
 }
@@ -142,14 +147,6 @@ impl Clock {
     pub fn fallback(reason: Unfit) -> Self {
         let calibration = Calibration::for_nanosecond_counter();
         Self { source: Source::Kernel, calibration, unfit: Some(reason), singles: RefCell::new(None) }
-    }
-
-    /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
-    /// many. A read of the kernel's clock is repeated while a tick updates it, so this clock stands still instead.
-    pub(crate) fn for_instruction_counting(&self) -> Self {
-        let source = if self.reads_counter() { Source::Counter } else { Source::Still };
-        let (calibration, unfit) = (self.calibration.clone(), self.unfit.clone());
-        Self { source, calibration, unfit, singles: RefCell::new(None) }
     }
 
     fn reads_counter(&self) -> bool {
@@ -237,7 +234,7 @@ impl Clock {
         Ticks(match self.source {
             Source::Counter => arch::start(),
             Source::Kernel => time::monotonic_raw_ns(),
-            Source::Still | Source::Marked => self.start_marked(),
+            _ => self.start_apart(),
         })
     }
 
@@ -247,30 +244,8 @@ impl Clock {
         Ticks(match self.source {
             Source::Counter => arch::stop(),
             Source::Kernel => time::monotonic_raw_ns(),
-            Source::Still | Source::Marked => self.stop_marked(),
+            _ => self.stop_apart(),
         })
-    }
-
-    /// Apart from [`Clock::start`], so that a bracket by the counter contains no more code than it needs.
-    #[cold]
-    #[inline(never)]
-    fn start_marked(&self) -> u64 {
-        if self.source == Source::Still {
-            return 0;
-        }
-        let ticks = arch::start();
-        emulator_mark::execute(Mark::BeginBracket);
-        ticks
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn stop_marked(&self) -> u64 {
-        if self.source == Source::Still {
-            return 0;
-        }
-        emulator_mark::execute(Mark::EndBracket);
-        arch::stop()
     }
 
     /// Whether brackets are marked for an emulator, which counts instructions and has no predictor and no caches.

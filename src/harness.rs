@@ -20,6 +20,7 @@ use crate::driver::{self, Arguments, Options, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::{is_side_process, side};
+use crate::record::quantity::INSTRUCTIONS;
 use crate::suite;
 use std::process::ExitCode;
 
@@ -52,7 +53,11 @@ fn driver_settings() -> Result<Option<(Arguments, Options)>> {
         driver::print(&help);
         return driver::output_error().map_or(Ok(None), Err);
     }
-    Ok(Some((Arguments::from_process()?, Options::from_environment()?)))
+    let (arguments, mut options) = (Arguments::from_process()?, Options::from_environment()?);
+    if arguments.instructions {
+        options.unit = INSTRUCTIONS.into();
+    }
+    Ok(Some((arguments, options)))
 }
 
 /// The `main` of a bench target for one group of this crate.

@@ -64,6 +64,7 @@
 // What only the command line uses is found dead by the build that has it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
+pub mod alloc;
 #[doc(hidden)]
 pub mod case;
 pub mod clock;

@@ -30,6 +30,9 @@ pub mod machines {}
 #[doc = include_str!("manual/ci.md")]
 pub mod ci {}
 
+#[doc = include_str!("manual/counts.md")]
+pub mod counts {}
+
 #[doc = include_str!("manual/tracking.md")]
 pub mod tracking {}
 

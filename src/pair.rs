@@ -19,6 +19,8 @@ pub mod build_facts;
 #[cfg(feature = "cli")]
 pub mod by_boot;
 #[cfg(feature = "cli")]
+mod counted_sides;
+#[cfg(feature = "cli")]
 pub mod error_rate;
 #[cfg(feature = "cli")]
 pub mod experiment;

@@ -30,7 +30,7 @@ pub use case_tally::Tally;
 pub use contamination::{Contamination, Meanwhile};
 pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
 pub use displacement_record::{Displaced, Throughput};
-pub use event_rate::EventRate;
+pub use event_rate::{ALLOCATED_BYTES, ALLOCATIONS, EventRate, PEAK_BYTES};
 pub use execution::{Execution, Quiet};
 pub use headline::Headline;
 use serde::{Deserialize, Serialize};
@@ -203,7 +203,7 @@ pub struct Measured {
     /// Figures that follow from those above.
     #[serde(default)]
     pub derived: Vec<Derived>,
-    /// Events an iteration, where they were asked for.
+    /// Events an iteration, where they were asked for, and allocations, where the allocator counts them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRate>,
     /// Values between every two CPUs, for a case that measures all of them.
@@ -351,6 +351,14 @@ impl CaseRecord {
     /// The measurement, if there is one.
     pub fn measured(&self) -> Option<&Measured> {
         match &self.outcome {
+            Outcome::Measured(m) => Some(m),
+            _ => None,
+        }
+    }
+
+    /// The measurement, to be changed.
+    pub fn measured_mut(&mut self) -> Option<&mut Measured> {
+        match &mut self.outcome {
             Outcome::Measured(m) => Some(m),
             _ => None,
         }

@@ -8,6 +8,7 @@ pub mod comparison;
 pub mod comparison_trial;
 pub mod disturbance;
 pub mod drawn_curve;
+pub mod exact_count;
 pub mod executions;
 pub mod fit;
 #[cfg(feature = "cli")]

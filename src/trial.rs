@@ -12,6 +12,7 @@ pub const SEED: u64 = 0x5eed;
 /// needs.
 const ROUNDS_BESIDE: usize = 2;
 
+mod allocation_count;
 mod batch_size;
 mod case_end;
 mod conclusion;
@@ -21,6 +22,7 @@ pub mod displaced_process;
 mod displacement;
 mod distribution;
 mod event_count;
+mod instruction_count;
 mod judge;
 mod pair_turn;
 mod preparation;
@@ -34,11 +36,12 @@ use crate::case::{Case, Lent, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
 use crate::platform::perf_event::Counter;
-use crate::platform::{cpu, signal, time};
+use crate::platform::{allocation, cpu, signal, time};
 use crate::record::EventRate;
 pub use batch_size::SAMPLE_STRETCH;
 pub use case_end::{CaseEnd, repeat_while_disturbed};
 pub use displacement::measure_displaced;
+pub use instruction_count::measure_instructions;
 pub use pair_turn::Turn;
 pub use preparation::prepare_memory;
 pub use refused_call::refused_call_sentence;
@@ -64,7 +67,7 @@ pub struct Trial<'a> {
     counted: Vec<String>,
     /// Whether sampling has begun.
     began: bool,
-    /// Events that were counted beside the time.
+    /// Events and allocations that were counted beside the time.
     rates: Vec<EventRate>,
     /// What the witness saw in this process.
     testimony: Option<WitnessReport>,
@@ -130,7 +133,9 @@ impl<'a> Trial<'a> {
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
         let Bench { place, clock, pinned, .. } = bench;
         check_needs(case, place, event.is_some())?;
-        clock.take_single_times(); // left by an attempt that was given up
+        // Left by an attempt that was given up.
+        clock.take_single_times();
+        allocation::take_counts();
         let subject = bench.set_up(case).map_err(CaseEnd::from_set_up_error)?;
         let here = pinned.unwrap_or_else(cpu::current_cpu);
         let partners = subject.report().partners;

@@ -4,17 +4,19 @@ mod comparison_table;
 mod heading;
 
 use super::archive::Archive;
-use super::flag::{Format, Home, Only};
+use super::flag::{AllocationLimit, Format, Home, Only};
+use super::gate::allocation_changes;
 use super::page;
 use super::report::write_rendered;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use crate::record::bundle::{Head, read_any_head, split_by_kernel};
 use crate::record::verdict::Verdict;
 use crate::render::answer::{self, Compared};
 use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
-use crate::study::comparison::{Comparison, LEAST_THRESHOLD, Options, Row, compare, wants_history};
+use crate::study::comparison::{Comparison, Options, Row, compare, wants_history};
 use clap::ValueEnum;
 use regex::Regex;
 use std::ffi::OsString;
@@ -29,12 +31,15 @@ use std::process::ExitCode;
 /// In a pipe, a case a line between tabs: id, first value, and for each further baseline its
 /// value, the ratio to the first, and the verdict.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0; 1: a case makes more allocations than --max-more-allocations lets through."
+)]
 pub struct Args {
     /// Names of records, baselines or runs, or files of them; the first is what the others are compared with
     #[arg(value_name = "BASELINE", required = true)]
     baselines: Vec<OsString>,
     /// What the sides are: with `kernel`, each kernel that the named records ran on, the earliest first
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with = "max_more_allocations")]
     by: Option<By>,
     /// How to write it [default: terminal, or rows between tabs in a pipe]
     #[arg(long, value_enum)]
@@ -48,12 +53,14 @@ pub struct Args {
     /// In which order: what changed most first, or as in the table of cases
     #[arg(long, value_enum, default_value_t = Sort::Weight)]
     sort: Sort,
-    /// Changes up to this many per cent count as none; 1 at least
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent, default_value = "1")]
-    threshold: f64,
+    /// Changes up to this many per cent count as none; 1 at least [default: 1; 0 where instructions are counted]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    threshold: Option<f64>,
     /// Write to this file, whole or not at all, and not to the standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    allocations: AllocationLimit,
     #[command(flatten)]
     home: Home,
 }
@@ -88,11 +95,26 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if piped {
         warn_of_differences(&comparison);
         page::write(&page::tabbed_rows(&program_rows(&comparison)))?;
-        return Ok(ExitCode::SUCCESS);
+    } else {
+        let format = args.format.unwrap_or(Format::Terminal);
+        write_rendered(args.output.as_deref(), |layout| render_comparison(format, &comparison, layout))?;
     }
-    let format = args.format.unwrap_or(Format::Terminal);
-    write_rendered(args.output.as_deref(), |layout| render_comparison(format, &comparison, layout))
-        .map(|()| ExitCode::SUCCESS)
+    Ok(Exit::failed_if(has_more_allocations(args)?).into())
+}
+
+/// Whether a baseline allocates more than the first, by more than is let through. Each such case is reported.
+fn has_more_allocations(args: &Args) -> Result<bool> {
+    let (archive, mut any) = (Archive::at(&args.home), false);
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
+    for other in args.baselines.iter().skip(1).filter(|_| args.allocations.is_given()) {
+        let mut changes = allocation_changes(&archive, [&args.baselines[0], other])?;
+        changes.retain(|change| filter.as_ref().is_none_or(|filter| filter.is_match(&change.id)));
+        for change in args.allocations.exceeded(changes)? {
+            page::warn(&format!("{}: {}, in {}", change.id, change.sentence(), other.display()));
+            any = true;
+        }
+    }
+    Ok(any)
 }
 
 /// The comparison, with the rows that are to be shown.
@@ -145,10 +167,9 @@ fn kernel_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> 
 }
 
 /// All rows of these baselines, each against the first.
-fn compare_all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result<Comparison> {
+fn compare_all_rows(archive: &Archive, heads: &[Head], threshold: Option<f64>) -> Result<Comparison> {
     let history = if wants_history(heads) { load_history(archive)? } else { Vec::new() };
-    let options = Options { threshold: threshold.max(LEAST_THRESHOLD) };
-    let comparison = compare(heads, &history, options);
+    let comparison = compare(heads, &history, Options { threshold: threshold.unwrap_or_default() });
     refuse_incomparable(&comparison)?;
     Ok(comparison)
 }
@@ -158,7 +179,7 @@ fn compare_all_rows(archive: &Archive, heads: &[Head], threshold: f64) -> Result
 /// # Errors
 /// A baseline is nowhere or cannot be read, or nothing of them can be compared.
 pub fn compare_baselines(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
-    let mut comparison = compare_all_rows(archive, &baseline_heads(archive, baselines)?, LEAST_THRESHOLD)?;
+    let mut comparison = compare_all_rows(archive, &baseline_heads(archive, baselines)?, None)?;
     comparison.sort_by_weight();
     Ok(comparison)
 }

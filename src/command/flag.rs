@@ -4,7 +4,9 @@ use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
 use crate::peer::host_port;
+use crate::record::quantity::INSTRUCTIONS;
 use crate::study::drawn_curve::bytes_of;
+use crate::study::exact_count::CountChange;
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use clap::ValueEnum;
@@ -68,6 +70,9 @@ pub struct Measuring {
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
+    /// Count the instructions of an operation in user space by single steps, and not its time: exact, and without a PMU
+    #[arg(long, conflicts_with = "measure")]
+    instructions: bool,
     /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
     /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory, or a disk where that is memory]
     #[arg(long = "dir", value_name = "DIR")]
@@ -119,7 +124,8 @@ impl Measuring {
     pub fn options(&self) -> Result<Options> {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
-        let unit = self.measure.clone().unwrap_or(environment.unit);
+        let counted = self.instructions.then(|| INSTRUCTIONS.to_owned());
+        let unit = counted.or_else(|| self.measure.clone()).unwrap_or(environment.unit);
         let directory = self.directory.clone().or_else(|| environment.directory.clone());
         let peer = self.peer.clone().or_else(|| environment.peer.clone());
         if let Some(address) = &peer {
@@ -127,6 +133,39 @@ impl Measuring {
         }
         let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
         Ok(Options { scale, unit, directory, peer, peer_token_file, ..environment })
+    }
+}
+
+/// How many allocations a case may add.
+#[derive(clap::Args)]
+pub struct AllocationLimit {
+    /// Fail if a case makes more than N allocations an iteration more, counted exactly, 0 for any; the bench declares
+    /// `syscost::alloc::Counting` as its allocator
+    #[arg(long, value_name = "N")]
+    max_more_allocations: Option<u32>,
+}
+
+impl AllocationLimit {
+    /// Whether allocations are compared.
+    pub fn is_given(&self) -> bool {
+        self.max_more_allocations.is_some()
+    }
+
+    /// The changes that exceed the limit.
+    ///
+    /// # Errors
+    /// There is a limit, and no case has a count on both sides.
+    pub fn exceeded(&self, mut changes: Vec<CountChange>) -> Result<Vec<CountChange>> {
+        let Some(limit) = self.max_more_allocations else { return Ok(Vec::new()) };
+        if changes.is_empty() {
+            return Err(Error::Missing(
+                "no case has its allocations counted on both sides: the benches must declare `syscost::alloc::Counting` as their \
+                 global allocator (`syscost help counts`)"
+                    .into(),
+            ));
+        }
+        changes.retain(|change| change.least_growth() > f64::from(limit));
+        Ok(changes)
     }
 }
 

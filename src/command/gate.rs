@@ -1,20 +1,23 @@
 //! `syscost gate`: an exit code for continuous integration.
 
+mod counted_builds;
+
 use super::ab::{self, Manner, Pairs, Sides, parse_share};
 use super::archive::Archive;
-use super::flag::{Filter, Home, Measuring};
+use super::flag::{AllocationLimit, Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, output, plain_file, signal};
-use crate::record::Verdict;
-use crate::record::quantity::{self, NANOSECONDS};
+use crate::record::quantity::{self, INSTRUCTIONS, NANOSECONDS};
+use crate::record::{ALLOCATIONS, Verdict};
 use crate::render::answer;
 use crate::render::markdown_table::markdown_table;
 use crate::render::remark_group::{group_sentences, id_list, sentence_shape};
 use crate::render::table::Layout;
-use crate::study::comparison::{Comparison, Options, compare};
+use crate::study::comparison::{Comparison, Options, compare, is_exact};
+use crate::study::exact_count::{CountChange, changes_between_records, changes_of_pairs};
 use crate::study::gate::{
     Answer, Finding, Mutes, Progress, answer, findings_from_comparison, findings_from_pairs,
 };
@@ -23,6 +26,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use counted_builds::{compared_counts, count_builds};
 
 /// Fail if something became slower: for continuous integration and for `git bisect run`
 ///
@@ -55,6 +60,11 @@ pub struct Args {
     #[command(flatten)]
     judging: Judging,
     #[command(flatten)]
+    allocations: AllocationLimit,
+    /// With --instructions: up to this share more is let through
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_share)]
+    max_more_instructions: f64,
+    #[command(flatten)]
     measuring: Measuring,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
@@ -64,7 +74,7 @@ pub struct Args {
 }
 
 /// What is let through, and how the answer is given. `syscost kernels gate` shares it.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Judging {
     /// A slowdown up to this share is let through: 1% at least
     #[arg(long, value_name = "PERCENT", default_value = "3%", value_parser = parse_max_regress)]
@@ -94,7 +104,11 @@ fn parse_max_regress(text: &str) -> Result<f64> {
 pub type Compared = (Vec<Finding>, Vec<String>);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    args.judging.judge_comparison(|| match (&args.baseline, args.sides.are_different()) {
+    let mut judging = args.judging.clone();
+    if args.measuring.options()?.unit == INSTRUCTIONS {
+        judging.max_regress = args.max_more_instructions;
+    }
+    judging.judge_comparison(|| match (&args.baseline, args.sides.are_different()) {
         (Some(baseline), _) => Ok((compare_with_record(args, baseline)?, Vec::new())),
         (None, true) => compare_builds(args),
         (None, false) => Err(Error::Usage(
@@ -150,6 +164,13 @@ impl Judging {
 /// Compares two builds or settings by pairs. Answers the findings, and the notes on them.
 fn compare_builds(args: &Args) -> Result<Compared> {
     let options = args.measuring.options()?;
+    if options.unit == INSTRUCTIONS {
+        let how = (options.scale, args.seed);
+        let paired = count_builds(&args.filter, &args.sides, how, &args.home.directory())?;
+        let (mut findings, notes) = compared_counts(&paired, args.max_more_instructions);
+        mark_grown(&mut findings, args.allocations.exceeded(changes_of_pairs(ALLOCATIONS, &paired))?);
+        return Ok((findings, notes));
+    }
     if options.unit != NANOSECONDS {
         return Err(Error::Usage(format!(
             "pairs are timed: {} is counted against a --baseline only",
@@ -170,30 +191,53 @@ fn compare_builds(args: &Args) -> Result<Compared> {
     let rows = paired.judge();
     let layout = layout_sentence(&rows);
     let notes = paired.notes.iter().cloned().chain(layout).chain(group_sentences(of_cases)).collect();
-    Ok((findings_from_pairs(&paired, &rows), notes))
+    let mut findings = findings_from_pairs(&paired, &rows);
+    mark_grown(&mut findings, args.allocations.exceeded(changes_of_pairs(ALLOCATIONS, &paired))?);
+    Ok((findings, notes))
 }
 
 /// Compares a stored record with today's numbers.
 fn compare_with_record(args: &Args, baseline: &OsStr) -> Result<Vec<Finding>> {
     let archive = Archive::at(&args.home);
     let old = archive.load_head(baseline)?;
-    let new = match &args.candidate {
-        Some(name) => archive.load_head(name)?,
-        None => {
-            let file = record::measure_record(&args.filter, &args.measuring, &args.home, args.processes)?;
-            match file {
-                Some(file) => archive.load_head(file.as_os_str())?,
-                None => return Ok(Vec::new()),
-            }
-        }
+    let candidate = match &args.candidate {
+        Some(name) => name.clone(),
+        None => match record::measure_record(&args.filter, &args.measuring, &args.home, args.processes)? {
+            Some(file) => file.into_os_string(),
+            None => return Ok(Vec::new()),
+        },
     };
-    let heads = [old, new];
+    let limit = if is_exact(&old) { args.max_more_instructions } else { args.judging.max_regress };
+    let heads = [old, archive.load_head(&candidate)?];
     let history = super::compare::load_history(&archive)?;
-    let options = Options { threshold: args.judging.max_regress.max(Options::default().threshold) };
-    let mut comparison: Comparison = compare(&heads, &history, options);
+    let mut comparison: Comparison = compare(&heads, &history, Options { threshold: limit });
     let matches = args.filter.matcher()?;
     comparison.keep_rows(|id| matches(id));
-    Ok(findings_from_comparison(&comparison))
+    let mut findings = findings_from_comparison(&comparison);
+    if args.allocations.is_given() {
+        let mut changes = allocation_changes(&archive, [baseline, &candidate])?;
+        changes.retain(|change| matches(&change.id));
+        mark_grown(&mut findings, args.allocations.exceeded(changes)?);
+    }
+    Ok(findings)
+}
+
+/// The allocations of the cases that both of these records have counted.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn allocation_changes(archive: &Archive, names: [&OsStr; 2]) -> Result<Vec<CountChange>> {
+    let [old, new] = names.map(|name| archive.load_bundle(name));
+    Ok(changes_between_records(ALLOCATIONS, &old?.records, &new?.records))
+}
+
+/// Marks the findings of these cases.
+fn mark_grown(findings: &mut [Finding], grown: Vec<CountChange>) {
+    for change in grown {
+        if let Some(finding) = findings.iter_mut().find(|finding| finding.id == change.id) {
+            finding.grown = Some(change.sentence());
+        }
+    }
 }
 
 /// The findings that decide, the notes, and the answer, for a terminal.
@@ -227,7 +271,9 @@ fn answer_sentence(findings: &[Finding]) -> String {
 
 /// Whether a finding is more than "nothing changed".
 fn is_notable(finding: &Finding) -> bool {
-    finding.muted.is_some() || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
+    finding.muted.is_some()
+        || finding.grown.is_some()
+        || (finding.verdict != Verdict::Same && finding.progress != Progress::Skipped)
 }
 
 /// The findings to show, in order. Cases without a verdict for the same reason share a line.
@@ -238,6 +284,8 @@ fn group_findings(findings: &[Finding]) -> Vec<Vec<&Finding>> {
             let first = group[0];
             let why = |finding: &Finding| finding.reason.as_deref().map(sentence_shape);
             !first.verdict.is_change()
+                && first.grown.is_none()
+                && finding.grown.is_none()
                 && (first.verdict, why(first), &first.muted)
                     == (finding.verdict, why(finding), &finding.muted)
         };
@@ -258,6 +306,9 @@ fn finding_sentence(alike: &[&Finding]) -> String {
     }
     if let Some(reason) = &finding.reason {
         words += &format!(": {reason}");
+    }
+    if let Some(grown) = &finding.grown {
+        words += &format!("; {grown}");
     }
     if let Some(reason) = &finding.muted {
         words += &format!("; overlooked: {reason}");
@@ -281,7 +332,7 @@ fn markdown_summary(max_regress: f64, findings: &[Finding], said: &[String], ans
     let cells = |finding: &&Finding| {
         let change = finding.change.map_or("–".into(), |change| format!("{:+.2} %", 100.0 * change));
         let muted = finding.muted.as_ref().map(|reason| format!("overlooked: {reason}"));
-        let why: Vec<_> = finding.reason.iter().chain(&muted).cloned().collect();
+        let why: Vec<_> = finding.reason.iter().chain(&finding.grown).chain(&muted).cloned().collect();
         vec![format!("`{}`", finding.id), finding.verdict.to_string(), change, why.join("; ")]
     };
     if !rows.is_empty() {

@@ -8,7 +8,7 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 24] = [
+const TOPICS: [(&str, &str); 25] = [
     ("method", include_str!("../manual/method.md")),
     ("clock", include_str!("../manual/clock.md")),
     ("claims", include_str!("../manual/claims.md")),
@@ -19,6 +19,7 @@ const TOPICS: [(&str, &str); 24] = [
     ("why", include_str!("../manual/why.md")),
     ("machines", include_str!("../manual/machines.md")),
     ("ci", include_str!("../manual/ci.md")),
+    ("counts", include_str!("../manual/counts.md")),
     ("tracking", include_str!("../manual/tracking.md")),
     ("histories", include_str!("../manual/histories.md")),
     ("records", include_str!("../manual/records.md")),

@@ -26,7 +26,7 @@ pub struct Args {
     #[command(flatten)]
     measuring: Measuring,
     /// How: by the clock around the operation, or by what it displaces, in CPU time, interrupts included
-    #[arg(long, value_enum, conflicts_with = "measure")]
+    #[arg(long, value_enum, conflicts_with_all = ["measure", "instructions"])]
     method: Option<Method>,
     /// Displacement: operations of a run (L_PUT in the paper of 1997), where the id of a case does not say them [default: as many
     /// as fill 30 ms, or 60 ms at full scale]

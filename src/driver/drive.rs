@@ -21,11 +21,12 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{output, signal};
-use crate::record::quantity::NANOSECONDS;
+use crate::record::quantity::{INSTRUCTIONS, NANOSECONDS};
 use crate::record::run_name::fresh_run_name;
 use crate::record::store::Store;
-use crate::record::{ClockRun, FORMAT, GroupRun, Record};
+use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
+use crate::study::executions::make_figure_exact;
 use crate::study::reference_frequency::undisturbed_frequency;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
@@ -160,7 +161,8 @@ impl<'a> Drive<'a> {
             disputed: None,
             screen: None,
         };
-        if drive.is_saving() {
+        // An exact count does not differ from run to run, and its interval says nothing of earlier code.
+        if drive.is_saving() && options.unit != INSTRUCTIONS {
             drive.earlier = EarlierRuns::load(&drive.record, &Store::at(&drive.home));
         }
         drive
@@ -291,6 +293,9 @@ impl<'a> Drive<'a> {
     /// The group with notes on what limits its numbers: settings that the process inherited, and the dispute of
     /// the clocks.
     fn add_run_notes(&self, mut run: GroupRun) -> GroupRun {
+        if self.options.unit == INSTRUCTIONS {
+            run.cases.iter_mut().filter_map(CaseRecord::measured_mut).for_each(make_figure_exact);
+        }
         run.notes.extend(Inherited::read_once().deviation_sentences());
         if let Some(dispute) = &self.disputed {
             run.notes.push(format!("{dispute}: every time is in doubt by as much, and marked"));
@@ -301,6 +306,10 @@ impl<'a> Drive<'a> {
 
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
     fn write_criterion_files(&mut self, planned: &[Planned]) {
+        // Criterion judges by samples, and an exact count has none.
+        if self.options.unit == INSTRUCTIONS {
+            return;
+        }
         // Criterion writes in place: two runs that share a home would write into each other's files.
         let _alone = self.is_saving().then(|| Store::at(&self.home).lock_directory("runs", PATIENCE));
         for at in 0..self.record.groups.len() {

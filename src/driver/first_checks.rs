@@ -8,9 +8,11 @@ use super::plan::Planned;
 use super::terminal::report_error;
 use crate::environment::Inherited;
 use crate::error::{Error, Result};
+use crate::platform::bracket_steps::{count_steps, execute_mark};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{limit, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
+use crate::record::quantity::INSTRUCTIONS;
 use crate::record::store::Store;
 use crate::trial::scratch;
 use nix::errno::Errno;
@@ -23,7 +25,9 @@ use std::path::{Path, PathBuf};
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
-    if !options.measures_time() {
+    if options.unit == INSTRUCTIONS {
+        check_single_steps()?;
+    } else if !options.measures_time() {
         open_counter(&options.unit)?;
     }
     prepare_inherited_state()?;
@@ -47,6 +51,16 @@ pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
         ))
     })?;
     Ok(home_for_unit(&options.unit, &home))
+}
+
+/// Checks that this process may trace a copy of itself.
+fn check_single_steps() -> Result<()> {
+    count_steps(|| [(); 2].into_iter().for_each(|()| execute_mark()), 1_000).map(drop).map_err(|error| {
+        Error::Usage(format!(
+            "instructions are counted by single steps, which are refused here ({error}): allow ptrace in the sandbox or the \
+             container (`--cap-add SYS_PTRACE`), or count another unit"
+        ))
+    })
 }
 
 /// Checks by writing, before anything is measured, that the run can be kept in this home.

@@ -24,7 +24,7 @@ pub const FEWEST_REPLICATIONS: u32 = 10;
 pub struct Options {
     /// `SYSCOST_SCALE`: smoke, default or full.
     pub scale: Scale,
-    /// `SYSCOST_MEASURE`: `ns`, or the name of a perf event to count instead.
+    /// `SYSCOST_MEASURE`: `ns`, `user-instructions`, or the name of a perf event to count instead.
     pub unit: String,
     /// `SYSCOST_EVENTS`: perf events that are counted beside the time, between commas.
     pub events: Vec<Event>,

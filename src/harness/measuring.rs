@@ -24,8 +24,10 @@ use crate::platform::perf_event::Event;
 use crate::platform::process::{self, inheritance};
 use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
-use crate::record::quantity::{DISPLACED, NANOSECONDS, is_time_unit};
-use crate::trial::{self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, scratch};
+use crate::record::quantity::{DISPLACED, INSTRUCTIONS, NANOSECONDS, is_time_unit};
+use crate::trial::{
+    self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, measure_instructions, scratch,
+};
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -243,7 +245,8 @@ impl Room {
         let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent };
         let process = Process { group: &self.group, bench, arguments, assignment, events: &self.events };
         let unit = &assignment.unit;
-        Ok(if is_time_unit(unit) {
+        // An exact count has no samples for Criterion.
+        Ok(if is_time_unit(unit) || unit == INSTRUCTIONS {
             process.measure_case(case, proven, CycleTime::with_clock(Rc::clone(&self.clock)))
         } else {
             process.measure_case(case, proven, EventCount::open(unit)?)
@@ -327,6 +330,9 @@ impl Process<'_> {
     ) -> ExecutionEnd {
         if self.arguments.mode == Mode::Foreign {
             return self.leave_to_criterion(case, criterion);
+        }
+        if self.assignment.unit == INSTRUCTIONS {
+            return Ok(Box::new(measure_instructions(case, self.bench)?));
         }
         if case.displaced.is_some() {
             return Ok(Box::new(measure_displaced(case, self.bench)?));

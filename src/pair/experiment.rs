@@ -5,7 +5,7 @@ use super::running_side::Start;
 use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
 use super::turns::{self, Pair};
 use crate::case::Scale;
-use crate::clock::{Clock, Dispute, check_clocks};
+use crate::clock::{Clock, ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
 use crate::platform::cpu::{self, Aside};
@@ -55,7 +55,8 @@ pub struct Unpaired {
 }
 
 impl Unpaired {
-    fn to_case_pairs(&self) -> CasePairs {
+    /// The case, without a number.
+    pub fn to_case_pairs(&self) -> CasePairs {
         let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
         case.end_without_verdict(Why::Lone, format!("only side {} has it", self.side));
         case
@@ -204,6 +205,16 @@ impl Testbed {
             one_frequency: by_turns,
             relinked: placement.is_some(),
         }
+    }
+
+    /// Keeps this process off that CPU.
+    pub(super) fn aside(&self) -> &Aside {
+        &self.aside
+    }
+
+    /// The scale of the clock that the sides share.
+    pub(super) fn clock_scale(&self) -> ClockScale {
+        self.clock.scale()
     }
 
     /// The CPU on which the sides run.

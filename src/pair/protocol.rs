@@ -6,6 +6,7 @@
 
 use crate::case::Scale;
 use crate::clock::ClockScale;
+use crate::record::EventRate;
 use crate::trial::{CaseEnd, Turn};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,9 @@ pub struct Prepare {
     pub scale: Scale,
     /// Dependent additions per iteration, as a slowdown of known size. 0 except in the self-test.
     pub spin: f64,
+    /// Whether to count the instructions of an iteration, and to run no turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub instructions: bool,
 }
 
 /// A response of a side.
@@ -115,4 +119,8 @@ pub struct Ready {
     pub evidence: Vec<String>,
     /// Notes for the record.
     pub notes: Vec<String>,
+    /// Allocations of an iteration, in the first pair and where the side's allocator counts them, and its instructions, where
+    /// they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<EventRate>,
 }

@@ -177,6 +177,7 @@ impl CasePairing<'_> {
         if first {
             case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
             case.versions = pair.ready.each_ref().map(|ready| ready.version.clone());
+            case.counts = pair.ready.each_ref().map(|ready| ready.counts.clone());
             case.notes.extend(setup_notes(pair));
         }
         let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();

@@ -9,6 +9,8 @@ use crate::exit::Exit;
 use crate::json_line::{self, Lines, NoMessage};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
+use crate::record::EventRate;
+use crate::record::quantity::INSTRUCTIONS;
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::cell::RefCell;
 use std::fs::File;
@@ -185,6 +187,18 @@ fn run_case_by_turns(
         cpus: Cpus::from_allowed(Some(cpu), allowed),
     };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu).filter(|_| !is_free), lent };
+    if prepare.instructions {
+        let measured = trial::measure_instructions(&case, bench)?;
+        let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
+        return Ok(driver.send_response(&Response::Ready(Ready {
+            version: group.version_text(),
+            cpu,
+            evidence: measured.evidence,
+            notes,
+            counts: measured.events.into_iter().chain([counted]).collect(),
+            ..Ready::default()
+        }))?);
+    }
     let mut trial = trial::repeat_while_disturbed(|| {
         let mut trial = Trial::prepare(&case, bench, None)?;
         if prepare.prove {
@@ -192,6 +206,9 @@ fn run_case_by_turns(
         }
         Ok(trial)
     })?;
+    if prepare.prove {
+        trial.count_allocations()?;
+    }
     // The first pair decides how long the turns of all are.
     let batch = if prepare.prove { Some(trial.size_batch(prepare.batch_ns, BATCHES)?) } else { None };
     let evidence = trial.evidence().to_vec();
@@ -203,6 +220,7 @@ fn run_case_by_turns(
         iterations: batch.map_or(0, |batch| batch.iterations),
         evidence,
         notes,
+        counts: trial.counts().to_vec(),
     }))?;
     while let Some(Request::Turn { iterations, batches }) = driver.read_request()? {
         let turn = trial.run_turn(iterations, batches)?;

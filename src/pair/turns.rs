@@ -194,7 +194,6 @@ pub(super) fn run_half(
 
 /// Has a side set the case up.
 fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, CaseEnd> {
-    side.receive_hello(PATIENCE).map_err(CaseEnd::CutShort)?;
     let request = Prepare {
         case: spec.case.to_owned(),
         cpu: spec.cpu,
@@ -203,9 +202,20 @@ fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result:
         prove: spec.shape.is_none(),
         scale: spec.scale,
         spin: spec.spin[at],
+        instructions: false,
     };
-    side.send_request(&Request::Prepare(request)).map_err(CaseEnd::CutShort)?;
     let patience = if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
+    request_preparation(side, request, patience)
+}
+
+/// Has a side prepare a case as this request says.
+pub(super) fn request_preparation(
+    side: &mut Side,
+    request: Prepare,
+    patience: Duration,
+) -> std::result::Result<Ready, CaseEnd> {
+    side.receive_hello(PATIENCE).map_err(CaseEnd::CutShort)?;
+    side.send_request(&Request::Prepare(request)).map_err(CaseEnd::CutShort)?;
     match side.receive_response(patience).map_err(CaseEnd::CutShort)? {
         Response::Ready(ready) => Ok(ready),
         other => Err(end_from_response(side, other)),

@@ -1,6 +1,7 @@
 //! A comparison by pairs of processes, as data. Verdicts are not stored: `Paired::judge` of [`crate::study`] derives
 //! them, so the same pairs always give the same verdicts.
 
+use super::EventRate;
 use super::guest_side::{ClockKind, GuestSide};
 use crate::environment::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -98,6 +99,9 @@ pub struct CasePairs {
     pub evidence: [Vec<String>; 2],
     /// The version of the group on each side.
     pub versions: [String; 2],
+    /// What each side counted in its first pair: allocations, where its allocator counts them.
+    #[serde(default)]
+    pub counts: [Vec<EventRate>; 2],
     /// Notes for the reader.
     pub notes: Vec<String>,
     /// Why it ended without a verdict. It has no pairs then: what is not proved has no number.

@@ -8,6 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const NANOSECONDS: &str = "ns";
 /// The unit of a record whose values are CPU time displaced: durations too, and never compared with those.
 pub const DISPLACED: &str = "displaced-ns";
+/// The unit of a record whose values are instructions in user space, counted by single steps.
+pub const INSTRUCTIONS: &str = "user-instructions";
 
 /// Whether values in this unit are times, and not counts of an event.
 pub fn is_time_unit(unit: &str) -> bool {

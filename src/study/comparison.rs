@@ -48,6 +48,7 @@
 mod canary;
 mod contender;
 mod contrast;
+mod exact;
 pub mod fixture_head;
 mod frequency;
 mod identity;
@@ -70,6 +71,7 @@ use crate::environment::Difference;
 use crate::error::{Error, Result};
 use crate::record::Interval;
 use crate::record::bundle::Head;
+use crate::record::quantity::INSTRUCTIONS;
 use crate::record::verdict::Verdict;
 use pairing::Index;
 use past_spread::History;
@@ -89,7 +91,7 @@ pub const MARGIN: f64 = 0.02;
 /// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// A change up to this share is none that matters; [`LEAST_THRESHOLD`] at least.
+    /// A change up to this share is none that matters; [`LEAST_THRESHOLD`] at least, unless counts are exact.
     pub threshold: f64,
 }
 
@@ -222,8 +224,9 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
     let indexes: Vec<Index<'_>> = heads.iter().map(Index::new).collect();
     let ids = measured_ids(heads);
     let history = History::from_records(heads, history);
-    let threshold = if options.threshold > LEAST_THRESHOLD { options.threshold } else { LEAST_THRESHOLD };
-    let rule = Rule { threshold, margin: MARGIN.max(threshold) };
+    let [least, margin] = if heads.iter().all(is_exact) { [0.0; 2] } else { [LEAST_THRESHOLD, MARGIN] };
+    let threshold = if options.threshold > least { options.threshold } else { least };
+    let rule = Rule { threshold, margin: margin.max(threshold) };
     let names = identity::distinct_names(heads);
     let mut baselines: Vec<_> =
         heads.iter().zip(names).map(|(head, name)| identity::baseline(head, name)).collect();
@@ -248,6 +251,11 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
         rows,
         left_out: 0,
     }
+}
+
+/// Whether its values are counts that repeat exactly.
+pub fn is_exact(head: &Head) -> bool {
+    head.unit == INSTRUCTIONS
 }
 
 /// Every id that at least one head measured, once: in the order of the first head, then the ids of the other heads only. An id

@@ -68,6 +68,16 @@ pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Q
     quiet_from_lows(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }
 
+/// Makes the figure of a count that repeats exactly the range of its executions, without what noise may add.
+pub fn make_figure_exact(measured: &mut Measured) {
+    let values = measured.executions.iter().flat_map(|execution| [execution.low, execution.median]);
+    let (low, high) =
+        values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    if let Some(quiet) = &mut measured.quiet {
+        quiet.figure = Interval { estimate: quiet.figure.estimate, low, high };
+    }
+}
+
 /// The two executions with the lowest quartiles, without one that [`quiet`] leaves out as a lone faster mode; the lowest
 /// first, and the same twice where there is one.
 fn two_quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {

@@ -5,6 +5,7 @@ mod mute;
 pub use mute::{Mutes, SECONDS_A_DAY, parse_day};
 
 use super::comparison::Comparison;
+use super::exact_count::CountChange;
 use crate::exit::Exit;
 use crate::record::Verdict;
 use crate::record::paired::{CasePairs, Ended, Paired, Why};
@@ -28,6 +29,8 @@ pub struct Finding {
     pub progress: Progress,
     /// Why it is muted, if it is.
     pub muted: Option<String>,
+    /// A count that grew by more than is let through, as a sentence: it is no time, and no part of the verdict.
+    pub grown: Option<String>,
 }
 
 /// How the measurement of a case ended.
@@ -50,6 +53,8 @@ pub enum Progress {
 pub enum Answer {
     /// A case is slower.
     Slower,
+    /// A case allocates more.
+    Grown,
     /// The machine was not fit to tell: a canary moved, or too many pairs were rejected.
     Unfit,
     /// A case could not be measured at all.
@@ -67,7 +72,7 @@ impl Answer {
     pub fn exit_status(self) -> Exit {
         match self {
             Self::Pass => Exit::Success,
-            Self::Slower => Exit::Disproved,
+            Self::Slower | Self::Grown => Exit::Disproved,
             Self::Incomparable => Exit::Incomparable,
             Self::Inconclusive => Exit::Inconclusive,
             Self::Unfit => Exit::Unfit,
@@ -78,7 +83,7 @@ impl Answer {
     /// The same for `git bisect run`, which knows good, bad and skip.
     pub fn exit_for_bisect(self) -> Exit {
         match self {
-            Self::Pass | Self::Slower => self.exit_status(),
+            Self::Pass | Self::Slower | Self::Grown => self.exit_status(),
             _ => Exit::Skipped,
         }
     }
@@ -88,6 +93,7 @@ impl Answer {
         match self {
             Self::Pass => "passed: nothing is slower",
             Self::Slower => "slower",
+            Self::Grown => "more allocations",
             Self::Incomparable => "incomparable",
             Self::Inconclusive => "inconclusive",
             Self::Unfit => "the machine is unfit",
@@ -103,6 +109,7 @@ pub fn answer(findings: &[Finding]) -> Answer {
     let asked = |f: &Finding| f.progress != Progress::Skipped && !f.canary;
     match () {
         () if any(&|f| f.verdict == Verdict::Slower && !f.canary) => Answer::Slower,
+        () if any(&|f| f.grown.is_some()) => Answer::Grown,
         () if any(&|f| f.canary && f.verdict.is_change()) => Answer::Unfit,
         () if !findings.iter().any(asked) || any(&|f| f.progress == Progress::Failed) => Answer::Unmeasured,
         () if any(&|f| f.progress != Progress::Skipped && f.verdict == Verdict::Incomparable) => {
@@ -117,13 +124,8 @@ pub fn answer(findings: &[Finding]) -> Answer {
 /// The findings of a comparison by pairs.
 pub fn findings_from_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     let finding = |row: &Row| {
-        let case = paired.cases.iter().find(|case| case.id == row.id);
-        let progress = match case {
-            Some(CasePairs { ended: Some(Ended { why: Why::Skipped, .. }), .. }) => Progress::Skipped,
-            Some(CasePairs { ended: Some(Ended { why: Why::Failed, .. }), .. }) => Progress::Failed,
-            Some(case) if case.unfit_reason().is_some() => Progress::Unfit,
-            _ => Progress::Measured,
-        };
+        let progress =
+            paired.cases.iter().find(|case| case.id == row.id).map_or(Progress::Measured, progress_of_pairs);
         Finding {
             id: row.id.clone(),
             verdict: row.judgement.verdict,
@@ -132,9 +134,46 @@ pub fn findings_from_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
             canary: row.canary,
             progress,
             muted: None,
+            grown: None,
         }
     };
     rows.iter().map(finding).collect()
+}
+
+fn progress_of_pairs(case: &CasePairs) -> Progress {
+    match &case.ended {
+        Some(Ended { why: Why::Skipped, .. }) => Progress::Skipped,
+        Some(Ended { why: Why::Failed, .. }) => Progress::Failed,
+        None if case.unfit_reason().is_some() => Progress::Unfit,
+        _ => Progress::Measured,
+    }
+}
+
+/// The findings of a comparison of two builds by counts, of which up to this share more is let through.
+pub fn findings_from_counts(paired: &Paired, changes: &[CountChange], limit: f64) -> Vec<Finding> {
+    let finding = |case: &CasePairs| {
+        let change = changes.iter().find(|change| change.id == case.id);
+        let verdict = change.map_or(Verdict::Incomparable, |change| change.verdict(limit));
+        let reason = match (change, &case.ended) {
+            (Some(change), _) => (verdict != Verdict::Same).then(|| change.sentence()),
+            (None, Some(ended)) => Some(ended.sentence.clone()),
+            (None, None) => Some(
+                "a side counts no instructions, since its build is older, or the sides have two versions of the operation"
+                    .into(),
+            ),
+        };
+        Finding {
+            id: case.id.clone(),
+            verdict,
+            change: change.map(|change| change.ratio() - 1.0),
+            reason,
+            canary: false,
+            progress: progress_of_pairs(case),
+            muted: None,
+            grown: None,
+        }
+    };
+    paired.cases.iter().map(finding).collect()
 }
 
 /// The findings of a comparison of two records.
@@ -151,6 +190,7 @@ pub fn findings_from_comparison(comparison: &Comparison) -> Vec<Finding> {
             // A case that neither side could measure is not a fault of the new one.
             progress: if values == 0 { Progress::Skipped } else { Progress::Measured },
             muted: None,
+            grown: None,
         }
     };
     comparison.rows.iter().map(finding).collect()
@@ -159,10 +199,14 @@ pub fn findings_from_comparison(comparison: &Comparison) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::quantity::INSTRUCTIONS;
+    use crate::record::{EventRate, Interval};
+    use crate::study::exact_count::changes_of_pairs;
 
     fn finding(verdict: Verdict) -> Finding {
         let (id, change, reason) = ("a/b".into(), Some(0.0), None);
-        Finding { id, verdict, change, reason, canary: false, progress: Progress::Measured, muted: None }
+        let progress = Progress::Measured;
+        Finding { id, verdict, change, reason, canary: false, progress, muted: None, grown: None }
     }
 
     #[test]
@@ -205,6 +249,35 @@ mod tests {
             let code = answer(&[finding(verdict)]).exit_for_bisect().code();
             assert!([0, 1, 125].contains(&code), "{verdict}: {code}");
         }
+    }
+
+    #[test]
+    fn builds_are_judged_by_what_they_count() {
+        let counted = |instructions| {
+            let rate = Some(Interval::exactly(instructions));
+            vec![EventRate { name: INSTRUCTIONS.into(), rate, remark: None }]
+        };
+        let code = |counts| {
+            let case = CasePairs { id: "a/b".into(), counts, ..CasePairs::default() };
+            let paired = Paired { cases: vec![case], ..Paired::default() };
+            answer(&findings_from_counts(&paired, &changes_of_pairs(INSTRUCTIONS, &paired), 0.0))
+                .exit_status()
+                .code()
+        };
+        assert_eq!(code([counted(100.0), counted(100.0)]), 0);
+        assert_eq!(code([counted(100.0), counted(101.0)]), 1);
+        assert_eq!(code([counted(100.0), counted(99.0)]), 0);
+        assert_eq!(code([counted(100.0), Vec::new()]), 3, "an older build");
+    }
+
+    #[test]
+    fn more_allocations_fail_whatever_the_times_say() {
+        let grown = |verdict| Finding { grown: Some("3 allocations".into()), ..finding(verdict) };
+        for verdict in [Verdict::Same, Verdict::Faster, Verdict::Inconclusive] {
+            assert_eq!(answer(&[finding(Verdict::Same), grown(verdict)]).exit_status().code(), 1);
+        }
+        let muted = Finding { muted: Some("known".into()), ..grown(Verdict::Same) };
+        assert_eq!(answer(&[finding(Verdict::Same), muted]).exit_status().code(), 0);
     }
 
     #[test]

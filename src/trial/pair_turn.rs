@@ -5,6 +5,7 @@ use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
 use crate::platform::emulator_mark::Mark;
 use crate::platform::time;
+use crate::record::EventRate;
 use serde::{Deserialize, Serialize};
 
 /// Times of one turn, with what else happened on the CPU.
@@ -73,6 +74,11 @@ impl Trial<'_> {
     /// One sentence per claim that has held so far.
     pub fn evidence(&self) -> &[String] {
         &self.evidence
+    }
+
+    /// What was counted an iteration.
+    pub fn counts(&self) -> &[EventRate] {
+        &self.rates
     }
 
     /// One sentence per claim that could not be checked here.

@@ -36,6 +36,7 @@ pub use group::{BenchmarkGroup, BenchmarkId, IntoBenchmarkId};
 #[doc(hidden)]
 pub use session::run_groups;
 pub use settings::Criterion;
+pub use syscost::alloc;
 
 /// Hides a value from the optimiser, as [`std::hint::black_box`] does.
 pub fn black_box<T>(value: T) -> T {

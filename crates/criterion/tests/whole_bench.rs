@@ -82,6 +82,23 @@ fn a_bench_of_every_part_ends_with_a_table_and_criterions_files() {
     assert_eq!(saved["throughput"]["Bytes"], 256);
 }
 
+#[test]
+fn the_table_has_the_allocations_of_what_is_timed() {
+    let home = tempfile::tempdir().expect("a directory");
+    let output = run("criterion_allocations", &["--bench"], home.path());
+    let shown = utf8_output(&output.stdout);
+    for line in [
+        "nothing, an iteration: allocations 0, allocated-bytes 0, peak-bytes 0",
+        "a box, an iteration: allocations 1, allocated-bytes 8, peak-bytes 8",
+        "a vector that grows, an iteration: allocations 3, allocated-bytes 112, peak-bytes 64",
+        "a box from an input, an iteration: allocations 1, allocated-bytes 8, peak-bytes 8",
+        "results that are kept, an iteration: allocations 1, allocated-bytes 800, peak-bytes 800",
+        "not counted: allocations of an operation that measures its own time",
+    ] {
+        assert!(shown.contains(line), "{line:?} is missing:\n{shown}\n{}", utf8_output(&output.stderr));
+    }
+}
+
 /// The end of each benchmark of the liars by `--test`, which judges every claim and keeps no number.
 fn verdicts() -> Vec<(String, String)> {
     let home = tempfile::tempdir().expect("a directory");

@@ -155,6 +155,7 @@ pub fn findings(rows: &[CountedRow]) -> Vec<Finding> {
             [Some(_), None] => Progress::Failed,
         },
         muted: None,
+        grown: None,
     };
     rows.iter().map(finding).collect()
 }

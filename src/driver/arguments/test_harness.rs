@@ -60,8 +60,8 @@ fn judge_word(word: &str) -> Verdict {
     let Some(long) = word.strip_prefix("--") else { return judge_short_flags(word) };
     let (name, has_value) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
     let takes_value = VALUES.contains(&name) || ["skip", "format"].contains(&name);
-    // `--all` is of this crate.
-    let is_flag = FLAGS.contains(&name) || ["all", "report-time"].contains(&name);
+    // `--all` and `--instructions` are of this crate.
+    let is_flag = FLAGS.contains(&name) || ["all", "instructions", "report-time"].contains(&name);
     match (takes_value, is_flag, has_value) {
         (true, _, false) => Verdict::DropWithValue,
         (true, _, true) | (_, true, _) => Verdict::Drop,

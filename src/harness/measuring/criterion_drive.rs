@@ -104,6 +104,7 @@ impl Batches<'_> {
             }
         }
         self.trial.count_events(self.events)?;
+        self.trial.count_allocations()?;
         Ok(Box::new(self.trial.conclude(self.samples)?))
     }
 

@@ -30,6 +30,10 @@ fn event_rate_text(event: &EventRate) -> Option<String> {
     let unit = if event.name == "task-clock" { "ns" } else { "" };
     Some(match (rate.estimate < NOTHING, rate.low == rate.high) {
         (true, _) => format!("{} 0", event.name),
+        // A count that is the same in all batches: `2`, and not `2.000`.
+        (_, true) if unit.is_empty() && rate.estimate.fract() == 0.0 => {
+            format!("{} {}", event.name, rate.estimate)
+        }
         (_, true) if unit.is_empty() => format!("{} {}", event.name, format_count(rate.estimate)),
         _ => {
             format!("{} {} {}", event.name, format_amount(rate.estimate, unit), format_interval(&rate, unit))
@@ -64,7 +68,7 @@ mod tests {
             missing,
         ];
         let lines = event_lines([case(events.clone()), case(events)].iter());
-        let line = "a/b, an iteration: page-faults 1.000, context-switches 0";
+        let line = "a/b, an iteration: page-faults 1, context-switches 0";
         assert_eq!(lines, [line, line, "not counted: no PMU"]);
         assert!(event_lines([case(Vec::new())].iter()).is_empty());
     }

@@ -6,7 +6,7 @@ use super::pairing::{Index, pair_series};
 use super::past_spread::History;
 use super::replicate::{Replicate, Replicates};
 use super::rule::{ENOUGH, Rule};
-use super::{Change, Relation, frequency, identity, pooled, replicated};
+use super::{Change, Relation, exact, frequency, identity, is_exact, pooled, replicated};
 use crate::record::quantity::NANOSECONDS;
 use crate::record::verdict::Verdict;
 use crate::statistic::Floor;
@@ -77,6 +77,10 @@ pub(super) fn compare(
     if let Some(obstacle) = &relation.incomparable {
         let changes = ids.iter().map(|_| incomparable_change(obstacle.clone())).collect();
         return (relation, changes);
+    }
+    if is_exact(a.head) {
+        let changes = ids.iter().map(|id| exact::compare_case(a, b, id, rule));
+        return (relation, changes.map(|change| change.unwrap_or_else(incomparable_change)).collect());
     }
     let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
     let few: Vec<_> =

@@ -49,6 +49,13 @@ pub(super) fn case_value(head: &Head, series: &Series) -> Option<Interval> {
     Some(Interval::around(floor.estimate, floor.spread).map(f64::exp))
 }
 
+/// The range of the executions' values, around their mean.
+pub(super) fn case_range(series: &Series) -> Option<Interval> {
+    let ends = series.values.iter().flat_map(|value| [value.median.low, value.median.high]);
+    let (low, high) = (ends.clone().reduce(f64::min)?, ends.reduce(f64::max)?);
+    Some(Interval { low, high, ..mean_with_range(series)? })
+}
+
 /// A count may be zero, which has no logarithm: the mean and range of the processes' values.
 fn mean_with_range(series: &Series) -> Option<Interval> {
     let values = series.values.iter().map(|value| value.median.estimate);

@@ -208,6 +208,28 @@ fn a_case_that_only_the_other_has_is_a_row() {
 }
 
 #[test]
+fn instructions_are_compared_exactly_and_never_with_times() {
+    let counted = |name: &str, instructions: f64| {
+        let mut head = Head { unit: "user-instructions".into(), ..head(name, 1, 2) };
+        let values = head.series.iter_mut().flat_map(|series| &mut series.values);
+        values.for_each(|value| value.median = Interval::exactly(instructions));
+        head
+    };
+    let judged = |old: &Head, new: &Head, threshold| {
+        let comparison = compare(&[old.clone(), new.clone()], &[], Options { threshold });
+        change_of(&comparison, "syscall/getpid").clone()
+    };
+    let [old, same, more] =
+        [("old", 1_000.0), ("same", 1_000.0), ("more", 1_001.0)].map(|(n, i)| counted(n, i));
+    assert_eq!(judged(&old, &same, 0.0).verdict, Verdict::Same);
+    let change = judged(&old, &more, 0.0);
+    assert_eq!(change.verdict, Verdict::Slower);
+    assert_eq!(change.reason.as_deref(), Some("1001 user-instructions an iteration, 1000 before"));
+    assert_eq!(judged(&old, &more, 0.01).verdict, Verdict::Same);
+    assert_eq!(judged(&head("timed", 5, 1), &more, 0.0).verdict, Verdict::Incomparable);
+}
+
+#[test]
 fn a_count_that_never_varies_is_the_same() {
     let side = |name| Head { unit: "instructions".into(), ..head(name, 5, 1) };
     let comparison = against(&side("old"), &side("new"), &[]);

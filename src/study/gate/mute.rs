@@ -176,6 +176,7 @@ mod tests {
             canary: false,
             progress,
             muted: None,
+            grown: None,
         };
         let mut on_the_day = [slower.clone()];
         assert!(mutes.apply(&mut on_the_day, 3 * SECONDS_A_DAY - 1).is_empty());

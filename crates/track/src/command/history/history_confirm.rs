@@ -179,6 +179,7 @@ mod tests {
             canary: false,
             progress: Progress::Measured,
             muted: None,
+            grown: None,
         };
         let word = |change, verdict| outcome_word(&moved(change), Some(&finding(verdict)));
         assert_eq!(word(0.02, Verdict::Slower), "confirmed");

@@ -1,0 +1,57 @@
+//! Clocks by which something else than time is counted in the same brackets: instructions, allocations.
+
+use super::{Clock, Source};
+use crate::platform::emulator_mark::{self, Mark};
+use crate::platform::{allocation, arch, bracket_steps};
+
+impl Clock {
+    /// A clock that stands still and has the allocations in its brackets counted.
+    pub(crate) fn for_allocation_counting(&self) -> Self {
+        Self { source: Source::Allocations, ..Self::with_scale(self.scale()) }
+    }
+
+    /// A clock that stands still and marks its brackets for
+    /// [`count_steps`](crate::platform::bracket_steps::count_steps), in whose body alone it may be used.
+    pub(crate) fn for_step_counting(&self) -> Self {
+        Self { source: Source::Steps, ..Self::with_scale(self.scale()) }
+    }
+
+    /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
+    /// many. A read of the kernel's clock is repeated while a tick updates it, so this clock stands still instead.
+    pub(crate) fn for_instruction_counting(&self) -> Self {
+        let source = if self.reads_counter() { Source::Counter } else { Source::Still };
+        Self { source, ..Self::with_scale(self.scale()) }
+    }
+
+    /// Apart from [`Clock::start`], so that a bracket by the counter contains no more code than it needs.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn start_apart(&self) -> u64 {
+        match self.source {
+            Source::Allocations => allocation::open_bracket(),
+            Source::Steps => bracket_steps::execute_mark(),
+            Source::Marked => {
+                let ticks = arch::start();
+                emulator_mark::execute(Mark::BeginBracket);
+                return ticks;
+            }
+            Source::Counter | Source::Kernel | Source::Still => {}
+        }
+        0
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stop_apart(&self) -> u64 {
+        match self.source {
+            Source::Allocations => allocation::close_bracket(),
+            Source::Steps => bracket_steps::execute_mark(),
+            Source::Marked => {
+                emulator_mark::execute(Mark::EndBracket);
+                return arch::stop();
+            }
+            Source::Counter | Source::Kernel | Source::Still => {}
+        }
+        0
+    }
+}

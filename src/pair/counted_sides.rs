@@ -1,0 +1,73 @@
+//! Two sides whose instructions are counted, and not their times: one process a side and case, one after the other.
+
+use super::experiment::{Experiment, Testbed};
+use super::protocol::{Prepare, Ready};
+use super::running_side::{Draw, Start};
+use super::turns::{Shape, combine_halves, request_preparation};
+use crate::error::Result;
+use crate::platform::signal;
+use crate::record::paired::{CasePairs, Paired, Why};
+use crate::trial::CaseEnd;
+use std::time::Duration;
+
+/// Silence after which a side counts as hung: stepping through the longest operation, and its claims.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+impl Testbed {
+    /// Counts these cases on both sides. The result has counts, and no pairs. `watch` is called before each case.
+    pub fn count_cases(
+        &self,
+        experiment: &Experiment<'_>,
+        ids: &[String],
+        watch: &mut dyn FnMut(&str),
+    ) -> Paired {
+        let mut paired = self.new_record(&experiment.plan);
+        for id in ids {
+            watch(id);
+            let sides = experiment.starts.map(|start| Some(self.count_side(start, experiment, id)));
+            if signal::pending().is_some() {
+                break;
+            }
+            paired.cases.push(counted_case(id, combine_halves(sides)));
+        }
+        paired
+    }
+
+    fn count_side(
+        &self,
+        start: &dyn Start,
+        experiment: &Experiment<'_>,
+        id: &str,
+    ) -> std::result::Result<Ready, CaseEnd> {
+        let side: Result<_> = start.start_side(Draw::default(), self.aside());
+        let request = Prepare {
+            case: id.to_owned(),
+            cpu: self.cpu(),
+            clock: self.clock_scale(),
+            batch_ns: Shape::BATCH_NS,
+            prove: true,
+            scale: experiment.plan.scale,
+            spin: 0.0,
+            instructions: true,
+        };
+        request_preparation(
+            &mut side.map_err(|error| CaseEnd::CutShort(error.to_string()))?,
+            request,
+            PATIENCE,
+        )
+    }
+}
+
+fn counted_case(id: &str, sides: std::result::Result<[Ready; 2], CaseEnd>) -> CasePairs {
+    let mut case = CasePairs { id: id.to_owned(), ..CasePairs::default() };
+    match sides {
+        Ok(ready) => {
+            case.versions = ready.each_ref().map(|ready| ready.version.clone());
+            case.evidence = ready.each_ref().map(|ready| ready.evidence.clone());
+            case.counts = ready.map(|ready| ready.counts);
+        }
+        Err(CaseEnd::Skipped(sentence)) => case.end_without_verdict(Why::Skipped, sentence),
+        Err(end) => case.end_without_verdict(Why::Failed, end.into_sentence()),
+    }
+    case
+}
