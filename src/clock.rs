@@ -65,6 +65,8 @@ enum Source {
     Allocations,
     /// Nothing. Brackets are marked for a process that traces this one step by step.
     Steps,
+    /// Nothing. Brackets are marked for callgrind.
+    Callgrind,
     /// The hardware's counter, between marks for an emulator that counts what stands in brackets.
     Marked,
 }

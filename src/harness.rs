@@ -20,7 +20,7 @@ use crate::driver::{self, Arguments, Options, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::{is_side_process, side};
-use crate::record::quantity::INSTRUCTIONS;
+use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::suite;
 use std::process::ExitCode;
 
@@ -54,8 +54,8 @@ fn driver_settings() -> Result<Option<(Arguments, Options)>> {
         return driver::output_error().map_or(Ok(None), Err);
     }
     let (arguments, mut options) = (Arguments::from_process()?, Options::from_environment()?);
-    if arguments.instructions {
-        options.unit = INSTRUCTIONS.into();
+    if let Some(how) = &arguments.instructions {
+        options.unit = if how == "callgrind" { CALLGRIND } else { INSTRUCTIONS }.into();
     }
     Ok(Some((arguments, options)))
 }

@@ -2,7 +2,7 @@
 
 use super::{Clock, Source};
 use crate::platform::emulator_mark::{self, Mark};
-use crate::platform::{allocation, arch, bracket_steps};
+use crate::platform::{allocation, arch, bracket_steps, callgrind};
 
 impl Clock {
     /// A clock that stands still and has the allocations in its brackets counted.
@@ -14,6 +14,11 @@ impl Clock {
     /// [`count_steps`](crate::platform::bracket_steps::count_steps), in whose body alone it may be used.
     pub(crate) fn for_step_counting(&self) -> Self {
         Self { source: Source::Steps, ..Self::with_scale(self.scale()) }
+    }
+
+    /// A clock that stands still and marks its brackets for [`callgrind`].
+    pub(crate) fn for_callgrind(&self) -> Self {
+        Self { source: Source::Callgrind, ..Self::with_scale(self.scale()) }
     }
 
     /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
@@ -30,6 +35,7 @@ impl Clock {
         match self.source {
             Source::Allocations => allocation::open_bracket(),
             Source::Steps => bracket_steps::execute_mark(),
+            Source::Callgrind => callgrind::toggle(),
             Source::Marked => {
                 let ticks = arch::start();
                 emulator_mark::execute(Mark::BeginBracket);
@@ -46,6 +52,7 @@ impl Clock {
         match self.source {
             Source::Allocations => allocation::close_bracket(),
             Source::Steps => bracket_steps::execute_mark(),
+            Source::Callgrind => callgrind::toggle(),
             Source::Marked => {
                 emulator_mark::execute(Mark::EndBracket);
                 return arch::stop();

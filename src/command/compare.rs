@@ -110,7 +110,7 @@ fn has_more_allocations(args: &Args) -> Result<bool> {
         let mut changes = allocation_changes(&archive, [&args.baselines[0], other])?;
         changes.retain(|change| filter.as_ref().is_none_or(|filter| filter.is_match(&change.id)));
         for change in args.allocations.exceeded(changes)? {
-            page::warn(&format!("{}: {}, in {}", change.id, change.sentence(), other.display()));
+            page::warn(&format!("{}: {}, in {}", change.id, change.sentence(), other.to_string_lossy()));
             any = true;
         }
     }

@@ -4,7 +4,7 @@ use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
 use crate::peer::host_port;
-use crate::record::quantity::INSTRUCTIONS;
+use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::study::drawn_curve::bytes_of;
 use crate::study::exact_count::CountChange;
 use crate::study::prediction::Overrides;
@@ -70,9 +70,11 @@ pub struct Measuring {
     /// What to count: ns, or a perf event such as page-faults
     #[arg(long, value_name = "EVENT")]
     measure: Option<String>,
-    /// Count the instructions of an operation in user space by single steps, and not its time: exact, and without a PMU
-    #[arg(long, conflicts_with = "measure")]
-    instructions: bool,
+    /// Count the instructions of an operation in user space, and not its time: exact, and without a PMU. By single steps, or by
+    /// callgrind, which is faster and needs Valgrind
+    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "steps",
+        conflicts_with = "measure")]
+    instructions: Option<Counting>,
     /// Where the files of the file cases are made: a directory on the disk, or on the mounted remote file system,
     /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory, or a disk where that is memory]
     #[arg(long = "dir", value_name = "DIR")]
@@ -83,6 +85,22 @@ pub struct Measuring {
     /// File with the token of that peer, which no other user may be able to read
     #[arg(long, value_name = "FILE")]
     peer_token_file: Option<PathBuf>,
+}
+
+/// How instructions are counted.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Counting {
+    Steps,
+    Callgrind,
+}
+
+impl Counting {
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Steps => INSTRUCTIONS,
+            Self::Callgrind => CALLGRIND,
+        }
+    }
 }
 
 /// A parser of scales, which a shell can complete.
@@ -124,7 +142,7 @@ impl Measuring {
     pub fn options(&self) -> Result<Options> {
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
-        let counted = self.instructions.then(|| INSTRUCTIONS.to_owned());
+        let counted = self.instructions.map(|how| how.unit().to_owned());
         let unit = counted.or_else(|| self.measure.clone()).unwrap_or(environment.unit);
         let directory = self.directory.clone().or_else(|| environment.directory.clone());
         let peer = self.peer.clone().or_else(|| environment.peer.clone());

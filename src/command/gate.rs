@@ -10,7 +10,7 @@ use super::record;
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::platform::{inert, output, plain_file, signal};
-use crate::record::quantity::{self, INSTRUCTIONS, NANOSECONDS};
+use crate::record::quantity::{self, INSTRUCTIONS, NANOSECONDS, is_instruction_unit};
 use crate::record::{ALLOCATIONS, Verdict};
 use crate::render::answer;
 use crate::render::markdown_table::markdown_table;
@@ -105,7 +105,7 @@ pub type Compared = (Vec<Finding>, Vec<String>);
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut judging = args.judging.clone();
-    if args.measuring.options()?.unit == INSTRUCTIONS {
+    if is_instruction_unit(&args.measuring.options()?.unit) {
         judging.max_regress = args.max_more_instructions;
     }
     judging.judge_comparison(|| match (&args.baseline, args.sides.are_different()) {

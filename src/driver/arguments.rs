@@ -56,8 +56,8 @@ pub struct Arguments {
     pub bencher: bool,
     /// `--all`: every table at the end of a whole run, and not one screen.
     pub all: bool,
-    /// `--instructions`: count the instructions of an operation in place of its time.
-    pub instructions: bool,
+    /// `--instructions`: count the instructions of an operation in place of its time, by `steps` or by `callgrind`.
+    pub instructions: Option<String>,
     /// The command line as Criterion knows it, to hand on.
     pub raw: Vec<OsString>,
 }
@@ -130,7 +130,7 @@ impl Arguments {
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
             all: matches.get_flag("all"),
-            instructions: matches.get_flag("instructions"),
+            instructions: text("instructions"),
             raw: test_harness::drop_libtest_flags(raw),
         })
     }
@@ -276,11 +276,15 @@ fn criterion_command() -> Command {
         )
         .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(number_between(least, most))))
         .args(FLAGS.map(flag))
-        .args(
-            ["all", "instructions", "discard-baseline", "list", "ignored", "exact", "quick", "test"]
-                .map(flag),
-        )
+        .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test"].map(flag))
         .args(test_harness::libtest_arguments())
+        .arg(
+            value("instructions")
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("steps")
+                .value_parser(clap::builder::PossibleValuesParser::new(["steps", "callgrind"])),
+        )
         .arg(flag("quiet").short('q'))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{output, signal};
-use crate::record::quantity::{INSTRUCTIONS, NANOSECONDS};
+use crate::record::quantity::{NANOSECONDS, is_instruction_unit};
 use crate::record::run_name::fresh_run_name;
 use crate::record::store::Store;
 use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Record};
@@ -162,7 +162,7 @@ impl<'a> Drive<'a> {
             screen: None,
         };
         // An exact count does not differ from run to run, and its interval says nothing of earlier code.
-        if drive.is_saving() && options.unit != INSTRUCTIONS {
+        if drive.is_saving() && !is_instruction_unit(&options.unit) {
             drive.earlier = EarlierRuns::load(&drive.record, &Store::at(&drive.home));
         }
         drive
@@ -293,7 +293,9 @@ impl<'a> Drive<'a> {
     /// The group with notes on what limits its numbers: settings that the process inherited, and the dispute of
     /// the clocks.
     fn add_run_notes(&self, mut run: GroupRun) -> GroupRun {
-        if self.options.unit == INSTRUCTIONS {
+        if is_instruction_unit(&self.options.unit) {
+            // Whichever clock this machine has: none is read.
+            run.clock.source.clone_from(&self.options.unit);
             run.cases.iter_mut().filter_map(CaseRecord::measured_mut).for_each(make_figure_exact);
         }
         run.notes.extend(Inherited::read_once().deviation_sentences());
@@ -307,7 +309,7 @@ impl<'a> Drive<'a> {
     /// Has Criterion write its files, with every sample of every execution, and compare if it was asked to.
     fn write_criterion_files(&mut self, planned: &[Planned]) {
         // Criterion judges by samples, and an exact count has none.
-        if self.options.unit == INSTRUCTIONS {
+        if is_instruction_unit(&self.options.unit) {
             return;
         }
         // Criterion writes in place: two runs that share a home would write into each other's files.

@@ -9,10 +9,11 @@ use super::terminal::report_error;
 use crate::environment::Inherited;
 use crate::error::{Error, Result};
 use crate::platform::bracket_steps::{count_steps, execute_mark};
+use crate::platform::callgrind;
 use crate::platform::process::{self, inheritance};
 use crate::platform::{limit, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
-use crate::record::quantity::INSTRUCTIONS;
+use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::record::store::Store;
 use crate::trial::scratch;
 use nix::errno::Errno;
@@ -27,6 +28,8 @@ pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
     if options.unit == INSTRUCTIONS {
         check_single_steps()?;
+    } else if options.unit == CALLGRIND {
+        callgrind::find()?;
     } else if !options.measures_time() {
         open_counter(&options.unit)?;
     }
@@ -58,7 +61,7 @@ fn check_single_steps() -> Result<()> {
     count_steps(|| [(); 2].into_iter().for_each(|()| execute_mark()), 1_000).map(drop).map_err(|error| {
         Error::Usage(format!(
             "instructions are counted by single steps, which are refused here ({error}): allow ptrace in the sandbox or the \
-             container (`--cap-add SYS_PTRACE`), or count another unit"
+             container (`--cap-add SYS_PTRACE`), or count by Valgrind: --instructions=callgrind"
         ))
     })
 }

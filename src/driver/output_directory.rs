@@ -46,8 +46,8 @@ pub(super) fn home_for_unit(unit: &str, home: &Path) -> PathBuf {
 #[cfg(feature = "cli")]
 pub fn homes_of_all_units(home: &Path) -> Vec<PathBuf> {
     let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
-    use crate::record::quantity::{DISPLACED, INSTRUCTIONS};
-    let others = events.chain([DISPLACED, INSTRUCTIONS]).map(|unit| home_for_unit(unit, home));
+    use crate::record::quantity::{CALLGRIND, DISPLACED, INSTRUCTIONS};
+    let others = events.chain([DISPLACED, INSTRUCTIONS, CALLGRIND]).map(|unit| home_for_unit(unit, home));
     std::iter::once(home.to_path_buf()).chain(others.filter(|other| other.is_dir())).collect()
 }
 

@@ -43,6 +43,9 @@ pub struct Assignment {
     pub operations: Option<u64>,
     /// Undisturbed runs of such a case.
     pub replications: Option<u32>,
+    /// Where callgrind writes its counts, if the process runs under it.
+    #[serde(default)]
+    pub callgrind: Option<PathBuf>,
     /// What it does with the cases.
     pub task: Task,
 }
@@ -166,6 +169,7 @@ mod tests {
     fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
         let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
         let assignment = Assignment {
+            callgrind: None,
             group: "group".into(),
             pipe: "/proc/self/fd/9".into(),
             clock: None,

@@ -4,13 +4,15 @@
 use super::arguments::{Arguments, Mode};
 use super::options::Options;
 use crate::case::Scale;
-use crate::record::quantity::DISPLACED;
+use crate::record::quantity::{DISPLACED, is_instruction_unit};
 use std::time::Duration;
 
 /// Executions of every case.
 const FEWEST: usize = 3;
 /// Executions of a case that takes long.
 const FEWEST_OF_LONG: usize = 2;
+/// Executions of every case whose instructions are counted: a count that differs between processes is to be seen to.
+const FEWEST_OF_COUNTED: usize = 5;
 /// An execution that takes more seconds than this is long: its case needs only [`FEWEST_OF_LONG`].
 const LONG: f64 = 0.5;
 /// The most time that a case which does not settle may take, in multiples of the average time of a case.
@@ -34,6 +36,7 @@ pub(super) const CONDEMNING: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rounds {
     fewest: usize,
+    fewest_of_long: usize,
     most: usize,
     /// Seconds for the whole run, if the user said so.
     seconds: Option<f64>,
@@ -43,7 +46,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// One execution of each case: a test, a brief look, a count that needs no second one, one of a session's processes.
-    pub(super) const ONE: Self = Self { fewest: 1, most: 1, seconds: None, each: EACH };
+    pub(super) const ONE: Self = Self { fewest: 1, fewest_of_long: 1, most: 1, seconds: None, each: EACH };
 
     /// The rounds of a run.
     pub(super) fn new(arguments: &Arguments, options: &Options) -> Self {
@@ -53,7 +56,12 @@ impl Rounds {
             return Self::ONE;
         }
         let each = if options.scale == Scale::Full { EACH_AT_FULL } else { EACH };
-        Self { fewest: FEWEST, most: MOST, seconds: options.seconds, each }
+        let (fewest, fewest_of_long) = if is_instruction_unit(&options.unit) {
+            (FEWEST_OF_COUNTED, FEWEST_OF_COUNTED)
+        } else {
+            (FEWEST, FEWEST_OF_LONG)
+        };
+        Self { fewest, fewest_of_long, most: MOST, seconds: options.seconds, each }
     }
 
     /// The rounds of a run that has no time for all of these cases and measures the headline cases alone; `None` if it has.
@@ -87,7 +95,7 @@ impl Rounds {
     /// The default rounds, without a limit of time.
     #[cfg(test)]
     pub(super) const fn default_without_limit() -> Self {
-        Self { fewest: FEWEST, most: MOST, seconds: None, each: EACH }
+        Self { fewest: FEWEST, fewest_of_long: FEWEST_OF_LONG, most: MOST, seconds: None, each: EACH }
     }
 
     /// Whether the user said how long the run may take.
@@ -97,7 +105,7 @@ impl Rounds {
 
     /// Executions that a case needs if its longest execution took `seconds`.
     pub(super) fn needed_executions(&self, seconds: f64) -> usize {
-        if seconds > LONG { self.fewest.min(FEWEST_OF_LONG) } else { self.fewest }
+        if seconds > LONG { self.fewest.min(self.fewest_of_long) } else { self.fewest }
     }
 
     /// Executions from which on a case that needs this many can count as settled. Those of a brief run are fewer than its interval

@@ -13,10 +13,12 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
 use crate::platform::process::{self, own_program_command};
-use crate::platform::{limit, signal};
+use crate::platform::{callgrind, limit, signal};
 use crate::record::GroupRun;
+use crate::record::quantity::CALLGRIND;
 use crate::record::store::LIMIT;
 use crate::trial::CaseEnd;
+use crate::trial::scratch::{self, Scratch};
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
 use std::fs::File;
@@ -85,8 +87,9 @@ impl Supervisor<'_> {
         }
     }
 
-    fn start_process(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<Child> {
+    fn start_process(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<(Child, Option<Scratch>)> {
         let options = self.options;
+        let counts = (options.unit == CALLGRIND).then(scratch::make_directory).transpose()?;
         let assignment = Assignment {
             group: group.into(),
             pipe: inherited_path(pipe),
@@ -96,13 +99,17 @@ impl Supervisor<'_> {
             events: join_event_names(&options.events),
             operations: options.operations,
             replications: options.replications,
+            callgrind: counts.as_ref().map(|directory| directory.path().join("counts")),
             task: task.clone(),
         };
+        let mut command = match &assignment.callgrind {
+            Some(file) => callgrind::own_program_under(file)?,
+            None => own_program_command(),
+        };
         let assignment = assignment.write_inheritable_file()?;
-        let mut command = own_program_command();
+        // What `ps` shows.
+        command.arg0(format!("syscost {group}"));
         command
-            // What `ps` shows.
-            .arg0(format!("syscost {group}"))
             .args(self.arguments.for_measuring_process())
             .env(TASK_VARIABLE, assignment.path())
             .env("CRITERION_HOME", self.home)
@@ -110,12 +117,13 @@ impl Supervisor<'_> {
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
         inheritance::close_other_descriptors(&mut command, &[pipe.as_fd(), assignment.file()]);
-        command.spawn().map_err(|cause| match cause.kind() {
+        let child = command.spawn().map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::refused_task_message("starting a process to measure in", cause))
             }
             _ => Error::file("/proc/self/exe", "starting a process to measure in", cause),
-        })
+        })?;
+        Ok((child, counts))
     }
 }
 
@@ -200,7 +208,7 @@ impl<'a> Received<'a> {
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
     fn run_and_listen(&mut self) -> Result<(ExitStatus, bool)> {
         let (read, write) = open_pipe().map_err(|e| Error::from_errno("pipe to a measuring process", e))?;
-        let mut child = self.supervisor.start_process(self.group, self.task, &write)?;
+        let (mut child, _counts) = self.supervisor.start_process(self.group, self.task, &write)?;
         drop(write);
         let heard = match self.task {
             Task::Measure(_) => {

@@ -24,7 +24,7 @@ use crate::platform::perf_event::Event;
 use crate::platform::process::{self, inheritance};
 use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
-use crate::record::quantity::{DISPLACED, INSTRUCTIONS, NANOSECONDS, is_time_unit};
+use crate::record::quantity::{DISPLACED, NANOSECONDS, is_instruction_unit, is_time_unit};
 use crate::trial::{
     self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, measure_instructions, scratch,
 };
@@ -246,7 +246,7 @@ impl Room {
         let process = Process { group: &self.group, bench, arguments, assignment, events: &self.events };
         let unit = &assignment.unit;
         // An exact count has no samples for Criterion.
-        Ok(if is_time_unit(unit) || unit == INSTRUCTIONS {
+        Ok(if is_time_unit(unit) || is_instruction_unit(unit) {
             process.measure_case(case, proven, CycleTime::with_clock(Rc::clone(&self.clock)))
         } else {
             process.measure_case(case, proven, EventCount::open(unit)?)
@@ -331,8 +331,9 @@ impl Process<'_> {
         if self.arguments.mode == Mode::Foreign {
             return self.leave_to_criterion(case, criterion);
         }
-        if self.assignment.unit == INSTRUCTIONS {
-            return Ok(Box::new(measure_instructions(case, self.bench)?));
+        if is_instruction_unit(&self.assignment.unit) {
+            let file = self.assignment.callgrind.as_deref();
+            return Ok(Box::new(measure_instructions(case, self.bench, proven, file)?));
         }
         if case.displaced.is_some() {
             return Ok(Box::new(measure_displaced(case, self.bench)?));

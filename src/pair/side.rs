@@ -9,8 +9,8 @@ use crate::exit::Exit;
 use crate::json_line::{self, Lines, NoMessage};
 use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
-use crate::record::EventRate;
 use crate::record::quantity::INSTRUCTIONS;
+use crate::record::{EventRate, Measured};
 use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
 use std::cell::RefCell;
 use std::fs::File;
@@ -188,16 +188,9 @@ fn run_case_by_turns(
     };
     let bench = Bench { place: &place, clock: &clock, pinned: Some(cpu).filter(|_| !is_free), lent };
     if prepare.instructions {
-        let measured = trial::measure_instructions(&case, bench)?;
-        let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
-        return Ok(driver.send_response(&Response::Ready(Ready {
-            version: group.version_text(),
-            cpu,
-            evidence: measured.evidence,
-            notes,
-            counts: measured.events.into_iter().chain([counted]).collect(),
-            ..Ready::default()
-        }))?);
+        let measured = trial::measure_instructions(&case, bench, !prepare.prove, None)?;
+        let ready = Ready { version: group.version_text(), cpu, notes, ..ready_to_compare(measured) };
+        return Ok(driver.send_response(&Response::Ready(ready))?);
     }
     let mut trial = trial::repeat_while_disturbed(|| {
         let mut trial = Trial::prepare(&case, bench, None)?;
@@ -227,6 +220,13 @@ fn run_case_by_turns(
         driver.send_response(&Response::Turn(turn))?;
     }
     Ok(())
+}
+
+/// The answer of a side that has counted instructions.
+fn ready_to_compare(measured: Measured) -> Ready {
+    let counted = EventRate { name: INSTRUCTIONS.into(), rate: Some(measured.median), remark: None };
+    let counts = measured.events.into_iter().chain([counted]).collect();
+    Ready { evidence: measured.evidence, counts, ..Ready::default() }
 }
 
 /// Pins the process to the CPU that the driver names or, where a wrapper forbids it, to the last allowed one, and

@@ -10,6 +10,13 @@ pub const NANOSECONDS: &str = "ns";
 pub const DISPLACED: &str = "displaced-ns";
 /// The unit of a record whose values are instructions in user space, counted by single steps.
 pub const INSTRUCTIONS: &str = "user-instructions";
+/// The same, counted by Valgrind's callgrind, whose processor may take another path through a library.
+pub const CALLGRIND: &str = "callgrind-instructions";
+
+/// Whether values in this unit are instructions, which repeat exactly.
+pub fn is_instruction_unit(unit: &str) -> bool {
+    unit == INSTRUCTIONS || unit == CALLGRIND
+}
 
 /// Whether values in this unit are times, and not counts of an event.
 pub fn is_time_unit(unit: &str) -> bool {

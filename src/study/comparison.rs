@@ -71,7 +71,7 @@ use crate::environment::Difference;
 use crate::error::{Error, Result};
 use crate::record::Interval;
 use crate::record::bundle::Head;
-use crate::record::quantity::INSTRUCTIONS;
+use crate::record::quantity::is_instruction_unit;
 use crate::record::verdict::Verdict;
 use pairing::Index;
 use past_spread::History;
@@ -255,7 +255,7 @@ pub fn compare(heads: &[Head], history: &[Head], options: Options) -> Comparison
 
 /// Whether its values are counts that repeat exactly.
 pub fn is_exact(head: &Head) -> bool {
-    head.unit == INSTRUCTIONS
+    is_instruction_unit(&head.unit)
 }
 
 /// Every id that at least one head measured, once: in the order of the first head, then the ids of the other heads only. An id

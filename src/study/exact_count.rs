@@ -4,6 +4,10 @@ use crate::record::paired::Paired;
 use crate::record::{EventRate, Interval, Record, Verdict};
 use std::collections::BTreeMap;
 
+/// How many times as far apart as they are wide, together, two ranges must lie that differ within a side. Three executions a side
+/// without a change lie so far apart once in a thousand times, and five once in 100 000.
+const GAP: f64 = 2.0;
+
 /// A count of one case on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountChange {
@@ -18,9 +22,15 @@ pub struct CountChange {
 }
 
 impl CountChange {
-    /// By how much every execution of the new side counts more than every one of the old; below zero if one does not.
+    /// By how much the new side certainly counts more: exactly where no execution differs, and otherwise less than the gap between
+    /// the ranges by [`GAP`].
     pub fn least_growth(&self) -> f64 {
-        self.new.low - self.old.high
+        self.new.low - self.old.high - self.margin()
+    }
+
+    /// What the gap between two ranges must exceed to be a change; 0 where the counts repeat.
+    fn margin(&self) -> f64 {
+        GAP * (self.old.high - self.old.low + self.new.high - self.new.low)
     }
 
     /// The new count over the old one; infinite where the old one is nothing.
@@ -31,10 +41,12 @@ impl CountChange {
     /// The verdict on a change that matters from this share on. Counts that differ between executions are compared by their ranges.
     pub fn verdict(&self, threshold: f64) -> Verdict {
         let Self { old, new, .. } = self;
+        let (above, below) = (1.0 + threshold, 1.0 - threshold);
         match () {
-            () if new.low > old.high * (1.0 + threshold) => Verdict::Slower,
-            () if new.high < old.low * (1.0 - threshold) => Verdict::Faster,
-            () if old.low == old.high && new.low == new.high => Verdict::Same,
+            () if new.low - self.margin() > old.high * above => Verdict::Slower,
+            () if new.high + self.margin() < old.low * below => Verdict::Faster,
+            () if new.high <= old.low * above && new.low >= old.high * below => Verdict::Same,
+            () if self.margin() == 0.0 => Verdict::Same,
             () => Verdict::Inconclusive,
         }
     }
@@ -47,7 +59,8 @@ impl CountChange {
 
 /// The count, or its range where the executions differ.
 fn count_text(count: Interval) -> String {
-    if count.low == count.high { count.low.to_string() } else { format!("{} to {}", count.low, count.high) }
+    let [low, high] = [count.low, count.high].map(|end| (100.0 * end).round() / 100.0);
+    if low == high { low.to_string() } else { format!("{low} to {high}") }
 }
 
 /// The counts of this name of the cases that both sides have counted, in the same version.
@@ -114,8 +127,12 @@ mod tests {
         };
         assert_eq!(growth([record(2.0, 2.0)], &[record(2.0, 2.0)]), 0.0);
         assert_eq!(growth([record(2.0, 2.0)], &[record(3.0, 3.0)]), 1.0);
-        assert_eq!(growth([record(2.0, 4.0)], &[record(3.0, 5.0)]), -1.0);
-        assert_eq!(growth([record(2.0, 2.0)], &[record(3.0, 3.0), record(2.0, 2.0)]), 0.0);
+        assert!(
+            growth([record(2.0, 4.0)], &[record(5.0, 5.0)]) < 0.0,
+            "a gap of 1 between ranges that are 2 wide"
+        );
+        assert!(growth([record(2.0, 4.0)], &[record(9.0, 9.0)]) > 0.0);
+        assert!(growth([record(2.0, 2.0)], &[record(3.0, 3.0), record(2.0, 2.0)]) < 0.0);
     }
 
     #[test]
@@ -130,7 +147,9 @@ mod tests {
         assert_eq!(verdict(exactly(1_000.0), exactly(1_001.0), 0.01), Verdict::Same);
         let varied = Interval { estimate: 1_000.0, low: 990.0, high: 1_010.0 };
         assert_eq!(verdict(varied, exactly(1_005.0), 0.0), Verdict::Inconclusive);
-        assert_eq!(verdict(varied, exactly(1_011.0), 0.0), Verdict::Slower);
+        assert_eq!(verdict(varied, exactly(1_011.0), 0.0), Verdict::Inconclusive);
+        assert_eq!(verdict(varied, exactly(1_051.0), 0.0), Verdict::Slower);
+        assert_eq!(verdict(varied, exactly(1_005.0), 0.03), Verdict::Same);
     }
 
     #[test]

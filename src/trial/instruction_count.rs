@@ -1,102 +1,173 @@
-//! Instructions of an iteration in user space, counted by single steps in the clock's brackets. They are the same in every run of
-//! a deterministic operation, on a busy machine too, and need no PMU. They are no time.
+//! Instructions of an iteration in user space, of what stands in the clock's brackets. They are the same in every run of a
+//! deterministic operation, on a busy machine too, and need no PMU. They are no time.
 //!
-//! Two batches, of n and of 2n iterations, each in a forked copy of this process: what a batch executes whatever its length
-//! cancels out, and an empty bracket is taken off for each bracket. Every pair of batches begins in the same state.
+//! Two batches, of n and of 2n iterations: what a batch executes whatever its length cancels out, and an empty bracket is taken
+//! off for each bracket. By single steps each batch runs in a forked copy of this process, and begins in the same state.
 
 use super::{Bench, CaseEnd, Trial, judge};
 use crate::case::{Case, Subject};
 use crate::clock::Clock;
-use crate::error;
-use crate::platform::bracket_steps::{StepCount, count_steps};
-use crate::record::{Derived, Execution, Interval, Measured};
-use crate::statistic::median_interval;
+use crate::error::{self, Error};
+use crate::platform::bracket_steps::{self, count_steps};
+use crate::platform::callgrind;
+use crate::record::{Derived, Execution, Interval, Measured, NEVER_ASKED};
+use std::path::Path;
 use std::time::Instant;
 
 /// Most steps of a batch: some ten seconds.
-const MOST_STEPS: u64 = 3_000_000;
-/// Steps of a short batch that are enough: a tenth of a second.
-const ENOUGH_STEPS: u64 = 30_000;
+const MOST_STEPS: u64 = 1_000_000;
+/// Instructions of a short batch that are enough: a tenth of a second by single steps.
+const ENOUGH: u64 = 30_000;
 /// Most iterations of a short batch.
 const FEW: u64 = 32;
-/// Pairs of batches, which show whether the count repeats.
-const PAIRS: usize = 2;
 
-/// Counts the instructions of an iteration of this case.
+/// Counts the instructions of an iteration of this case: by single steps, or if this process runs under callgrind by that, which
+/// names its files by the path `counts`. An earlier process may have `proven` the case.
 ///
 /// # Errors
 /// It cannot be traced, an iteration is too long, or a claim does not hold.
-pub fn measure_instructions(case: &Case, bench: Bench<'_>) -> Result<Measured, CaseEnd> {
-    if let Some(why) = &case.untraced {
-        return Err(CaseEnd::Skipped(format!("its instructions cannot be counted by single steps: {why}")));
+pub fn measure_instructions(
+    case: &Case,
+    bench: Bench<'_>,
+    proven: bool,
+    counts: Option<&Path>,
+) -> Result<Measured, CaseEnd> {
+    if let (Some(why), None) = (&case.untraced, counts) {
+        return Err(CaseEnd::Skipped(format!(
+            "its instructions cannot be counted by single steps ({why}), but by Valgrind: --instructions=callgrind"
+        )));
     }
     let mut trial = Trial::prepare(case, bench, None)?;
-    trial.call_witness()?;
-    // What is made once is made here, and not in every copy.
-    trial.subject.run(1, trial.clock)?;
-    let counted = count_iterations(&mut *trial.subject, trial.clock)?;
+    match counts {
+        // Valgrind is what would be traced.
+        Some(_) => trial.unasked.extend(unwitnessed_claims(case)),
+        None if proven => {}
+        None => trial.call_witness()?,
+    }
+    let how = counts.map_or(Method::Steps, Method::Callgrind);
+    let counted = count_iterations(&mut *trial.subject, trial.clock, how)?;
     trial.count_allocations()?;
     let report = trial.subject.report();
-    let (figure, cost) = (counted.each, counted.cost_sentence());
-    let steps_a_second = Interval::exactly(counted.steps_a_second().round());
+    let (each, figure) = (counted.each, Interval::exactly(counted.each));
+    let rate = Derived {
+        name: if counts.is_some() { "instructions" } else { "steps" }.into(),
+        unit: "/s".into(),
+        value: Interval::exactly(counted.rate().round()),
+    };
     let mut unasked = trial.unasked;
     unasked.extend(report.unchecked);
     unasked.extend(judge::unchecked_time_claims(case, "a count"));
-    let Interval { estimate, .. } = figure;
     Ok(Measured {
-        executions: vec![Execution {
-            samples: PAIRS,
-            low: figure.low,
-            median: estimate,
-            ..Execution::default()
-        }],
-        iterations: vec![counted.iterations; PAIRS],
-        counted: counted.differences,
+        executions: vec![Execution { samples: 1, low: each, median: each, ..Execution::default() }],
+        iterations: vec![counted.iterations],
+        counted: vec![counted.difference],
         median: figure,
-        ticks: estimate,
+        ticks: each,
         slope: figure,
-        instructions: Some(estimate),
-        evidence: trial.evidence.into_iter().chain(report.evidence).chain([cost]).collect(),
+        instructions: Some(each),
+        evidence: trial
+            .evidence
+            .into_iter()
+            .chain(report.evidence)
+            .chain([counted.cost_sentence()])
+            .collect(),
         unasked,
-        derived: vec![Derived { name: "steps".into(), unit: "/s".into(), value: steps_a_second }],
+        derived: vec![rate],
         events: trial.rates,
         ..Measured::default()
     })
 }
 
+fn unwitnessed_claims(case: &Case) -> impl Iterator<Item = String> {
+    let claims = case.claims.iter().filter(|claim| claim.wants_witness());
+    claims.map(|claim| format!("{NEVER_ASKED}a count by callgrind: {claim}"))
+}
+
+/// How instructions are counted.
+#[derive(Clone, Copy)]
+enum Method<'a> {
+    Steps,
+    Callgrind(&'a Path),
+}
+
+/// What a batch executed in its brackets.
+#[derive(Clone, Copy)]
+struct Batch {
+    brackets: u64,
+    instructions: u64,
+    steps: u64,
+}
+
+impl Method<'_> {
+    fn clock(self, clock: &Clock) -> Clock {
+        match self {
+            Self::Steps => clock.for_step_counting(),
+            Self::Callgrind(_) => clock.for_callgrind(),
+        }
+    }
+
+    fn count(self, body: impl FnOnce() -> error::Result<()>) -> Result<Batch, CaseEnd> {
+        match self {
+            Self::Steps => count_by_steps(body),
+            Self::Callgrind(file) => {
+                let callgrind::Counts { brackets, instructions } = callgrind::count(body, file)?;
+                Ok(Batch { brackets, instructions, steps: instructions })
+            }
+        }
+    }
+}
+
+fn count_by_steps(body: impl FnOnce() -> error::Result<()>) -> Result<Batch, CaseEnd> {
+    // An error ends the copy of this process by a panic that prints nothing.
+    let body = || body().unwrap_or_else(|_| std::panic::resume_unwind(Box::new(())));
+    match count_steps(body, MOST_STEPS) {
+        Ok(Some(bracket_steps::StepCount { brackets, instructions, steps })) => {
+            Ok(Batch { brackets, instructions, steps })
+        }
+        Ok(None) | Err(Error::Disturbed(_)) => Err(CaseEnd::Skipped(format!(
+            "an iteration takes more than {MOST_STEPS} single steps, or more than 20 s: Valgrind is faster \
+             (--instructions=callgrind)"
+        ))),
+        Err(died @ Error::Died(_)) => Err(CaseEnd::Failed(died.to_string())),
+        Err(error) => Err(CaseEnd::Skipped(format!("this process may not be traced: {error}"))),
+    }
+}
+
 /// The instructions of an iteration, and what counting them cost.
 struct Counted {
-    each: Interval,
-    /// Iterations by which the batches of a pair differ.
+    each: f64,
+    /// Iterations by which the batches differ.
     iterations: u64,
     /// Instructions by which they differ.
-    differences: Vec<u64>,
+    difference: u64,
+    /// Steps, or instructions under callgrind, in all batches.
     steps: u64,
     seconds: f64,
 }
 
 impl Counted {
-    fn steps_a_second(&self) -> f64 {
+    fn rate(&self) -> f64 {
         self.steps as f64 / self.seconds.max(1e-9)
     }
 
     fn cost_sentence(&self) -> String {
-        format!(
-            "{} instructions were stepped through in {:.1} s, {:.0} a second",
-            self.steps,
-            self.seconds,
-            self.steps_a_second()
-        )
+        let Self { steps, seconds, .. } = self;
+        format!("{steps} instructions were counted in {seconds:.1} s, {:.0} a second", self.rate())
     }
 }
 
-fn count_iterations(subject: &mut dyn Subject, clock: &Clock) -> Result<Counted, CaseEnd> {
+fn count_iterations(subject: &mut dyn Subject, clock: &Clock, how: Method<'_>) -> Result<Counted, CaseEnd> {
+    // What is made once is made here, and not in every copy of this process.
+    subject.run(1, clock)?;
     let begun = Instant::now();
-    let stepped = clock.for_step_counting();
-    let empty = step(|| _ = stepped.time(|| ()))?.instructions;
+    let counting = how.clock(clock);
+    let empty = how.count(|| {
+        counting.time(|| ());
+        Ok(())
+    })?;
     let mut steps = 0;
-    let mut batch = |iterations| -> Result<StepCount, CaseEnd> {
-        let count = match step(|| run_or_unwind(subject, iterations, &stepped)) {
+    let mut batch = |iterations| -> Result<Batch, CaseEnd> {
+        let count = match how.count(|| subject.run(iterations, &counting).map(drop)) {
             Err(end @ CaseEnd::Failed(_)) => {
                 // Here too, for the reason.
                 subject.run(iterations, clock)?;
@@ -113,32 +184,11 @@ fn count_iterations(subject: &mut dyn Subject, clock: &Clock) -> Result<Counted,
         Ok(count)
     };
     let one = batch(1)?;
-    let few = (ENOUGH_STEPS / one.steps.max(1)).clamp(1, FEW);
-    let (mut differences, mut each) = (Vec::new(), [0.0; PAIRS]);
-    for each in &mut each {
-        let [short, long] = [batch(few)?, batch(2 * few)?]
-            .map(|count| count.instructions.saturating_sub(empty * count.brackets));
-        differences.push(long.saturating_sub(short));
-        *each = (long as f64 - short as f64) / few as f64;
-    }
+    let few = (ENOUGH / one.steps.max(1)).clamp(1, FEW);
+    let short = if few == 1 { one } else { batch(few)? };
+    let [short, long] = [short, batch(2 * few)?]
+        .map(|count| count.instructions.saturating_sub(empty.instructions * count.brackets));
+    let difference = long.saturating_sub(short);
     let seconds = begun.elapsed().as_secs_f64();
-    Ok(Counted { each: median_interval(&each), iterations: few, differences, steps, seconds })
-}
-
-/// Ends the copy of this process by a panic that prints nothing if the operation fails.
-fn run_or_unwind(subject: &mut dyn Subject, iterations: u64, clock: &Clock) {
-    if subject.run(iterations, clock).is_err() {
-        std::panic::resume_unwind(Box::new(()));
-    }
-}
-
-fn step(body: impl FnOnce()) -> Result<StepCount, CaseEnd> {
-    match count_steps(body, MOST_STEPS) {
-        Ok(Some(count)) => Ok(count),
-        Ok(None) => Err(CaseEnd::Skipped(format!(
-            "an iteration executes more than {MOST_STEPS} instructions, which would be stepped through for longer than ten seconds"
-        ))),
-        Err(error @ (error::Error::Died(_) | error::Error::Disturbed(_))) => Err(error.into()),
-        Err(error) => Err(CaseEnd::Skipped(format!("this process may not be traced: {error}"))),
-    }
+    Ok(Counted { each: difference as f64 / few as f64, iterations: few, difference, steps, seconds })
 }

@@ -99,6 +99,60 @@ fn the_table_has_the_allocations_of_what_is_timed() {
     }
 }
 
+/// The instructions of each benchmark of the allocations that match this filter, and the report of a run that could not count them.
+fn counted_instructions(how: &str, filter: &str) -> Result<Vec<(String, f64)>, String> {
+    let place = tempfile::tempdir().expect("a directory");
+    // Beside it is the directory of this unit.
+    let output = run("criterion_allocations", &["--bench", how, filter], &place.path().join("criterion"));
+    let unit = if how.ends_with("callgrind") { "callgrind-instructions" } else { "user-instructions" };
+    let runs = std::fs::read_dir(place.path().join(format!("criterion-{unit}/syscost/runs")));
+    let Some(run) = runs.ok().and_then(|mut runs| runs.next()) else {
+        return Err(utf8_output(&output.stderr));
+    };
+    let text = std::fs::read_to_string(run.expect("an entry").path()).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(record["unit"], unit);
+    let cases = record["groups"][0]["cases"].as_array().expect("cases").clone();
+    Ok(cases
+        .iter()
+        .filter_map(|case| {
+            Some((case["id"].to_string(), case["outcome"]["measured"]["instructions"].as_f64()?))
+        })
+        .collect())
+}
+
+#[test]
+fn instructions_are_the_same_in_every_run_and_what_has_no_bracket_has_none() {
+    let counted = match counted_instructions("--instructions", "nothing|grows|input|own clock") {
+        Err(refused) if refused.contains("single steps, which are refused here") => {
+            println!("skipped: no process may be traced here");
+            return;
+        }
+        counted => counted.expect("a record"),
+    };
+    assert_eq!(counted.len(), 3, "its own clock opens no bracket: {counted:?}");
+    assert!(counted.iter().all(|(_, each)| *each >= 2.0), "{counted:?}");
+    let again = counted_instructions("--instructions", "nothing|grows|input|own clock").expect("a record");
+    assert_eq!(counted, again);
+}
+
+#[test]
+fn callgrind_counts_what_single_steps_count() {
+    let by_callgrind = match counted_instructions("--instructions=callgrind", "nothing") {
+        Err(refused) if refused.contains("valgrind is not installed") => {
+            println!("skipped: valgrind is not installed");
+            return;
+        }
+        counted => counted.expect("a record"),
+    };
+    let Ok(by_steps) = counted_instructions("--instructions", "nothing") else {
+        println!("skipped: no process may be traced here");
+        return;
+    };
+    assert!(!by_callgrind.is_empty());
+    assert_eq!(by_callgrind, by_steps);
+}
+
 /// The end of each benchmark of the liars by `--test`, which judges every claim and keeps no number.
 fn verdicts() -> Vec<(String, String)> {
     let home = tempfile::tempdir().expect("a directory");

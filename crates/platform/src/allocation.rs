@@ -48,29 +48,40 @@ impl<A> Counting<A> {
     }
 }
 
+// While counting is off, each call ends in that of the inner allocator, with nothing behind it.
 // SAFETY: PASSED-ON.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if IS_COUNTING.load(Relaxed) {
+            // SAFETY: PASSED-ON.
+            return count_block(unsafe { self.0.alloc(layout) }, layout.size(), 0);
+        }
         // SAFETY: PASSED-ON.
-        let block = unsafe { self.0.alloc(layout) };
-        note_block(block, layout.size(), 0);
-        block
+        unsafe { self.0.alloc(layout) }
     }
 
+    #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if IS_COUNTING.load(Relaxed) {
+            // SAFETY: PASSED-ON.
+            return count_block(unsafe { self.0.alloc_zeroed(layout) }, layout.size(), 0);
+        }
         // SAFETY: PASSED-ON.
-        let block = unsafe { self.0.alloc_zeroed(layout) };
-        note_block(block, layout.size(), 0);
-        block
+        unsafe { self.0.alloc_zeroed(layout) }
     }
 
+    #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        if IS_COUNTING.load(Relaxed) {
+            // SAFETY: PASSED-ON.
+            return count_block(unsafe { self.0.realloc(block, layout, bytes) }, bytes, layout.size());
+        }
         // SAFETY: PASSED-ON.
-        let block = unsafe { self.0.realloc(block, layout, bytes) };
-        note_block(block, bytes, layout.size());
-        block
+        unsafe { self.0.realloc(block, layout, bytes) }
     }
 
+    #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if IS_COUNTING.load(Relaxed) {
             LIVE.fetch_sub(layout.size() as i64, Relaxed);
@@ -80,22 +91,18 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 }
 
-/// Counts a block of `bytes` that takes the place of one of `freed` bytes, if counting is on and there is a block.
-#[inline]
-fn note_block(block: *mut u8, bytes: usize, freed: usize) {
-    if IS_COUNTING.load(Relaxed) && !block.is_null() {
-        count_block(bytes, freed);
-    }
-}
-
+/// Counts a block of `bytes` that takes the place of one of `freed` bytes, unless there is none, and returns it.
 #[cold]
 #[inline(never)]
-fn count_block(bytes: usize, freed: usize) {
-    let grown = bytes as i64 - freed as i64;
-    ALLOCATIONS.fetch_add(1, Relaxed);
-    BYTES.fetch_add(bytes as u64, Relaxed);
-    let live = LIVE.fetch_add(grown, Relaxed) + grown;
-    PEAK.fetch_max(live, Relaxed);
+fn count_block(block: *mut u8, bytes: usize, freed: usize) -> *mut u8 {
+    if !block.is_null() {
+        let grown = bytes as i64 - freed as i64;
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        BYTES.fetch_add(bytes as u64, Relaxed);
+        let live = LIVE.fetch_add(grown, Relaxed) + grown;
+        PEAK.fetch_max(live, Relaxed);
+    }
+    block
 }
 
 /// What was allocated between [`open_bracket`] and [`close_bracket`], in all brackets since the last [`take_counts`].

@@ -11,6 +11,7 @@
 pub mod allocation;
 pub mod arch;
 pub mod bracket_steps;
+pub mod callgrind;
 pub mod child;
 pub mod cleanup;
 pub mod control_group;

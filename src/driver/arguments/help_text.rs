@@ -7,8 +7,8 @@ pub(super) const HELP: [(&str, &str, &str); 15] = [
     ("exact", "", "Take FILTER as a whole id"),
     (
         "instructions",
-        "",
-        "Count the instructions of an operation, and not its time; exact, and without a PMU",
+        "HOW",
+        "Count the instructions of an operation, and not its time: exact, no PMU; =callgrind is faster",
     ),
     ("skip", "TEXT", "Leave out the cases whose ids contain this text"),
     ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
@@ -31,7 +31,7 @@ Environment:
   SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
   SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
-  SYSCOST_MEASURE      ns, user-instructions (as --instructions), or a perf event to count instead
+  SYSCOST_MEASURE      ns, user-instructions (as --instructions), callgrind-instructions, or a perf event to count instead
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
   SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
   SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221

@@ -2,7 +2,7 @@
 
 use super::column::{Column, DOUBTED, outcome_label, rate};
 use super::{Layout, Row, Shape, Sheet, curve_text, event_line, wrap_sentence};
-use crate::record::quantity::{INSTRUCTIONS, format_amount};
+use crate::record::quantity::{format_amount, is_instruction_unit};
 use crate::record::{GroupRun, Outcome, Tally};
 use crate::render::figure_line::{derived_line, distribution_line, fit_sentence};
 use crate::render::terminal_heat_map::heat_map;
@@ -289,7 +289,7 @@ fn left_out_remark(sheet: &Sheet<'_>) -> Option<String> {
 
 /// A warning on the first run of a machine: its intervals may be too narrow.
 fn first_run_remark(sheet: &Sheet<'_>) -> Option<String> {
-    if sheet.unit == INSTRUCTIONS {
+    if is_instruction_unit(sheet.unit) {
         return None;
     }
     let mut quiet = sheet.rows.iter().filter_map(|row| row.measured()?.quiet).peekable();
