@@ -32,12 +32,12 @@ pub fn measure_instructions(
     proven: bool,
     counts: Option<&Path>,
 ) -> Result<Measured, CaseEnd> {
-    if let (Some(why), None) = (&case.untraced, counts) {
+    let mut trial = Trial::prepare(case, bench, None)?;
+    if let (Some(why), None) = (trial.subject.report().untraced, counts) {
         return Err(CaseEnd::Skipped(format!(
             "its instructions cannot be counted by single steps ({why}), but by Valgrind: --instructions=callgrind"
         )));
     }
-    let mut trial = Trial::prepare(case, bench, None)?;
     match counts {
         // Valgrind is what would be traced.
         Some(_) => trial.unasked.extend(unwitnessed_claims(case)),

@@ -52,10 +52,10 @@ fn containers_with_equal_process_ids_keep_all_their_runs() {
 #[test]
 fn a_run_that_began_earlier_and_ends_later_is_not_told_of_a_clock() {
     let (place, _alone) = (Place::new(), alone());
-    let mut long = place.begin(place.run(&["known_work", "--scale", "default", "--time", "1"]));
-    std::thread::sleep(std::time::Duration::from_millis(1_200));
-    assert!(long.child.try_wait().unwrap().is_none());
+    let mut long = place.begin(place.run(&["known_work", "--scale", "default", "--time", "8"]));
+    crate::process::one_measuring(&place, "known_work");
     let short = place.run(&["known_work/add", "--exact"]).output().unwrap();
+    assert!(long.child.try_wait().unwrap().is_none());
     let ended = long.end();
     let said = format!("{}{}", ended.error, String::from_utf8_lossy(&short.stderr));
     assert!(!said.contains("clock"), "{said}");

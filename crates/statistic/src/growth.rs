@@ -34,7 +34,7 @@ const CLEARLY: f64 = 0.5;
 impl Law {
     const OTHERS: [Self; 3] = [Self::Logarithm, Self::Linearithmic, Self::Square];
 
-    fn of(self, n: f64) -> f64 {
+    fn value_at(self, n: f64) -> f64 {
         match self {
             Self::Logarithm => n.log2(),
             Self::Linear => n,
@@ -57,7 +57,7 @@ pub fn fit_growth(points: &[(f64, f64)]) -> Option<Growth> {
 }
 
 fn fit_law(law: Law, points: &[(f64, f64)]) -> Option<Growth> {
-    let points: Vec<_> = points.iter().map(|&(n, y)| (law.of(n), y)).collect();
+    let points: Vec<_> = points.iter().map(|&(n, y)| (law.value_at(n), y)).collect();
     let line = fit_line_by_shares(&points)?;
     let share = |&(x, y): &(f64, f64)| (line.intercept.estimate + line.slope.estimate * x - y).abs() / y;
     Some(Growth { law, line, worst: points.iter().map(share).fold(0.0, f64::max) })
@@ -72,7 +72,7 @@ mod tests {
     /// Points of a law with slope 2 and intercept 5, every second one 1 % above it.
     fn points(law: Law) -> Vec<(f64, f64)> {
         let above = |at: usize| if at % 2 == 1 { 1.01 } else { 1.0 };
-        SIZES.iter().enumerate().map(|(at, &n)| (n, above(at) * (5.0 + 2.0 * law.of(n)))).collect()
+        SIZES.iter().enumerate().map(|(at, &n)| (n, above(at) * (5.0 + 2.0 * law.value_at(n)))).collect()
     }
 
     #[test]
