@@ -1,9 +1,9 @@
 //! Parts that several groups of the suite share.
 //!
 //! Tasks beside the measuring thread: [`placement`] says where a partner runs, [`round_trip`] sends a token to it and
-//! back over a channel of [`ipc`], [`crew`] and [`parallel`] run the same operation on several CPUs at once, [`threads`] does that for a bench of one's own, [`alarm`]
-//! ends a wait for a partner that hangs. Sockets: [`socket`] on this machine, [`remote`] to another one. The other
-//! modules are files, memory, sleeps and the timed loops around single calls.
+//! back over a channel of [`ipc`], [`crew`] and [`parallel`] run the same operation on several CPUs at once, [`threads`] does that
+//! for a bench of one's own, [`alarm`] ends a wait for a partner that hangs. Sockets: [`socket`] on this machine, [`remote`] to
+//! another one. The other modules are files, memory, sleeps and the timed loops around single calls.
 
 pub mod alarm;
 pub mod blocks;

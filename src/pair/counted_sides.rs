@@ -7,8 +7,8 @@ use super::running_side::{Draw, Start};
 use super::turns::{Shape, combine_halves, request_preparation};
 use crate::error::Result;
 use crate::platform::signal;
+use crate::record::EventRate;
 use crate::record::paired::{CasePairs, Paired, Why};
-use crate::record::{EventRate, Interval};
 use crate::trial::CaseEnd;
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn widen_counts(counts: &mut [EventRate], others: &[EventRate]) {
     for count in counts {
         let other = others.iter().find(|other| other.name == count.name).and_then(|other| other.rate);
         if let (Some(rate), Some(other)) = (&mut count.rate, other) {
-            *rate = Interval { low: rate.low.min(other.low), high: rate.high.max(other.high), ..*rate };
+            *rate = rate.widened_to(other);
         }
     }
 }

@@ -77,7 +77,7 @@ fn counts_of_records<'a>(name: &str, records: &'a [Record]) -> BTreeMap<(&'a str
         let counted = case.measured().and_then(|measured| rate_of(name, &measured.events));
         if let Some(rate) = counted {
             let all = counts.entry((case.id.as_str(), group.version.as_str())).or_insert(rate);
-            *all = Interval { low: all.low.min(rate.low), high: all.high.max(rate.high), ..*all };
+            *all = all.widened_to(rate);
         }
     }
     counts

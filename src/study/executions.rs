@@ -70,9 +70,8 @@ pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Q
 
 /// Makes the figure of a count that repeats exactly the range of its executions, without what noise may add.
 pub fn make_figure_exact(measured: &mut Measured) {
-    let values = measured.executions.iter().flat_map(|execution| [execution.low, execution.median]);
     let (low, high) =
-        values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+        range_of(measured.executions.iter().flat_map(|execution| [execution.low, execution.median]));
     if let Some(quiet) = &mut measured.quiet {
         quiet.figure = Interval { estimate: quiet.figure.estimate, low, high };
     }
@@ -105,13 +104,17 @@ fn sample_costs(part: &Measured) -> Vec<f64> {
 
 /// The median of all samples, with the range of the executions' medians.
 fn pooled_median(parts: &[Measured], values: &[f64]) -> Interval {
-    let each = parts.iter().map(|part| part.median.estimate);
-    let (low, high) = each.fold((f64::MAX, f64::MIN), |(low, high), m| (low.min(m), high.max(m)));
+    let (low, high) = range_of(parts.iter().map(|part| part.median.estimate));
     Interval { estimate: median(values).clamp(low, high), low, high }
 }
 
+/// The lowest and the highest of these values.
+fn range_of(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
 fn merge_intervals(a: Interval, b: Interval) -> Interval {
-    Interval { estimate: (a.estimate + b.estimate) / 2.0, low: a.low.min(b.low), high: a.high.max(b.high) }
+    Interval { estimate: (a.estimate + b.estimate) / 2.0, ..a.widened_to(b) }
 }
 
 fn merge_known_intervals(a: Option<Interval>, b: Option<Interval>) -> Option<Interval> {

@@ -64,6 +64,11 @@ impl Interval {
         Self { estimate, low: estimate - half, high: estimate + half }
     }
 
+    /// The same estimate, with ends that reach as far as those of the other interval, too.
+    pub const fn widened_to(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high), ..self }
+    }
+
     /// Estimate and both ends under an increasing function.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { estimate: f(self.estimate), low: f(self.low), high: f(self.high) }
