@@ -30,6 +30,8 @@ mod git;
 mod launch;
 #[cfg(feature = "cli")]
 pub mod link;
+#[cfg(feature = "cli")]
+mod neighbours;
 pub mod protocol;
 #[cfg(feature = "cli")]
 pub mod relink_trial;

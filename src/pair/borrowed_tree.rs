@@ -5,6 +5,7 @@
 //! git writes below a temporary directory only. References are copied, for build scripts that ask `git describe`.
 
 use super::git::{Repository, git_output, git_without_repository};
+use super::neighbours::mirror_surroundings;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use crate::trial::scratch::{self, Scratch};
@@ -23,7 +24,9 @@ const REFERENCES: [&str; 5] = ["refs/heads", "refs/tags", "refs/remotes", "refs/
 
 /// The tree. Dropping it removes it.
 pub(super) struct BorrowedTree {
-    directory: Scratch,
+    _directory: Scratch,
+    /// The directory of its files.
+    top: PathBuf,
     /// Names of the user's filters, such as `lfs`.
     filters: Vec<String>,
 }
@@ -34,7 +37,12 @@ impl BorrowedTree {
     /// # Errors
     /// The temporary directory cannot be written, or git fails.
     pub(super) fn checkout(repository: &Repository, commit: &str) -> Result<Self> {
-        let mut tree = Self { directory: scratch::make_directory()?, filters: Vec::new() };
+        let directory = scratch::make_directory()?;
+        let top = match repository.top_directory() {
+            Some(top) => mirror_surroundings(top, directory.path())?,
+            None => directory.path().join("tree"),
+        };
+        let mut tree = Self { _directory: directory, top, filters: Vec::new() };
         let hash = if commit.len() == 64 { "sha256" } else { "sha1" };
         let mut init = git_without_repository();
         init.env("GIT_DEFAULT_HASH", hash).env("GIT_DEFAULT_REF_FORMAT", "files");
@@ -50,8 +58,8 @@ impl BorrowedTree {
     }
 
     /// The directory of its files.
-    pub(super) fn path(&self) -> PathBuf {
-        self.directory.path().join("tree")
+    pub(super) fn path(&self) -> &Path {
+        &self.top
     }
 
     /// A git command that runs in this tree.

@@ -2,6 +2,7 @@
 //! kept under all of it, and two builds that differ in it are no comparison of their sources.
 
 use super::git;
+use super::neighbours::outside_dependencies;
 use crate::error::{Error, Result};
 use crate::platform::process::tool;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub struct BuildFacts {
     pub configuration: Vec<String>,
     /// Digest of the lock file; `None` if the commit has none.
     pub lock: Option<String>,
+    /// Directories outside of the repository that manifests name by a path, with digests of their files.
+    #[serde(default)]
+    pub outside: BTreeMap<PathBuf, String>,
     /// Flags that align functions and loops; empty for a plain build.
     pub alignment: String,
     /// The linker, if the build says which.
@@ -70,6 +74,7 @@ impl BuildFacts {
                 .collect(),
             configuration: configuration.iter().filter_map(|file| digest(file)).collect(),
             lock: digest(&top.join("Cargo.lock")),
+            outside: outside_dependencies(top),
             alignment: alignment.to_owned(),
             linker: None,
         })
@@ -97,6 +102,12 @@ impl BuildFacts {
         }
         if a.configuration != b.configuration {
             found.push("the configuration of cargo (.cargo/config.toml) differs between A and B: its flags are part of the change".into());
+        }
+        if a.outside != b.outside {
+            found.push(
+                "a dependency outside of the repository differs between A and B: it is part of the change"
+                    .into(),
+            );
         }
         if a.linker != b.linker {
             let name = |facts: &Self| facts.linker.clone().unwrap_or_else(|| "an unknown linker".into());
@@ -186,6 +197,10 @@ mod tests {
                 "A: none; B: bench = { lto = true }",
             ),
             (BuildFacts { configuration: vec!["x".into()], ..facts() }, ".cargo/config.toml"),
+            (
+                BuildFacts { outside: [("/core".into(), "x".into())].into(), ..facts() },
+                "a dependency outside of the repository differs",
+            ),
             (BuildFacts { linker: Some("cc -fuse-ld=mold".into()), ..facts() }, "B by `cc -fuse-ld=mold`"),
         ] {
             assert_ne!(plain.key(), other.key());

@@ -71,12 +71,15 @@ pub fn build_revision(rev: &str, recipe: Recipe<'_>, say: &dyn Fn(&str)) -> Resu
     let tree = BorrowedTree::checkout(&repository, &commit)?;
     let place = package_directory(&tree, &repository, rev)?;
     let alignment = if recipe.is_aligned { ALIGNMENT } else { "" };
-    let facts = BuildFacts::read(&place, &tree.path(), alignment)?;
+    let facts = BuildFacts::read(&place, tree.path(), alignment)?;
     let kept = home.join(format!("{commit:.16}-{}-{}", recipe.bench.unwrap_or("suite"), facts.key()));
     if let Some(built) = Built::load(&kept) {
         return Ok(built);
     }
     tree.missing_files_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
+    for outside in facts.outside.keys() {
+        say(&format!("{rev}: {} is outside of the repository, and built as it is now", outside.display()));
+    }
     say(&format!("building {rev} ({commit:.12}) in {}", home.display()));
     // A name that no other process builds in, in another container either.
     let partial = home.join(format!("{}.partial", plain_file::random_word(12)));

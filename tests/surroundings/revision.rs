@@ -28,7 +28,7 @@ impl<'a> Project<'a> {
             &format!(
                 "#!/bin/sh\nif [ \"$1\" = metadata ]; then\n\
                  echo '{{\"packages\":[{{\"targets\":[{{\"kind\":[\"bench\"],\"name\":\"suite\"}}]}}]}}'; exit\nfi\n\
-                 cat text >> '{0}'\nenv | grep ^GIT_ >> '{0}'\ngit status > /dev/null\ngit describe --tags >> '{0}' 2>&1\n\
+                 cat text >> '{0}'\ncat ../core/text >> '{0}' 2> /dev/null\nenv | grep ^GIT_ >> '{0}'\ngit status > /dev/null\ngit describe --tags >> '{0}' 2>&1\n\
                  mkdir -p \"$CARGO_TARGET_DIR\"\n\
                  echo '{{\"target\":{{\"kind\":[\"bench\"],\"name\":\"suite\"}},\"executable\":\"{SYSCOST}\"}}'\n",
                 project.built().display()
@@ -150,6 +150,45 @@ fn no_environment_of_git_lets_a_comparison_write_the_users_repository() {
         assert!(project.bytes() == before, "{environment:?} changed a file of the user's");
     }
     place.is_tidy();
+}
+
+#[test]
+fn a_dependency_beside_the_repository_is_there_for_a_build_and_a_change_of_it_is_built() {
+    if git_is_missing() {
+        return;
+    }
+    let place = Place::new();
+    let project = Project::new(&place);
+    let core = place.path().join("core");
+    std::fs::create_dir(&core).unwrap();
+    for (file, text) in [
+        (core.join("Cargo.toml"), "[package]\nname = \"core\"\n"),
+        (project.root.join("Cargo.toml"), "[dependencies]\ncore = { path = \"../core\" }\n"),
+    ] {
+        std::fs::write(file, text).unwrap();
+    }
+    project.git(&["add", "Cargo.toml"]);
+    project.git(&["commit", "--quiet", "-m", "names its neighbour"]);
+    project.git(&["tag", "four"]);
+    let saw = |text: &str| {
+        let ended = place.end({
+            let mut command = project.program(SYSCOST);
+            command.args(["ab", "--a-rev", "four", "--b-rev", "four", NO_CASE]);
+            command
+        });
+        assert!(ended.error.contains(NOTHING), "{}", ended.error);
+        let seen = std::fs::read_to_string(project.built()).unwrap_or_default();
+        let _ = std::fs::remove_file(project.built());
+        assert!(seen.contains(text), "{seen}");
+        (seen, ended.error)
+    };
+    std::fs::write(core.join("text"), "beside 1\n").unwrap();
+    let (_, said) = saw("beside 1");
+    assert!(said.contains("four: ") && said.contains("/core is outside of the repository"), "{said}");
+    let (seen, _) = saw("");
+    assert_eq!(seen, "", "what was built is kept");
+    std::fs::write(core.join("text"), "beside 22\n").unwrap();
+    saw("beside 22");
 }
 
 #[test]

@@ -1,0 +1,160 @@
+//! What lies beside the repository of a revision. A manifest may name it (`path = "../core"`), and cargo looks for its
+//! configuration and for the workspace of a package in the directories above.
+//!
+//! The files of a revision lie in a temporary directory, where none of it is found. So the directories above the repository
+//! are made there again, with a link to each of their other entries.
+
+use crate::error::{Error, Result};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+/// The directory below `place` that stands for `top`: empty, and beside the same entries, by links.
+///
+/// # Errors
+/// A directory or a link cannot be made.
+pub(super) fn mirror_surroundings(top: &Path, place: &Path) -> Result<PathBuf> {
+    let (mut above, mut here) = (PathBuf::from("/"), place.to_owned());
+    for component in top.components() {
+        let Component::Normal(name) = component else { continue };
+        // One that may be passed through but not listed shows no neighbours.
+        for entry in std::fs::read_dir(&above).into_iter().flatten().flatten() {
+            let link = here.join(entry.file_name());
+            if entry.file_name() != name {
+                symlink(entry.path(), &link).map_err(|e| Error::file(link, "making the link", e))?;
+            }
+        }
+        above.push(name);
+        here.push(name);
+        std::fs::create_dir(&here).map_err(|e| Error::file(&here, "making", e))?;
+    }
+    Ok(here)
+}
+
+/// The directories outside of `top` that manifests in it name by a path, and those that manifests there name, each with a
+/// digest of its files: their names, lengths and times.
+pub(super) fn outside_dependencies(top: &Path) -> BTreeMap<PathBuf, String> {
+    let real_top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
+    let mut found = BTreeMap::new();
+    let mut left = vec![real_top.clone()];
+    while let Some(directory) = left.pop() {
+        let files = files_below(&directory);
+        for manifest in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
+            for named in named_directories(manifest) {
+                let is_known =
+                    [&real_top].into_iter().chain(found.keys()).any(|known| named.starts_with(known));
+                if !is_known {
+                    found.insert(named.clone(), digest_of_files(&files_below(&named)));
+                    left.push(named);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The directories that a manifest names by the key `path`, in whatever table. A manifest that cannot be read is cargo's to
+/// refuse.
+fn named_directories(manifest: &Path) -> Vec<PathBuf> {
+    fn paths(value: &toml::Value, found: &mut Vec<String>) {
+        match value {
+            toml::Value::Table(table) => {
+                found.extend(table.get("path").and_then(toml::Value::as_str).map(str::to_owned));
+                table.values().for_each(|value| paths(value, found));
+            }
+            toml::Value::Array(values) => values.iter().for_each(|value| paths(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    let table = std::fs::read_to_string(manifest).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    paths(&toml::Value::Table(table.unwrap_or_default()), &mut found);
+    let place = manifest.parent().unwrap_or(manifest);
+    let there = found.iter().filter_map(|path| place.join(path).canonicalize().ok());
+    there.filter(|path| path.join("Cargo.toml").is_file()).collect()
+}
+
+/// The plain files below a directory, in order. Hidden directories and those that are marked as caches, such as cargo's target
+/// directory, hold no sources; links are not followed.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> = std::fs::read_dir(directory).into_iter().flatten().flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let mut files = Vec::new();
+    for entry in entries {
+        let (path, kind) = (entry.path(), entry.file_type());
+        let is_source =
+            || !entry.file_name().to_string_lossy().starts_with('.') && !path.join("CACHEDIR.TAG").exists();
+        match kind {
+            Ok(kind) if kind.is_dir() && is_source() => files.extend(files_below(&path)),
+            Ok(kind) if kind.is_file() => files.push(path),
+            _ => {}
+        }
+    }
+    files
+}
+
+fn digest_of_files(files: &[PathBuf]) -> String {
+    let mut digest = Sha256::new();
+    for file in files {
+        let (length, seconds, ns) =
+            file.metadata().map_or((0, 0, 0), |data| (data.len(), data.mtime(), data.mtime_nsec()));
+        digest.update(format!("{file:?} {length} {seconds}.{ns}\n"));
+    }
+    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A directory with `w/mine` and what lies beside it.
+    fn surroundings() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        for directory in ["w/mine", "w/core/src", "w/core/target", "w/other", "far"] {
+            fs::create_dir_all(place.path().join(directory)).unwrap();
+        }
+        for (file, text) in [
+            (
+                "w/mine/Cargo.toml",
+                "[lib]\npath = \"lib.rs\"\n[dependencies]\ncore = { path = \"../core\" }\n",
+            ),
+            ("w/core/Cargo.toml", "[target.'cfg(unix)'.dependencies.far]\npath = \"../../far\"\n"),
+            ("w/core/src/lib.rs", "one"),
+            ("w/core/target/CACHEDIR.TAG", ""),
+            ("far/Cargo.toml", "no manifest ["),
+        ] {
+            fs::write(place.path().join(file), text).unwrap();
+        }
+        place
+    }
+
+    #[test]
+    fn what_lies_beside_and_above_is_found_from_the_mirrored_directory() {
+        let (place, scratch) = (surroundings(), tempfile::tempdir().unwrap());
+        let mirrored = mirror_surroundings(&place.path().join("w/mine"), scratch.path()).unwrap();
+        assert_eq!(fs::read_dir(&mirrored).unwrap().count(), 0);
+        assert!(mirrored.starts_with(scratch.path()) && mirrored.ends_with("w/mine"));
+        assert_eq!(fs::read(mirrored.join("../core/src/lib.rs")).unwrap(), b"one");
+        assert!(mirrored.join("../../far/Cargo.toml").is_file());
+        fs::remove_dir_all(scratch.path()).unwrap();
+        assert!(place.path().join("w/core/src/lib.rs").is_file(), "what was linked stays");
+    }
+
+    #[test]
+    fn dependencies_outside_are_found_through_each_other_and_their_change_is_seen() {
+        let place = surroundings();
+        let top = place.path().join("w/mine");
+        let before = outside_dependencies(&top);
+        let real = place.path().canonicalize().unwrap();
+        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), [real.join("far"), real.join("w/core")]);
+        fs::write(place.path().join("w/core/target/built"), "").unwrap();
+        fs::write(place.path().join("w/other/new"), "").unwrap();
+        assert_eq!(outside_dependencies(&top), before);
+        fs::write(place.path().join("w/core/src/lib.rs"), "three").unwrap();
+        let after = outside_dependencies(&top);
+        assert_ne!(after[&real.join("w/core")], before[&real.join("w/core")]);
+        assert_eq!(after[&real.join("far")], before[&real.join("far")]);
+    }
+}
