@@ -43,6 +43,11 @@ impl Row {
         }
     }
 
+    /// Puts a later hearing in place of one that was disturbed. The executions of both are told.
+    fn hear_again(&mut self, later: Hearing) {
+        self.hearing = Hearing { executions: self.hearing.executions + later.executions, ..later };
+    }
+
     /// Whether the ruling is acceptable: a liar must not be believed or left undecided by disturbance, a real case
     /// must not be condemned.
     fn is_as_expected(&self) -> bool {
@@ -76,17 +81,31 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
     Ok(Exit::failed_if(!rows.iter().all(Row::is_as_expected)).or_signal(signal::pending()).into())
 }
 
-/// Judges all cases one after the other, until a signal comes.
+/// Passes over the cases that the machine disturbed. The executions of one pass follow one another within milliseconds: one
+/// burst of a neighbour disturbs them all.
+const LATER_PASSES: usize = 3;
+
+/// Judges all cases one after the other, until a signal comes, and then those again that were disturbed.
 fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
     let lie = |Liar { id, lie, claim, case }| (id, Some((lie, claim)), case);
     let real = |(id, case)| (id, None, case);
-    let all = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real));
-    let heard = all.map(|(id, lie, case)| {
+    let all: Vec<_> = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real)).collect();
+    let heard = all.iter().map(|(id, lie, case)| {
         let begun = Instant::now();
-        let hearing = judge_claims(&case, bench);
-        Row { id, lie, hearing, seconds: begun.elapsed().as_secs_f64() }
+        let hearing = judge_claims(case, bench);
+        Row { id: id.clone(), lie: *lie, hearing, seconds: begun.elapsed().as_secs_f64() }
     });
-    heard.take_while(|_| signal::pending().is_none()).collect()
+    let mut rows: Vec<Row> = heard.take_while(|_| signal::pending().is_none()).collect();
+    for _ in 0..LATER_PASSES {
+        for (row, (_, _, case)) in rows.iter_mut().zip(&all) {
+            if row.hearing.ruling == Ruling::Disturbed && signal::pending().is_none() {
+                let begun = Instant::now();
+                row.hear_again(judge_claims(case, bench));
+                row.seconds += begun.elapsed().as_secs_f64();
+            }
+        }
+    }
+    rows
 }
 
 fn claims_table(rows: &[Row], layout: Layout) -> String {
@@ -145,6 +164,14 @@ mod tests {
     fn row(is_lie: bool, ruling: Ruling) -> Row {
         let hearing = Hearing { ruling, executions: 1, sentence: String::new() };
         Row { id: "a/b".into(), lie: is_lie.then_some(("lies", "Claim")), hearing, seconds: 0.1 }
+    }
+
+    #[test]
+    fn what_was_disturbed_is_judged_by_its_later_hearing_and_tells_all_executions() {
+        let mut disturbed = row(true, Ruling::Disturbed);
+        disturbed.hear_again(Hearing { ruling: Ruling::Held, executions: 2, sentence: "later".into() });
+        assert_eq!((disturbed.ruling_word(), disturbed.hearing.executions), ("BELIEVED", 3));
+        assert_eq!(disturbed.hearing.sentence, "later");
     }
 
     #[test]
