@@ -1,15 +1,15 @@
 //! # What is timed
 //! One operation on several CPUs at the same time, by a process or a thread on each, from the signal until the last
-//! task has finished: `getppid`, a byte written to a pipe of the task's own and read again, a fresh page mapped,
-//! touched and unmapped, a file of the task's own opened and closed. An iteration is one operation on each CPU. `one`
-//! is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where that
+//! task has finished: some forty operations on descriptors, files, locks, sockets and memory, each on an object of the task's
+//! own, or on one that all share (`-shared`). `getppid`, `pipe`, `fresh-page` and `open-close` are part of a default run, the
+//! others of a full one. An iteration is one operation on each CPU. `one` is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where that
 //! is none of the other numbers.
 //!
 //! # What is not
 //! The start of the partners, and their wait for the signal.
 //!
 //! # How we know
-//! Every result is checked: an operation that is refused ends the case. All tasks do the same number of operations.
+//! Every result is checked: an operation that is refused ends the case. The witness sees the system calls of `one`. All tasks do the same number of operations.
 //! Every partner must have been seen on its own CPU only. For one task, time must grow in proportion to the number of
 //! operations. For several it need not: the longer others hold a lock, the longer a task waits for it.
 //!
@@ -26,34 +26,21 @@
 //! machine's.
 //!
 //! # Source
-//! will-it-scale (A. Blanchard): `getppid1`, `pipe1`, `page_fault1`, `open1`, as processes and as threads.
+//! will-it-scale (A. Blanchard), as processes and as threads; the calls of libMicro (P. Harman and others).
 
-use crate::case::need::{PINNED, TWO_CPUS};
+mod operation;
+
+use crate::case::need::{FULL_SCALE, PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Need, Place, Rule, SetUp, set_up};
 use crate::clock::Clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
-use crate::platform::syscall::{self, RawCall};
 use crate::record::{Axis, Curve};
-use memmap2::MmapMut;
-use std::ffi::CString;
-use std::fs::File;
-use std::hint::black_box;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 
-pub const GROUP: Group = Group::new("scale", include_str!("scale.rs"), cases).version(2).curves(&[
-    efficiency_curve("scale/getppid-processes/", "getppid, processes"),
-    efficiency_curve("scale/getppid-threads/", "getppid, threads"),
-    efficiency_curve("scale/pipe-processes/", "pipe, processes"),
-    efficiency_curve("scale/pipe-threads/", "pipe, threads"),
-    efficiency_curve("scale/fresh-page-processes/", "fresh page, processes"),
-    efficiency_curve("scale/fresh-page-threads/", "fresh page, threads"),
-    efficiency_curve("scale/open-close-processes/", "open and close, processes"),
-    efficiency_curve("scale/open-close-threads/", "open and close, threads"),
-]);
+pub const GROUP: Group =
+    Group::new("scale", include_str!("scale.rs"), cases).version(2).curves(operation::CURVES);
 
 /// A curve of efficiency, which is 1 for one task by definition.
 const fn efficiency_curve(prefix: &'static str, title: &'static str) -> Curve {
@@ -67,15 +54,21 @@ type Work = Box<dyn FnMut(u64) -> i64 + Send>;
 /// Makes the work of the task with this index.
 type Make = fn(&Place, usize) -> Result<Work>;
 
-/// Name, title, work, and the predicted core cycles of hardware and software.
-type Operation = (&'static str, &'static str, Make, (f64, f64));
+/// What each task does.
+#[derive(Clone, Copy)]
+struct Operation {
+    /// The first part of an id.
+    name: &'static str,
+    title: &'static str,
+    /// The system calls of one operation.
+    calls: &'static [(&'static str, i64)],
+    /// The predicted core cycles of hardware and software.
+    cycles: (f64, f64),
+    make: Make,
+}
 
-const OPERATIONS: [Operation; 4] = [
-    ("getppid", "getppid", getppid_work, (100.0, 90.0)),
-    ("pipe", "a byte through a pipe of one's own", pipe_work, (200.0, 700.0)),
-    ("fresh-page", "a page mapped, touched and unmapped", fresh_page_work, (1_000.0, 4_000.0)),
-    ("open-close", "a file of one's own opened and closed", open_close_work, (200.0, 3_000.0)),
-];
+/// The operations that a default run measures; a full one measures all.
+const BY_DEFAULT: [&str; 4] = ["getppid", "pipe", "fresh-page", "open-close"];
 
 /// Numbers of tasks, and their needs.
 const PARALLELISM: [(Parallelism, Need); 7] = [
@@ -89,14 +82,18 @@ const PARALLELISM: [(Parallelism, Need); 7] = [
 ];
 
 fn cases() -> Vec<Case> {
-    OPERATIONS.into_iter().flat_map(cases_of_operation).collect()
+    operation::OPERATIONS.iter().flat_map(cases_of_operation).collect()
 }
 
-fn cases_of_operation((name, title, make, expected): Operation) -> Vec<Case> {
+fn cases_of_operation(operation: &Operation) -> Vec<Case> {
     let parallel =
         [Kind::Process, Kind::Thread].into_iter().flat_map(|kind| PARALLELISM.map(|tasks| (kind, tasks)));
-    let several = parallel.map(|(kind, crowd)| parallel_case(kind, crowd, (name, title, make, expected)));
-    [single_task_case(name, title, make, expected)].into_iter().chain(several).collect()
+    let several = parallel.map(|(kind, crowd)| parallel_case(kind, crowd, operation));
+    let all = [single_task_case(operation)].into_iter().chain(several);
+    match BY_DEFAULT.contains(&operation.name) {
+        true => all.collect(),
+        false => all.map(|case| case.need(FULL_SCALE)).collect(),
+    }
 }
 
 fn check_cpu_count<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> {
@@ -131,18 +128,17 @@ fn single_task_set_up(make: Make) -> SetUp {
     })
 }
 
-fn single_task_case(name: &str, title: &str, make: Make, (hardware, software): (f64, f64)) -> Case {
+fn single_task_case(operation: &Operation) -> Case {
+    let Operation { name, title, calls, cycles: (hardware, software), make } = *operation;
     Case::new(format!("{name}/one"), format!("{title}, by one alone"), single_task_set_up(make))
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Linear)
+        .claim(Claim::Enters(calls.to_vec()))
         .predict(hardware, software, "as in the group that measures it by itself")
 }
 
-fn parallel_case(
-    kind: Kind,
-    (tasks, need): (Parallelism, Need),
-    (name, title, make, expected): Operation,
-) -> Case {
+fn parallel_case(kind: Kind, (tasks, need): (Parallelism, Need), operation: &Operation) -> Case {
+    let Operation { name, title, cycles: (hardware, software), make, .. } = *operation;
     let kinds = if kind == Kind::Process { "processes" } else { "threads" };
     let set_up =
         set_up(move |place| parallel_subject(kind, tasks, place, |index| make(place, index), |_| Ok(())));
@@ -155,41 +151,8 @@ fn parallel_case(
         .derived_figure("efficiency", Rule::ControlOverCost)
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Counted(all_partners_stayed))
-        .predict(expected.0, expected.1, "as one alone: a kernel should let them pass each other")
+        .predict(hardware, software, "as one alone: a kernel should let them pass each other")
         .prediction_includes_control()
-}
-
-fn getppid_work(_: &Place, _: usize) -> Result<Work> {
-    Ok(Box::new(|n| RawCall::getppid().repeat(n).lowest))
-}
-
-fn pipe_work(_: &Place, _: usize) -> Result<Work> {
-    let (read, write) = nix::unistd::pipe().map_err(|e| Error::from_errno("pipe", e))?;
-    Ok(Box::new(move |n| {
-        let lowest = syscall::repeat_write_read(write.as_raw_fd(), read.as_raw_fd(), &mut 0, n);
-        // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.
-        if lowest.contains(&0) { -i64::from(libc::EPIPE) } else { lowest[0].min(lowest[1]) }
-    }))
-}
-
-fn fresh_page_work(_: &Place, _: usize) -> Result<Work> {
-    const PAGE: usize = 4096;
-    let once = || match MmapMut::map_anon(PAGE) {
-        Ok(mut page) => {
-            page[0] = 1;
-            i64::from(black_box(page[0])) - 1
-        }
-        Err(error) => -i64::from(error.raw_os_error().unwrap_or(libc::ENOMEM)),
-    };
-    Ok(Box::new(move |n| (0..n).fold(0, |lowest, _| black_box(once()).min(lowest))))
-}
-
-fn open_close_work(place: &Place, index: usize) -> Result<Work> {
-    let path = place.scratch.join(format!("scale-{index}"));
-    File::create(&path).map_err(|e| Error::file(&path, "creating", e))?;
-    let path = CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
-    Ok(Box::new(move |n| syscall::repeat_open_close(&path, n)))
 }
 
 #[cfg(test)]
