@@ -74,7 +74,7 @@ macro_rules! criterion_group {
 macro_rules! criterion_main {
     ( $( $group:path ),+ $(,)* ) => {
         fn main() {
-            $crate::run_groups(&[ $( &|| { $group(); } ),+ ]);
+            $crate::run_groups(::core::module_path!(), &[ $( &|| { $group(); } ),+ ]);
         }
     };
 }

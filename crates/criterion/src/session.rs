@@ -48,11 +48,15 @@ impl Drop for Session {
     }
 }
 
-/// Begins the pass, once in a process.
+/// Begins the pass, once in a process. A `main` that is written by hand has no name for its target but that of the program.
 pub(crate) fn start() {
+    start_as(None);
+}
+
+fn start_as(crate_name: Option<&'static str>) {
     let is_waiting = STATE.with_borrow(|state| matches!(state, State::Waiting));
     if is_waiting {
-        let target = target_name();
+        let target = crate_name.unwrap_or_else(program_name);
         let pass = Some(InPlace::start(target).unwrap_or_else(|exit| end_process(exit)));
         let open_files = count_entries("/proc/self/fd");
         let (directories, settings) = (BTreeSet::new(), BTreeSet::new());
@@ -94,10 +98,11 @@ pub(crate) fn finish() {
     }
 }
 
-/// The `main` of a bench target.
+/// The `main` of the bench target that is this crate. The name of the program says less: a comparison links a build several
+/// times, under other names.
 #[doc(hidden)]
-pub fn run_groups(groups: &[&dyn Fn()]) {
-    start();
+pub fn run_groups(crate_name: &'static str, groups: &[&dyn Fn()]) {
+    start_as(Some(crate_name));
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| groups.iter().for_each(|group| group()))) {
         let State::Running(mut session) = STATE.replace(State::Over) else { resume_unwind(payload) };
         if let Some(pass) = session.pass.take() {
@@ -107,8 +112,8 @@ pub fn run_groups(groups: &[&dyn Fn()]) {
     finish();
 }
 
-/// The name of the bench target: that of the program without Cargo's hash.
-fn target_name() -> &'static str {
+/// The name of the program without Cargo's hash.
+fn program_name() -> &'static str {
     let program = std::env::current_exe().unwrap_or_default();
     let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());

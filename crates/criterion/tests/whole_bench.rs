@@ -51,6 +51,17 @@ fn every_part_is_listed_under_criterions_ids_and_calls_no_benchmark() {
 }
 
 #[test]
+fn a_program_of_another_name_has_the_same_ids() {
+    let home = tempfile::tempdir().expect("a directory");
+    // As a comparison of two revisions names the links of a build.
+    let renamed = home.path().join("syscost-side");
+    std::fs::copy(example("criterion_parts"), &renamed).expect("a copy");
+    let output = Command::new(renamed).args(["--bench", "--list"]).env_remove("SYSCOST_TASK").output();
+    let listed = utf8_output(&output.expect("it runs").stdout);
+    assert_eq!(listed.lines().next(), Some("criterion_parts/hash of a word: benchmark"));
+}
+
+#[test]
 fn a_filter_may_leave_out_the_bench_target_and_need_match_nothing() {
     let home = tempfile::tempdir().expect("a directory");
     let listed = |arguments: &[&str]| {
