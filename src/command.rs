@@ -9,6 +9,7 @@ mod baseline;
 mod cache_size;
 pub mod compare;
 mod completions;
+mod coverage;
 mod displace;
 mod doctor;
 mod explain;
@@ -60,6 +61,7 @@ enum Command {
     Record(record::Args),
     Baseline(baseline::Args),
     List(list::Args),
+    Coverage(coverage::Args),
     Explain(explain::Args),
     Report(report::Args),
     Compare(compare::Args),
@@ -131,6 +133,7 @@ fn dispatch(command: &Command) -> Result<ExitCode> {
         Command::Record(args) => record::run(args),
         Command::Baseline(args) => baseline::run(args),
         Command::List(args) => list::run(args),
+        Command::Coverage(args) => coverage::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Report(args) => report::run(args),
         Command::Gate(args) => gate::run(args),

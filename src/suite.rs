@@ -11,15 +11,19 @@ pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
 pub mod counters;
+#[cfg(feature = "cli")]
+pub mod coverage;
 pub mod direct_read;
 pub mod displacement;
 pub mod empty_loop;
 pub mod file_ops;
 pub mod fork;
 pub mod getdents;
+pub mod instruction;
 pub mod known_work;
 pub mod lock;
 pub mod mapping;
+pub mod messaging;
 pub mod page_fault;
 pub mod ping_pong;
 pub mod remote_read;
@@ -41,6 +45,7 @@ pub const GROUPS: &[Group] = &[
     clock_read::GROUP,
     empty_loop::GROUP,
     known_work::GROUP,
+    instruction::GROUP,
     call::GROUP,
     syscall::GROUP,
     chase::GROUP,
@@ -50,6 +55,7 @@ pub const GROUPS: &[Group] = &[
     ping_pong::GROUP,
     context_switch::GROUP,
     core_to_core::GROUP,
+    messaging::GROUP,
     wake_up::GROUP,
     lock::GROUP,
     scale::GROUP,

@@ -9,6 +9,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
+use crate::suite::coverage::ids_like;
 use crate::trial::scratch;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -22,6 +23,9 @@ use std::process::ExitCode;
 pub struct Args {
     #[command(flatten)]
     filter: Filter,
+    /// The cases that answer a test of another suite, such as `will-it-scale/futex1`; `syscost coverage` prints them
+    #[arg(long, value_name = "SUITE/TEST", conflicts_with = "filter")]
+    like: Option<String>,
     /// Every case, and not a line a group
     #[arg(long)]
     all: bool,
@@ -30,11 +34,19 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let rows = matching_rows(&args.filter)?;
+    let rows = match &args.like {
+        None => matching_rows(&args.filter)?,
+        Some(test) => {
+            let starts = ids_like(test)?;
+            let mut rows = matching_rows(&Filter::new(None))?;
+            rows.retain(|row| starts.iter().any(|start| row.id.starts_with(start)));
+            rows
+        }
+    };
     match page::is_piped() {
         _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect::<Vec<_>>())?,
         true => page::write(&page::tabbed_rows(&rows.iter().map(Row::tabbed_cells).collect::<Vec<_>>()))?,
-        false if !args.all && !args.filter.is_given() => {
+        false if !args.all && args.like.is_none() && !args.filter.is_given() => {
             page::write(&group_line::groups_table(&rows, layout()))?
         }
         false => page::write(&cases_table(&rows, layout()))?,

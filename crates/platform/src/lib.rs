@@ -22,6 +22,7 @@ pub mod evictable;
 pub mod fluid;
 pub mod futex;
 pub mod inert;
+pub mod instruction;
 pub mod interface;
 pub mod kernel_files;
 pub mod limit;

@@ -43,7 +43,7 @@ impl Row {
         }
     }
 
-    /// Puts a later hearing in place of one that was disturbed. The executions of both are told.
+    /// Puts a later hearing in place of one that was disturbed. The executions of both are counted.
     fn hear_again(&mut self, later: Hearing) {
         self.hearing = Hearing { executions: self.hearing.executions + later.executions, ..later };
     }

@@ -141,11 +141,11 @@ operations! {
     "poll", "poll of 64 descriptors of one's own, none of which is ready", &[POLL], 200.0 + 2_000.0, poll_idle;
     "datagram", "a datagram through a Unix socket pair of one's own", call![SYS_write, SYS_read], 200.0 + 2_500.0, |_, _| {
         let (near, far) = UnixDatagram::pair().map_err(|e| Error::file("socketpair", "making", e))?;
-        exchange_byte(near, far)
-    };
-    "stream", "a byte through a Unix stream of one's own", call![SYS_write, SYS_read], 200.0 + 2_500.0, |_, _| {
-        let (near, far) = UnixStream::pair().map_err(|e| Error::file("socketpair", "making", e))?;
-        exchange_byte(near, far)
+        let mut byte = [0];
+        repeat(move || {
+            whole(write(&near, &byte)?, 1)?;
+            whole(read(&far, &mut byte)?, 1)
+        })
     };
     "socket-pair", "a pair of Unix sockets made and closed", call![SYS_socketpair, SYS_close, SYS_close], 500.0 + 8_000.0, |_, _| {
         repeat(|| UnixStream::pair().map(drop).map_err(errno))
@@ -245,14 +245,6 @@ fn byte_through_pipe(_: &Place, _: usize) -> Result<Work> {
         // Nothing written or read is no error of the kernel's, and no byte that went through the pipe.
         if lowest.contains(&0) { -i64::from(libc::EPIPE) } else { lowest[0].min(lowest[1]) }
     }))
-}
-
-fn exchange_byte<Socket: AsFd + Send + 'static>(near: Socket, far: Socket) -> Result<Work> {
-    let mut byte = [0];
-    repeat(move || {
-        whole(write(&near, &byte)?, 1)?;
-        whole(read(&far, &mut byte)?, 1)
-    })
 }
 
 fn open_and_close(path: PathBuf) -> Result<Work> {

@@ -1,0 +1,97 @@
+//! `syscost coverage`: what other suites measure, and which cases answer it.
+
+use super::flag::Form;
+use super::page::{self, Tone};
+use crate::driver::layout;
+use crate::error::Result;
+use crate::suite::coverage::{Answer, Row, rows};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Print what other suites measure, and which cases answer it
+///
+/// Prints a line a suite, and below them the tests that no case answers, each with the reason. `syscost list --like SUITE/TEST`
+/// prints the cases for one test. In a pipe: one row a line, with suite, tests, what they measure, and ids or the reason,
+/// between tabs.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Every row, with the ids of its cases
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let rows = rows();
+    match page::is_piped() {
+        _ if args.form.json => page::write_json(&rows.iter().map(row_json).collect::<Vec<_>>())?,
+        true => page::write(&page::tabbed_rows(&rows.iter().map(row_cells).collect::<Vec<_>>()))?,
+        false => page::write(&page_text(&rows, args.all))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row_json(row: &Row) -> serde_json::Value {
+    let (ids, missing, not_measured) = match &row.answer {
+        Answer::Ids(ids) => (ids.clone(), None, None),
+        Answer::Missing(why) => (Vec::new(), Some(why), None),
+        Answer::NotMeasured(why) => (Vec::new(), None, Some(why)),
+    };
+    let tests: Vec<_> = row.tests.split(' ').collect();
+    json!({ "suite": row.suite, "tests": tests, "what": row.what, "ids": ids, "missing": missing, "not_measured": not_measured })
+}
+
+fn row_cells(row: &Row) -> [String; 4] {
+    let answer = match &row.answer {
+        Answer::Ids(ids) => ids.join(" "),
+        Answer::Missing(why) => format!("missing: {why}"),
+        Answer::NotMeasured(why) => format!("not measured: {why}"),
+    };
+    [row.suite.into(), row.tests.into(), row.what.into(), answer]
+}
+
+fn page_text(rows: &[Row], all: bool) -> String {
+    let layout = layout();
+    let table = |rows: &[&Row]| {
+        let cells = rows.iter().map(|row| (Tone::Plain, row_cells(row)));
+        page::table(["suite", "tests", "what they measure", "cases"], cells, usize::MAX, layout)
+    };
+    if all {
+        return table(&rows.iter().collect::<Vec<_>>());
+    }
+    let suites = rows.chunk_by(|a, b| a.suite == b.suite).map(|rows| (Tone::Plain, suite_cells(rows)));
+    let missing: Vec<_> = rows.iter().filter(|row| matches!(row.answer, Answer::Missing(_))).collect();
+    let head = ["suite", "rows", "answered", "missing", "not measured on purpose"];
+    format!(
+        "{}\n{}\n{} of {} rows have no case\n",
+        page::table(head, suites, usize::MAX, layout),
+        table(&missing),
+        missing.len(),
+        rows.len()
+    )
+}
+
+fn suite_cells(rows: &[Row]) -> [String; 5] {
+    let count = |is: fn(&Answer) -> bool| rows.iter().filter(|row| is(&row.answer)).count().to_string();
+    [
+        rows.first().map_or("", |row| row.suite).into(),
+        rows.len().to_string(),
+        count(|answer| matches!(answer, Answer::Ids(_))),
+        count(|answer| matches!(answer, Answer::Missing(_))),
+        count(|answer| matches!(answer, Answer::NotMeasured(_))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_counts_by_suite_and_names_what_is_missing() {
+        let text = page_text(&rows(), false);
+        assert!(text.contains("lmbench") && text.contains("no case keeps a DRAM page open"), "{text}");
+        assert!(!text.contains("not measured: "), "{text}");
+        assert!(page_text(&rows(), true).contains("scale/futex-mismatch"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What other suites measure, and the cases of this one that answer the same question: `fixtures/coverage.tsv`.
+
+use crate::error::{Error, Result};
+
+/// A row: tests of a suite that one measurement answers.
+pub struct Row {
+    /// The suite, such as `lmbench`.
+    pub suite: &'static str,
+    /// The names of its tests, between spaces.
+    pub tests: &'static str,
+    /// What they measure.
+    pub what: &'static str,
+    /// How it is measured here.
+    pub answer: Answer,
+}
+
+/// How a row is measured here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// By the cases whose ids begin so.
+    Ids(Vec<&'static str>),
+    /// By none; what there is instead.
+    Missing(&'static str),
+    /// By none on purpose, since it measures something else.
+    NotMeasured(&'static str),
+}
+
+impl Row {
+    /// Whether it has this test: `perf bench/futex-hash`.
+    fn is_about(&self, suite_and_test: &str) -> bool {
+        suite_and_test
+            .split_once('/')
+            .is_some_and(|(suite, test)| suite == self.suite && self.tests.split(' ').any(|own| own == test))
+    }
+}
+
+/// All rows, in the order of the file.
+pub fn rows() -> Vec<Row> {
+    let lines = include_str!("../../fixtures/coverage.tsv").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(parse_row).collect()
+}
+
+/// The beginnings of the ids that answer a test, written `SUITE/TEST`.
+///
+/// # Errors
+/// There is no such test, or no case answers it: with the reason.
+pub fn ids_like(suite_and_test: &str) -> Result<Vec<&'static str>> {
+    let rows = rows();
+    let Some(row) = rows.iter().find(|row| row.is_about(suite_and_test)) else {
+        let hint = format!(
+            "no row has the test {suite_and_test:?}; `syscost coverage --all` prints them, as SUITE/TEST"
+        );
+        return Err(Error::Usage(hint));
+    };
+    let because = |why| Err(Error::Usage(format!("no case answers {suite_and_test}: {why}")));
+    match &row.answer {
+        Answer::Ids(ids) => Ok(ids.clone()),
+        Answer::Missing(why) | Answer::NotMeasured(why) => because(why),
+    }
+}
+
+fn parse_row(line: &'static str) -> Option<Row> {
+    let mut columns = line.split('\t');
+    let mut next = || columns.next();
+    let (suite, tests, what, answer) = (next()?, next()?, next()?, next()?);
+    let answer = match answer.split_once(' ') {
+        Some(("missing", why)) => Answer::Missing(why),
+        Some(("none", why)) => Answer::NotMeasured(why),
+        _ => Answer::Ids(answer.split(' ').collect()),
+    };
+    Some(Row { suite, tests, what, answer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::GROUPS;
+
+    #[test]
+    fn every_line_is_a_row_whose_ids_exist_and_no_test_is_twice() {
+        let lines = include_str!("../../fixtures/coverage.tsv").lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(rows().len(), lines.count());
+        let ids: Vec<String> = GROUPS
+            .iter()
+            .flat_map(|group| (group.cases)().iter().map(|case| group.id(case)).collect::<Vec<_>>())
+            .collect();
+        let mut seen = Vec::new();
+        for row in rows() {
+            if let Answer::Ids(beginnings) = &row.answer {
+                for start in beginnings {
+                    assert!(
+                        ids.iter().any(|id| id.starts_with(start)),
+                        "{} {}: {start}",
+                        row.suite,
+                        row.tests
+                    );
+                }
+            }
+            seen.extend(row.tests.split(' ').map(|test| format!("{}/{test}", row.suite)));
+        }
+        let count = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), count, "a test stands in two rows");
+    }
+
+    #[test]
+    fn a_test_of_another_suite_finds_the_cases_and_one_that_is_missing_its_reason() {
+        assert_eq!(ids_like("will-it-scale/futex1").unwrap(), ["scale/futex-mismatch"]);
+        let error = |name| ids_like(name).unwrap_err().to_string();
+        assert!(error("perf bench/internals").contains("measures perf"));
+        assert!(error("futex1").contains("coverage --all"));
+    }
+}
