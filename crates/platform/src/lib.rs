@@ -45,6 +45,8 @@ pub mod signal;
 pub mod sleep;
 pub mod slowdown;
 pub mod socket_handle;
+pub mod stack_sampler;
+pub mod symbols;
 pub mod syscall;
 pub mod time;
 pub mod volume;

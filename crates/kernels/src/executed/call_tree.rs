@@ -4,9 +4,9 @@
 //! middle of a function means a return to it if it is on the stack. Otherwise the kernel has switched to another task, whose stack
 //! was put aside at its own switch.
 
-use super::symbols::Symbols;
 use std::collections::HashMap;
 use std::io::Read;
+use syscost_platform::symbols::Symbols;
 
 /// Begins the code that exchanges the stacks of two tasks.
 const SWITCH: &str = "__switch_to_asm";

@@ -2,7 +2,6 @@
 //! larger batch. `plugin/execution_counts.rs` describes the lines.
 
 use super::call_tree::CallTree;
-use super::symbols::Symbols;
 use crate::instruction_counts::Count;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,6 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert;
+use syscost_platform::symbols::Symbols;
 
 /// The longest name that is kept, characters.
 const LONGEST: usize = 200;

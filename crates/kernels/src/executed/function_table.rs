@@ -1,9 +1,9 @@
 //! The difference of one case between two kernels, function by function. All sums are of whole instructions and therefore exact.
 
 use super::execution_log::{CaseLog, ExecutionLog};
-use super::symbols::PROGRAM;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use syscost_platform::symbols::PROGRAM;
 
 /// A case on two kernels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -188,7 +188,7 @@ impl<'a> Naming<'a> {
 mod tests {
     use super::*;
     use crate::executed::execution_log::{BatchLog, SiteLog};
-    use crate::executed::symbols::Symbols;
+    use syscost_platform::symbols::Symbols;
 
     fn log(functions: &[(u64, &str)], batches: [&[(u64, u64, u64)]; 2]) -> ExecutionLog {
         let batch = |sites: &[(u64, u64, u64)]| BatchLog {
