@@ -69,6 +69,10 @@ enum Source {
     Callgrind,
     /// The hardware's counter, between marks for an emulator that counts what stands in brackets.
     Marked,
+    /// The hardware's counter, or the kernel's clock, with brackets that are marked for a [`StackSampler`].
+    ///
+    /// [`StackSampler`]: crate::platform::stack_sampler::StackSampler
+    Sampled { counter: bool },
 }
 
 /// Times operations in ticks, and converts ticks to nanoseconds.
@@ -152,7 +156,7 @@ impl Clock {
     }
 
     fn reads_counter(&self) -> bool {
-        matches!(self.source, Source::Counter | Source::Marked)
+        matches!(self.source, Source::Counter | Source::Marked | Source::Sampled { counter: true })
     }
 
     fn find_trapped_reads(&self) -> Option<Unfit> {

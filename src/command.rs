@@ -32,6 +32,7 @@ mod selftest;
 mod slowdown;
 pub mod start;
 mod tool;
+mod why;
 
 use crate::driver::layout;
 use crate::error::Result;

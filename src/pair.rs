@@ -40,6 +40,8 @@ pub mod revision;
 #[cfg(feature = "cli")]
 mod running_side;
 #[cfg(feature = "cli")]
+pub mod sampled_sides;
+#[cfg(feature = "cli")]
 pub mod sequence;
 #[cfg(feature = "cli")]
 pub mod setting;

@@ -20,6 +20,8 @@ mod headline;
 pub mod paired;
 pub mod quantity;
 pub mod run_name;
+#[cfg(feature = "cli")]
+pub mod sampled_process;
 pub mod soundness;
 pub mod store;
 pub mod verdict;

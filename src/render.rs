@@ -13,6 +13,8 @@ pub mod foreign;
 #[cfg(feature = "cli")]
 pub mod format;
 #[cfg(feature = "cli")]
+pub mod function_time_table;
+#[cfg(feature = "cli")]
 pub mod guest_text;
 pub mod headline_figure;
 #[cfg(feature = "cli")]

@@ -12,6 +12,8 @@ pub mod exact_count;
 pub mod executions;
 pub mod fit;
 #[cfg(feature = "cli")]
+pub mod function_times;
+#[cfg(feature = "cli")]
 pub mod gate;
 #[cfg(feature = "cli")]
 pub mod paper;
@@ -24,5 +26,7 @@ pub mod reference_frequency;
 pub mod seen_again;
 pub mod sequential;
 pub mod standout;
+#[cfg(feature = "cli")]
+pub mod time_class;
 pub mod unmeasured;
 pub mod usual;

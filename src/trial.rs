@@ -31,6 +31,7 @@ mod retraining;
 mod sample_frequency;
 pub mod scratch;
 mod sweep;
+mod turn_samples;
 
 use crate::case::{Case, Lent, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
@@ -47,6 +48,7 @@ pub use preparation::prepare_memory;
 pub use refused_call::refused_call_sentence;
 use retraining::{LONG_NS, retrain_predictor};
 use sweep::{Effort, Sweeper};
+pub use turn_samples::{CodeAddress, SampledStacks, TurnSampler};
 
 /// One case while it is measured.
 pub struct Trial<'a> {
@@ -78,6 +80,8 @@ pub struct Trial<'a> {
     core_hz: f64,
     /// Whether a derived figure is per event instead of per iteration.
     counts_events: bool,
+    /// Samples the turns, if that was asked for.
+    sampler: Option<TurnSampler>,
 }
 
 /// One batch, with the change of the counters over it.
@@ -168,6 +172,7 @@ impl<'a> Trial<'a> {
             sweeper: None,
             core_hz: clock.core_hz(),
             counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
+            sampler: None,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Clock, Source};
 use crate::platform::emulator_mark::{self, Mark};
-use crate::platform::{allocation, arch, bracket_steps, callgrind};
+use crate::platform::{allocation, arch, bracket_steps, callgrind, stack_sampler, time};
 
 impl Clock {
     /// A clock that stands still and has the allocations in its brackets counted.
@@ -19,6 +19,11 @@ impl Clock {
     /// A clock that stands still and marks its brackets for [`callgrind`].
     pub(crate) fn for_callgrind(&self) -> Self {
         Self { source: Source::Callgrind, ..Self::with_scale(self.scale()) }
+    }
+
+    /// This clock, with brackets that are marked for a [`stack_sampler`].
+    pub(crate) fn for_stack_sampling(self) -> Self {
+        Self { source: Source::Sampled { counter: self.reads_counter() }, ..self }
     }
 
     /// This clock for counting the instructions of an operation that is timed. A read of the counter always takes as
@@ -41,6 +46,10 @@ impl Clock {
                 emulator_mark::execute(Mark::BeginBracket);
                 return ticks;
             }
+            Source::Sampled { counter } => {
+                stack_sampler::open_bracket();
+                return if counter { arch::start() } else { time::monotonic_raw_ns() };
+            }
             Source::Counter | Source::Kernel | Source::Still => {}
         }
         0
@@ -56,6 +65,11 @@ impl Clock {
             Source::Marked => {
                 emulator_mark::execute(Mark::EndBracket);
                 return arch::stop();
+            }
+            Source::Sampled { counter } => {
+                let ticks = if counter { arch::stop() } else { time::monotonic_raw_ns() };
+                stack_sampler::close_bracket();
+                return ticks;
             }
             Source::Counter | Source::Kernel | Source::Still => {}
         }

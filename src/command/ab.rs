@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::Start;
 use crate::pair::block::ByBlocks;
-use crate::pair::experiment::{Experiment, Plan, Roster, Testbed, choose_cases};
+use crate::pair::experiment::{Experiment, Plan, Roster, Testbed, Unpaired, choose_cases};
 use crate::pair::sequence::{ByTurns, Schedule};
 use crate::pair::setting::Setting;
 use crate::platform::signal;
@@ -54,6 +54,9 @@ pub struct Args {
     manner: Manner,
     #[command(flatten)]
     form: Form,
+    /// Sample the stacks of both sides, and say which functions make up the difference (`syscost help why`)
+    #[arg(long, requires = "filter", conflicts_with_all = ["judge", "only", "threshold", "margin"])]
+    why: bool,
     /// Judge the pairs of a stored comparison again, and measure nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "Sides", "Manner"])]
     judge: Option<PathBuf>,
@@ -140,6 +143,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let home = args.home.directory();
+    if args.why {
+        return super::why::explain_difference(
+            &args.filter,
+            &args.sides,
+            &args.manner,
+            args.form.format(),
+            &home,
+        );
+    }
     let paired = compare_sides(&args.filter, &args.sides, &args.manner, &home)?;
     write(&paired, &paired.judge(), &args.form, layout())?;
     let without = !paired.has_pairs();
@@ -158,6 +170,58 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
     let matches = filter.matcher()?;
     Store::at(home).check_directory_usable("pairs")?;
+    let mut file = OwnFile::default();
+    let (mut paired, prepared) = with_sides(
+        filter,
+        sides,
+        manner,
+        !manner.no_canaries,
+        home,
+        |testbed, contest, ids, lone, schedule| {
+            let lone: Vec<_> = lone.iter().filter(|lone| matches(&lone.id)).cloned().collect();
+            announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
+            let bar = Bar::new(ids.len());
+            let mut keep = |paired: &Paired| save_pairs(home, paired, &mut file).map(drop);
+            let compared =
+                testbed.compare_cases(contest, ids, &lone, schedule, &mut |at| bar.show_pair(at), &mut keep);
+            bar.finish();
+            compared
+        },
+    )?;
+    paired.notes.extend(prepared.differences);
+    if prepared.has_one_link {
+        paired.notes.push(ONE_LINK.into());
+    }
+    if !paired.cases.is_empty() {
+        page::write_to_stderr(&format!("kept in {}", save_pairs(home, &paired, &mut file)?.display()));
+    }
+    Ok(paired)
+}
+
+/// What is known of two sides that were measured.
+pub struct Prepared {
+    /// Names of the sides.
+    pub names: [String; 2],
+    /// What differs between the builds besides their sources.
+    pub differences: Vec<String>,
+    /// Whether each side is a build of its own with one link.
+    pub has_one_link: bool,
+}
+
+/// Builds and starts both sides, has the cases that match measured, and restores what settings have changed. `measure` is given
+/// the ids, the cases that one side alone has, and how the sides take turns.
+///
+/// # Errors
+/// No case matches, a side cannot be built or started, a setting cannot be made, or those of `measure`.
+pub fn with_sides<T>(
+    filter: &Filter,
+    sides: &Sides,
+    manner: &Manner,
+    has_canaries: bool,
+    home: &Path,
+    measure: impl FnOnce(&Testbed, &Experiment<'_>, &[String], &[Unpaired], &mut dyn Schedule) -> Result<T>,
+) -> Result<(T, Prepared)> {
+    let matches = filter.matcher()?;
     let settings = sides.setting_commands();
     let by_turns = settings.is_none();
     if by_turns {
@@ -173,8 +237,7 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
     // Of two revisions more is known than their binaries say.
     let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
     sides.check_toolchains(&differences)?;
-    let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
-    let ids = choose_cases(&all, &matches, !manner.no_canaries)?;
+    let ids = choose_cases(&all, &matches, has_canaries)?;
     let plan = Plan {
         sides: ready.side_names(sides),
         by_turns,
@@ -190,27 +253,16 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
             setting.restore_commands()
         ));
     }
-    announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
-    let (bar, mut file) = (Bar::new(ids.len()), OwnFile::default());
-    let compared = {
+    let measured = {
         let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter_side(side));
         let mut turns = ByTurns;
         let mut blocks = ByBlocks::new(&mut enter);
         let meeting: &mut dyn Schedule = if by_turns { &mut turns } else { &mut blocks };
-        let mut keep = |paired: &Paired| save_pairs(home, paired, &mut file).map(drop);
-        ring.compare_cases(&contest, &ids, &lone, meeting, &mut |at| bar.show_pair(at), &mut keep)
+        measure(&ring, &contest, &ids, &lone, meeting)
     };
-    bar.finish();
     setting.map(Setting::restore_settings).transpose()?;
-    let mut paired = compared?;
-    paired.notes.extend(differences);
-    if ready.are_two_builds() && ready.placement().is_none() {
-        paired.notes.push(ONE_LINK.into());
-    }
-    if !paired.cases.is_empty() {
-        page::write_to_stderr(&format!("kept in {}", save_pairs(home, &paired, &mut file)?.display()));
-    }
-    Ok(paired)
+    let has_one_link = ready.are_two_builds() && ready.placement().is_none();
+    Ok((measured?, Prepared { names: contest.plan.sides, differences, has_one_link }))
 }
 
 /// Says how many cases are compared, or verdicts reached, and how long that takes: from all at the first look to all at the last.

@@ -1,7 +1,7 @@
 //! `syscost run`: `cargo bench` without Cargo. Its flags become a command line of Criterion's, which is passed on to
 //! the measuring processes: they are this binary, too.
 
-use super::flag::{Beside, Filter, Home, Measuring, parse_seconds};
+use super::flag::{Beside, Filter, Format, Home, Measuring, parse_seconds};
 use super::restore::warn_of_outstanding;
 use crate::driver::{self, Arguments, FEWEST_REPLICATIONS, Options};
 use crate::error::Result;
@@ -9,6 +9,7 @@ use crate::record::quantity::{DISPLACED, NANOSECONDS};
 use crate::suite::GROUPS;
 use clap::ValueEnum;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Measure, save what was measured, and print the table
@@ -58,6 +59,15 @@ pub struct Args {
     /// End with exit code 3 if a case is disturbed, unwitnessed or not settled
     #[arg(long)]
     strict: bool,
+    /// Sample the stacks of the operations, and say by function where their time goes, in place of the usual run (`syscost help why`)
+    #[arg(long, requires = "filter")]
+    why: bool,
+    /// Of a bench of your own: its binary
+    #[arg(long, value_name = "FILE", requires = "why")]
+    bin: Option<PathBuf>,
+    /// How to write the functions
+    #[arg(long, value_enum, default_value_t = Format::Terminal, requires = "why")]
+    format: Format,
     #[command(flatten)]
     beside: Beside,
     #[command(flatten)]
@@ -72,6 +82,14 @@ enum Method {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.why {
+        return super::why::explain_operations(
+            &args.filter,
+            &args.measuring,
+            args.bin.as_deref(),
+            args.format,
+        );
+    }
     let arguments = Arguments::parse(args.criterion_flags())?;
     let options = args.options()?;
     warn_of_outstanding(&args.home.directory());

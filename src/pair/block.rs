@@ -50,7 +50,7 @@ impl Schedule for ByBlocks<'_> {
             }
             let half = run_half(spec, side, shape, random);
             // Both sides do the same: the second one takes the first one's shape.
-            shape = shape.or(half.as_ref().ok().map(|(_, shape, _)| *shape));
+            shape = shape.or(half.as_ref().ok().map(|half| half.shape));
             let goes_on = matches!(half, Ok(_) | Err(CaseEnd::Skipped(_)));
             found[side] = Some(half);
             // A skip of one side is judged by whether the other skips too; any other end decides the pair.
@@ -58,10 +58,11 @@ impl Schedule for ByBlocks<'_> {
                 break;
             }
         }
-        Ok(combine_halves(found).map(|[(ready_a, shape, a), (ready_b, _, b)]| Pair {
-            shape,
-            ready: [ready_a, ready_b],
-            turns: [a, b],
+        Ok(combine_halves(found).map(|[a, b]| Pair {
+            shape: a.shape,
+            ready: [a.ready, b.ready],
+            turns: [a.turns, b.turns],
+            samples: [a.samples, b.samples],
         }))
     }
 

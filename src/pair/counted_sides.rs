@@ -75,6 +75,7 @@ impl Testbed {
             scale: experiment.plan.scale,
             spin: 0.0,
             instructions: true,
+            sampled: false,
         };
         request_preparation(
             &mut side.map_err(|error| CaseEnd::CutShort(error.to_string()))?,

@@ -7,7 +7,7 @@
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::record::EventRate;
-use crate::trial::{CaseEnd, Turn};
+use crate::trial::{CaseEnd, SampledStacks, Turn};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol, sent in a side's first response.
@@ -40,6 +40,8 @@ pub enum Request {
         /// Batches of the turn.
         batches: usize,
     },
+    /// Send what was sampled in the turns.
+    Samples,
     /// To the first process of a guest: start the process of a side, and lend it this line until it has ended.
     Start {
         /// Bytes by which its environment is longer.
@@ -72,6 +74,9 @@ pub struct Prepare {
     /// Whether to count the instructions of an iteration, and to run no turns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub instructions: bool,
+    /// Whether to sample the stacks of the operation in its turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
 }
 
 /// A response of a side.
@@ -92,6 +97,8 @@ pub enum Response {
     Ready(Ready),
     /// The turn was run.
     Turn(Turn),
+    /// What was sampled in the turns.
+    Samples(SampledStacks),
     /// The case ended without a number: skipped, failed or disturbed.
     Ended(CaseEnd),
     /// The process of the side has ended. A guest says so of its processes.

@@ -164,6 +164,7 @@ impl CasePairing<'_> {
             scale,
             spin,
             link,
+            sampled: false,
         }
     }
 
@@ -235,7 +236,7 @@ fn setup_notes(pair: &Pair) -> Vec<String> {
 }
 
 /// Why a pair is rejected, if it is. Only events on the machine decide this, never the pair's figure.
-fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<String> {
+pub(super) fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<String> {
     let turns = || pair.turns.iter().flatten();
     let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
     let elapsed_s = turns().map(|turn| turn.elapsed_ns).sum::<f64>() / 1e9;

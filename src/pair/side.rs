@@ -11,7 +11,7 @@ use crate::platform::process::{self, inheritance};
 use crate::platform::{arch, cpu, output};
 use crate::record::quantity::INSTRUCTIONS;
 use crate::record::{EventRate, Measured};
-use crate::trial::{self, Bench, CaseEnd, Trial, scratch};
+use crate::trial::{self, Bench, CaseEnd, Trial, TurnSampler, scratch};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
@@ -171,6 +171,7 @@ fn run_case_by_turns(
     driver: &mut Driver,
 ) -> std::result::Result<(), CaseEnd> {
     let clock = Clock::with_scale(prepare.clock);
+    let clock = if prepare.sampled { clock.for_stack_sampling() } else { clock };
     // Before it is pinned: threads that a lent operation starts run anywhere.
     let case = describe(&clock)?;
     let case = if prepare.spin > 0.0 && lent.is_none() { slow_case(case, prepare.spin) } else { case };
@@ -192,6 +193,8 @@ fn run_case_by_turns(
         let ready = Ready { version: group.version_text(), cpu, notes, ..ready_to_compare(measured) };
         return Ok(driver.send_response(&Response::Ready(ready))?);
     }
+    // Before the set-up, which may make children.
+    let sampler = prepare.sampled.then(|| TurnSampler::open(bench.pinned, clock.core_hz())).transpose()?;
     let mut trial = trial::repeat_while_disturbed(|| {
         let mut trial = Trial::prepare(&case, bench, None)?;
         if prepare.prove {
@@ -215,11 +218,21 @@ fn run_case_by_turns(
         notes,
         counts: trial.counts().to_vec(),
     }))?;
-    while let Some(Request::Turn { iterations, batches }) = driver.read_request()? {
-        let turn = trial.run_turn(iterations, batches)?;
-        driver.send_response(&Response::Turn(turn))?;
+    trial.sample_turns(sampler);
+    serve_turns(&mut trial, driver)
+}
+
+fn serve_turns(trial: &mut Trial<'_>, driver: &mut Driver) -> std::result::Result<(), CaseEnd> {
+    loop {
+        let response = match driver.read_request()? {
+            Some(Request::Turn { iterations, batches }) => {
+                Response::Turn(trial.run_turn(iterations, batches)?)
+            }
+            Some(Request::Samples) => Response::Samples(trial.sampled_stacks().unwrap_or_default()),
+            _ => return Ok(()),
+        };
+        driver.send_response(&response)?;
     }
-    Ok(())
 }
 
 /// The answer of a side that has counted instructions.

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::json_line::NoMessage;
 use crate::platform::cpu::Aside;
 use crate::statistic::{Random, median, percentile};
-use crate::trial::{CaseEnd, Turn};
+use crate::trial::{CaseEnd, SampledStacks, Turn};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ pub struct PairSpec<'a> {
     pub spin: [f64; 2],
     /// Number of the links of both builds; `None` for those that the builds have made.
     pub link: Option<u32>,
+    /// Whether the stacks of the operation are sampled in the turns.
+    pub sampled: bool,
 }
 
 impl PairSpec<'_> {
@@ -100,6 +102,17 @@ pub struct Pair {
     pub ready: [Ready; 2],
     /// The turns of each side, in order.
     pub turns: [Vec<Turn>; 2],
+    /// What was sampled in them, if that was asked for.
+    #[serde(default)]
+    pub samples: [Option<SampledStacks>; 2],
+}
+
+/// What one process of a pair has done.
+pub(super) struct Half {
+    pub(super) ready: Ready,
+    pub(super) shape: Shape,
+    pub(super) turns: Vec<Turn>,
+    pub(super) samples: Option<SampledStacks>,
 }
 
 /// Runs one pair. All random choices come from `random`.
@@ -127,7 +140,8 @@ pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::resul
     for side in turn_order(shape.rounds, random) {
         turns[side].push(run_turn(&mut sides[side], shape)?);
     }
-    Ok(Pair { shape, ready, turns })
+    let samples = [take_samples(&mut sides[0], spec)?, take_samples(&mut sides[1], spec)?];
+    Ok(Pair { shape, ready, turns, samples })
 }
 
 /// The ids of the cases of a side's build, and what it says of its compiler.
@@ -176,20 +190,33 @@ pub(super) fn combine_halves<T>(
     }
 }
 
+/// What a side has sampled in its turns, if that was asked for.
+fn take_samples(side: &mut Side, spec: &PairSpec<'_>) -> std::result::Result<Option<SampledStacks>, CaseEnd> {
+    if !spec.sampled {
+        return Ok(None);
+    }
+    side.send_request(&Request::Samples).map_err(CaseEnd::CutShort)?;
+    match side.receive_response(PATIENCE).map_err(CaseEnd::CutShort)? {
+        Response::Samples(samples) => Ok(Some(samples)),
+        other => Err(end_from_response(side, other)),
+    }
+}
+
 /// Half of a pair: side `at` alone, with its turns one after the other. `shape` is that of the other half, if it has run.
 pub(super) fn run_half(
     spec: &PairSpec<'_>,
     at: usize,
     shape: Option<Shape>,
     random: &mut Random,
-) -> std::result::Result<(Ready, Shape, Vec<Turn>), CaseEnd> {
+) -> std::result::Result<Half, CaseEnd> {
     let started = spec.starts[at].start_side(spec.draw(random.number_below(PADDING)), spec.aside);
     let mut side = started.map_err(|error| CaseEnd::CutShort(error.to_string()))?;
     let ready = prepare_case(&mut side, at, spec)?;
     let shape = shape.unwrap_or_else(|| Shape::for_sides(std::slice::from_ref(&ready)));
     let turns =
         (0..shape.rounds).map(|_| run_turn(&mut side, shape)).collect::<std::result::Result<_, _>>()?;
-    Ok((ready, shape, turns))
+    let samples = take_samples(&mut side, spec)?;
+    Ok(Half { ready, shape, turns, samples })
 }
 
 /// Has a side set the case up.
@@ -203,6 +230,7 @@ fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result:
         scale: spec.scale,
         spin: spec.spin[at],
         instructions: false,
+        sampled: spec.sampled,
     };
     let patience = if spec.shape.is_none() { PATIENCE_OF_PROOF } else { PATIENCE };
     request_preparation(side, request, patience)
@@ -340,7 +368,7 @@ mod tests {
             (0..48).map(|_| Turn { ticks: vec![turn() as u64], ..Turn::default() }).collect()
         };
         let turns = [turns(1.0), turns(1.07)];
-        let pair = Pair { shape, ready: Default::default(), turns };
+        let pair = Pair { shape, ready: Default::default(), turns, samples: [None, None] };
         assert!((pair.log_ratio() - 0.07_f64.ln_1p()).abs() < 0.001, "{}", pair.log_ratio());
     }
 

@@ -41,12 +41,18 @@ impl Trial<'_> {
         let before = self.counters.read()?;
         let mut ticks = Vec::with_capacity(batches);
         let (start, ran) = (self.clock.start(), time::thread_cpu_ns());
+        if let Some(sampler) = &self.sampler {
+            sampler.begin_turn()?;
+        }
         for _ in 0..batches {
             self.clock.mark(Mark::BeginBatch);
             ticks.push(self.run_batch(iterations)?);
             self.clock.mark(Mark::EndBatch);
         }
         self.clock.mark(Mark::EndTurn);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.end_turn()?;
+        }
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
         let mut delta = Delta::between(&before, &self.counters.read()?);

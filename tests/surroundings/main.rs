@@ -47,3 +47,4 @@ mod source;
 mod squeezed;
 mod standard_stream;
 mod stored;
+mod why;

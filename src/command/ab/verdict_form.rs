@@ -25,6 +25,11 @@ impl Form {
         Self { format, only }
     }
 
+    /// How to write the verdicts.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
     fn row_choice(&self) -> RowChoice {
         match self.only {
             None => RowChoice::Usual,

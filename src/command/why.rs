@@ -1,0 +1,113 @@
+//! `--why` of `syscost ab` and `syscost run`: stacks are sampled, and the table is one of functions.
+
+use super::ab::{Manner, Sides, own_executable, with_sides};
+use super::flag::{Filter, Format, Measuring};
+use super::page;
+use crate::driver::layout;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::pair::experiment::{Experiment, Plan, Testbed, choose_cases};
+use crate::pair::sampled_sides::{CaseSampler, check_perf_events};
+use crate::pair::{Launch, Start};
+use crate::platform::signal;
+use crate::record::paired::Rule;
+use crate::record::sampled_process::SampledCase;
+use crate::render::function_time_table::{function_table, function_times_csv};
+use crate::study::function_times::{FunctionTimes, study_functions};
+use crate::trial::scratch;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Pairs, or processes, if nothing else is asked for.
+const OBSERVATIONS: usize = 16;
+
+/// Says which functions make up the difference of two sides.
+///
+/// # Errors
+/// Perf events are not to be had here, or those of `syscost ab`.
+pub fn explain_difference(
+    filter: &Filter,
+    sides: &Sides,
+    manner: &Manner,
+    format: Format,
+    home: &Path,
+) -> Result<ExitCode> {
+    check_perf_events()?;
+    let pairs = manner.pairs.map_or(OBSERVATIONS, |pairs| 4 << pairs.look_count());
+    let (cases, prepared) =
+        with_sides(filter, sides, manner, false, home, |testbed, experiment, ids, _, schedule| {
+            let mut sampler = CaseSampler::new(testbed, experiment);
+            sample_each(ids, |id| sampler.sample_pairs(id, pairs, schedule))
+        })?;
+    let names = ["A", "B"].iter().zip(&prepared.names);
+    let sides: Vec<_> = names.map(|(label, name)| format!("{label}: {name}")).collect();
+    write(&cases, &[sides, prepared.differences].concat(), format)
+}
+
+/// Says where the time of operations goes: of the cases of this program, or of a bench.
+///
+/// # Errors
+/// Perf events are not to be had here, no case matches, or the bench cannot be started.
+pub fn explain_operations(
+    filter: &Filter,
+    measuring: &Measuring,
+    bench: Option<&Path>,
+    format: Format,
+) -> Result<ExitCode> {
+    check_perf_events()?;
+    let matches = filter.matcher()?;
+    let links = scratch::make_directory()?;
+    let program = bench.map_or_else(own_executable, |bench| Ok(bench.to_owned()))?;
+    let launch = Launch::new("A", &program, None, links.path())?;
+    let testbed = Testbed::set_up()?;
+    let starts = [&launch as &dyn Start; 2];
+    let ids = choose_cases(&testbed.match_cases(starts)?.ids, &matches, false)?;
+    let plan = Plan {
+        sides: ["".into(), "".into()],
+        by_turns: false,
+        rule: Rule::default(),
+        seed: 0,
+        scale: measuring.options()?.scale,
+        placement: None,
+    };
+    let mut sampler = CaseSampler::new(&testbed, &Experiment { starts, plan });
+    let cases = sample_each(&ids, |id| sampler.sample_processes(id, OBSERVATIONS))?;
+    write(&cases, &[], format)
+}
+
+fn sample_each(
+    ids: &[String],
+    mut sample: impl FnMut(&str) -> Result<SampledCase>,
+) -> Result<Vec<FunctionTimes>> {
+    let bar = page::progress_bar(ids.len(), "{pos}/{len} {wide_msg}");
+    let mut cases = Vec::new();
+    for id in ids.iter().take_while(|_| signal::pending().is_none()) {
+        bar.set_message(id.clone());
+        cases.push(study_functions(&sample(id)?));
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(cases)
+}
+
+fn write(cases: &[FunctionTimes], notes: &[String], format: Format) -> Result<ExitCode> {
+    match format {
+        Format::Json => page::write_json(&json!({ "notes": notes, "cases": cases }))?,
+        Format::Csv => page::write(&function_times_csv(cases)?)?,
+        Format::Markdown => {
+            return Err(Error::Usage(
+                "functions are written as a table, CSV or JSON, and not as Markdown".into(),
+            ));
+        }
+        Format::Terminal => {
+            let mut text = page::wrap_sentences(notes, layout());
+            for case in cases {
+                text += &format!("\n{}", function_table(case, layout()));
+            }
+            page::write(text.trim_start_matches('\n'))?;
+        }
+    }
+    let has_none = cases.iter().all(|case| case.failure.is_some());
+    Ok(Exit::failed_if(has_none).or_signal(signal::pending()).into())
+}
