@@ -1,10 +1,13 @@
 //! Needs: the features of a machine without which a case cannot be measured.
 
+use crate::platform::cpu::cpu_class::{choose_cpus, cpu_classes, fixed_choice};
 use crate::platform::cpu::{self, cpu_list};
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process;
 use crate::platform::region::PAGE;
 use crate::platform::time::kernel_clock::{self, KernelClock};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
 /// Where a case is set up, and how thoroughly it is measured.
@@ -28,17 +31,26 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// The CPUs of a thread pinned to `here`, in a process that is allowed those in `allowed`.
-    pub fn from_allowed(here: Option<usize>, mut allowed: Vec<usize>) -> Self {
+    /// The CPUs of a thread pinned to `here`, in a process that is allowed those in `allowed`. On a hybrid processor the others of
+    /// its class come first.
+    pub fn from_allowed(here: Option<usize>, allowed: Vec<usize>) -> Self {
+        Self::from_classes(here, allowed, &KernelFiles::live())
+    }
+
+    fn from_classes(here: Option<usize>, mut allowed: Vec<usize>, files: &KernelFiles) -> Self {
+        let classes = cpu_classes(files, &allowed);
+        let own = here.and_then(|here| classes.into_iter().find(|class| class.cpus.contains(&here)));
+        let is_foreign = |cpu: &usize| own.as_ref().is_some_and(|own| !own.cpus.contains(cpu));
         allowed.retain(|cpu| Some(*cpu) != here);
-        allowed.sort_unstable_by(|a, b| b.cmp(a));
+        allowed.sort_unstable_by_key(|cpu| (is_foreign(cpu), Reverse(*cpu)));
         Self { here, others: allowed }
     }
 
-    /// The CPUs that a measuring process will have: it pins itself to the highest that is allowed.
+    /// The CPUs that a measuring process will have: it pins itself to the first that it may choose.
     pub fn for_measuring_process() -> Self {
         let allowed = crate::platform::cpu::allowed_cpus();
-        Self::from_allowed(allowed.iter().copied().max(), allowed)
+        let chosen = choose_cpus(&KernelFiles::live(), &allowed, fixed_choice());
+        Self::from_allowed(chosen.ok().and_then(|(cpus, _)| cpus.first().copied()), allowed)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
 use crate::peer::host_port;
+use crate::platform::cpu::cpu_class;
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::study::drawn_curve::bytes_of;
 use crate::study::exact_count::CountChange;
@@ -79,6 +80,10 @@ pub struct Measuring {
     /// that is to be measured [default: $SYSCOST_DIR, or the temporary directory, or a disk where that is memory]
     #[arg(long = "dir", value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// The CPU to measure on: its number, or a class of a hybrid processor, as `syscost doctor` names them [default: $SYSCOST_CPU,
+    /// or the highest of the fastest class that is free]
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<String>,
     /// The other end of the cases that need one: where `syscost peer` listens
     #[arg(long, value_name = "HOST:PORT")]
     peer: Option<String>,
@@ -140,6 +145,9 @@ impl Measuring {
     /// # Errors
     /// A variable's value is wrong, or the peer's address.
     pub fn options(&self) -> Result<Options> {
+        if let Some(choice) = &self.cpu {
+            cpu_class::fix_choice(choice)?;
+        }
         let environment = Options::from_environment()?;
         let scale = self.scale.unwrap_or(environment.scale);
         let counted = self.instructions.map(|how| how.unit().to_owned());

@@ -12,6 +12,7 @@ use crate::json_line::{Lines, NoMessage};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
+use crate::platform::cpu::cpu_class::{CPU_VARIABLE, fixed_choice};
 use crate::platform::process::{self, own_program_command};
 use crate::platform::{callgrind, limit, signal};
 use crate::record::GroupRun;
@@ -113,6 +114,7 @@ impl Supervisor<'_> {
             .args(self.arguments.for_measuring_process())
             .env(TASK_VARIABLE, assignment.path())
             .env("CRITERION_HOME", self.home)
+            .envs(fixed_choice().map(|choice| (CPU_VARIABLE, choice)))
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));

@@ -68,6 +68,7 @@ const CHECKS: &[Check] = &[
     core_frequency::governor_is_not_performance,
     core_frequency::turbo_is_on,
     core_frequency::battery_discharges,
+    processor_setting::cpus_are_of_several_classes,
     processor_setting::smt_is_active,
     processor_setting::one_cpu_is_allowed,
     processor_setting::clock_source_is_slow,

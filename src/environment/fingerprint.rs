@@ -15,6 +15,7 @@ pub use hardware::Hardware;
 pub use surroundings::Surroundings;
 
 use super::{Cache, cache, cpu_list, cpuinfo};
+use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
 use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};
 use crate::platform::{control_group, mount, proc};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ pub struct Fingerprint {
     pub cpu_count: Option<usize>,
     /// CPUs that this process may use, such as `0-3`.
     pub cpus_allowed: Option<String>,
+    /// Class of the CPUs that are measured on, of a hybrid processor: `core`, `atom`, `capacity-1024`; `None` where all are of one.
+    pub cpu_class: Option<String>,
     /// Whether cores run more than one thread.
     pub smt: Smt,
     /// The caches that the kernel reports. A guest sees what the hypervisor shows.
@@ -179,6 +182,8 @@ impl Fingerprint {
         self.cpu_count = self.cpus_online.as_deref().map(|list| cpu_list::parse(list).len());
         let status = files.read_text("proc/self/status").unwrap_or_default();
         self.cpus_allowed = field(&status, "Cpus_allowed_list").map(String::from);
+        let allowed = self.cpus_allowed.as_deref().map(cpu_list::parse).unwrap_or_default();
+        self.cpu_class = choose_cpus(files, &allowed, fixed_choice()).ok().and_then(|(_, class)| class);
         self.smt = read_smt(files, &cpuinfo);
         self.caches = cache::read_caches(files);
         self.hardware = Hardware::read(files, self.cpu_model.as_deref());

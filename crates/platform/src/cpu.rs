@@ -3,6 +3,7 @@
 mod branch_predictor;
 mod busy;
 mod claimed_cpu;
+pub mod cpu_class;
 pub mod cpu_list;
 mod lost_cpu;
 

@@ -33,6 +33,7 @@ Environment:
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
   SYSCOST_MEASURE      ns, user-instructions (as --instructions), callgrind-instructions, or a perf event to count instead
   SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
+  SYSCOST_CPU          the CPU to measure on: a number, or a class of a hybrid processor [the fastest class]
   SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
   SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
   SYSCOST_PREDICTIONS  a TOML file of your own predictions

@@ -2,6 +2,7 @@
 
 use super::{Finding, Patient};
 use crate::environment::{Smt, cpu_list, cpuinfo};
+use crate::platform::cpu::cpu_class::cpu_classes;
 use crate::platform::proc::{CAP_PERFMON, CAP_SYS_ADMIN, has_capability};
 
 pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
@@ -10,6 +11,21 @@ pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
             "cores run two or more threads (SMT)",
             "whatever runs on the sibling shares the core's units and its first caches",
             "echo off | sudo tee /sys/devices/system/cpu/smt/control (and `on` afterwards)",
+        )
+    })
+}
+
+pub(super) fn cpus_are_of_several_classes(patient: &Patient) -> Option<Finding> {
+    let measured = patient.fingerprint.cpu_class.as_deref()?;
+    let online = cpu_list::parse(patient.fingerprint.cpus_online.as_deref()?);
+    let classes = cpu_classes(patient.files, &online);
+    let texts: Vec<_> =
+        classes.iter().map(|class| format!("{} ({})", class.name, cpu_list::format(&class.cpus))).collect();
+    (classes.len() > 1).then(|| {
+        Finding::new(
+            format!("the CPUs are of {} classes: {}", classes.len(), texts.join(", ")),
+            format!("a figure holds for one class, here {measured}, and a task beside it may run on another"),
+            "--cpu (or SYSCOST_CPU) names another class, or a CPU by its number; compare runs of one class",
         )
     })
 }

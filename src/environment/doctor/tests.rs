@@ -100,6 +100,20 @@ fn a_capable_process_is_not_told_to_ask_for_more() {
 }
 
 #[test]
+fn classes_of_cpus_are_found_with_the_one_that_is_measured_on() {
+    let machine = well();
+    machine.write_file("sys/devices/system/cpu/online", "0-3\n");
+    machine.write_file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
+    machine.write_file("sys/devices/cpu_core/cpus", "0-1\n");
+    machine.write_file("sys/devices/cpu_atom/cpus", "2-3\n");
+    let found = examined(&machine, WELL_SCRATCH);
+    assert_eq!(only_fact(&found), "the CPUs are of 2 classes: core (0-1), atom (2-3)");
+    assert!(found[0].why.contains("here core"), "{found:?}");
+    machine.write_file("proc/self/status", "Cpus_allowed_list:\t2-3\n");
+    assert!(examined(&machine, WELL_SCRATCH)[0].why.contains("here atom"), "by `taskset`");
+}
+
+#[test]
 fn missing_counters_are_found_and_those_of_other_machines_known() {
     let machine = well();
     machine.remove_path("sys/bus/event_source/devices/cpu");

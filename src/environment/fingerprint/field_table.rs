@@ -61,6 +61,7 @@ pub(super) const FIELDS: &[Field] = &[
     fact_field(Another, "cpus_online", |f| f.cpus_online.clone()),
     fact_field(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
     fact_field(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
+    incomparable_field(Another, "cpu_class", |f| f.cpu_class.clone()),
     warning_field(Another, "smt", |f| smt_text(f.smt)),
     warning_field(Reported, "caches", |f| caches_text(&f.caches)),
     warning_field(Reported, "cache_ways", |f| f.hardware.cache_ways.clone()),

@@ -28,7 +28,8 @@ fn processor_line(record: &Record) -> String {
     let hz = record.cases().find_map(|(_, case)| case.measured()?.quiet?.core_hz);
     let hz = hz.map(|hz| format!(", figures for a core at {:.2} GHz", hz / 1e9));
     let memory = known.memory_bytes.map(|bytes| format!(", {:.0} GiB", bytes as f64 / (1u64 << 30) as f64));
-    let rest = [cpus, memory, hz].into_iter().flatten().collect::<String>();
+    let class = known.cpu_class.as_ref().map(|class| format!(", of class {class}"));
+    let rest = [cpus, memory, hz, class].into_iter().flatten().collect::<String>();
     format!("{}{rest}", or_unknown(&known.cpu_model))
 }
 
