@@ -143,13 +143,15 @@ impl<'a> Trial<'a> {
         let subject = bench.set_up(case).map_err(CaseEnd::from_set_up_error)?;
         let here = pinned.unwrap_or_else(cpu::current_cpu);
         let partners = subject.report().partners;
+        let monitor = PartnerMonitor::open(&partners, here).map_err(CaseEnd::from_set_up_error)?;
         let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
         Ok(Self {
             case,
             place,
             clock,
             counters: Counters::open(here),
-            partners: PartnerMonitor::open(&partners, here).map_err(CaseEnd::from_set_up_error)?,
+            unasked: Vec::from_iter(monitor.hidden_sentence()),
+            partners: monitor,
             beside: case.shares_memory.then(|| OtherCpus::open(own())),
             pinned,
             event,
@@ -162,7 +164,6 @@ impl<'a> Trial<'a> {
                 .map_err(CaseEnd::from_set_up_error)?,
             samples: Vec::with_capacity(256),
             evidence: Vec::new(),
-            unasked: Vec::new(),
             counted: Vec::new(),
             began: false,
             rates: Vec::new(),

@@ -7,11 +7,16 @@ use crate::platform::partner::{Role, Task};
 use crate::platform::proc;
 use std::fs::File;
 
+/// Why [`PartnerReport::hidden`] is true.
+const HIDDEN: &str =
+    "what the partners did was not counted: /proc is not mounted, or it is that of another PID namespace";
+
 /// Watches the partners of a case. Their files stay open, so that a reading allocates nothing and opens nothing.
 pub struct PartnerMonitor {
     here: usize,
     partners: Vec<WatchedPartner>,
     buffer: Vec<u8>,
+    hidden: bool,
 }
 
 struct WatchedPartner {
@@ -56,14 +61,17 @@ pub struct PartnerReport {
     pub waited_elsewhere_ns: Option<u64>,
     /// The CPU that a partner belongs on and the CPU where it ran last, if they differ.
     pub strayed: Option<(usize, usize)>,
+    /// The kernel's accounts of the partners cannot be read, so that the counts above say nothing.
+    pub hidden: bool,
 }
 
 impl PartnerMonitor {
     /// Opens the files of these partners of a case that is measured on CPU `here`.
     ///
     /// # Errors
-    /// The files of a partner cannot be opened.
+    /// The files of a partner cannot be opened, where `/proc` shows the processes of this namespace.
     pub fn open(tasks: &[Task], here: usize) -> Result<Self> {
+        let hidden = !proc::shows_own_numbers();
         let watch = |task: &Task| {
             let directory = format!("/proc/{}/task/{}", task.process, task.thread);
             let open = |name: &str| {
@@ -72,20 +80,30 @@ impl PartnerMonitor {
             };
             // `schedstat` and `io` may be missing or forbidden: the other two suffice for most claims. A partner that only burns time makes
             // none.
-            let answers = task.role == Role::Answers;
+            let answers = task.role == Role::Answers && !hidden;
             let [status, stat] = ["status", "stat"].map(|name| answers.then(|| open(name)).transpose());
-            let (status, stat, schedstat) = (status?, stat?, open("schedstat").ok());
+            let (status, stat, schedstat) =
+                (status?, stat?, (!hidden).then(|| open("schedstat").ok()).flatten());
             let io = answers.then(|| open("io").ok()).flatten();
             Ok(WatchedPartner { task: *task, status, stat, schedstat, io, last: Counts::default() })
         };
         let partners = tasks.iter().map(watch).collect::<Result<_>>()?;
-        Ok(Self { here, partners, buffer: vec![0; 8 << 10] })
+        Ok(Self { here, partners, buffer: vec![0; 8 << 10], hidden })
+    }
+
+    /// A sentence if nothing is known of what the partners do.
+    pub fn hidden_sentence(&self) -> Option<String> {
+        (self.hidden && !self.partners.is_empty()).then(|| HIDDEN.into())
     }
 
     /// What the partners did since the last reading; `None` without partners.
     pub fn read(&mut self) -> Option<PartnerReport> {
-        let mut sum =
-            PartnerReport { fewest_voluntary: u64::MAX, fewest_switches: u64::MAX, ..Default::default() };
+        let mut sum = PartnerReport {
+            fewest_voluntary: u64::MAX,
+            fewest_switches: u64::MAX,
+            hidden: self.hidden,
+            ..Default::default()
+        };
         for partner in &mut self.partners {
             let counts = partner.read_counts(&mut self.buffer);
             sum.add(&partner.task, self.here, &partner.last, &counts);

@@ -2,7 +2,7 @@
 //! its words, as git and cargo do.
 
 use crate::error::{Error, Result};
-use crate::platform::process::find_on_path;
+use crate::platform::process::{find_on_path, own_program_file};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ fn command_name(words: &[OsString]) -> Option<&str> {
 }
 
 fn find_program_file(name: &str) -> Option<PathBuf> {
-    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join(name)));
+    let beside = own_program_file().ok().and_then(|own| Some(own.parent()?.join(name)));
     beside.filter(|file| file.is_file()).or_else(|| find_on_path(name))
 }
 

@@ -7,7 +7,7 @@ use crate::case::Group;
 use crate::environment::Fingerprint;
 use crate::environment::doctor::examine;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::process::find_on_path;
+use crate::platform::process::{find_on_path, own_program_file};
 use crate::record::{Headline, Record};
 use crate::render::summary::{Summary, answer_screen};
 use crate::render::table::Layout;
@@ -58,7 +58,7 @@ pub fn program_command() -> String {
     if find_on_path(NAME).is_some() {
         return NAME.into();
     }
-    let own = std::env::current_exe().unwrap_or_default();
+    let own = own_program_file().unwrap_or_default();
     let near = own.ancestors().skip(1).take(2).map(|directory| directory.join(NAME));
     let Some(path) = near.into_iter().find(|path| path.is_file()) else { return NAME.into() };
     let here = std::env::current_dir().unwrap_or_default();

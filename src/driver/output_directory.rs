@@ -1,5 +1,6 @@
 //! Where Criterion's files and the records beside them are.
 
+use crate::platform::process::own_program_file;
 use crate::record::quantity::NANOSECONDS;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ pub fn criterion_home() -> PathBuf {
     let target = || {
         from_environment("CARGO_TARGET_DIR")
             .or_else(|| {
-                std::env::current_exe()
+                own_program_file()
                     .ok()
                     .and_then(|exe| local_target_directory(&exe).or_else(|| target_directory_of(&exe)))
             })

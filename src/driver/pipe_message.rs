@@ -3,11 +3,12 @@
 
 use crate::error::{Error, Result};
 use crate::json_line;
+use crate::platform::process::inheritance::duplicate_inherited;
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::CaseEnd;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::path::Path;
+use std::os::fd::RawFd;
 
 /// One message, one line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,13 +50,15 @@ pub struct CaseExecution {
 pub struct Sender(File);
 
 impl Sender {
-    /// Opens the pipe by its path in `/proc/self/fd`, which gives a new descriptor.
+    /// Opens the pipe that was inherited under this number, by a descriptor that no case's child inherits.
     ///
     /// # Errors
-    /// It cannot be opened.
-    pub fn open(path: &Path) -> Result<Self> {
-        let file = File::options().write(true).open(path);
-        Ok(Self(file.map_err(|e| Error::file(path, "opening the driver's pipe", e))?))
+    /// Nothing was inherited under this number.
+    pub fn open(number: RawFd) -> Result<Self> {
+        let file = duplicate_inherited(number);
+        Ok(Self(
+            file.map_err(|cause| Error::Kernel { call: "fcntl F_DUPFD of the driver's pipe".into(), cause })?,
+        ))
     }
 
     /// Sends one message.

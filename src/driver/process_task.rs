@@ -6,17 +6,19 @@ use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
+use crate::platform::process::inheritance::duplicate_inherited;
 use crate::record::store::LIMIT;
+use crate::trial::scratch::scratch_parent;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::close;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
-/// Path of that file in the measuring process. Set by the driver only.
+/// Number of that file's descriptor in the measuring process. Set by the driver only.
 pub(super) const TASK_VARIABLE: &str = "SYSCOST_TASK";
 
 /// Whether a driver started this process to measure one group.
@@ -29,8 +31,8 @@ pub fn is_measuring_process() -> bool {
 pub struct Assignment {
     /// The group of its cases.
     pub group: String,
-    /// Path of the pipe to the driver, in the measuring process.
-    pub pipe: PathBuf,
+    /// Number of the descriptor of the pipe to the driver, in the measuring process. It needs no `/proc`.
+    pub pipe: RawFd,
     /// The clock's scale, if an earlier process has found it.
     pub clock: Option<ClockScale>,
     /// Scale of the cases' parameters.
@@ -99,50 +101,41 @@ impl Assignment {
         let wrong = |error: String| {
             Error::Usage(format!("{TASK_VARIABLE} is for the driver to set, so unset it: {error}"))
         };
-        let path = PathBuf::from(std::env::var_os(TASK_VARIABLE).unwrap_or_default());
-        let text = plain_file::read(&path, LIMIT).map_err(|error| wrong(error.to_string()))?;
+        let number = std::env::var(TASK_VARIABLE).ok().and_then(|text| text.parse().ok());
+        let number: RawFd =
+            number.filter(|&number| number > 2).ok_or_else(|| wrong("expected a descriptor".into()))?;
+        let file = duplicate_inherited(number).map_err(|error| wrong(error.to_string()))?;
         // The file itself is not needed any more, and would take a descriptor from the cases.
-        let inherited = path.strip_prefix(DESCRIPTORS).ok().and_then(|number| number.to_str()?.parse().ok());
-        inherited
-            .filter(|&number: &i32| number > 2)
-            .map(close)
-            .transpose()
-            .map_err(|e| wrong(e.to_string()))?;
+        close(number).map_err(|error| wrong(error.to_string()))?;
+        let text = plain_file::read_open(file, Path::new(TASK_VARIABLE), LIMIT);
+        let text = text.map_err(|error| wrong(error.to_string()))?;
         serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
     }
 
     /// Writes it into a file without a name, which a child process inherits.
     ///
     /// # Errors
-    /// The file can be made neither in memory nor in the temporary directory.
+    /// The file can be made neither in memory nor where scratch directories are.
     pub(super) fn write_inheritable_file(&self) -> Result<HandedOver> {
         let failed = |cause| Error::file("the task of a measuring process", "writing", cause);
         let text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;
         // A sandbox may refuse memfd_create.
         let memory =
             memfd_create(c"syscost-task", MFdFlags::empty()).map(File::from).map_err(io::Error::from);
-        let mut file = memory.or_else(|_| tempfile::tempfile()).map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
+        let mut file = memory.or_else(|_| tempfile::tempfile_in(scratch_parent())).map_err(failed)?;
+        file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
         fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|e| failed(e.into()))?;
         Ok(HandedOver(file))
     }
-}
-
-/// Where a process finds what it has inherited.
-const DESCRIPTORS: &str = "/proc/self/fd";
-
-/// The path of a descriptor in a process that has inherited it under the same number.
-pub(super) fn inherited_path(descriptor: &impl AsRawFd) -> PathBuf {
-    Path::new(DESCRIPTORS).join(descriptor.as_raw_fd().to_string())
 }
 
 /// The file of an assignment, inherited by processes that are started while it lives.
 pub(super) struct HandedOver(File);
 
 impl HandedOver {
-    /// Its path in a process that has inherited it.
-    pub(super) fn path(&self) -> PathBuf {
-        inherited_path(&self.0)
+    /// Its number in a process that has inherited it.
+    pub(super) fn number(&self) -> String {
+        self.0.as_raw_fd().to_string()
     }
 
     /// The file, which the process must inherit.
@@ -156,22 +149,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_that_starts_a_measuring_process_gives_it_an_assignment() {
-        let script = include_str!("../../scripts/aarch64");
-        let written = script.lines().find_map(|line| line.strip_prefix("assignment='")?.strip_suffix('\''));
-        let case = r#"{"id":"call/u64/3","proven":false}"#;
-        let text = written.expect("an assignment").replace("CASES", case);
-        let read: Assignment = serde_json::from_str(&text).expect("an assignment");
-        assert!(matches!(read.task, Task::Measure(cases) if cases.len() == 1));
-    }
-
-    #[test]
     fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
         let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
         let assignment = Assignment {
             callgrind: None,
             group: "group".into(),
-            pipe: "/proc/self/fd/9".into(),
+            pipe: 9,
             clock: None,
             scale: Scale::Smoke,
             unit: "ns".into(),
@@ -181,7 +164,8 @@ mod tests {
             task: Task::Measure((0..20_000).map(wanted).collect()),
         };
         let handed_over = assignment.write_inheritable_file().expect("written");
-        let text = plain_file::read(&handed_over.path(), LIMIT).expect("read");
+        let file = duplicate_inherited(handed_over.0.as_raw_fd()).expect("another descriptor");
+        let text = plain_file::read_open(file, Path::new("it"), LIMIT).expect("read");
         assert!(text.len() > 3 << 20);
         assert!(serde_json::from_slice::<Assignment>(&text).expect("an assignment") == assignment);
     }

@@ -3,16 +3,16 @@
 use super::arguments::{Arguments, Mode};
 use super::options::{DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
 use super::pipe_message::{CaseExecution, ExecutionEnd, Message};
-use super::process_task::{Assignment, TASK_VARIABLE, Task, inherited_path};
+use super::process_task::{Assignment, TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
+use crate::platform::cpu::cpu_class::{CPU_VARIABLE, fixed_choice};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
-use crate::platform::cpu::cpu_class::{CPU_VARIABLE, fixed_choice};
 use crate::platform::process::{self, own_program_command};
 use crate::platform::{callgrind, limit, signal};
 use crate::record::GroupRun;
@@ -24,7 +24,7 @@ use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ExitStatus};
@@ -93,7 +93,7 @@ impl Supervisor<'_> {
         let counts = (options.unit == CALLGRIND).then(scratch::make_directory).transpose()?;
         let assignment = Assignment {
             group: group.into(),
-            pipe: inherited_path(pipe),
+            pipe: pipe.as_raw_fd(),
             clock: self.clock,
             scale: if self.arguments.mode == Mode::Test { Scale::Smoke } else { options.scale },
             unit: options.unit.clone(),
@@ -112,7 +112,7 @@ impl Supervisor<'_> {
         command.arg0(format!("syscost {group}"));
         command
             .args(self.arguments.for_measuring_process())
-            .env(TASK_VARIABLE, assignment.path())
+            .env(TASK_VARIABLE, assignment.number())
             .env("CRITERION_HOME", self.home)
             .envs(fixed_choice().map(|choice| (CPU_VARIABLE, choice)))
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))

@@ -69,7 +69,7 @@ impl Assigned {
         let _ = process::die_with_parent();
         let assignment = Assignment::read_inherited()?;
         let arguments = Arguments::from_process()?;
-        let sender = Sender::open(&assignment.pipe)?;
+        let sender = Sender::open(assignment.pipe)?;
         panic::record_panics();
         Ok(Self { assignment, arguments, sender })
     }

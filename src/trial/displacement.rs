@@ -106,6 +106,8 @@ pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Case
     let saturation = Saturation::set_up(case, place)?;
     let mut partners = subject.report().partners;
     partners.extend(saturation.iter().flat_map(|saturation| saturation.subject.report().partners));
+    let monitor = PartnerMonitor::open(&partners, pinned).map_err(CaseEnd::from_set_up_error)?;
+    judgements.extend(monitor.hidden_sentence().map(judge::Judgement::Unasked));
     let mut displacement = Displacement {
         case,
         clock,
@@ -115,7 +117,7 @@ pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Case
             .map_err(CaseEnd::from_set_up_error)?,
         account: Account::open(&partners, pinned),
         counters: Counters::open(pinned),
-        partners: PartnerMonitor::open(&partners, pinned).map_err(CaseEnd::from_set_up_error)?,
+        partners: monitor,
         subject,
         saturation,
         iterations: 1,

@@ -36,10 +36,18 @@ pub fn scratch_parent() -> PathBuf {
     given.map_or_else(default_parent, PathBuf::from)
 }
 
-/// The temporary directory; where that is memory, as on several distributions, a directory on a disk, if one may be written:
-/// reading and writing files is timed there.
+/// The temporary directory; where there is none and TMPDIR names none, another one that may be written. Where it is memory, as on
+/// several distributions, a directory on a disk, if one may be written: reading and writing files is timed there.
 pub fn default_parent() -> PathBuf {
-    avoid_memory_filesystem(std::env::temp_dir())
+    let temporary = std::env::temp_dir();
+    let is_named = std::env::var_os("TMPDIR").is_some_and(|directory| !directory.is_empty());
+    if is_named { avoid_memory_filesystem(temporary) } else { usual_parent(temporary) }
+}
+
+fn usual_parent(temporary: PathBuf) -> PathBuf {
+    let is_usable = volume::is_writable_directory(&temporary);
+    let other = if is_usable { None } else { volume::find_writable_directory() };
+    avoid_memory_filesystem(other.unwrap_or(temporary))
 }
 
 fn avoid_memory_filesystem(temporary: PathBuf) -> PathBuf {
@@ -52,9 +60,10 @@ fn avoid_memory_filesystem(temporary: PathBuf) -> PathBuf {
 /// A sentence if the [default_parent] place is not the temporary directory.
 pub fn moved_sentence() -> Option<String> {
     let (temporary, usual) = (std::env::temp_dir(), default_parent());
+    let what = if volume::is_writable_directory(&temporary) { "is memory" } else { "cannot be written" };
     (usual != temporary).then(|| {
         format!(
-            "the temporary directory {} is memory, so the files of cases are made in {} (SYSCOST_DIR names another)",
+            "the temporary directory {} {what}, so the files of cases are made in {} (SYSCOST_DIR names another)",
             temporary.display(),
             usual.display()
         )
@@ -156,6 +165,13 @@ mod tests {
         }
         assert_eq!(avoid_memory_filesystem(shared.clone()), volume::find_disk_directory(0).unwrap_or(shared));
         assert_eq!(avoid_memory_filesystem("/proc".into()), Path::new("/proc"), "what is no memory stays");
+    }
+
+    #[test]
+    fn without_a_temporary_directory_another_one_is_taken() {
+        let absent = PathBuf::from("/there/is/no/such/directory");
+        let found = usual_parent(absent.clone());
+        assert!(found != absent && volume::is_writable_directory(&found), "{}", found.display());
     }
 
     #[test]

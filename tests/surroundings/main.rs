@@ -27,6 +27,7 @@ mod held_up;
 mod hostile_file;
 mod inherited;
 mod interruption;
+mod less_than_linux;
 mod liar;
 mod limit;
 mod load;

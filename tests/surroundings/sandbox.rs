@@ -2,21 +2,25 @@
 
 use crate::limit::ordinary;
 use crate::place::{Place, SYSCOST, TWO_GROUPS};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Forbids one system call to what it starts: the number, the answer, then the command.
+/// Forbids system calls to what it starts: for each range of numbers the error number, the first and the last, then the command.
 const FORBID: &str = r#"
 import ctypes, os, struct, sys
-number, errno = int(sys.argv[1]), int(sys.argv[2])
-# Load the call's number; if it is this one, answer the error; else allow.
-code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | errno), (0x06, 0, 0, 0x7fff0000)]
+rules, command = sys.argv[1].split(), sys.argv[2:]
+# Load the call's number; if it is in a range, answer the error; else allow.
+code = [(0x20, 0, 0, 0)]
+for errno, first, last in (map(int, rule.split(":")) for rule in rules):
+    code += [(0x35, 0, 2, first), (0x25, 1, 0, last), (0x06, 0, 0, 0x00050000 | errno)]
+code += [(0x06, 0, 0, 0x7fff0000)]
 filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters)))
 libc = ctypes.CDLL(None, use_errno=True)
 if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program):
     sys.exit(99)
-os.execvp(sys.argv[3], sys.argv[3:])
+os.execvp(command[0], command)
 "#;
 
 /// A command that starts another one, to which this system call is forbidden.
@@ -24,9 +28,15 @@ pub fn forbidding(number: i64) -> Option<Vec<String>> {
     refusing(number, libc::EPERM)
 }
 
-/// A command that starts another one, to which this system call is refused with this error number.
 fn refusing(number: i64, errno: i32) -> Option<Vec<String>> {
-    let starter = ["python3", "-c", FORBID, &number.to_string(), &errno.to_string()];
+    refusing_all(&[(errno, number..=number)])
+}
+
+/// A command that starts another one, to which the system calls of these ranges are refused with their error number.
+pub fn refusing_all(calls: &[(i32, RangeInclusive<i64>)]) -> Option<Vec<String>> {
+    let rules: Vec<_> =
+        calls.iter().map(|(errno, range)| format!("{errno}:{}:{}", range.start(), range.end())).collect();
+    let starter = ["python3", "-c", FORBID, &rules.join(" ")];
     let starter = starter.map(str::to_owned).to_vec();
     let works = Command::new(&starter[0]).args(&starter[1..]).arg("true").output();
     if works.is_ok_and(|output| output.status.success()) {

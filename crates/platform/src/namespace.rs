@@ -4,6 +4,7 @@
 
 use super::process::tool;
 use crate::error::{Error, Result};
+use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
@@ -143,7 +144,10 @@ pub fn enter_new_namespace() -> Result<()> {
     const NOTHING: Option<&str> = None;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)
         .map_err(refused("mount of everything as private"))?;
-    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), NOTHING).map_err(refused("mount of sysfs"))
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), NOTHING).map_err(|errno| match errno {
+        Errno::ENOENT => Error::file("/sys", "mounting", errno.into()),
+        _ => refused("mount of sysfs")(errno),
+    })
 }
 
 #[cfg(test)]

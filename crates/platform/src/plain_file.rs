@@ -64,7 +64,14 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 /// # Errors
 /// It cannot be read, is no plain file, or is larger.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let file = open(path)?;
+    read_open(open(path)?, path, most)
+}
+
+/// The same of a file that is open; `path` is for the message.
+///
+/// # Errors
+/// It cannot be read, or is larger.
+pub fn read_open(file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
     let reading = |cause| Error::file(path, "reading", cause);
     if file.metadata().map_err(reading)?.len() > most {
         return Err(too_large_error(path, most));

@@ -154,6 +154,13 @@ pub fn bogomips(text: &str) -> Option<f64> {
     field(text, "bogomips")?.parse().ok()
 }
 
+/// Whether `/proc` is mounted and shows processes by the numbers that they have here. In a PID namespace without a `/proc` of its own
+/// it shows those of the namespace outside, where the same number is another process.
+pub fn shows_own_numbers() -> bool {
+    let own = std::process::id().to_string();
+    std::fs::read_link("/proc/self").is_ok_and(|number| number.as_os_str() == own.as_str())
+}
+
 const OWN_IO: &str = "/proc/self/io";
 const OWN_INTERFACES: &str = "/proc/self/net/dev";
 

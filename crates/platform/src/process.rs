@@ -10,8 +10,11 @@
 #![allow(unsafe_code)]
 
 pub mod inheritance;
+mod own_program;
 pub mod scheduling_class;
 pub mod tool;
+
+pub use own_program::{own_program_command, own_program_file};
 
 use crate::error::{Error, Result};
 use nix::errno::Errno;
@@ -94,14 +97,6 @@ pub fn find_on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join(name)).find(|file| file.is_file())
 }
 
-/// The running program, to be started once more. By the kernel's own link: its file may have been replaced meanwhile, as by
-/// a build beside a run, and then its path leads nowhere or to another program.
-pub fn own_program_command() -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(std::env::args_os().next().unwrap_or_default());
-    command
-}
-
 /// Asks the kernel to kill this process when its parent dies, so that nothing is left behind.
 ///
 /// # Errors
@@ -140,8 +135,11 @@ pub fn kill_process_tree(pid: u32) {
     }
 }
 
-/// Every process that `/proc` shows, with its parent.
+/// Every process that `/proc` shows, with its parent; none where its numbers are not those of this namespace.
 fn processes_with_parents() -> Vec<(u32, u32)> {
+    if !super::proc::shows_own_numbers() {
+        return Vec::new();
+    }
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let with_parent = |pid: u32| {

@@ -192,7 +192,7 @@ impl Mappings {
     pub fn new(count: usize) -> Result<Self> {
         let refused = |cause| Error::Kernel { call: format!("mmap of {count} mappings"), cause };
         let (mut writable, mut read_only) = (Vec::new(), Vec::new());
-        let before = count_mappings();
+        let before = count_mappings()?;
         for at in 0..count {
             let mut page = MmapMut::map_anon(SMALLEST_PAGE).map_err(refused)?;
             page[0] = 1;
@@ -202,7 +202,7 @@ impl Mappings {
                 read_only.push(page.make_read_only().map_err(refused)?);
             }
         }
-        let more = count_mappings().saturating_sub(before);
+        let more = count_mappings()?.saturating_sub(before);
         // The first and the last may have been merged with their other neighbours.
         if more + 2 < count {
             return Err(Error::Missing(format!("{count} mappings were made and {more} are there")));
@@ -212,8 +212,10 @@ impl Mappings {
 }
 
 /// How many mappings this process has.
-fn count_mappings() -> usize {
-    std::fs::read_to_string("/proc/self/maps").map_or(0, |text| text.lines().count())
+fn count_mappings() -> Result<usize> {
+    const PATH: &str = "/proc/self/maps";
+    let text = std::fs::read_to_string(PATH).map_err(|cause| Error::file(PATH, "reading", cause))?;
+    Ok(text.lines().count())
 }
 
 #[cfg(test)]

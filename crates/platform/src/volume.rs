@@ -195,16 +195,31 @@ pub fn tmpdir_advice(bytes: u64) -> String {
 /// A directory on a disk that may be written and has this much room: of /var/tmp, the home, the current directory and /tmp
 /// the first.
 pub fn find_disk_directory(bytes: u64) -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let here = std::env::current_dir().ok();
-    let candidates = [Some("/var/tmp".into()), home, here, Some("/tmp".into())];
     let fits = |directory: &PathBuf| {
-        access(directory, AccessFlags::W_OK).is_ok()
+        is_writable_directory(directory)
             && is_known_disk(directory)
             && no_disk_reason(directory).is_none()
             && free_bytes(directory) >= Some(bytes)
     };
-    candidates.into_iter().flatten().find(fits)
+    candidate_directories().find(fits)
+}
+
+/// A directory that may be written, on whatever medium: of the same and /dev/shm the first.
+pub fn find_writable_directory() -> Option<PathBuf> {
+    candidate_directories()
+        .chain([PathBuf::from("/dev/shm")])
+        .find(|directory| is_writable_directory(directory))
+}
+
+/// Whether this is a directory in which files can be made.
+pub fn is_writable_directory(path: &Path) -> bool {
+    path.is_dir() && access(path, AccessFlags::W_OK).is_ok()
+}
+
+fn candidate_directories() -> impl Iterator<Item = PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let here = std::env::current_dir().ok();
+    [Some("/var/tmp".into()), home, here, Some("/tmp".into())].into_iter().flatten()
 }
 
 /// A file system is known to have a disk by its device, or by its type.

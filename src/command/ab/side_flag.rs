@@ -6,6 +6,7 @@ use crate::pair::Launch;
 use crate::pair::build_facts::BuildFacts;
 use crate::pair::link::{Links, Placement};
 use crate::pair::revision::{self, Built, Recipe};
+use crate::platform::process::own_program_file;
 use crate::statistic::Random;
 use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
@@ -149,9 +150,9 @@ impl Sides {
 /// The path of the running binary.
 ///
 /// # Errors
-/// `/proc` is not mounted.
+/// As of [`own_program_file`].
 pub fn own_executable() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))
+    own_program_file().map_err(|e| Error::file("/proc/self/exe", "reading", e))
 }
 
 impl Ready {

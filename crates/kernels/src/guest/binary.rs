@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
+use syscost_platform::process::own_program_file;
 
 /// Names it where no flag does.
 const VARIABLE: &str = "SYSCOST_GUEST_BINARY";
@@ -23,7 +24,7 @@ pub fn load_program(given: Option<&Path>) -> Result<Vec<u8>> {
     if let Some(path) = named {
         return read(&path)?.ok_or_else(|| not_static_error(&path));
     }
-    let own = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+    let own = own_program_file().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let beside = own.ancestors().map(|directory| directory.join(BUILT)).find(|path| path.is_file());
     for path in [Some(own), beside].into_iter().flatten() {
         if let Some(program) = read(&path)? {

@@ -11,7 +11,9 @@ use super::scheduling_class;
 use crate::{limit, signal};
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -207,6 +209,20 @@ pub fn close_other_descriptors(command: &mut Command, kept: &[BorrowedFd<'_>]) {
     };
     // SAFETY: FORKED.
     unsafe { command.pre_exec(close) };
+}
+
+/// Another descriptor of what this process has inherited under this number, which no program that it starts inherits.
+///
+/// # Errors
+/// Nothing was inherited under this number.
+pub fn duplicate_inherited(number: RawFd) -> io::Result<File> {
+    // SAFETY: OWN-TASK.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: OWN-TASK: the kernel has just made this descriptor, which has no other owner.
+    Ok(unsafe { File::from_raw_fd(copy) })
 }
 
 /// The ranges of descriptors behind the standard streams in which none of these lies.
