@@ -71,5 +71,9 @@ pub mod library {}
 
 #[doc = include_str!("manual/layout.md")]
 pub mod layout {}
+
+#[doc = include_str!("manual/elsewhere.md")]
+pub mod elsewhere {}
+
 #[doc = include_str!("manual/limits.md")]
 pub mod limits {}

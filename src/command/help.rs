@@ -8,7 +8,7 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 25] = [
+const TOPICS: [(&str, &str); 26] = [
     ("method", include_str!("../manual/method.md")),
     ("clock", include_str!("../manual/clock.md")),
     ("claims", include_str!("../manual/claims.md")),
@@ -33,6 +33,7 @@ const TOPICS: [(&str, &str); 25] = [
     ("techniques", include_str!("../manual/techniques.md")),
     ("library", include_str!("../manual/library.md")),
     ("layout", include_str!("../manual/layout.md")),
+    ("elsewhere", include_str!("../manual/elsewhere.md")),
     ("limits", include_str!("../manual/limits.md")),
 ];
 

@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 /// Defines `turns`, which finds the loop of an operation among the nine of a module.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! nine_turns {
     ($visibility:vis) => {
         $visibility fn turns(operation: Operation) -> Loop {
@@ -33,12 +34,16 @@ macro_rules! nine_turns {
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 mod library;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod portable;
 mod ragged;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as here;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+use portable as here;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as here;
 

@@ -20,12 +20,16 @@ use crate::error::{Error, Result};
 use crate::platform::limit;
 use memmap2::MmapMut;
 use nix::errno::Errno;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use std::arch::asm;
 use std::ffi::{CString, c_char};
 use std::ptr::null;
 
 /// The exit code of a child whose program could not be executed, as of a shell.
 pub const NOT_EXECUTED: i32 = 127;
+/// The answer in place of a call whose child is in assembly that is not written for this processor.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+const NOT_WRITTEN: i64 = -(libc::ENOSYS as i64);
 
 /// Checks what a call that creates a task has returned.
 ///
@@ -122,6 +126,18 @@ pub unsafe fn clone_exit(flags: i32, stack: usize, id: *const u32) -> i64 {
         asm!("svc #0", "cbnz x0, 2f", "mov x8, #{exit}", "svc #0", "brk #1", "2:",
             exit = const libc::SYS_exit, in("x8") libc::SYS_clone, inlateout("x0") flags as i64 => answer,
             in("x1") stack, in("x2") id, in("x3") 0, in("x4") id, options(nostack));
+    }
+    #[cfg(target_arch = "riscv64")]
+    // SAFETY: ENDS, REGISTERS, promised by the caller. Here the thread area precedes the child's id.
+    unsafe {
+        asm!("ecall", "bnez a0, 2f", "li a7, {exit}", "ecall", "unimp", "2:",
+            exit = const libc::SYS_exit, inlateout("a7") libc::SYS_clone => _, inlateout("a0") flags as i64 => answer,
+            in("a1") stack, in("a2") id, in("a3") 0, in("a4") id, options(nostack));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    {
+        let _ = (flags, stack, id);
+        answer = NOT_WRITTEN;
     }
     answer
 }
@@ -223,6 +239,21 @@ unsafe fn clone_exec(flags: i32, path: *const c_char, arguments: *const *const c
             execve = const libc::SYS_execve, exit = const libc::SYS_exit, failed = const NOT_EXECUTED,
             in("x8") libc::SYS_clone, inlateout("x0") flags as i64 => answer, in("x1") 0, in("x2") 0, in("x3") 0,
             in("x4") 0, in("x9") path, in("x10") arguments, in("x11") environment, options(nostack));
+    }
+    #[cfg(target_arch = "riscv64")]
+    // SAFETY: ENDS, REGISTERS, promised by the caller.
+    unsafe {
+        asm!("ecall", "bnez a0, 2f",
+            "mv a0, t1", "mv a1, t2", "mv a2, t3", "li a7, {execve}", "ecall",
+            "li a0, {failed}", "li a7, {exit}", "ecall", "unimp", "2:",
+            execve = const libc::SYS_execve, exit = const libc::SYS_exit, failed = const NOT_EXECUTED,
+            inlateout("a7") libc::SYS_clone => _, inlateout("a0") flags as i64 => answer, in("a1") 0, in("a2") 0,
+            in("a3") 0, in("a4") 0, in("t1") path, in("t2") arguments, in("t3") environment, options(nostack));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    {
+        let _ = (flags, path, arguments, environment);
+        answer = NOT_WRITTEN;
     }
     answer
 }

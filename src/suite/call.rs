@@ -114,7 +114,12 @@ fn special_cases() -> [Case; 5] {
 }
 
 fn call_case(name: impl Into<String>, title: impl Into<String>, call: Call) -> Case {
+    let is_written = Need::new(|_| match operation::ARE_WRITTEN {
+        true => Ok(()),
+        false => Err("the loops of calls are in assembly, and not written for this processor".into()),
+    });
     Case::looped(name, title, call.turns)
+        .need(is_written)
         .control(operation::control)
         .claim(Claim::Calls(call.callee))
         .claim(Claim::Linear)

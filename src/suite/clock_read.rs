@@ -163,6 +163,28 @@ fn counter_reads() -> Vec<Case> {
     ]
 }
 
+#[cfg(target_arch = "riscv64")]
+fn counter_reads() -> Vec<Case> {
+    vec![
+        read("rdtime", "the counter, unordered", arch::read).predict(30.0, 0.0, "a CSR read"),
+        read("fence-rdtime", "the counter, after all earlier memory accesses", arch::start).predict(
+            50.0,
+            0.0,
+            "the read, once the accesses are done",
+        ),
+        read("fence-rdtime-fence-rdtime-fence", "both ends of this crate's bracket", || {
+            arch::start() ^ arch::stop()
+        })
+        .predict(100.0, 0.0, "the sum of its two ends"),
+    ]
+}
+
+/// No counter of another processor is known.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+fn counter_reads() -> Vec<Case> {
+    Vec::new()
+}
+
 /// This crate's clock, which chooses its counter at run time: it should cost hardly more than the bracket alone. Here
 /// the bracket itself is the operation, so it is opened and closed inside [`Clock::time`].
 fn own_clock_case() -> Case {

@@ -12,25 +12,28 @@
 //! | `chase` | loads of which each needs the address that the one before has loaded |
 //! | `syscall0` … `syscall6` | an entry into the kernel without the C library |
 //! | `repeat_syscall` …, `repeat_no_syscall` | loops of entries, each within a cache line, and the same loop without an entry |
-//! | `evict` | puts a cache line out of all caches |
+//! | `evict`, `CAN_EVICT` | puts a cache line out of all caches, where user space may |
 //! | `is_kernel_entry` | whether these bytes of code are the instruction that enters the kernel |
 //! | `JUMP`, `RETURN`, `publish` | instructions that jump 16 bytes ahead and that return, and what must follow before written code is run |
 //! | `COUNTER` | the counter's name in a record |
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod portable;
+#[cfg(target_arch = "riscv64")]
+mod riscv64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64::*;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+pub use portable::*;
+#[cfg(target_arch = "riscv64")]
+pub use riscv64::*;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!(
-    "syscost knows x86_64 and aarch64: another architecture needs one file in crates/platform/src/arch, with the same names"
-);
 
 /// What the kernel answered to repeated calls; of no call, the empty interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +76,8 @@ pub enum Unfit {
         /// Cost of one ordered pair, nanoseconds.
         pair_ns: f64,
     },
+    /// How this processor's counter is read is not known here.
+    NotKnown,
     /// It was switched off by `SYSCOST_CLOCK=monotonic-raw`.
     Declined,
 }
@@ -96,6 +101,9 @@ impl std::fmt::Display for Unfit {
             }
             Self::Trapped { pair_ns } => {
                 write!(f, "two reads take {pair_ns:.0} ns: the hypervisor answers in the counter's place")
+            }
+            Self::NotKnown => {
+                write!(f, "how the counter of {} is read is not known here", std::env::consts::ARCH)
             }
             Self::Declined => write!(f, "SYSCOST_CLOCK asks for monotonic-raw"),
         }

@@ -10,6 +10,7 @@
 
 pub mod allocation;
 pub mod arch;
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "bracket_steps/absent.rs")]
 pub mod bracket_steps;
 pub mod callgrind;
 pub mod child;

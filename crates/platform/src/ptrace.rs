@@ -20,6 +20,12 @@ use std::io::IoSliceMut;
 /// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";
 
+/// Whether Linux can stop a process behind each instruction: RISC-V has no such mode, and of other processors the registers are
+/// not read here.
+pub const HAS_STEPS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+/// Why a witness is missing there.
+pub const NO_STEPS: &str = "no process can be stopped behind each of its instructions on this processor";
+
 /// What a traced child executed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sighting {
@@ -128,8 +134,11 @@ impl Stepper {
     /// Forks a child, which stops before it runs `body`.
     ///
     /// # Errors
-    /// The kernel refuses a child or `ptrace`.
+    /// The kernel refuses a child or `ptrace`; [`Error::Missing`] on a processor without single steps.
     pub fn start(body: impl FnOnce()) -> Result<Self> {
+        if !HAS_STEPS {
+            return Err(Error::Missing(NO_STEPS.into()));
+        }
         Ok(Self { child: fork_stopped_child(body)?, deliver: None })
     }
 
@@ -277,6 +286,12 @@ struct At {
     answer: i64,
 }
 
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+fn read_registers(_: Pid) -> Result<At> {
+    Err(Error::Missing(NO_STEPS.into()))
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 fn read_registers(child: Pid) -> Result<At> {
     let r = ptrace::getregs(child).map_err(|e| Error::from_errno("ptrace getregs", e))?;
     #[cfg(target_arch = "x86_64")]
@@ -294,6 +309,14 @@ fn read_registers(child: Pid) -> Result<At> {
         entered: r.regs[8] as i64,
         argument: r.regs[0] as i64,
         answer: r.regs[0] as i64,
+    });
+    #[cfg(target_arch = "riscv64")]
+    return Ok(At {
+        instruction: r.pc as usize,
+        call: r.a7 as i64,
+        entered: r.a7 as i64,
+        argument: r.a0 as i64,
+        answer: r.a0 as i64,
     });
 }
 

@@ -95,6 +95,14 @@ unsafe fn next_instruction(context: *const libc::ucontext_t) -> usize {
     return machine.gregs[libc::REG_RIP as usize] as usize;
     #[cfg(target_arch = "aarch64")]
     return machine.pc as usize;
+    // The first of the general registers is the program counter (asm/ptrace.h).
+    #[cfg(target_arch = "riscv64")]
+    return machine.__gregs[0] as usize;
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+    {
+        let _ = machine;
+        0
+    }
 }
 
 /// # Safety

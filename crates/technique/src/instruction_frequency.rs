@@ -84,6 +84,16 @@ fn opcode(code: [u8; 8]) -> Opcode {
     Decoded::from_code(code).opcode
 }
 
+/// The opcode of this instruction: of RISC-V the major one, of other processors its first byte.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn opcode(code: [u8; 8]) -> Opcode {
+    Opcode {
+        map: 0,
+        byte: if cfg!(target_arch = "riscv64") { code[0] & 0x7f } else { code[0] },
+        extension: None,
+    }
+}
+
 /// The opcode of this instruction.
 #[cfg(target_arch = "aarch64")]
 fn opcode(code: [u8; 8]) -> Opcode {

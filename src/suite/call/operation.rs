@@ -23,6 +23,7 @@
 #![allow(unsafe_code)]
 
 pub use crate::platform::arch::register_loop as control;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use std::arch::asm;
 
 unsafe extern "C" {
@@ -40,6 +41,7 @@ pub struct Call {
 }
 
 /// The arguments, eight of these: 1.0 as the lower half, and about 1.0 as a whole.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 const ARGUMENT: u64 = 0x3ff0_0000_3f80_0000;
 
 /// Defines a loop that returns the address of the callee before it: what comes before the loop, the instructions that place
@@ -83,6 +85,26 @@ macro_rules! calling {
     };
 }
 
+/// See above.
+#[cfg(target_arch = "riscv64")]
+macro_rules! calling {
+    ($name:ident, $before:literal, [$($place:literal)*], $call:expr $(, $($operand:tt)*)?) => {
+        #[inline(never)]
+        pub(super) fn $name(n: u64) -> usize {
+            let callee;
+            // SAFETY: RETURNS or LIBC, BALANCED. The arguments lie above the 64 bytes that the callee is given.
+            unsafe {
+                asm!("addi sp, sp, -64", ".irp at,0,8,16,24,32,40,48,56", "sd t0, \\at(sp)", ".endr", "addi sp, sp, -64",
+                    ".rept 40", "mul t0, t0, t0", ".endr", $before, "beqz s2, 4f", "j 2f", ".p2align 7", "3:", "ret",
+                    ".p2align 6", "2:", $($place,)* $call, "addi s2, s2, -1", "bnez s2, 2b",
+                    "4:", "addi sp, sp, 128", "lla t0, 3b",
+                    inout("t0") ARGUMENT => callee, inout("s2") n => _, $($($operand)*,)? clobber_abi("C"));
+            }
+            callee
+        }
+    };
+}
+
 /// The direct call's instruction.
 #[cfg(target_arch = "x86_64")]
 macro_rules! call {
@@ -99,7 +121,16 @@ macro_rules! call {
     };
 }
 
+/// See above.
+#[cfg(target_arch = "riscv64")]
+macro_rules! call {
+    () => {
+        "jal 3b"
+    };
+}
+
 /// A direct call behind these instructions, which place arguments.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! direct {
     ($($place:literal)*) => {{
         calling!(turns, "", [$($place)*], call!());
@@ -108,6 +139,7 @@ macro_rules! direct {
 }
 
 /// Calls with 0 to 8 arguments of one type.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 macro_rules! arities {
     ($a:literal, $b:literal, $c:literal, $d:literal, $e:literal, $f:literal, $g:literal, $h:literal) => {
         [direct!(), direct!($a), direct!($a $b), direct!($a $b $c), direct!($a $b $c $d), direct!($a $b $c $d $e),
@@ -208,6 +240,68 @@ mod place {
         "ldr x2, [sp, #80]" "ldr x3, [sp, #88]" "ldr x9, [x20, #24]"], "blr x9", out("x20") _);
     calling!(plt, "", [], "bl {plt}", plt = sym gnu_get_libc_version);
 }
+
+/// The psABI of RISC-V, lp64d: eight integers and eight floating-point numbers in registers; of a large structure the address of a copy.
+#[cfg(target_arch = "riscv64")]
+mod place {
+    use super::*;
+
+    /// 32-bit integers.
+    pub const U32: [Call; 9] = arities! {
+        "lw a0, 64(sp)", "lw a1, 72(sp)", "lw a2, 80(sp)", "lw a3, 88(sp)", "lw a4, 96(sp)", "lw a5, 104(sp)", "lw a6, 112(sp)", "lw a7, 120(sp)"
+    };
+    /// 64-bit integers.
+    pub const U64: [Call; 9] = arities! {
+        "ld a0, 64(sp)", "ld a1, 72(sp)", "ld a2, 80(sp)", "ld a3, 88(sp)", "ld a4, 96(sp)", "ld a5, 104(sp)", "ld a6, 112(sp)", "ld a7, 120(sp)"
+    };
+    /// Single precision.
+    pub const F32: [Call; 9] = arities! {
+        "flw fa0, 64(sp)", "flw fa1, 72(sp)", "flw fa2, 80(sp)", "flw fa3, 88(sp)", "flw fa4, 96(sp)", "flw fa5, 104(sp)", "flw fa6, 112(sp)", "flw fa7, 120(sp)"
+    };
+    /// Double precision.
+    pub const F64: [Call; 9] = arities! {
+        "fld fa0, 64(sp)", "fld fa1, 72(sp)", "fld fa2, 80(sp)", "fld fa3, 88(sp)", "fld fa4, 96(sp)", "fld fa5, 104(sp)", "fld fa6, 112(sp)", "fld fa7, 120(sp)"
+    };
+    /// u32, f64, u64, f32, and these again.
+    pub const MIXED: [Call; 9] = arities! {
+        "lw a0, 64(sp)", "fld fa0, 72(sp)", "ld a1, 80(sp)", "flw fa1, 88(sp)", "lw a2, 96(sp)", "fld fa2, 104(sp)", "ld a3, 112(sp)", "flw fa3, 120(sp)"
+    };
+
+    /// Structures by value: 16 bytes are passed in two registers, of 64 the address of a copy.
+    pub const STRUCT: [Call; 2] = [
+        direct!("ld a0, 64(sp)" "ld a1, 72(sp)"),
+        direct!("ld t1, 64(sp); sd t1, 0(sp); ld t1, 72(sp); sd t1, 8(sp)" "ld t1, 80(sp); sd t1, 16(sp); ld t1, 88(sp); sd t1, 24(sp)" "ld t1, 96(sp); sd t1, 32(sp); ld t1, 104(sp); sd t1, 40(sp)" "ld t1, 112(sp); sd t1, 48(sp); ld t1, 120(sp); sd t1, 56(sp)" "mv a0, sp"),
+    ];
+
+    calling!(pointer, "lla s3, 3f", ["ld a0, 64(sp)" "ld a1, 72(sp)" "ld a2, 80(sp)"], "jalr s3", out("s3") _);
+    calling!(dynamic, "lla s3, 3f; sd s3, 24(sp); mv s3, sp", ["ld a0, 64(sp)" "ld a1, 72(sp)" "ld a2, 80(sp)"
+        "ld a3, 88(sp)" "ld t1, 24(s3)"], "jalr t1", out("s3") _);
+    calling!(plt, "", [], "call {plt}", plt = sym gnu_get_libc_version);
+}
+
+/// No loop is written for other processors, and [`ARE_WRITTEN`] says so.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod place {
+    use super::*;
+
+    const NONE: Call = Call { turns: control, callee: || 0 };
+    pub const U32: [Call; 9] = [NONE; 9];
+    pub const U64: [Call; 9] = [NONE; 9];
+    pub const F32: [Call; 9] = [NONE; 9];
+    pub const F64: [Call; 9] = [NONE; 9];
+    pub const MIXED: [Call; 9] = [NONE; 9];
+    pub const STRUCT: [Call; 2] = [NONE; 2];
+
+    pub(super) fn pointer(_: u64) -> usize {
+        0
+    }
+    pub(super) use pointer as dynamic;
+    pub(super) use pointer as plt;
+}
+
+/// Whether the loops are written for this processor.
+pub const ARE_WRITTEN: bool =
+    !cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")));
 
 pub use place::{F32, F64, MIXED, STRUCT, U32, U64};
 

@@ -4,11 +4,17 @@ use super::operation_ring::Walk;
 use super::walker::{Chase, Plan};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::platform::arch::CAN_EVICT;
 
 /// The set-up of whole passes through this ring, before each of which its lines are put out of the caches, untimed.
 pub(super) fn first_pass_set_up(plan: Plan) -> SetUp {
     set_up(move |_| {
+        if !CAN_EVICT {
+            return Err(Error::Missing(
+                "user space may put no line out of the caches of this processor".into(),
+            ));
+        }
         let walk: Walk<1> = plan.link_ring(plan.allocate_memory()?)?;
         Ok(FirstPass { chase: Chase::new(walk, 0), slots: plan.slot_count() as u64 })
     })

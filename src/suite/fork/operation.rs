@@ -26,6 +26,16 @@ const MACHINE: u16 = 62; // EM_X86_64
 const EXIT: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = 183; // EM_AARCH64
+/// `li a0, 0; li a7, 93; ecall`.
+#[cfg(target_arch = "riscv64")]
+const EXIT: &[u8] = &[0x13, 0x05, 0, 0, 0x93, 0x08, 0xd0, 0x05, 0x73, 0, 0, 0];
+#[cfg(target_arch = "riscv64")]
+const MACHINE: u16 = 243; // EM_RISCV
+/// Not written for other processors: no machine has the number 0.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+const EXIT: &[u8] = &[];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+const MACHINE: u16 = 0;
 
 /// Contents of the file.
 pub fn smallest_elf() -> Vec<u8> {
@@ -51,8 +61,13 @@ pub fn smallest_elf() -> Vec<u8> {
 /// open for writing.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be written.
+/// [`Error::File`] if it cannot be written; [`Error::Missing`] where it is not written for the processor.
 pub fn write_smallest_elf(directory: &Path) -> Result<PathBuf> {
+    if EXIT.is_empty() {
+        return Err(Error::Missing(
+            "the smallest program is machine code, and not written for this processor".into(),
+        ));
+    }
     let path = directory.join("exit-0");
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o755).open(&path);
     let written = file.and_then(|mut file| file.write_all(&smallest_elf()));

@@ -122,6 +122,9 @@ pub fn add_chain(n: u64) -> u64 {
     sum
 }
 
+/// User space may put a line out of the caches.
+pub const CAN_EVICT: bool = true;
+
 /// Puts the cache line at the first byte out of all caches; Linux allows it to user space.
 pub fn evict(line: &[u8]) {
     // SAFETY: LINE.

@@ -268,6 +268,9 @@ pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
     at
 }
 
+/// User space may put a line out of the caches.
+pub const CAN_EVICT: bool = true;
+
 /// Puts the cache line at the first byte out of all caches.
 pub fn evict(line: &[u8]) {
     // SAFETY: LINE; every x86-64 processor has CLFLUSH and MFENCE.

@@ -45,6 +45,9 @@ struct JumpWalk {
 
 impl JumpWalk {
     fn new() -> Option<Self> {
+        if JUMP.is_empty() {
+            return None;
+        }
         let count = jump_count();
         let mut code = MmapMut::map_anon((count + 1) * JUMP_BYTES).ok()?;
         // A fork that is measured does not copy the page tables of this memory.

@@ -42,6 +42,12 @@ impl InstructionKind {
         }
     }
 
+    /// Not known of other processors, where no instruction is seen either.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub fn from_code(_: [u8; 8]) -> Self {
+        Other
+    }
+
     /// The kind of this instruction, by the encoding groups of the A64 instruction set.
     #[cfg(target_arch = "aarch64")]
     pub fn from_code(code: [u8; 8]) -> Self {

@@ -1,0 +1,188 @@
+//! RISC-V of 64 bits: the time counter, hot loops, and in [`entry`] the entry into the kernel.
+//!
+//! # Invariants
+//!
+//! * **PURE**: the assembly touches only the registers it declares, no memory, no stack.
+//! * **OWN-WORD**: the assembly writes one word to which the function holds the only reference.
+//! * **RING**: each word that is loaded holds the address of another such word, and none of them changes meanwhile.
+//! * **OWN-CODE**: the kernel is asked to forget stale copies of bytes that are borrowed for as long, and changes none.
+#![allow(unsafe_code)]
+
+mod entry;
+
+use super::Unfit;
+pub use entry::*;
+use std::arch::asm;
+
+/// The name of the counter in a record.
+pub const COUNTER: &str = "time";
+
+/// Opens a bracket. The architecture has no instruction that waits for all earlier ones; `fence` waits for their memory
+/// accesses, and reading a CSR drains the pipeline of the cores that there are.
+#[inline(always)]
+pub fn start() -> u64 {
+    let ticks;
+    // SAFETY: PURE. Left without `nomem`, so that the compiler moves no memory access across it.
+    unsafe { asm!("fence iorw, iorw", "rdtime {t}", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// Closes a bracket: the fences wait for what is timed, and keep out what follows.
+#[inline(always)]
+pub fn stop() -> u64 {
+    let ticks;
+    // SAFETY: PURE.
+    unsafe {
+        asm!("fence iorw, iorw", "rdtime {t}", "fence iorw, iorw", t = out(reg) ticks, options(nostack))
+    };
+    ticks
+}
+
+/// One unordered read.
+#[inline(always)]
+pub fn read() -> u64 {
+    let ticks;
+    // SAFETY: PURE.
+    unsafe { asm!("rdtime {t}", t = out(reg) ticks, options(nostack)) };
+    ticks
+}
+
+/// What the firmware's device tree states, Hz. It is a statement, not a measurement.
+pub fn frequency() -> Option<(f64, &'static str)> {
+    let bytes = std::fs::read("/proc/device-tree/cpus/timebase-frequency").ok()?;
+    let hz = u32::from_be_bytes(bytes.try_into().ok()?);
+    (hz != 0).then_some((f64::from(hz), "timebase-frequency"))
+}
+
+/// The architecture promises a counter of constant rate, the same on all cores (Unprivileged ISA, Zicntr).
+pub fn unfit() -> Option<Unfit> {
+    None
+}
+
+/// `n` turns of `addi; bnez`.
+#[inline(never)]
+pub fn register_loop(n: u64) {
+    if n == 0 {
+        return;
+    }
+    // SAFETY: PURE.
+    unsafe {
+        asm!(".p2align 5", "2:", "addi {n}, {n}, -1", "bnez {n}, 2b", n = inout(reg) n => _, options(nomem, nostack))
+    };
+}
+
+/// `n` turns of the loop of an unoptimised build: the counter lives in memory.
+#[inline(never)]
+pub fn memory_loop(n: u64) {
+    let mut counter = 0u64;
+    if n == 0 {
+        return;
+    }
+    // SAFETY: OWN-WORD: `counter` is a local of this function.
+    unsafe {
+        asm!(".p2align 5", "2:", "ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "ld {t}, 0({at})",
+            "bltu {t}, {n}, 2b", at = in(reg) &raw mut counter, n = in(reg) n, t = out(reg) _, options(nostack));
+    }
+    std::hint::black_box(counter);
+}
+
+/// `n` turns of eight instructions of known kinds: a load, an addition, a store, an addition of floating-point numbers, a constant
+/// and the system call `getpid`, a decrement and a jump. The sum of the additions.
+#[inline(never)]
+pub fn mixed_loop(n: u64) -> u64 {
+    let mut word = 0u64;
+    if n == 0 {
+        return word;
+    }
+    // SAFETY: OWN-WORD: `word` is a local of this function. The call has no arguments and writes no memory.
+    unsafe {
+        asm!("2:", "ld {t}, 0({at})", "addi {t}, {t}, 1", "sd {t}, 0({at})", "fadd.d {v}, {v}, {v}", "li a7, {call}",
+            "ecall", "addi {n}, {n}, -1", "bnez {n}, 2b", at = in(reg) &raw mut word, n = inout(reg) n => _,
+            t = out(reg) _, v = out(freg) _, call = const libc::SYS_getpid, out("a0") _, out("a7") _, options(nostack));
+    }
+    word
+}
+
+/// `n` additions, each waiting for the one before: one core cycle each.
+#[inline(never)]
+pub fn add_chain(n: u64) -> u64 {
+    let mut sum = 1u64;
+    let step = std::hint::black_box(3u64);
+    let (blocks, rest) = (n / 64, n % 64);
+    // SAFETY: PURE.
+    unsafe {
+        asm!("beqz {b}, 3f", ".p2align 5", "2:", ".rept 64", "add {sum}, {sum}, {step}", ".endr",
+            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", "add {sum}, {sum}, {step}",
+            "addi {r}, {r}, -1", "bnez {r}, 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
+    }
+    sum
+}
+
+/// `n` multiplications, each waiting for the one before: three or more core cycles each.
+#[inline(never)]
+pub fn multiply_chain(n: u64) -> u64 {
+    let mut product = 1u64;
+    let factor = std::hint::black_box(3u64);
+    let (blocks, rest) = (n / 64, n % 64);
+    // SAFETY: PURE.
+    unsafe {
+        asm!("beqz {b}, 3f", ".p2align 5", "2:", ".rept 64", "mul {p}, {p}, {factor}", ".endr",
+            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", "mul {p}, {p}, {factor}",
+            "addi {r}, {r}, -1", "bnez {r}, 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
+    }
+    product
+}
+
+/// `steps` loads, each from the address that the one before it has loaded, with neither index nor offset. Returns
+/// the last address.
+///
+/// # Safety
+/// RING: from `from` on, for as many words as there are steps.
+#[inline(never)]
+pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
+    let mut at = from;
+    let (blocks, rest) = (steps / 64, steps % 64);
+    // SAFETY: RING, promised by the caller.
+    unsafe {
+        asm!("beqz {b}, 3f", ".p2align 5", "2:", ".rept 64", "ld {at}, 0({at})", ".endr",
+            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", "ld {at}, 0({at})",
+            "addi {r}, {r}, -1", "bnez {r}, 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
+            at = inout(reg) at, options(readonly, nostack));
+    }
+    at
+}
+
+/// User space may not put a line out of the caches: Linux enables no `cbo.flush` for it (Zicbom).
+pub const CAN_EVICT: bool = false;
+
+/// Does nothing: see [`CAN_EVICT`].
+pub fn evict(_: &[u8]) {}
+
+/// Whether the word at an instruction pointer begins with the instruction that enters the kernel: `ecall`, 00000073.
+pub fn is_kernel_entry(word: i64) -> bool {
+    word & 0xffff_ffff == 0x73
+}
+
+/// `j` to what lies [`JUMP_BYTES`] ahead.
+pub const JUMP: &[u8] = &[0x6f, 0x00, 0x00, 0x01];
+/// How far [`JUMP`] leads from its own beginning.
+pub const JUMP_BYTES: usize = 16;
+
+/// `ret`.
+pub const RETURN: &[u8] = &[0x67, 0x80, 0x00, 0x00];
+
+/// Makes written code safe to run. `fence.i` holds for one core and the thread may move to another, so the kernel is asked
+/// (riscv_flush_icache(2)), whose number libc does not name.
+pub fn publish(code: &[u8]) {
+    const FLUSH_INSTRUCTION_CACHE: i64 = 259;
+    let range = code.as_ptr_range();
+    // SAFETY: OWN-CODE.
+    unsafe { syscall4(FLUSH_INSTRUCTION_CACHE, range.start as usize, range.end as usize, 0, 0) };
+}
+
+/// AMD makes none of these.
+pub fn is_amd_before_zen_5() -> bool {
+    false
+}
