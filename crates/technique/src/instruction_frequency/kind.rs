@@ -44,7 +44,8 @@ impl InstructionKind {
 
     /// Not known of other processors, where no instruction is seen either.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    pub fn from_code(_: [u8; 8]) -> Self {
+    pub fn from_code(code: [u8; 8]) -> Self {
+        let _ = code;
         Other
     }
 
