@@ -32,8 +32,10 @@ use crate::case::need::{VDSO_CLOCK, VDSO_COARSE};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::kit::kernel_call::raw_loop_set_up;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+use crate::platform::arch;
 use crate::platform::syscall::RawCall;
-use crate::platform::{arch, time};
+use crate::platform::time;
 use crate::record::Headline;
 use std::hint::black_box;
 

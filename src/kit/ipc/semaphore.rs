@@ -10,7 +10,10 @@
 
 use super::{Channel, ChannelPair};
 use crate::error::{Error, Result};
+#[cfg(not(any(target_arch = "powerpc64", target_arch = "s390x")))]
 use crate::platform::arch::syscall4;
+#[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
+use crate::platform::arch::syscall6;
 use crate::platform::plain_file::random_bits;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,8 +47,17 @@ impl Semaphore {
     #[inline(always)]
     fn change_by(&self, amount: i16) -> i64 {
         let operation = libc::sembuf { sem_num: self.index, sem_op: amount, sem_flg: 0 };
+        let [set, operation] = [self.set.0 as usize, &raw const operation as usize];
+        #[cfg(not(any(target_arch = "powerpc64", target_arch = "s390x")))]
         // SAFETY: OWN-SET, OWN-BUFFER.
-        unsafe { syscall4(libc::SYS_semop, self.set.0 as usize, &raw const operation as usize, 1, 0) }
+        return unsafe { syscall4(libc::SYS_semop, set, operation, 1, 0) };
+        // There semop is one of the calls of ipc(2), of this number (linux/ipc.h).
+        #[cfg(any(target_arch = "powerpc64", target_arch = "s390x"))]
+        {
+            const SEMOP: usize = 1;
+            // SAFETY: OWN-SET, OWN-BUFFER.
+            unsafe { syscall6(libc::SYS_ipc, [SEMOP, set, 1, 0, operation, 0]) }
+        }
     }
 }
 
