@@ -7,7 +7,7 @@
 //! * **OWN-DESCRIPTOR**: the kernel has just made the descriptor, which has no other owner.
 //! * **IDENTIFICATION-FLAG**: the code changes one bit of the flags (`ID`), which a processor that has `cpuid` ignores. It uses
 //!   the stack, and the compiler assumes no less.
-//! * **RING**: the mapping lives as long as the sampler and is one page of `perf_event_mmap_page` followed by [`RING_PAGES`] pages
+//! * **RING**: the mapping lives as long as the sampler and is one page of `perf_event_mmap_page` followed by `RING_PAGES` pages
 //!   of data. The kernel writes the head and the data before it, and this type alone writes the tail. Offsets are those of
 //!   `linux/perf_event.h`, and aligned.
 #![allow(unsafe_code)]
