@@ -197,7 +197,7 @@ fn add_notes(notes: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
 /// Checks that stacks can be sampled, before minutes of building.
 ///
 /// # Errors
-/// [`Error::Missing`]: perf events are not to be had here. The sentence says what to change.
+/// [`Missing`](crate::error::Error::Missing): perf events are not to be had here. The sentence says what to change.
 pub fn check_perf_events() -> Result<()> {
     StackSampler::open(None, 1e9).map(drop)
 }
