@@ -28,18 +28,15 @@ pub struct Instruction {
 #[repr(align(128))]
 struct Lines(#[allow(dead_code, reason = "read and written by the assembly")] [u64; 16]);
 
-/// Operations of a block.
-const BLOCK: u64 = 64;
-
-/// A table row a line: name, title, predicted cycles, instructions of one operation, the instruction, and how often a group of
-/// independent ones stands in a block with the text of the group.
+/// A table of independent instructions, a row each: name, title, predicted cycles, instructions of one operation, the instruction,
+/// and how often a group of several of it stands in a block of 64.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! instructions {
     ($($name:literal, $title:literal, $cycles:literal, $count:literal, $one:literal, $groups:literal of $group:literal;)*) => {
         &[$(Instruction { name: $name, title: $title, cycles: $cycles, count: $count, run: {
             fn run(n: u64) {
                 let mut lines = Lines([0; 16]);
-                let (blocks, rest) = (n / BLOCK, n % BLOCK);
-                repeat!($one, $groups, $group, &raw mut lines, blocks, rest);
+                repeat!(n, $one, $groups of $group, &raw mut lines);
                 black_box(&lines);
             }
             run
@@ -47,18 +44,24 @@ macro_rules! instructions {
     };
 }
 
+/// A table of chains, whose blocks hold the instruction itself.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! chains {
+    ($($name:literal, $title:literal, $cycles:literal, $count:literal, $one:literal;)*) => {
+        instructions! { $($name, $title, $cycles, $count, $one, 64 of $one;)* }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod table {
-    use super::{BLOCK, Instruction, Lines, black_box};
-    use std::arch::asm;
+    use super::{Instruction, Lines, black_box};
+    use crate::arch::in_blocks;
 
     macro_rules! repeat {
-        ($one:literal, $groups:literal, $group:literal, $lines:expr, $blocks:expr, $rest:expr) => {
+        ($n:expr, $one:literal, $groups:literal of $group:literal, $lines:expr) => {
             // SAFETY: OWN-LINES. A division is by 3, and what lies above its dividend is a remainder of it: it cannot overflow.
             unsafe {
-                asm!("mov rax, 0", "test {b}, {b}", "jz 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
-                    "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", $one, "dec {r}", "jnz 4b", "5:",
-                    b = inout(reg) $blocks => _, r = inout(reg) $rest => _, out("rax") _, in("rcx") black_box(3_u64),
+                in_blocks!($n, $one, $groups of $group, inout("rax") 0_u64 => _, in("rcx") black_box(3_u64),
                     inout("rdx") 0_u64 => _, inout("rsi") 0_u64 => _, inout("rdi") 0_u64 => _, inout("r9") 0_u64 => _,
                     in("r8") $lines,
                     inout("xmm0") 1.5_f64 => _, inout("xmm1") 1.5_f64 => _, inout("xmm2") 1.5_f64 => _,
@@ -70,28 +73,26 @@ mod table {
     }
 
     /// Latencies: Fog, *Instruction tables*, Zen 3 and Ice Lake.
-    pub const LATENCY: &[Instruction] = instructions! {
-        "shift", "a rotation of a register by 3 bits", 1.0, 1.0, "rol rax, 3", 64 of "rol rax, 3";
-        "divide-32", "a division of 32-bit integers", 11.0, 1.0, "div ecx", 64 of "div ecx";
-        "divide-64", "a division of 64-bit integers", 12.0, 1.0, "div rcx", 64 of "div rcx";
-        "double-add", "an addition of doubles", 3.5, 1.0, "addsd xmm0, xmm8", 64 of "addsd xmm0, xmm8";
-        "double-multiply", "a multiplication of doubles", 3.5, 1.0, "mulsd xmm0, xmm8", 64 of "mulsd xmm0, xmm8";
-        "double-divide", "a division of doubles", 13.5, 1.0, "divsd xmm0, xmm8", 64 of "divsd xmm0, xmm8";
-        "double-root", "a square root of a double", 19.0, 1.0, "sqrtsd xmm0, xmm0", 64 of "sqrtsd xmm0, xmm0";
-        "load", "a load from the first-level cache", 5.0, 1.0, "mov rax, [r8 + rax]", 64 of "mov rax, [r8 + rax]";
-        "load-split", "a load across two cache lines", 7.0, 1.0, "mov rax, [r8 + rax + 60]", 64 of "mov rax, [r8 + rax + 60]";
-        "store-load", "a store, and a load of what was stored", 5.0, 2.0, "mov [r8], rax; mov rax, [r8]",
-            64 of "mov [r8], rax; mov rax, [r8]";
+    pub const LATENCY: &[Instruction] = chains! {
+        "shift", "a rotation of a register by 3 bits", 1.0, 1.0, "rol rax, 3";
+        "divide-32", "a division of 32-bit integers", 11.0, 1.0, "div ecx";
+        "divide-64", "a division of 64-bit integers", 12.0, 1.0, "div rcx";
+        "double-add", "an addition of doubles", 3.5, 1.0, "addsd xmm0, xmm8";
+        "double-multiply", "a multiplication of doubles", 3.5, 1.0, "mulsd xmm0, xmm8";
+        "double-divide", "a division of doubles", 13.5, 1.0, "divsd xmm0, xmm8";
+        "double-root", "a square root of a double", 19.0, 1.0, "sqrtsd xmm0, xmm0";
+        "load", "a load from the first-level cache", 5.0, 1.0, "mov rax, [r8 + rax]";
+        "load-split", "a load across two cache lines", 7.0, 1.0, "mov rax, [r8 + rax + 60]";
+        "store-load", "a store, and a load of what was stored", 5.0, 2.0, "mov [r8], rax; mov rax, [r8]";
         "store-load-narrower", "a store of 8 bytes, and a load of the last of them", 6.0, 2.0,
-            "mov [r8], rax; movzx eax, byte ptr [r8 + 7]", 64 of "mov [r8], rax; movzx eax, byte ptr [r8 + 7]";
-        "atomic-add-8", "an atomic addition of 1 byte", 8.0, 1.0, "lock xadd [r8], al", 64 of "lock xadd [r8], al";
-        "atomic-add-32", "an atomic addition of 4 bytes", 8.0, 1.0, "lock xadd [r8], eax", 64 of "lock xadd [r8], eax";
-        "atomic-add-64", "an atomic addition of 8 bytes", 8.0, 1.0, "lock xadd [r8], rax", 64 of "lock xadd [r8], rax";
-        "compare-exchange", "an atomic comparison with exchange of 8 bytes", 8.0, 1.0, "lock cmpxchg [r8], rcx",
-            64 of "lock cmpxchg [r8], rcx";
-        "fence", "a full fence of memory", 35.0, 1.0, "mfence", 64 of "mfence";
-        "fence-loads", "a fence of loads", 7.0, 1.0, "lfence", 64 of "lfence";
-        "fence-stores", "a fence of stores", 2.0, 1.0, "sfence", 64 of "sfence";
+            "mov [r8], rax; movzx eax, byte ptr [r8 + 7]";
+        "atomic-add-8", "an atomic addition of 1 byte", 8.0, 1.0, "lock xadd [r8], al";
+        "atomic-add-32", "an atomic addition of 4 bytes", 8.0, 1.0, "lock xadd [r8], eax";
+        "atomic-add-64", "an atomic addition of 8 bytes", 8.0, 1.0, "lock xadd [r8], rax";
+        "compare-exchange", "an atomic comparison with exchange of 8 bytes", 8.0, 1.0, "lock cmpxchg [r8], rcx";
+        "fence", "a full fence of memory", 35.0, 1.0, "mfence";
+        "fence-loads", "a fence of loads", 7.0, 1.0, "lfence";
+        "fence-stores", "a fence of stores", 2.0, 1.0, "sfence";
     };
 
     /// Throughputs: likewise, of four or eight independent ones.
@@ -115,16 +116,14 @@ mod table {
 
 #[cfg(target_arch = "aarch64")]
 mod table {
-    use super::{BLOCK, Instruction, Lines, black_box};
-    use std::arch::asm;
+    use super::{Instruction, Lines, black_box};
+    use crate::arch::in_blocks;
 
     macro_rules! repeat {
-        ($one:literal, $groups:literal, $group:literal, $lines:expr, $blocks:expr, $rest:expr) => {
+        ($n:expr, $one:literal, $groups:literal of $group:literal, $lines:expr) => {
             // SAFETY: OWN-LINES.
             unsafe {
-                asm!("mov x0, #0", "cbz {b}, 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
-                    "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", $one, "subs {r}, {r}, #1", "b.ne 4b", "5:",
-                    b = inout(reg) $blocks => _, r = inout(reg) $rest => _, out("x0") _, in("x1") black_box(3_u64),
+                in_blocks!($n, $one, $groups of $group, inout("x0") 0_u64 => _, in("x1") black_box(3_u64),
                     inout("x2") 0_u64 => _, inout("x3") 0_u64 => _, inout("x4") 0_u64 => _, in("x5") $lines,
                     inout("v0") 1.5_f64 => _, inout("v1") 1.5_f64 => _, inout("v2") 1.5_f64 => _, inout("v3") 1.5_f64 => _,
                     in("v4") black_box(1.000_000_1_f64), options(nostack));
@@ -133,20 +132,19 @@ mod table {
     }
 
     /// Latencies: Arm, *Neoverse N1 Software Optimization Guide*.
-    pub const LATENCY: &[Instruction] = instructions! {
-        "shift", "a rotation of a register by 3 bits", 1.0, 1.0, "ror x0, x0, #3", 64 of "ror x0, x0, #3";
-        "divide-32", "a division of 32-bit integers", 8.0, 1.0, "udiv w0, w0, w1", 64 of "udiv w0, w0, w1";
-        "divide-64", "a division of 64-bit integers", 8.0, 1.0, "udiv x0, x0, x1", 64 of "udiv x0, x0, x1";
-        "double-add", "an addition of doubles", 2.0, 1.0, "fadd d0, d0, d4", 64 of "fadd d0, d0, d4";
-        "double-multiply", "a multiplication of doubles", 3.0, 1.0, "fmul d0, d0, d4", 64 of "fmul d0, d0, d4";
-        "double-divide", "a division of doubles", 12.0, 1.0, "fdiv d0, d0, d4", 64 of "fdiv d0, d0, d4";
-        "double-root", "a square root of a double", 15.0, 1.0, "fsqrt d0, d0", 64 of "fsqrt d0, d0";
-        "load", "a load from the first-level cache", 4.0, 1.0, "ldr x0, [x5, x0]", 64 of "ldr x0, [x5, x0]";
-        "store-load", "a store, and a load of what was stored", 5.0, 2.0, "str x0, [x5]; ldr x0, [x5]",
-            64 of "str x0, [x5]; ldr x0, [x5]";
-        "fence", "a full fence of memory", 10.0, 1.0, "dmb ish", 64 of "dmb ish";
-        "fence-loads", "a fence of loads", 5.0, 1.0, "dmb ishld", 64 of "dmb ishld";
-        "fence-stores", "a fence of stores", 5.0, 1.0, "dmb ishst", 64 of "dmb ishst";
+    pub const LATENCY: &[Instruction] = chains! {
+        "shift", "a rotation of a register by 3 bits", 1.0, 1.0, "ror x0, x0, #3";
+        "divide-32", "a division of 32-bit integers", 8.0, 1.0, "udiv w0, w0, w1";
+        "divide-64", "a division of 64-bit integers", 8.0, 1.0, "udiv x0, x0, x1";
+        "double-add", "an addition of doubles", 2.0, 1.0, "fadd d0, d0, d4";
+        "double-multiply", "a multiplication of doubles", 3.0, 1.0, "fmul d0, d0, d4";
+        "double-divide", "a division of doubles", 12.0, 1.0, "fdiv d0, d0, d4";
+        "double-root", "a square root of a double", 15.0, 1.0, "fsqrt d0, d0";
+        "load", "a load from the first-level cache", 4.0, 1.0, "ldr x0, [x5, x0]";
+        "store-load", "a store, and a load of what was stored", 5.0, 2.0, "str x0, [x5]; ldr x0, [x5]";
+        "fence", "a full fence of memory", 10.0, 1.0, "dmb ish";
+        "fence-loads", "a fence of loads", 5.0, 1.0, "dmb ishld";
+        "fence-stores", "a fence of stores", 5.0, 1.0, "dmb ishst";
     };
 
     /// Throughputs: likewise, of four independent ones.
@@ -173,8 +171,22 @@ mod table {
 mod table {
     use super::Instruction;
 
+    /// None.
     pub const LATENCY: &[Instruction] = &[];
+    /// None.
     pub const THROUGHPUT: &[Instruction] = &[];
 }
 
 pub use table::{LATENCY, THROUGHPUT};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instruction_is_one_of_this_processor_in_blocks_and_alone() {
+        for instruction in LATENCY.iter().chain(THROUGHPUT) {
+            [0, 1, 63, 64, 130].into_iter().for_each(instruction.run);
+        }
+    }
+}

@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //!
-//! * **ATTRIBUTES**: the kernel reads as many bytes of the structure as its `size` field says, which is
-//!   the first published size (64) and the size of the Rust type.
+//! * **ATTRIBUTES**: the kernel reads as many bytes of the structure as its `size` field says, which is the size of the Rust type.
 //! * **OWN-DESCRIPTOR**: the kernel has just made the descriptor, which has no other owner.
 //! * **PAGE**: the first page of the mapping is the kernel's `perf_event_mmap_page`, valid as long as the
 //!   mapping. The scale in it changes only when the clock source does, so its sequence lock is not taken.
@@ -94,27 +93,40 @@ fn permission_message() -> String {
     }
 }
 
-/// `struct perf_event_attr` at its first published size.
+/// `struct perf_event_attr` at its size of Linux 4.8. An older kernel takes it where what it does not know is zero.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
+pub(crate) struct Attributes {
+    pub(crate) kind: u32,
+    pub(crate) size: u32,
+    pub(crate) config: u64,
+    pub(crate) sample_period: u64,
+    pub(crate) sample_type: u64,
+    pub(crate) read_format: u64,
+    pub(crate) flags: u64,
+    pub(crate) wakeup: u32,
+    pub(crate) breakpoint: u32,
+    pub(crate) config1: u64,
+    pub(crate) config2: u64,
+    pub(crate) branches: u64,
+    pub(crate) user_registers: u64,
+    pub(crate) user_stack: u32,
+    pub(crate) clock: i32,
+    pub(crate) interrupt_registers: u64,
+    pub(crate) aux_watermark: u32,
+    pub(crate) deepest_stack: u16,
+    pub(crate) reserved: u16,
 }
 
-/// `exclude_kernel` and `exclude_hv`, the bits that an unprivileged user must set at paranoia level 2.
-const USER_SPACE_ONLY: u64 = 1 << 5 | 1 << 6;
+/// `exclude_kernel`.
+pub(crate) const WITHOUT_KERNEL: u64 = 1 << 5;
+/// `exclude_hv`.
+pub(crate) const WITHOUT_HYPERVISOR: u64 = 1 << 6;
+/// The bits that an unprivileged user must set at paranoia level 2.
+const USER_SPACE_ONLY: u64 = WITHOUT_KERNEL | WITHOUT_HYPERVISOR;
 
 /// `inherit`: children that the task makes from now on are counted, too.
-const WITH_CHILDREN: u64 = 1 << 1;
+pub(crate) const WITH_CHILDREN: u64 = 1 << 1;
 
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED` and `PERF_FORMAT_TOTAL_TIME_RUNNING`: behind the count stand how long it was wanted and
 /// how long it was counted.
@@ -130,7 +142,25 @@ const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// In place of a thread: all tasks, on one CPU.
 const ALL_TASKS: i32 = -1;
 /// In place of a CPU: all on which the thread runs.
-const ANY_CPU: i32 = -1;
+pub(crate) const ANY_CPU: i32 = -1;
+
+/// Opens an event of a thread (0: the calling one) on a CPU. No group, close-on-exec.
+///
+/// # Errors
+/// The kernel refuses it.
+pub(crate) fn open_attributes(attributes: Attributes, name: &str, (thread, cpu): (i32, i32)) -> Result<File> {
+    let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes };
+    // SAFETY: ATTRIBUTES.
+    let fd = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, cpu, -1, CLOSE_ON_EXEC)
+    };
+    let fd = i32::try_from(fd).unwrap_or(-1);
+    if fd < 0 {
+        return Err(Error::from_last_errno(format!("perf_event_open of {name}")));
+    }
+    // SAFETY: OWN-DESCRIPTOR.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
 
 /// A running counter of this thread.
 pub struct Counter {
@@ -199,25 +229,15 @@ impl Counter {
         })
     }
 
-    fn open_event(event: Event, (thread, cpu): (i32, i32), flags: u64) -> Result<File> {
+    fn open_event(event: Event, task: (i32, i32), flags: u64) -> Result<File> {
         let attributes = Attributes {
             kind: event.kind,
-            size: 64,
             config: event.config,
             read_format: WITH_TIMES,
             flags,
             ..Default::default()
         };
-        // SAFETY: ATTRIBUTES. No group, close-on-exec.
-        let fd = unsafe {
-            libc::syscall(libc::SYS_perf_event_open, &raw const attributes, thread, cpu, -1, CLOSE_ON_EXEC)
-        };
-        let fd = i32::try_from(fd).unwrap_or(-1);
-        if fd < 0 {
-            return Err(Error::from_last_errno(format!("perf_event_open of {}", event.name)));
-        }
-        // SAFETY: OWN-DESCRIPTOR.
-        Ok(unsafe { File::from_raw_fd(fd) })
+        open_attributes(attributes, event.name, task)
     }
 
     /// The count so far.

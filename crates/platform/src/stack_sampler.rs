@@ -3,8 +3,7 @@
 //!
 //! # Invariants
 //!
-//! * **ATTRIBUTES**: the kernel reads as many bytes of the structure as its `size` field says, which is the size of the Rust type.
-//! * **OWN-DESCRIPTOR**: the kernel has just made the descriptor, which has no other owner.
+//! * **OWN-DESCRIPTOR**: the descriptor is that of an event, and has no other owner.
 //! * **IDENTIFICATION-FLAG**: the code changes one bit of the flags (`ID`), which a processor that has `cpuid` ignores. It uses
 //!   the stack, and the compiler assumes no less.
 //! * **RING**: the mapping lives as long as the sampler and is one page of `perf_event_mmap_page` followed by `RING_PAGES` pages
@@ -14,13 +13,15 @@
 
 use crate::error::{Error, Result};
 use crate::kernel_files::KernelFiles;
-use crate::perf_event::{Counter, Event};
+use crate::perf_event::{
+    ANY_CPU, Attributes, Counter, Event, WITH_CHILDREN, WITHOUT_HYPERVISOR, WITHOUT_KERNEL, open_attributes,
+};
 use crate::process;
 use memmap2::{MmapOptions, MmapRaw};
 #[cfg(target_arch = "x86_64")]
 use std::arch::asm;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Time from one sample to the next, ns. Each takes 3 µs. It is a prime number, so that a batch of 100 µs is met at all its places.
@@ -40,14 +41,8 @@ const FLAGS_REGISTER: u64 = 1 << 9;
 const BRACKET_FLAG: u64 = 1 << 21;
 /// Whether brackets are marked by a flag. Elsewhere whole batches are sampled.
 const HAS_FLAG: bool = cfg!(target_arch = "x86_64");
-/// `disabled` and `exclude_hv`.
-const FLAGS: u64 = 1 | 1 << 6;
-/// `inherit`.
-const WITH_CHILDREN: u64 = 1 << 1;
-/// `exclude_kernel`.
-const WITHOUT_KERNEL: u64 = 1 << 5;
-/// `PERF_FLAG_FD_CLOEXEC`.
-const CLOSE_ON_EXEC: libc::c_ulong = 8;
+/// `disabled`.
+const DISABLED: u64 = 1;
 /// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
 const ENABLE: libc::Ioctl = libc::_IO(b'$' as u32, 0);
 const DISABLE: libc::Ioctl = libc::_IO(b'$' as u32, 1);
@@ -59,31 +54,6 @@ const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 /// The greatest address that is none: `PERF_CONTEXT_…` are marks between the parts of a stack.
 const LEAST_CONTEXT: u64 = -4095_i64 as u64;
-
-/// `struct perf_event_attr` at its size of Linux 4.8.
-#[repr(C)]
-#[derive(Default)]
-struct Attributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup: u32,
-    breakpoint: u32,
-    config1: u64,
-    config2: u64,
-    branches: u64,
-    user_registers: u64,
-    user_stack: u32,
-    clock: i32,
-    interrupt_registers: u64,
-    aux_watermark: u32,
-    deepest_stack: u16,
-    reserved: u16,
-}
 
 /// What is sampled, by the numbers of `linux/perf_event.h`.
 const CYCLES: (&str, u32, u64) = ("cpu-cycles", 0, 0);
@@ -133,11 +103,9 @@ impl StackSampler {
         let has_cycles = Event::from_name(CYCLES.0).is_ok_and(|event| Counter::open(event).is_ok());
         let cycles = (PERIOD_NS as f64 * core_hz / 1e9) as u64;
         let (event, period) = if has_cycles { (CYCLES, cycles.max(1_000)) } else { (CPU_CLOCK, PERIOD_NS) };
-        let (file, with_kernel) = match open_event(event, period, cpu, FLAGS) {
+        let (file, with_kernel) = match open_event(event, period, cpu, 0) {
             Ok(file) => (file, true),
-            Err(_) => {
-                (open_event(event, period, cpu, FLAGS | WITHOUT_KERNEL).map_err(refusal_sentence)?, false)
-            }
+            Err(_) => (open_event(event, period, cpu, WITHOUT_KERNEL).map_err(refusal_sentence)?, false),
         };
         let length = (1 + RING_PAGES) * process::page_size() as usize;
         let ring = MmapOptions::new().len(length).map_raw(file.as_raw_fd());
@@ -207,24 +175,15 @@ fn open_event(
     let (registers, user_registers) = if HAS_FLAG { (USER_REGISTERS, FLAGS_REGISTER) } else { (0, 0) };
     let attributes = Attributes {
         kind,
-        size: size_of::<Attributes>() as u32,
         config,
         sample_period: period,
         sample_type: THREAD_AND_STACK | registers,
-        flags,
+        flags: flags | DISABLED | WITHOUT_HYPERVISOR,
         user_registers,
         deepest_stack: DEEPEST,
         ..Attributes::default()
     };
-    let cpu = cpu.map_or(-1, |cpu| cpu as i32);
-    // SAFETY: ATTRIBUTES. This thread, no group, close-on-exec.
-    let fd =
-        unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, cpu, -1, CLOSE_ON_EXEC) };
-    match i32::try_from(fd).unwrap_or(-1) {
-        fd if fd < 0 => Err(Error::from_last_errno(format!("perf_event_open of {name}"))),
-        // SAFETY: OWN-DESCRIPTOR.
-        fd => Ok(unsafe { File::from_raw_fd(fd) }),
-    }
+    open_attributes(attributes, name, (0, cpu.map_or(ANY_CPU, |cpu| cpu as i32)))
 }
 
 fn refusal_sentence(error: Error) -> Error {

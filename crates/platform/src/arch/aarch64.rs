@@ -106,18 +106,28 @@ pub fn mixed_loop(n: u64) -> u64 {
     word
 }
 
+/// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
+/// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
+macro_rules! in_blocks {
+    ($n:expr, $one:literal, $groups:literal of $group:literal, $($operands:tt)*) => {
+        std::arch::asm!("cbz {b}, 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
+            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", $one, "subs {r}, {r}, #1", "b.ne 4b", "5:",
+            b = inout(reg) $n / 64 => _, r = inout(reg) $n % 64 => _, $($operands)*)
+    };
+    ($n:expr, $one:literal, $($operands:tt)*) => {
+        in_blocks!($n, $one, 64 of $one, $($operands)*)
+    };
+}
+pub(crate) use in_blocks;
+
 /// `n` additions, each waiting for the one before: one core cycle each.
 #[inline(never)]
 pub fn add_chain(n: u64) -> u64 {
     let mut sum = 1u64;
     let step = std::hint::black_box(3u64);
-    let (blocks, rest) = (n / 64, n % 64);
     // SAFETY: PURE.
     unsafe {
-        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "add {sum}, {sum}, {step}", ".endr",
-            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "add {sum}, {sum}, {step}",
-            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
-            sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
+        in_blocks!(n, "add {sum}, {sum}, {step}", sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
     }
     sum
 }
@@ -136,13 +146,9 @@ pub fn evict(line: &[u8]) {
 pub fn multiply_chain(n: u64) -> u64 {
     let mut product = 1u64;
     let factor = std::hint::black_box(3u64);
-    let (blocks, rest) = (n / 64, n % 64);
     // SAFETY: PURE.
     unsafe {
-        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "mul {p}, {p}, {factor}", ".endr",
-            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "mul {p}, {p}, {factor}",
-            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
-            p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
+        in_blocks!(n, "mul {p}, {p}, {factor}", p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
     }
     product
 }
@@ -155,13 +161,9 @@ pub fn multiply_chain(n: u64) -> u64 {
 #[inline(never)]
 pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
     let mut at = from;
-    let (blocks, rest) = (steps / 64, steps % 64);
     // SAFETY: RING, promised by the caller.
     unsafe {
-        asm!("cbz {b}, 3f", ".p2align 5", "2:", ".rept 64", "ldr {at}, [{at}]", ".endr",
-            "subs {b}, {b}, #1", "b.ne 2b", "3:", "cbz {r}, 5f", "4:", "ldr {at}, [{at}]",
-            "subs {r}, {r}, #1", "b.ne 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
-            at = inout(reg) at, options(readonly, nostack));
+        in_blocks!(steps, "ldr {at}, [{at}]", at = inout(reg) at, options(readonly, nostack));
     }
     at
 }

@@ -103,18 +103,27 @@ pub fn mixed_loop(n: u64) -> u64 {
     word
 }
 
+/// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
+/// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
+macro_rules! in_blocks {
+    ($n:expr, $one:literal, $groups:literal of $group:literal, $($operands:tt)*) => {
+        std::arch::asm!("beqz {b}, 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
+            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", $one, "addi {r}, {r}, -1", "bnez {r}, 4b", "5:",
+            b = inout(reg) $n / 64 => _, r = inout(reg) $n % 64 => _, $($operands)*)
+    };
+    ($n:expr, $one:literal, $($operands:tt)*) => {
+        in_blocks!($n, $one, 64 of $one, $($operands)*)
+    };
+}
+
 /// `n` additions, each waiting for the one before: one core cycle each.
 #[inline(never)]
 pub fn add_chain(n: u64) -> u64 {
     let mut sum = 1u64;
     let step = std::hint::black_box(3u64);
-    let (blocks, rest) = (n / 64, n % 64);
     // SAFETY: PURE.
     unsafe {
-        asm!("beqz {b}, 3f", ".p2align 5", "2:", ".rept 64", "add {sum}, {sum}, {step}", ".endr",
-            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", "add {sum}, {sum}, {step}",
-            "addi {r}, {r}, -1", "bnez {r}, 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
-            sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
+        in_blocks!(n, "add {sum}, {sum}, {step}", sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
     }
     sum
 }
@@ -124,13 +133,9 @@ pub fn add_chain(n: u64) -> u64 {
 pub fn multiply_chain(n: u64) -> u64 {
     let mut product = 1u64;
     let factor = std::hint::black_box(3u64);
-    let (blocks, rest) = (n / 64, n % 64);
     // SAFETY: PURE.
     unsafe {
-        asm!("beqz {b}, 3f", ".p2align 5", "2:", ".rept 64", "mul {p}, {p}, {factor}", ".endr",
-            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", "mul {p}, {p}, {factor}",
-            "addi {r}, {r}, -1", "bnez {r}, 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
-            p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
+        in_blocks!(n, "mul {p}, {p}, {factor}", p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
     }
     product
 }
@@ -143,13 +148,9 @@ pub fn multiply_chain(n: u64) -> u64 {
 #[inline(never)]
 pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
     let mut at = from;
-    let (blocks, rest) = (steps / 64, steps % 64);
     // SAFETY: RING, promised by the caller.
     unsafe {
-        asm!("beqz {b}, 3f", ".p2align 5", "2:", ".rept 64", "ld {at}, 0({at})", ".endr",
-            "addi {b}, {b}, -1", "bnez {b}, 2b", "3:", "beqz {r}, 5f", "4:", "ld {at}, 0({at})",
-            "addi {r}, {r}, -1", "bnez {r}, 4b", "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _,
-            at = inout(reg) at, options(readonly, nostack));
+        in_blocks!(steps, "ld {at}, 0({at})", at = inout(reg) at, options(readonly, nostack));
     }
     at
 }

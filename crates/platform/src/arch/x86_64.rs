@@ -215,19 +215,29 @@ pub fn mixed_loop(n: u64) -> u64 {
     word
 }
 
+/// Executes an instruction `$n` times: blocks of 64 in a row, and the rest one by one. In a block `$groups` of `$group`, in which it
+/// stands several times, may take its place. The loop's own counter runs beside a chain and is hidden by it.
+macro_rules! in_blocks {
+    ($n:expr, $one:literal, $groups:literal of $group:literal, $($operands:tt)*) => {
+        std::arch::asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", concat!(".rept ", $groups), $group, ".endr",
+            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", $one, "dec {r}", "jnz 4b", "5:",
+            b = inout(reg) $n / 64 => _, r = inout(reg) $n % 64 => _, $($operands)*)
+    };
+    ($n:expr, $one:literal, $($operands:tt)*) => {
+        in_blocks!($n, $one, 64 of $one, $($operands)*)
+    };
+}
+pub(crate) use in_blocks;
+
 /// `n` additions of two registers, each waiting for the one before: one core cycle each. Not an addition
 /// of a constant, which newer cores fold while renaming registers and which would read as 17 GHz.
 #[inline(never)]
 pub fn add_chain(n: u64) -> u64 {
     let mut sum = 1u64;
     let step = std::hint::black_box(3u64);
-    let (blocks, rest) = (n / 64, n % 64);
     // SAFETY: PURE. The loop's own counter runs beside the chain and is hidden by it.
     unsafe {
-        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "add {sum}, {step}", ".endr",
-            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "add {sum}, {step}", "dec {r}", "jnz 4b",
-            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, sum = inout(reg) sum,
-            step = in(reg) step, options(nomem, nostack));
+        in_blocks!(n, "add {sum}, {step}", sum = inout(reg) sum, step = in(reg) step, options(nomem, nostack));
     }
     sum
 }
@@ -238,13 +248,9 @@ pub fn add_chain(n: u64) -> u64 {
 pub fn multiply_chain(n: u64) -> u64 {
     let mut product = 1u64;
     let factor = std::hint::black_box(3u64);
-    let (blocks, rest) = (n / 64, n % 64);
     // SAFETY: PURE.
     unsafe {
-        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "imul {p}, {factor}", ".endr",
-            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "imul {p}, {factor}", "dec {r}", "jnz 4b",
-            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, p = inout(reg) product,
-            factor = in(reg) factor, options(nomem, nostack));
+        in_blocks!(n, "imul {p}, {factor}", p = inout(reg) product, factor = in(reg) factor, options(nomem, nostack));
     }
     product
 }
@@ -257,13 +263,9 @@ pub fn multiply_chain(n: u64) -> u64 {
 #[inline(never)]
 pub unsafe fn chase(from: *const u8, steps: u64) -> *const u8 {
     let mut at = from;
-    let (blocks, rest) = (steps / 64, steps % 64);
     // SAFETY: RING, promised by the caller. The loop's own counter runs beside the loads and is hidden by them.
     unsafe {
-        asm!("test {b}, {b}", "jz 3f", ".p2align 5", "2:", ".rept 64", "mov {at}, [{at}]", ".endr",
-            "dec {b}", "jnz 2b", "3:", "test {r}, {r}", "jz 5f", "4:", "mov {at}, [{at}]", "dec {r}", "jnz 4b",
-            "5:", b = inout(reg) blocks => _, r = inout(reg) rest => _, at = inout(reg) at,
-            options(readonly, nostack));
+        in_blocks!(steps, "mov {at}, [{at}]", at = inout(reg) at, options(readonly, nostack));
     }
     at
 }

@@ -11,74 +11,7 @@
 use super::super::Answers;
 use std::arch::asm;
 
-/// Enters the kernel with no argument.
-///
-/// # Safety
-/// ENTRY: the call must not write to memory or end the process in a way that the caller does not expect.
-#[inline(always)]
-pub unsafe fn syscall0(number: i64) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("ecall", inlateout("a7") number => _, lateout("a0") answer, options(nostack)) };
-    answer
-}
-
-/// Enters the kernel with one argument.
-///
-/// # Safety
-/// ENTRY: see [`syscall0`]; the argument must be what that call expects.
-#[inline(always)]
-pub unsafe fn syscall1(number: i64, a: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe { asm!("ecall", inlateout("a7") number => _, inlateout("a0") a => answer, options(nostack)) };
-    answer
-}
-
-/// Enters the kernel with two arguments.
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall2(number: i64, a: usize, b: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("ecall", inlateout("a7") number => _, inlateout("a0") a => answer, in("a1") b, options(nostack))
-    };
-    answer
-}
-
-/// Enters the kernel with four arguments (calls that take three ignore the last).
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall4(number: i64, a: usize, b: usize, c: usize, d: usize) -> i64 {
-    let answer;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("ecall", inlateout("a7") number => _, inlateout("a0") a => answer, in("a1") b, in("a2") c, in("a3") d,
-            options(nostack));
-    }
-    answer
-}
-
-/// Enters the kernel with six arguments, the most that it takes.
-///
-/// # Safety
-/// ENTRY: see [`syscall1`].
-#[inline(always)]
-pub unsafe fn syscall6(number: i64, arguments: [usize; 6]) -> i64 {
-    let answer;
-    let [a, b, c, d, e, f] = arguments;
-    // SAFETY: ENTRY, promised by the caller.
-    unsafe {
-        asm!("ecall", inlateout("a7") number => _, inlateout("a0") a => answer, in("a1") b, in("a2") c, in("a3") d,
-            in("a4") e, in("a5") f, options(nostack));
-    }
-    answer
-}
+entry_functions!("ecall", "a7", ["a0", "a1", "a2", "a3", "a4", "a5"]);
 
 /// Defines a loop of `n` turns: `$enter` in each, and the lowest and the highest answer kept.
 macro_rules! entering {
