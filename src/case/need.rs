@@ -1,6 +1,6 @@
 //! Needs: the features of a machine without which a case cannot be measured.
 
-use crate::platform::cpu::cpu_class::{choose_cpus, cpu_classes, fixed_choice};
+use crate::platform::cpu::cpu_class::{choose_own_cpus, cpu_classes};
 use crate::platform::cpu::{self, cpu_list};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process;
@@ -48,9 +48,8 @@ impl Cpus {
 
     /// The CPUs that a measuring process will have: it pins itself to the first that it may choose.
     pub fn for_measuring_process() -> Self {
-        let allowed = crate::platform::cpu::allowed_cpus();
-        let chosen = choose_cpus(&KernelFiles::live(), &allowed, fixed_choice());
-        Self::from_allowed(chosen.ok().and_then(|(cpus, _)| cpus.first().copied()), allowed)
+        let chosen = choose_own_cpus().ok().and_then(|(cpus, _)| cpus.first().copied());
+        Self::from_allowed(chosen, cpu::allowed_cpus())
     }
 }
 

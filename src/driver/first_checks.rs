@@ -10,9 +10,7 @@ use crate::environment::Inherited;
 use crate::error::{Error, Result};
 use crate::platform::bracket_steps::{count_steps, execute_mark};
 use crate::platform::callgrind;
-use crate::platform::cpu::allowed_cpus;
-use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
-use crate::platform::kernel_files::KernelFiles;
+use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::process::{self, inheritance};
 use crate::platform::{limit, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
@@ -29,7 +27,7 @@ use std::path::{Path, PathBuf};
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
-    choose_cpus(&KernelFiles::live(), &allowed_cpus(), fixed_choice())?;
+    choose_own_cpus()?;
     if options.unit == INSTRUCTIONS {
         check_single_steps()?;
     } else if options.unit == CALLGRIND {

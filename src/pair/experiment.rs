@@ -8,7 +8,7 @@ use crate::case::Scale;
 use crate::clock::{Clock, ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
 use crate::error::{Error, Result};
-use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
+use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::cpu::{self, Aside};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::inheritance;
@@ -106,7 +106,7 @@ impl Testbed {
     /// # Errors
     /// A signal handler or the CPU affinity cannot be set.
     pub fn set_up() -> Result<Self> {
-        choose_cpus(&KernelFiles::live(), &cpu::allowed_cpus(), fixed_choice())?;
+        choose_own_cpus()?;
         let notes = Inherited::read_once().deviation_sentences();
         inheritance::allow_owner_access();
         inheritance::leave_deadline_class();

@@ -9,9 +9,8 @@
 //! Both marks are released by the kernel when the last process that holds them ends, and leave no file. The use of a CPU is
 //! looked at only if other tasks run at this moment, and then takes 20 ms, or 40 ms where the first choice is in use.
 
-use super::cpu_class::{choose_cpus, fixed_choice};
-use super::{allowed_cpus, busy};
-use crate::kernel_files::KernelFiles;
+use super::busy;
+use super::cpu_class::choose_own_cpus;
 use crate::signal;
 use crate::socket_handle::{is_name_taken, take_name};
 use nix::errno::Errno;
@@ -28,15 +27,14 @@ pub struct Claimed {
 }
 
 /// Claims the CPU to measure on: of the fastest class, or of what the user has chosen, the first one that no other run has claimed
-/// and no task keeps busy ([`choose_cpus`] orders them). If tasks keep every unclaimed CPU busy, it takes the first of
+/// and no task keeps busy ([`choose_own_cpus`] orders them). If tasks keep every unclaimed CPU busy, it takes the first of
 /// those. If all are claimed, it waits until one is released, a signal arrives, or 200 s have passed: a stopped
 /// process may hold the claim, and the driver takes a longer silence for a case that hangs.
 pub fn claim_cpu() -> Option<Claimed> {
     const LONGEST: Duration = Duration::from_secs(200);
     let begun = Instant::now();
     // A choice that became impossible meanwhile leaves none.
-    let cpus = choose_cpus(&KernelFiles::live(), &allowed_cpus(), fixed_choice())
-        .map_or(Vec::new(), |(cpus, _)| cpus);
+    let cpus = choose_own_cpus().map_or(Vec::new(), |(cpus, _)| cpus);
     loop {
         let in_use = if cpus.len() > 1 { busy::cpus_in_use(&cpus) } else { Vec::new() };
         let order = cpus.iter().filter(|cpu| !in_use.contains(cpu)).chain(&in_use);
@@ -91,6 +89,7 @@ fn lock_cpu_byte(cpu: usize) -> Result<Option<File>, IsHeld> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::allowed_cpus;
 
     #[test]
     fn two_runs_get_different_cpus() {

@@ -90,6 +90,14 @@ pub fn choose_cpus(
     class.ok_or_else(|| unknown_choice(choice, allowed, &classes))
 }
 
+/// The same of the CPUs that this process may use, as its user has chosen.
+///
+/// # Errors
+/// As of [`choose_cpus`].
+pub fn choose_own_cpus() -> Result<(Vec<usize>, Option<String>)> {
+    choose_cpus(&KernelFiles::live(), &allowed_cpus(), fixed_choice())
+}
+
 fn unknown_choice(choice: &str, allowed: &[usize], classes: &[CpuClass]) -> Error {
     let list = cpu_list::format(allowed);
     let names: Vec<_> = classes.iter().map(|class| class.name.as_str()).collect();
