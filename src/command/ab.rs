@@ -168,7 +168,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 /// # Errors
 /// No case matches, a side cannot be built or started, a setting cannot be made, or the pairs cannot be written.
 pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
-    let matches = filter.matcher()?;
     Store::at(home).check_directory_usable("pairs")?;
     let mut file = OwnFile::default();
     let (mut paired, prepared) = with_sides(
@@ -178,12 +177,11 @@ pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Pat
         !manner.no_canaries,
         home,
         |testbed, contest, ids, lone, schedule| {
-            let lone: Vec<_> = lone.iter().filter(|lone| matches(&lone.id)).cloned().collect();
             announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
             let bar = Bar::new(ids.len());
             let mut keep = |paired: &Paired| save_pairs(home, paired, &mut file).map(drop);
             let compared =
-                testbed.compare_cases(contest, ids, &lone, schedule, &mut |at| bar.show_pair(at), &mut keep);
+                testbed.compare_cases(contest, ids, lone, schedule, &mut |at| bar.show_pair(at), &mut keep);
             bar.finish();
             compared
         },
@@ -209,7 +207,7 @@ pub struct Prepared {
 }
 
 /// Builds and starts both sides, has the cases that match measured, and restores what settings have changed. `measure` is given
-/// the ids, the cases that one side alone has, and how the sides take turns.
+/// the ids, the cases among them that one side alone has, and how the sides take turns.
 ///
 /// # Errors
 /// No case matches, a side cannot be built or started, a setting cannot be made, or those of `measure`.
@@ -237,6 +235,7 @@ pub fn with_sides<T>(
     // Of two revisions more is known than their binaries say.
     let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
     sides.check_toolchains(&differences)?;
+    let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
     let ids = choose_cases(&all, &matches, has_canaries)?;
     let plan = Plan {
         sides: ready.side_names(sides),

@@ -33,6 +33,7 @@ pub fn explain_difference(
     format: Format,
     home: &Path,
 ) -> Result<ExitCode> {
+    check_format(format)?;
     check_perf_events()?;
     let pairs = manner.pairs.map_or(OBSERVATIONS, |pairs| 4 << pairs.look_count());
     let (cases, prepared) =
@@ -55,6 +56,7 @@ pub fn explain_operations(
     bench: Option<&Path>,
     format: Format,
 ) -> Result<ExitCode> {
+    check_format(format)?;
     check_perf_events()?;
     let matches = filter.matcher()?;
     let links = scratch::make_directory()?;
@@ -76,6 +78,16 @@ pub fn explain_operations(
     write(&cases, &[], format)
 }
 
+/// Refuses what cannot be written, before minutes of sampling.
+fn check_format(format: Format) -> Result<()> {
+    match format {
+        Format::Markdown => {
+            Err(Error::Usage("functions are written as a table, CSV or JSON, and not as Markdown".into()))
+        }
+        Format::Terminal | Format::Csv | Format::Json => Ok(()),
+    }
+}
+
 fn sample_each(
     ids: &[String],
     mut sample: impl FnMut(&str) -> Result<SampledCase>,
@@ -95,12 +107,8 @@ fn write(cases: &[FunctionTimes], notes: &[String], format: Format) -> Result<Ex
     match format {
         Format::Json => page::write_json(&json!({ "notes": notes, "cases": cases }))?,
         Format::Csv => page::write(&function_times_csv(cases)?)?,
-        Format::Markdown => {
-            return Err(Error::Usage(
-                "functions are written as a table, CSV or JSON, and not as Markdown".into(),
-            ));
-        }
-        Format::Terminal => {
+        // Markdown was refused before.
+        Format::Terminal | Format::Markdown => {
             let mut text = page::wrap_sentences(notes, layout());
             for case in cases {
                 text += &format!("\n{}", function_table(case, layout()));

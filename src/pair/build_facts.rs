@@ -127,7 +127,7 @@ fn digest(file: &Path) -> Option<String> {
 }
 
 /// The first 16 hexadecimal digits of SHA-256.
-fn short_digest(bytes: &[u8]) -> String {
+pub(super) fn short_digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 

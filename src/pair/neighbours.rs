@@ -4,8 +4,8 @@
 //! The files of a revision lie in a temporary directory, where none of it is found. So the directories above the repository
 //! are made there again, with a link to each of their other entries.
 
+use super::build_facts::short_digest;
 use crate::error::{Error, Result};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
@@ -39,16 +39,17 @@ pub(super) fn outside_dependencies(top: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut left = vec![real_top.clone()];
     while let Some(directory) = left.pop() {
+        let is_top = directory == real_top;
+        let is_inside = |known: &PathBuf| directory.starts_with(known);
+        if !is_top && (is_inside(&real_top) || found.keys().any(is_inside)) {
+            continue;
+        }
         let files = files_below(&directory);
-        for manifest in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
-            for named in named_directories(manifest) {
-                let is_known =
-                    [&real_top].into_iter().chain(found.keys()).any(|known| named.starts_with(known));
-                if !is_known {
-                    found.insert(named.clone(), digest_of_files(&files_below(&named)));
-                    left.push(named);
-                }
-            }
+        let manifests = files.iter().filter(|file| file.ends_with("Cargo.toml"));
+        left.extend(manifests.flat_map(|manifest| named_directories(manifest)));
+        // The digest of the top is its commit.
+        if !is_top {
+            found.insert(directory, digest_of_files(&files));
         }
     }
     found
@@ -95,13 +96,12 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 }
 
 fn digest_of_files(files: &[PathBuf]) -> String {
-    let mut digest = Sha256::new();
-    for file in files {
+    let line = |file: &PathBuf| {
         let (length, seconds, ns) =
             file.metadata().map_or((0, 0, 0), |data| (data.len(), data.mtime(), data.mtime_nsec()));
-        digest.update(format!("{file:?} {length} {seconds}.{ns}\n"));
-    }
-    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        format!("{file:?} {length} {seconds}.{ns}\n")
+    };
+    short_digest(files.iter().map(line).collect::<String>().as_bytes())
 }
 
 #[cfg(test)]
