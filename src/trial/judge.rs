@@ -27,7 +27,7 @@ pub(super) use testimony::judge_by_witness;
 const DOUBLING: std::ops::RangeInclusive<f64> = 1.8..=2.2;
 /// Where the interval of that ratio must lie for the claim to hold: 2.7 is work that grows with each iteration, 1.0 a remembered
 /// result. Beside two tasks a CPU an estimate alone is now and then in the accepted range by chance, whatever is executed.
-const TOLD_APART: std::ops::RangeInclusive<f64> = 1.4..=2.6;
+const DOUBLING_INTERVAL: std::ops::RangeInclusive<f64> = 1.4..=2.6;
 /// The slope as a share of what an iteration takes by a whole batch, below which time does not grow. Threads that take a lock
 /// by turns now and now in a row have slopes of either sign.
 const NO_GROWTH: f64 = 0.2;
@@ -180,8 +180,8 @@ pub(super) fn check_time_grows(sweep: &Sweep, unit_ns: f64) -> Result<(), CaseEn
 /// The rounds say otherwise ([`CaseEnd::Contradicted`]), or contradict each other ([`CaseEnd::Disturbed`]).
 fn judge_doubling(sweep: &Sweep) -> Result<String, CaseEnd> {
     let (by, twice) = (sweep.doubling, 2 * sweep.unit);
-    let is_told_apart = [by.low, by.high].iter().all(|bound| TOLD_APART.contains(bound));
-    if DOUBLING.contains(&by.estimate) && is_told_apart {
+    let excludes_lies = [by.low, by.high].iter().all(|bound| DOUBLING_INTERVAL.contains(bound));
+    if DOUBLING.contains(&by.estimate) && excludes_lies {
         return Ok(format!("twice {twice} iterations took {:.2} times as long", by.estimate));
     }
     if by.high < *DOUBLING.start() || by.low > *DOUBLING.end() {

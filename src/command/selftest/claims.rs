@@ -25,6 +25,11 @@ struct Row {
 }
 
 impl Row {
+    fn unheard(id: String, lie: Option<(&'static str, &'static str)>) -> Self {
+        let hearing = Hearing { ruling: Ruling::Disturbed, executions: 0, sentence: String::new() };
+        Self { id, lie, hearing, seconds: 0.0 }
+    }
+
     /// The ruling in a word; in capitals if it must not happen.
     fn ruling_word(&self) -> &'static str {
         let is_lie = self.lie.is_some();
@@ -81,31 +86,24 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
     Ok(Exit::failed_if(!rows.iter().all(Row::is_as_expected)).or_signal(signal::pending()).into())
 }
 
-/// Passes over the cases that the machine disturbed. The executions of one pass follow one another within milliseconds: one
-/// burst of a neighbour disturbs them all.
-const LATER_PASSES: usize = 3;
+/// Passes over the cases that are not decided yet. The executions of one pass follow one another within milliseconds: one burst of
+/// a neighbour disturbs them all.
+const PASSES: usize = 4;
 
 /// Judges all cases one after the other, until a signal comes, and then those again that were disturbed.
 fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
-    let lie = |Liar { id, lie, claim, case }| (id, Some((lie, claim)), case);
-    let real = |(id, case)| (id, None, case);
-    let all: Vec<_> = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real)).collect();
-    let heard = all.iter().map(|(id, lie, case)| {
-        let begun = Instant::now();
-        let hearing = judge_claims(case, bench);
-        Row { id: id.clone(), lie: *lie, hearing, seconds: begun.elapsed().as_secs_f64() }
-    });
-    let mut rows: Vec<Row> = heard.take_while(|_| signal::pending().is_none()).collect();
-    for _ in 0..LATER_PASSES {
-        for (row, (_, _, case)) in rows.iter_mut().zip(&all) {
-            if row.hearing.ruling == Ruling::Disturbed && signal::pending().is_none() {
-                let begun = Instant::now();
-                row.hear_again(judge_claims(case, bench));
-                row.seconds += begun.elapsed().as_secs_f64();
-            }
+    let lie = |Liar { id, lie, claim, case }| (Row::unheard(id, Some((lie, claim))), case);
+    let real = |(id, case)| (Row::unheard(id, None), case);
+    let mut all: Vec<_> = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real)).collect();
+    for _ in 0..PASSES {
+        let undecided = all.iter_mut().filter(|(row, _)| row.hearing.ruling == Ruling::Disturbed);
+        for (row, case) in undecided.take_while(|_| signal::pending().is_none()) {
+            let begun = Instant::now();
+            row.hear_again(judge_claims(case, bench));
+            row.seconds += begun.elapsed().as_secs_f64();
         }
     }
-    rows
+    all.into_iter().map(|(row, _)| row).filter(|row| row.hearing.executions > 0).collect()
 }
 
 fn claims_table(rows: &[Row], layout: Layout) -> String {
