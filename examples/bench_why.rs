@@ -1,4 +1,4 @@
-//! A bench of a library of one's own that becomes slower if it is told to, so that `syscost ab --why` has something to find:
+//! A bench of a library whose operation two environment variables make slower, so that `syscost ab --why` has something to find:
 //! `EXTRA_CALLS=64` has each query read the time 64 times more, and `COLD=1` begins each query with cold caches.
 
 use syscost::case::set_up;

@@ -35,12 +35,10 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let rows = match &args.like {
-        None => matching_rows(&args.filter)?,
+        None => filtered_rows(&args.filter)?,
         Some(test) => {
             let starts = ids_like(test)?;
-            let mut rows = matching_rows(&Filter::new(None))?;
-            rows.retain(|row| starts.iter().any(|start| row.id.starts_with(start)));
-            rows
+            matching_rows(|id| starts.iter().any(|start| id.starts_with(start)))?
         }
     };
     match page::is_piped() {
@@ -62,8 +60,15 @@ struct Row {
     missing: Option<String>,
 }
 
-fn matching_rows(filter: &Filter) -> Result<Vec<Row>> {
-    let matches = filter.matcher()?;
+fn filtered_rows(filter: &Filter) -> Result<Vec<Row>> {
+    let rows = matching_rows(filter.matcher()?)?;
+    match filter.no_match_error() {
+        Some(error) if rows.is_empty() => Err(error),
+        _ => Ok(rows),
+    }
+}
+
+fn matching_rows(matches: impl Fn(&str) -> bool) -> Result<Vec<Row>> {
     let scratch = scratch::make_directory()?;
     let place = Place {
         scratch: scratch.path().to_path_buf(),
@@ -81,10 +86,7 @@ fn matching_rows(filter: &Filter) -> Result<Vec<Row>> {
             title: case.title,
         }));
     }
-    match filter.no_match_error() {
-        Some(error) if rows.is_empty() => Err(error),
-        _ => Ok(rows),
-    }
+    Ok(rows)
 }
 
 /// The first need that this machine does not meet, in a sentence.

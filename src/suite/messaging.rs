@@ -21,7 +21,7 @@
 //! hackbench (R. Russell, 2000), which is `perf bench sched messaging`.
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, OwnTasks, Place, Report, Subject};
+use crate::case::{Case, Claim, Group, OwnTasks, Place, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::platform::cpu;
@@ -159,6 +159,7 @@ impl Messaging {
     }
 }
 
+/// The tasks move between CPUs on purpose, so they are not reported as partners, which stay.
 impl Subject for Messaging {
     fn run(&mut self, rounds: u64, clock: &Clock) -> Result<Ticks> {
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
@@ -185,11 +186,6 @@ impl Subject for Messaging {
             )));
         }
         Ok(ticks)
-    }
-
-    /// The tasks move between CPUs on purpose, so they are not watched as partners.
-    fn report(&self) -> Report {
-        Report::default()
     }
 }
 
