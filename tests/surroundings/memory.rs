@@ -112,12 +112,24 @@ fn a_file_that_was_just_read_takes_nothing_from_a_control_group() {
 
 #[test]
 fn huge_pages_that_do_not_come_are_skipped_and_the_rest_is_measured() {
+    let place = Place::new();
+    // What is started inherits it.
+    nix::sys::prctl::set_thp_disable(true).unwrap();
+    let ended = place.succeeds(|| place.run(&["^page_fault/anonymous"]));
+    nix::sys::prctl::set_thp_disable(false).unwrap();
+    let Some(ended) = ended else { return };
+    ended.says(0, &["skipped page_fault/anonymous/2MiB: ", "huge pages came as such", "2 measured"]);
+    place.is_tidy();
+}
+
+#[test]
+fn huge_pages_that_do_not_fit_are_skipped_and_the_rest_is_measured() {
     let Some(group) = Group::of_memory(12 << 20) else { return };
     let place = Place::new();
     let enter = group.enter();
     let run = || place.run_by(&enter.each_ref().map(String::as_str), &["^page_fault/anonymous"]);
     let Some(ended) = place.succeeds(run) else { return };
-    ended.says(0, &["skipped page_fault/anonymous/2MiB: ", "huge pages came as such", "2 measured"]);
+    ended.says(0, &["skipped page_fault/anonymous/2MiB: 18 MiB of memory are needed", "2 measured"]);
     assert_eq!(group.killed(), 0, "{ended:?}");
     place.is_tidy();
 }

@@ -6,6 +6,7 @@ use crate::case::need::FOUR_KIB;
 use crate::case::{Case, Claim, OwnTasks, Rule, set_up};
 use crate::error::{Error, Result};
 use crate::platform::child::Child;
+use crate::platform::limit;
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::Pages;
 use crate::platform::syscall;
@@ -119,6 +120,8 @@ fn mprotect_case() -> Case {
 
 fn huge_first_touch_case() -> Case {
     let set_up = set_up(|_| {
+        // A control group that is full after the last huge page kills for the next page table.
+        limit::check_memory(((HUGE_PAGES + 1) * HUGE_PAGE) as u64).map_err(Error::Missing)?;
         let region = Rc::new(Region::map_anonymous(HUGE_PAGES * HUGE_PAGE, Pages::Huge)?);
         let touched = Rc::clone(&region);
         let mut seen = vec![0; HUGE_PAGES * EACH];
