@@ -1,8 +1,6 @@
 //! A bench of a library whose operation two environment variables make slower, so that `syscost ab --why` has something to find:
-//! `EXTRA_CALLS=64` has each query read the time 64 times more, and `COLD=1` begins each query with cold caches.
+//! `EXTRA_CALLS=64` has each query read the time 64 times more, and `COLD=1` gives each query a table that has left the caches.
 
-use syscost::case::set_up;
-use syscost::clock::{Clock, Counts};
 use syscost::{Case, Group};
 
 /// What would be a crate of its own. Its functions are not inlined, as those of another crate seldom are, and their loops call no
@@ -50,26 +48,21 @@ mod library {
 
 /// Lines of the table: 64 KiB, which the second cache of a core holds.
 const LINES: u64 = 1_024;
-/// Bytes that are walked to make the caches cold: more than those of one core hold.
-const COLD_BYTES: usize = 2 << 20;
+/// Tables that have their turns: 32 MiB, more than the caches of one core hold.
+const COLD_TABLES: u64 = 512;
 
 fn cases() -> Vec<Case> {
     let setting = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    let make = move |_: &_| {
+    vec![Case::prepared("query", "a query of 1024 lines", move |_| {
         let (extra_calls, is_cold) = (setting("EXTRA_CALLS"), setting("COLD") > 0);
-        let table = library::Table::new(LINES);
-        let mut walked = vec![0_u8; if is_cold { COLD_BYTES } else { 0 }];
-        Ok(move |iterations: u64, clock: &Clock| {
-            let prepare = |walked: &mut Vec<u8>| {
-                walked.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
-                Ok(())
-            };
-            let answer = |_: &mut Vec<u8>| library::answer(&table, 20_261_127, extra_calls);
-            clock.time_each(iterations, &mut walked, prepare, answer, |_, _| Ok(Counts::Yes))
-        })
-    };
-    // Where the caches are made cold, that takes most of the time.
-    vec![Case::new("query", "a query of 1024 lines", set_up(make)).timed_share(0.05)]
+        let count = if is_cold { COLD_TABLES } else { 1 };
+        let tables: Vec<_> = (0..count).map(|_| library::Table::new(LINES)).collect();
+        let mut turn = 0;
+        move || {
+            turn = (turn + 1) % tables.len();
+            library::answer(&tables[turn], 20_261_127, extra_calls)
+        }
+    })]
 }
 
 fn main() -> std::process::ExitCode {
