@@ -77,9 +77,11 @@ fn without_ptrace_what_no_witness_saw_is_unwitnessed() {
 
 #[test]
 fn without_perf_io_uring_and_clone3() {
-    measures(refusing_all(&[one(EPERM, libc::SYS_perf_event_open)]));
-    measures(refusing_all(&[(ENOSYS, libc::SYS_io_uring_setup..=libc::SYS_io_uring_register)]));
-    measures(refusing_all(&[one(ENOSYS, libc::SYS_clone3)]));
+    measures(refusing_all(&[
+        one(EPERM, libc::SYS_perf_event_open),
+        (ENOSYS, libc::SYS_io_uring_setup..=libc::SYS_io_uring_register),
+        one(ENOSYS, libc::SYS_clone3),
+    ]));
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub struct CountedRow {
     pub verdict: Verdict,
     /// Why there is no stronger verdict.
     pub reason: Option<String>,
-    /// The functions that moved most.
+    /// The functions that moved, the farthest first.
     pub moved: Vec<MovedFunction>,
 }
 

@@ -79,7 +79,7 @@ pub struct CaseCounts {
     pub canary: bool,
     /// For each side how the case ended in each boot that answered.
     pub sides: [Vec<CountOutcome>; 2],
-    /// The functions that moved most, from the first boot of each kernel.
+    /// The functions that moved, the farthest first, from the first boot of each kernel.
     #[serde(default)]
     pub moved: Vec<MovedFunction>,
 }

@@ -66,11 +66,6 @@ fn says(name: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_server_is_controlled() {
-    says("control", &["one by one", "halving", "twice the limit", "\nslide "]);
-}
-
-#[test]
 fn a_live_server_responds_faster_only_in_a_closed_loop() {
     only_a_closed_loop_controls("control", "response of the live server");
 }
@@ -81,13 +76,18 @@ fn live_jobs_fault_less_often_only_in_a_closed_loop() {
 }
 
 #[test]
-fn what_was_controlled_is_drawn() {
+fn a_server_is_controlled_and_drawn() {
     let _one = only_one_at_a_time();
     let Some(program) = example("control") else { return };
     let directory = tempfile::tempdir().unwrap();
     let output = Command::new(program).arg("--quick").arg(directory.path()).output().unwrap();
     if output.stdout.starts_with(b"skipped: ") {
         return println!("{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for words in ["one by one", "halving", "twice the limit", "\nslide "] {
+        assert!(text.contains(words), "no `{words}` in\n{text}");
     }
     let svg = std::fs::read_to_string(directory.path().join("control-policy.svg")).unwrap();
     for words in ["halving", "goal 4.5", "background processes that run", "seconds"] {

@@ -76,9 +76,9 @@ impl CaseDifference {
         Some(difference)
     }
 
-    /// The functions that moved most.
-    pub fn moved(&self, most: usize) -> Vec<MovedFunction> {
-        let moved = self.functions.iter().filter(|row| row.change() != 0.0).take(most);
+    /// The functions that moved, the farthest first.
+    pub fn moved(&self) -> Vec<MovedFunction> {
+        let moved = self.functions.iter().filter(|row| row.change() != 0.0);
         moved.map(|row| MovedFunction { name: row.name.clone(), own: row.own }).collect()
     }
 }
@@ -243,7 +243,7 @@ mod tests {
         let names: Vec<_> = difference.functions.iter().map(|row| (row.name.as_str(), row.own)).collect();
         assert_eq!(names, [("f", [2.0, 3.0]), ("gone", [1.0, 0.0]), (PROGRAM, [3.0, 3.0])]);
         assert_eq!(difference.functions[0].calls, [1.0, 1.0]);
-        let moved: Vec<_> = difference.moved(3).into_iter().map(|moved| moved.name).collect();
+        let moved: Vec<_> = difference.moved().into_iter().map(|moved| moved.name).collect();
         assert_eq!(moved, ["f", "gone"], "the program did not move");
     }
 

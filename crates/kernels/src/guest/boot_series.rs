@@ -20,8 +20,6 @@ use syscost_platform::error::{Error, Result};
 
 /// Boots of each kernel that have to agree.
 pub const BOOTS: usize = 2;
-/// Functions that are named for a case.
-const MOVED: usize = 3;
 
 /// Two kernels and how they are booted.
 pub struct Series<'a> {
@@ -154,12 +152,12 @@ impl Outcome {
         }
     }
 
-    /// Names the functions that moved most in each case.
+    /// Names the functions that moved in each case.
     fn name_moved_functions(&mut self, questions: &Questions) {
         let [Some(a), Some(b)] = &self.logs else { return };
         for (case, question) in self.cases.iter_mut().zip(&questions.cases) {
             let difference = CaseDifference::between([a, b], &case.id, question.iterations);
-            case.moved = difference.map_or(Vec::new(), |difference| difference.moved(MOVED));
+            case.moved = difference.map_or(Vec::new(), |difference| difference.moved());
         }
     }
 

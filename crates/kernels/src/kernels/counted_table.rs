@@ -32,6 +32,9 @@ impl CountedForm {
     }
 }
 
+/// The most functions of a case that are named.
+const NAMED: usize = 3;
+
 const HEAD: [&str; 6] = ["case", "A (instructions)", "B (instructions)", "change", "verdict", "boots"];
 
 /// The verdicts, for a person or, in a pipe, for a program.
@@ -65,7 +68,7 @@ pub(super) fn render_counts(
         return Ok(page::tabbed_rows(&cells));
     }
     let with_functions = shown.iter().zip(cells).flat_map(|(row, cells)| {
-        let functions = row.moved.iter().map(|moved| (Tone::Plain, moved_cells(moved)));
+        let functions = row.moved.iter().take(NAMED).map(|moved| (Tone::Plain, moved_cells(moved)));
         std::iter::once((Tone::from_verdict(row.verdict), cells)).chain(functions)
     });
     let table = page::table(HEAD, with_functions, usize::MAX, layout);

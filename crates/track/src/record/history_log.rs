@@ -192,7 +192,11 @@ impl HistoryLog {
         // A number that JSON cannot hold is written as null and could not be read again. To save time, only cases
         // with such numbers are written and parsed as a check, together with the other fields.
         let is_finite = |case: &CaseRatio| {
-            [case.log_ratio, case.error, case.cost_ns].iter().all(|number| number.is_finite())
+            let of_functions = case.functions.iter().map(|(_, difference)| difference);
+            [&case.log_ratio, &case.error, &case.cost_ns]
+                .into_iter()
+                .chain(of_functions)
+                .all(|number| number.is_finite())
         };
         let wrong: Vec<_> = point.cases.iter().filter(|case| !is_finite(case)).cloned().collect();
         self.parse_point(&self.sealed_line(&point.with_cases(wrong))?, 0)?;
@@ -371,6 +375,7 @@ mod tests {
             error: 0.0,
             pairs: 8,
             cost_ns: 1.0,
+            functions: Vec::new(),
         }];
         assert!(log.add(&[HistoryPoint { cases, ..point("a") }]).is_err());
         assert_eq!(names(&log), [""; 0]);

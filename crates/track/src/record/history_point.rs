@@ -56,6 +56,9 @@ pub struct CaseRatio {
     pub pairs: usize,
     /// An iteration of side B, ns.
     pub cost_ns: f64,
+    /// Counted instructions: the functions that execute more or fewer in an iteration on side B, and by how many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<(String, f64)>,
 }
 
 fn is_host(clock: &ClockKind) -> bool {

@@ -22,6 +22,9 @@ const NEAR: usize = 2;
 /// Where this many move together, smaller steps are reported, too.
 const TOGETHER: usize = 3;
 
+/// The most functions of a case that are named.
+const NAMED_FUNCTIONS: usize = 3;
+
 /// What changed at one point of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeEvent {
@@ -48,6 +51,8 @@ pub struct Moved {
     pub change: f64,
     /// Standard error of the change.
     pub error: f64,
+    /// Counted instructions: the functions that moved most between the two points, and by how many in an iteration.
+    pub functions: Vec<(String, f64)>,
 }
 
 impl ChangeEvent {
@@ -125,6 +130,7 @@ fn find_steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64)
             canary: series.canary,
             change: change.step.exp_m1(),
             error: change.error.hypot(bridge),
+            functions: Vec::new(),
         };
         (!is_bridge).then(|| Step {
             at: after.point,
@@ -140,12 +146,34 @@ fn find_steps(series: &RatioSeries, values: &[Value], noise: &Noise, level: f64)
 fn event_of_steps(points: &[HistoryPoint], steps: Vec<Step>) -> ChangeEvent {
     let (at, before) = (steps[0].at, steps[0].before);
     let found = steps.iter().map(|step| step.found).max().unwrap_or(at);
-    let mut moved: Vec<Moved> = steps.into_iter().map(|step| step.moved).collect();
+    let with_functions = |step: Step| {
+        let functions = moved_functions([&points[step.before], &points[step.at]], &step.moved.id);
+        Moved { functions, ..step.moved }
+    };
+    let mut moved: Vec<Moved> = steps.into_iter().map(with_functions).collect();
     moved.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
     let differences = points[at].fingerprint.differences(&points[before].fingerprint);
     // Fields that only follow from other fields are not reported.
     let is_news = |d: &Difference| d.weight > Weight::Fact || NEWS.contains(&d.field);
     ChangeEvent { at, before, found, moved, profile: differences.into_iter().filter(is_news).collect() }
+}
+
+/// The functions of a case that moved most between two points: each has its differences from the same reference.
+fn moved_functions(points: [&HistoryPoint; 2], id: &str) -> Vec<(String, f64)> {
+    let cases = points.map(|point| point.cases.iter().find(|case| case.id == id));
+    let [Some(before), Some(after)] = cases else { return Vec::new() };
+    if points[0].reference != points[1].reference {
+        return Vec::new();
+    }
+    let mut differences: BTreeMap<&str, f64> =
+        after.functions.iter().map(|(name, difference)| (name.as_str(), *difference)).collect();
+    for (name, difference) in &before.functions {
+        *differences.entry(name).or_default() -= difference;
+    }
+    // Of sums of divided counts a rest can be left that is no instruction.
+    let mut moved: Vec<_> = differences.into_iter().filter(|(_, by)| by.abs() > 1e-6).collect();
+    moved.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    moved.into_iter().take(NAMED_FUNCTIONS).map(|(name, by)| (name.to_owned(), by)).collect()
 }
 
 /// Facts that explain a change.
@@ -208,6 +236,24 @@ mod tests {
     fn a_month_without_a_change_has_no_event() {
         let alarms: usize = (0..20).map(|seed| events(&nights(200 + seed, 30, 0.0)).len()).sum();
         assert_eq!(alarms, 0, "alarms in 20 months of 40 series");
+    }
+
+    #[test]
+    fn a_step_of_counts_names_the_functions_that_moved_between_its_points() {
+        let mut points: Vec<_> = (0..6)
+            .map(|release| test_point(release, "6.1", None, &[if release < 3 { 1.1 } else { 1.2 }]))
+            .collect();
+        for (release, point) in points.iter_mut().enumerate() {
+            point.clock = ClockKind::Icount;
+            let of_step = if release < 3 { ("gone", -8.0) } else { ("come", 62.0) };
+            point.cases[0].error = 0.0;
+            point.cases[0].functions =
+                [("always", 74.0), of_step].map(|(name, by): (&str, f64)| (name.to_owned(), by)).into();
+        }
+        let events = events(&points);
+        let functions: Vec<_> =
+            events[0].moved[0].functions.iter().map(|(name, by)| (name.as_str(), *by)).collect();
+        assert_eq!((events.len(), events[0].at, functions), (1, 3, vec![("come", 62.0), ("gone", 8.0)]));
     }
 
     #[test]

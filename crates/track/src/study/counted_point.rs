@@ -15,7 +15,7 @@ pub fn point_from_counts(
     bridge_to: Option<&str>,
     version: impl Fn(&str) -> Option<String>,
 ) -> HistoryPoint {
-    let cases = judge_counts(counts).into_iter().filter_map(|row| {
+    let cases = judge_counts(counts).into_iter().zip(&counts.cases).filter_map(|(row, case)| {
         let [Some(a), Some(b)] = &row.sides else { return None };
         let log_ratio = (b.instructions / a.instructions).ln();
         log_ratio.is_finite().then_some(())?;
@@ -26,6 +26,11 @@ pub fn point_from_counts(
             error: log_standard_error(a).hypot(log_standard_error(b)),
             pairs: a.boots.min(b.boots),
             cost_ns: b.instructions,
+            functions: case
+                .moved
+                .iter()
+                .map(|moved| (moved.name.clone(), moved.own[1] - moved.own[0]))
+                .collect(),
             id: row.id,
         })
     });

@@ -100,6 +100,7 @@ fn case_ratio(row: &Row, version: &str) -> Option<CaseRatio> {
         error,
         pairs: row.pairs,
         cost_ns: row.cost_ns[1],
+        functions: Vec::new(),
     })
 }
 
@@ -197,6 +198,7 @@ pub(super) mod tests {
             error: 0.002,
             pairs: 16,
             cost_ns: 100.0 * ratio,
+            functions: Vec::new(),
         };
         HistoryPoint {
             history: 1,

@@ -94,7 +94,7 @@ fn changes_json(
     series: usize,
     muted: &dyn Fn(&Moved) -> Option<String>,
 ) -> Value {
-    let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved)});
+    let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved), "functions": functions_json(moved)});
     let point = |at: usize| {
         let HistoryPoint { run, started, label, reference, .. } = &points[at];
         json!({"run": inert(run), "started": started, "label": inert(label), "reference": inert(reference)})
@@ -160,6 +160,7 @@ fn event_text(
         };
         let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
         lines.push(format!("    {change:<16} {}{why}", moved.id));
+        lines.extend(functions_text(moved).map(|text| page::wrap("        ", &text, width)));
     }
     if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
         lines.push(format!("    and {more} more; in a pipe, each has its line"));
@@ -168,6 +169,17 @@ fn event_text(
         lines.push(page::wrap("    again: ", &confirm_command(point), width));
     }
     lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// The functions that moved most: `instructions: +74.00 fdget_pos, -68.00 __fget_light`.
+fn functions_text(moved: &Moved) -> Option<String> {
+    let one = |(name, by): &(String, f64)| format!("{by:+.2} {}", inert(name));
+    let list: Vec<_> = moved.functions.iter().map(one).collect();
+    (!list.is_empty()).then(|| format!("instructions: {}", list.join(", ")))
+}
+
+fn functions_json(moved: &Moved) -> Vec<Value> {
+    moved.functions.iter().map(|(name, by)| json!([inert(name), by])).collect()
 }
 
 /// The command that compares both sides again, which distinguishes a change from an outlier. The label is inserted
@@ -217,7 +229,13 @@ mod tests {
 
     #[test]
     fn a_headline_counts_both_directions() {
-        let moved = |change: f64| Moved { id: "a/b".into(), canary: false, change, error: 0.001 };
+        let moved = |change: f64| Moved {
+            id: "a/b".into(),
+            canary: false,
+            change,
+            error: 0.001,
+            functions: Vec::new(),
+        };
         let event = |changes: &[f64]| ChangeEvent {
             at: 1,
             before: 0,

@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_suspicion_is_confirmed_only_in_its_own_direction() {
-        let moved = |change| Moved { id: "a/b".into(), canary: false, change, error: 0.001 };
+        let moved =
+            |change| Moved { id: "a/b".into(), canary: false, change, error: 0.001, functions: Vec::new() };
         let finding = |verdict| Finding {
             id: "a/b".into(),
             verdict,

@@ -72,8 +72,9 @@ struct EventData {
     at: usize,
     before: usize,
     found: usize,
-    /// Index of the series, the change as a share, half of its 95 % interval.
-    moved: Vec<(usize, f64, f64)>,
+    /// Index of the series, the change as a share, half of its 95 % interval, the functions that moved most and by how many
+    /// instructions.
+    moved: Vec<(usize, f64, f64, Vec<(String, f64)>)>,
     /// What else changed: field, before, after.
     profile: Vec<(&'static str, String, String)>,
 }
@@ -143,9 +144,9 @@ impl SeriesData {
 
 impl EventData {
     fn new(event: ChangeEvent, places: &BTreeMap<&str, usize>) -> Self {
-        let moved = event.moved.iter().filter_map(|moved| {
+        let moved = event.moved.into_iter().filter_map(|moved| {
             let series = places.get(&*moved.id)?;
-            Some((*series, moved.change, NORMAL * moved.error))
+            Some((*series, moved.change, NORMAL * moved.error, moved.functions))
         });
         Self {
             at: event.at,

@@ -64,7 +64,8 @@ function eventItem(one, event) {
   };
   return el("li", {}, el("b", {}, dayOf(after)), " ", eventWords(one, event), button("show", look, { class: "small", "aria-label": `show what changed on ${dayOf(after)}` }),
     el("p", { class: "dim" }, [`${before.label} → ${after.label}`, ...event.profile.map(([field, old, now]) => `${field}: ${old} → ${now}`), `found on ${dayOf(one.points[event.found])}`].join(" · ")),
-    el("p", {}, event.moved.slice(0, NAMED).map(([at, change, half]) => el("span", { class: "moved" }, el("span", { class: "id" }, one.series[at].id), ` ${percent(change)} ± ${(100 * half).toFixed(2)} `)), event.moved.length > NAMED && `and ${event.moved.length - NAMED} more`));
+    el("p", {}, event.moved.slice(0, NAMED).map(([at, change, half, functions]) => el("span", { class: "moved" }, el("span", { class: "id" }, one.series[at].id), ` ${percent(change)} ± ${(100 * half).toFixed(2)} `,
+      functions.length > 0 && el("span", { class: "dim" }, ` ${functions.map(([name, by]) => `${by > 0 ? "+" : ""}${by.toFixed(2)} ${name}`).join(", ")}`))), event.moved.length > NAMED && `and ${event.moved.length - NAMED} more`));
 }
 
 function eventList(one) {
