@@ -89,14 +89,16 @@ pub fn find_change_events(points: &[HistoryPoint], series: &[RatioSeries]) -> Ve
     let noise = |values: &[Value]| if is_counted { NOISE_OF_COUNTS } else { family.noise_of_series(values) };
     let of_one = |(one, values): (&RatioSeries, &Vec<Value>)| find_steps(one, values, &noise(values), level);
     let steps: Vec<Step> = series.iter().zip(&values).flat_map(of_one).collect();
-    let events = group_by_place(steps).into_iter().map(|steps| event_of_steps(points, steps));
+    // Noise moves no step of counts.
+    let near = if is_counted { 0 } else { NEAR };
+    let events = group_by_place(steps, near).into_iter().map(|steps| event_of_steps(points, steps));
     let least = if is_counted { LEAST_OF_COUNTS } else { LEAST };
     events.filter(|event| event.is_reportable(least)).collect()
 }
 
-/// Groups the steps by their place. Noise may shift the steps of some cases by a few nights: they join a nearby
+/// Groups the steps by their place. Noise may shift the steps of some cases by up to `farthest` nights: they join a nearby
 /// group that is at least twice as large.
-fn group_by_place(steps: Vec<Step>) -> Vec<Vec<Step>> {
+fn group_by_place(steps: Vec<Step>, farthest: usize) -> Vec<Vec<Step>> {
     let mut places: BTreeMap<usize, Vec<Step>> = BTreeMap::new();
     for step in steps {
         places.entry(step.at).or_default().push(step);
@@ -105,7 +107,7 @@ fn group_by_place(steps: Vec<Step>) -> Vec<Vec<Step>> {
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     for (size, centre) in sizes {
         let is_near = |at: usize, steps: &[Step]| {
-            at != centre && at.abs_diff(centre) <= NEAR && 2 * steps.len() <= size
+            at != centre && at.abs_diff(centre) <= farthest && 2 * steps.len() <= size
         };
         if !places.contains_key(&centre) {
             continue;
@@ -254,6 +256,25 @@ mod tests {
         let functions: Vec<_> =
             events[0].moved[0].functions.iter().map(|(name, by)| (name.as_str(), *by)).collect();
         assert_eq!((events.len(), events[0].at, functions), (1, 3, vec![("come", 62.0), ("gone", 8.0)]));
+    }
+
+    #[test]
+    fn steps_of_counts_at_two_points_are_two_events() {
+        let ratios = |release: usize| match release {
+            0..3 => [1.1, 1.1, 1.1],
+            3 => [1.1, 1.1, 1.2],
+            _ => [1.2, 1.3, 1.4],
+        };
+        let points: Vec<_> = (0..7)
+            .map(|release| {
+                let mut point = test_point(release, "6.1", None, &ratios(release));
+                point.clock = ClockKind::Icount;
+                point.cases.iter_mut().for_each(|case| case.error = 0.0);
+                point
+            })
+            .collect();
+        let found: Vec<_> = events(&points).iter().map(|event| (event.at, event.moved.len())).collect();
+        assert_eq!(found, [(3, 1), (4, 3)]);
     }
 
     #[test]

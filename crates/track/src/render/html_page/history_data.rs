@@ -6,6 +6,8 @@ use crate::study::change_event::{ChangeEvent, find_change_events};
 use crate::study::ratio_series::{NORMAL, RatioSeries, build_ratio_series};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use syscost::record::guest_side::ClockKind;
+use syscost::record::quantity::NANOSECONDS;
 
 /// A ratio of 1.00001 is one more than that of 1: a page holds tens of thousands of them.
 const STEPS: f64 = 1e5;
@@ -21,6 +23,8 @@ pub struct History<'a> {
 #[derive(Serialize)]
 pub(super) struct HistoryData<'a> {
     name: &'a str,
+    /// What costs are in.
+    unit: &'static str,
     points: Vec<PointData<'a>>,
     /// Names of the machines, and of their software, where there are several.
     machines: Vec<String>,
@@ -63,8 +67,8 @@ struct SeriesData {
     /// Ratio to the first reference less 1, and half of its 95 % interval, in parts of 100 000.
     ratio: Vec<i64>,
     half: Vec<i64>,
-    /// An iteration at its last point, ns.
-    cost_ns: f64,
+    /// An iteration at its last point.
+    cost: f64,
 }
 
 #[derive(Serialize)]
@@ -93,6 +97,11 @@ impl<'a> HistoryData<'a> {
         });
         Self {
             name: history.name,
+            unit: if points.first().is_some_and(|point| point.clock == ClockKind::Icount) {
+                "instr"
+            } else {
+                NANOSECONDS
+            },
             points: points
                 .iter()
                 .enumerate()
@@ -136,7 +145,7 @@ impl SeriesData {
             canary: one.canary,
             ratio: ratios().map(|ratio| whole(ratio - 1.0)).collect(),
             half: ratios().zip(halves).map(|(ratio, half)| whole(ratio * half)).collect(),
-            cost_ns: one.links.last().map_or(0.0, |link| link.cost_ns),
+            cost: one.links.last().map_or(0.0, |link| link.cost_ns),
             at: (at != regular).then_some(at),
         }
     }

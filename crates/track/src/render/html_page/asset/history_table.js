@@ -35,7 +35,7 @@ function seriesRow(series, one) {
   return { series, pressed, change, row: el("tr", { class: "row" }, el("th", { scope: "row", class: "id" }, pressed),
     el("td", { class: "picture" }, sparkline(series, one)),
     el("td", { class: "number main" }, percent(series.ratio.at(-1))), el("td", { class: "number second" }, `± ${(100 * series.half.at(-1)).toFixed(2)} %`),
-    change, el("td", { class: "number third" }, series.steps.length || ""), el("td", { class: "number second" }, amount(series.cost_ns, "ns"))) };
+    change, el("td", { class: "number third" }, series.steps.length || ""), el("td", { class: "number second" }, amount(series.cost, one.unit))) };
 }
 
 function seriesTable(one) {
@@ -57,7 +57,7 @@ function seriesTable(one) {
   };
   state.listeners.push((changes) => { if ("seek" in changes || "series" in changes || "zoom" in changes || Object.keys(changes).length === 0) update(); });
   const head = [["case", "id"], ["all nights", "picture"], ["now", "number"], ["", "number second"], ["in what is shown", "number"], ["steps", "number third"], ["costs now", "number second"]];
-  const lines = () => csv([["id", "last change", "half interval", "steps", "cost_ns"], ...ordered.map(({ id, ratio, half, steps, cost_ns }) => [id, ratio.at(-1), half.at(-1), steps.length, cost_ns])]);
+  const lines = () => csv([["id", "last change", "half interval", "steps", `cost (${one.unit})`], ...ordered.map(({ id, ratio, half, steps, cost }) => [id, ratio.at(-1), half.at(-1), steps.length, cost])]);
   return el("div", {}, el("div", { class: "tools", role: "search", "aria-label": `cases of the history ${one.name}` }, search, told, saver("CSV", `${one.name}-cases.csv`, "text/csv", lines)),
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `cases of the history ${one.name}` },
       el("table", { class: "cases series" }, el("caption", { class: "heard" }, `cases of the history ${one.name}`),
@@ -71,7 +71,7 @@ function oneHistory(history, number) {
   const choice = choiceOf(history), chosen = choice ? [history.machines[choice.machine], history.software[choice.software]].filter(Boolean).join(", ") : "";
   const [first, last] = [one.nights[0], one.nights.at(-1)], cases = one.series.filter(({ ratio }) => ratio.length > 0).length;
   return [
-    el("p", { class: "dim" }, `${counted(one.nights.length, "point", "points")}${chosen && ` of ${chosen}`} from ${dayOf(first)} to ${dayOf(last)}, ${counted(cases, "case", "cases")}, as changes against ${history.points[0].reference}, which was measured beside each of them by turns`),
+    el("p", { class: "dim" }, `${counted(one.nights.length, "point", "points")}${chosen && ` of ${chosen}`} from ${dayOf(first)} to ${dayOf(last)}, ${counted(cases, "case", "cases")}, as changes against ${history.points[0].reference}, which was ${one.unit === "ns" ? "measured beside each of them by turns" : "counted beside each of them"}`),
     one.notes.length > 0 && el("ul", { class: "dim" }, one.notes.map((note) => el("li", {}, note))),
     el("h4", {}, counted(one.events.length, "event", "events")), eventList(one), ratioChart(one), seriesTable(one)];
 }
