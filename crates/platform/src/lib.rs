@@ -10,6 +10,7 @@
 
 pub mod allocation;
 pub mod arch;
+pub mod bpf;
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "bracket_steps/absent.rs")]
 pub mod bracket_steps;
 pub mod callgrind;
@@ -26,6 +27,7 @@ pub mod inert;
 pub mod instruction;
 pub mod interface;
 pub mod kernel_files;
+pub mod landlock;
 pub mod limit;
 pub mod mount;
 pub mod namespace;
@@ -41,6 +43,7 @@ pub mod ptrace;
 pub mod region;
 pub mod resident;
 pub mod sampler;
+pub mod seccomp;
 pub mod shared;
 pub mod signal;
 pub mod sleep;

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 mod known_work;
+pub mod probe;
 
 use super::kernel_files::KernelFiles;
 use crate::error::{Error, Result};

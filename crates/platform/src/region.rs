@@ -9,6 +9,8 @@
 //!   them begins.
 #![allow(unsafe_code)]
 
+mod page_change;
+
 use super::limit;
 use super::resident::Pages;
 use crate::error::{Error, Result};

@@ -106,7 +106,7 @@ impl ResidentMemory {
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, "reading", e))?;
         let from = self.memory.as_ptr() as usize + self.begins;
         let kind = if pages == Pages::Reserved { "Private_Hugetlb:" } else { "AnonHugePages:" };
-        let huge = huge_page_kib(&text, kind, from..from + bytes) << 10;
+        let huge = kib_of_kind(&text, kind, from..from + bytes) << 10;
         let (all, came) = (bytes >> 20, huge >> 20);
         match pages {
             Pages::Huge if huge < bytes => {
@@ -157,8 +157,8 @@ fn advise_page_kind(memory: &MmapMut, begins: usize, bytes: usize, pages: Pages)
     let _ = memory.advise_range(advice, begins, bytes);
 }
 
-/// KiB in huge pages of this kind in all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
-fn huge_page_kib(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
+/// KiB in pages of this kind in all mappings that touch this range, by the text of `smaps` (proc_pid_smaps(5)).
+pub(crate) fn kib_of_kind(text: &str, kind: &str, range: std::ops::Range<usize>) -> usize {
     let mut inside = false;
     let mut sum = 0;
     for line in text.lines() {
@@ -242,11 +242,11 @@ mod tests {
 
     #[test]
     fn huge_pages_are_counted_where_they_are() {
-        let transparent = |range| huge_page_kib(SMAPS, "AnonHugePages:", range);
+        let transparent = |range| kib_of_kind(SMAPS, "AnonHugePages:", range);
         assert_eq!(transparent(0x1000..0x2000), 2048);
         assert_eq!(transparent(0x2fff..0x3001), 6144);
         assert_eq!(transparent(0x4000..0x5000), 0);
-        assert_eq!(huge_page_kib(SMAPS, "Private_Hugetlb:", 0x1000..0x4000), 6144);
+        assert_eq!(kib_of_kind(SMAPS, "Private_Hugetlb:", 0x1000..0x4000), 6144);
     }
 
     #[test]

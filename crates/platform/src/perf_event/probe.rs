@@ -1,0 +1,145 @@
+//! Events at an address: a hardware breakpoint, a probe of a function of this program.
+//!
+//! # Invariants
+//!
+//! * **NO-MEMORY**: the request has no argument.
+#![allow(unsafe_code)]
+
+use super::{ANY_CPU, Attributes, USER_SPACE_ONLY, open_attributes};
+use crate::error::{Error, Result};
+use nix::errno::Errno;
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+
+/// `PERF_TYPE_BREAKPOINT` and `HW_BREAKPOINT_W` of linux/perf_event.h and linux/hw_breakpoint.h.
+const BREAKPOINT: u32 = 5;
+const ON_WRITE: u32 = 2;
+/// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
+const ENABLE: u64 = 0x2400;
+const DISABLE: u64 = 0x2401;
+/// The file that has the number of the kind of event, which a kernel without uprobes does not have.
+const UPROBE: &str = "/sys/bus/event_source/devices/uprobe/type";
+
+/// A probe of this thread, which counts how often it was hit. It goes with its value.
+pub struct Probe(File);
+
+impl Probe {
+    /// A breakpoint on writes to this aligned word of four bytes.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the processor or its hypervisor has no breakpoint left, or the kernel forbids it.
+    pub fn on_write(word: *const u32) -> Result<Self> {
+        let attributes = Attributes {
+            kind: BREAKPOINT,
+            breakpoint: ON_WRITE,
+            config1: word as u64,
+            config2: size_of::<u32>() as u64,
+            flags: USER_SPACE_ONLY,
+            ..Default::default()
+        };
+        Self::open(attributes, "a hardware breakpoint")
+    }
+
+    /// A probe of the instruction at this address of this program, or of the return from the function that begins there.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the kernel has no uprobes, or forbids them.
+    pub fn on_function(address: usize, is_return: bool) -> Result<Self> {
+        let kind = std::fs::read_to_string(UPROBE).ok().and_then(|kind| kind.trim().parse().ok());
+        let kind = kind.ok_or_else(|| Error::Missing(format!("this kernel has no uprobes ({UPROBE})")))?;
+        let (path, offset) = place_in_file(address)?;
+        let attributes = Attributes {
+            kind,
+            config: is_return.into(),
+            config1: path.as_ptr() as u64,
+            config2: offset,
+            ..Default::default()
+        };
+        Self::open(attributes, "a uprobe")
+    }
+
+    fn open(attributes: Attributes, what: &str) -> Result<Self> {
+        open_attributes(attributes, what, (0, ANY_CPU)).map(Self).map_err(|error| {
+            Error::Missing(format!("{what} cannot be set here ({error}): {}", super::permission_message()))
+        })
+    }
+
+    /// How often it was hit.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn count(&self) -> Result<u64> {
+        let mut count = [0; 8];
+        let read = (&self.0).read_exact(&mut count);
+        read.map_err(|cause| Error::Kernel { call: "read of a probe's count".into(), cause })?;
+        Ok(u64::from_ne_bytes(count))
+    }
+
+    /// Switches it off and on again: two system calls.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    #[inline(always)]
+    pub fn switch_off_and_on(&self) -> nix::Result<()> {
+        [DISABLE, ENABLE].into_iter().try_for_each(|request| {
+            // SAFETY: NO-MEMORY.
+            Errno::result(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, 0) }).map(drop)
+        })
+    }
+}
+
+/// The file of this process's program that an address was mapped from, and the offset in it.
+fn place_in_file(address: usize) -> Result<(CString, u64)> {
+    let maps = std::fs::read_to_string("/proc/self/maps")
+        .map_err(|e| Error::file("/proc/self/maps", "reading", e))?;
+    let begin_and_offset = maps.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (from, to) = words.next()?.split_once('-')?;
+        let [from, to] = [from, to].map(|bound| usize::from_str_radix(bound, 16).ok());
+        let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
+        (from? <= address && address < to?).then_some((from?, offset))
+    });
+    let (begin, offset) = begin_and_offset
+        .ok_or_else(|| Error::Missing("the program does not find its own code in memory".into()))?;
+    let path = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
+    let path = CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::Usage("a zero byte in a path".into()))?;
+    Ok((path, offset + (address - begin) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value_or_skip;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    #[test]
+    fn a_breakpoint_counts_writes_to_its_word_alone() {
+        let words = [AtomicU32::new(0), AtomicU32::new(0)];
+        let Some(probe) = value_or_skip(Probe::on_write(words[0].as_ptr())) else { return };
+        for _ in 0..7 {
+            words.iter().for_each(|word| word.store(1, Relaxed));
+        }
+        assert_eq!(probe.count().expect("read"), 7);
+        probe.switch_off_and_on().expect("switched");
+        words[0].store(2, Relaxed);
+        assert_eq!(probe.count().expect("read"), 8);
+    }
+
+    #[inline(never)]
+    extern "C" fn probed(n: u64) -> u64 {
+        std::hint::black_box(n) + 1
+    }
+
+    #[test]
+    fn a_probe_counts_calls_and_returns() {
+        for is_return in [false, true] {
+            let Some(probe) = value_or_skip(Probe::on_function(probed as usize, is_return)) else { return };
+            (0..5).for_each(|n| _ = probed(n));
+            assert_eq!(probe.count().expect("read"), 5, "{is_return}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Filters of system calls (seccomp(2)). A filter is inherited by every child, and cannot be removed.
+//!
+//! # Invariants
+//!
+//! * **FILTER**: the program and its length are those of one slice that lives across the call; the kernel
+//!   copies it and refuses a program that does not end.
+//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
+//! * **OWN-BUFFER**: the kernel reads or writes one local structure of the type that the request names.
+#![allow(unsafe_code)]
+
+use crate::error::{Error, Result};
+use libc::{c_ulong, sock_filter, sock_fprog};
+use nix::errno::Errno;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Offsets in the data that a filter loads from, `struct seccomp_data`: the number of the call, and its first argument.
+pub const NUMBER: u32 = 0;
+/// See [`NUMBER`].
+pub const FIRST_ARGUMENT: u32 = 16;
+
+/// An instruction that loads a word of the call's data.
+pub fn load(offset: u32) -> sock_filter {
+    jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0)
+}
+
+/// An instruction that adds one.
+pub fn add_one() -> sock_filter {
+    jump(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K, 1, 0, 0)
+}
+
+/// An instruction that skips `otherwise` instructions unless the loaded word has this value.
+pub fn skip_unless(value: u32, otherwise: u8) -> sock_filter {
+    jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, 0, otherwise)
+}
+
+/// An instruction that ends the filter with this action (`SECCOMP_RET_…`).
+pub fn end(action: u32) -> sock_filter {
+    jump(libc::BPF_RET | libc::BPF_K, action, 0, 0)
+}
+
+fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}
+
+/// Installs a filter for this thread and its children.
+///
+/// # Errors
+/// The kernel refuses seccomp, or the program.
+pub fn install(filter: &[sock_filter]) -> Result<()> {
+    // Without the flag older kernels switch off speculative stores for a filtered process, which would slow down more than
+    // its calls.
+    install_with(filter, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW).map(drop)
+}
+
+/// As [`install`], and returns the descriptor by which another process is asked (`SECCOMP_RET_USER_NOTIF`).
+///
+/// # Errors
+/// As of [`install`].
+pub fn install_with_listener(filter: &[sock_filter]) -> Result<OwnedFd> {
+    let descriptor = install_with(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    // SAFETY: OWN-DESCRIPTOR.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+}
+
+fn install_with(filter: &[sock_filter], flags: c_ulong) -> Result<i64> {
+    let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    // Without a privilege the kernel takes a filter only from a process that can never gain one.
+    nix::sys::prctl::set_no_new_privs().map_err(|e| Error::from_errno("prctl PR_SET_NO_NEW_PRIVS", e))?;
+    // SAFETY: FILTER.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    Errno::result(answer).map_err(|e| Error::from_case_errno("seccomp SECCOMP_SET_MODE_FILTER", e))
+}
+
+/// Waits for a call that a filter asks about, and answers it by this value.
+///
+/// # Errors
+/// The kernel refuses the wait, or the call was interrupted.
+#[inline(always)]
+pub fn answer_next_call(listener: impl AsFd, value: i64) -> nix::Result<()> {
+    let descriptor = listener.as_fd().as_raw_fd();
+    // SAFETY: OWN-BUFFER: plain numbers, which the kernel wants to be zero.
+    let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: OWN-BUFFER.
+    Errno::result(unsafe { libc::ioctl(descriptor, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) })?;
+    let mut answer = libc::seccomp_notif_resp { id: asked.id, val: value, error: 0, flags: 0 };
+    // SAFETY: OWN-BUFFER.
+    Errno::result(unsafe { libc::ioctl(descriptor, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) })
+        .map(drop)
+}
