@@ -42,11 +42,11 @@
 //! fork(2), vfork(2), clone(2), posix_spawn(3), execve(2).
 
 mod life;
-mod operation;
 
 use crate::case::{Case, Claim, Fit, Group, OwnTasks, Place, Scale};
 use crate::clock::Delta;
 use crate::error::{Error, Result};
+use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::start_order::tasks_were_created;
 use crate::kit::task::{self, Program, Stack};
 use crate::platform::resident::{Mappings, Pages, ResidentMemory};
@@ -214,7 +214,7 @@ fn exec_cases() -> Vec<Case> {
         }
     }
     cases.push(shell_case("tiny", "a program of 129 bytes", |place| {
-        let program = write_tiny(place)?;
+        let program = write_runnable_elf(&place.scratch)?;
         Program::new(system_program("sh")?, &["-c", &program])
     }));
     cases.push(shell_case("true", "/bin/true", |_| {
@@ -274,20 +274,7 @@ fn touched_memory(mib: u32, pages: Pages) -> impl Fn(&Place) -> Result<Option<Re
 }
 
 fn tiny_program(place: &Place) -> Result<Program> {
-    Program::new(&write_tiny(place)?, &[])
-}
-
-/// Writes the smallest program into the scratch directory.
-fn write_tiny(place: &Place) -> Result<String> {
-    use nix::sys::statvfs::{FsFlags, statvfs};
-    let refused = |e| Error::from_errno("statvfs of the scratch directory", e);
-    if statvfs(&place.scratch).map_err(refused)?.flags().contains(FsFlags::ST_NOEXEC) {
-        return Err(Error::Missing(format!(
-            "no program may be executed in {} (mounted noexec): set TMPDIR to another directory",
-            place.scratch.display()
-        )));
-    }
-    Ok(operation::write_smallest_elf(&place.scratch)?.to_string_lossy().into_owned())
+    Program::new(&write_runnable_elf(&place.scratch)?, &[])
 }
 
 /// Path of a program of the system.

@@ -4,6 +4,7 @@
 //! one page.
 
 use crate::error::{Error, Result};
+use nix::sys::statvfs::{FsFlags, statvfs};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -73,6 +74,21 @@ pub fn write_smallest_elf(directory: &Path) -> Result<PathBuf> {
     let written = file.and_then(|mut file| file.write_all(&smallest_elf()));
     written.map_err(|e| Error::file(&path, "writing", e))?;
     Ok(path)
+}
+
+/// As [`write_smallest_elf`], where programs may be executed.
+///
+/// # Errors
+/// [`Error::Missing`] where the directory's file system is mounted `noexec`.
+pub fn write_runnable_elf(directory: &Path) -> Result<String> {
+    let refused = |e| Error::from_errno("statvfs of the scratch directory", e);
+    if statvfs(directory).map_err(refused)?.flags().contains(FsFlags::ST_NOEXEC) {
+        return Err(Error::Missing(format!(
+            "no program may be executed in {} (mounted noexec): set TMPDIR to another directory",
+            directory.display()
+        )));
+    }
+    Ok(write_smallest_elf(directory)?.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

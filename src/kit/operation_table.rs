@@ -1,0 +1,162 @@
+//! Tables of operations, a row each: what proves it, what it should cost, and how it is prepared.
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Place, SetUp, Subject};
+use crate::clock::{Clock, Counts, Ticks};
+use crate::error::Result;
+use crate::kit::kernel_call::{call_case, time_calls};
+use crate::kit::own_process::time_in_child;
+use nix::errno::Errno;
+
+/// A row of a table.
+pub struct Row {
+    /// The case's name.
+    pub name: &'static str,
+    /// The operation in words.
+    pub title: &'static str,
+    /// What proves that it happened.
+    pub proof: Proof,
+    /// The predicted core cycles of hardware and software, and the reason.
+    pub cycles: (f64, f64, &'static str),
+    /// Prepares the operation.
+    pub make: fn(&Place, Deed) -> Result<Box<dyn Subject>>,
+}
+
+/// What proves that the operation of a row happened.
+#[derive(Clone, Copy)]
+pub enum Proof {
+    /// It is repeated in one bracket, and a witness sees these system calls in each iteration.
+    Calls(&'static [(&'static str, i64)]),
+    /// It is repeated in one bracket, and each batch is checked by this sentence.
+    Batch(&'static str),
+    /// Each operation is timed by itself, and checked by this sentence.
+    Each(&'static str),
+}
+
+/// Whether the operation is done. A liar of the self-test leaves it out, which the check of its row must notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// As in a measurement.
+    Done,
+    /// The rest happens, without the operation.
+    LeftOut,
+}
+
+/// The system calls of a row, by their constants in libc.
+macro_rules! entered {
+    ($($name:ident),*) => { $crate::kit::operation_table::Proof::Calls(&[$((stringify!($name), libc::$name)),*]) };
+}
+pub(crate) use entered;
+
+/// A table: name, title, proof, the core cycles of hardware and software and their reason, and how it is prepared.
+macro_rules! operation_rows {
+    ($($name:expr, $title:expr, $proof:expr, $hardware:expr, $software:expr, $why:expr, $make:expr;)*) => { &[$(
+        $crate::kit::operation_table::Row {
+            name: $name, title: $title, proof: $proof, cycles: ($hardware, $software, $why), make: $make,
+        }
+    ),*] };
+}
+pub(crate) use operation_rows;
+
+/// The cases of a table. Those that are not among `by_default` are measured at full scale only.
+pub fn table_cases(rows: &'static [Row], by_default: &[&str]) -> Vec<Case> {
+    let case = |row: &'static Row| match by_default.contains(&row.name) {
+        true => row.case(),
+        false => row.case().need(FULL_SCALE),
+    };
+    rows.iter().map(case).collect()
+}
+
+impl Row {
+    fn case(&'static self) -> Case {
+        let set_up = self.set_up(Deed::Done);
+        let case = match self.proof {
+            Proof::Calls(calls) => {
+                call_case(self.name, self.title, set_up).claim(Claim::Enters(calls.to_vec()))
+            }
+            // What prepares a batch is untimed, and takes longer than a short one.
+            Proof::Batch(sentence) => Case::new(self.name, self.title, set_up)
+                .claim(Claim::Checked(sentence))
+                .claim(Claim::Linear)
+                .timed_share(0.01),
+            Proof::Each(sentence) => {
+                Case::new(self.name, self.title, set_up).one_by_one().claim(Claim::Checked(sentence))
+            }
+        };
+        let (hardware, software, why) = self.cycles;
+        case.predict(hardware, software, why)
+    }
+
+    /// The set-up of the case, or of the liar that leaves the operation out.
+    pub fn set_up(&'static self, deed: Deed) -> SetUp {
+        Box::new(move |place| (self.make)(place, deed))
+    }
+}
+
+/// Repeats a call in one bracket. An error of one is the answer of the batch.
+///
+/// # Errors
+/// None: it is the result of a row.
+pub fn repeated(
+    call: &'static str,
+    mut once: impl FnMut() -> nix::Result<()> + 'static,
+) -> Result<Box<dyn Subject>> {
+    Ok(Box::new(move |n: u64, clock: &Clock| time_calls(call, n, clock, || answer_of(once()))))
+}
+
+/// Checks an answer that is no error of the kernel's. A wrong one is not what was asked for.
+///
+/// # Errors
+/// EIO for a wrong answer.
+pub fn is_true(answer: bool) -> nix::Result<()> {
+    if answer { Ok(()) } else { Err(Errno::EIO) }
+}
+
+/// The kernel's answer: 0 or a negative error number.
+pub fn answer_of(result: nix::Result<()>) -> i64 {
+    result.map_or_else(|errno| -i64::from(errno as i32), |()| 0)
+}
+
+/// Operations in a bracket each, between a preparation and a check of what they answered.
+///
+/// # Errors
+/// None: it is the result of a row.
+pub fn checked_each<S: 'static>(
+    mut state: S,
+    deed: Deed,
+    mut prepare: impl FnMut(&mut S) -> Result<()> + 'static,
+    mut operate: impl FnMut(&mut S) -> Result<()> + 'static,
+    mut check: impl FnMut(&mut S) -> Result<()> + 'static,
+) -> Result<Box<dyn Subject>> {
+    Ok(Box::new(move |n: u64, clock: &Clock| {
+        let once = |state: &mut S| if deed == Deed::Done { operate(state) } else { Ok(()) };
+        let judge =
+            |state: &mut S, answer: Result<()>| answer.and_then(|()| check(state)).map(|()| Counts::Yes);
+        clock.time_each(n, &mut state, &mut prepare, once, judge)
+    }))
+}
+
+/// Batches in a fresh child each, which prepares what cannot be taken back, times itself, and ends.
+///
+/// # Errors
+/// None: it is the result of a row.
+pub fn batches_in_child(batch: impl Fn(u64, &Clock) -> Result<Ticks> + 'static) -> Result<Box<dyn Subject>> {
+    Ok(Box::new(move |n: u64, clock: &Clock| {
+        let ticks = time_in_child(|| batch(n, clock))?;
+        Ok(clock.record_bracket(ticks))
+    }))
+}
+
+/// Operations in a fresh child each.
+///
+/// # Errors
+/// None: it is the result of a row.
+pub fn each_in_child(once: impl Fn(&Clock) -> Result<Ticks> + 'static) -> Result<Box<dyn Subject>> {
+    Ok(Box::new(move |n: u64, clock: &Clock| {
+        let mut sum = Ticks(0);
+        for _ in 0..n {
+            sum += clock.record_bracket(time_in_child(|| once(clock))?);
+        }
+        Ok(sum)
+    }))
+}

@@ -1,0 +1,88 @@
+//! A batch in a process of its own: a forked child prepares what a process cannot take back, times the batch, and answers
+//! through a pipe.
+
+use crate::clock::Ticks;
+use crate::error::{Error, Result};
+use crate::platform::child::Child;
+use nix::fcntl::OFlag;
+use nix::unistd::{alarm, pipe2, write};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Seconds after which the kernel ends a child that hangs.
+const LIMIT_SECONDS: u32 = 60;
+
+/// The kinds of an answer: its first byte.
+const TICKS: u8 = b't';
+const MISSING: u8 = b'm';
+const DISPROVED: u8 = b'd';
+const DISTURBED: u8 = b'b';
+const FAILED: u8 = b'f';
+
+/// Runs `batch` in a forked child and returns its answer.
+///
+/// # Errors
+/// That of the batch, or [`Error::Child`] if the child did not answer.
+pub fn time_in_child(batch: impl FnOnce() -> Result<Ticks>) -> Result<Ticks> {
+    let (from, to) = pipe2(OFlag::O_CLOEXEC).map_err(|e| Error::from_errno("pipe2", e))?;
+    let child = Child::start(|| {
+        alarm::set(LIMIT_SECONDS);
+        // The parent sees a child that cannot answer by its silence.
+        let _ = write(&to, &encode_answer(batch()));
+    })?;
+    drop(to);
+    let answer = read_answer(from);
+    child.wait_for_success(Duration::from_secs(LIMIT_SECONDS.into()))?;
+    answer
+}
+
+fn encode_answer(answer: Result<Ticks>) -> Vec<u8> {
+    let (kind, text) = match answer {
+        Ok(ticks) => (TICKS, ticks.0.to_string()),
+        Err(error) if error.is_machine_limitation() => (MISSING, error.to_string()),
+        Err(error @ Error::Disproved(_)) => (DISPROVED, error.to_string()),
+        Err(error @ Error::Disturbed(_)) => (DISTURBED, error.to_string()),
+        Err(error) => (FAILED, error.to_string()),
+    };
+    [vec![kind], text.into_bytes()].concat()
+}
+
+fn read_answer(from: OwnedFd) -> Result<Ticks> {
+    let mut answer = Vec::new();
+    File::from(from)
+        .read_to_end(&mut answer)
+        .map_err(|cause| Error::Kernel { call: "read of a pipe".into(), cause })?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match answer.split_first() {
+        Some((&TICKS, ticks)) => {
+            text(ticks).parse().map(Ticks).map_err(|_| Error::Child("it answered no time".into()))
+        }
+        Some((&MISSING, sentence)) => Err(Error::Missing(text(sentence))),
+        Some((&DISPROVED, sentence)) => Err(Error::Disproved(text(sentence))),
+        Some((&DISTURBED, sentence)) => Err(Error::Disturbed(text(sentence))),
+        Some((_, sentence)) => Err(Error::Child(text(sentence))),
+        None => Err(Error::Child("it ended without an answer".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_a_child_is_that_of_its_batch() {
+        assert_eq!(time_in_child(|| Ok(Ticks(4711))).expect("answered"), Ticks(4711));
+        let answer = |error: Error| time_in_child(|| Err(error)).expect_err("an error");
+        assert!(matches!(answer(Error::Disproved("no".into())), Error::Disproved(text) if text == "no"));
+        assert!(answer(Error::from_case_errno("unshare", nix::errno::Errno::EPERM)).is_machine_limitation());
+        assert!(matches!(answer(Error::Disturbed("busy".into())), Error::Disturbed(_)));
+        assert!(matches!(answer(Error::Usage("odd".into())), Error::Child(_)));
+    }
+
+    #[test]
+    fn a_child_that_panics_is_no_answer() {
+        assert!(matches!(time_in_child(|| panic!("on purpose")), Err(Error::Child(_))));
+    }
+}
