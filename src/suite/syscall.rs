@@ -4,7 +4,9 @@
 //! closing a file, one byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding
 //! while no other task is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time
 //! single calls, each after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes
-//! it, between two readings of the clock, and exits.
+//! it, between two readings of the clock, and exits. At full scale also calls on sockets (`setsockopt`, `getsockname`, `getpeername`),
+//! `chdir`, `isatty`, extended attributes, `signalfd`, descriptors of processes (`pidfd`), and by default too `epoll-ctl`
+//! (registered and removed: two calls) and `uring-nop`, an operation of io_uring that does nothing.
 //!
 //! # What is not
 //! The C library: the instruction that enters the kernel is in our own loop. Displacing the caches before a cold call.
@@ -35,6 +37,7 @@
 
 mod first_call;
 mod operation;
+mod operation_calls;
 
 use crate::case::need::{VDSO_CLOCK, VDSO_TIME};
 use crate::case::{Case, Claim, Group, Need, Place, Scale, set_up};
@@ -43,6 +46,7 @@ use crate::error::{Error, Result};
 use crate::kit::kernel_call::{
     self, GRANTED, check_answers, check_granted, no_call_control, raw_case, time_calls,
 };
+use crate::kit::operation_table::table_cases;
 use crate::platform::arch::Answers;
 use crate::platform::syscall::{self, RawCall, Status};
 use crate::platform::time;
@@ -77,6 +81,7 @@ fn cases() -> Vec<Case> {
             .claim(Claim::NeverEnters),
         first_call::first_call_case(),
     ]);
+    cases.extend(table_cases(operation_calls::ROWS, &operation_calls::BY_DEFAULT));
     cases
 }
 
