@@ -5,6 +5,11 @@
 //! occurs. `mprotect`: taking the permission to write touched memory and giving it again, two calls. `dontneed`: giving
 //! touched pages back and keeping the mapping, one call. `brk`: moving the end of the data segment up and down again,
 //! two calls, untouched.
+//! `msync`: writing back to the disk what was written to a shared file mapping. `mremap-move` and `mremap-grow`: moving touched
+//! pages to other addresses, and making a mapping longer and shorter. `madvise-…`: marking pages as free, making them before they
+//! are touched, taking those of a file out of memory, and making one huge page of 512. `huge-split`: making one page of a
+//! huge page read-only. `shootdown-protect/N` and `shootdown-unmap/N`: the two calls of `mprotect`, and mapping and
+//! unmapping a page (`MAP_POPULATE`), while N threads of this process run on other CPUs, whose translations the kernel must flush.
 //!
 //! # What is not
 //! In `mprotect` and `dontneed` the touches that make the pages, which are base pages. Reading the counters.
@@ -14,31 +19,41 @@
 //! 2 MiB, with folios a number between. Where memory is touched or populated there must be at least one per 2 MiB;
 //! where it is not, there may not be one per iteration; no fault may have read a device. A witness counts the system
 //! calls of some iterations: the named calls, once each. After `dontneed` every page must fault again: that is
-//! counted between the calls. The answer of every call is checked.
+//! counted between the calls. The answer of every call is checked. Single operations on pages are checked one by one: after `msync`
+//! the next write to each page is a fault, since the page is clean; moved pages are resident at the new addresses; smaps(5) shows
+//! huge and lazily freed pages, and mincore(2) those that were made or taken away. `interrupts` of a shootdown is the growth of the
+//! line `TLB` of /proc/interrupts by iteration; its threads must stay on their CPUs.
 //!
 //! # What fools it
 //! Transparent huge pages (`/sys/kernel/mm/transparent_hugepage/enabled`): they change the number of faults by up to
 //! a factor of 512 and the time by several times. The fingerprint records the mode; within it the kernel decides. A
 //! control group near its limit reclaims memory at every fault. The kernel may keep freed pages for this CPU and hand
 //! them out again at once, but not in large numbers: the price of a page grows with their number. The C library keeps
-//! memory that it has mapped: a program's `malloc` and `free` cost this only above its thresholds.
+//! memory that it has mapped: a program's `malloc` and `free` cost this only above its thresholds. A processor that flushes
+//! others by an instruction (AArch64, AMD's INVLPGB) has no `interrupts`. In a guest the interrupt waits until the other
+//! virtual CPU runs.
 //!
 //! # Reading the number
 //! Divided by the bytes it is the price of the first use of memory; zeroing a byte cannot cost less than writing it.
 //! The difference between `first-touch` and `populate` is the exceptions, between `populate` and `map` the pages.
 //!
 //! # Source
-//! lmbench's `lat_pagefault` and `lat_mmap` (McVoy and Staelin 1996); mmap(2), mprotect(2), madvise(2), brk(2); the
+//! lmbench's `lat_pagefault` and `lat_mmap` (McVoy and Staelin 1996); libMicro's `msync`; the kernel's selftests of mm; mmap(2),
+//! mprotect(2), madvise(2), mremap(2), msync(2), brk(2); the
 //! kernel's `Documentation/admin-guide/mm/transhuge.rst`.
 
 mod operation;
+pub(super) mod page_state;
+mod shootdown;
 
-use crate::case::need::FOUR_KIB;
+use crate::case::need::{FOUR_KIB, PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Rule, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
+use crate::kit::blocks::DISK;
 use crate::kit::fault_count::Faults;
 use crate::kit::kernel_call::check_granted;
+use crate::kit::operation_table::table_cases;
 use crate::platform::limit;
 use crate::platform::region::{self, PAGE, Region};
 use crate::platform::resident::{Pages, read_largest_default_page};
@@ -80,8 +95,23 @@ fn cases() -> Vec<Case> {
         brk_case("4KiB", PAGE),
     ]
     .into_iter()
+    .chain(table_cases(page_state::ROWS, &page_state::BY_DEFAULT).into_iter().map(add_disk_need))
+    .chain(table_cases(shootdown::ROWS, &[]).into_iter().map(add_partner_needs))
     .map(|case| case.need(FOUR_KIB))
     .collect()
+}
+
+/// Pages of a file in memory have no device to go to.
+fn add_disk_need(case: Case) -> Case {
+    if ["msync", "madvise-pageout"].iter().any(|name| case.name.starts_with(name)) {
+        case.need(DISK)
+    } else {
+        case
+    }
+}
+
+fn add_partner_needs(case: Case) -> Case {
+    if case.name.ends_with("/0") { case } else { case.need(PINNED).need(TWO_CPUS) }
 }
 
 /// A long iteration is timed by itself; short ones must take time in proportion to their number.
@@ -345,35 +375,4 @@ fn claim_untouched(delta: &Delta, iterations: u64) -> std::result::Result<String
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::Reading;
-
-    fn sample(minor_faults: u64, major_faults: u64) -> Delta {
-        let counted = Reading { minor_faults, major_faults, ..Reading::default() };
-        Delta { counted, ..Delta::default() }
-    }
-
-    #[test]
-    fn memory_that_is_not_fresh_or_is_swapped_is_rejected() {
-        let judged = |page, delta| check_fault_count(page, 4 << 20, &delta, 10);
-        assert!(judged(2 << 20, sample(20, 0)).is_ok());
-        assert!(judged(2 << 20, sample(19, 0)).is_err());
-        assert!(judged(2 << 20, sample(20, 1)).is_err());
-        assert!(judged(PAGE, sample(10_240, 0)).is_ok());
-        assert!(judged(PAGE, sample(5_120, 0)).is_err(), "half of the memory");
-    }
-
-    #[test]
-    fn a_fault_per_iteration_without_a_touch_is_rejected() {
-        assert!(claim_untouched(&sample(3, 0), 1000).is_ok());
-        assert!(claim_untouched(&sample(1000, 0), 1000).is_err());
-        assert!(claim_untouched(&sample(0, 1000), 1000).is_err());
-    }
-
-    #[test]
-    fn pages_that_were_kept_are_noticed() {
-        assert!(check_pages_refaulted(Faults { minor: 256, major: 0 }, 256).is_ok());
-        assert!(check_pages_refaulted(Faults { minor: 1, major: 0 }, 256).is_err());
-    }
-}
+mod tests;
