@@ -20,9 +20,11 @@ pub(super) enum Lie {
     LeftToThread,
     /// Another operation, in words and as it is set up.
     Instead(&'static str, fn() -> SetUp),
+    /// A row of a table, without its operation.
+    LeftOut,
 }
 
-use Lie::{Instead, LeftToThread, Twisted};
+use Lie::{Instead, LeftOut, LeftToThread, Twisted};
 
 impl Lie {
     fn description(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Lie {
             Twisted(twist) => twist.words,
             LeftToThread => "leaves the work to another thread",
             Instead(words, _) => words,
+            LeftOut => "leaves the operation out",
         }
     }
 }
@@ -154,6 +157,28 @@ pub(super) const LIARS: &[Row] = &[
     ("syscall/getppid", "timed share", Twisted(THREE_TENTHS_BESIDE)),
     ("own/single", "brackets", Twisted(BEST_FOR_ALL)),
     ("own/single", "single times", Twisted(BEST_IN_ALL)),
+    ("syscall/epoll-ctl", "Enters", Twisted(NINE_TENTHS)),
+    ("mapping/msync/4KiB", "Checked pages", LeftOut),
+    ("mapping/mremap-move/1MiB", "Checked pages", LeftOut),
+    ("mapping/madvise-free/1MiB", "Checked pages", LeftOut),
+    ("mapping/madvise-populate/1MiB", "Checked pages", LeftOut),
+    ("mapping/madvise-pageout/1MiB", "Checked pages", LeftOut),
+    ("mapping/madvise-collapse/2MiB", "Checked pages", LeftOut),
+    ("mapping/huge-split/2MiB", "Checked pages", LeftOut),
+    ("tracing/seccomp/256", "Checked", LeftOut),
+    ("tracing/seccomp-notify", "Checked", LeftOut),
+    ("tracing/ptrace-stop", "Checked", LeftOut),
+    ("tracing/landlock-open/1", "Checked", LeftOut),
+    ("tracing/breakpoint-hit", "Checked", LeftOut),
+    ("tracing/uprobe-hit", "Checked", LeftOut),
+    ("tracing/bpf-run", "Checked", LeftOut),
+    ("container/start", "Checked start", LeftOut),
+    ("container/root", "Checked start", LeftOut),
+    ("container/filter", "Checked start", LeftOut),
+    ("container/exec", "Checked start", LeftOut),
+    ("container/cgroup-move", "Checked start", LeftOut),
+    ("tracing/seccomp/256", "Linear", Twisted(CONSTANT)),
+    ("tracing/bpf-call", "Enters", Twisted(HALF)),
 ];
 
 /// The case of this id.
@@ -173,6 +198,7 @@ pub fn liars() -> Vec<Liar> {
             Twisted(twist) => twist_case(real_case(id)?, twist),
             LeftToThread => leave_to_thread(id, real_case)?,
             Instead(_, set_up) => Case { set_up: set_up(), ..real_case(id)? },
+            LeftOut => Case { set_up: suite::left_out_set_up(id)?, ..real_case(id)? },
         };
         Some(Liar { id: id.into(), lie: lie.description(), claim, case })
     };

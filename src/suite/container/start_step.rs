@@ -1,0 +1,207 @@
+//! The steps of a start, each of which notes the time at its end.
+
+use crate::case::{Place, Subject};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::kernel_call::check_granted;
+use crate::kit::operation_table::{Deed, Proof, Row, each_in_child, operation_rows};
+use crate::kit::smallest_program::write_runnable_elf;
+use crate::kit::task;
+use crate::platform::control_group::own_groups;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::process::die_with_parent;
+use crate::platform::seccomp::{self, NUMBER};
+use crate::platform::shared::Words;
+use crate::platform::syscall::RawCall;
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{Gid, Pid, Uid, chdir, execve, pivot_root};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+
+const STARTED: Proof = Proof::Each(
+    "the namespaces are others, the first process had the number 1 and another root, its filter answered, and its program \
+     ended with code 0",
+);
+
+/// The steps, by the index of the time at which they begin.
+const NAMESPACES: usize = 0;
+const USER_MAP: usize = 1;
+const FIRST_PROCESS: usize = 2;
+const ROOT: usize = 3;
+const FILTER: usize = 4;
+/// What follows the filter is checked here, in 2 µs that belong to no step.
+const CHECK: usize = 5;
+const EXEC: usize = 6;
+const END: usize = 7;
+/// Words of the shared page behind those of the times: the error number of a refusal, and whether no program was executed.
+const REFUSED: usize = 20;
+const NOT_EXECUTED: usize = 21;
+/// The error by which the filter refuses a call that does not exist; the kernel has none of this number.
+const FILTERED: i32 = 4_000;
+const NO_SUCH_CALL: u32 = 9_999;
+
+pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
+    "start", "a container started, from its namespaces to the end of its program", STARTED, 200_000.0, 1_500_000.0, "the sum of its steps", |place, deed| steps(place, NAMESPACES, END, deed);
+    "namespaces", "six new namespaces entered (unshare)", STARTED, 50_000.0, 500_000.0, "mounts copied, a network with its tables made", |place, deed| steps(place, NAMESPACES, USER_MAP, deed);
+    "user-map", "the user mapped to root in the namespace, by three files", STARTED, 10_000.0, 60_000.0, "three files opened, written and closed", |place, deed| steps(place, USER_MAP, FIRST_PROCESS, deed);
+    "first-process", "the first process of the namespace made, until it runs", STARTED, 30_000.0, 150_000.0, "a fork with a new number, a switch", |place, deed| steps(place, FIRST_PROCESS, ROOT, deed);
+    "root", "a directory made the root (mount, pivot_root, umount)", STARTED, 30_000.0, 200_000.0, "four calls that change the tree of mounts, under its lock", |place, deed| steps(place, ROOT, FILTER, deed);
+    "filter", "a filter of system calls installed", STARTED, 10_000.0, 60_000.0, "the program checked, compiled, and asked about each number", |place, deed| steps(place, FILTER, CHECK, deed);
+    "exec", "the smallest program executed, until its process is reaped", STARTED, 30_000.0, 400_000.0, "memory replaced, a process and a namespace ended, a switch", |place, deed| steps(place, EXEC, END, deed);
+    "cgroup-move", "a process moved into a control group", Proof::Each("the file of the group named the process"), 10_000.0, 60_000.0, "a file opened and written, a lock that waits for all CPUs", move_to_group;
+};
+
+/// The time from the beginning of a step to that of another. A liar leaves out the first of them.
+fn steps(place: &Place, from: usize, to: usize, deed: Deed) -> Result<Box<dyn Subject>> {
+    let left_out = (deed == Deed::LeftOut).then_some(from);
+    let root = place.scratch.join("container-root");
+    std::fs::create_dir_all(&root).map_err(|e| Error::file(&root, "making", e))?;
+    write_runnable_elf(&root)?;
+    each_in_child(move |clock| {
+        let start = Start { times: Words::new()?, clock, left_out };
+        start.run(&root)?;
+        Ok(Ticks(start.time(to).wrapping_sub(start.time(from))))
+    })
+}
+
+/// A start under way.
+struct Start<'a> {
+    times: Words,
+    clock: &'a Clock,
+    left_out: Option<usize>,
+}
+
+impl Start<'_> {
+    fn note(&self, step: usize) {
+        let Ticks(now) = self.clock.stop();
+        self.times[2 * step].value.store(now as u32, SeqCst);
+        self.times[2 * step + 1].value.store((now >> 32) as u32, SeqCst);
+    }
+
+    fn time(&self, step: usize) -> u64 {
+        let [low, high] = [2 * step, 2 * step + 1].map(|at| u64::from(self.times[at].value.load(SeqCst)));
+        low | high << 32
+    }
+
+    /// Notes the time, and does the step.
+    fn step(&self, step: usize, operate: impl FnOnce() -> nix::Result<()>) -> nix::Result<()> {
+        self.note(step);
+        if self.left_out == Some(step) { Ok(()) } else { operate() }
+    }
+
+    fn run(&self, root: &Path) -> Result<()> {
+        let refused = |call: &'static str| move |errno| Error::from_case_errno(call, errno);
+        let (user, group, before) = (Uid::effective(), Gid::effective(), namespaces());
+        self.step(NAMESPACES, || unshare(all_namespaces())).map_err(refused("unshare"))?;
+        let map_user = || {
+            write("/proc/self/setgroups", "deny")?;
+            write("/proc/self/uid_map", &format!("0 {user} 1"))?;
+            write("/proc/self/gid_map", &format!("0 {group} 1"))
+        };
+        self.step(USER_MAP, map_user).map_err(refused("writing /proc/self/uid_map"))?;
+        self.note(FIRST_PROCESS);
+        let mut status = -1;
+        if self.left_out != Some(FIRST_PROCESS) {
+            let first = task::fork_do_exit(|| {
+                // A program that was executed writes none of this.
+                let refused = self.run_first_process(root).err().map_or(0, |errno| errno as u32);
+                self.times[REFUSED].value.store(refused, SeqCst);
+                self.times[NOT_EXECUTED].value.store(1, SeqCst);
+            });
+            task::check_created("fork", first)?;
+            check_granted("waitpid", task::reap(first as i32, &mut status))?;
+        }
+        self.note(END);
+        let [refused_by, not_executed] = [REFUSED, NOT_EXECUTED].map(|at| self.times[at].value.load(SeqCst));
+        if refused_by != 0 {
+            return Err(refused("mount, pivot_root, seccomp or execve")(Errno::from_raw(refused_by as i32)));
+        }
+        let shared = before.iter().zip(namespaces()).filter(|(before, now)| *before == now).count();
+        if not_executed != 0 || status != 0 || shared > 0 || Uid::effective().as_raw() != 0 {
+            return Err(Error::Disproved(format!(
+                "{shared} namespaces are as before, the user is {}, and the first process ended with status {status}{}",
+                Uid::effective(),
+                if not_executed == 0 { "" } else { " without a program: it was not alone, or not confined" }
+            )));
+        }
+        Ok(())
+    }
+
+    fn run_first_process(&self, root: &Path) -> nix::Result<()> {
+        let _ = die_with_parent();
+        let none = None::<&str>;
+        self.step(ROOT, || {
+            mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
+            mount(Some(root), root, none, MsFlags::MS_BIND, none)?;
+            chdir(root)?;
+            pivot_root(".", ".")?;
+            umount2(".", MntFlags::MNT_DETACH)
+        })?;
+        let filter = filter();
+        self.step(FILTER, || seccomp::install(&filter).map_err(|_| Errno::EPERM))?;
+        self.note(CHECK);
+        let answered = RawCall::nonexistent_call().repeat(1).lowest == -i64::from(FILTERED);
+        let is_confined = Pid::this().as_raw() == 1 && !Path::new("/proc").exists() && answered;
+        if !is_confined {
+            return Ok(());
+        }
+        self.step(EXEC, || {
+            execve(c"/exit-0", &[c"/exit-0"], &[] as &[&std::ffi::CStr]).map(|never| match never {})
+        })
+    }
+}
+
+fn all_namespaces() -> CloneFlags {
+    CloneFlags::CLONE_NEWUSER
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS
+}
+
+/// The namespaces of this process, and those of its children's numbers.
+fn namespaces() -> [Option<PathBuf>; 6] {
+    ["user", "mnt", "pid_for_children", "net", "ipc", "uts"]
+        .map(|name| std::fs::read_link(format!("/proc/self/ns/{name}")).ok())
+}
+
+/// A filter of 16 instructions, which refuses a call that does not exist by an error of its own.
+fn filter() -> Vec<libc::sock_filter> {
+    let mut filter = vec![seccomp::load(NUMBER)];
+    filter.resize(13, seccomp::skip_unless(NO_SUCH_CALL + 1, 0));
+    filter.push(seccomp::skip_unless(NO_SUCH_CALL, 1));
+    filter.push(seccomp::end(libc::SECCOMP_RET_ERRNO | FILTERED as u32));
+    filter.push(seccomp::end(libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+fn write(path: &str, text: &str) -> nix::Result<()> {
+    std::fs::write(path, text).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
+}
+
+/// Moves a child into a group that it makes below its own, and back.
+fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+    each_in_child(move |clock| {
+        let own = own_groups(&KernelFiles::live(), "pids").pop();
+        let own = own.ok_or_else(|| Error::Missing("no control groups are mounted: mount cgroup2".into()))?;
+        let (above, below) = (own.directory(), format!("{}/syscost-{}", own.directory(), Pid::this()));
+        std::fs::create_dir(&below)
+            .map_err(|e| Error::Missing(format!("no control group can be made in {above}: {e}")))?;
+        let (file, pid) = (format!("{below}/cgroup.procs"), Pid::this().to_string());
+        let mut moved = Ok(());
+        let ticks = clock.time(|| {
+            if deed == Deed::Done {
+                moved = write(&file, &pid);
+            }
+        });
+        let names_it = std::fs::read_to_string(&file).is_ok_and(|text| text.lines().any(|line| line == pid));
+        let back = write(&format!("{above}/cgroup.procs"), &pid).and_then(|()| {
+            std::fs::remove_dir(&below).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
+        });
+        moved.and(back).map_err(|e| Error::from_case_errno("moving to a control group", e))?;
+        if names_it { Ok(ticks) } else { Err(Error::Disproved("the group does not name the process".into())) }
+    })
+}
