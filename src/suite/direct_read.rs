@@ -2,7 +2,8 @@
 //! Reading or writing one block of a file past the page cache (`O_DIRECT`), from the call to its return.
 //! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths. `sequential` and `random` read
 //! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4
-//! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `write` and
+//! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `uring-registered-depth`
+//! shows the file and the memory to the kernel beforehand; `aio-depth` uses io_submit(2), as libaio does. `write` and
 //! `write-random` write; in `write-dsync` each write returns when the device has stored the block (`O_DSYNC`).
 //!
 //! # What is not
@@ -36,6 +37,7 @@
 
 mod direct_write;
 mod operation;
+mod operation_aio;
 mod reader_thread;
 mod ring_queue;
 
@@ -49,6 +51,8 @@ use crate::kit::blocks::{
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
 use crate::record::{Axis, Curve, Headline};
+use operation::Ring;
+use operation_aio::Aio;
 
 pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"), cases)
     .version(2)
@@ -60,6 +64,8 @@ pub const GROUP: Group = Group::new("direct_read", include_str!("direct_read.rs"
         by_block_curve("direct_read/write/", "written"),
         by_block_curve("direct_read/write-dsync/", "written for good"),
         Curve::new("direct_read/uring-depth/", "io_uring", Axis::Count("operations in flight"))
+            .with_figure("rate"),
+        Curve::new("direct_read/aio-depth/", "io_submit", Axis::Count("operations in flight"))
             .with_figure("rate"),
         Curve::new("direct_read/threads-depth/", "threads", Axis::Count("operations in flight"))
             .with_figure("rate"),
@@ -119,7 +125,18 @@ fn cases() -> Vec<Case> {
         cases.extend(BLOCKS.map(|(length, block)| block_length_case((pattern, name, words), length, block)));
     }
     cases.extend(DEPTHS.map(|depth| {
-        queue_depth_case("uring", "by io_uring", depth, ring_queue::set_up_for_depth(depth)).need(RING)
+        queue_depth_case("uring", "by io_uring", depth, ring_queue::set_up_for_depth(depth, Ring::new))
+            .need(RING)
+    }));
+    cases.extend(DEPTHS.map(|depth| {
+        let set_up = ring_queue::set_up_for_depth(depth, Ring::with_registered);
+        let case =
+            queue_depth_case("uring-registered", "by io_uring, file and memory registered", depth, set_up);
+        case.need(FULL_SCALE).need(RING)
+    }));
+    cases.extend(DEPTHS.map(|depth| {
+        let set_up = ring_queue::set_up_for_depth(depth, Aio::new);
+        queue_depth_case("aio", "by io_submit", depth, set_up).need(FULL_SCALE)
     }));
     cases.extend(DEPTHS.map(|depth| {
         let case =

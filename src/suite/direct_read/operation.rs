@@ -7,6 +7,7 @@
 //!   completion.
 #![allow(unsafe_code)]
 
+use super::ring_queue::ReadQueue;
 use crate::error::{Error, Result};
 use crate::kit::io_uring_refusal::io_uring_refusal;
 use crate::platform::pattern_file;
@@ -24,6 +25,8 @@ pub struct Ring {
     /// Slots without a read in flight.
     free: Vec<usize>,
     depth: usize,
+    /// Whether the kernel was shown file and memory beforehand.
+    is_registered: bool,
 }
 
 impl Ring {
@@ -39,28 +42,47 @@ impl Ring {
         let ring = quiet.or_else(|_| IoUring::new(entries)).map_err(|cause| unavailable_error(&cause))?;
         let file = file.try_clone().map_err(|e| Error::Kernel { call: "dup of a file".into(), cause: e })?;
         let memory = pattern_file::map_buffer(block * depth)?;
-        Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth })
+        Ok(Self { ring, file, memory, block, free: (0..depth).collect(), depth, is_registered: false })
     }
 
-    /// Queues a read and returns its slot; `None` if all slots are in use.
+    /// As [`Ring::new`], with the file and the memory registered: a read need not look them up.
+    ///
+    /// # Errors
+    /// As of [`Ring::new`], or too little memory may be locked.
+    pub fn with_registered(file: &File, block: usize, depth: usize) -> Result<Self> {
+        let mut ring = Self::new(file, block, depth)?;
+        ring.is_registered = true;
+        let memory = [libc::iovec { iov_base: ring.memory.as_mut_ptr().cast(), iov_len: block * depth }];
+        // SAFETY: IN-FLIGHT.
+        let registered = unsafe { ring.ring.submitter().register_buffers(&memory) };
+        registered
+            .and_then(|()| ring.ring.submitter().register_files(&[ring.file.as_raw_fd()]))
+            .map_err(|cause| unavailable_error(&cause))?;
+        Ok(ring)
+    }
+}
+
+impl ReadQueue for Ring {
     #[inline(always)]
-    pub fn read(&mut self, offset: u64) -> Option<usize> {
+    fn read(&mut self, offset: u64) -> Option<usize> {
         let slot = self.free.pop()?;
         let block = &mut self.memory[slot * self.block..][..self.block];
-        let read = opcode::Read::new(types::Fd(self.file.as_raw_fd()), block.as_mut_ptr(), self.block as u32);
-        let entry = read.offset(offset).build().user_data(slot as u64);
+        let (address, length) = (block.as_mut_ptr(), self.block as u32);
+        let entry = match self.is_registered {
+            true => opcode::ReadFixed::new(types::Fixed(0), address, length, 0).offset(offset).build(),
+            false => {
+                opcode::Read::new(types::Fd(self.file.as_raw_fd()), address, length).offset(offset).build()
+            }
+        };
+        let entry = entry.user_data(slot as u64);
         // SAFETY: IN-FLIGHT. The queue has room for as many entries as there are slots.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "a free slot is room in the queue");
         Some(slot)
     }
 
-    /// Submits the queued reads and waits until at least one has completed.
-    ///
-    /// # Errors
-    /// `io_uring_enter` is refused.
     #[inline(always)]
-    pub fn submit_and_wait(&mut self) -> Result<()> {
+    fn submit_and_wait(&mut self) -> Result<()> {
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => return Ok(()),
@@ -70,23 +92,20 @@ impl Ring {
         }
     }
 
-    /// A completed read: its slot, and the bytes that were read or a negative error number.
     #[inline(always)]
-    pub fn next_completion(&mut self) -> Option<(usize, i32)> {
+    fn next_completion(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.completion().next()?;
         let slot = entry.user_data() as usize;
         self.free.push(slot);
         Some((slot, entry.result()))
     }
 
-    /// The bytes that were read into a slot, until the slot is used again.
     #[inline(always)]
-    pub fn slot_block(&self, slot: usize) -> &[u8] {
+    fn slot_block(&self, slot: usize) -> &[u8] {
         &self.memory[slot * self.block..][..self.block]
     }
 
-    /// The number of reads in flight.
-    pub fn in_flight(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.depth - self.free.len()
     }
 }

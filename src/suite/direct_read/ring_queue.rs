@@ -1,16 +1,30 @@
-//! Several reads in flight with one io_uring, whose queue is full while it is timed.
+//! Several reads in flight with one io_uring or io_submit(2), whose queue is full while it is timed.
 
-use super::operation::Ring;
 use super::{BLOCK, blocks_for_batch, blocks_of_file, share_of_time};
 use crate::case::{SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
 use crate::kit::blocks::{Blocks, Pattern};
 use crate::kit::in_flight::Moment;
+use std::fs::File;
 
-struct Queue {
+/// Reads in flight, each into a slot of its own.
+pub(super) trait ReadQueue {
+    /// Queues a read and returns its slot; `None` if all slots are in use.
+    fn read(&mut self, offset: u64) -> Option<usize>;
+    /// Submits the queued reads and waits until at least one has completed.
+    fn submit_and_wait(&mut self) -> Result<()>;
+    /// A completed read: its slot, and the bytes that were read or a negative error number.
+    fn next_completion(&mut self) -> Option<(usize, i32)>;
+    /// The bytes that were read into a slot, until the slot is used again.
+    fn slot_block(&self, slot: usize) -> &[u8];
+    /// The number of reads in flight.
+    fn in_flight(&self) -> usize;
+}
+
+struct Queue<R> {
     blocks: Blocks,
-    ring: Ring,
+    ring: R,
     depth: usize,
     /// The offset of each slot's read, and when it was submitted.
     submitted: Vec<(u64, Moment)>,
@@ -18,16 +32,19 @@ struct Queue {
     reads: u64,
 }
 
-/// The set-up with `depth` reads in flight.
-pub(super) fn set_up_for_depth(depth: usize) -> SetUp {
+/// The set-up with `depth` reads in flight in the queue that `open` makes.
+pub(super) fn set_up_for_depth<R: ReadQueue + 'static>(
+    depth: usize,
+    open: impl Fn(&File, usize, usize) -> Result<R> + 'static,
+) -> SetUp {
     set_up(move |place| {
         let blocks = blocks_of_file(place, Pattern::Random, BLOCK)?;
-        let ring = Ring::new(blocks.file.file(), BLOCK, depth)?;
+        let ring = open(blocks.file.file(), BLOCK, depth)?;
         Ok(Queue { blocks, ring, depth, submitted: vec![Default::default(); depth], reads: 0 })
     })
 }
 
-impl Queue {
+impl<R: ReadQueue> Queue<R> {
     /// Fills the queue as far as there are reads left.
     #[inline(always)]
     fn fill_queue(&mut self, left: &mut u64, clock: &Clock) {
@@ -75,7 +92,7 @@ impl Queue {
     }
 }
 
-impl Subject for Queue {
+impl<R: ReadQueue> Subject for Queue<R> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let before = self.reads;
         self.blocks.proof.begin_batch()?;
