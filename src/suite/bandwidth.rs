@@ -62,7 +62,7 @@ use crate::environment::memory_module;
 use crate::error::{Error, Result};
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
 use crate::platform::partner::Kind;
-use crate::platform::{cpu, limit};
+use crate::platform::{cpu, limit, numa};
 use crate::record::{Axis, Curve, Headline};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -124,9 +124,9 @@ fn cases() -> Vec<Case> {
 
 fn case_of_variant(variant: Variant) -> Case {
     let plan = variant.plan();
-    let (bytes, crowd) = (plan.bytes_moved(), variant.crowd);
+    let (bytes, crowd, node) = (plan.bytes_moved(), variant.crowd, variant.node);
     let set_up = match crowd {
-        None => set_up(move |place| single_workload(plan_at_scale(plan, place)?)),
+        None => set_up(move |place| single_workload(plan_at_scale(plan, place)?, node)),
         Some(crowd) => set_up(move |place| parallel_workloads(crowd, plan_at_scale(plan, place)?, place)),
     };
     let (cycles, why) = plan.predicted_cycles();
@@ -201,10 +201,17 @@ impl<S: Subject> Subject for Described<S> {
     }
 }
 
-/// A workload on the measuring CPU.
-fn single_workload(plan: Plan) -> Result<impl Subject> {
+/// A workload on the measuring CPU, in the nearest memory or in that of a node.
+fn single_workload(plan: Plan, node: Option<usize>) -> Result<impl Subject> {
     limit::check_half_of_memory(plan.bytes as u64).map_err(Error::Missing)?;
-    let mut workload = Workload::new(plan)?;
+    let mut workload = match node {
+        None => Workload::new(plan)?,
+        Some(node) => {
+            let mut workload = numa::call_on_one_of_several(node, || Workload::new(plan))??;
+            numa::verify_node(workload.all_bytes(), node)?;
+            workload
+        }
+    };
     let description = workload.description();
     let inner = move |n: u64, clock: &Clock| {
         let ticks = clock.time(|| workload.run_batch(n));

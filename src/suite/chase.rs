@@ -8,7 +8,7 @@
 //! `load` is the cost of one of its loads.
 //! `tlb-4KiB` has one line in each page of 4 KiB. `parallel-256MiB` follows several chains at once: an iteration is a
 //! step of each. `loaded-256MiB` runs while other CPUs read memory as fast as they can; `other-node` runs in memory
-//! of another NUMA node.
+//! of another NUMA node, and `node-256MiB/N` in that of node N: a column of the matrix for each CPU that `--cpu` names.
 //!
 //! # What is not
 //! Drawing and linking the ring, and the first round, which brings it into the caches as far as it fits. A ring of at
@@ -53,7 +53,6 @@
 
 mod bus_load;
 mod first_pass;
-mod operation_numa;
 pub mod operation_ring;
 mod other_node;
 mod ring_series;

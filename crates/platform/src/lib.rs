@@ -31,6 +31,7 @@ pub mod landlock;
 pub mod limit;
 pub mod mount;
 pub mod namespace;
+pub mod numa;
 pub mod output;
 pub mod partner;
 pub mod patch;

@@ -42,6 +42,27 @@ fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }
 
+/// A number without a call, and the error by which a [`marked_filter`] refuses it. The kernel has no error of this number.
+pub const NO_SUCH_CALL: u32 = 9_999;
+/// See [`NO_SUCH_CALL`].
+pub const MARK: i64 = 4_000;
+
+/// A filter of this many instructions, which looks at this word of each call. It allows all calls but [`NO_SUCH_CALL`], which
+/// its last instructions answer by [`MARK`].
+pub fn marked_filter(length: usize, looks_at: u32) -> Vec<sock_filter> {
+    let end = [
+        load(NUMBER),
+        skip_unless(NO_SUCH_CALL, 1),
+        end(libc::SECCOMP_RET_ERRNO | MARK as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    let filler = if looks_at == NUMBER { skip_unless(NO_SUCH_CALL + 1, 0) } else { add_one() };
+    let mut filter = vec![load(looks_at)];
+    filter.resize(length - end.len(), filler);
+    filter.extend(end);
+    filter
+}
+
 /// Installs a filter for this thread and its children.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ fn an_iteration_moves_as_much_at_every_size() {
 #[test]
 fn more_than_half_of_the_memory_is_not_taken() {
     let plan = variant::variants()[0].plan();
-    let Err(error) = single_workload(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }) else {
+    let Err(error) = single_workload(Plan { bytes: 1 << 46, means: Means::Scalar, ..plan }, None) else {
         panic!("taken")
     };
     assert!(error.is_machine_limitation(), "{error}");

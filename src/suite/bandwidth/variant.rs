@@ -5,6 +5,7 @@ use crate::case::Need;
 use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
 use crate::kit::parallel::Parallelism;
 use crate::kit::stream::{Means, Operation};
+use crate::platform::numa;
 use crate::platform::resident::Pages;
 
 const KIB: usize = 1 << 10;
@@ -33,6 +34,8 @@ pub(super) struct Variant {
     /// Whether it lies in base pages, whatever its size.
     is_in_base_pages: bool,
     pub(super) crowd: Option<Parallelism>,
+    /// The node that its memory is on; the nearest if `None`.
+    pub(super) node: Option<usize>,
     /// Whether only full scale measures it.
     is_long: bool,
 }
@@ -51,11 +54,15 @@ impl Variant {
     }
 
     pub(super) fn id(&self) -> String {
-        format!("{}/{}", self.name, size_label(self.bytes))
+        match self.node {
+            Some(node) => format!("{}-{}/{node}", self.name, size_label(self.bytes)),
+            None => format!("{}/{}", self.name, size_label(self.bytes)),
+        }
     }
 
     pub(super) fn title(&self) -> String {
-        format!("{}, {}", self.words, size_label(self.bytes))
+        let place = self.node.map(|node| format!(", in the memory of node {node}")).unwrap_or_default();
+        format!("{}, {}{place}", self.words, size_label(self.bytes))
     }
 
     pub(super) fn needs(&self) -> Vec<Need> {
@@ -89,6 +96,7 @@ fn variants_for_sizes(row: Row, sizes: &[usize], usual: &[usize]) -> Vec<Variant
         zeroes: false,
         is_in_base_pages: false,
         crowd: None,
+        node: None,
         is_long: !usual.contains(&bytes),
     };
     sizes.iter().map(one).collect()
@@ -108,8 +116,17 @@ pub(super) fn variants() -> Vec<Variant> {
         library_and_string_variants(),
         width_and_placement_variants(),
         multi_cpu_variants(),
+        node_variants(),
     ]
     .concat()
+}
+
+/// Memory of each node.
+fn node_variants() -> Vec<Variant> {
+    let row = variants_for_sizes(("read-node", "sum of all words", Operation::Read), LARGEST, &[]);
+    (0..numa::MEASURED)
+        .flat_map(|node| map_variants(row.clone(), |row| Variant { node: Some(node), ..row }))
+        .collect()
 }
 
 /// The three operations with curves, and an update in place.

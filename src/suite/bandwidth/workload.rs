@@ -88,6 +88,11 @@ impl Workload {
         [next(writes), next(!writes || count > 1), next(count > 2)]
     }
 
+    /// The memory of all arrays.
+    pub(super) fn all_bytes(&mut self) -> &[u8] {
+        self.memory.bytes()
+    }
+
     fn fill_arrays(&mut self) {
         let plan = self.plan;
         let arrays = Self::split_arrays(&mut self.memory, plan, self.stride);

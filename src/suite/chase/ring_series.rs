@@ -46,7 +46,8 @@ pub(super) fn cases() -> Vec<Case> {
     let mut all: Vec<_> = all_series().iter().flat_map(Series::cases).collect();
     all.extend(PARALLEL.map(|(walkers, set_up)| parallel_case(walkers, set_up)));
     all.extend(LOADERS.map(Loaders::Exactly).into_iter().chain([Loaders::All]).map(loaded_case));
-    all.push(other_node::other_node_case(Plan::random_lines(LARGE, Pages::Base)).shares_memory());
+    let by_node = other_node::node_cases(Plan::random_lines(LARGE, Pages::Base));
+    all.extend(by_node.into_iter().map(Case::shares_memory));
     all.into_iter().map(with_ring_claims).collect()
 }
 

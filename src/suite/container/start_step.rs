@@ -10,7 +10,7 @@ use crate::kit::task;
 use crate::platform::control_group::own_groups;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::die_with_parent;
-use crate::platform::seccomp::{self, NUMBER};
+use crate::platform::seccomp::{self, MARK, NUMBER};
 use crate::platform::shared::Words;
 use crate::platform::syscall::RawCall;
 use nix::errno::Errno;
@@ -38,9 +38,6 @@ const END: usize = 7;
 /// Words of the shared page behind those of the times: the error number of a refusal, and whether no program was executed.
 const REFUSED: usize = 20;
 const NOT_EXECUTED: usize = 21;
-/// The error by which the filter refuses a call that does not exist; the kernel has none of this number.
-const FILTERED: i32 = 4_000;
-const NO_SUCH_CALL: u32 = 9_999;
 
 pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
     "start", "a container started, from its namespaces to the end of its program", STARTED, 200_000.0, 1_500_000.0, "the sum of its steps", |place, deed| steps(place, NAMESPACES, END, deed);
@@ -95,23 +92,10 @@ impl Start<'_> {
         let refused = |call: &'static str| move |errno| Error::from_case_errno(call, errno);
         let (user, group, before) = (Uid::effective(), Gid::effective(), namespaces());
         self.step(NAMESPACES, || unshare(all_namespaces())).map_err(refused("unshare"))?;
-        let map_user = || {
-            write("/proc/self/setgroups", "deny")?;
-            write("/proc/self/uid_map", &format!("0 {user} 1"))?;
-            write("/proc/self/gid_map", &format!("0 {group} 1"))
-        };
-        self.step(USER_MAP, map_user).map_err(refused("writing /proc/self/uid_map"))?;
-        self.note(FIRST_PROCESS);
         let mut status = -1;
-        if self.left_out != Some(FIRST_PROCESS) {
-            let first = task::fork_do_exit(|| {
-                // A program that was executed writes none of this.
-                let refused = self.run_first_process(root).err().map_or(0, |errno| errno as u32);
-                self.times[REFUSED].value.store(refused, SeqCst);
-                self.times[NOT_EXECUTED].value.store(1, SeqCst);
-            });
-            task::check_created("fork", first)?;
-            check_granted("waitpid", task::reap(first as i32, &mut status))?;
+        // Without namespaces of its own nothing that follows may be done.
+        if self.left_out != Some(NAMESPACES) {
+            status = self.run_in_namespaces(root, (user, group))?;
         }
         self.note(END);
         let [refused_by, not_executed] = [REFUSED, NOT_EXECUTED].map(|at| self.times[at].value.load(SeqCst));
@@ -129,6 +113,30 @@ impl Start<'_> {
         Ok(())
     }
 
+    /// Returns the status with which the first process ended.
+    fn run_in_namespaces(&self, root: &Path, (user, group): (Uid, Gid)) -> Result<i32> {
+        let map_user = || {
+            write("/proc/self/setgroups", "deny")?;
+            write("/proc/self/uid_map", &format!("0 {user} 1"))?;
+            write("/proc/self/gid_map", &format!("0 {group} 1"))
+        };
+        self.step(USER_MAP, map_user)
+            .map_err(|errno| Error::from_case_errno("writing /proc/self/uid_map", errno))?;
+        self.note(FIRST_PROCESS);
+        let mut status = -1;
+        if self.left_out != Some(FIRST_PROCESS) {
+            let first = task::fork_do_exit(|| {
+                // A program that was executed writes none of this.
+                let refused = self.run_first_process(root).err().map_or(0, |errno| errno as u32);
+                self.times[REFUSED].value.store(refused, SeqCst);
+                self.times[NOT_EXECUTED].value.store(1, SeqCst);
+            });
+            task::check_created("fork", first)?;
+            check_granted("waitpid", task::reap(first as i32, &mut status))?;
+        }
+        Ok(status)
+    }
+
     fn run_first_process(&self, root: &Path) -> nix::Result<()> {
         let _ = die_with_parent();
         let none = None::<&str>;
@@ -139,10 +147,10 @@ impl Start<'_> {
             pivot_root(".", ".")?;
             umount2(".", MntFlags::MNT_DETACH)
         })?;
-        let filter = filter();
+        let filter = seccomp::marked_filter(16, NUMBER);
         self.step(FILTER, || seccomp::install(&filter).map_err(|_| Errno::EPERM))?;
         self.note(CHECK);
-        let answered = RawCall::nonexistent_call().repeat(1).lowest == -i64::from(FILTERED);
+        let answered = RawCall::nonexistent_call().repeat(1).lowest == -MARK;
         let is_confined = Pid::this().as_raw() == 1 && !Path::new("/proc").exists() && answered;
         if !is_confined {
             return Ok(());
@@ -166,16 +174,6 @@ fn all_namespaces() -> CloneFlags {
 fn namespaces() -> [Option<PathBuf>; 6] {
     ["user", "mnt", "pid_for_children", "net", "ipc", "uts"]
         .map(|name| std::fs::read_link(format!("/proc/self/ns/{name}")).ok())
-}
-
-/// A filter of 16 instructions, which refuses a call that does not exist by an error of its own.
-fn filter() -> Vec<libc::sock_filter> {
-    let mut filter = vec![seccomp::load(NUMBER)];
-    filter.resize(13, seccomp::skip_unless(NO_SUCH_CALL + 1, 0));
-    filter.push(seccomp::skip_unless(NO_SUCH_CALL, 1));
-    filter.push(seccomp::end(libc::SECCOMP_RET_ERRNO | FILTERED as u32));
-    filter.push(seccomp::end(libc::SECCOMP_RET_ALLOW));
-    filter
 }
 
 fn write(path: &str, text: &str) -> nix::Result<()> {

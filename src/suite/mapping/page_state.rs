@@ -5,6 +5,7 @@ use crate::case::{Place, Subject};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
 use crate::kit::operation_table::{Deed, Proof, Row, checked_each, entered, operation_rows, repeated};
+use crate::platform::numa;
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
 use crate::platform::resident::Pages;
@@ -50,6 +51,9 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
         checked_each(region, deed, scatter, |region| region.give_advice(libc::MADV_COLLAPSE, "MADV_COLLAPSE"),
             |region| check_kib(region, HUGE, |kib| kib >= HUGE_PAGE >> 10))
     };
+    "migrate/1MiB", "1 MiB moved to another node, and to the next one (move_pages)",
+        Proof::Each("the kernel names the other node for every page"), 100_000.0, 300_000.0,
+        "each page unmapped, copied and mapped; the other CPUs' translations flushed", migrate;
     "huge-split/2MiB", "a page within a huge page made read-only: its mapping is split", Proof::Each("smaps showed a huge page before, and none afterwards"), 3_000.0, 12_000.0, "512 entries written for one, a flush", |_, deed| {
         let region = Region::map_anonymous(HUGE_PAGE, Pages::Huge)?;
         checked_each(region, deed, make_huge, |region| region.protect(0..1, false),
@@ -146,6 +150,23 @@ fn page_out(place: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
             region.give_advice(libc::MADV_PAGEOUT, NAME)
         },
         half_left,
+    )
+}
+
+fn migrate(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+    let mut nodes = numa::several_memory_nodes()?.into_iter().cycle();
+    let region = touched_region(MIB)?;
+    let mut next = move || nodes.next().unwrap_or_default();
+    numa::move_region(&region, next())?;
+    checked_each(
+        (region, 0),
+        deed,
+        move |(_, target)| {
+            *target = next();
+            Ok(())
+        },
+        |(region, target)| numa::move_region(region, *target),
+        |(region, target)| numa::verify_region(region, *target),
     )
 }
 

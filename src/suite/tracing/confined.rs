@@ -7,7 +7,7 @@ use crate::kit::kernel_call::{check_answers, check_granted};
 use crate::kit::operation_table::{Deed, Proof, Row, batches_in_child, operation_rows};
 use crate::platform::child::Child;
 use crate::platform::landlock;
-use crate::platform::seccomp::{self, FIRST_ARGUMENT, NUMBER};
+use crate::platform::seccomp::{self, FIRST_ARGUMENT, MARK, NUMBER};
 use crate::platform::shared::Words;
 use crate::platform::syscall::{self, RawCall};
 use nix::sys::signal::{Signal, kill};
@@ -39,11 +39,6 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
     "landlock-open/16", "open and close of a scratch file under 16 layers of Landlock", RESTRICTED, 400.0, 6_000.0, WHY_OPEN, |place, deed| open_restricted(place, 16, deed);
 };
 
-/// A number by which filters and threads answer. The kernel has no error and no process of this number.
-const ANSWER: i64 = 4_000;
-/// A call that does not exist, which the end of a filter answers.
-const NO_SUCH_CALL: u32 = 9_999;
-
 fn time_getppid(n: u64, deed: Deed, wanted: i64, clock: &Clock) -> Result<Ticks> {
     let mut seen = crate::platform::arch::Answers::default();
     let ticks = clock.time(|| seen = RawCall::getppid().repeat(n * u64::from(deed == Deed::Done)));
@@ -59,26 +54,13 @@ fn unfiltered(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
 
 /// Calls under a filter of this length, which looks at this word of each call.
 fn filtered(length: usize, looks_at: u32, deed: Deed) -> Result<Box<dyn Subject>> {
-    const END: usize = 4;
-    let mut filter = vec![seccomp::load(looks_at)];
-    match looks_at {
-        NUMBER => filter.resize(length - END, seccomp::skip_unless(NO_SUCH_CALL + 1, 0)),
-        _ => filter.resize(length - END, seccomp::add_one()),
-    }
-    filter.push(seccomp::load(NUMBER));
-    filter.push(seccomp::skip_unless(NO_SUCH_CALL, 1));
-    filter.push(seccomp::end(libc::SECCOMP_RET_ERRNO | ANSWER as u32));
-    filter.push(seccomp::end(libc::SECCOMP_RET_ALLOW));
+    let filter = seccomp::marked_filter(length, looks_at);
     batches_in_child(move |n, clock| {
         if deed == Deed::Done {
             seccomp::install(&filter)?;
         }
         let ticks = unfiltered(n, Deed::Done, clock)?;
-        check_answers(
-            "a call that does not exist",
-            &(-ANSWER..=-ANSWER),
-            RawCall::nonexistent_call().repeat(1),
-        )?;
+        check_answers("a call that does not exist", &(-MARK..=-MARK), RawCall::nonexistent_call().repeat(1))?;
         Ok(ticks)
     })
 }
@@ -99,10 +81,10 @@ fn notify(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
                 let _ = send.send(seccomp::install_with_listener(&filter)?);
             }
             drop(send);
-            time_getppid(n, Deed::Done, ANSWER, &clock)
+            time_getppid(n, Deed::Done, MARK, &clock)
         });
         if let Ok(listener) = receive.recv() {
-            let answered = (0..n).try_for_each(|_| seccomp::answer_next_call(&listener, ANSWER));
+            let answered = (0..n).try_for_each(|_| seccomp::answer_next_call(&listener, MARK));
             answered.map_err(|e| Error::from_case_errno("ioctl SECCOMP_IOCTL_NOTIF_SEND", e))?;
         }
         caller.join().unwrap_or_else(|_| Err(Error::Child("a thread panicked".into())))
