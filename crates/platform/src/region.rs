@@ -16,6 +16,7 @@ use super::resident::Pages;
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
+use std::ffi::c_void;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -77,9 +78,13 @@ impl Region {
     /// As of [`Region::map_anonymous`].
     pub fn map_file(file: &File, bytes: usize) -> Result<Self> {
         // SAFETY: OWN-MAPPING.
-        let mapping = unsafe {
+        Self::from_mapping(bytes, unsafe {
             mmap(None, nonzero_length(bytes)?, ProtFlags::PROT_READ, MapFlags::MAP_SHARED, file, 0)
-        };
+        })
+    }
+
+    /// The region of a mapping of this length that the kernel has made.
+    fn from_mapping(bytes: usize, mapping: nix::Result<NonNull<c_void>>) -> Result<Self> {
         let mapping = mapping.map_err(|errno| mapping_error(bytes, errno))?.cast();
         Ok(Self { mapping, mapped: bytes, begins: 0, bytes })
     }

@@ -76,9 +76,13 @@ pub fn install(filter: &[sock_filter]) -> Result<()> {
 /// As [`install`], and returns the descriptor by which another process is asked (`SECCOMP_RET_USER_NOTIF`).
 ///
 /// # Errors
-/// As of [`install`].
+/// [`Error::Missing`] where the kernel refuses.
 pub fn install_with_listener(filter: &[sock_filter]) -> Result<OwnedFd> {
-    let descriptor = install_with(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
+    let descriptor = install_with(filter, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).map_err(|error| {
+        Error::Missing(format!(
+            "no process can be asked about the calls of another one ({error}): Linux 5.0 can"
+        ))
+    })?;
     // SAFETY: OWN-DESCRIPTOR.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }

@@ -23,10 +23,9 @@ impl Region {
     pub fn map_shared(file: &File, bytes: usize) -> Result<Self> {
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: OWN-MAPPING.
-        let mapping =
-            unsafe { mmap(None, nonzero_length(bytes)?, protection, MapFlags::MAP_SHARED, file, 0) };
-        let mapping = mapping.map_err(|errno| mapping_error(bytes, errno))?.cast();
-        Ok(Self { mapping, mapped: bytes, begins: 0, bytes })
+        Self::from_mapping(bytes, unsafe {
+            mmap(None, nonzero_length(bytes)?, protection, MapFlags::MAP_SHARED, file, 0)
+        })
     }
 
     /// Addresses that no access is allowed to.
@@ -34,12 +33,9 @@ impl Region {
     /// # Errors
     /// As of [`Region::map_anonymous`].
     pub fn reserve(bytes: usize) -> Result<Self> {
+        let (none, length) = (ProtFlags::PROT_NONE, nonzero_length(bytes)?);
         // SAFETY: OWN-MAPPING.
-        let mapping = unsafe {
-            mmap_anonymous(None, nonzero_length(bytes)?, ProtFlags::PROT_NONE, MapFlags::MAP_PRIVATE)
-        };
-        let mapping = mapping.map_err(|errno| mapping_error(bytes, errno))?.cast();
-        Ok(Self { mapping, mapped: bytes, begins: 0, bytes })
+        Self::from_mapping(bytes, unsafe { mmap_anonymous(None, length, none, MapFlags::MAP_PRIVATE) })
     }
 
     /// Writes all pages back to their file, and waits for the device.
