@@ -14,13 +14,6 @@ use std::time::Duration;
 /// Seconds after which the kernel ends a child that hangs.
 const LIMIT_SECONDS: u32 = 60;
 
-/// The kinds of an answer: its first byte.
-const TICKS: u8 = b't';
-const MISSING: u8 = b'm';
-const DISPROVED: u8 = b'd';
-const DISTURBED: u8 = b'b';
-const FAILED: u8 = b'f';
-
 /// Runs `batch` in a forked child and returns its answer.
 ///
 /// # Errors
@@ -38,31 +31,29 @@ pub fn time_in_child(batch: impl FnOnce() -> Result<Ticks>) -> Result<Ticks> {
     answer
 }
 
+/// The answer as text, after a byte for its kind.
 fn encode_answer(answer: Result<Ticks>) -> Vec<u8> {
     let (kind, text) = match answer {
-        Ok(ticks) => (TICKS, ticks.0.to_string()),
-        Err(error) if error.is_machine_limitation() => (MISSING, error.to_string()),
-        Err(error @ Error::Disproved(_)) => (DISPROVED, error.to_string()),
-        Err(error @ Error::Disturbed(_)) => (DISTURBED, error.to_string()),
-        Err(error) => (FAILED, error.to_string()),
+        Ok(ticks) => ('t', ticks.0.to_string()),
+        Err(error) if error.is_machine_limitation() => ('m', error.to_string()),
+        Err(error @ Error::Disproved(_)) => ('d', error.to_string()),
+        Err(error @ Error::Disturbed(_)) => ('b', error.to_string()),
+        Err(error) => ('f', error.to_string()),
     };
-    [vec![kind], text.into_bytes()].concat()
+    format!("{kind}{text}").into_bytes()
 }
 
 fn read_answer(from: OwnedFd) -> Result<Ticks> {
-    let mut answer = Vec::new();
-    File::from(from)
-        .read_to_end(&mut answer)
-        .map_err(|cause| Error::Kernel { call: "read of a pipe".into(), cause })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match answer.split_first() {
-        Some((&TICKS, ticks)) => {
-            text(ticks).parse().map(Ticks).map_err(|_| Error::Child("it answered no time".into()))
-        }
-        Some((&MISSING, sentence)) => Err(Error::Missing(text(sentence))),
-        Some((&DISPROVED, sentence)) => Err(Error::Disproved(text(sentence))),
-        Some((&DISTURBED, sentence)) => Err(Error::Disturbed(text(sentence))),
-        Some((_, sentence)) => Err(Error::Child(text(sentence))),
+    let mut answer = String::new();
+    let read = File::from(from).read_to_string(&mut answer);
+    read.map_err(|cause| Error::Kernel { call: "read of a pipe".into(), cause })?;
+    let text = answer.get(1..).unwrap_or_default().to_owned();
+    match answer.chars().next() {
+        Some('t') => text.parse().map(Ticks).map_err(|_| Error::Child("it answered no time".into())),
+        Some('m') => Err(Error::Missing(text)),
+        Some('d') => Err(Error::Disproved(text)),
+        Some('b') => Err(Error::Disturbed(text)),
+        Some(_) => Err(Error::Child(text)),
         None => Err(Error::Child("it ended without an answer".into())),
     }
 }
