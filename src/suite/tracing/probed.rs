@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::kit::operation_table::{Deed, Proof, Row, entered, is_true, operation_rows, repeated};
 use crate::platform::bpf::{Counter, Map, RETURNED};
 use crate::platform::perf_event::probe::Probe;
+use nix::errno::Errno;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -51,6 +52,12 @@ fn probed() {
 
 /// Times what hits a probe, and asks the probe how often it did.
 fn hits(probe: Probe, deed: Deed, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
+    hit();
+    if probe.count()? != 1 {
+        return Err(Error::Missing(
+            "the event can be set and does not count: an emulator or hypervisor ignores it".into(),
+        ));
+    }
     Ok(Box::new(move |n: u64, clock: &Clock| {
         let before = probe.count()?;
         let ticks = clock.time(|| (0..n * u64::from(deed == Deed::Done)).for_each(|_| hit()));
@@ -73,7 +80,10 @@ fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
 /// Runs of the program that one system call asks for.
 fn count_runs(_: &crate::case::Place, deed: Deed) -> Result<Box<dyn Subject>> {
     let program = Counter::load()?;
-    let refused = |e| Error::from_case_errno("bpf BPF_PROG_TEST_RUN", e);
+    let refused = |e| match e {
+        Errno::EINTR => Error::Disturbed("a signal ended the runs of the program".into()),
+        _ => Error::from_case_errno("bpf BPF_PROG_TEST_RUN", e),
+    };
     Ok(Box::new(move |n: u64, clock: &Clock| {
         let before = program.count().map_err(refused)?;
         let mut answer = Ok(0);
