@@ -9,7 +9,8 @@
 //! written. Above 16 MiB STREAM's three prefetch the lines that they will write where that helps (Intel), and `copy-nt`
 //! alternates between four pages and prefetches what it will read, if the processor can. `all` is a thread on every
 //! CPU and `two` a thread on each of two, all on memory of their own of that size, from a common signal until the last
-//! has finished. A fence, which is timed, waits until the stores are visible to all CPUs.
+//! has finished. A fence, which is timed, waits until the stores are visible to all CPUs. `read-node-256MiB/N` reads the memory of
+//! NUMA node N from the CPU that `--cpu` names.
 //!
 //! # What is not
 //! Mapping, first touch by the CPU that will use the memory, filling, and verifying the results.
@@ -46,7 +47,7 @@
 //! no program can count those: there is no bound on them here.
 //!
 //! # Source
-//! McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
+//! perf bench `numa mem`; Intel's Memory Latency Checker (nodes against nodes); McCalpin's STREAM (the four operations and the way of counting); lmbench's `bw_mem` (McVoy and Staelin 1996); CSE
 //! 221 project report (unrolled sums and stores of 256 MB), CSC501 project report (`memcpy` and `memset` of 8 and 16 MB).
 
 mod cursor;

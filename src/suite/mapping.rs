@@ -8,8 +8,9 @@
 //! `msync`: writing back to the disk what was written to a shared file mapping. `mremap-move` and `mremap-grow`: moving touched
 //! pages to other addresses, and making a mapping longer and shorter. `madvise-…`: marking pages as free, making them before they
 //! are touched, taking those of a file out of memory, and making one huge page of 512. `huge-split`: making one page of a
-//! huge page read-only. `shootdown-protect/N` and `shootdown-unmap/N`: the two calls of `mprotect`, and mapping and
-//! unmapping a page (`MAP_POPULATE`), while N threads of this process run on other CPUs, whose translations the kernel must flush.
+//! huge page read-only. `migrate`: moving pages to another NUMA node. `shootdown-protect/N` and `shootdown-unmap/N`: the two
+//! calls of `mprotect`, and mapping and unmapping a page (`MAP_POPULATE`), while N threads of this process run on other CPUs,
+//! whose translations the kernel must flush.
 //!
 //! # What is not
 //! In `mprotect` and `dontneed` the touches that make the pages, which are base pages. Reading the counters.
@@ -47,7 +48,7 @@ pub(super) mod page_state;
 mod shootdown;
 
 use crate::case::need::{FOUR_KIB, PINNED, TWO_CPUS};
-use crate::case::{Case, Claim, Group, Rule, set_up};
+use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::{Clock, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::DISK;
@@ -104,7 +105,8 @@ fn cases() -> Vec<Case> {
 /// Pages of a file in memory have no device to go to.
 fn add_disk_need(case: Case) -> Case {
     if ["msync", "madvise-pageout"].iter().any(|name| case.name.starts_with(name)) {
-        case.need(DISK)
+        // Threads of the kernel write the pages.
+        case.need(DISK).own_tasks(OwnTasks::Elsewhere)
     } else {
         case
     }
