@@ -17,8 +17,6 @@ use io_uring::{IoUring, opcode};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, chdir};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -53,7 +51,6 @@ pub(super) const ROWS: &[Row] = operation_rows! {
         repeated("getpeername", move || socket.peer_addr().map_err(errno).and_then(|peer| is_true(peer.port() != 0)))
     };
     "epoll-ctl", "an eventfd registered with epoll, and removed", entered![SYS_epoll_ctl, SYS_epoll_ctl], 200.0, 1_200.0, "an entry of a tree allocated, linked to the file, and freed", |_, _| register_and_remove();
-    "signalfd", "a blocked signal sent to oneself, and read from a signalfd", entered![SYS_getpid, SYS_kill, SYS_read], 300.0, 1_500.0, "a signal allocated, queued, found and copied", |_, _| signal_by_descriptor();
     "pidfd-open", "a descriptor of this process opened (pidfd_open) and closed", entered![SYS_pidfd_open, SYS_close], 200.0, 1_500.0, "a file structure allocated and freed", |_, _| {
         let own = Pid::this();
         open_process(own).map_err(|e| Error::from_case_errno("pidfd_open", e))?;
@@ -119,30 +116,6 @@ fn register_and_remove() -> Result<Box<dyn Subject>> {
             || epoll.add(&event, EpollEvent::new(EpollFlags::EPOLLIN, 1)).and_then(|()| epoll.delete(&event));
         time_calls("epoll_ctl", n, clock, || answer_of(once()))
     }))
-}
-
-/// The mask of signals of this thread, as it was. Dropping the value restores it.
-struct Mask(SigSet);
-
-impl Drop for Mask {
-    fn drop(&mut self) {
-        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.0), None);
-    }
-}
-
-fn signal_by_descriptor() -> Result<Box<dyn Subject>> {
-    const SENT: Signal = Signal::SIGUSR2;
-    let (signals, mut before) = (SigSet::from(SENT), SigSet::empty());
-    let refused = |e| Error::from_case_errno("signalfd4", e);
-    let descriptor =
-        SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(refused)?;
-    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), Some(&mut before)).map_err(refused)?;
-    let mask = Mask(before);
-    repeated("signalfd", move || {
-        let _blocked = &mask;
-        kill(Pid::this(), SENT)?;
-        is_true(descriptor.read_signal()?.is_some_and(|seen| seen.ssi_signo == SENT as u32))
-    })
 }
 
 const ATTRIBUTE: &std::ffi::CStr = c"user.syscost";
