@@ -8,7 +8,7 @@ use super::twisted::{
     HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS,
     SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH, THREE_TENTHS_BESIDE, Twist, leave_to_thread, twist_case,
 };
-use crate::case::{Case, SetUp};
+use crate::case::{Case, Cpus, Need, Place, Scale, SetUp};
 use crate::suite;
 
 /// What a liar does instead of its operation.
@@ -188,7 +188,15 @@ fn real_case(id: &str) -> Option<Case> {
         return own_case::find(name);
     }
     let cases = suite::find_group(group)?.cases;
-    cases().into_iter().find(|case| case.name == name)
+    let mut case = cases().into_iter().find(|case| case.name == name)?;
+    case.needs.retain(|need| !is_about_scale(need));
+    Some(case)
+}
+
+/// Whether a need is met at full scale alone. The claims of such a case are judged at any scale.
+fn is_about_scale(need: &Need) -> bool {
+    let at = |scale| Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::default() };
+    need.check_place(&at(Scale::Smoke)).is_err() && need.check_place(&at(Scale::Full)).is_ok()
 }
 
 /// All liars.

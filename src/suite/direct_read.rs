@@ -4,7 +4,8 @@
 //! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4
 //! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `uring-registered-depth`
 //! shows the file and the memory to the kernel beforehand; `aio-depth` uses io_submit(2), as libaio does. `write` and
-//! `write-random` write; in `write-dsync` each write returns when the device has stored the block (`O_DSYNC`).
+//! `write-random` write; in `write-dsync` each write returns when the device has stored the block (`O_DSYNC`). `mixed`
+//! writes a block and reads another one; `write-back` writes to the page cache and waits until it is written back (`fdatasync`).
 //!
 //! # What is not
 //! Preparing the file: it is written, flushed to the device and evicted before. Drawing the order. With N in flight
@@ -33,7 +34,7 @@
 //!
 //! # Source
 //! CSE 221 project report (blocks of 4 KiB from files of 128 KiB to 1.5 MiB, sequential and at random, by `O_DIRECT`);
-//! fio's engines psync and io_uring; ioping. open(2), io_uring(7), proc_pid_io(5), mincore(2).
+//! fio's engines psync, libaio and io_uring; ioping. open(2), io_submit(2), io_uring(7), proc_pid_io(5), mincore(2).
 
 mod direct_write;
 mod operation;

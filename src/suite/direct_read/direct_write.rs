@@ -1,10 +1,11 @@
 //! Writes of blocks past the page cache, and with `O_DSYNC` past the cache of the disk.
 
 use super::{BLOCK, scratch_file, with_block_figures};
+use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, OwnTasks, Subject, set_up};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::Result;
-use crate::kit::blocks::{Blocks, Pattern, claim_blocks_written};
+use crate::kit::blocks::{Blocks, FROM_DEVICE, Pattern, claim_blocks_written};
 use crate::platform::pattern_file::{self, Way};
 use crate::platform::proc::Source;
 use memmap2::MmapMut;
@@ -13,29 +14,49 @@ use std::os::unix::fs::FileExt;
 const TO_DEVICE: &str = "at least as many bytes went to the device as were asked for, by /proc/self/io";
 const READ_AGAIN: &str = "what was written last was read again, past the page cache, and was it";
 
-pub(super) fn cases() -> Vec<Case> {
-    const IN_ORDER: [(&str, usize); 3] = [("4KiB", BLOCK), ("64KiB", 64 << 10), ("1MiB", 1 << 20)];
-    let mut cases = Vec::from(IN_ORDER.map(|(length, block)| {
-        let title = format!("{length} written past the page cache, in order");
-        write_case(format!("write/{length}"), title, Way::Direct, Pattern::Sequential, block)
-    }));
-    let title = "4KiB written past the page cache, at random".into();
-    cases.push(write_case("write-random/4KiB".into(), title, Way::Direct, Pattern::Random, BLOCK));
-    cases.extend(IN_ORDER.map(|(length, block)| {
-        let title = format!("{length} written past the page cache and kept by the device, at random");
-        write_case(format!("write-dsync/{length}"), title, Way::DirectSync, Pattern::Random, block)
-    }));
-    cases
+/// Name, title, how the file is opened, the order of the blocks, their length, and what follows each write.
+#[rustfmt::skip]
+const CASES: [(&str, &str, Way, Pattern, usize, Then); 11] = [
+    ("write/4KiB", "4KiB written past the page cache, in order", Way::Direct, Pattern::Sequential, BLOCK, Then::Nothing),
+    ("write/64KiB", "64KiB written past the page cache, in order", Way::Direct, Pattern::Sequential, 64 << 10, Then::Nothing),
+    ("write/1MiB", "1MiB written past the page cache, in order", Way::Direct, Pattern::Sequential, 1 << 20, Then::Nothing),
+    ("write-random/4KiB", "4KiB written past the page cache, at random", Way::Direct, Pattern::Random, BLOCK, Then::Nothing),
+    ("write-dsync/4KiB", "4KiB written past the page cache and kept by the device, at random", Way::DirectSync, Pattern::Random, BLOCK, Then::Nothing),
+    ("write-dsync/64KiB", "64KiB written past the page cache and kept by the device, at random", Way::DirectSync, Pattern::Random, 64 << 10, Then::Nothing),
+    ("write-dsync/1MiB", "1MiB written past the page cache and kept by the device, at random", Way::DirectSync, Pattern::Random, 1 << 20, Then::Nothing),
+    ("mixed/4KiB", "4KiB written and another 4KiB read past the page cache, at random", Way::Direct, Pattern::Random, BLOCK, Then::Read),
+    ("write-back/4KiB", "4KiB written to the page cache and written back (fdatasync), at random", Way::Cached, Pattern::Random, BLOCK, Then::WriteBack),
+    ("write-back/64KiB", "64KiB written to the page cache and written back (fdatasync), at random", Way::Cached, Pattern::Random, 64 << 10, Then::WriteBack),
+    ("write-back/1MiB", "1MiB written to the page cache and written back (fdatasync), at random", Way::Cached, Pattern::Random, 1 << 20, Then::WriteBack),
+];
+
+pub(super) fn cases() -> impl Iterator<Item = Case> {
+    CASES.into_iter().map(|(name, title, way, pattern, block, then)| {
+        let set_up = set_up(move |place| {
+            Writes::new(Blocks::new(scratch_file(place, way)?, pattern, block, Source::Device)?, then)
+        });
+        let moved = if then == Then::Read { 2 * block } else { block };
+        let case = with_block_figures(Case::new(name, title, set_up), moved);
+        // With `O_DSYNC` and in writing back, threads of the kernel do a part of the work.
+        let case = if way == Way::Direct { case } else { case.own_tasks(OwnTasks::Elsewhere) };
+        let case = case.claim(Claim::Checked(TO_DEVICE)).claim(claim_blocks_written(block));
+        let case = case.claim(Claim::Checked(READ_AGAIN));
+        match then {
+            Then::Nothing => case,
+            Then::Read => case.claim(Claim::Checked(FROM_DEVICE)).need(FULL_SCALE),
+            Then::WriteBack => case.need(FULL_SCALE),
+        }
+    })
 }
 
-fn write_case(name: String, title: String, way: Way, pattern: Pattern, block: usize) -> Case {
-    let set_up = set_up(move |place| {
-        Writes::new(Blocks::new(scratch_file(place, way)?, pattern, block, Source::Device)?)
-    });
-    let case = with_block_figures(Case::new(name, title, set_up), block);
-    // With `O_DSYNC` threads of the kernel do a part of the work.
-    let case = if way == Way::DirectSync { case.own_tasks(OwnTasks::Elsewhere) } else { case };
-    case.claim(Claim::Checked(TO_DEVICE)).claim(claim_blocks_written(block)).claim(Claim::Checked(READ_AGAIN))
+/// What follows a write, and is timed with it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Nothing,
+    /// A read of another block.
+    Read,
+    /// Writing back what is in the page cache.
+    WriteBack,
 }
 
 struct Writes {
@@ -43,14 +64,28 @@ struct Writes {
     buffer: MmapMut,
     /// What is read back.
     again: MmapMut,
-    /// Where the current block begins.
+    /// Where the current block begins, and the one that is read after it.
     offset: u64,
+    read_offset: u64,
+    then: Then,
 }
 
 impl Writes {
-    fn new(blocks: Blocks) -> Result<Self> {
+    fn new(blocks: Blocks, then: Then) -> Result<Self> {
         let buffer = || pattern_file::map_buffer(blocks.block);
-        Ok(Self { buffer: buffer()?, again: buffer()?, blocks, offset: 0 })
+        Ok(Self { buffer: buffer()?, again: buffer()?, blocks, offset: 0, read_offset: 0, then })
+    }
+
+    /// Writes the block and does what follows; returns the bytes of each.
+    #[inline(always)]
+    fn write_block(&mut self) -> std::io::Result<usize> {
+        let file = self.blocks.file.file();
+        let written = file.write_at(&self.buffer, self.offset)?;
+        match self.then {
+            Then::Nothing => Ok(written),
+            Then::Read => file.read_at(&mut self.again, self.read_offset).map(|read| written.min(read)),
+            Then::WriteBack => file.sync_data().map(|()| written),
+        }
     }
 
     /// Puts a value into the block that it did not hold before. The number of the sector alone would not tell the new
@@ -85,16 +120,26 @@ impl Subject for Writes {
             |writes| {
                 writes.offset = writes.blocks.order.next_offset();
                 pattern_file::number_sectors(&mut writes.buffer, writes.offset);
+                if writes.then == Then::Read {
+                    writes.read_offset = writes.blocks.order.next_offset();
+                }
                 Ok(())
             },
-            |writes| writes.blocks.file.file().write_at(&writes.buffer, writes.offset),
+            Self::write_block,
             |writes, got| {
                 let (file, block) = (&writes.blocks.file, writes.blocks.block);
                 file.check_length("writing a block", got, block, writes.offset)?;
+                if writes.then == Then::Read {
+                    file.check_block(Ok(block), &writes.again, writes.read_offset)?;
+                }
                 Ok(Counts::Yes)
             },
         )?;
-        self.blocks.proof.verify_written(iterations * self.blocks.block as u64)?;
+        let bytes = iterations * self.blocks.block as u64;
+        self.blocks.proof.verify_written(bytes)?;
+        if self.then == Then::Read {
+            self.blocks.proof.verify_read(bytes)?;
+        }
         self.verify_last_block(mark)?;
         Ok(ticks)
     }
@@ -112,7 +157,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = PatternFile::create_filled(directory.path(), 64 << 10, Way::Cached).expect("a file");
         let blocks = Blocks::new(file, Pattern::Sequential, BLOCK, Source::Device).expect("blocks");
-        let mut writes = Writes::new(blocks).expect("memory");
+        let mut writes = Writes::new(blocks, Then::Nothing).expect("memory");
         // On a file system in memory nothing is charged as written.
         if let Err(why) = writes.run(3, &test_clock()) {
             return println!("skipped: {why}");
