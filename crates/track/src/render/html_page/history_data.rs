@@ -71,14 +71,17 @@ struct SeriesData {
     cost: f64,
 }
 
+/// Index of the series, the change as a share, half of its 95 % interval, and the functions that moved most with their difference in
+/// instructions.
+#[derive(Serialize)]
+struct MovedData(usize, f64, f64, Vec<(String, f64)>);
+
 #[derive(Serialize)]
 struct EventData {
     at: usize,
     before: usize,
     found: usize,
-    /// Index of the series, the change as a share, half of its 95 % interval, the functions that moved most and by how many
-    /// instructions.
-    moved: Vec<(usize, f64, f64, Vec<(String, f64)>)>,
+    moved: Vec<MovedData>,
     /// What else changed: field, before, after.
     profile: Vec<(&'static str, String, String)>,
 }
@@ -155,7 +158,7 @@ impl EventData {
     fn new(event: ChangeEvent, places: &BTreeMap<&str, usize>) -> Self {
         let moved = event.moved.into_iter().filter_map(|moved| {
             let series = places.get(&*moved.id)?;
-            Some((*series, moved.change, NORMAL * moved.error, moved.functions))
+            Some(MovedData(*series, moved.change, NORMAL * moved.error, moved.functions))
         });
         Self {
             at: event.at,
