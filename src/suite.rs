@@ -33,6 +33,7 @@ pub mod signal;
 pub mod socket_bandwidth;
 pub mod socket_connect;
 pub mod socket_round_trip;
+pub mod stolen_time;
 pub mod syscall;
 pub mod technique;
 pub mod thread;
@@ -60,6 +61,7 @@ pub const GROUPS: &[Group] = &[
     core_to_core::GROUP,
     messaging::GROUP,
     wake_up::GROUP,
+    stolen_time::GROUP,
     lock::GROUP,
     scale::GROUP,
     fork::GROUP,

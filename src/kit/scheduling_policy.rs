@@ -1,7 +1,17 @@
 //! A scheduling policy for as long as a value lives.
 
+use crate::case::Need;
 use crate::error::{Error, Result};
 use crate::platform::process::scheduling_class;
+use crate::platform::sleep::RealTime;
+
+/// The usual priority of cyclictest: below the kernel's own threads at 99, above all others.
+pub const PRIORITY: i32 = 80;
+
+/// The real-time class may be entered.
+pub const REAL_TIME: Need = Need::new(|_| {
+    RealTime::enter(PRIORITY).map(drop).map_err(|e| format!("the real-time class is not allowed here: {e}"))
+});
 
 /// The calling thread has the policy `SCHED_BATCH` while this value lives, and so have the tasks that it creates: such a
 /// task does not preempt when it becomes ready (sched(7)). So a creator returns before the new task runs, unless a

@@ -34,6 +34,7 @@ use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::check_granted;
 use crate::kit::placement::Placement;
+use crate::kit::scheduling_policy::{PRIORITY, REAL_TIME};
 use crate::platform::partner::{Class, Partner, start_spinner};
 use crate::platform::sleep::{
     EpollTimeout, FutexTimeout, Nanosleep, RealTime, ShallowIdle, Sleep, TimerDescriptor,
@@ -51,8 +52,6 @@ const HEADLINES: [Headline; 1] =
 const SLEEP: Duration = Duration::from_micros(250);
 /// The sleep where time-outs are whole milliseconds.
 const COARSE_SLEEP: Duration = Duration::from_millis(1);
-/// The usual priority of cyclictest: below the kernel's own threads at 99, above all others.
-const PRIORITY: i32 = 80;
 
 /// Whether another task uses the CPU, and the sleeper's scheduling class.
 #[derive(Clone, Copy)]
@@ -104,11 +103,6 @@ fn setting_case(name: &str, make: Make, setting: Setting) -> Case {
     let why = "an interrupt of the timer, a CPU that wakes, a switch; 50 µs of slack where it is granted";
     case.predict(30_000.0, slack + 6_000.0, why)
 }
-
-/// The real-time class may be entered.
-const REAL_TIME: Need = Need::new(|_| {
-    RealTime::enter(PRIORITY).map(drop).map_err(|e| format!("the real-time class is not allowed here: {e}"))
-});
 
 /// The idle states may be limited.
 const IDLE_STATES: Need = Need::new(|_| {

@@ -83,6 +83,20 @@ pub fn busy_and_idle_ticks(text: &str, cpu: usize) -> Option<(u64, u64)> {
     Some((times.iter().sum::<u64>() - idle, idle))
 }
 
+/// The sum of the column of one CPU in `/proc/interrupts` or `/proc/softirqs`: interrupts of all kinds since boot.
+pub fn sum_of_cpu_column(text: &str, cpu: usize) -> Option<u64> {
+    let mut lines = text.lines();
+    let title = format!("CPU{cpu}");
+    let column = lines.next()?.split_ascii_whitespace().position(|word| word == title)?;
+    let counts = lines.filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        // These lines have one number for all CPUs.
+        let is_for_all = matches!(fields.next()?, "ERR:" | "Err:" | "MIS:");
+        if is_for_all { None } else { fields.nth(column)?.parse::<u64>().ok() }
+    });
+    Some(counts.sum())
+}
+
 /// Tasks created since the machine was started, threads among them: `processes` of `/proc/stat`
 /// (proc_stat(5) says forks; the kernel counts `total_forks` for every `clone`). No machine has created none: gVisor, which does
 /// not count them, writes 0.

@@ -31,6 +31,17 @@ fn steal_is_that_of_the_cpu_asked_for() {
 }
 
 #[test]
+fn interrupts_are_summed_for_one_cpu() {
+    let text =
+        "           CPU0       CPU10\n 24:  1  7  IO-APIC 5-edge ACPI\nLOC:  20  30  Local timer\nERR:  9\n";
+    assert_eq!(sum_of_cpu_column(text, 0), Some(21));
+    assert_eq!(sum_of_cpu_column(text, 10), Some(37));
+    assert_eq!(sum_of_cpu_column(text, 1), None);
+    assert_eq!(sum_of_cpu_column("", 0), None);
+    assert_eq!(sum_of_cpu_column("  CPU0\nHI:  4\nTIMER:  5\n", 0), Some(9));
+}
+
+#[test]
 fn old_kernels_without_a_steal_column_tell_nothing() {
     assert_eq!(stolen_ticks("cpu0 1 2 3 4\n", 0), None);
     for text in ["cpu  1 2 3 4\n", "cpu  0 0 0 0 0 0 0 0\n", ""] {

@@ -1,0 +1,270 @@
+//! # What is timed
+//! A thread that does nothing but read the clock, by one reading an iteration. A time between two readings of more than 1 µs is a
+//! gap: the thread did not get the CPU. `ordinary` is a thread of the ordinary scheduling class, `fifo` one of
+//! the real-time class `SCHED_FIFO`, and `beside-hog` shares its CPU with a task that uses all it can get.
+//!
+//! # What is not
+//! Gaps shorter than 1 µs: a cache miss, a short interrupt. Gaps between two batches.
+//!
+//! # How we know
+//! A witness counts one call of `clock_gettime` an iteration. The kernel counts the time that a thread is ready and another
+//! task runs (`/proc/thread-self/schedstat`): the gaps, and the time outside of the loop, must hold at least nine tenths of it in every
+//! batch. `beside-hog` is the test of the method: its share must be about one half.
+//!
+//! # What fools it
+//! The samples of a default run are milliseconds long: an event that comes once a second is rarely seen. Use the full scale for
+//! bounds. A real-time task is stopped for a twentieth of each second, where it asks for all of it
+//! (`kernel.sched_rt_runtime_us`). In a guest the gaps of the host and those of the guest look alike; `hypervisor` is
+//! only what the host reports, in steps of 10 ms. Interrupts are counted for the life of the case, gaps in the loop only.
+//!
+//! # Reading the number
+//! The cost is the time of one reading, gaps included. Below the table: `stolen` is the share of time in gaps; `gaps` a second, and those of
+//! at least 10 µs, 100 µs and 1 ms; the `longest-gap` and `p99-gap`, of 100 gaps or more. By source: `interrupts` and
+//! `softirqs` of this CPU, and `preemptions` of the thread, a second. `unexplained` are the gaps a second that neither an
+//! interrupt nor a preemption explains, a lower bound: the hardware (SMI) or the hypervisor took the CPU.
+//!
+//! # Source
+//! rt-tests' `oslat` and `hwlatdetect`; the kernel's `Documentation/trace/osnoise-tracer.rst`; proc_interrupts(5).
+
+use crate::case::need::{FULL_SCALE, PINNED, VDSO_CLOCK};
+use crate::case::{Case, Claim, Found, Group, Place, Report, SetUp, Subject, set_up};
+use crate::clock::{Clock, Ticks, USER_HZ};
+use crate::error::{Error, Result};
+use crate::kit::placement::Placement;
+use crate::kit::scheduling_policy::{PRIORITY, REAL_TIME};
+use crate::platform::partner::{Class, Partner, start_spinner};
+use crate::platform::proc::{parse_schedstat, stolen_ticks, sum_of_cpu_column};
+use crate::platform::process::thread_usage;
+use crate::platform::sleep::RealTime;
+use crate::platform::time::{clock_gettime_address, clock_gettime_ns, monotonic_raw_ns};
+use crate::statistic::percentile;
+use std::fs::{File, read_to_string};
+use std::os::unix::fs::FileExt;
+
+pub const GROUP: Group = Group::new("stolen_time", include_str!("stolen_time.rs"), cases);
+
+/// Shortest gap, ns: some thirty readings of the clock. oslat begins at the same length.
+const GAP_NS: u64 = 1_000;
+/// Gaps that are kept for a percentile.
+const KEPT: usize = 1 << 16;
+/// Lengths from which gaps are counted, ns.
+const SIZES: [(&str, f64); 4] = [("gaps", 0.0), ("gaps-10us", 1e4), ("gaps-100us", 1e5), ("gaps-1ms", 1e6)];
+
+fn cases() -> Vec<Case> {
+    let full = |case: Case| case.need(FULL_SCALE);
+    vec![
+        spin_case("ordinary", "reading the clock without a pause", spin_set_up(false, false, spin)),
+        full(spin_case("fifo", "reading the clock, as a real-time task", spin_set_up(true, false, spin)))
+            .need(REAL_TIME),
+        full(spin_case("beside-hog", "reading the clock beside a CPU hog", spin_set_up(false, true, spin))),
+    ]
+}
+
+fn spin_case(name: &str, title: &str, set_up: SetUp) -> Case {
+    Case::new(format!("spin/{name}"), title, set_up)
+        .need(PINNED)
+        .need(VDSO_CLOCK)
+        .claim(Claim::Calls(clock_gettime_address))
+        .claim(Claim::Checked(
+            "the gaps hold the time that the thread waited for the CPU, by the kernel's count",
+        ))
+        .predict(45.0, 45.0, "a counter read, the arithmetic of the vDSO, a comparison")
+}
+
+/// Reads the clock this often, and appends gaps as long as there is room. Never allocates.
+type Spin = fn(u64, &mut Vec<f64>);
+
+#[inline(never)]
+fn spin(readings: u64, gaps: &mut Vec<f64>) {
+    let mut last = u64::MAX;
+    for _ in 0..readings {
+        let now = monotonic_raw_ns();
+        if now.saturating_sub(last) > GAP_NS && gaps.len() < gaps.capacity() {
+            gaps.push((now - last) as f64);
+        }
+        last = now;
+    }
+}
+
+/// Reads the clock, and reports no gap: a lie for the battery.
+pub(crate) fn spin_without_gaps() -> SetUp {
+    spin_set_up(false, true, |readings, _| {
+        (0..readings).for_each(|_| _ = std::hint::black_box(monotonic_raw_ns()))
+    })
+}
+
+fn spin_set_up(is_real_time: bool, has_hog: bool, spin: Spin) -> SetUp {
+    set_up(move |place| Spinning::start(is_real_time, has_hog, spin, place))
+}
+
+struct Spinning {
+    spin: Spin,
+    hog: Option<Partner>,
+    _class: Option<RealTime>,
+    /// Gaps of all batches, ns.
+    gaps: Vec<f64>,
+    /// Time of all batches, ns.
+    spun_ns: f64,
+    schedstat: Option<File>,
+    preemptions: u64,
+    cpu: usize,
+    start: Sources,
+}
+
+impl Spinning {
+    fn start(is_real_time: bool, has_hog: bool, spin: Spin, place: &Place) -> Result<Self> {
+        let cpu = Placement::Same.partner_cpu(place)?;
+        // Before the class is entered: the hog stays an ordinary task.
+        let hog = has_hog.then(|| start_spinner(cpu, Class::Ordinary)).transpose()?;
+        let _class = is_real_time.then(|| RealTime::enter(PRIORITY)).transpose()?;
+        Ok(Self {
+            spin,
+            hog,
+            _class,
+            gaps: Vec::with_capacity(KEPT),
+            spun_ns: 0.0,
+            schedstat: File::open("/proc/thread-self/schedstat").ok(),
+            preemptions: 0,
+            cpu,
+            start: Sources::read(cpu),
+        })
+    }
+
+    /// Time that the thread was ready and another task ran, ns; `None` if the kernel does not count it.
+    fn waited_ns(&self) -> Option<f64> {
+        let mut text = [0; 128];
+        let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
+        let times = parse_schedstat(std::str::from_utf8(&text[..length]).ok()?)?;
+        Some(times.waited_ns as f64)
+    }
+}
+
+impl Subject for Spinning {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let preempted = || thread_usage().map(|usage| usage.involuntary_context_switches() as u64);
+        let (began, waited, preemptions) = (monotonic_raw_ns(), self.waited_ns(), preempted()?);
+        let first = self.gaps.len();
+        let ticks = clock.time(|| (self.spin)(iterations, &mut self.gaps));
+        self.preemptions += preempted()? - preemptions;
+        let waited = self.waited_ns().zip(waited).map_or(0.0, |(after, before)| after - before);
+        let spun_ns = clock.nanoseconds(ticks).0;
+        self.spun_ns += spun_ns;
+        let outside_ns = (monotonic_raw_ns() - began) as f64 - spun_ns;
+        if self.gaps.len() < self.gaps.capacity() {
+            check_gaps(self.gaps[first..].iter().sum(), outside_ns, waited)?;
+        }
+        Ok(ticks)
+    }
+
+    fn report(&self) -> Report {
+        let partners = self.hog.iter().map(Partner::task).collect();
+        Report { partners, found: self.figures(), ..Report::default() }
+    }
+}
+
+/// Checks that the gaps and the time outside of the loop hold what the thread waited for the CPU.
+fn check_gaps(gaps_ns: f64, outside_ns: f64, waited_ns: f64) -> Result<()> {
+    // The kernel counts by another clock, and in steps.
+    const LEAST: f64 = 0.9;
+    const SLACK_NS: f64 = 20_000.0;
+    if gaps_ns + outside_ns.max(0.0) + SLACK_NS >= LEAST * waited_ns {
+        return Ok(());
+    }
+    Err(Error::Disproved(format!(
+        "the thread waited {waited_ns:.0} ns for the CPU by the kernel's count, and the gaps hold {gaps_ns:.0} ns"
+    )))
+}
+
+/// Counts of the kernel since boot, of one CPU.
+struct Sources {
+    at_ns: u64,
+    interrupts: Option<u64>,
+    softirqs: Option<u64>,
+    hypervisor_ticks: Option<u64>,
+}
+
+impl Sources {
+    fn read(cpu: usize) -> Self {
+        let count =
+            |path: &str, parse: fn(&str, usize) -> Option<u64>| parse(&read_to_string(path).ok()?, cpu);
+        Self {
+            at_ns: clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW),
+            interrupts: count("/proc/interrupts", sum_of_cpu_column),
+            softirqs: count("/proc/softirqs", sum_of_cpu_column),
+            hypervisor_ticks: count("/proc/stat", stolen_ticks),
+        }
+    }
+}
+
+impl Spinning {
+    fn figures(&self) -> Vec<Found> {
+        if self.spun_ns <= 0.0 {
+            return Vec::new();
+        }
+        let one = |name, unit, value: f64| Found::new(name, unit, vec![value]);
+        let rate = |count: f64| count * 1e9 / self.spun_ns;
+        let of_size = |least: f64| self.gaps.iter().filter(|gap| **gap >= least).count() as f64;
+        let mut found = vec![one("stolen", "", self.gaps.iter().sum::<f64>() / self.spun_ns)];
+        found.extend(SIZES.map(|(name, least)| one(name, "/s", rate(of_size(least)))));
+        if !self.gaps.is_empty() {
+            found.push(one("longest-gap", "ns", percentile(&self.gaps, 100.0)));
+        }
+        if self.gaps.len() >= 100 {
+            found.push(one("p99-gap", "ns", percentile(&self.gaps, 99.0)));
+        }
+        found.push(one("preemptions", "/s", rate(self.preemptions as f64)));
+        found.extend(self.figures_by_source(rate(of_size(0.0))));
+        found
+    }
+
+    /// What the kernel counted since the start, a second. `gaps` a second are compared with it.
+    fn figures_by_source(&self, gaps: f64) -> Vec<Found> {
+        let now = Sources::read(self.cpu);
+        let seconds = (now.at_ns - self.start.at_ns) as f64 / 1e9;
+        let grown =
+            |before: Option<u64>, after: Option<u64>| Some(after?.checked_sub(before?)? as f64 / seconds);
+        let interrupts = grown(self.start.interrupts, now.interrupts);
+        let preemptions = self.preemptions as f64 * 1e9 / self.spun_ns;
+        let figures = [
+            ("interrupts", "/s", interrupts),
+            ("softirqs", "/s", grown(self.start.softirqs, now.softirqs)),
+            ("unexplained", "/s", interrupts.map(|count| (gaps - count - preemptions).max(0.0))),
+            (
+                "hypervisor",
+                "",
+                grown(self.start.hypervisor_ticks, now.hypervisor_ticks).map(|ticks| ticks / USER_HZ),
+            ),
+        ];
+        figures
+            .into_iter()
+            .filter_map(|(name, unit, value)| Some(Found::new(name, unit, vec![value?])))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable::test_place;
+    use crate::platform::cpu;
+
+    #[test]
+    fn a_thread_beside_a_hog_sees_what_it_does_not_get() {
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
+        let clock = Clock::start_up();
+        let share = cpu::run_on_cpu(place.cpus.here.unwrap(), || {
+            let mut spinning = Spinning::start(false, true, spin, &place).unwrap();
+            (0..20).for_each(|_| _ = spinning.run(100_000, &clock).unwrap());
+            spinning.figures()[0].values[0]
+        });
+        assert!((0.2..0.95).contains(&share.unwrap()), "{share:?}");
+    }
+
+    #[test]
+    fn waiting_that_is_in_no_gap_is_caught_and_waiting_outside_of_the_loop_is_not() {
+        assert!(check_gaps(3e6, 0.0, 3e6).is_ok());
+        assert!(check_gaps(0.0, 3e6, 3e6).is_ok());
+        assert!(check_gaps(0.0, 1e5, 3e6).unwrap_err().to_string().contains("3000000 ns"));
+    }
+}
