@@ -87,6 +87,8 @@ pub(super) const LIARS: &[Row] = &[
     ("socket_round_trip/unix-stream-same-cpu/56B", "Counted switches", Twisted(NINE_TENTHS)),
     ("socket_round_trip/unix-stream-same-cpu/56B", "Checked answer", Instead("the partner answers from memory", stranger::remembering_partner)),
     ("wake_up/timerfd/idle", "single times", Twisted(NINE_TENTHS)),
+    ("wake_up/request-wake/busy-1-per-cpu", "single times", Twisted(NINE_TENTHS)),
+    ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", crate::suite::wake_up::request::requests_without_work)),
     ("stolen_time/spin/ordinary", "Calls", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", crate::suite::stolen_time::spin_without_gaps)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(NINE_TENTHS)),

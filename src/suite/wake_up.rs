@@ -5,12 +5,16 @@
 //! kernel is asked to let idle CPUs enter no state that takes time to leave (`/dev/cpu_dma_latency`), for as long as the
 //! case lives.
 //!
+//! `request-wake` and `request` are a request to a worker that sleeps and may run on every CPU: until the worker runs, and until it
+//! has done 0.1 ms of work, beside no, one or two busy tasks on each CPU.
+//!
 //! # What is not
 //! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds.
 //!
 //! # How we know
 //! Every wake-up is timed by itself, with the clock that the kernel sleeps by. One that comes early ends the case. The
-//! kernel's count of voluntary switches must have grown by one for each.
+//! kernel's count of voluntary switches must have grown by one for each. A worker whose wait was no sleep is asked again, and
+//! its work must take at least half of the time that it takes alone.
 //!
 //! # What fools it
 //! The kernel allows itself 50 µs of slack for an ordinary task's time-outs (`PR_SET_TIMERSLACK`), to serve several
@@ -25,8 +29,10 @@
 //! idle states off. With `--default-system` it does not, which then is `…/idle-fifo`.
 //!
 //! # Source
-//! rt-tests' `cyclictest` (T. Gleixner); clock_nanosleep(2), timerfd_create(2), prctl(2); the kernel's
+//! rt-tests' `cyclictest` (T. Gleixner); `schbench` (C. Mason); clock_nanosleep(2), timerfd_create(2), prctl(2); the kernel's
 //! `Documentation/power/pm_qos_interface.rst`.
+
+pub(crate) mod request;
 
 use crate::case::need::PINNED;
 use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};
@@ -50,6 +56,8 @@ const HEADLINES: [Headline; 1] =
 
 /// The sleep.
 const SLEEP: Duration = Duration::from_micros(250);
+/// The pause before a request, in which a worker falls asleep.
+const PAUSE: Duration = SLEEP;
 /// The sleep where time-outs are whole milliseconds.
 const COARSE_SLEEP: Duration = Duration::from_millis(1);
 
@@ -89,6 +97,7 @@ fn cases() -> Vec<Case> {
     for (name, make) in [("timerfd", timerfd), ("futex", futex), ("epoll", epoll)] {
         cases.extend([IDLE, HOG].map(|setting| setting_case(name, make, setting)));
     }
+    cases.extend(request::request_cases());
     cases
 }
 
