@@ -3,15 +3,19 @@
 //! and a System V semaphore. `free` is one thread alone. `contended-2` and `contended-all` are two threads, or one on
 //! each CPU, each of which takes the lock equally often, from the start signal until the last has finished: in an
 //! iteration each thread takes it once. `atomic-add` is an addition that needs no lock, by one thread, and by several
-//! threads to the same word.
+//! threads to the same word. `futex-lock-pi` is the kernel's mutex with inheritance of priority, by two calls always.
+//!
+//! `futex-wake` and `futex-requeue` are calls that wake 16 sleeping threads, or move them to another word. In `cascade` eight tasks on
+//! one CPU stand in a ring, each waits for the lock of the one before, and an iteration is one round.
 //!
 //! # What is not
-//! Starting the threads, and their wait for the start signal.
+//! Starting the threads, and their wait for the start signal. Before each `futex-wake` all 16 threads fall asleep again, untimed.
 //!
 //! # How we know
 //! The protected operation is a load, an addition and a store: if two threads are inside at once, one addition is lost,
 //! and after each batch the sum must be complete. A witness counts that a free mutex, a free POSIX semaphore and an
-//! atomic addition never enter the kernel. Every thread must have run on its own CPU only.
+//! atomic addition never enter the kernel. The kernel is asked how many threads sleep on the word before each `futex-wake`, answers
+//! how many it woke, and counts their sleeps. In a cascade each task must have left the CPU at least once a round. Every thread must have run on its own CPU only.
 //!
 //! # What fools it
 //! A contended mutex is unfair: the thread that has just released it finds it in its cache and takes it again, before a
@@ -25,12 +29,15 @@
 //! `atomic-add/shared-2` has the same threads with a cache line each.
 //!
 //! # Source
-//! U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and `futex1`;
+//! perf bench's `futex-wake`, `futex-wake-parallel`, `futex-requeue` and `futex-lock-pi`; libMicro's `cascade_mutex`, `cascade_cond`,
+//! `cascade_flock` and `cascade_fcntl`; U. Drepper, *Futexes Are Tricky* (2011); lmbench's `lat_sem`; will-it-scale's `pthread_mutex1` and `futex1`;
 //! pthread_mutex_lock(3), sem_wait(3), semop(2).
 
+mod cascade;
 mod operation;
+pub(crate) mod waiters;
 
-use crate::case::need::{PINNED, THREE_CPUS, TWO_CPUS};
+use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Group, set_up};
 use crate::clock::Clock;
 use crate::error::Result;
@@ -39,7 +46,7 @@ use crate::platform::partner::Kind;
 use crate::platform::shared::Word;
 use crate::record::Headline;
 use Parallelism::{All, Count};
-use operation::{FutexMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
+use operation::{FutexMutex, InheritingMutex, LibraryMutex, LibrarySemaphore, Lock, SetSemaphore};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -69,7 +76,19 @@ fn cases() -> Vec<Case> {
         .predict(18.0, 0.0, "a locked instruction that waits for the stores before it"),
     );
     cases.extend([Count(2), All].map(shared_add_case));
+    cases.extend(inheriting_cases());
+    cases.extend(waiters::waiter_cases());
+    cases.extend(cascade::cascade_cases());
     cases
+}
+
+fn inheriting_cases() -> Vec<Case> {
+    const NAME: &str = "futex-lock-pi";
+    let futex = ("futex", libc::SYS_futex);
+    let free = free_lock_case(NAME, InheritingMutex::new).claim(Claim::Enters(vec![futex, futex]));
+    let free = free.predict(200.0, 500.0, "two entries, and the owner looked up by its number");
+    let contended = [Count(2), All].map(|crowd| contended_lock_case(NAME, InheritingMutex::new, crowd));
+    [free].into_iter().chain(contended).map(|case| case.need(FULL_SCALE)).collect()
 }
 
 /// A lock and what it protects: a number whose increment is not atomic.

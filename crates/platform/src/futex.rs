@@ -3,6 +3,7 @@
 //! # Invariants
 //!
 //! * **OWN-WORD**: the kernel reads one word behind a reference that is held for the whole call, and does not write it.
+//! * **PI-WORD**: the kernel reads and writes one atomic word behind a reference that is held for the whole call.
 #![allow(unsafe_code)]
 
 use super::arch::syscall6;
@@ -66,6 +67,38 @@ fn wake_at_most(word: &AtomicU32, reach: Reach, most: i32) -> i64 {
     unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, most as usize, 0, 0, 0]) }
 }
 
+/// Moves the sleepers of `from` to `to` without waking one, if `from` has this value. Returns how many it moved, or `-EAGAIN` if
+/// it has another value. Threads of this process only.
+#[inline(always)]
+pub fn requeue_all(from: &AtomicU32, to: &AtomicU32, value: u32) -> i64 {
+    let operation = (libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let [from, to] = [from, to].map(|word| word.as_ptr() as usize);
+    // SAFETY: OWN-WORD, for both words.
+    unsafe { syscall6(libc::SYS_futex, [from, operation, 0, i32::MAX as usize, to, value as usize]) }
+}
+
+/// How many threads of this process sleep on the word, which must have this value: each is moved to where it is.
+pub fn count_sleepers(word: &AtomicU32, value: u32) -> i64 {
+    requeue_all(word, word, value)
+}
+
+/// Takes a lock with inheritance of priority, between threads: the word is 0 while the lock is free, and then holds the number of
+/// the thread. 0, or a negative error number.
+#[inline(always)]
+pub fn lock_pi(word: &AtomicU32) -> i64 {
+    let operation = (libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: PI-WORD; the address of the time-out is null, which is none.
+    unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, 0, 0, 0, 0]) }
+}
+
+/// Gives back a lock of [`lock_pi`] that this thread holds. 0, or a negative error number.
+#[inline(always)]
+pub fn unlock_pi(word: &AtomicU32) -> i64 {
+    let operation = (libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG) as usize;
+    // SAFETY: PI-WORD.
+    unsafe { syscall6(libc::SYS_futex, [word.as_ptr() as usize, operation, 0, 0, 0, 0]) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +123,28 @@ mod tests {
             word.store(1, Ordering::Release);
             wake(&word, Reach::Private);
         });
+    }
+
+    #[test]
+    fn sleepers_are_counted_moved_and_woken_where_they_are() {
+        let words = [AtomicU32::new(0), AtomicU32::new(0)];
+        std::thread::scope(|scope| {
+            (0..3).for_each(|_| _ = scope.spawn(|| wait(&words[0], 0, Reach::Private)));
+            while count_sleepers(&words[0], 0) != 3 {
+                std::thread::yield_now();
+            }
+            assert_eq!(requeue_all(&words[0], &words[1], 1), -i64::from(libc::EAGAIN));
+            assert_eq!(requeue_all(&words[0], &words[1], 0), 3);
+            assert_eq!((wake_all(&words[0], Reach::Private), wake_all(&words[1], Reach::Private)), (0, 3));
+        });
+    }
+
+    #[test]
+    fn a_lock_with_inheritance_holds_the_number_of_its_thread() {
+        let word = AtomicU32::new(0);
+        assert_eq!(lock_pi(&word), 0);
+        assert_eq!(word.load(Ordering::SeqCst), nix::unistd::gettid().as_raw() as u32);
+        assert_eq!((lock_pi(&word), unlock_pi(&word)), (-i64::from(libc::EDEADLK), 0));
+        assert_eq!(word.load(Ordering::SeqCst), 0);
     }
 }

@@ -1,4 +1,5 @@
-//! Locks: a mutex built on futex(2), the C library's mutex, a POSIX and a System V semaphore.
+//! Locks: a mutex built on futex(2), the kernel's with inheritance of priority, the C library's mutex, a POSIX and a System V
+//! semaphore, a condition variable, and locks of files.
 //!
 //! # Invariants
 //!
@@ -9,11 +10,14 @@
 use crate::error::Result;
 use crate::kit::ipc::{Channel, PosixSemaphore, Semaphore};
 use crate::kit::kernel_call::check_granted;
-use crate::platform::futex::{Reach, wait, wake};
+use crate::platform::futex::{Reach, lock_pi, unlock_pi, wait, wake};
 use crate::platform::shared::Word;
 use std::cell::UnsafeCell;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A lock that one task holds at a time.
 pub trait Lock: Send + Sync + 'static {
@@ -134,6 +138,64 @@ impl Lock for SetSemaphore {
     }
 }
 
+/// `FUTEX_LOCK_PI` and `FUTEX_UNLOCK_PI`, by two calls always: the kernel lends the holder the priority of a waiter.
+#[derive(Default)]
+pub struct InheritingMutex(Word);
+
+impl InheritingMutex {
+    /// Checks that the kernel has such locks.
+    ///
+    /// # Errors
+    /// It refuses the call.
+    pub fn new() -> Result<Self> {
+        let mutex = Self::default();
+        check_granted("futex FUTEX_LOCK_PI", lock_pi(&mutex.0.value))?;
+        check_granted("futex FUTEX_UNLOCK_PI", unlock_pi(&mutex.0.value)).map(|()| mutex)
+    }
+}
+
+impl Lock for InheritingMutex {
+    #[inline(always)]
+    fn acquire(&self) {
+        // A wait that a signal interrupted, or that met an owner which just ended, is repeated.
+        while lock_pi(&self.0.value) < 0 {}
+    }
+
+    #[inline(always)]
+    fn release(&self) {
+        unlock_pi(&self.0.value);
+    }
+}
+
+/// A flag that tasks wait for by the standard library's condition variable.
+#[derive(Default)]
+pub struct ConditionLock {
+    is_taken: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Lock for ConditionLock {
+    fn acquire(&self) {
+        let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *is_taken {
+            is_taken = self.changed.wait(is_taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *is_taken = true;
+    }
+
+    fn release(&self) {
+        *self.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.changed.notify_one();
+    }
+}
+
+/// flock(2) of a file by one of its open descriptions. 0, or a negative error number.
+pub fn flock(file: &File, operation: i32) -> i64 {
+    // SAFETY: the call takes no memory.
+    let answer = unsafe { libc::flock(file.as_raw_fd(), operation) };
+    if answer == 0 { 0 } else { -i64::from(nix::errno::Errno::last_raw()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,5 +227,7 @@ mod tests {
         excludes(LibraryMutex::default());
         excludes(LibrarySemaphore::new().expect("a semaphore"));
         excludes(SetSemaphore::new().expect("a semaphore"));
+        excludes(InheritingMutex::default());
+        excludes(ConditionLock::default());
     }
 }

@@ -1,0 +1,261 @@
+//! Locks that are handed round a ring of tasks: each waits for the lock of the task before it, and then gives up its own.
+//!
+//! Each task has two locks, of which it holds one. In a round it takes the held lock of its predecessor, takes its own free
+//! one for the next round, and releases the two others. The measuring thread is task 0, and begins each round.
+
+use super::operation::{ConditionLock, FutexMutex, LibraryMutex, Lock, flock};
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::alarm::Alarm;
+use crate::kit::kernel_call::check_granted;
+use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
+use crate::kit::round_trip::both_left_cpu;
+use crate::platform::partner::{Class, Kind, Partner};
+use crate::platform::shared::Words;
+use nix::fcntl::{FcntlArg, fcntl};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// Tasks of the ring.
+const TASKS: usize = 8;
+/// All locks; those of a task stand side by side.
+const LOCKS: usize = 2 * TASKS;
+
+/// Indices into the shared page: tasks that hold their first lock, and the number of the last round, if it has begun.
+const READY: usize = 0;
+const LAST: usize = 1;
+
+/// What a task needs to use the locks. Each call returns 0 or a negative error number.
+trait Locks: Send + 'static {
+    fn take(&self, index: usize) -> i64;
+    fn give(&self, index: usize) -> i64;
+}
+
+impl<L: Lock> Locks for Arc<Vec<L>> {
+    fn take(&self, index: usize) -> i64 {
+        self[index].acquire();
+        0
+    }
+
+    fn give(&self, index: usize) -> i64 {
+        self[index].release();
+        0
+    }
+}
+
+/// Whole files, each opened by the task itself: flock(2) belongs to an open description.
+struct WholeFiles(Vec<File>);
+
+impl Locks for WholeFiles {
+    fn take(&self, index: usize) -> i64 {
+        flock(&self.0[index], libc::LOCK_EX)
+    }
+
+    fn give(&self, index: usize) -> i64 {
+        flock(&self.0[index], libc::LOCK_UN)
+    }
+}
+
+/// Bytes of a file: `fcntl` locks, which belong to a process. lockf(3) is the same call.
+struct Records(File);
+
+impl Records {
+    fn set(&self, index: usize, kind: i32) -> i64 {
+        let record = libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: index as libc::off_t,
+            l_len: 1,
+            l_pid: 0,
+        };
+        fcntl(&self.0, FcntlArg::F_SETLKW(&record)).map_or_else(|errno| -i64::from(errno as i32), i64::from)
+    }
+}
+
+impl Locks for Records {
+    fn take(&self, index: usize) -> i64 {
+        self.set(index, libc::F_WRLCK)
+    }
+
+    fn give(&self, index: usize) -> i64 {
+        self.set(index, libc::F_UNLCK)
+    }
+}
+
+fn open_file(place: &Place, index: usize) -> Result<File> {
+    let path = place.scratch.join(format!("lock-{index}"));
+    let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+    file.map_err(|e| Error::file(path, "opening", e))
+}
+
+fn threads_share<L: Lock + Default>() -> SetUp {
+    set_up(|place| {
+        let locks: Arc<Vec<L>> = Arc::new((0..LOCKS).map(|_| L::default()).collect());
+        Cascade::start(place, Kind::Thread, move || Ok(Arc::clone(&locks)))
+    })
+}
+
+pub(super) fn cascade_cases() -> Vec<Case> {
+    let whole_files = set_up(|place| {
+        Cascade::start(place, Kind::Thread, || {
+            Ok(WholeFiles((0..LOCKS).map(|index| open_file(place, index)).collect::<Result<_>>()?))
+        })
+    });
+    let records =
+        set_up(|place| Cascade::start(place, Kind::Process, || Ok(Records(open_file(place, LOCKS)?))));
+    vec![
+        cascade_case("futex-mutex", "a mutex", threads_share::<FutexMutex>(), true),
+        cascade_case("pthread-mutex", "the C library's mutex", threads_share::<LibraryMutex>(), false),
+        cascade_case("condition", "a condition variable", threads_share::<ConditionLock>(), false),
+        cascade_case("flock", "flock", whole_files, false),
+        cascade_case("record-lock", "fcntl", records, false),
+    ]
+}
+
+fn cascade_case(name: &str, title: &str, set_up: SetUp, is_default: bool) -> Case {
+    let title = format!("a lock by {title} handed round {TASKS} tasks, on one CPU");
+    let case = Placement::Same.add_needs(Case::new(format!("cascade/{name}-{TASKS}"), title, set_up));
+    let case = if is_default { case } else { case.need(FULL_SCALE) };
+    case.derived_figure("hand-over", Rule::OfCost(1.0 / TASKS as f64))
+        .claim(Claim::Counted(both_left_cpu))
+        .predict(
+            TASKS as f64 * 1_000.0,
+            TASKS as f64 * 2_500.0,
+            "a wake-up and a switch for each task, and four operations on locks",
+        )
+}
+
+struct Cascade<L: Locks> {
+    locks: L,
+    page: Arc<Words>,
+    partners: Vec<Partner>,
+    alarm: Alarm,
+    /// Rounds so far.
+    round: u32,
+    /// Whether a round has failed, after which the tasks may wait for ever.
+    is_broken: bool,
+}
+
+impl<L: Locks> Cascade<L> {
+    fn start(place: &Place, kind: Kind, make: impl Fn() -> Result<L>) -> Result<Self> {
+        let page = Arc::new(Words::new()?);
+        let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
+        let start = |index: usize| {
+            let mut member = Member { index, locks: make()?, page: Arc::clone(&page), round: 0 };
+            Partner::start(kind, at, move || member.step(), || ())
+        };
+        let mut partners = (1..TASKS).map(start).collect::<Result<Vec<_>>>()?;
+        // Not earlier: a process loses its record locks when it closes any descriptor of the file, as a fork's parent does.
+        let locks = make()?;
+        check_granted("a lock", locks.take(0))?;
+        page[READY].value.fetch_add(1, SeqCst);
+        while page[READY].value.load(SeqCst) as usize != TASKS {
+            if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {
+                return Err(fate.into_error("a lock: "));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(Self { locks, page, partners, alarm: Alarm::new()?, round: 0, is_broken: false })
+    }
+}
+
+/// A round of the measuring thread. 0, or a negative error number.
+#[inline(always)]
+fn hand_round(locks: &impl Locks, round: &mut u32) -> i64 {
+    let (held, free) = (*round as usize % 2, (*round as usize + 1) % 2);
+    let before = 2 * (TASKS - 1) + held;
+    *round += 1;
+    let begun = locks.take(free).min(locks.give(held));
+    if begun < 0 { begun } else { locks.take(before).min(locks.give(before)) }
+}
+
+/// A task of the ring but the first.
+struct Member<L> {
+    index: usize,
+    locks: L,
+    page: Arc<Words>,
+    /// Rounds that it has begun, and its start.
+    round: u32,
+}
+
+impl<L: Locks> Member<L> {
+    fn step(&mut self) -> i64 {
+        let own = 2 * self.index;
+        if self.round == 0 {
+            self.round = 1;
+            let taken = self.locks.take(own);
+            self.page[READY].value.fetch_add(1, SeqCst);
+            return taken;
+        }
+        let is_ready = self.page[READY].value.load(SeqCst) as usize == TASKS;
+        let last = self.page[LAST].value.load(SeqCst);
+        if !is_ready || (last != 0 && self.round > last) {
+            std::thread::sleep(Duration::from_micros(100));
+            return 0;
+        }
+        let (held, free) = ((self.round as usize + 1) % 2, self.round as usize % 2);
+        self.round += 1;
+        let before = own - 2 + held;
+        let passed = self.locks.take(before).min(self.locks.take(own + free));
+        if passed < 0 { passed } else { self.locks.give(before).min(self.locks.give(own + held)) }
+    }
+}
+
+impl<L: Locks> Subject for Cascade<L> {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let Self { locks, alarm, round, .. } = self;
+        let mut answer = 0;
+        let ticks = alarm.run_with_limit(partner_time_limit(iterations * TASKS as u64), || {
+            clock.time(|| {
+                for _ in 0..iterations {
+                    answer = hand_round(locks, round);
+                    if answer < 0 {
+                        break;
+                    }
+                }
+            })
+        });
+        if answer < 0 {
+            self.is_broken = true;
+            return Err(explain_refusal("a lock", answer, &mut self.partners, iterations));
+        }
+        Ok(ticks)
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
+    }
+}
+
+/// A last round, after which no thread waits for a lock: such a wait cannot be ended otherwise.
+impl<L: Locks> Drop for Cascade<L> {
+    fn drop(&mut self) {
+        if !self.is_broken {
+            self.page[LAST].value.store(self.round + 1, SeqCst);
+            hand_round(&self.locks, &mut self.round);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable::{runnable_cases, test_place};
+    use crate::platform::cpu;
+
+    #[test]
+    fn every_lock_goes_round_and_every_task_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = test_place(directory.path(), Scale::Full);
+        let clock = Clock::start_up();
+        for case in runnable_cases(cascade_cases(), &place) {
+            let ran = cpu::run_on_cpu(place.cpus.here.unwrap(), || (case.set_up)(&place)?.run(20, &clock));
+            assert!(ran.unwrap().unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0);
+        }
+    }
+}
