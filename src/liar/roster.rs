@@ -88,6 +88,8 @@ pub(super) const LIARS: &[Row] = &[
     ("socket_round_trip/unix-stream-same-cpu/56B", "Checked answer", Instead("the partner answers from memory", stranger::remembering_partner)),
     ("wake_up/timerfd/idle", "single times", Twisted(NINE_TENTHS)),
     ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", crate::suite::lock::waiters::wake_ups_of_another_word)),
+    ("context_switch/move/cross-cpu", "Checked CPU", Instead("moves to its own CPU", crate::suite::context_switch::move_to_cpu::moves_to_own_cpu)),
+    ("context_switch/move/cross-cpu", "Counted switches", Twisted(NINE_TENTHS)),
     ("lock/futex-wake/one-by-one-16", "Counted sleeps", Twisted(NINE_TENTHS)),
     ("lock/cascade/futex-mutex-8", "Counted switches", Twisted(NINE_TENTHS)),
     ("wake_up/request-wake/busy-1-per-cpu", "single times", Twisted(NINE_TENTHS)),

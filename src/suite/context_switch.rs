@@ -1,7 +1,8 @@
 //! # What is timed
 //! A token round a ring of tasks on one CPU: each task waits for it at a pipe of its own, reads a working set of its
 //! own from end to end, and passes the token on. One iteration is one round, which is as many switches as the ring
-//! has tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each.
+//! has tasks. `processes-8/64KiB` is a ring of eight processes with 64 KiB each. `move` is the measuring thread that moves to another
+//! CPU and back, by two calls of `sched_setaffinity`.
 //!
 //! # What is not
 //! Their start, and the first writing of each working set.
@@ -9,7 +10,7 @@
 //! # How we know
 //! The kernel's accounts of every task are read before and after each sample: each task must have left the CPU at
 //! least once a round, and none may be seen on another CPU. Every working set was written by its own task, so that no
-//! two share a page. A task that dies or does not answer ends the case.
+//! two share a page. After each move the thread asks on which CPU it runs. A task that dies or does not answer ends the case.
 //!
 //! # What fools it
 //! Working sets that together exceed a cache cost more than the switch. The larger rings measure exactly that: their
@@ -23,7 +24,9 @@
 //! `processes-2/0KiB` is near the `switch` of `ping_pong/pipe-processes/same-cpu`.
 //!
 //! # Source
-//! lmbench's `lat_ctx` (McVoy and Staelin 1996), which has the same sizes.
+//! lmbench's `lat_ctx` (McVoy and Staelin 1996), which has the same sizes; libMicro's `bind`.
+
+pub(crate) mod move_to_cpu;
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Report, Rule, SetUp, Subject, set_up};
@@ -71,7 +74,8 @@ const LONGEST_US: usize = 100;
 fn cases() -> Vec<Case> {
     let all = RINGS.into_iter().flat_map(|ring| SETS_KIB.map(|kib| (ring, kib)));
     let processes = all.map(|(ring, kib)| ring_case(Process, ring, kib));
-    processes.chain(OF_THREADS.map(|(ring, kib)| ring_case(Thread, ring, kib))).collect()
+    let threads = OF_THREADS.map(|(ring, kib)| ring_case(Thread, ring, kib));
+    processes.chain(threads).chain(move_to_cpu::move_cases()).collect()
 }
 
 fn ring_case(kind: Kind, ring: usize, kib: usize) -> Case {

@@ -1,0 +1,133 @@
+//! The measuring thread moves to another CPU and back, by `sched_setaffinity`.
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
+use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::placement::Placement;
+use crate::platform::cpu::current_cpu;
+use crate::platform::partner::Partner;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// The calls of one iteration.
+const MOVES: u64 = 2;
+
+pub(super) fn move_cases() -> Vec<Case> {
+    [Placement::Cross, Placement::Awake].map(move_case).into()
+}
+
+fn move_case(placement: Placement) -> Case {
+    let title = format!("a thread moved to another CPU and back, {}", placement.title());
+    let case = Case::new(
+        format!("move/{}", placement.name()),
+        title,
+        set_up(move |place| Moving::new(place, placement)),
+    );
+    let case = if placement == Placement::Awake { case.need(FULL_SCALE) } else { case };
+    let idle = if placement == Placement::Cross { 60_000.0 } else { 4_000.0 };
+    placement
+        .add_needs(case)
+        .derived_figure("move", Rule::OfCost(1.0 / MOVES as f64))
+        .claim(Claim::Checked("after each call the thread runs on the CPU that it asked for"))
+        .claim(Claim::Counted(claim_left_cpu))
+        .predict(
+            idle,
+            12_000.0,
+            "twice a kernel thread that is switched to and moves the task, and a CPU that it is moved to",
+        )
+}
+
+struct Moving {
+    sets: [CpuSet; MOVES as usize],
+    cpus: [usize; MOVES as usize],
+    /// The tasks that keep the CPUs awake.
+    spinners: Vec<Partner>,
+}
+
+impl Moving {
+    fn new(place: &Place, placement: Placement) -> Result<Self> {
+        let cpus = [placement.partner_cpu(place)?, Placement::Same.partner_cpu(place)?];
+        let mut sets = [CpuSet::new(), CpuSet::new()];
+        for (set, cpu) in sets.iter_mut().zip(cpus) {
+            set.set(cpu).map_err(|e| Error::from_errno("a set of CPUs", e))?;
+        }
+        Ok(Self { sets, cpus, spinners: placement.start_spinners(place)? })
+    }
+}
+
+/// Moves to the CPU where the thread is: a lie for the battery.
+pub(crate) fn moves_to_own_cpu() -> SetUp {
+    set_up(|place| {
+        let moving = Moving::new(place, Placement::Cross)?;
+        Ok(Moving { sets: [moving.sets[1]; MOVES as usize], ..moving })
+    })
+}
+
+impl Subject for Moving {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let (mut strayed, mut refused) = (0u64, None);
+        let ticks = clock.time(|| {
+            for _ in 0..iterations {
+                for (set, cpu) in self.sets.iter().zip(self.cpus) {
+                    if let Err(errno) = sched_setaffinity(Pid::from_raw(0), set) {
+                        refused = Some(errno);
+                    }
+                    strayed += u64::from(current_cpu() != cpu);
+                }
+            }
+        });
+        if let Some(errno) = refused {
+            // So that the thread is where the harness expects it.
+            let _ = sched_setaffinity(Pid::from_raw(0), &self.sets[1]);
+            return Err(Error::from_case_errno("sched_setaffinity", errno));
+        }
+        match strayed {
+            0 => Ok(ticks),
+            _ => Err(Error::Disproved(format!(
+                "after {strayed} of {} calls the thread ran on another CPU than it had asked for",
+                MOVES * iterations
+            ))),
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.spinners.iter().map(Partner::task).collect(), ..Report::default() }
+    }
+}
+
+/// The claim that the thread left its CPU at every call: another task, of the kernel, moves it.
+fn claim_left_cpu(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let left = delta.counted.voluntary_switches + delta.counted.involuntary_switches;
+    let seen = format!("the thread left a CPU {left} times in {} moves", MOVES * iterations);
+    if left < MOVES * iterations { Err(seen) } else { Ok(seen) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable::{runnable_cases, test_place};
+    use crate::platform::cpu;
+
+    #[test]
+    fn a_thread_that_moved_is_back_afterwards() {
+        let place = test_place(&std::env::temp_dir(), Scale::Full);
+        let here = place.cpus.here.unwrap();
+        for case in runnable_cases(move_cases(), &place) {
+            let ran = cpu::run_on_cpu(here, || {
+                (case.set_up)(&place)?.run(20, &Clock::start_up())?;
+                Ok::<_, Error>(current_cpu())
+            });
+            assert_eq!(ran.unwrap().unwrap(), here);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_stayed_is_caught() {
+        let mut delta = Delta::default();
+        delta.counted.voluntary_switches = 39;
+        assert!(claim_left_cpu(&delta, 20).is_err());
+        assert!(claim_left_cpu(&delta, 19).is_ok());
+    }
+}
