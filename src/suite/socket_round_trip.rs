@@ -3,7 +3,11 @@
 //! 127.0.0.1, a Unix stream, Unix datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of
 //! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which they
 //! receive without waiting; with `spin` they poll until data has arrived; with `io-uring` one call submits the send
-//! and the receive and waits for both. `each` times every round trip by itself. `one-process` has
+//! and the receive and waits for both. `each` times every round trip by itself. `at-1000-a-second` sends at this rate, and times from
+//! the moment at which a message is due. In `tcp-connections-100` a message goes to and fro over each of 100 connections, which one
+//! loop of epoll serves. `http` is a page of 1 KiB from a web server of the suite, by `keep-alive` over one connection, and by
+//! `connection` over one each. `udp-batch-one-process` sends and receives 32 messages, by `sendmmsg` and `recvmmsg` or one by one.
+//! `one-process` has
 //! both ends in the measuring process, so that nothing switches, as the CSE 221 report had them. `icmp-each` is an echo that the
 //! kernel answers, the same as `ping` sends. With `peer` the other end is a `syscost peer`, on another machine.
 //!
@@ -12,7 +16,8 @@
 //! one that comes back are timed: two or three nanoseconds.
 //!
 //! # How we know
-//! Every answer must be as long as the message and carry its number; after each batch the last one is compared byte
+//! Every answer must be as long as the message and carry its number; a page must be whole, begin with the number of its request, and
+//! name the process that was started. After each batch the last one is compared byte
 //! for byte. The partner sends its process id before the first message, and it must be the one that was started; for
 //! TCP and UDP, each end's address must be the other's destination. The kernel's accounts of both ends are read: on
 //! one CPU each must have left it once a round trip, across CPUs each must have slept, and with `spin` neither may.
@@ -38,6 +43,7 @@
 //! `TCP_RR` and `UDP_RR`.
 //!
 //! # Source
+//! lmbench's `lat_http`, `wrk`, `uperf`, and sockperf's `under-load`; sendmmsg(2);
 //! CSE 221 project report (4.05 µs by TCP over loopback with 56 bytes, where `ping` took 23 µs); lmbench's `lat_tcp`,
 //! `lat_udp` and `lat_unix`; RFC 1071; tcp(7), udp(7), unix(7), icmp(7), io_uring(7).
 
@@ -61,7 +67,10 @@ use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
 
 pub mod conversation;
+pub(crate) mod http;
 mod icmp_echo;
+pub(crate) mod many;
+pub(crate) mod message_batch;
 mod one_process;
 
 use conversation::Conversation;
@@ -129,6 +138,8 @@ const PING: usize = 56;
 /// Lengths on one CPU, and across CPUs.
 const LENGTHS: [usize; 6] = [1, PING, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
 const FEW: [usize; 3] = [PING, 1 << 10, 64 << 10];
+/// Messages a second.
+const RATES: [u32; 2] = [1_000, 10_000];
 /// The longest message of a control: the queues hold it while the one process does not receive.
 const QUEUED: usize = 4 << 10;
 
@@ -153,7 +164,13 @@ fn cases() -> Vec<Case> {
     for placement in [Same, Cross] {
         add(Block, placement, &[PING], three, Timed::Each);
     }
+    for rate in RATES {
+        add(Block, Cross, &[PING], &[Tcp, Udp], Timed::AtRate(rate));
+    }
     let mut cases: Vec<_> = rows.into_iter().map(row_case).collect();
+    cases.extend(http::http_cases());
+    cases.extend(many::many_cases());
+    cases.extend(message_batch::batch_cases());
     cases.push(one_process::one_process_case(PING));
     cases.push(icmp_echo::icmp_echo_case(PING));
     cases.extend(remote::round_trip_cases());
@@ -171,6 +188,7 @@ fn is_default_scale(row: &Row) -> bool {
             _ => bytes == PING,
         },
         (Block, _) if timed == Timed::Each => transport != UnixStream,
+        (Block, _) if timed != Timed::Together => false,
         (_, Same) => transport == Tcp,
         (Poll | IoUring, _) => false,
         _ => bytes == PING && [Tcp, Udp].contains(&transport),
@@ -179,11 +197,17 @@ fn is_default_scale(row: &Row) -> bool {
 
 fn row_case(row: Row) -> Case {
     let Row { transport, waiting, placement, bytes, timed } = row;
-    let each = if timed == Timed::Each { "-each" } else { "" };
+    let each = match timed {
+        Timed::Together => String::new(),
+        Timed::Each => "-each".into(),
+        Timed::AtRate(rate) => format!("-at-{rate}-a-second"),
+    };
+    let rate =
+        if let Timed::AtRate(rate) = timed { format!(", {rate} times a second,") } else { String::new() };
     let (name, size) = (transport.name(), size_text(bytes));
     let id = format!("{name}{}{each}-{}/{size}", waiting.name(), placement.name());
     let title =
-        format!("{size} to and fro by {}, {}{}", transport.title(), placement.title(), waiting.title());
+        format!("{size} to and fro{rate} by {}, {}{}", transport.title(), placement.title(), waiting.title());
     let case = placement.add_needs(Case::new(id, title, conversation_set_up(row)));
     let case = if transport.is_inet() { case.need(LOOPBACK) } else { case };
     let case = if waiting == IoUring { case.need(IO_URING) } else { case };
@@ -193,7 +217,7 @@ fn row_case(row: Row) -> Case {
             "every answer had the length and the number of its message, from the process that was started",
         ))
         .claim(sleep_claim(waiting, placement));
-    let case = if timed == Timed::Each { case.one_by_one() } else { with_transfer_control(case, row) };
+    let case = if timed == Timed::Together { with_transfer_control(case, row) } else { case.one_by_one() };
     let (hardware, software, why) = expected_cycles(&row);
     case.predict(hardware, software, why)
 }

@@ -2,6 +2,7 @@
 
 use super::endpoint::Endpoint;
 use crate::clock::{Clock, Ticks};
+use crate::platform::time::monotonic_raw_ns;
 
 /// The answer for a reply that is not the message.
 pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
@@ -13,6 +14,8 @@ pub enum Timed {
     Together,
     /// One round trip: the distribution is the result.
     Each,
+    /// One round trip, from the moment at which it is due at this number of messages a second: the distribution is the result.
+    AtRate(u32),
 }
 
 /// Messages of one length over one endpoint. The first `AT` bytes of each are a constant prefix, then comes its number.
@@ -50,6 +53,12 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
                     answer = exchange_messages::<_, AT>(endpoint, message, reply, number, iterations)
                 });
             }
+            Timed::AtRate(rate) => {
+                sum = pace(rate, iterations, clock, || {
+                    answer = exchange_messages::<_, AT>(endpoint, message, reply, number, 1);
+                    answer == 0
+                });
+            }
             Timed::Each => {
                 for _ in 0..iterations {
                     sum += clock
@@ -66,6 +75,26 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
             refused => Err(refused),
         }
     }
+}
+
+/// Calls `once` at this rate a second until it returns `false`. Each time is computed, and not a bracket: it begins when the call is
+/// due, even if the one before was late.
+fn pace(rate: u32, iterations: u64, clock: &Clock, mut once: impl FnMut() -> bool) -> Ticks {
+    let interval_ns = 1_000_000_000 / u64::from(rate.max(1));
+    let (mut due, mut sum) = (monotonic_raw_ns(), Ticks(0));
+    for _ in 0..iterations {
+        due += interval_ns;
+        while monotonic_raw_ns() < due {
+            std::hint::spin_loop();
+        }
+        let goes_on = once();
+        let ns = monotonic_raw_ns() - due;
+        sum += clock.record_bracket(Ticks((ns as f64 * clock.hz() / 1e9) as u64));
+        if !goes_on {
+            break;
+        }
+    }
+    sum
 }
 
 /// `n` round trips, of which each reply must have the length and the number of its message. Returns 0 or a negative

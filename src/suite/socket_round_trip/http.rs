@@ -1,0 +1,279 @@
+//! Requests to a small web server of the suite: over one connection, or over one each.
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::alarm::Alarm;
+use crate::kit::message_size::LOOPBACK;
+use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
+use crate::kit::round_trip::both_left_cpu;
+use crate::kit::socket::connection::{Address, End, Family, Listeners, accept, open_stream_socket};
+use crate::kit::socket::set_option;
+use crate::kit::socket::transfer::{receive, send_whole};
+use crate::platform::partner::{Class, Kind, Partner};
+
+/// Bytes of a page, after the header. It begins with the path of the request.
+const PAGE: usize = 1 << 10;
+/// The digits of a path: the number of the request.
+const DIGITS: usize = 10;
+/// Where the path begins in a request.
+const PATH: usize = "GET /".len();
+/// The longest request or header.
+const LONGEST: usize = 256;
+const END_OF_HEADER: &[u8] = b"\r\n\r\n";
+
+pub(super) fn http_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for placement in [Placement::Same, Placement::Cross] {
+        cases.extend([true, false].map(|keeps| http_case(keeps, placement)));
+    }
+    cases
+}
+
+fn http_case(keeps: bool, placement: Placement) -> Case {
+    let (name, over) =
+        if keeps { ("keep-alive", "one connection") } else { ("connection", "a connection of its own") };
+    let title = format!("a page of 1 KiB asked for by HTTP over {over}, {}", placement.title());
+    let case = Case::new(
+        format!("http-{name}-{}/1KiB", placement.name()),
+        title,
+        set_up(move |place| Requests::start(place, placement, keeps, false)),
+    );
+    let case = placement.add_needs(case).need(LOOPBACK);
+    let is_default = placement == Placement::Same;
+    let case = if is_default { case.claim(Claim::Counted(both_left_cpu)) } else { case.need(FULL_SCALE) };
+    let connection = if keeps { 0.0 } else { 50_000.0 };
+    let wakes = if is_default { 0.0 } else { 60_000.0 };
+    case.derived_figure("rate", Rule::Rate)
+        .claim(Claim::Checked("every page is whole, begins with the path that was asked for, and names the process that was started"))
+        .predict(2_000.0 + wakes, 18_000.0 + connection, "a round trip by TCP, and two texts read; a connection where it has its own")
+}
+
+/// A server that has one page only: a lie for the battery.
+pub(crate) fn one_page_for_all() -> SetUp {
+    set_up(|place| Requests::start(place, Placement::Same, true, true))
+}
+
+/// Receives into `text` until it holds the end of a header, and then `more` bytes. Returns the length, 0 at the end of the stream,
+/// or a negative error number.
+fn receive_text(end: i32, text: &mut [u8], more: usize) -> i64 {
+    let mut length = 0;
+    loop {
+        let header = text[..length].windows(END_OF_HEADER.len()).position(|window| window == END_OF_HEADER);
+        if header.is_some_and(|at| length >= at + END_OF_HEADER.len() + more) {
+            return length as i64;
+        }
+        match receive(end, &mut text[length..], 0) {
+            0 if length == 0 => return 0,
+            0 => return -i64::from(libc::EPIPE),
+            refused if refused < 0 => return refused,
+            bytes => length += bytes as usize,
+        }
+    }
+}
+
+/// The server: one connection after another.
+struct Server {
+    listeners: Listeners,
+    connection: Option<End>,
+    answer: Vec<u8>,
+    /// Length of the answer's header.
+    header: usize,
+    keeps: bool,
+    /// Whether it answers every request by the same page.
+    has_one_page: bool,
+    request: [u8; LONGEST],
+}
+
+fn header_text(process: u32) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nServer: syscost {process:010}\r\n\r\n")
+}
+
+impl Server {
+    fn new(listeners: Listeners, keeps: bool, has_one_page: bool) -> Self {
+        let header = header_text(0).len();
+        let mut answer = header_text(0).into_bytes();
+        answer.resize(header + PAGE, b'x');
+        Self { listeners, connection: None, answer, header, keeps, has_one_page, request: [0; LONGEST] }
+    }
+
+    /// Accepts a connection, or answers a request. 0, or a negative error number. Allocates nothing.
+    fn step(&mut self) -> i64 {
+        let Some(connection) = &self.connection else {
+            return match accept(self.listeners.first_descriptor()) {
+                Ok(accepted) => {
+                    let set = set_option(accepted.raw_descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
+                    self.connection = Some(accepted);
+                    set.map_or_else(|errno| -i64::from(errno as i32), |()| 0)
+                }
+                Err(refused) => refused,
+            };
+        };
+        let end = connection.raw_descriptor();
+        let length = receive_text(end, &mut self.request, 0);
+        if length <= 0 {
+            self.connection = None;
+            return length;
+        }
+        if !self.request.starts_with(b"GET /") {
+            return -i64::from(libc::EBADMSG);
+        }
+        write_digits(
+            &mut self.answer[self.header - DIGITS - END_OF_HEADER.len()..],
+            u64::from(std::process::id()),
+        );
+        if !self.has_one_page {
+            self.answer[self.header..][..DIGITS].copy_from_slice(&self.request[PATH..][..DIGITS]);
+        }
+        let sent = send_whole(end, &self.answer);
+        if !self.keeps {
+            self.connection = None;
+        }
+        sent.min(0)
+    }
+}
+
+fn write_digits(text: &mut [u8], mut number: u64) {
+    for digit in text[..DIGITS].iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// The measuring end, with its server.
+struct Requests {
+    client: Client,
+    alarm: Alarm,
+    partners: Vec<Partner>,
+}
+
+struct Client {
+    address: Address,
+    connection: Option<End>,
+    keeps: bool,
+    request: Vec<u8>,
+    /// What the server must answer, and what it did.
+    expected: Vec<u8>,
+    answer: Vec<u8>,
+    number: u64,
+}
+
+impl Requests {
+    fn start(place: &Place, placement: Placement, keeps: bool, has_one_page: bool) -> Result<Self> {
+        /// Connections that may wait: one.
+        const QUEUE: u32 = 1;
+        let listeners = Listeners::open_one(Family::Tcp, QUEUE)?;
+        let address = *listeners.address();
+        let mut server = Server::new(listeners, keeps, has_one_page);
+        let at = (placement.partner_cpu(place)?, Class::Ordinary);
+        let partner = Partner::start(Kind::Process, at, move || server.step(), || ())?;
+        let mut expected = header_text(partner.task().process.as_raw() as u32).into_bytes();
+        expected.resize(expected.len() + PAGE, b'x');
+        let client = Client {
+            address,
+            connection: None,
+            keeps,
+            request: b"GET /0000000000 HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+            answer: vec![0; expected.len()],
+            expected,
+            number: 0,
+        };
+        Ok(Self { client, alarm: Alarm::new()?, partners: vec![partner] })
+    }
+}
+
+impl Client {
+    fn connect(&self) -> std::result::Result<End, i64> {
+        let end = open_stream_socket(&self.address)?;
+        let connected = end.connect(&self.address);
+        if connected < 0 {
+            return Err(connected);
+        }
+        // A request is one packet, and waits for none.
+        match set_option(end.raw_descriptor(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1) {
+            Ok(()) => Ok(end),
+            Err(errno) => Err(-i64::from(errno as i32)),
+        }
+    }
+
+    /// One request. 0, or a negative error number.
+    fn request_page(&mut self) -> i64 {
+        self.number += 1;
+        write_digits(&mut self.request[PATH..], self.number);
+        let end = match self.connection.take().map_or_else(|| self.connect(), Ok) {
+            Ok(end) => end,
+            Err(refused) => return refused,
+        };
+        let sent = send_whole(end.raw_descriptor(), &self.request);
+        if sent < 0 {
+            return sent;
+        }
+        let length = receive_text(end.raw_descriptor(), &mut self.answer, PAGE);
+        self.connection = self.keeps.then_some(end);
+        let page = self.expected.len() - PAGE;
+        write_digits(&mut self.expected[page..], self.number);
+        match length {
+            refused if refused < 0 => refused,
+            length if length as usize == self.expected.len() && self.answer == self.expected => 0,
+            _ => NOT_THE_PAGE,
+        }
+    }
+}
+
+/// The answer for a page that is not the one that was asked for.
+const NOT_THE_PAGE: i64 = -(libc::EBADMSG as i64);
+
+impl Subject for Requests {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let Self { client, alarm, partners } = self;
+        let mut answer = 0;
+        let ticks = alarm.run_with_limit(partner_time_limit(iterations), || {
+            clock.time(|| {
+                for _ in 0..iterations {
+                    answer = client.request_page();
+                    if answer < 0 {
+                        break;
+                    }
+                }
+            })
+        });
+        match answer {
+            NOT_THE_PAGE => Err(Error::Disproved(format!(
+                "http: page {} was not the one that was asked for, or not from the server that was started",
+                client.number
+            ))),
+            refused if refused < 0 => Err(explain_refusal("http", refused, partners, iterations)),
+            _ => Ok(ticks),
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable::{runnable_cases, test_clock, test_place};
+
+    #[test]
+    fn every_page_is_the_one_that_was_asked_for() {
+        let place = test_place(&std::env::temp_dir(), Scale::Full);
+        for case in runnable_cases(http_cases(), &place) {
+            let mut subject = (case.set_up)(&place).unwrap();
+            assert!(subject.run(20, &test_clock()).unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0);
+        }
+    }
+
+    #[test]
+    fn another_page_and_another_server_are_caught() {
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
+        let mut client = Requests::start(&place, Placement::Same, true, false).unwrap();
+        assert_eq!(client.client.request_page(), 0);
+        client.client.expected[header_text(0).len() - END_OF_HEADER.len() - 1] ^= 1;
+        assert!(matches!(client.run(1, &test_clock()), Err(Error::Disproved(_))));
+    }
+}

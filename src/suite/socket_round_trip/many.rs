@@ -1,0 +1,193 @@
+//! Round trips over many connections at once, which one loop of epoll serves.
+
+use crate::case::need::FULL_SCALE;
+use crate::case::{Case, Claim, Place, Report, SetUp, Subject, set_up};
+use crate::clock::{Clock, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::alarm::Alarm;
+use crate::kit::message_size::{LOOPBACK, size_text};
+use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
+use crate::kit::round_trip::both_left_cpu;
+use crate::kit::socket::Transport;
+use crate::kit::socket::transfer::{receive_whole, send_whole};
+use crate::kit::socket::{raw_descriptor, verify_connected};
+use crate::platform::partner::{Class, Kind, Partner};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::cell::Cell;
+use std::os::fd::OwnedFd;
+
+/// Bytes of a message.
+const MESSAGE: usize = 56;
+type Message = [u8; MESSAGE];
+/// Events that one call of epoll_wait(2) takes.
+const EVENTS: usize = 64;
+/// The answer for a reply that is not the message.
+const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
+
+pub(super) fn many_cases() -> Vec<Case> {
+    [(10, false), (100, true)].map(|(count, is_default)| many_case(count, is_default)).into()
+}
+
+fn many_case(count: usize, is_default: bool) -> Case {
+    let placement = Placement::Same;
+    let size = size_text(MESSAGE);
+    let case = Case::new(
+        format!("tcp-connections-{count}-{}/{size}", placement.name()),
+        format!(
+            "{size} to and fro over each of {count} TCP connections, served by one epoll loop, {}",
+            placement.title()
+        ),
+        set_up(move |place| Connections::start(place, count, |message| message)),
+    );
+    let case = placement.add_needs(case).need(LOOPBACK);
+    let case = if is_default { case } else { case.need(FULL_SCALE) };
+    case.elements(count as u64)
+        .claim(Claim::Checked("every reply is the message of its connection and round"))
+        .claim(Claim::Counted(both_left_cpu))
+        .predict(
+            2_000.0,
+            15_000.0 * count as f64,
+            "two messages through the layers of TCP for each connection, and two switches",
+        )
+}
+
+struct Connections {
+    near: Vec<OwnedFd>,
+    partners: Vec<Partner>,
+    alarm: Alarm,
+    round: u64,
+}
+
+impl Connections {
+    /// `reply` makes the server's answer of a message.
+    fn start(
+        place: &Place,
+        count: usize,
+        reply: impl Fn(Message) -> Message + Send + 'static,
+    ) -> Result<Self> {
+        let (mut near, mut far) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let ends = Transport::Tcp.connected_pair()?;
+            verify_connected(Transport::Tcp, &ends)?;
+            let [ours, theirs] = ends;
+            near.push(ours);
+            far.push(theirs);
+        }
+        let epoll =
+            Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| Error::from_errno("epoll_create1", e))?;
+        for (index, end) in far.iter().enumerate() {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+            epoll.add(end, event).map_err(|e| Error::from_errno("epoll_ctl", e))?;
+        }
+        let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
+        let partner = Partner::start(Kind::Process, at, move || serve_events(&epoll, &far, &reply), || ())?;
+        Ok(Self { near, partners: vec![partner], alarm: Alarm::new()?, round: 0 })
+    }
+}
+
+/// A server that answers each message by the first one: a lie for the battery.
+pub(crate) fn one_reply_for_all() -> SetUp {
+    set_up(|place| {
+        let first: Cell<Option<Message>> = Cell::new(None);
+        Connections::start(place, 100, move |message| {
+            first.set(first.get().or(Some(message)));
+            first.get().unwrap_or(message)
+        })
+    })
+}
+
+/// Waits for events, and answers the message of each. 0, or a negative error number. Allocates nothing.
+fn serve_events(epoll: &Epoll, ends: &[OwnedFd], reply: &impl Fn(Message) -> Message) -> i64 {
+    let mut events = [EpollEvent::empty(); EVENTS];
+    let count = match epoll.wait(&mut events, EpollTimeout::NONE) {
+        Ok(count) => count,
+        Err(errno) => return -i64::from(errno as i32),
+    };
+    for event in &events[..count] {
+        let (end, mut message) = (raw_descriptor(&ends[event.data() as usize]), [0; MESSAGE]);
+        let passed = receive_whole(end, &mut message).min(send_whole(end, &reply(message)));
+        if passed < 0 {
+            return passed;
+        }
+    }
+    0
+}
+
+/// A message over each connection, and then the reply of each. 0, or a negative error number.
+fn exchange_with_all(ends: &[OwnedFd], round: u64) -> i64 {
+    let message = |index: usize| {
+        let mut message = [0x5a; MESSAGE];
+        message[..8].copy_from_slice(&round.to_le_bytes());
+        message[8..16].copy_from_slice(&(index as u64).to_le_bytes());
+        message
+    };
+    for (index, end) in ends.iter().enumerate() {
+        let sent = send_whole(raw_descriptor(end), &message(index));
+        if sent < 0 {
+            return sent;
+        }
+    }
+    for (index, end) in ends.iter().enumerate() {
+        let mut reply = [0; MESSAGE];
+        let received = receive_whole(raw_descriptor(end), &mut reply);
+        if received < 0 {
+            return received;
+        }
+        if reply != message(index) {
+            return NOT_THE_MESSAGE;
+        }
+    }
+    0
+}
+
+impl Subject for Connections {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let Self { near, partners, alarm, round } = self;
+        let mut answer = 0;
+        let ticks = alarm.run_with_limit(partner_time_limit(iterations * near.len() as u64), || {
+            clock.time(|| {
+                for _ in 0..iterations {
+                    *round += 1;
+                    answer = exchange_with_all(near, *round);
+                    if answer < 0 {
+                        break;
+                    }
+                }
+            })
+        });
+        match answer {
+            0 => Ok(ticks),
+            NOT_THE_MESSAGE => {
+                Err(Error::Disproved("a reply was not the message of its connection and round".into()))
+            }
+            refused => Err(explain_refusal("tcp", refused, partners, iterations)),
+        }
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable::{runnable_cases, test_clock, test_place};
+
+    #[test]
+    fn every_connection_is_served() {
+        let place = test_place(&std::env::temp_dir(), Scale::Full);
+        for case in runnable_cases(many_cases(), &place) {
+            let mut subject = (case.set_up)(&place).unwrap();
+            assert!(subject.run(5, &test_clock()).unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0);
+        }
+    }
+
+    #[test]
+    fn a_reply_of_another_round_is_caught() {
+        let [near, far] = Transport::Tcp.connected_pair().unwrap();
+        assert_eq!(send_whole(raw_descriptor(&far), &[0; MESSAGE]), MESSAGE as i64);
+        assert_eq!(exchange_with_all(&[near], 1), NOT_THE_MESSAGE);
+    }
+}
