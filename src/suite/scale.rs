@@ -26,7 +26,7 @@
 //! machine's.
 //!
 //! # Source
-//! will-it-scale (A. Blanchard), as processes and as threads; the calls of libMicro (P. Harman and others).
+//! will-it-scale (A. Blanchard), as processes and as threads; lmbench's `lat_pmake`, whose jobs are `known-work`; the calls of libMicro (P. Harman and others).
 
 mod operation;
 
@@ -36,8 +36,10 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::parallel::{Parallelism, all_partners_stayed, parallel_subject};
+use crate::platform::arch::multiply_chain;
 use crate::platform::partner::Kind;
 use crate::record::{Axis, Curve};
+use std::hint::black_box;
 
 pub const GROUP: Group =
     Group::new("scale", include_str!("scale.rs"), cases).version(2).curves(operation::CURVES);
@@ -65,6 +67,12 @@ struct Operation {
     /// The predicted core cycles of hardware and software.
     cycles: (f64, f64),
     make: Make,
+}
+
+/// Jobs of 10 µs at 3 GHz, which no kernel can slow down: what they lose is the processor's, or the scheduler's.
+fn multiply(jobs: u64) -> i64 {
+    (0..jobs).for_each(|_| _ = black_box(multiply_chain(black_box(10_000))));
+    0
 }
 
 /// The operations that a default run measures; a full one measures all.
@@ -133,7 +141,7 @@ fn single_task_case(operation: &Operation) -> Case {
     Case::new(format!("{name}/one"), format!("{title}, by one alone"), single_task_set_up(make))
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Linear)
-        .claim(Claim::Enters(calls.to_vec()))
+        .claim(if calls.is_empty() { Claim::NeverEnters } else { Claim::Enters(calls.to_vec()) })
         .predict(hardware, software, "as in the group that measures it by itself")
 }
 

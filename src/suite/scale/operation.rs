@@ -7,7 +7,7 @@
 //! * **OWN-FILE**: the file lies in the scratch directory of this run, and nothing shortens it.
 #![allow(unsafe_code)]
 
-use super::{Operation, Work, efficiency_curve};
+use super::{Operation, Work, efficiency_curve, multiply};
 use crate::case::Place;
 use crate::error::{Error, Result};
 use crate::platform::futex::{self, Reach};
@@ -59,6 +59,7 @@ macro_rules! operations {
 
 operations! {
     "getppid", "getppid", call![SYS_getppid], 100.0 + 90.0, |_, _| Ok(Box::new(|n| RawCall::getppid().repeat(n).lowest));
+    "known-work", "10 µs of multiplications, a job of known length", &[], 30_000.0 + 0.0, |_, _| Ok(Box::new(multiply));
     "pipe", "a byte through a pipe of one's own", call![SYS_write, SYS_read], 200.0 + 700.0, byte_through_pipe;
     "fresh-page", "a page mapped, touched and unmapped", call![SYS_mmap, SYS_munmap], 1_000.0 + 4_000.0, |_, _| {
         map_and_unmap(PAGE, true)
