@@ -77,19 +77,24 @@ impl<E: Endpoint, const AT: usize> Dialogue<E, AT> {
     }
 }
 
-/// Calls `once` at this rate a second until it returns `false`. Each time is computed, and not a bracket: it begins when the call is
-/// due, even if the one before was late.
+/// Calls `once` at this rate a second until it returns `false`. What is kept of each call is the time from the moment at which it
+/// is due, even if the one before was late. Returns the time in which a call was due or under way, which is no longer than what
+/// passed.
 fn pace(rate: u32, iterations: u64, clock: &Clock, mut once: impl FnMut() -> bool) -> Ticks {
     let interval_ns = 1_000_000_000 / u64::from(rate.max(1));
-    let (mut due, mut sum) = (monotonic_raw_ns(), Ticks(0));
+    let ticks = |ns: u64| Ticks((ns as f64 * clock.hz() / 1e9) as u64);
+    let mut done = monotonic_raw_ns();
+    let (mut due, mut sum) = (done, Ticks(0));
     for _ in 0..iterations {
         due += interval_ns;
         while monotonic_raw_ns() < due {
             std::hint::spin_loop();
         }
+        let before = done.max(due);
         let goes_on = once();
-        let ns = monotonic_raw_ns() - due;
-        sum += clock.record_bracket(Ticks((ns as f64 * clock.hz() / 1e9) as u64));
+        done = monotonic_raw_ns();
+        clock.record_bracket(ticks(done - due));
+        sum += ticks(done - before);
         if !goes_on {
             break;
         }
