@@ -1,7 +1,7 @@
 //! The measuring thread moves to another CPU and back, by `sched_setaffinity`.
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
+use crate::case::{Case, Claim, OwnTasks, Place, Report, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::placement::Placement;
@@ -28,6 +28,8 @@ fn move_case(placement: Placement) -> Case {
     let idle = if placement == Placement::Cross { 60_000.0 } else { 4_000.0 };
     placement
         .add_needs(case)
+        // The kernel counts the time until the other CPU takes the thread as waiting for a CPU.
+        .own_tasks(OwnTasks::Elsewhere)
         .derived_figure("move", Rule::OfCost(1.0 / MOVES as f64))
         .claim(Claim::Checked("after each call the thread runs on the CPU that it asked for"))
         .claim(Claim::Counted(claim_left_cpu))
