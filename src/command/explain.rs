@@ -69,11 +69,10 @@ fn cases_with_prefix<'a>(group: &Group, cases: &'a [Case], subject: &str) -> Res
 fn group_of_subject(subject: &str) -> Result<&'static Group> {
     let name = subject.split_once('/').map_or(subject, |(name, _)| name);
     find_group(name).ok_or_else(|| {
-        let known: Vec<_> =
-            GROUPS.iter().map(|group| group.name.to_owned()).chain(case_ids(GROUPS)).collect();
-        let near = nearest_names(subject, &known);
+        let groups: Vec<_> = GROUPS.iter().map(|group| group.name.to_owned()).collect();
+        let [groups, cases] = [nearest_names(name, &groups), nearest_names(subject, &case_ids(GROUPS))];
         Error::Usage(format!(
-            "there is no group {name}; the nearest are {near}; `syscost list` names them all"
+            "there is no group {name}; the nearest are {groups}, and of the cases {cases}; `syscost list` names them all"
         ))
     })
 }
