@@ -72,9 +72,11 @@ impl<'f, M: Measurement> Operation<'f, M> {
         open_files: usize,
     ) -> Result<Case> {
         let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
-        let has_threads = !proven && thread_count() > 1;
-        let idle_ns = if has_threads { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
+        let idle_ns =
+            if thread_count() > 1 { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
         self.try_until_warm(clock)?;
+        // Threads that a bench keeps busy meanwhile may get no CPU while the operation is tried.
+        self.is_parallel |= idle_ns > BEHIND * WINDOW.as_nanos() as f64;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
         self.untraced = untraced_reason(open_files).or_else(parallel);
         if let (Some(first), None) = (first, &self.untraced) {
