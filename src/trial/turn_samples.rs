@@ -2,6 +2,7 @@
 
 use super::Trial;
 use crate::error::Result;
+use crate::platform::proc::code_mapping::{CodeMapping, own_code_mappings};
 use crate::platform::stack_sampler::{self, Stack, StackSampler};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,7 +69,7 @@ impl TurnSampler {
         Ok(())
     }
 
-    fn sampled_stacks(&self, mappings: &[Mapping]) -> SampledStacks {
+    fn sampled_stacks(&self, mappings: &[CodeMapping]) -> SampledStacks {
         let distinct: Vec<_> = {
             let mut all: Vec<_> = self.counts.keys().flatten().copied().collect();
             all.sort_unstable();
@@ -97,44 +98,15 @@ impl Trial<'_> {
 
     /// What was sampled so far; `None` if the turns are not sampled.
     pub fn sampled_stacks(&self) -> Option<SampledStacks> {
-        let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        let mappings: Vec<_> = mappings.lines().filter_map(Mapping::parse).collect();
+        let mappings = own_code_mappings().unwrap_or_default();
         Some(self.sampler.as_ref()?.sampled_stacks(&mappings))
     }
 }
 
-/// A mapping of code in this process.
-struct Mapping {
-    begin: u64,
-    end: u64,
-    /// Where it begins in its file.
-    offset: u64,
-    file: String,
-}
-
-impl Mapping {
-    /// A line of `/proc/PID/maps` (proc(5)) of executable memory that has a name.
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.splitn(6, ' ');
-        let (range, mode, offset) = (words.next()?, words.next()?, words.next()?);
-        let file = words.nth(2)?.trim_start();
-        let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
-        let (begin, end) = range.split_once('-')?;
-        (mode.contains('x') && !file.is_empty()).then_some(Self {
-            begin: hexadecimal(begin)?,
-            end: hexadecimal(end)?,
-            offset: hexadecimal(offset)?,
-            file: file.to_owned(),
-        })
-    }
-}
-
-fn locate(address: u64, mappings: &[Mapping]) -> CodeAddress {
-    match mappings.iter().find(|mapping| (mapping.begin..mapping.end).contains(&address)) {
-        Some(mapping) => CodeAddress {
-            address: address - mapping.begin + mapping.offset,
-            file: Some(mapping.file.clone()),
-        },
+fn locate(address: u64, mappings: &[CodeMapping]) -> CodeAddress {
+    let found = mappings.iter().find_map(|mapping| Some((mapping.place_in_file(address)?, mapping)));
+    match found {
+        Some((place, mapping)) => CodeAddress { address: place, file: Some(mapping.file.clone()) },
         None => CodeAddress { address, file: None },
     }
 }
@@ -149,7 +121,7 @@ mod tests {
                     55d0b000-55d0c000 r-xp 00001000 fd:00 12                 /usr/bin/a b\n\
                     7ff00000-7ff01000 rwxp 00000000 00:00 0\n\
                     7ff10000-7ff12000 r-xp 00000000 00:00 0                  [vdso]\n";
-        let mappings: Vec<_> = text.lines().filter_map(Mapping::parse).collect();
+        let mappings: Vec<_> = text.lines().filter_map(CodeMapping::parse).collect();
         let found = |address| locate(address, &mappings);
         let file = |name: &str| Some(name.to_owned());
         assert_eq!(found(0x55d0_b010), CodeAddress { address: 0x1010, file: file("/usr/bin/a b") });

@@ -1,5 +1,7 @@
-//! Parsers of the files in `/proc` that count: text in, numbers out, no I/O. The exception is [`Account`], which keeps
-//! its file open.
+//! Parsers of the files in `/proc` that count: text in, numbers out, no I/O. The exceptions are [`Account`], which keeps
+//! its file open, and [`code_mapping`], which reads that of this process.
+
+pub mod code_mapping;
 
 use super::kernel_files::field;
 use crate::error::{Error, Result};

@@ -1,6 +1,7 @@
 //! The names of sampled code: the kernel's by `/proc/kallsyms`, those of programs by the symbols of their files.
 
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::proc::code_mapping::own_code_mappings;
 use crate::platform::symbols::{Symbols, fold_family};
 use crate::trial::CodeAddress;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
@@ -165,13 +166,11 @@ impl FileSymbols {
 
 /// The bytes of this process's vDSO, which is that of every process of this kernel.
 fn mapped_vdso() -> Option<Vec<u8>> {
-    let maps = KernelFiles::live().read_text("proc/self/maps")?;
-    let line = maps.lines().find(|line| line.ends_with(VDSO))?;
-    let (begin, end) = line.split_once(' ')?.0.split_once('-')?;
-    let [begin, end] = [begin, end].map(|digits| u64::from_str_radix(digits, 16).unwrap_or(0));
-    let mut bytes = vec![0; usize::try_from(end.checked_sub(begin)?).ok()?];
+    let mappings = own_code_mappings().ok()?;
+    let vdso = mappings.iter().find(|mapping| mapping.file == VDSO)?;
+    let mut bytes = vec![0; usize::try_from(vdso.end.checked_sub(vdso.begin)?).ok()?];
     let mut memory = File::open("/proc/self/mem").ok()?;
-    memory.seek(SeekFrom::Start(begin)).and_then(|_| memory.read_exact(&mut bytes)).ok()?;
+    memory.seek(SeekFrom::Start(vdso.begin)).and_then(|_| memory.read_exact(&mut bytes)).ok()?;
     Some(bytes)
 }
 

@@ -7,6 +7,7 @@
 
 use super::{ANY_CPU, Attributes, USER_SPACE_ONLY, open_attributes};
 use crate::error::{Error, Result};
+use crate::proc::code_mapping::own_code_mappings;
 use nix::errno::Errno;
 use std::ffi::CString;
 use std::fs::File;
@@ -93,21 +94,15 @@ impl Probe {
 
 /// The file of this process's program that an address was mapped from, and the offset in it.
 fn place_in_file(address: usize) -> Result<(CString, u64)> {
-    let maps = std::fs::read_to_string("/proc/self/maps")
-        .map_err(|e| Error::file("/proc/self/maps", "reading", e))?;
-    let begin_and_offset = maps.lines().find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let (from, to) = words.next()?.split_once('-')?;
-        let [from, to] = [from, to].map(|bound| usize::from_str_radix(bound, 16).ok());
-        let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
-        (from? <= address && address < to?).then_some((from?, offset))
-    });
-    let (begin, offset) = begin_and_offset
+    let mappings = own_code_mappings().map_err(|e| Error::file("/proc/self/maps", "reading", e))?;
+    let offset = mappings
+        .iter()
+        .find_map(|mapping| mapping.place_in_file(address as u64))
         .ok_or_else(|| Error::Missing("the program does not find its own code in memory".into()))?;
     let path = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
     let path = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage("a zero byte in a path".into()))?;
-    Ok((path, offset + (address - begin) as u64))
+    Ok((path, offset))
 }
 
 #[cfg(test)]
