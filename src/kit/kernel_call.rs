@@ -8,6 +8,7 @@ use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::platform::arch::{Answers, repeat_no_syscall};
 use crate::platform::syscall::RawCall;
+use nix::errno::Errno;
 use std::hint::black_box;
 use std::ops::RangeInclusive;
 
@@ -109,6 +110,11 @@ pub fn time_until_refused(n: u64, clock: &Clock, mut once: impl FnMut() -> i64) 
         }
     });
     (ticks, lowest)
+}
+
+/// The error number of a call of the standard library; EIO where it has none.
+pub fn errno_of(cause: std::io::Error) -> Errno {
+    Errno::from_raw(cause.raw_os_error().unwrap_or(libc::EIO))
 }
 
 /// Checks an answer of the kernel.

@@ -33,6 +33,7 @@ pub mod source;
 pub mod transfer;
 
 use crate::error::{Error, Result};
+use crate::kit::kernel_call::errno_of;
 use nix::errno::Errno;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -147,7 +148,7 @@ fn unix_pair(kind: i32, call: &str) -> Result<[OwnedFd; 2]> {
 /// The error for a call on a socket that the kernel refuses: [`Error::Missing`], with advice, where the machine lacks
 /// something.
 pub fn socket_error(call: &str, cause: std::io::Error) -> Error {
-    let errno = Errno::from_raw(cause.raw_os_error().unwrap_or(libc::EIO));
+    let errno = errno_of(cause);
     match errno_advice(errno) {
         Some(advice) => Error::Missing(format!("{call}: {}: {advice}", errno.desc())),
         None => Error::from_case_errno(call, errno),

@@ -3,7 +3,7 @@
 use crate::case::{Place, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::kernel_call::check_granted;
+use crate::kit::kernel_call::{check_granted, errno_of};
 use crate::kit::operation_table::{Deed, Proof, Row, each_in_child, operation_rows};
 use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::task;
@@ -177,7 +177,7 @@ fn namespaces() -> [Option<PathBuf>; 6] {
 }
 
 fn write(path: &str, text: &str) -> nix::Result<()> {
-    std::fs::write(path, text).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
+    std::fs::write(path, text).map_err(errno_of)
 }
 
 /// Moves a child into a group that it makes below its own, and back.
@@ -196,9 +196,8 @@ fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
             }
         });
         let names_it = std::fs::read_to_string(&file).is_ok_and(|text| text.lines().any(|line| line == pid));
-        let back = write(&format!("{above}/cgroup.procs"), &pid).and_then(|()| {
-            std::fs::remove_dir(&below).map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(libc::EIO)))
-        });
+        let back = write(&format!("{above}/cgroup.procs"), &pid)
+            .and_then(|()| std::fs::remove_dir(&below).map_err(errno_of));
         moved.and(back).map_err(|e| Error::from_case_errno("moving to a control group", e))?;
         if names_it { Ok(ticks) } else { Err(Error::Disproved("the group does not name the process".into())) }
     })

@@ -10,6 +10,7 @@
 use super::{Operation, Work, efficiency_curve, multiply};
 use crate::case::Place;
 use crate::error::{Error, Result};
+use crate::kit::kernel_call::errno_of;
 use crate::platform::futex::{self, Reach};
 use crate::platform::shared::Words;
 use crate::platform::syscall::{self, OPEN, RawCall};
@@ -149,7 +150,7 @@ operations! {
         })
     };
     "socket-pair", "a pair of Unix sockets made and closed", call![SYS_socketpair, SYS_close, SYS_close], 500.0 + 8_000.0, |_, _| {
-        repeat(|| UnixStream::pair().map(drop).map_err(errno))
+        repeat(|| UnixStream::pair().map(drop).map_err(errno_of))
     };
     "futex-mismatch", "a private futex that is not slept on, since its value is another", call![SYS_futex], 100.0 + 200.0, |_, _| futex_mismatch(Reach::Private);
     "futex-mismatch-shared", "a shared futex that is not slept on, since its value is another", call![SYS_futex], 100.0 + 300.0, |_, _| futex_mismatch(Reach::Shared);
@@ -338,7 +339,7 @@ fn futex_wake(reach: Reach) -> Result<Work> {
 
 fn map_and_unmap(bytes: usize, is_touched: bool) -> Result<Work> {
     repeat(move || {
-        let mut mapped = MmapMut::map_anon(bytes).map_err(errno)?;
+        let mut mapped = MmapMut::map_anon(bytes).map_err(errno_of)?;
         if is_touched {
             mapped[0] = black_box(1);
         }
@@ -353,13 +354,9 @@ fn map_file(file: File, is_private: bool) -> Result<Work> {
     repeat(move || {
         // SAFETY: OWN-FILE.
         let mapped = unsafe { if is_private { page.map_copy(&file) } else { page.map_mut(&file) } };
-        mapped.map_err(errno)?[0] = black_box(1);
+        mapped.map_err(errno_of)?[0] = black_box(1);
         Ok(())
     })
-}
-
-fn errno(error: std::io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 #[cfg(test)]

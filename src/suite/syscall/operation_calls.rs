@@ -11,7 +11,7 @@ use crate::case::{Place, Subject};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::kit::io_uring_refusal::io_uring_refusal;
-use crate::kit::kernel_call::time_calls;
+use crate::kit::kernel_call::{errno_of, time_calls};
 use crate::kit::operation_table::{Row, answer_of, entered, is_true, operation_rows, repeated};
 use io_uring::{IoUring, opcode};
 use nix::errno::Errno;
@@ -40,15 +40,15 @@ pub(super) const ROWS: &[Row] = operation_rows! {
     };
     "setsockopt", "setsockopt of a UDP socket", entered![SYS_setsockopt], 100.0, 300.0, FIELD, |_, _| {
         let socket = connected_socket()?;
-        repeated("setsockopt", move || socket.set_broadcast(true).map_err(errno))
+        repeated("setsockopt", move || socket.set_broadcast(true).map_err(errno_of))
     };
     "getsockname", "getsockname of a UDP socket", entered![SYS_getsockname], 100.0, 300.0, FIELD, |_, _| {
         let socket = connected_socket()?;
-        repeated("getsockname", move || socket.local_addr().map_err(errno).and_then(|own| is_true(own.port() != 0)))
+        repeated("getsockname", move || socket.local_addr().map_err(errno_of).and_then(|own| is_true(own.port() != 0)))
     };
     "getpeername", "getpeername of a UDP socket", entered![SYS_getpeername], 100.0, 300.0, FIELD, |_, _| {
         let socket = connected_socket()?;
-        repeated("getpeername", move || socket.peer_addr().map_err(errno).and_then(|peer| is_true(peer.port() != 0)))
+        repeated("getpeername", move || socket.peer_addr().map_err(errno_of).and_then(|peer| is_true(peer.port() != 0)))
     };
     "epoll-ctl", "an eventfd registered with epoll, and removed", entered![SYS_epoll_ctl, SYS_epoll_ctl], 200.0, 1_200.0, "an entry of a tree allocated, linked to the file, and freed", |_, _| register_and_remove();
     "pidfd-open", "a descriptor of this process opened (pidfd_open) and closed", entered![SYS_pidfd_open, SYS_close], 200.0, 1_500.0, "a file structure allocated and freed", |_, _| {
@@ -77,10 +77,6 @@ pub(super) const ROWS: &[Row] = operation_rows! {
     "uring-nop", "an operation of io_uring that does nothing, submitted and completed", entered![SYS_io_uring_enter], 150.0, 500.0, "entry and exit, a request taken, an answer written", |_, _| do_nothing(1);
     "uring-nop-32", "32 such operations, submitted and completed together", entered![SYS_io_uring_enter], 500.0, 3_500.0, "one entry and exit; 32 requests taken, 32 answers written", |_, _| do_nothing(32);
 };
-
-fn errno(error: std::io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
-}
 
 fn answered(answer: i64) -> nix::Result<i64> {
     Errno::result(answer)
@@ -154,7 +150,7 @@ fn do_nothing(count: usize) -> Result<Box<dyn Subject>> {
                 // SAFETY: NO-MEMORY.
                 unsafe { ring.submission().push(&opcode::Nop::new().build()) }.map_err(|_| Errno::EAGAIN)?;
             }
-            ring.submit_and_wait(count).map_err(errno)?;
+            ring.submit_and_wait(count).map_err(errno_of)?;
             is_true(ring.completion().filter(|done| done.result() == 0).count() == count)
         };
         time_calls("io_uring_enter", n, clock, || answer_of(once()))
