@@ -217,23 +217,23 @@ impl Spinning {
         if self.gaps.len() >= 100 {
             found.push(one("p99-gap", "ns", percentile(&self.gaps, 99.0)));
         }
-        found.push(one("preemptions", "/s", rate(self.preemptions as f64)));
-        found.extend(self.figures_by_source(rate(of_size(0.0))));
+        let preemptions = rate(self.preemptions as f64);
+        found.push(one("preemptions", "/s", preemptions));
+        found.extend(self.figures_by_source(rate(of_size(0.0)) - preemptions));
         found
     }
 
-    /// What the kernel counted since the start, a second. `gaps` a second are compared with it.
+    /// What the kernel counted since the start, a second. `gaps` a second without a preemption are compared with it.
     fn figures_by_source(&self, gaps: f64) -> Vec<Found> {
         let now = Sources::read(self.cpu);
         let seconds = (now.at_ns - self.start.at_ns) as f64 / 1e9;
         let grown =
             |before: Option<u64>, after: Option<u64>| Some(after?.checked_sub(before?)? as f64 / seconds);
         let interrupts = grown(self.start.interrupts, now.interrupts);
-        let preemptions = self.preemptions as f64 * 1e9 / self.spun_ns;
         let figures = [
             ("interrupts", "/s", interrupts),
             ("softirqs", "/s", grown(self.start.softirqs, now.softirqs)),
-            ("unexplained", "/s", interrupts.map(|count| (gaps - count - preemptions).max(0.0))),
+            ("unexplained", "/s", interrupts.map(|count| (gaps - count).max(0.0))),
             (
                 "hypervisor",
                 "",
