@@ -3,6 +3,7 @@
 use crate::case::{Case, Cpus, Place, Scale};
 use crate::clock::Clock;
 use crate::platform::arch::Unfit;
+use crate::platform::cpu;
 use std::path::Path;
 
 /// A clock for tests that do not look at the time.
@@ -13,6 +14,18 @@ pub fn test_clock() -> Clock {
 /// A place with this scratch directory and the CPUs of this process.
 pub fn test_place(scratch: &Path, scale: Scale) -> Place {
     Place { scratch: scratch.to_path_buf(), scale, cpus: Cpus::for_measuring_process() }
+}
+
+/// Runs 20 iterations of each case whose needs are met, and of its control, on the CPU of the place.
+pub fn assert_cases_run(cases: Vec<Case>, place: &Place) {
+    let clock = Clock::start_up();
+    let here = place.cpus.here.expect("a CPU");
+    for case in runnable_cases(cases, place) {
+        for set_up in [Some(&case.set_up), case.control.as_ref()].into_iter().flatten() {
+            let ticks = cpu::run_on_cpu(here, || set_up(place)?.run(20, &clock)).expect("pinned");
+            assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
+        }
+    }
 }
 
 /// The cases whose needs are met; prints the others.

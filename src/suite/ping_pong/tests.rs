@@ -1,18 +1,12 @@
 use super::*;
 use crate::case::Scale;
-use crate::kit::runnable::{runnable_cases, test_place};
-use crate::platform::cpu;
+use crate::kit::runnable::{assert_cases_run, test_place};
 
 #[test]
 fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
     let mut place = test_place(directory.path(), Scale::Smoke);
-    let clock = Clock::start_up();
-    let here = place.cpus.here.unwrap();
-    for case in runnable_cases(cases(), &place) {
-        let ticks = cpu::run_on_cpu(here, || (case.set_up)(&place)?.run(20, &clock)).unwrap();
-        assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
-    }
+    assert_cases_run(cases(), &place);
     place.cpus.others.clear();
     let skipped = |case: &&Case| case.needs.iter().any(|need| need.check_place(&place).is_err());
     let cross = cases().iter().filter(|case| case.name.contains("cross-cpu")).count();

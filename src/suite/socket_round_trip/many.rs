@@ -172,17 +172,6 @@ impl Subject for Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Scale;
-    use crate::kit::runnable::{runnable_cases, test_clock, test_place};
-
-    #[test]
-    fn every_connection_is_served() {
-        let place = test_place(&std::env::temp_dir(), Scale::Full);
-        for case in runnable_cases(many_cases(), &place) {
-            let mut subject = (case.set_up)(&place).unwrap();
-            assert!(subject.run(5, &test_clock()).unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0);
-        }
-    }
 
     #[test]
     fn a_reply_of_another_round_is_caught() {

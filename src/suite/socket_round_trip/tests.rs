@@ -1,22 +1,14 @@
 use super::*;
 use crate::case::Scale;
 use crate::clock::{Clock, PartnerReport};
-use crate::kit::runnable::{runnable_cases, test_place};
-use crate::platform::cpu;
+use crate::kit::runnable::{assert_cases_run, test_place};
 use std::time::{Duration, Instant};
 
 #[test]
 fn every_case_makes_round_trips() {
     let directory = tempfile::tempdir().unwrap();
     let place = test_place(directory.path(), Scale::Full);
-    let clock = Clock::start_up();
-    let here = place.cpus.here.unwrap();
-    for case in runnable_cases(cases(), &place) {
-        for set_up in [Some(&case.set_up), case.control.as_ref()].into_iter().flatten() {
-            let ticks = cpu::run_on_cpu(here, || set_up(&place)?.run(20, &clock)).unwrap();
-            assert!(ticks.unwrap_or_else(|e| panic!("{}: {e}", case.name)).0 > 0, "{}", case.name);
-        }
-    }
+    assert_cases_run(cases(), &place);
 }
 
 /// The error of a conversation whose partner does `step` instead of answering.
