@@ -15,16 +15,13 @@
 //!   that what the closure allocates finds no lock held.
 #![allow(unsafe_code)]
 
-use super::process::{PANIC_CODE, die_with_parent, has_lost_parent, kill_and_reap};
+use super::process::{PANIC_CODE, await_end, die_with_parent, has_lost_parent, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-
-/// Time between two checks whether a child has ended.
-const LOOK: Duration = Duration::from_micros(500);
 
 /// A child process. When this value is dropped, the child is killed unless it has ended, and reaped in any case.
 #[derive(Debug)]
@@ -90,7 +87,7 @@ impl Child {
                     let sentence = format!("it did not end within {} s and was killed", limit.as_secs_f64());
                     return Err(Error::Child(sentence));
                 }
-                Ok(WaitStatus::StillAlive) => std::thread::sleep(LOOK),
+                Ok(WaitStatus::StillAlive) => await_end(self.pid.as_raw(), limit.saturating_sub(begun.elapsed())),
                 Ok(status) => {
                     self.reaped = true;
                     return check_status(status);
@@ -187,7 +184,8 @@ pub fn run_in_child_process(body: impl FnOnce()) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::resource::{Resource, setrlimit};
+    use crate::process::Pidfd;
+    use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
     use nix::sys::signal::{Signal, kill, raise};
 
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -249,6 +247,20 @@ mod tests {
         };
         let sentence = end_of(hang, Duration::from_millis(50));
         assert!(sentence.contains("did not end within 0.05 s"), "{sentence}");
+    }
+
+    #[test]
+    fn the_wait_for_a_child_sleeps_once() {
+        run_in_child_process(|| {
+            let child = Child::start(|| std::thread::sleep(Duration::from_millis(50))).expect("forked");
+            if Pidfd::open(child.pid().as_raw()).is_err() {
+                return println!("skipped: this kernel has no pidfd_open");
+            }
+            let sleeps = || getrusage(UsageWho::RUSAGE_THREAD).expect("readable").voluntary_context_switches();
+            let before = sleeps();
+            child.wait_for_success(PATIENCE).expect("it ends well");
+            assert!(sleeps() - before < 5, "{} sleeps", sleeps() - before);
+        });
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub use own_program::{own_program_command, own_program_file};
 
 use crate::error::{Error, Result};
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
@@ -25,7 +26,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -105,6 +106,17 @@ pub fn die_with_parent() -> Result<()> {
     set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::from_errno("prctl PR_SET_PDEATHSIG", e))
 }
 
+/// Sleeps until a child has ended, or until the limit has passed, and no longer: a case that waits for its child is judged by
+/// the time in which its CPU was idle. It may return early.
+pub fn await_end(child: i32, limit: Duration) {
+    /// Time between two checks, where no descriptor of the child is to be had.
+    const LOOK: Duration = Duration::from_micros(500);
+    match Pidfd::open(child) {
+        Ok(child) => child.await_end(limit),
+        Err(_) => std::thread::sleep(LOOK.min(limit)),
+    }
+}
+
 /// Waits for a child, at most so long; `None` if it has not ended.
 ///
 /// # Errors
@@ -113,7 +125,9 @@ pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<Exit
     let begun = Instant::now();
     loop {
         match child.try_wait()? {
-            None if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(1)),
+            None if begun.elapsed() < limit => {
+                await_end(child.id().cast_signed(), limit.saturating_sub(begun.elapsed()));
+            }
             status => return Ok(status),
         }
     }
@@ -190,6 +204,13 @@ impl Pidfd {
         }
         // SAFETY: NUMBERS-ONLY: the kernel has just made this descriptor, which has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
+    }
+
+    /// Waits until it has ended, or until the limit has passed.
+    pub fn await_end(&self, limit: Duration) {
+        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+        // A wait that a signal interrupts is over: the caller looks whether the process has ended.
+        let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], limit);
     }
 
     /// Whether it still exists, if only as a zombie. It is asked by signal 0, which is not delivered.
