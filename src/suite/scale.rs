@@ -64,6 +64,8 @@ struct Operation {
     title: &'static str,
     /// The system calls of one operation.
     calls: &'static [(&'static str, i64)],
+    /// The error number by which the kernel refuses these calls, where that is what is timed; otherwise 0.
+    refusal: i32,
     /// The predicted core cycles of hardware and software.
     cycles: (f64, f64),
     make: Make,
@@ -137,12 +139,14 @@ fn single_task_set_up(make: Make) -> SetUp {
 }
 
 fn single_task_case(operation: &Operation) -> Case {
-    let Operation { name, title, calls, cycles: (hardware, software), make } = *operation;
-    Case::new(format!("{name}/one"), format!("{title}, by one alone"), single_task_set_up(make))
+    let Operation { name, title, calls, refusal, cycles: (hardware, software), make } = *operation;
+    let refused = calls.iter().filter(|_| refusal != 0);
+    let case = Case::new(format!("{name}/one"), format!("{title}, by one alone"), single_task_set_up(make))
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Linear)
         .claim(if calls.is_empty() { Claim::NeverEnters } else { Claim::Enters(calls.to_vec()) })
-        .predict(hardware, software, "as in the group that measures it by itself")
+        .predict(hardware, software, "as in the group that measures it by itself");
+    refused.fold(case, |case, (_, number)| case.claim(Claim::Answers(*number, -i64::from(refusal))))
 }
 
 fn parallel_case(kind: Kind, (tasks, need): (Parallelism, Need), operation: &Operation) -> Case {

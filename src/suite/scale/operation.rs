@@ -47,9 +47,11 @@ macro_rules! call {
 }
 
 macro_rules! operations {
-    ($($name:literal, $title:literal, $calls:expr, $hardware:literal + $software:literal, $make:expr;)*) => {
+    ($($name:literal, $title:literal, $calls:expr, $hardware:literal + $software:literal, $make:expr $(, refused by $errno:expr)?;)*) => {
         pub(super) const OPERATIONS: &[Operation] = &[$(
-            Operation { name: $name, title: $title, calls: $calls, cycles: ($hardware, $software), make: $make }
+            Operation {
+                name: $name, title: $title, calls: $calls, refusal: 0 $(+ $errno)?, cycles: ($hardware, $software), make: $make
+            }
         ),*];
         pub(super) const CURVES: &[Curve] = &[$(
             efficiency_curve(concat!("scale/", $name, "-processes/"), concat!($title, ", processes")),
@@ -152,8 +154,8 @@ operations! {
     "socket-pair", "a pair of Unix sockets made and closed", call![SYS_socketpair, SYS_close, SYS_close], 500.0 + 8_000.0, |_, _| {
         repeat(|| UnixStream::pair().map(drop).map_err(errno_of))
     };
-    "futex-mismatch", "a private futex that is not slept on, since its value is another", call![SYS_futex], 100.0 + 200.0, |_, _| futex_mismatch(Reach::Private);
-    "futex-mismatch-shared", "a shared futex that is not slept on, since its value is another", call![SYS_futex], 100.0 + 300.0, |_, _| futex_mismatch(Reach::Shared);
+    "futex-mismatch", "a private futex that is not slept on, since its value is another", call![SYS_futex], 100.0 + 200.0, |_, _| futex_mismatch(Reach::Private), refused by libc::EAGAIN;
+    "futex-mismatch-shared", "a shared futex that is not slept on, since its value is another", call![SYS_futex], 100.0 + 300.0, |_, _| futex_mismatch(Reach::Shared), refused by libc::EAGAIN;
     "futex-wake", "a wake-up of a private futex that none sleeps on", call![SYS_futex], 100.0 + 150.0, |_, _| futex_wake(Reach::Private);
     "futex-wake-shared", "a wake-up of a shared futex that none sleeps on", call![SYS_futex], 100.0 + 250.0, |_, _| futex_wake(Reach::Shared);
     "map-128MiB", "128 MiB mapped and unmapped, untouched", call![SYS_mmap, SYS_munmap], 300.0 + 2_500.0, |_, _| map_and_unmap(128 << 20, false);
