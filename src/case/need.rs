@@ -111,10 +111,19 @@ impl Need {
     }
 }
 
-/// The scale is full: for a case that takes seconds, or adds little to the other cases of its group.
+const NOT_AT_THIS_SCALE: &str = "measured at full scale only (`SYSCOST_SCALE=full`)";
+
+/// The scale is not the default one: for a case that adds little to the other cases of its group. At smoke scale its
+/// claims are checked.
 pub const FULL_SCALE: Need = Need::new(|place| match place.scale {
+    Scale::Default => Err(NOT_AT_THIS_SCALE.into()),
+    Scale::Smoke | Scale::Full => Ok(()),
+});
+
+/// The scale is full: for a case that takes seconds whatever the scale is.
+pub const TAKES_SECONDS: Need = Need::new(|place| match place.scale {
     Scale::Full => Ok(()),
-    _ => Err("measured at full scale only (`SYSCOST_SCALE=full`)".into()),
+    Scale::Smoke | Scale::Default => Err(NOT_AT_THIS_SCALE.into()),
 });
 
 /// Pages have 4 KiB: for a case whose id or whose claims depend on it.

@@ -33,7 +33,7 @@
 
 mod directory;
 
-use crate::case::need::FULL_SCALE;
+use crate::case::need::TAKES_SECONDS;
 use crate::case::{Case, Claim, Group, OwnTasks, Rule, set_up};
 use crate::clock::Delta;
 use crate::kit::blocks::DISK;
@@ -94,7 +94,7 @@ fn operation_case(
         .derived_figure("rate", Rule::Rate)
         .claim(Claim::Checked(directory::LOOKED_AT));
     let case = match entries {
-        100_000.. => case.need(FULL_SCALE),
+        100_000.. => case.need(TAKES_SECONDS),
         _ => case,
     };
     // Those that use the names do so in turn.

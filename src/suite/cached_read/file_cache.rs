@@ -1,7 +1,7 @@
 //! Files that fit into the file cache and files that do not, read round and round.
 
 use super::MIB;
-use crate::case::need::FULL_SCALE;
+use crate::case::need::TAKES_SECONDS;
 use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ fn file_case(series: &Series, file: u64) -> Case {
     let name = format!("file-cache-in-{}/{file}MiB", series.name);
     let title = format!("1 MiB of a file of {file} MiB, read round and round in {} of memory", series.name);
     let case = Case::new(name, title, set_up)
-        .need(if limit > SMALL { FULL_SCALE } else { NOT_SMOKE })
+        .need(if limit > SMALL { TAKES_SECONDS } else { NOT_SMOKE })
         .need(DISK)
         .one_by_one()
         // Which part of the file stays in the cache is the kernel's choice.

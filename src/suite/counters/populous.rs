@@ -2,7 +2,7 @@
 
 use super::{Answer, CLOCK_AND_PIDFD, Call, FIELD, PREAD, READ, boxed_call, enters_claim, reading_case};
 use crate::case::Case;
-use crate::case::need::FULL_SCALE;
+use crate::case::need::TAKES_SECONDS;
 use crate::counters::{Interface, Process};
 use crate::error::{Error, Result};
 use crate::platform::child::Child;
@@ -37,7 +37,7 @@ pub(super) fn cases() -> Vec<Case> {
         })
         .claim(enters_claim(PREAD))
         .predict(1_200.0, 100.0, READ)
-        .need(FULL_SCALE),
+        .need(TAKES_SECONDS),
         reading_case("net-bytes/200-interfaces", "bytes sent by one of 200 interfaces", many_interfaces_call)
             .claim(enters_claim(PREAD))
             .predict(1_300.0, 100.0, READ),

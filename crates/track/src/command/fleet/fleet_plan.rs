@@ -2,7 +2,7 @@
 
 use crate::record::fleet_record::{Experiment, FleetStore, Job};
 use std::process::ExitCode;
-use syscost::case::need::FULL_SCALE;
+use syscost::case::need::TAKES_SECONDS;
 use syscost::case::{Case, Cpus, Group, Place, Scale};
 use syscost::command::flag::Filter;
 use syscost::command::page;
@@ -43,7 +43,7 @@ fn count_matching_cases(experiment: &Experiment) -> Result<usize> {
     let matches = filter.matcher()?;
     let scale = Scale::named(&experiment.scale).unwrap_or_default();
     let place = Place { scratch: std::env::temp_dir(), scale, cpus: Cpus::for_measuring_process() };
-    let too_long = FULL_SCALE.check_place(&place).err();
+    let too_long = TAKES_SECONDS.check_place(&place).err();
     let is_too_long = |case: &Case| {
         case.needs.iter().any(|need| too_long.is_some() && need.check_place(&place).err() == too_long)
     };
