@@ -3,7 +3,8 @@
 //! at an argument, and (`none`) under no filter; `seccomp-by-number/N`: under a filter that looks at the call's number only.
 //! `seccomp-notify`: a call that another thread answers on the same CPU. `ptrace-stop`: a tracer lets a process run to its next entry
 //! into or exit from the kernel. `breakpoint-hit`, `uprobe-hit` and `uretprobe-hit`: a write to a word that a hardware breakpoint
-//! watches, a call of a probed function, and one whose return is probed. `…-toggle`: switching such an event off and on again, two
+//! watches, a call of a probed function, and one whose return is probed. `kprobe-hit` and `tracepoint-hit`: a call of getppid(2)
+//! with a probe of the kernel's function, and with its tracepoint on. `…-toggle`: switching such an event off and on again, two
 //! calls. `landlock-open/N`: opening and closing a file under N layers of Landlock. `bpf-call`: one run of a BPF program of eleven instructions by
 //! one system call (`BPF_PROG_TEST_RUN`); `bpf-run`: the same, repeated within the kernel. `bpf-map-update` and `bpf-map-lookup`:
 //! one key of a hash, by a system call.
@@ -28,7 +29,8 @@
 //!
 //! # Reading the number
 //! `seccomp/N` less `seccomp/none` is what a filter adds to every system call of a container. `uprobe-hit` is what each call of a
-//! traced function costs a program, besides the work of the tracer.
+//! traced function costs a program, besides the work of the tracer. `kprobe-hit` and `tracepoint-hit` less `syscall/getppid` is what
+//! a probe of the kernel costs each call; with the tracepoint off the call costs what `syscall/getppid` says.
 //!
 //! # Source
 //! perf bench `breakpoint`, `uprobe`, `sched seccomp-notify`; the kernel's selftests of bpf; seccomp(2), ptrace(2),

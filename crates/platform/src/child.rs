@@ -87,7 +87,9 @@ impl Child {
                     let sentence = format!("it did not end within {} s and was killed", limit.as_secs_f64());
                     return Err(Error::Child(sentence));
                 }
-                Ok(WaitStatus::StillAlive) => await_end(self.pid.as_raw(), limit.saturating_sub(begun.elapsed())),
+                Ok(WaitStatus::StillAlive) => {
+                    await_end(self.pid.as_raw(), limit.saturating_sub(begun.elapsed()))
+                }
                 Ok(status) => {
                     self.reaped = true;
                     return check_status(status);
@@ -256,7 +258,8 @@ mod tests {
             if Pidfd::open(child.pid().as_raw()).is_err() {
                 return println!("skipped: this kernel has no pidfd_open");
             }
-            let sleeps = || getrusage(UsageWho::RUSAGE_THREAD).expect("readable").voluntary_context_switches();
+            let sleeps =
+                || getrusage(UsageWho::RUSAGE_THREAD).expect("readable").voluntary_context_switches();
             let before = sleeps();
             child.wait_for_success(PATIENCE).expect("it ends well");
             assert!(sleeps() - before < 5, "{} sleeps", sleeps() - before);

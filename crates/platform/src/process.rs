@@ -126,7 +126,7 @@ pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<Exit
     loop {
         match child.try_wait()? {
             None if begun.elapsed() < limit => {
-                await_end(child.id().cast_signed(), limit.saturating_sub(begun.elapsed()));
+                await_end(child.id() as i32, limit.saturating_sub(begun.elapsed()));
             }
             status => return Ok(status),
         }

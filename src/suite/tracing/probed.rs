@@ -5,8 +5,9 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::kit::operation_table::{Deed, Proof, Row, entered, is_true, operation_rows, repeated};
 use crate::platform::bpf::{Counter, Map, RETURNED};
-use crate::platform::perf_event::probe::Probe;
+use crate::platform::perf_event::probe::{GETPPID, Probe};
 use nix::errno::Errno;
+use nix::unistd::getppid;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -28,6 +29,12 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
         hits(Probe::on_function(probed as fn() as usize, true)?, deed, probed)
     };
     "uprobe-toggle", "the event of a probe switched off and on", entered![SYS_ioctl, SYS_ioctl], 300.0, 1_200.0, "two entries, an event taken off a list and put on", |_, _| toggle(Probe::on_function(probed as fn() as usize, false)?);
+    "kprobe-hit", "a call of getppid with a probe of the kernel's function", HIT, 300.0, 1_000.0, "entry and exit, a jump or an exception to the probe, its event counted", |_, deed| {
+        hits(Probe::on_kernel_function(GETPPID)?, deed, || _ = getppid())
+    };
+    "tracepoint-hit", "a call of getppid whose tracepoint is on", HIT, 300.0, 700.0, "entry and exit by the slow path, an event counted", |_, deed| {
+        hits(Probe::on_tracepoint("syscalls/sys_enter_getppid")?, deed, || _ = getppid())
+    };
     "bpf-call", "one run of a BPF program of 11 instructions by a system call (BPF_PROG_TEST_RUN)", entered![SYS_bpf], 300.0, 3_000.0, "entry and exit, a packet made and freed, the program", |_, _| {
         let program = Counter::load()?;
         repeated("bpf", move || is_true(program.run(1)? == RETURNED))

@@ -1,4 +1,4 @@
-//! Events at an address: a hardware breakpoint, a probe of a function of this program.
+//! Events at an address: a hardware breakpoint, a probe of a function of this program or of the kernel, a tracepoint.
 //!
 //! # Invariants
 //!
@@ -9,7 +9,7 @@ use super::{ANY_CPU, Attributes, USER_SPACE_ONLY, open_attributes};
 use crate::error::{Error, Result};
 use crate::proc::code_mapping::own_code_mappings;
 use nix::errno::Errno;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -21,8 +21,18 @@ const ON_WRITE: u32 = 2;
 /// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
 const ENABLE: u64 = 0x2400;
 const DISABLE: u64 = 0x2401;
-/// The file that has the number of the kind of event, which a kernel without uprobes does not have.
-const UPROBE: &str = "/sys/bus/event_source/devices/uprobe/type";
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+/// Directories in which the kernel shows its tracepoints, if one is mounted.
+const TRACE_FILES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The kernel's function of getppid(2).
+#[cfg(target_arch = "x86_64")]
+pub const GETPPID: &CStr = c"__x64_sys_getppid";
+#[cfg(target_arch = "aarch64")]
+pub const GETPPID: &CStr = c"__arm64_sys_getppid";
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub const GETPPID: &CStr = c"sys_getppid";
 
 /// A probe of this thread, which counts how often it was hit. It goes with its value.
 pub struct Probe(File);
@@ -49,8 +59,7 @@ impl Probe {
     /// # Errors
     /// [`Error::Missing`] where the kernel has no uprobes, or forbids them.
     pub fn on_function(address: usize, is_return: bool) -> Result<Self> {
-        let kind = std::fs::read_to_string(UPROBE).ok().and_then(|kind| kind.trim().parse().ok());
-        let kind = kind.ok_or_else(|| Error::Missing(format!("this kernel has no uprobes ({UPROBE})")))?;
+        let kind = kind_number("uprobe")?;
         let (path, offset) = place_in_file(address)?;
         let attributes = Attributes {
             kind,
@@ -60,6 +69,31 @@ impl Probe {
             ..Default::default()
         };
         Self::open(attributes, "a uprobe")
+    }
+
+    /// A probe of the beginning of the kernel's function of this name.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the kernel has no kprobes or no such function, or forbids them.
+    pub fn on_kernel_function(name: &CStr) -> Result<Self> {
+        let attributes =
+            Attributes { kind: kind_number("kprobe")?, config1: name.as_ptr() as u64, ..Default::default() };
+        Self::open(attributes, "a kprobe")
+    }
+
+    /// A tracepoint of the kernel, such as `syscalls/sys_enter_getppid`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where the kernel does not show it, or forbids it.
+    pub fn on_tracepoint(name: &str) -> Result<Self> {
+        let read = |directory| read_number(&format!("{directory}/events/{name}/id"));
+        let config = TRACE_FILES.into_iter().find_map(read).ok_or_else(|| {
+            Error::Missing(format!(
+                "the tracepoint {name} is not shown here: as root, `mount -t tracefs tracefs {}`",
+                TRACE_FILES[0]
+            ))
+        })?;
+        Self::open(Attributes { kind: TRACEPOINT, config, ..Default::default() }, "a tracepoint")
     }
 
     fn open(attributes: Attributes, what: &str) -> Result<Self> {
@@ -90,6 +124,17 @@ impl Probe {
             Errno::result(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, 0) }).map(drop)
         })
     }
+}
+
+fn read_number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The number of a kind of event, which a kernel without it does not have.
+fn kind_number(name: &str) -> Result<u32> {
+    let path = format!("/sys/bus/event_source/devices/{name}/type");
+    let number = read_number(&path).and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| Error::Missing(format!("this kernel has no {name}s ({path})")))
 }
 
 /// The file of this process's program that an address was mapped from, and the offset in it.
@@ -127,6 +172,16 @@ mod tests {
     #[inline(never)]
     extern "C" fn probed(n: u64) -> u64 {
         std::hint::black_box(n) + 1
+    }
+
+    #[test]
+    fn an_event_of_the_kernel_counts_calls() {
+        for probe in [Probe::on_kernel_function(GETPPID), Probe::on_tracepoint("syscalls/sys_enter_getppid")]
+        {
+            let Some(probe) = value_or_skip(probe) else { continue };
+            (0..5).for_each(|_| _ = nix::unistd::getppid());
+            assert_eq!(probe.count().expect("read"), 5);
+        }
     }
 
     #[test]
