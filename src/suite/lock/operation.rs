@@ -7,7 +7,7 @@
 //!   once, after its last; it is accessed through its address only, as the library requires.
 #![allow(unsafe_code)]
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kit::ipc::{Channel, PosixSemaphore, Semaphore};
 use crate::kit::kernel_call::check_granted;
 use crate::platform::futex::{Reach, lock_pi, unlock_pi, wait, wake};
@@ -57,6 +57,19 @@ pub struct LibraryMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 unsafe impl Send for LibraryMutex {}
 // SAFETY: PLACED: likewise.
 unsafe impl Sync for LibraryMutex {}
+
+impl LibraryMutex {
+    /// A mutex of a process that has had a second thread. Before that the GNU C library locks by plain loads and stores.
+    ///
+    /// # Errors
+    /// The kernel refuses a thread.
+    pub fn new() -> Result<Self> {
+        let second = std::thread::Builder::new().spawn(|| ());
+        let ended = second.map_err(|e| Error::file("pthread_create", "starting a thread", e))?.join();
+        ended.map_err(|_| Error::Child("a thread that does nothing panicked".into()))?;
+        Ok(Self::default())
+    }
+}
 
 impl Default for LibraryMutex {
     fn default() -> Self {
