@@ -2,7 +2,7 @@
 //! directory. The place is shared with other users, so a matching name alone is no reason to remove a directory.
 
 use crate::error::{Error, Result};
-use crate::platform::control_group::memory_cgroup;
+use crate::platform::control_group::own_group;
 use crate::platform::volume::{self, Medium};
 use crate::platform::{plain_file, process};
 use nix::fcntl::{Flock, FlockArg};
@@ -120,7 +120,7 @@ fn lock_directory(directory: &Path) -> Option<Flock<File>> {
 
 /// Removes the scratch directories below this one, and the control groups, of this user's processes that have ended.
 pub fn remove_orphans(temporary: &Path) {
-    memory_cgroup::remove_stale_groups();
+    own_group::remove_stale_groups();
     let entries = std::fs::read_dir(temporary).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {
         let directory = entry.path();

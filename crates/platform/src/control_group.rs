@@ -7,6 +7,7 @@
 //! in `/proc` does not exist below it.
 
 pub mod memory_cgroup;
+pub mod own_group;
 mod set_limits;
 
 use super::kernel_files::KernelFiles;

@@ -7,6 +7,7 @@ use crate::kit::kernel_call::{check_granted, errno_of};
 use crate::kit::operation_table::{Deed, Proof, Row, each_in_child, operation_rows};
 use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::task;
+use crate::platform::control_group::own_group::OwnGroup;
 use crate::platform::control_group::own_groups;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::die_with_parent;
@@ -176,7 +177,7 @@ fn namespaces() -> [Option<PathBuf>; 6] {
         .map(|name| std::fs::read_link(format!("/proc/self/ns/{name}")).ok())
 }
 
-fn write(path: &str, text: &str) -> nix::Result<()> {
+fn write(path: impl AsRef<Path>, text: &str) -> nix::Result<()> {
     std::fs::write(path, text).map_err(errno_of)
 }
 
@@ -185,10 +186,10 @@ fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
     each_in_child(move |clock| {
         let own = own_groups(&KernelFiles::live(), "pids").pop();
         let own = own.ok_or_else(|| Error::Missing("no control groups are mounted: mount cgroup2".into()))?;
-        let (above, below) = (own.directory(), format!("{}/syscost-{}", own.directory(), Pid::this()));
-        std::fs::create_dir(&below)
-            .map_err(|e| Error::Missing(format!("no control group can be made in {above}: {e}")))?;
-        let (file, pid) = (format!("{below}/cgroup.procs"), Pid::this().to_string());
+        let above = own.directory();
+        let below = OwnGroup::create_in(Path::new(&above))
+            .map_err(|e| Error::Missing(format!("no control group can be made: {e}")))?;
+        let (file, pid) = (below.directory().join("cgroup.procs"), Pid::this().to_string());
         let mut moved = Ok(());
         let ticks = clock.time(|| {
             if deed == Deed::Done {
@@ -196,8 +197,8 @@ fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
             }
         });
         let names_it = std::fs::read_to_string(&file).is_ok_and(|text| text.lines().any(|line| line == pid));
-        let back = write(&format!("{above}/cgroup.procs"), &pid)
-            .and_then(|()| std::fs::remove_dir(&below).map_err(errno_of));
+        let back = write(format!("{above}/cgroup.procs"), &pid)
+            .and_then(|()| std::fs::remove_dir(below.directory()).map_err(errno_of));
         moved.and(back).map_err(|e| Error::from_case_errno("moving to a control group", e))?;
         if names_it { Ok(ticks) } else { Err(Error::Disproved("the group does not name the process".into())) }
     })

@@ -1,16 +1,12 @@
 //! A control group of our own that limits memory, page cache included, of version 1 or 2.
 
+use super::own_group::OwnGroup;
 use super::{Group, Version, own_groups, own_groups_and_ancestors};
 use crate::error::{Error, Result};
 use crate::kernel_files::KernelFiles;
-use crate::plain_file::{self, random_word};
-use crate::{limit, process};
-use nix::fcntl::{Flock, FlockArg};
-use std::fs::{self, File};
+use crate::limit;
+use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Names of groups begin so; the number of the process that made them follows, and random characters.
-const PREFIX: &str = "syscost-";
 
 impl Version {
     /// The file that holds the limit of memory, bytes.
@@ -34,9 +30,7 @@ impl Version {
 #[derive(Debug)]
 pub struct MemoryCgroup {
     version: Version,
-    directory: PathBuf,
-    /// A container that shares the hierarchy does not see our process, and leaves what is locked.
-    _lock: Option<Flock<File>>,
+    group: OwnGroup,
 }
 
 impl MemoryCgroup {
@@ -65,12 +59,8 @@ impl MemoryCgroup {
     }
 
     fn create_in(parent: &Path, version: Version, bytes: u64) -> Result<Self> {
-        let name = format!("{PREFIX}{}-{}", std::process::id(), random_word(8));
-        let directory = parent.join(name);
-        fs::create_dir(&directory).map_err(|e| Error::file(&directory, "making a group", e))?;
-        let _lock = lock_group(&directory);
-        let group = Self { version, directory, _lock };
-        group.set_limit(bytes).inspect_err(|_| _ = fs::remove_dir(&group.directory))?;
+        let group = Self { version, group: OwnGroup::create_in(parent)? };
+        group.set_limit(bytes).inspect_err(|_| group.group.remove())?;
         Ok(group)
     }
 
@@ -98,18 +88,17 @@ impl MemoryCgroup {
     }
 
     fn write(&self, name: &str, value: u64) -> Result<()> {
-        let path = self.directory.join(name);
+        let path = self.directory().join(name);
         fs::write(&path, value.to_string()).map_err(|e| Error::file(path, "writing", e))
     }
 
     /// Its directory.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.group.directory()
     }
 }
 
-/// While it lives, this process has a limited amount of memory. A process that is killed leaves an empty group, which
-/// the next run removes ([`remove_stale_groups`]).
+/// While it lives, this process has a limited amount of memory.
 pub struct LimitedMemory {
     /// `None` where a limit of about this size was in force already.
     made: Option<MemoryCgroup>,
@@ -152,7 +141,7 @@ impl LimitedMemory {
         let former = groups.iter().find(|group| group.version == made.version);
         let own = former.map(|group| files.path(&group.directory())).ok_or("this process is in no group")?;
         let taken_in = made.add_process(std::process::id() as i32);
-        taken_in.inspect_err(|_| _ = fs::remove_dir(&made.directory)).map_err(|error| error.to_string())?;
+        taken_in.inspect_err(|_| made.group.remove()).map_err(|error| error.to_string())?;
         Ok(Self { version: made.version, own, made: Some(made) })
     }
 
@@ -180,7 +169,7 @@ impl Drop for LimitedMemory {
         if let Some(made) = &self.made {
             // If it cannot return, the group stays and is removed by a run after this process has ended.
             let _ = fs::write(self.own.join("cgroup.procs"), std::process::id().to_string());
-            let _ = fs::remove_dir(&made.directory);
+            made.group.remove();
         }
     }
 }
@@ -200,29 +189,6 @@ fn delegates_memory(version: Version, group: &Path) -> bool {
         Version::Two => fs::read_to_string(group.join("cgroup.subtree_control"))
             .is_ok_and(|controllers| controllers.split_whitespace().any(|name| name == "memory")),
     }
-}
-
-/// Removes the groups of processes that have ended. Groups that are not empty stay.
-pub fn remove_stale_groups() {
-    for (_, parent) in possible_parents(&KernelFiles::live()) {
-        for entry in fs::read_dir(&parent).into_iter().flatten().flatten() {
-            let maker = entry.file_name().to_str().and_then(maker_pid);
-            let is_left = maker.is_some_and(|pid| process::process_start_ticks(pid).is_none());
-            if let Some(_lock) = is_left.then(|| lock_group(&entry.path())).flatten() {
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
-    }
-}
-
-/// Locks a group; `None` where another process has.
-fn lock_group(group: &Path) -> Option<Flock<File>> {
-    Flock::lock(plain_file::open_directory(group).ok()?, FlockArg::LockExclusiveNonblock).ok()
-}
-
-/// The process that made a group of this name.
-fn maker_pid(name: &str) -> Option<u32> {
-    name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
 #[cfg(test)]
@@ -272,20 +238,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_name_of_a_group_tells_its_maker() {
-        assert_eq!(maker_pid("syscost-17-0k3x9q"), Some(17));
-        assert_eq!((maker_pid("syscost-test-17-0"), maker_pid("docker-17-0")), (None, None));
-    }
-
     /// Children that other tests fork meanwhile would stay in the group.
     #[test]
     fn a_process_that_enters_comes_back_and_nothing_is_left() {
         run_in_child_process(|| {
             let Ok(limited) = LimitedMemory::enter(256 << 20) else { return };
             let is_inside =
-                || fs::read_to_string("/proc/self/cgroup").expect("a membership").contains(PREFIX);
-            if let Some(made) = limited.made.as_ref().map(|made| made.directory.clone()) {
+                || fs::read_to_string("/proc/self/cgroup").expect("a membership").contains("/syscost-");
+            if let Some(made) = limited.made.as_ref().map(|made| made.directory().to_owned()) {
                 assert!(is_inside());
                 limited.cached_bytes().expect("counted");
                 drop(limited);
