@@ -204,7 +204,7 @@ fn cost_and_frequency(measured: &Measured) -> (Interval, Option<f64>) {
     executions.sort_by(|a, b| a.low.total_cmp(&b.low));
     executions.truncate(2);
     let known: Vec<f64> = executions.iter().filter_map(|execution| execution.core_hz).collect();
-    let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    let mean = (!known.is_empty()).then(|| crate::statistic::mean(&known));
     // A quiet figure holds at a frequency of its own.
     let core_hz = measured.quiet.and_then(|quiet| quiet.core_hz).or(mean).or(core_frequency(measured));
     let figure = match (measured.quiet, executions.first()) {

@@ -5,7 +5,7 @@ use super::reference_frequency::{self, conversion_factor, core_frequency};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
-use crate::statistic::{median, standard_deviation};
+use crate::statistic::{mean, median, standard_deviation};
 
 /// The pooled outcome of a case's executions, given in the order in which they ran; `None` without executions.
 ///
@@ -205,7 +205,7 @@ fn pooled_contamination(parts: &[Measured]) -> Contamination {
         sum.held_up.extend(&part.held_up);
         beside.extend(part.busy_beside);
     }
-    sum.busy_beside = (!beside.is_empty()).then(|| beside.iter().sum::<f64>() / beside.len() as f64);
+    sum.busy_beside = (!beside.is_empty()).then(|| mean(&beside));
     sum
 }
 

@@ -4,7 +4,7 @@
 
 use crate::record::sampled_process::{FunctionTime, ProcessTimes, SampledCase};
 use crate::statistic::student::mean_interval;
-use crate::statistic::{Interval, adjusted_p_values, student_upper_quantile, student_upper_tail};
+use crate::statistic::{Interval, adjusted_p_values, mean, student_upper_quantile, student_upper_tail};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -128,9 +128,11 @@ fn time_row(
     };
     let own = figures(|time| time.own_ns);
     let sides = case.observations.first().map_or(0, Vec::len);
-    let side = |side: usize| mean(case.observations.iter().map(|processes| time(&processes[side]).own_ns));
-    let unknown =
-        Interval { estimate: mean(own.iter().copied()), low: f64::NEG_INFINITY, high: f64::INFINITY };
+    let side = |side: usize| {
+        let processes = case.observations.iter().map(|processes| time(&processes[side]).own_ns);
+        mean(&processes.collect::<Vec<_>>())
+    };
+    let unknown = Interval { estimate: mean(&own), low: f64::NEG_INFINITY, high: f64::INFINITY };
     let figure = mean_interval(&own).unwrap_or(unknown);
     let degrees = own.len().saturating_sub(1);
     let error = (figure.high - figure.estimate) / student_upper_quantile(0.025, degrees);
@@ -139,15 +141,10 @@ fn time_row(
         name: name.to_owned(),
         sides_ns: (0..sides).map(side).collect(),
         figure,
-        with_callees_ns: mean(figures(|time| time.with_callees_ns).into_iter()),
+        with_callees_ns: mean(&figures(|time| time.with_callees_ns)),
         is_significant: false,
     };
     (row, p)
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (count, sum) = values.fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
 }
 
 /// Decides which differ from 0, at a false discovery rate of [`WRONG`].

@@ -10,6 +10,7 @@ use syscost::{Error, Result};
 use syscost_platform::process::thread_count;
 use syscost_platform::ptrace;
 use syscost_platform::time::other_threads_cpu_ns;
+use syscost_statistic::mean;
 
 /// How long the operation runs before it is measured, to show whether other threads take part.
 const TRIED: Duration = Duration::from_millis(1);
@@ -172,10 +173,6 @@ fn others_in_window() -> f64 {
     let before = other_threads_cpu_ns();
     std::thread::sleep(WINDOW);
     other_threads_cpu_ns().saturating_sub(before) as f64
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Why no copy of this process may run an operation.

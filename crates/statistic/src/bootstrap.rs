@@ -2,7 +2,7 @@
 //! samples of one process a side, ignores the variance between processes, and so finds changes where there are none. It
 //! is here for comparison with a rule that does not.
 
-use super::{Random, percentile};
+use super::{Random, mean, percentile};
 
 /// The answer of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +89,6 @@ fn welch_t(a: &[f64], b: &[f64]) -> f64 {
         values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0) / n
     };
     (mean_a - mean_b) / (squared_error(a, mean_a) + squared_error(b, mean_b)).sqrt()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub use fall::{Fall, locate_fall};
 pub use floor::Floor;
 pub use growth::{Growth, Law, fit_growth};
 pub use level::{Level, find_levels, median_spacing, step_midpoint};
-pub use order_statistic::{median, median_interval, percentile, standard_deviation};
+pub use order_statistic::{mean, median, median_interval, percentile, standard_deviation};
 pub use power::minimum_detectable_shift;
 pub use proportion::proportion_interval;
 pub use random::Random;

@@ -90,12 +90,17 @@ pub(super) fn count_terms_within(law: &[f64], tail: f64) -> usize {
     cumulative.take_while(|sum| *sum <= tail).count()
 }
 
+/// The arithmetic mean. 0 without values.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
 /// Standard deviation of a sample, with n − 1 below the line. 0 for fewer than two values.
 pub fn standard_deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mean = mean(values);
     let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
     (squares / (values.len() - 1) as f64).sqrt()
 }

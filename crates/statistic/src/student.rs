@@ -1,7 +1,7 @@
 //! Student's t distribution, for a mean whose deviation is estimated.
 
 use super::beta::incomplete_beta;
-use super::{Interval, standard_deviation};
+use super::{Interval, mean, standard_deviation};
 
 /// The fewest values for an interval.
 pub const FEWEST: usize = 3;
@@ -40,9 +40,8 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
         return None;
     }
     let n = values.len() as f64;
-    let estimate = values.iter().sum::<f64>() / n;
     let half = student_upper_quantile(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
-    Some(Interval::around(estimate, half))
+    Some(Interval::around(mean(values), half))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 use syscost_platform::error::{Error, Result};
-use syscost_statistic::percentile;
+use syscost_statistic::{mean, percentile};
 
 /// What the values of a block are condensed into.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -146,7 +146,7 @@ impl PerformanceIndex {
     fn condense_block(&self) -> f64 {
         let is_rate = self.quantity == Quantity::Throughput;
         let condensed = match self.statistic {
-            BlockStatistic::Mean => self.values.iter().sum::<f64>() / self.values.len() as f64,
+            BlockStatistic::Mean => mean(&self.values),
             BlockStatistic::Percentile(p) => percentile(&self.values, if is_rate { 100.0 - p } else { p }),
         };
         if is_rate { condensed.recip() } else { condensed }

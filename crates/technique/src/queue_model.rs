@@ -20,6 +20,7 @@
 //! Multichain Queuing Networks* (1980).
 
 use super::Interval;
+use syscost_statistic::mean;
 
 /// A server with its users, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +45,6 @@ pub struct Prediction {
 impl QueueModel {
     /// The model that was calibrated with one user: mean response, which is the service, and mean think time.
     pub fn from_measurements(responses: &[f64], thinks: &[f64]) -> Self {
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         Self { service: mean(responses), think: mean(thinks) }
     }
 

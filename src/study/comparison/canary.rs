@@ -4,6 +4,7 @@
 use super::pairing::{Index, pair_series};
 use super::replicate::{Logs, Replicates};
 use crate::record::quantity::NANOSECONDS;
+use crate::statistic::mean;
 
 /// Dependent additions and multiplications in registers.
 const IDS: [&str; 2] = ["known_work/add", "known_work/multiply"];
@@ -42,7 +43,7 @@ impl Canary {
 
     /// The canaries of the second side over those of the first.
     pub(super) fn ratio_between_sides(&self) -> f64 {
-        let [a, b] = self.0.each_ref().map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
+        let [a, b] = self.0.each_ref().map(|logs| mean(logs));
         (b - a).exp()
     }
 }

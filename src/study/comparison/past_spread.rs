@@ -6,7 +6,7 @@ use super::replicate::Replicate;
 use super::rule::ENOUGH;
 use crate::environment::{Fingerprint, Weight};
 use crate::record::bundle::{Head, Run, Series};
-use crate::statistic::standard_deviation;
+use crate::statistic::{mean, standard_deviation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fewest degrees of freedom for a verdict: five records of one kernel give four.
@@ -183,8 +183,4 @@ fn pooled_deviation(estimates: &BTreeMap<Place<'_>, Vec<f64>>) -> Option<Deviati
         within: all.iter().map(|logs| squares(logs)).sum::<f64>() / inside.max(1) as f64,
         share: all.iter().map(|logs| 1.0 / logs.len() as f64).sum::<f64>() / all.len() as f64,
     })
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }

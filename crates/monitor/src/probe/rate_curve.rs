@@ -13,6 +13,7 @@ use syscost_counters::{Process, Processors};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::{cpus_online, die_with_starter, own_program_command};
 use syscost_platform::signal;
+use syscost_statistic::mean;
 use syscost_statistic::student::mean_interval;
 
 /// Widest bar, characters.
@@ -114,8 +115,8 @@ fn measure_at_rate(rate: u32, pid: Option<i32>, seconds: f64) -> Result<At> {
 
 /// The mean, and half of its 95 % interval.
 fn mean_and_half_interval(samples: &[f64]) -> (f64, f64) {
-    let plain = samples.iter().sum::<f64>() / samples.len().max(1) as f64;
-    mean_interval(samples).map_or((plain, f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
+    mean_interval(samples)
+        .map_or((mean(samples), f64::NAN), |mean| (mean.estimate, mean.high - mean.estimate))
 }
 
 impl At {

@@ -1,5 +1,7 @@
 //! The effect of a kernel on one machine in one case, in few bytes.
 
+use syscost_statistic::mean;
+
 /// What one machine shows of one case. There are millions of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed {
@@ -17,7 +19,6 @@ pub(super) struct Observed {
 impl Observed {
     /// `None` where a kernel has no job.
     pub(super) fn from_logs(machine: u32, reference: &[f64], other: &[f64]) -> Option<Self> {
-        let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
         let squares = |logs: &[f64]| logs.iter().map(|log| (log - mean(logs)).powi(2)).sum::<f64>();
         let lowest = |logs: &[f64]| logs.iter().copied().fold(f64::INFINITY, f64::min);
         (!reference.is_empty() && !other.is_empty()).then(|| Self {
