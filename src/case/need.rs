@@ -46,6 +46,20 @@ impl Cpus {
         Self { here, others: allowed }
     }
 
+    /// A sentence unless the process is allowed this many CPUs: it is the same for all cases, so that they share a paragraph.
+    ///
+    /// # Errors
+    /// The sentence.
+    pub(crate) fn check_count(&self, count: usize) -> Result<(), String> {
+        match self.others.len() + 1 {
+            allowed if allowed >= count => Ok(()),
+            allowed => Err(format!(
+                "each process or thread needs a CPU of its own, and this process is allowed {allowed}: allow more \
+                 (`taskset -c`), or take a larger machine"
+            )),
+        }
+    }
+
     /// The CPUs that a measuring process will have: it pins itself to the first that it may choose.
     pub fn for_measuring_process() -> Self {
         let chosen = choose_own_cpus().ok().and_then(|(cpus, _)| cpus.first().copied());

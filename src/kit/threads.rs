@@ -56,13 +56,7 @@ fn start_threads<O: 'static>(
     place: &Place,
     operation: impl Fn() -> O + Send + Sync + 'static,
 ) -> Result<Box<dyn Subject>> {
-    let allowed = place.cpus.others.len() as u64 + 1;
-    if threads > allowed {
-        return Err(Error::Missing(format!(
-            "each thread needs a CPU of its own, and this process is allowed {allowed}: allow more (`taskset -c`), or take a \
-             larger machine"
-        )));
-    }
+    place.cpus.check_count(threads as usize).map_err(Error::Missing)?;
     let operation = Arc::new(operation);
     let work = |_| {
         let operation = Arc::clone(&operation);

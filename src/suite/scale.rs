@@ -82,12 +82,12 @@ const BY_DEFAULT: [&str; 4] = ["getppid", "pipe", "fresh-page", "open-close"];
 
 /// Numbers of tasks, and their needs.
 const PARALLELISM: [(Parallelism, Need); 7] = [
-    (Parallelism::Count(2), Need::new(check_cpu_count::<2>)),
-    (Parallelism::Count(4), Need::new(check_cpu_count::<4>)),
-    (Parallelism::Count(8), Need::new(check_cpu_count::<8>)),
-    (Parallelism::Count(16), Need::new(check_cpu_count::<16>)),
-    (Parallelism::Count(32), Need::new(check_cpu_count::<32>)),
-    (Parallelism::Count(64), Need::new(check_cpu_count::<64>)),
+    (Parallelism::Count(2), Need::new(|place| place.cpus.check_count(2))),
+    (Parallelism::Count(4), Need::new(|place| place.cpus.check_count(4))),
+    (Parallelism::Count(8), Need::new(|place| place.cpus.check_count(8))),
+    (Parallelism::Count(16), Need::new(|place| place.cpus.check_count(16))),
+    (Parallelism::Count(32), Need::new(|place| place.cpus.check_count(32))),
+    (Parallelism::Count(64), Need::new(|place| place.cpus.check_count(64))),
     (Parallelism::All, Need::new(check_distinct_count)),
 ];
 
@@ -103,17 +103,6 @@ fn cases_of_operation(operation: &Operation) -> Vec<Case> {
     match BY_DEFAULT.contains(&operation.name) {
         true => all.collect(),
         false => all.map(|case| case.need(FULL_SCALE)).collect(),
-    }
-}
-
-fn check_cpu_count<const COUNT: usize>(place: &Place) -> std::result::Result<(), String> {
-    match place.cpus.others.len() + 1 {
-        allowed if allowed >= COUNT => Ok(()),
-        // One sentence for all of them, so that they share a paragraph.
-        allowed => Err(format!(
-            "each needs a CPU of its own, and this process is allowed {allowed}: allow more (`taskset -c`), or take a \
-             larger machine"
-        )),
     }
 }
 
@@ -197,7 +186,7 @@ mod tests {
     fn too_few_cpus_skip_a_case_with_a_sentence() {
         let place =
             Place { scratch: "/".into(), scale: Scale::Smoke, cpus: Cpus::from_allowed(Some(0), vec![0, 1]) };
-        assert!(check_cpu_count::<4>(&place).expect_err("too few").contains("this process is allowed 2"));
+        assert!(place.cpus.check_count(4).expect_err("too few").contains("this process is allowed 2"));
         assert!(check_distinct_count(&place).expect_err("the same").contains("the case of 2"));
     }
 }

@@ -34,8 +34,7 @@ fn a_sweep_is_drawn_and_fitted() {
 #[test]
 fn threads_have_an_efficiency_or_too_few_cpus() {
     let is_alone = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
-    let several =
-        if is_alone { "each thread needs a CPU of its own" } else { "bench_threads/lock/2: efficiency " };
+    let several = if is_alone { "needs a CPU of its own" } else { "bench_threads/lock/2: efficiency " };
     shows("bench_threads", &["lock/1", "throughput", several]);
 }
 

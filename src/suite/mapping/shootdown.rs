@@ -45,14 +45,7 @@ impl Beside {
         read: &Arc<Region>,
         inner: Box<dyn Subject>,
     ) -> Result<Box<dyn Subject>> {
-        let cpus = place.cpus.others.get(..count).ok_or_else(|| {
-            let allowed = place.cpus.others.len() + 1;
-            // One sentence for all of them, so that they share a paragraph.
-            Error::Missing(format!(
-                "each thread needs a CPU of its own, and this process is allowed {allowed}: allow more (`taskset -c`), or take \
-                 a larger machine"
-            ))
-        })?;
+        place.cpus.check_count(count + 1).map_err(Error::Missing)?;
         let start = |cpu: &usize| {
             let region = Arc::clone(read);
             let step = move || {
@@ -61,7 +54,7 @@ impl Beside {
             };
             Partner::start(Kind::Thread, (*cpu, Class::Ordinary), step, || ())
         };
-        let readers = cpus.iter().map(start).collect::<Result<_>>()?;
+        let readers = place.cpus.others[..count].iter().map(start).collect::<Result<_>>()?;
         Ok(Box::new(Self { inner, readers, interrupts: Vec::new() }))
     }
 
