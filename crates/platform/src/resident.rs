@@ -23,6 +23,10 @@ pub enum Pages {
     Reserved,
 }
 
+/// What brings transparent huge pages where the kernel gave fewer than were asked for, as a part of a sentence.
+pub const HUGE_PAGE_REMEDY: &str =
+    "let /sys/kernel/mm/transparent_hugepage/enabled be madvise or always, and free some memory";
+
 /// The file that tells which memory gets huge pages.
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 

@@ -8,7 +8,7 @@ use crate::kit::operation_table::{Deed, Proof, Row, checked_each, entered, opera
 use crate::platform::numa;
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
-use crate::platform::resident::Pages;
+use crate::platform::resident::{HUGE_PAGE_REMEDY, Pages};
 
 /// Those that a default run measures; a full one measures all.
 pub(super) const BY_DEFAULT: [&str; 2] = ["msync/4KiB", "mremap-move/1MiB"];
@@ -183,11 +183,6 @@ fn make_huge(region: &mut Region) -> Result<()> {
     region.protect(0..1, true)?;
     region.discard(0..region.page_count())?;
     touch(region)?;
-    check_kib(region, HUGE, |kib| kib >= HUGE_PAGE >> 10).map_err(|_| {
-        Error::Missing(
-            "no huge page came for 2 MiB of memory: let \
-            /sys/kernel/mm/transparent_hugepage/enabled be madvise or always, and free some memory"
-                .into(),
-        )
-    })
+    check_kib(region, HUGE, |kib| kib >= HUGE_PAGE >> 10)
+        .map_err(|_| Error::Missing(format!("no huge page came for 2 MiB of memory: {HUGE_PAGE_REMEDY}")))
 }

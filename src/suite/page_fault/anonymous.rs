@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::platform::child::Child;
 use crate::platform::limit;
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
-use crate::platform::resident::Pages;
+use crate::platform::resident::{HUGE_PAGE_REMEDY, Pages};
 use crate::platform::syscall;
 use std::cell::Cell;
 use std::fs::File;
@@ -172,10 +172,7 @@ fn check_huge_pages(touched: usize, came: usize) -> std::result::Result<(), Stri
     if came == touched {
         return Ok(());
     }
-    Err(format!(
-        "{came} of {touched} huge pages came as such: let /sys/kernel/mm/transparent_hugepage/enabled be madvise or \
-         always, or free some memory"
-    ))
+    Err(format!("{came} of {touched} huge pages came as such: {HUGE_PAGE_REMEDY}"))
 }
 
 /// Writes after a fork, while the child shares the pages or after it has ended.
