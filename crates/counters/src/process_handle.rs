@@ -61,7 +61,7 @@ impl Process {
     /// [`Fault::Gone`] where there is none, [`Fault::Denied`] where `/proc` hides it (`hidepid` of proc(5)),
     /// [`Fault::Unsupported`] before Linux 5.3.
     pub fn open(pid: i32) -> Result<Self, Fault> {
-        let pidfd = Pidfd::open(pid).map_err(|e| Fault::from_error(process_label(pid), &e))?;
+        let pidfd = Pidfd::open(pid).map_err(|e| Fault::from_error(process_label(pid), &e.into()))?;
         let open = |name: &str| kernel_file::open_process_file(pid, name);
         let hidden = |fault: Fault| if pidfd.is_there() { hidden_process_fault(pid, fault) } else { fault };
         let [stat, statm, tasks] = [open("stat"), open("statm"), open("task")];

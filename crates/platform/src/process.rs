@@ -196,12 +196,10 @@ impl Pidfd {
     ///
     /// # Errors
     /// No process has it.
-    pub fn open(pid: i32) -> io::Result<Self> {
+    #[inline]
+    pub fn open(pid: i32) -> nix::Result<Self> {
         // SAFETY: NUMBERS-ONLY: the number of a process and no flags.
-        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let descriptor = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
         // SAFETY: NUMBERS-ONLY: the kernel has just made this descriptor, which has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
     }
@@ -213,16 +211,25 @@ impl Pidfd {
         let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], limit);
     }
 
-    /// Whether it still exists, if only as a zombie. It is asked by signal 0, which is not delivered.
+    /// Sends signal 0, which is not delivered.
+    ///
+    /// # Errors
+    /// The process does not exist, or may not be signalled.
     #[inline]
-    pub fn is_there(&self) -> bool {
+    pub fn send_no_signal(&self) -> nix::Result<()> {
         // SAFETY: NUMBERS-ONLY: no information goes with the signal.
         let answer = unsafe {
             let none = std::ptr::null::<libc::siginfo_t>();
             libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), 0, none, 0)
         };
+        Errno::result(answer).map(drop)
+    }
+
+    /// Whether it still exists, if only as a zombie.
+    #[inline]
+    pub fn is_there(&self) -> bool {
         // A process that we may not signal exists all the same.
-        answer == 0 || Errno::last() == Errno::EPERM
+        matches!(self.send_no_signal(), Ok(()) | Err(Errno::EPERM))
     }
 }
 

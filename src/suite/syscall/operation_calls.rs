@@ -2,7 +2,6 @@
 //!
 //! # Invariants
 //!
-//! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 //! * **OWN-BUFFER**: the call reads or writes only the array that it is given, whose length it is given, too.
 //! * **NO-MEMORY**: an operation of the queue that uses no memory.
 #![allow(unsafe_code)]
@@ -13,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::kit::io_uring_refusal::io_uring_refusal;
 use crate::kit::kernel_call::{errno_of, time_calls};
 use crate::kit::operation_table::{Row, answer_of, entered, is_true, operation_rows, repeated};
+use crate::platform::process::Pidfd;
 use io_uring::{IoUring, opcode};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -21,7 +21,7 @@ use nix::unistd::{Pid, chdir};
 use std::fs::File;
 use std::io::IsTerminal;
 use std::net::UdpSocket;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 /// Those that a default run measures; a full one measures all.
 pub(super) const BY_DEFAULT: [&str; 2] = ["epoll-ctl", "uring-nop"];
@@ -52,16 +52,13 @@ pub(super) const ROWS: &[Row] = operation_rows! {
     };
     "epoll-ctl", "an eventfd registered with epoll, and removed", entered![SYS_epoll_ctl, SYS_epoll_ctl], 200.0, 1_200.0, "an entry of a tree allocated, linked to the file, and freed", |_, _| register_and_remove();
     "pidfd-open", "a descriptor of this process opened (pidfd_open) and closed", entered![SYS_pidfd_open, SYS_close], 200.0, 1_500.0, "a file structure allocated and freed", |_, _| {
-        let own = Pid::this();
-        open_process(own).map_err(|e| Error::from_case_errno("pidfd_open", e))?;
-        repeated("pidfd_open", move || open_process(own).map(drop))
+        let own = Pid::this().as_raw();
+        Pidfd::open(own).map_err(|e| Error::from_case_errno("pidfd_open", e))?;
+        repeated("pidfd_open", move || Pidfd::open(own).map(drop))
     };
     "pidfd-signal", "signal 0 to a process by its descriptor (pidfd_send_signal)", entered![SYS_pidfd_send_signal], 100.0, 400.0, "a descriptor and a task found, permission checked", |_, _| {
-        let process = open_process(Pid::this()).map_err(|e| Error::from_case_errno("pidfd_open", e))?;
-        // SAFETY: OWN-BUFFER: a null pointer stands for no details of the signal.
-        repeated("pidfd_send_signal", move || answered(unsafe {
-            libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), 0, std::ptr::null::<libc::siginfo_t>(), 0)
-        }).map(drop))
+        let process = Pidfd::open(Pid::this().as_raw()).map_err(|e| Error::from_case_errno("pidfd_open", e))?;
+        repeated("pidfd_send_signal", move || process.send_no_signal())
     };
     "xattr-set", "an extended attribute of 16 bytes set", entered![SYS_fsetxattr], 200.0, 5_000.0, "the attribute found and rewritten, a journal begun and ended", |place, _| {
         let file = file_with_attribute(place)?;
@@ -90,13 +87,6 @@ fn connected_socket() -> Result<UdpSocket> {
     };
     make()
         .map_err(|e: std::io::Error| Error::Missing(format!("no UDP socket can be bound to 127.0.0.1: {e}")))
-}
-
-fn open_process(own: Pid) -> nix::Result<OwnedFd> {
-    // SAFETY: the call uses no memory of this process.
-    let process = answered(unsafe { libc::syscall(libc::SYS_pidfd_open, own.as_raw(), 0) })?;
-    // SAFETY: OWN-DESCRIPTOR.
-    Ok(unsafe { OwnedFd::from_raw_fd(process as i32) })
 }
 
 /// Each batch has an instance of its own, in which a witness that is killed between the two calls leaves nothing behind.
