@@ -12,6 +12,28 @@ const LONGEST: u64 = 1 << 20;
 const SPECIALISED: [&str; 6] = ["isra", "constprop", "part", "cold", "llvm", "lto_priv"];
 const PADDING: &str = "__pfx_";
 
+/// A line of `/proc/kallsyms`.
+pub struct SymbolLine<'a> {
+    /// Hexadecimal digits, all 0 where the kernel hides the addresses.
+    pub address: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The module in brackets that it belongs to, if any.
+    pub module: Option<&'a str>,
+    /// Whether it is a function.
+    pub is_function: bool,
+}
+
+impl<'a> SymbolLine<'a> {
+    /// `None` if the line is damaged.
+    pub fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
+        let is_function = matches!(kind, "t" | "T" | "w" | "W");
+        Some(Self { address, name, module: words.next(), is_function })
+    }
+}
+
 /// The functions of one kernel. Several names may have one address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {

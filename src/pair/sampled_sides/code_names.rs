@@ -2,7 +2,7 @@
 
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::code_mapping::own_code_mappings;
-use crate::platform::symbols::{Symbols, fold_family};
+use crate::platform::symbols::{SymbolLine, Symbols, fold_family};
 use crate::trial::CodeAddress;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use std::collections::{HashMap, HashSet};
@@ -85,16 +85,12 @@ impl KernelSymbols {
     fn parse(text: &str, modules: &str) -> Option<Self> {
         let mut functions = Vec::new();
         let mut end = u64::MAX;
-        for line in text.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else {
-                continue;
-            };
-            let address = u64::from_str_radix(address, 16).unwrap_or(0);
-            if name == "_etext" {
+        for line in text.lines().filter_map(SymbolLine::parse) {
+            let address = u64::from_str_radix(line.address, 16).unwrap_or(0);
+            if line.name == "_etext" {
                 end = address;
-            } else if matches!(kind, "t" | "T" | "w" | "W") && address != 0 {
-                functions.push((address, name.to_owned()));
+            } else if line.is_function && address != 0 {
+                functions.push((address, line.name.to_owned()));
             }
         }
         let symbols = Symbols::new(functions);

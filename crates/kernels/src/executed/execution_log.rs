@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert;
-use syscost_platform::symbols::Symbols;
+use syscost_platform::symbols::{SymbolLine, Symbols};
 
 /// The longest name that is kept, characters.
 const LONGEST: usize = 200;
@@ -63,10 +63,9 @@ pub fn case_line(id: &str) -> String {
 
 /// The line about a line of `/proc/kallsyms`; `None` if that is no function.
 pub fn symbol_line(line: &str) -> Option<String> {
-    let mut words = line.split_whitespace();
-    let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
-    let module = words.next().map_or(String::new(), |module| format!(" {module}"));
-    matches!(kind, "t" | "T" | "w" | "W").then(|| format!("k {address} {name}{module}"))
+    let SymbolLine { address, name, module, is_function } = SymbolLine::parse(line)?;
+    let module = module.map_or(String::new(), |module| format!(" {module}"));
+    is_function.then(|| format!("k {address} {name}{module}"))
 }
 
 impl ExecutionLog {
