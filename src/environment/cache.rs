@@ -41,25 +41,31 @@ pub fn read_caches(files: &KernelFiles) -> Vec<Cache> {
     caches
 }
 
-fn read_online_cpus(files: &KernelFiles) -> Vec<usize> {
+pub(super) fn read_online_cpus(files: &KernelFiles) -> Vec<usize> {
     files.read_first_line(&format!("{CPUS}/online")).map(|list| cpu_list::parse(&list)).unwrap_or_default()
 }
 
 fn read_cpu_caches(files: &KernelFiles, cpu: usize) -> Vec<Cache> {
-    let directory = format!("{CPUS}/cpu{cpu}/cache");
-    let indexes = files.entry_names(&directory).into_iter().filter(|name| name.starts_with("index"));
-    indexes.filter_map(|index| read_cache(files, &format!("{directory}/{index}"))).collect()
+    let read = |(level, kind, directory): (u8, String, String)| {
+        let line = |file: &str| files.read_first_line(&format!("{directory}/{file}"));
+        let bytes = parse_size(&line("size")?)?;
+        let shared_by = line("shared_cpu_list").map_or(1, |list| cpu_list::parse(&list).len());
+        Some(Cache { level, kind, bytes, shared_by, cpus: String::new() })
+    };
+    find_cpu_caches(files, cpu).filter_map(read).collect()
 }
 
-fn read_cache(files: &KernelFiles, directory: &str) -> Option<Cache> {
-    let line = |file: &str| files.read_first_line(&format!("{directory}/{file}"));
-    Some(Cache {
-        level: line("level")?.parse().ok()?,
-        kind: line("type")?,
-        bytes: parse_size(&line("size")?)?,
-        shared_by: line("shared_cpu_list").map_or(1, |list| cpu_list::parse(&list).len()),
-        cpus: String::new(),
-    })
+/// Level, kind and directory of each cache of this CPU.
+pub(super) fn find_cpu_caches(files: &KernelFiles, cpu: usize) -> impl Iterator<Item = (u8, String, String)> {
+    let directory = format!("{CPUS}/cpu{cpu}/cache");
+    files.entry_names(&directory).into_iter().filter(|name| name.starts_with("index")).filter_map(
+        move |index| {
+            let directory = format!("{directory}/{index}");
+            let line = |file: &str| files.read_first_line(&format!("{directory}/{file}"));
+            let (level, kind) = (line("level")?.parse().ok()?, line("type")?);
+            Some((level, kind, directory))
+        },
+    )
 }
 
 /// `32K` or `260M`: kibibytes and mebibytes.

@@ -5,6 +5,7 @@
 mod device;
 
 use super::field_table::BETWEEN;
+use crate::environment::cache::{find_cpu_caches, read_online_cpus};
 use crate::environment::memory_module;
 use crate::platform::kernel_files::{KernelFiles, join_distinct};
 use serde::{Deserialize, Serialize};
@@ -59,16 +60,12 @@ fn join_counted(entries: impl Iterator<Item = String>) -> Option<String> {
 
 /// `L1 Data 8 | L2 Unified 16`, each kind once; CPUs that differ show all values.
 fn read_cache_ways(files: &KernelFiles) -> Option<String> {
-    let mut found: Vec<String> = Vec::new();
-    for cpu in files.entry_names(CPUS) {
-        let directory = format!("{CPUS}/{cpu}/cache");
-        found.extend(files.entry_names(&directory).iter().filter_map(|index| {
-            let line = |file: &str| files.read_first_line(&format!("{directory}/{index}/{file}"));
-            let ways: u32 = line("ways_of_associativity")?.parse().ok().filter(|ways| *ways > 0)?;
-            let (level, kind): (u8, String) = (line("level")?.parse().ok()?, line("type")?);
-            Some(format!("L{level} {kind} {ways}"))
-        }));
-    }
+    let caches = read_online_cpus(files).into_iter().flat_map(|cpu| find_cpu_caches(files, cpu));
+    let ways = |(level, kind, directory): (u8, String, String)| {
+        let ways: u32 = files.read_number(&format!("{directory}/ways_of_associativity"))?;
+        (ways > 0).then(|| format!("L{level} {kind} {ways}"))
+    };
+    let mut found: Vec<_> = caches.filter_map(ways).collect();
     found.sort();
     found.dedup();
     (!found.is_empty()).then(|| found.join(BETWEEN))
@@ -104,7 +101,7 @@ mod tests {
 
     #[test]
     fn ways_are_told_once_a_kind_and_zero_is_unknown() {
-        let machine = Machine::with_files(&[]);
+        let machine = Machine::with_files(&[("sys/devices/system/cpu/online", "0-1")]);
         for (cpu, index, file, text) in [
             (0, 0, "level", "1"),
             (0, 0, "type", "Data"),
