@@ -72,12 +72,6 @@ impl FluidMeter {
         self.fluid.task()
     }
 
-    /// Whether the thread that runs deferred interrupt work is visible. Otherwise its time is counted as that of
-    /// another task.
-    pub fn sees_deferred_interrupts(&self) -> bool {
-        self.deferred.is_some()
-    }
-
     /// Measures the fluid alone, by windows that end by themselves, without a task that wakes.
     ///
     /// # Errors
