@@ -5,10 +5,11 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,82 +30,69 @@ fn only_one_at_a_time() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is controlled is better with control than without, and with the controller's output dropped the example says
-/// that it is not, and fails.
-fn only_a_closed_loop_controls(name: &str, quantity: &str) {
-    let _one = only_one_at_a_time();
-    let Some(program) = example(name) else { return };
-    let run = |word| Command::new(&program).args(["--quick", word]).output().unwrap();
-    let closed = run("--quick");
-    let text = String::from_utf8_lossy(&closed.stdout);
+/// A run of an example in a hurry; nothing where the machine lacks what it needs.
+fn run_quickly(program: &Path, arguments: &[&OsStr]) -> Option<Output> {
+    let output = Command::new(program).arg("--quick").args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
     if text.starts_with("skipped: ") {
-        return println!("{text}");
+        println!("{text}");
+        return None;
     }
-    assert!(closed.status.success(), "{text}{}", String::from_utf8_lossy(&closed.stderr));
+    Some(output)
+}
+
+/// What it says, in a hurry, with these arguments.
+fn says(program: &Path, arguments: &[&OsStr], words: &[&str]) -> Option<String> {
+    let output = run_quickly(program, arguments)?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for word in words {
+        assert!(text.contains(word), "no `{word}` in\n{text}");
+    }
+    Some(text)
+}
+
+/// What it says has this quantity, which is better with control than without; and with the controller's output dropped the
+/// example says that it is not, and fails.
+fn only_a_closed_loop_controls(program: &Path, text: &str, quantity: &str) {
     let line = text.lines().find(|line| line.starts_with("by turns: "));
     assert!(line.is_some_and(|line| line.contains(quantity)), "{text}");
-    let open = run("--open-loop");
+    let Some(open) = run_quickly(program, &["--open-loop".as_ref()]) else { return };
     let error = String::from_utf8_lossy(&open.stderr);
     assert_eq!(open.status.code(), Some(1), "{error}");
     assert!(error.contains(quantity) && error.contains("expected "), "{error}");
 }
 
-/// What it says, in a hurry; nothing where the machine lacks what it needs.
-fn says(name: &str, words: &[&str]) {
-    let _one = only_one_at_a_time();
-    let Some(program) = example(name) else { return };
-    // Without pictures: a build for tests takes long over one.
-    let output = Command::new(program).arg("--quick").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{name}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
-    if text.starts_with("skipped: ") {
-        return println!("{text}");
-    }
-    for word in words {
-        assert!(text.contains(word), "{name}: no `{word}` in\n{text}");
-    }
-}
-
 #[test]
-fn a_live_server_responds_faster_only_in_a_closed_loop() {
-    only_a_closed_loop_controls("control", "response of the live server");
-}
-
-#[test]
-fn live_jobs_fault_less_often_only_in_a_closed_loop() {
-    only_a_closed_loop_controls("multiprogramming", "time between two page-ins");
-}
-
-#[test]
-fn a_server_is_controlled_and_drawn() {
+fn a_live_server_is_controlled_only_in_a_closed_loop_and_is_drawn() {
     let _one = only_one_at_a_time();
     let Some(program) = example("control") else { return };
     let directory = tempfile::tempdir().unwrap();
-    let output = Command::new(program).arg("--quick").arg(directory.path()).output().unwrap();
-    if output.stdout.starts_with(b"skipped: ") {
-        return println!("{}", String::from_utf8_lossy(&output.stdout));
-    }
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    for words in ["one by one", "halving", "twice the limit", "\nslide "] {
-        assert!(text.contains(words), "no `{words}` in\n{text}");
-    }
-    let svg = std::fs::read_to_string(directory.path().join("control-policy.svg")).unwrap();
+    let words = ["one by one", "halving", "twice the limit", "\nslide "];
+    let Some(text) = says(&program, &[directory.path().as_os_str()], &words) else { return };
+    let svg = fs::read_to_string(directory.path().join("control-policy.svg")).unwrap();
     for words in ["halving", "goal 4.5", "background processes that run", "seconds"] {
         assert!(svg.contains(words), "no `{words}`");
     }
-    let png = std::fs::read(directory.path().join("control-policy.png")).unwrap();
+    let png = fs::read(directory.path().join("control-policy.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{} bytes", png.len());
+    only_a_closed_loop_controls(&program, &text, "response of the live server");
+}
+
+#[test]
+fn live_jobs_are_controlled_only_in_a_closed_loop() {
+    let _one = only_one_at_a_time();
+    let Some(program) = example("multiprogramming") else { return };
+    let words = ["S/F", "controlled from 6 jobs", "\nslide "];
+    let Some(text) = says(&program, &[], &words) else { return };
+    only_a_closed_loop_controls(&program, &text, "time between two page-ins");
 }
 
 #[test]
 fn an_overlap_is_sampled() {
-    says("io_overlap", &["IO_OVERLAP(k, X)", "\nslide "]);
-}
-
-#[test]
-fn jobs_are_controlled() {
-    says("multiprogramming", &["S/F", "controlled from 6 jobs", "\nslide "]);
+    let _one = only_one_at_a_time();
+    let Some(program) = example("io_overlap") else { return };
+    says(&program, &[], &["IO_OVERLAP(k, X)", "\nslide "]);
 }
 
 #[test]
