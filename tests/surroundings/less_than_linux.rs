@@ -13,7 +13,8 @@ type Refused = (i32, RangeInclusive<i64>);
 /// Cases that children, threads, pipes, memory, files, sockets and timers carry, and one that needs nothing.
 const OF_MANY_KINDS: &str = "^(known_work/add|syscall/(getppid|nonexistent|stat)|fork/vfork|thread/same-cpu/std|\
     ping_pong/(pipe-processes|semaphore-posix|shared-words)/|page_fault/anonymous|signal/caught|wait/epoll-pipe/10|wake_up/timerfd|\
-    socket_round_trip/unix|cached_read/read/4KiB|direct_read/random/4KiB|file_ops/create/1$|counters/net-bytes/)";
+    socket_round_trip/unix-(datagram-same|seqpacket-same|stream-(same|cross|epoll-same|io-uring-same|spin-cross|each-cross))-cpu/56B|\
+    cached_read/read/4KiB|direct_read/random/4KiB|file_ops/create/1$|counters/net-bytes/(kept|stateless))";
 
 fn one(errno: i32, number: i64) -> Refused {
     (errno, number..=number)
