@@ -62,7 +62,8 @@ impl Trial<'_> {
             judge::check_reported_time(told_ns, elapsed_ns, iterations * batches as u64)?;
         }
         judge::judge_sample(self.case, &delta, iterations * batches as u64, self.pinned)?;
-        if ticks.contains(&0) {
+        // An emulator that counts instructions at the marks needs no ticks, which may be longer than a batch.
+        if ticks.contains(&0) && !self.clock.is_marked() {
             return Err(CaseEnd::Failed(
                 "a batch took no time at all: nothing was done in the timed part".into(),
             ));

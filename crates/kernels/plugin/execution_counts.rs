@@ -63,8 +63,8 @@ pub struct Emulator {
     newest: c_int,
 }
 
-/// The first addresses of the kernel's half.
-const KERNEL: u64 = 1 << 47;
+/// The first addresses of the kernel's half. AArch64 gives a program 48 bits, and RISC-V up to 56.
+const KERNEL: u64 = 1 << 63;
 /// The version from which on the bytes of an instruction are copied.
 const COPIES: c_int = 3;
 /// The longest instruction of x86.
@@ -94,6 +94,7 @@ struct Batch {
 struct State {
     id: u64,
     api: c_int,
+    is_x86: bool,
     sites: HashMap<(u64, bool), *mut Site>,
     touched: Vec<*mut Site>,
     last: usize,
@@ -272,6 +273,18 @@ fn mark(code: &[u8]) -> Option<(Executed, u8)> {
     match code {
         [0x66, 0x0f, 0x1f, 0x84, 0, number, 0xc0, 0x57, 0x5c] => Some((marked, *number)),
         [0x66, 0x0f, 0x1f, 0x84, 0, byte, 0xc0, 0x57, 0x5d] => Some((said, *byte)),
+        _ => mark_of_word(u32::from_le_bytes(code.try_into().ok()?)),
+    }
+}
+
+/// The same for an instruction of four bytes: `movz xzr, #0x5cNN` and `#0x5dNN` of AArch64, `lui zero, 0x5c7NN` and `0x5d7NN` of RISC-V.
+fn mark_of_word(word: u32) -> Option<(Executed, u8)> {
+    let (arm, riscv) = ((word >> 5) as u8, (word >> 12) as u8);
+    match (word & !(0xff << 5), word & !(0xff << 12)) {
+        (0xd28b_801f, _) => Some((marked, arm)),
+        (0xd28b_a01f, _) => Some((said, arm)),
+        (_, 0x5c70_0037) => Some((marked, riscv)),
+        (_, 0x5d70_0037) => Some((said, riscv)),
         _ => None,
     }
 }
@@ -288,7 +301,10 @@ fn watch(tb: *mut c_void, counts: bool) {
         let (code, size) = state.code(insn);
         let (then, data): (Executed, usize) = match mark(&code[..size]) {
             Some((then, byte)) => (then, usize::from(byte)),
-            None if counts => (executed, state.site(address, is_repeated(&code[..size]), insn) as usize),
+            None if counts => {
+                let repeats = state.is_x86 && is_repeated(&code[..size]);
+                (executed, state.site(address, repeats, insn) as usize)
+            }
             None => continue,
         };
         // SAFETY: API; LEAKED.
@@ -334,6 +350,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let state = state();
     // SAFETY: API.
     state.api = unsafe { (*emulator).newest };
+    // SAFETY: API.
+    state.is_x86 = unsafe { CStr::from_ptr((*emulator).target) } == c"x86_64";
     let Some(path) = words.iter().find_map(|word| word.strip_prefix("out=")) else {
         // A trial: the emulator ends.
         let _ = writeln!(std::io::stderr(), "syscost: loaded by API {}", state.api);

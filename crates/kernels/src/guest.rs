@@ -6,6 +6,7 @@
 //! ([`init`]). The emulator advances the guest's clock by one nanosecond for each instruction, so that a time is a number
 //! of instructions, which repeats exactly.
 
+pub mod architecture;
 pub mod binary;
 pub mod boot;
 pub mod boot_pairs;

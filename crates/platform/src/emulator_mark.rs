@@ -1,16 +1,36 @@
-//! Marks for an emulator that watches a guest: no-operations that no compiler writes. On hardware they do nothing, and elsewhere
-//! than on x86-64 there are none.
+//! Marks for an emulator that watches a guest: no-operations that no compiler writes. On hardware they do nothing. Processors
+//! other than the three below have none.
 //!
-//! The bytes are those of `nopw` with a displacement of `0x5c57c0NN` or `0x5d57c0NN`, where NN is the number of a mark or a byte
-//! of text.
+//! The instructions are `nopw` with a displacement of `0x5c57c0NN` or `0x5d57c0NN`, `movz xzr, #0x5cNN` or `#0x5dNN`, and
+//! `lui zero, 0x5c7NN` or `0x5d7NN`, where NN is the number of a mark or a byte of text.
 //!
 //! # Invariants
 //!
 //! * **NO-OPERATION**: the code changes no register, no flag and no memory.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 use std::arch::{asm, global_asm};
+
+/// The instruction of mark 0 (`5c`) or of the byte 0 (`5d`), for the assembler, with what stands before and behind the number NN.
+#[cfg(target_arch = "x86_64")]
+macro_rules! instruction {
+    ($kind:literal, $number:literal) => {
+        concat!(".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, ", $number, ", 0xc0, 0x57, 0x", $kind)
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! instruction {
+    ($kind:literal, $number:literal) => {
+        concat!(".4byte 0xd280001f + ((0x", $kind, "00 + ", $number, ") << 5)")
+    };
+}
+#[cfg(target_arch = "riscv64")]
+macro_rules! instruction {
+    ($kind:literal, $number:literal) => {
+        concat!(".4byte 0x", $kind, "700037 + (", $number, " << 12)")
+    };
+}
 
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,19 +52,14 @@ pub enum Mark {
 /// Executes a mark.
 #[inline(always)]
 pub fn execute(mark: Mark) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
     macro_rules! mark {
         ($number:literal) => {
             // SAFETY: NO-OPERATION. It may not be moved over memory accesses, so it is left without `nomem`.
-            unsafe {
-                asm!(
-                    concat!(".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, ", $number, ", 0xc0, 0x57, 0x5c"),
-                    options(nostack, preserves_flags)
-                )
-            }
+            unsafe { asm!(instruction!("5c", $number), options(nostack, preserves_flags)) }
         };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
     macro_rules! mark {
         ($number:literal) => {
             ()
@@ -61,7 +76,7 @@ pub fn execute(mark: Mark) {
 }
 
 // An entry of 16 bytes for each byte of text: its mark and a return.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 global_asm!(
     ".balign 16",
     ".globl syscost_spoken_bytes",
@@ -69,7 +84,7 @@ global_asm!(
     "syscost_spoken_bytes:",
     ".set i, 0",
     ".rept 256",
-    ".byte 0x66, 0x0f, 0x1f, 0x84, 0x00, i, 0xc0, 0x57, 0x5d",
+    instruction!("5d", "i"),
     "ret",
     ".balign 16",
     ".set i, i + 1",
@@ -81,21 +96,18 @@ pub fn say_line(line: &str) {
     line.bytes().chain([b'\n']).for_each(say_byte);
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 fn say_byte(byte: u8) {
-    // SAFETY: NO-OPERATION: each entry of the table is a no-operation and a return.
-    unsafe {
-        asm!(
-            "lea {entry}, [rip + syscost_spoken_bytes]",
-            "add {entry}, {offset}",
-            "call {entry}",
-            entry = out(reg) _,
-            offset = in(reg) u64::from(byte) * 16,
-        );
+    unsafe extern "C" {
+        static syscost_spoken_bytes: [[u8; 16]; 256];
     }
+    // SAFETY: NO-OPERATION: each entry of the table is a no-operation and a return.
+    let entry: extern "C" fn() =
+        unsafe { std::mem::transmute(&raw const syscost_spoken_bytes[usize::from(byte)]) };
+    entry();
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 fn say_byte(_: u8) {}
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The program that a guest runs: this one, linked statically, since an initramfs has no libraries.
 
+use super::architecture::Architecture;
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
@@ -7,8 +8,6 @@ use syscost_platform::process::own_program_file;
 
 /// Names it where no flag does.
 const VARIABLE: &str = "SYSCOST_GUEST_BINARY";
-/// Where `scripts/guest` leaves it, below a target directory.
-const BUILT: &str = "guest/x86_64-unknown-linux-gnu/release/syscost-kernels";
 /// The largest program that is taken, bytes.
 const LARGEST: u64 = 256 << 20;
 /// `PT_INTERP` of elf(5): the segment that names the dynamic linker.
@@ -19,56 +18,60 @@ const INTERPRETER: u32 = 3;
 ///
 /// # Errors
 /// There is none, or it is not static.
-pub fn load_program(given: Option<&Path>) -> Result<Vec<u8>> {
+pub fn load_program(given: Option<&Path>, architecture: &Architecture) -> Result<Vec<u8>> {
     let named = given.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
     if let Some(path) = named {
-        return read(&path)?.ok_or_else(|| not_static_error(&path));
+        return read(&path, architecture)?.ok_or_else(|| not_static_error(&path, architecture));
     }
     let own = own_program_file().map_err(|e| Error::file("/proc/self/exe", "reading", e))?;
-    let beside = own.ancestors().map(|directory| directory.join(BUILT)).find(|path| path.is_file());
+    let Architecture { name, target, .. } = architecture;
+    // Where `scripts/guest` leaves it, below a target directory.
+    let built = format!("guest/{target}/release/syscost-kernels");
+    let beside = own.ancestors().map(|directory| directory.join(&built)).find(|path| path.is_file());
     for path in [Some(own), beside].into_iter().flatten() {
-        if let Some(program) = read(&path)? {
+        if let Some(program) = read(&path, architecture)? {
             return Ok(program);
         }
     }
     Err(Error::Missing(format!(
-        "a guest needs a static build of syscost-kernels: `scripts/guest` makes one, or name it by --guest-binary or {VARIABLE} \
-         (RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --bin syscost-kernels --target \
-         x86_64-unknown-linux-gnu)"
+        "a guest needs a static build of syscost-kernels: `scripts/guest syscost-kernels {name}` makes one, or name it by \
+         --guest-binary or {VARIABLE} (RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --bin \
+         syscost-kernels --target {target})"
     )))
 }
 
-fn not_static_error(path: &Path) -> Error {
+fn not_static_error(path: &Path, architecture: &Architecture) -> Error {
     Error::Usage(format!(
-        "{}: it needs a dynamic linker, or is no program for x86-64: `scripts/guest` builds a static one",
-        path.display()
+        "{}: it needs a dynamic linker, or is no program for {}: `scripts/guest` builds a static one",
+        path.display(),
+        architecture.name
     ))
 }
 
 /// The bytes of a plain file, if it is a static program.
-fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+fn read(path: &Path, architecture: &Architecture) -> Result<Option<Vec<u8>>> {
     let bytes = plain_file::read(path, LARGEST)?;
-    Ok(is_static(&bytes).then_some(bytes))
+    Ok(is_static(&bytes, architecture).then_some(bytes))
 }
 
-/// Whether these are the bytes of a program for x86-64 that needs no dynamic linker.
-fn is_static(bytes: &[u8]) -> bool {
+/// Whether these are the bytes of a program for this architecture that needs no dynamic linker.
+fn is_static(bytes: &[u8], architecture: &Architecture) -> bool {
     let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
     let wide = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-    const X86_64: u16 = 62;
     let headers = || {
         let (begin, size, count) = (usize::try_from(wide(32)?).ok()?, half(54)?, half(56)?);
         let at = |n: u16| begin.checked_add(usize::from(n) * usize::from(size));
         (0..count).map(|n| word(at(n)?)).collect::<Option<Vec<_>>>()
     };
     bytes.starts_with(b"\x7fELF\x02\x01")
-        && half(18) == Some(X86_64)
+        && half(18) == Some(architecture.elf_machine)
         && headers().is_some_and(|kinds| !kinds.is_empty() && !kinds.contains(&INTERPRETER))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::architecture::X86_64;
     use super::*;
 
     /// A program with one segment of this kind.
@@ -86,14 +89,14 @@ mod tests {
 
     #[test]
     fn a_static_program_names_no_dynamic_linker() {
-        assert!(is_static(&elf(1)));
-        assert!(!is_static(&elf(INTERPRETER)));
+        assert!(is_static(&elf(1), &X86_64));
+        assert!(!is_static(&elf(INTERPRETER), &X86_64));
         for wrong in [&b"#!/bin/sh"[..], b"", &elf(1)[..66]] {
-            assert!(!is_static(wrong));
+            assert!(!is_static(wrong, &X86_64));
         }
         let mut other = elf(1);
         other[18] = 183; // AArch64
-        assert!(!is_static(&other));
+        assert!(!is_static(&other, &X86_64));
     }
 
     #[test]
@@ -101,11 +104,11 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("program");
         std::fs::write(&path, elf(INTERPRETER)).expect("written");
-        assert!(load_program(Some(&path)).expect_err("dynamic").to_string().contains("scripts/guest"));
+        assert!(load_program(Some(&path), &X86_64).expect_err("dynamic").to_string().contains("scripts/guest"));
         std::fs::write(&path, elf(1)).expect("written");
-        assert_eq!(load_program(Some(&path)).expect("static").len(), 120);
+        assert_eq!(load_program(Some(&path), &X86_64).expect("static").len(), 120);
         assert!(
-            load_program(Some(Path::new("/dev/zero")))
+            load_program(Some(Path::new("/dev/zero")), &X86_64)
                 .expect_err("no file")
                 .to_string()
                 .contains("plain file")

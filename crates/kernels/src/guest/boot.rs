@@ -1,12 +1,13 @@
 //! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
 
+use super::architecture::Architecture;
 use super::console::{Transcript, parse_transcript, version_mismatch};
-use super::emulator::{self, EMULATOR};
+use super::emulator;
 use super::execution_plugin::Plugin;
 use super::kernel::Kernel;
 use super::last_words::explain_last_words;
 use crate::executed::execution_log::{ExecutionLog, order_path};
-use crate::instruction_counts::CountOutcome;
+use crate::instruction_counts::{Count, CountOutcome};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -31,8 +32,8 @@ const QUOTED: u64 = 400;
 pub struct Machine {
     /// Memory of a guest, MiB.
     pub memory_mib: u32,
-    /// Processor that is emulated, by QEMU's name.
-    pub cpu: String,
+    /// Processor that is emulated, by QEMU's name, if it is not the usual one.
+    pub cpu: Option<String>,
     /// A guest that has not ended by then is killed.
     pub patience: Duration,
     /// Shown as the guest's initial file system.
@@ -86,21 +87,22 @@ pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
 fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
     if let CountOutcome::Counted(count) = outcome {
         let executed = log.case(id).and_then(|case| case.count(count.iterations));
-        *outcome = executed.map_or_else(
-            || {
-                CountOutcome::Skipped(
-                    "it is timed by a clock of its own, whose brackets the emulator does not see".into(),
-                )
-            },
-            CountOutcome::Counted,
-        );
+        *outcome = match executed {
+            Some(count) if count.is_sound() => CountOutcome::Counted(count),
+            Some(Count { batches: [a, b], iterations, .. }) => CountOutcome::Failed(format!(
+                "{iterations} iterations took {a} instructions and twice as many {b}: its cost does not grow with its work"
+            )),
+            None => CountOutcome::Skipped(
+                "it is timed by a clock of its own, whose brackets the emulator does not see".into(),
+            ),
+        };
     }
 }
 
 fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str) -> String {
     let mut words = format!("the guest of {} did not reach its end: {how}", kernel.name);
     if !error.is_empty() {
-        words += &format!("; {EMULATOR} says: {error}");
+        words += &format!("; the emulator says: {error}");
     }
     if !transcript.last_words.is_empty() {
         words += &format!("; its last lines: {}", transcript.last_words.join(" | "));
@@ -108,17 +110,11 @@ fn boot_failure(kernel: &Kernel, how: &str, transcript: &Transcript, error: &str
     words
 }
 
-/// Features of a processor with fast string instructions. A kernel that sees them clears and copies memory by these instructions, and
-/// each version asks for other features: 6.1 uses them where 6.12 uses loops. Without them both use loops, so that a difference is
-/// not one between alternatives. The numbers are `fzrm`, `fsrs` and `fsrc`, of which Linux 6.12 knows no name. An emulated
-/// instruction says nothing of the speed of either.
-const FAST_STRINGS: &str = "rep_good,erms,fsrm,394,395,396";
-
 /// The command line of a kernel: a console on the serial line, an end after a panic, and addresses that do not vary, since
 /// where a program lies changes how many instructions it takes by as much as a small change of the kernel.
 fn command_line(kernel: &Kernel) -> String {
-    let own = "console=ttyS0 panic=-1 reboot=t quiet nokaslr norandmaps";
-    let own = format!("{own} clearcpuid={FAST_STRINGS}");
+    let Architecture { console, command_line, .. } = kernel.architecture();
+    let own = format!("console={console} panic=-1 quiet nokaslr norandmaps {command_line}");
     format!("{own} {} rdinit=/init -- guest-init", kernel.command_line)
 }
 
@@ -134,9 +130,10 @@ impl Guest {
         let error =
             tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
         let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
-        let mut command = Command::new(EMULATOR);
+        let architecture = kernel.architecture();
+        let mut command = Command::new(architecture.emulator);
         command
-            .args(emulator_arguments(machine))
+            .args(emulator_arguments(machine, architecture))
             .args(["-seed", &seed.to_string()])
             .arg("-kernel")
             .arg(&kernel.image)
@@ -148,7 +145,7 @@ impl Guest {
         command.args(["-append", &command_line(kernel)]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(copy).process_group(0);
         process::die_with_starter(&mut command);
-        let mut child = command.spawn().map_err(|e| emulator::start_error(&e))?;
+        let mut child = command.spawn().map_err(|e| emulator::start_error(architecture, &e))?;
         match child.stdout.take() {
             Some(console) => Ok(Self { child, console, error }),
             None => Err(Error::Disproved("a guest was started without its console".into())),
@@ -214,9 +211,11 @@ impl Drop for Guest {
 }
 
 /// The words that make an emulated machine whose clock counts instructions.
-fn emulator_arguments(machine: &Machine) -> Vec<String> {
+fn emulator_arguments(machine: &Machine, architecture: &Architecture) -> Vec<String> {
     let memory = machine.memory_mib.to_string();
     let words = [
+        "-machine",
+        architecture.machine,
         "-accel",
         "tcg,thread=single",
         "-icount",
@@ -226,7 +225,7 @@ fn emulator_arguments(machine: &Machine) -> Vec<String> {
         "-smp",
         "1",
         "-cpu",
-        &machine.cpu,
+        machine.cpu.as_deref().unwrap_or(architecture.processor),
         "-m",
         &memory,
         "-nodefaults",

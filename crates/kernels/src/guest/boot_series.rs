@@ -29,8 +29,8 @@ pub struct Series<'a> {
     pub program: &'a [u8],
     /// Memory of a guest, MiB.
     pub memory_mib: u32,
-    /// The emulated processor.
-    pub cpu: &'a str,
+    /// The emulated processor, if it is not the usual one.
+    pub cpu: Option<&'a str>,
     /// A guest that has not ended by then is killed.
     pub patience: Duration,
     /// Boots of each kernel; fewer than [`BOOTS`] tell nothing of chance, and then no more follow.
@@ -117,7 +117,7 @@ impl Series<'_> {
             .map_err(|e| Error::file(&initramfs, "writing", e))?;
         Ok(Machine {
             memory_mib: self.memory_mib,
-            cpu: self.cpu.into(),
+            cpu: self.cpu.map(str::to_owned),
             patience: self.patience,
             initramfs,
             plugin: self.plugin.clone(),

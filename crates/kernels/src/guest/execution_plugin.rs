@@ -1,7 +1,7 @@
 //! The emulator's plugin that counts executed instructions (`plugin/execution_counts.rs`): whether this emulator loads it, and the
 //! arguments by which it knows what to write.
 
-use super::emulator::EMULATOR;
+use super::architecture::Architecture;
 use super::last_words::printable_line;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,7 +32,10 @@ impl Plugin {
     ///
     /// # Errors
     /// The file cannot be written, or there is no emulator.
-    pub fn install(directory: &Path) -> Result<std::result::Result<Self, String>> {
+    pub fn install(
+        directory: &Path,
+        architecture: &Architecture,
+    ) -> Result<std::result::Result<Self, String>> {
         let Some(at) = LIBRARY.windows(BEHIND_VERSION.len()).position(|bytes| bytes == BEHIND_VERSION) else {
             return Ok(Err("this program was built without the plugin that counts".into()));
         };
@@ -43,7 +46,7 @@ impl Plugin {
             library[at - 4..at].copy_from_slice(&i32::from(version).to_ne_bytes());
             std::fs::write(&path, library).map_err(|e| Error::file(&path, "writing", e))?;
             let plugin = Self { path: path.clone(), writes_order: false, writes_listing: false };
-            match plugin.try_loading()? {
+            match plugin.try_loading(architecture)? {
                 None => return Ok(Ok(plugin)),
                 Some(words) => refusal = words,
             }
@@ -52,11 +55,11 @@ impl Plugin {
     }
 
     /// What the emulator says instead of loading it.
-    fn try_loading(&self) -> Result<Option<String>> {
-        let mut command = Command::new(EMULATOR);
+    fn try_loading(&self, architecture: &Architecture) -> Result<Option<String>> {
+        let mut command = Command::new(architecture.emulator);
         command.args(["-machine", "none", "-accel", "tcg", "-nodefaults", "-display", "none"]);
         command.args(["-plugin", &format!("file={}", escape_commas(&self.path))]);
-        let output = command.stdin(Stdio::null()).output().map_err(|e| super::emulator::start_error(&e))?;
+        let output = command.stdin(Stdio::null()).output().map_err(|e| super::emulator::start_error(architecture, &e))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let words = said.lines().next().unwrap_or("it says nothing");
         Ok((!said.contains(LOADED)).then(|| printable_line(words)))
@@ -77,6 +80,7 @@ fn escape_commas(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::architecture::X86_64;
     use super::*;
     use syscost_platform::print_skipped;
 
@@ -91,11 +95,11 @@ mod tests {
 
     #[test]
     fn an_emulator_that_is_here_loads_it_by_one_of_the_versions() {
-        if super::super::emulator::check_available().is_err() || LIBRARY.is_empty() {
+        if super::super::emulator::check_available(&X86_64).is_err() || LIBRARY.is_empty() {
             return print_skipped("there is no QEMU, or the plugin could not be built");
         }
         let place = tempfile::tempdir().expect("a directory");
-        let plugin = Plugin::install(place.path()).expect("tried").expect("loaded");
+        let plugin = Plugin::install(place.path(), &X86_64).expect("tried").expect("loaded");
         let out = place.path().join("a,b");
         assert!(plugin.argument(&out).ends_with("a,,b"), "{}", plugin.argument(&out));
     }

@@ -19,7 +19,7 @@ use syscost::suite::GROUPS;
 use syscost::trial::{Bench, CaseEnd, Trial, scratch};
 use syscost_platform::emulator_mark::{self, Mark};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::{cpu, interface, plain_file};
+use syscost_platform::{arch, cpu, interface, plain_file};
 
 /// The largest file of questions, bytes.
 const LARGEST: u64 = 16 << 20;
@@ -38,8 +38,6 @@ const MOUNTS: [(&str, &str); 5] = [
 const SETTLE: Duration = Duration::from_secs(5);
 /// Batches of each size, of which the median is taken: a timer interrupt falls into a few of them.
 const BATCHES: usize = 9;
-/// Under the instruction clock the counter counts nanoseconds, each of which is one instruction.
-const INSTRUCTIONS: ClockScale = ClockScale { counter: true, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 
 /// Answers all questions, or with `turns` serves sides, and ends the guest. It returns only if the guest cannot be ended.
 ///
@@ -136,11 +134,18 @@ pub fn count_case_by_id(id: &str, iterations: u64) -> CountOutcome {
     }
 }
 
+/// The scale of the counter under the instruction clock, by which a nanosecond is one instruction. On x86-64 the counter counts
+/// nanoseconds. On other processors it has the frequency that they state: 16 or 100 instructions a tick, which the plugin replaces.
+fn instruction_scale() -> ClockScale {
+    let stated = arch::frequency().filter(|_| cfg!(not(target_arch = "x86_64")));
+    ClockScale { counter: true, hz: stated.map_or(1e9, |(hz, _)| hz), step: 1, uncertainty_ppm: 0.0 }
+}
+
 fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEnd> {
     let allowed = cpu::allowed_cpus();
     let here = allowed.iter().copied().max().unwrap_or(0);
     cpu::pin_thread(here)?;
-    let clock = Clock::with_marked_brackets(INSTRUCTIONS);
+    let clock = Clock::with_marked_brackets(instruction_scale());
     let scratch = scratch::make_directory_in(Path::new("/tmp"))?;
     let cpus = Cpus::from_allowed(Some(here), allowed);
     // By the instruction clock, cases of full scale cost no more than the others, so all can be counted.
@@ -149,7 +154,7 @@ fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEn
     let mut trial = Trial::prepare(case, bench, None)?;
     let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.run_turn(iterations, BATCHES)?.ticks));
     let batches = [batch(iterations)?, batch(2 * iterations)?];
-    match batches[1] > batches[0] {
+    match batches[1] > batches[0] || clock.step_ns() > 1.0 {
         true => Ok(Count { iterations, batches, repetitions: [0; 2] }),
         false => Err(CaseEnd::Failed(format!(
             "{iterations} iterations took {} instructions and twice as many {}: its cost does not grow with its work",

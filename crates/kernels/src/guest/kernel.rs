@@ -1,5 +1,6 @@
 //! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
 
+use super::architecture::Architecture;
 use super::debian::{self, Package};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,11 @@ const UPPER_HALF: u64 = 1 << 47;
 const USER_MODE: (&str, &str) = ("uml", "linux.uml");
 
 impl Kernel {
+    /// What it runs on.
+    pub fn architecture(&self) -> &'static Architecture {
+        Architecture::of_image(&self.image)
+    }
+
     /// Whether it is a user-mode Linux: a kernel that runs as a process, and needs no emulator.
     ///
     /// # Errors
@@ -59,7 +65,8 @@ fn first_load_address(head: &[u8]) -> Option<u64> {
 }
 
 /// Where the images of a built tree lie.
-const IN_TREE: [&str; 3] = ["arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage", "vmlinux"];
+const IN_TREE: [&str; 5] =
+    ["arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage", "arch/arm64/boot/Image", "arch/riscv/boot/Image", "vmlinux"];
 /// Where a distribution installs kernels.
 const INSTALLED: &str = "/boot";
 
@@ -92,6 +99,12 @@ impl Supply {
             _ => self.find_release(place)?,
         };
         Ok(Kernel { name: name.into(), image, configuration, command_line: command_line.into() })
+    }
+
+    /// What the kernel of this name runs on, without a download: packages are of x86-64.
+    pub fn architecture(name: &str) -> &'static Architecture {
+        let place = Path::new(name.split_once('@').map_or(name, |(place, _)| place));
+        image_at_path(place).map_or(Kernel::default().architecture(), |(image, _)| Architecture::of_image(&image))
     }
 
     fn find_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {
@@ -191,7 +204,7 @@ fn image_at_path(path: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
             path.display()
         )));
     }
-    let beside = path.file_name().and_then(|name| name.to_str()?.strip_prefix("vmlinuz-"));
+    let beside = path.file_name().and_then(|name| name.to_str()?.strip_prefix("vmlinu")?.get(2..));
     let configuration = beside.map(|release| path.with_file_name(format!("config-{release}")));
     Ok((path.clone(), configuration.filter(|file| file.is_file())))
 }

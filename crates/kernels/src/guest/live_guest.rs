@@ -1,8 +1,9 @@
 //! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
 //! ended.
 
+use super::architecture::X86_64;
 use super::console::{MARK, Message, inert_identity, version_mismatch};
-use super::emulator::{self, EMULATOR};
+use super::emulator;
 use super::kernel::Kernel;
 use super::last_words::{self, explain_last_words};
 use std::cell::{Cell, RefCell};
@@ -32,8 +33,8 @@ pub struct LiveMachine {
     pub clock: ClockKind,
     /// Memory of a guest, MiB.
     pub memory_mib: u32,
-    /// Processor that is emulated, by QEMU's name.
-    pub model: String,
+    /// Processor that is emulated, by QEMU's name, if it is not the usual one.
+    pub model: Option<String>,
     /// The CPU of this machine on which they run.
     pub cpu: usize,
     /// A guest that has not stated its identity by then is killed.
@@ -81,7 +82,7 @@ impl LiveGuest {
         let mut child =
             cpu::run_on_cpu(machine.cpu, || command.spawn())?.map_err(|e| match machine.clock {
                 ClockKind::Uml => Error::file(&kernel.image, "starting", e),
-                _ => emulator::start_error(&e),
+                _ => emulator::start_error(&X86_64, &e),
             })?;
         let console = child.stderr.take();
         let process = Process(RefCell::new(child));
@@ -222,9 +223,9 @@ fn kernel_arguments(kernel: &Kernel, console: &str) -> Vec<String> {
 fn emulator_command(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: OwnedFd) -> Command {
     let (accelerator, model) = match machine.clock {
         ClockKind::Kvm => ("kvm", "host"),
-        _ => ("tcg,thread=single", machine.model.as_str()),
+        _ => ("tcg,thread=single", machine.model.as_deref().unwrap_or(X86_64.processor)),
     };
-    let mut command = Command::new(EMULATOR);
+    let mut command = Command::new(X86_64.emulator);
     command.args(["-accel", accelerator, "-cpu", model, "-smp", "1"]);
     command.args(["-m", &machine.memory_mib.to_string(), "-nodefaults", "-no-user-config", "-no-reboot"]);
     command.args(["-display", "none", "-name", "syscost,debug-threads=on"]);

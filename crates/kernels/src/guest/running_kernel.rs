@@ -31,7 +31,7 @@ pub fn identity() -> Identity {
 /// What the kernel says of its processor, sorted: features and bugs by which it chooses among alternatives.
 fn processor_flags(files: &KernelFiles) -> Vec<String> {
     let text = files.read_text("proc/cpuinfo").unwrap_or_default();
-    let lists = ["flags", "bugs"].into_iter().filter_map(|key| field(&text, key));
+    let lists = ["flags", "bugs", "Features", "isa"].into_iter().filter_map(|key| field(&text, key));
     let mut flags: Vec<_> = lists.flat_map(str::split_whitespace).map(str::to_owned).collect();
     flags.sort();
     flags

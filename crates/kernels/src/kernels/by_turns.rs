@@ -1,6 +1,7 @@
 //! Two kernels that take turns as guests.
 
 use super::counting::{Counting, configuration_differences, kernel_supply};
+use crate::guest::architecture::X86_64;
 use crate::guest::boot_pairs::BootPairs;
 use crate::guest::initramfs::Archive;
 use crate::guest::kernel::Kernel;
@@ -70,7 +71,13 @@ impl Turning {
     /// They have none in common, or not the one that was asked for.
     pub(super) fn choose_clock(&self, kernels: &[Kernel; 2], counting: &Counting) -> Result<ClockKind> {
         let [a, b] = [kernels[0].is_user_mode()?, kernels[1].is_user_mode()?];
+        let is_foreign = *kernels[0].architecture() != X86_64;
         match (a, b, self.clock) {
+            (false, false, None | Some(GuestClock::Icount)) if is_foreign => Ok(ClockKind::Icount),
+            (false, false, Some(_)) if is_foreign => Err(Error::Usage(format!(
+                "kernels of {} are compared by --clock icount only: their guests have one serial line, and turns need two",
+                kernels[0].architecture().name
+            ))),
             (true, true, None) => Ok(ClockKind::Uml),
             (false, false, Some(GuestClock::Icount)) => Ok(ClockKind::Icount),
             (false, false, Some(GuestClock::Tcg)) => Ok(ClockKind::Tcg),
@@ -108,7 +115,7 @@ fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
     if let Err(errno) = access(KVM, USE) {
         return Ok(Some(format!("{KVM}: {}", errno.desc())));
     }
-    emulator::check_available()?;
+    emulator::check_available(&X86_64)?;
     let place = scratch::make_directory_in(&scratch::scratch_parent())?;
     let cpu = syscost_platform::cpu::current_cpu();
     let machine = LiveMachine { patience: TRIAL, ..prepare_machine(ClockKind::Kvm, counting, cpu, &place)? };
@@ -124,7 +131,7 @@ fn prepare_machine(
     place: &Scratch,
 ) -> Result<LiveMachine> {
     let initramfs: PathBuf = place.path().join("initramfs");
-    let program = binary::load_program(counting.guest_binary.as_deref())?;
+    let program = binary::load_program(counting.guest_binary.as_deref(), &X86_64)?;
     std::fs::write(&initramfs, Archive::build_guest_root(&program, b"{}"))
         .map_err(|e| Error::file(&initramfs, "writing", e))?;
     Ok(LiveMachine {
@@ -142,8 +149,8 @@ fn prepare_machine(
 fn describe_machine(clock: ClockKind, counting: &Counting) -> String {
     match clock {
         ClockKind::Uml => "user-mode Linux".into(),
-        ClockKind::Kvm => format!("{}, KVM, processor host", emulator::version()),
-        _ => format!("{}, processor {}", emulator::version(), counting.guest_cpu),
+        ClockKind::Kvm => format!("{}, KVM, processor host", emulator::version(&X86_64)),
+        _ => counting.describe_machine(&X86_64),
     }
 }
 
@@ -168,7 +175,7 @@ pub(super) fn compare_by_turns(
 ) -> Result<Paired> {
     let ids = selected_cases(filter, counting)?;
     if clock != ClockKind::Uml {
-        emulator::check_available()?;
+        emulator::check_available(&X86_64)?;
     }
     Store::at(&home.directory()).check_directory_usable("pairs")?;
     let testbed = Testbed::set_up()?;
@@ -207,5 +214,10 @@ pub(super) fn compare_by_turns(
 /// There is none of a name.
 pub fn find_kernels(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
     let supply = kernel_supply(&home.directory());
-    Ok([supply.find(names[0])?, supply.find(names[1])?])
+    let kernels = [supply.find(names[0])?, supply.find(names[1])?];
+    let [a, b] = kernels.each_ref().map(|kernel| kernel.architecture().name);
+    match a == b {
+        true => Ok(kernels),
+        false => Err(Error::Usage(format!("{} is a kernel of {a}, and {} one of {b}: name two of one", names[0], names[1]))),
+    }
 }

@@ -1,5 +1,6 @@
 //! What every command that boots guests is given, and the comparison of two kernels.
 
+use crate::guest::architecture::{Architecture, X86_64};
 use crate::guest::boot_series::{BOOTS, Outcome, Series};
 use crate::guest::execution_plugin::Plugin;
 use crate::guest::kernel::{Kernel, Supply};
@@ -31,9 +32,9 @@ pub struct Counting {
     /// Memory of a guest, MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=65_536))]
     pub(super) memory: u32,
-    /// Processor that is emulated, by QEMU's name
-    #[arg(long, value_name = "MODEL", default_value = "max")]
-    pub(super) guest_cpu: String,
+    /// Processor that is emulated, by QEMU's name [default: max, and rv64 on RISC-V]
+    #[arg(long, value_name = "MODEL")]
+    pub(super) guest_cpu: Option<String>,
     /// Seconds after which a guest that has not ended is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) patience: u64,
@@ -63,7 +64,7 @@ pub fn count_and_save(
     threshold: f64,
     home: &Home,
 ) -> Result<InstructionCounts> {
-    let ready = counting.prepare(filter)?;
+    let ready = counting.prepare(filter, kernels[0].architecture())?;
     let home = home.directory();
     Store::at(&home).check_directory_usable("counts")?;
     let counts = ready.count_instructions(kernels, threshold)?;
@@ -76,6 +77,7 @@ pub(super) struct Ready<'a> {
     counting: &'a Counting,
     pub(super) asked: Questions,
     program: Vec<u8>,
+    architecture: &'static Architecture,
 }
 
 impl Counting {
@@ -83,11 +85,22 @@ impl Counting {
     ///
     /// # Errors
     /// No case matches, there is no emulator, or there is no program for the guest.
-    pub(super) fn prepare(&self, filter: &Filter) -> Result<Ready<'_>> {
+    pub(super) fn prepare(
+        &self,
+        filter: &Filter,
+        architecture: &'static Architecture,
+    ) -> Result<Ready<'_>> {
         signal::watch_signals()?;
         let asked = self.selected_questions(filter)?;
-        emulator::check_available()?;
-        Ok(Ready { counting: self, asked, program: binary::load_program(self.guest_binary.as_deref())? })
+        emulator::check_available(architecture)?;
+        let program = binary::load_program(self.guest_binary.as_deref(), architecture)?;
+        Ok(Ready { counting: self, asked, program, architecture })
+    }
+
+    /// What emulates guests, for the record.
+    pub(super) fn describe_machine(&self, architecture: &Architecture) -> String {
+        let processor = self.guest_cpu.as_deref().unwrap_or(architecture.processor);
+        format!("{}, processor {processor}", emulator::version(architecture))
     }
 
     /// The cases that are asked.
@@ -130,7 +143,7 @@ impl Ready<'_> {
             run,
             started,
             threshold,
-            machine: format!("{}, processor {}", emulator::version(), self.counting.guest_cpu),
+            machine: self.counting.describe_machine(self.architecture),
             sides: outcome.sides,
             notes: configuration_differences(kernels),
             cases: outcome.cases,
@@ -150,8 +163,14 @@ impl Ready<'_> {
         let place = scratch::scratch_parent();
         scratch::remove_orphans(&place);
         let scratch = scratch::make_directory_in(&place)?;
-        let (plugin, refusal) = match Plugin::install(scratch.path())? {
+        let (plugin, refusal) = match Plugin::install(scratch.path(), self.architecture)? {
             Ok(plugin) => (Some(adjust(plugin)), None),
+            Err(why) if *self.architecture != X86_64 => {
+                return Err(Error::Missing(format!(
+                    "{} does not load the plugin that counts executed instructions: {why}",
+                    self.architecture.emulator
+                )));
+            }
             Err(why) => (None, Some(why)),
         };
         let outcome = Series { plugin, boots, ..self.new_series(kernels, &scratch) }.run(&self.asked)?;
@@ -169,7 +188,7 @@ impl Ready<'_> {
             kernels,
             program: &self.program,
             memory_mib: self.counting.memory,
-            cpu: &self.counting.guest_cpu,
+            cpu: self.counting.guest_cpu.as_deref(),
             patience: Duration::from_secs(self.counting.patience),
             at_once: cpu::allowed_cpus().len().clamp(1, MOST_AT_ONCE),
             scratch,

@@ -11,7 +11,7 @@ use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::{CaseDifference, Naming};
 use crate::executed::replacement::note_replacements;
 use crate::guest::execution_plugin::Plugin;
-use crate::guest::kernel::Kernel;
+use crate::guest::kernel::{Kernel, Supply};
 use clap::ValueEnum;
 use serde_json::json;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ pub(super) fn explain(args: &WhyArgs) -> Result<ExitCode> {
 }
 
 fn execute(args: &WhyArgs) -> Result<Executed> {
-    let ready = args.counting.prepare(&args.filter)?;
+    let ready = args.counting.prepare(&args.filter, Supply::architecture(&args.a))?;
     let kernels = find_kernels([&args.a, &args.b], &args.home)?;
     execute_on(&ready, &kernels, args.disassemble.is_some())
 }

@@ -227,3 +227,14 @@ fn the_functions_of_a_change_of_a_real_kernel_sum_up_to_it_and_twice_the_same() 
     assert_eq!(sum(3) - sum(2), sum(4));
     place.is_tidy();
 }
+
+#[test]
+fn kernels_of_two_architectures_are_not_compared_and_foreign_ones_take_no_turns() {
+    let bench = Bench::new(EMULATOR);
+    let [x86, arm] = [bench.kernel("a", console(329)), bench.kernel("b", console(329))];
+    let mut image = vec![0; 64];
+    image[56..60].copy_from_slice(b"ARMd");
+    std::fs::write(&arm, image).unwrap();
+    bench.ab(&x86, &arm, &[]).refuses(&["x86_64", "aarch64", "name two of one"]);
+    bench.ab(&arm, &arm, &["--clock", "tcg"]).refuses(&["aarch64", "icount only"]);
+}
