@@ -5,6 +5,7 @@
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
+use crate::json_line::parse_value;
 use crate::platform::plain_file;
 use crate::platform::process::inheritance::duplicate_inherited;
 use crate::record::store::LIMIT;
@@ -109,7 +110,7 @@ impl Assignment {
         close(number).map_err(|error| wrong(error.to_string()))?;
         let text = plain_file::read_open(file, Path::new(TASK_VARIABLE), LIMIT);
         let text = text.map_err(|error| wrong(error.to_string()))?;
-        serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))
+        parse_value(&text).map_err(|(error, _)| wrong(error.to_string()))
     }
 
     /// Writes it into a file without a name, which a child process inherits.

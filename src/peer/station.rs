@@ -3,6 +3,7 @@
 use super::proof::pseudonym;
 use super::secret::parse_hex;
 use crate::environment::{Fingerprint, Interface, Station};
+use crate::json_line::parse_value;
 use crate::platform::inert;
 use crate::platform::kernel_files::KernelFiles;
 use serde_json::Value;
@@ -37,7 +38,7 @@ pub(super) fn sanitize_station(station: &Station) -> Option<Station> {
     }
     let mut told = serde_json::to_value(station).ok()?;
     sanitize_value(&mut told);
-    serde_json::from_value(told).ok()
+    parse_value(told.to_string().as_bytes()).ok()
 }
 
 fn sanitize_value(value: &mut Value) {

@@ -1,6 +1,7 @@
 //! What is usual for a machine of this kind: the headline figures of reference machines, each from a default run. Their files
 //! are written by `scripts/reference` and compiled in.
 
+use crate::json_line::parse_value;
 use crate::record::{Headline, Interval, Record};
 use crate::render::headline_figure::HeadlineFigure;
 use serde::{Deserialize, Serialize};
@@ -105,7 +106,7 @@ pub fn reference_names() -> impl Iterator<Item = &'static str> {
 /// The reference of this name; `None` if there is none. A test reads every file.
 pub fn find_reference(name: &str) -> Option<Reference> {
     let (_, text) = FILES.into_iter().find(|(known, _)| *known == name)?;
-    serde_json::from_str(text).ok()
+    parse_value(text.as_bytes()).ok()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::shell::Shell;
 use super::tunable;
 use crate::error::{Error, Result};
+use crate::json_line::parse_value;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{plain_file, process};
 use crate::record::store;
@@ -70,8 +71,7 @@ impl Journal {
     /// # Errors
     /// The file cannot be read or parsed.
     pub(super) fn read(file: &Path) -> Result<Self> {
-        serde_json::from_slice(&store::read(file)?)
-            .map_err(|e| Error::file(file, "reading as JSON", e.into()))
+        parse_value(&store::read(file)?).map_err(|(e, _)| Error::file(file, "reading as JSON", e.into()))
     }
 
     /// The shell commands that restore the settings, for display.

@@ -3,6 +3,7 @@
 
 use super::seal;
 use crate::error::{Error, Result};
+use crate::json_line::parse_value;
 use crate::platform::inert;
 #[cfg(feature = "cli")]
 use crate::record::bundle::{self, Head};
@@ -143,7 +144,7 @@ impl Text<'_> {
         // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
         let text = std::str::from_utf8(self.bytes);
         let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
-        text.and_then(|text| deserialize(&inert::neutralize_json(text))).map_err(|(error, field)| {
+        text.and_then(|text| parse_value(inert::neutralize_json(text).as_bytes())).map_err(|(error, field)| {
             let place = self.error_place(&error, &field);
             Error::invalid_content(self.path, place, expected, error_cause(&error), error_remedy(&error))
         })
@@ -159,23 +160,6 @@ impl Text<'_> {
             _ => position,
         }
     }
-}
-
-/// The value, or the error and the path of its field: `groups[0].cases[3].title`.
-#[cfg(feature = "cli")]
-fn deserialize<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (serde_json::Error, String)> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = error.path().to_string();
-        (error.into_inner(), field)
-    })?;
-    json.end().map(|()| value).map_err(|error| (error, String::new()))
-}
-
-/// Without the command line's dependencies an error has a line and column only.
-#[cfg(not(feature = "cli"))]
-fn deserialize<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (serde_json::Error, String)> {
-    serde_json::from_str(text).map_err(|error| (error, String::new()))
 }
 
 fn error_remedy(error: &serde_json::Error) -> &'static str {
