@@ -39,9 +39,10 @@ pub(super) fn configured_criterion<M: Measurement + 'static>(
         .sample_size(sampling.samples)
         .measurement_time(sampling.measurement)
         .nresamples(sampling.resamples)
-        .with_measurement(measurement)
         .output_directory(home)
+        // Before the measurement, so that the program has this function once.
         .configure_from_args()
+        .with_measurement(measurement)
         // The driver has chosen the cases, by their own names.
         .with_filter("")
 }

@@ -66,8 +66,8 @@ fn replay_cases<M: Counted>(
 }
 
 fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, arguments: &Arguments) {
-    let criterion = criterion_without_plots().nresamples(RESAMPLES).with_measurement(Recorded(shown_as));
-    let mut criterion = criterion.output_directory(&criterion_home()).configure_from_args();
+    let criterion = criterion_without_plots().nresamples(RESAMPLES).output_directory(&criterion_home());
+    let mut criterion = criterion.configure_from_args().with_measurement(Recorded(shown_as));
     if !prepare_baseline(&format!("{}/{}", group.name, case.name), arguments) {
         // With a baseline that does not exist, and `strict` off, Criterion compares nothing.
         criterion = criterion.retain_baseline(NOTHING.into(), false);
