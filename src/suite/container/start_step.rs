@@ -54,6 +54,7 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
 /// The time from the beginning of a step to that of another. A liar leaves out the first of them.
 fn steps(place: &Place, from: usize, to: usize, deed: Deed) -> Result<Box<dyn Subject>> {
     let left_out = (deed == Deed::LeftOut).then_some(from);
+    check_all_named(&namespaces())?;
     let root = place.scratch.join("container-root");
     std::fs::create_dir_all(&root).map_err(|e| Error::file(&root, "making", e))?;
     write_runnable_elf(&root)?;
@@ -92,7 +93,7 @@ impl Start<'_> {
     fn run(&self, root: &Path) -> Result<()> {
         let refused = |call: &'static str| move |errno| Error::from_case_errno(call, errno);
         let (user, group, before) = (Uid::effective(), Gid::effective(), namespaces());
-        self.step(NAMESPACES, || unshare(all_namespaces())).map_err(refused("unshare"))?;
+        self.step(NAMESPACES, || unshare(all_namespaces())).map_err(namespace_refusal)?;
         let mut status = -1;
         // Without namespaces of its own nothing that follows may be done.
         if self.left_out != Some(NAMESPACES) {
@@ -171,6 +172,22 @@ fn all_namespaces() -> CloneFlags {
         | CloneFlags::CLONE_NEWUTS
 }
 
+/// The kernel answers ENOSPC where a limit is reached, which may be 0 (namespaces(7)).
+fn namespace_refusal(errno: Errno) -> Error {
+    match errno {
+        Errno::ENOSPC => Error::Missing("/proc/sys/user/max_*_namespaces allow no more namespaces: raise them".into()),
+        _ => Error::from_case_errno("unshare", errno),
+    }
+}
+
+/// The users are mapped by files of /proc, and a namespace that has no name there is not of this kernel.
+fn check_all_named(namespaces: &[Option<PathBuf>]) -> Result<()> {
+    match namespaces.iter().all(Option::is_some) {
+        true => Ok(()),
+        false => Err(Error::Missing("/proc/self/ns does not name all six namespaces: mount /proc, or take a kernel that has them".into())),
+    }
+}
+
 /// The namespaces of this process, and those of its children's numbers.
 fn namespaces() -> [Option<PathBuf>; 6] {
     ["user", "mnt", "pid_for_children", "net", "ipc", "uts"]
@@ -202,4 +219,17 @@ fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
         moved.and(back).map_err(|e| Error::from_case_errno("moving to a control group", e))?;
         if names_it { Ok(ticks) } else { Err(Error::Disproved("the group does not name the process".into())) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_proc_or_a_free_namespace_skips_a_start() {
+        let mut names = namespaces();
+        names[3] = None;
+        assert!(check_all_named(&names).expect_err("one is missing").is_machine_limitation());
+        assert!(namespace_refusal(Errno::ENOSPC).is_machine_limitation());
+    }
 }
