@@ -22,6 +22,17 @@ const FEW_STEPS: f64 = 20.0;
 /// Share of single times equal to the one before from which on the times cannot have been measured.
 const ALIKE: f64 = 0.5;
 
+/// Whether in each sample all single times are equal, by their number in each. A sample without a number has filled the memory for
+/// them: what is left are its first ones, and later samples have none.
+fn is_constant_in_each(singles: &[f64], numbers: impl IntoIterator<Item = Option<usize>>) -> bool {
+    let mut rest = singles;
+    numbers.into_iter().all(|number| {
+        let (own, others) = rest.split_at(number.unwrap_or(rest.len()).min(rest.len()));
+        rest = others;
+        own.is_empty() || own.len() >= FEWEST_OF_SAMPLE && own.iter().all(|ns| *ns == own[0])
+    })
+}
+
 impl Trial<'_> {
     /// Judges the remaining claims and returns the result of the last `samples` batches; earlier ones were the warm-up.
     ///
@@ -171,14 +182,7 @@ impl Trial<'_> {
         if !is_known || statistic::median(singles) < FEW_STEPS * self.clock.step_ns() {
             return Ok(());
         }
-        let mut rest = singles;
-        let mut samples = kept.iter().map_while(|sample| {
-            let (own, others) = rest.split_at_checked(sample.noted?)?;
-            rest = others;
-            Some(own)
-        });
-        let is_constant = |own: &[f64]| own.len() >= FEWEST_OF_SAMPLE && own.iter().all(|ns| *ns == own[0]);
-        if !samples.all(is_constant) {
+        if !is_constant_in_each(singles, kept.iter().map(|sample| sample.noted)) {
             return Ok(());
         }
         Err(CaseEnd::Failed(format!(
@@ -295,5 +299,19 @@ fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
         migrated: samples.iter().map(|s| s.delta.migrated).collect(),
         held_up: judge::held_up_samples(samples),
         busy_beside: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_times_of_a_sample_that_fills_the_memory_are_judged_too() {
+        let (vary, constant) = ([5.0, 6.0, 5.0, 6.0, 6.0], [5.0; 5]);
+        assert!(!is_constant_in_each(&vary, [None, None]));
+        assert!(is_constant_in_each(&constant, [None, None]));
+        assert!(is_constant_in_each(&[constant, [7.0; 5]].concat(), [Some(5), None, None]));
+        assert!(!is_constant_in_each(&[constant, vary].concat(), [Some(5), None]));
     }
 }

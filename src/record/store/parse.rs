@@ -144,10 +144,12 @@ impl Text<'_> {
         // UTF-8 first: a line and column in bytes that are no text mean nothing to an editor.
         let text = std::str::from_utf8(self.bytes);
         let text = text.map_err(|e| (serde_json::Error::custom(e), String::new()));
-        text.and_then(|text| parse_value(inert::neutralize_json(text).as_bytes())).map_err(|(error, field)| {
-            let place = self.error_place(&error, &field);
-            Error::invalid_content(self.path, place, expected, error_cause(&error), error_remedy(&error))
-        })
+        text.and_then(|text| parse_value(inert::neutralize_json(text).as_bytes())).map_err(
+            |(error, field)| {
+                let place = self.error_place(&error, &field);
+                Error::invalid_content(self.path, place, expected, error_cause(&error), error_remedy(&error))
+            },
+        )
     }
 
     fn error_place(&self, error: &serde_json::Error, field: &str) -> String {

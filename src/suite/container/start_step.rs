@@ -175,7 +175,9 @@ fn all_namespaces() -> CloneFlags {
 /// The kernel answers ENOSPC where a limit is reached, which may be 0 (namespaces(7)).
 fn namespace_refusal(errno: Errno) -> Error {
     match errno {
-        Errno::ENOSPC => Error::Missing("/proc/sys/user/max_*_namespaces allow no more namespaces: raise them".into()),
+        Errno::ENOSPC => {
+            Error::Missing("/proc/sys/user/max_*_namespaces allow no more namespaces: raise them".into())
+        }
         _ => Error::from_case_errno("unshare", errno),
     }
 }
@@ -184,7 +186,10 @@ fn namespace_refusal(errno: Errno) -> Error {
 fn check_all_named(namespaces: &[Option<PathBuf>]) -> Result<()> {
     match namespaces.iter().all(Option::is_some) {
         true => Ok(()),
-        false => Err(Error::Missing("/proc/self/ns does not name all six namespaces: mount /proc, or take a kernel that has them".into())),
+        false => Err(Error::Missing(
+            "/proc/self/ns does not name all six namespaces: mount /proc, or take a kernel that has them"
+                .into(),
+        )),
     }
 }
 

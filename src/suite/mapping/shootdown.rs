@@ -8,7 +8,9 @@ use crate::kit::operation_table::{Row, entered, operation_rows, repeated};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::region::{self, PAGE, Region};
 use nix::errno::Errno;
+use std::fs::File;
 use std::hint::black_box;
+use std::io::{Read, Seek};
 use std::sync::Arc;
 
 const WHY: &str = "an interrupt to each of the other CPUs, and a wait for the last answer";
@@ -34,6 +36,8 @@ pub(super) const ROWS: &[Row] = rows! {
 struct Beside {
     inner: Box<dyn Subject>,
     readers: Vec<Partner>,
+    /// Counts of interrupts, where they are to be had: a call that fails in a batch would be one of the operation's.
+    counts: Option<File>,
     /// Flushes by interrupts, an iteration, of each batch.
     interrupts: Vec<f64>,
 }
@@ -55,7 +59,15 @@ impl Beside {
             Partner::start(Kind::Thread, (*cpu, Class::Ordinary), step, || ())
         };
         let readers = place.cpus.others[..count].iter().map(start).collect::<Result<_>>()?;
-        Ok(Box::new(Self { inner, readers, interrupts: Vec::new() }))
+        let counts = File::open("/proc/interrupts").ok();
+        Ok(Box::new(Self { inner, readers, counts, interrupts: Vec::new() }))
+    }
+
+    /// Flushes of translation caches by interrupts on all CPUs, if this processor counts them.
+    fn flush_interrupts(&mut self) -> Option<u64> {
+        let (file, mut text) = (self.counts.as_mut()?, String::new());
+        file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
+        count_flushes(&text)
     }
 
     /// A processor that does not interrupt for a flush never does so. Where it does, a batch with few interrupts met threads that
@@ -79,12 +91,12 @@ impl Beside {
 
 impl Subject for Beside {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let before = flush_interrupts();
+        let before = self.flush_interrupts();
         let ticks = self.inner.run(iterations, clock)?;
         if let Some(fate) = self.readers.iter_mut().find_map(Partner::fate) {
             return Err(fate.into_error(""));
         }
-        if let Some((before, after)) = before.zip(flush_interrupts()) {
+        if let Some((before, after)) = before.zip(self.flush_interrupts()) {
             self.note_interrupts(after.saturating_sub(before), iterations)?;
         }
         Ok(ticks)
@@ -118,11 +130,6 @@ fn unmap_beside(place: &Place, count: usize) -> Result<Box<dyn Subject>> {
         answer => Err(Error::decode_errno(answer)),
     })?;
     Beside::start(place, count, &Arc::new(touched_region(MIB)?), turns)
-}
-
-/// Flushes of translation caches by interrupts on all CPUs, if this processor counts them.
-fn flush_interrupts() -> Option<u64> {
-    count_flushes(&std::fs::read_to_string("/proc/interrupts").ok()?)
 }
 
 fn count_flushes(interrupts: &str) -> Option<u64> {
