@@ -25,7 +25,7 @@ pub struct Architecture {
     pub command_line: &'static str,
     /// `e_machine` of elf(5).
     pub elf_machine: u16,
-    /// The bytes 56 to 59 of an image (Documentation/arch/arm64/booting.rst, riscv/boot-image-header.rst), if they are told.
+    /// The bytes 56 to 59 of an image (Documentation/arch/arm64/booting.rst, riscv/boot-image-header.rst), if there is a magic number.
     magic: Option<[u8; 4]>,
 }
 

@@ -104,7 +104,9 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("program");
         std::fs::write(&path, elf(INTERPRETER)).expect("written");
-        assert!(load_program(Some(&path), &X86_64).expect_err("dynamic").to_string().contains("scripts/guest"));
+        assert!(
+            load_program(Some(&path), &X86_64).expect_err("dynamic").to_string().contains("scripts/guest")
+        );
         std::fs::write(&path, elf(1)).expect("written");
         assert_eq!(load_program(Some(&path), &X86_64).expect("static").len(), 120);
         assert!(

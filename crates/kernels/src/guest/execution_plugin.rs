@@ -59,7 +59,10 @@ impl Plugin {
         let mut command = Command::new(architecture.emulator);
         command.args(["-machine", "none", "-accel", "tcg", "-nodefaults", "-display", "none"]);
         command.args(["-plugin", &format!("file={}", escape_commas(&self.path))]);
-        let output = command.stdin(Stdio::null()).output().map_err(|e| super::emulator::start_error(architecture, &e))?;
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| super::emulator::start_error(architecture, &e))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let words = said.lines().next().unwrap_or("it says nothing");
         Ok((!said.contains(LOADED)).then(|| printable_line(words)))

@@ -65,8 +65,13 @@ fn first_load_address(head: &[u8]) -> Option<u64> {
 }
 
 /// Where the images of a built tree lie.
-const IN_TREE: [&str; 5] =
-    ["arch/x86/boot/bzImage", "arch/x86_64/boot/bzImage", "arch/arm64/boot/Image", "arch/riscv/boot/Image", "vmlinux"];
+const IN_TREE: [&str; 5] = [
+    "arch/x86/boot/bzImage",
+    "arch/x86_64/boot/bzImage",
+    "arch/arm64/boot/Image",
+    "arch/riscv/boot/Image",
+    "vmlinux",
+];
 /// Where a distribution installs kernels.
 const INSTALLED: &str = "/boot";
 
@@ -104,7 +109,8 @@ impl Supply {
     /// What the kernel of this name runs on, without a download: packages are of x86-64.
     pub fn architecture(name: &str) -> &'static Architecture {
         let place = Path::new(name.split_once('@').map_or(name, |(place, _)| place));
-        image_at_path(place).map_or(Kernel::default().architecture(), |(image, _)| Architecture::of_image(&image))
+        image_at_path(place)
+            .map_or(Kernel::default().architecture(), |(image, _)| Architecture::of_image(&image))
     }
 
     fn find_release(&self, name: &str) -> Result<(PathBuf, Option<PathBuf>)> {

@@ -218,6 +218,9 @@ pub fn find_kernels(names: [&str; 2], home: &Home) -> Result<[Kernel; 2]> {
     let [a, b] = kernels.each_ref().map(|kernel| kernel.architecture().name);
     match a == b {
         true => Ok(kernels),
-        false => Err(Error::Usage(format!("{} is a kernel of {a}, and {} one of {b}: name two of one", names[0], names[1]))),
+        false => Err(Error::Usage(format!(
+            "{} is a kernel of {a}, and {} one of {b}: name two of one",
+            names[0], names[1]
+        ))),
     }
 }

@@ -85,11 +85,7 @@ impl Counting {
     ///
     /// # Errors
     /// No case matches, there is no emulator, or there is no program for the guest.
-    pub(super) fn prepare(
-        &self,
-        filter: &Filter,
-        architecture: &'static Architecture,
-    ) -> Result<Ready<'_>> {
+    pub(super) fn prepare(&self, filter: &Filter, architecture: &'static Architecture) -> Result<Ready<'_>> {
         signal::watch_signals()?;
         let asked = self.selected_questions(filter)?;
         emulator::check_available(architecture)?;
