@@ -7,6 +7,8 @@
 //!   ends, and drops nothing.
 #![allow(unsafe_code)]
 
+pub mod table;
+
 use crate::error::{Error, Result};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::num::NonZeroUsize;
