@@ -18,6 +18,7 @@ pub(super) fn icmp_echo_case(bytes: usize) -> Case {
         Ok(move |n: u64, clock: &Clock| {
             let echo = |ping: &mut Ping| ping.echo_once();
             let check = |_: &mut Ping, answer| check_echo(answer, bytes, n);
+            ping.discard_waiting();
             alarm.run_with_limit(partner_time_limit(n), || {
                 clock.time_each(n, &mut ping, |_| Ok(()), echo, check)
             })
