@@ -282,6 +282,13 @@ impl Clock {
         singles.as_ref().filter(|kept| kept.len() < kept.capacity()).map(Vec::len)
     }
 
+    /// Forgets the single brackets behind this number of them, if they are counted.
+    pub(crate) fn shorten_single_times(&self, kept: Option<usize>) {
+        if let (Some(singles), Some(kept)) = (&mut *self.singles.borrow_mut(), kept) {
+            singles.truncate(kept);
+        }
+    }
+
     /// Stops keeping single brackets, and returns those that were kept, ns.
     pub fn take_single_times(&self) -> Vec<f64> {
         let singles = self.singles.borrow_mut().take().unwrap_or_default();

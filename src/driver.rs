@@ -8,6 +8,7 @@ mod arguments;
 mod bencher;
 mod case_names;
 mod collected;
+mod copies;
 mod criterion_files;
 mod drive;
 mod earlier_runs;
@@ -30,6 +31,7 @@ mod session_runs;
 mod supervision;
 mod terminal;
 mod unquiet;
+mod verdict_line;
 
 pub use arguments::{Arguments, Mode};
 pub use drive::run;
@@ -44,7 +46,7 @@ pub use output_directory::homes_of_all_units;
 pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender};
 #[cfg(feature = "cli")]
 pub use plan::nearest_names;
-pub use process_task::{Assignment, Samples, Task, Wanted, Work, is_measuring_process};
+pub use process_task::{Assignment, Copied, Samples, Task, Wanted, Work, is_measuring_process};
 #[cfg(feature = "cli")]
 pub use session_runs::Session;
 #[cfg(feature = "cli")]

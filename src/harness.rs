@@ -57,6 +57,7 @@ fn driver_settings() -> Result<Option<(Arguments, Options)>> {
     if let Some(how) = &arguments.instructions {
         options.unit = if how == "callgrind" { CALLGRIND } else { INSTRUCTIONS }.into();
     }
+    options.copies = arguments.copies;
     Ok(Some((arguments, options)))
 }
 

@@ -54,6 +54,9 @@ pub mod html {}
 #[doc = include_str!("manual/curves.md")]
 pub mod curves {}
 
+#[doc = include_str!("manual/copies.md")]
+pub mod copies {}
+
 #[doc = include_str!("manual/remote.md")]
 pub mod remote {}
 

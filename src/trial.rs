@@ -15,6 +15,7 @@ const ROUNDS_BESIDE: usize = 2;
 mod allocation_count;
 mod batch_size;
 mod case_end;
+pub mod company;
 mod conclusion;
 mod derived;
 #[cfg(feature = "cli")]
@@ -41,6 +42,8 @@ use crate::platform::{allocation, cpu, signal, time};
 use crate::record::EventRate;
 pub use batch_size::SAMPLE_STRETCH;
 pub use case_end::{CaseEnd, repeat_while_disturbed};
+use company::Accompanied;
+pub use company::Company;
 pub use displacement::measure_displaced;
 pub use instruction_count::measure_instructions;
 pub use pair_turn::Turn;
@@ -82,6 +85,8 @@ pub struct Trial<'a> {
     counts_events: bool,
     /// Samples the turns, if that was asked for.
     sampler: Option<TurnSampler>,
+    /// The copies beside which it runs, if there are any.
+    accompanied: Option<Accompanied<'a>>,
 }
 
 /// One batch, with the change of the counters over it.
@@ -114,6 +119,8 @@ pub struct Bench<'a> {
     pub pinned: Option<usize>,
     /// The operation, in place of what the case's set-up would make.
     pub lent: Option<Lent<'a>>,
+    /// The copies beside which this process measures, if it is one of several.
+    pub company: Option<&'a Company>,
 }
 
 impl<'a> Bench<'a> {
@@ -135,8 +142,8 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// A need is not met, or the set-up fails.
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
-        let Bench { place, clock, pinned, .. } = bench;
-        check_needs(case, place, event.is_some())?;
+        let Bench { place, clock, pinned, company, .. } = bench;
+        check_needs(case, place, event.is_some(), company)?;
         // Left by an attempt that was given up.
         clock.take_single_times();
         allocation::take_counts();
@@ -144,7 +151,8 @@ impl<'a> Trial<'a> {
         let here = pinned.unwrap_or_else(cpu::current_cpu);
         let partners = subject.report().partners;
         let monitor = PartnerMonitor::open(&partners, here).map_err(CaseEnd::from_set_up_error)?;
-        let own = || partners.iter().map(|task| task.cpu).chain([here]).collect();
+        let copies = company.iter().flat_map(|company| company.cpus.iter().copied());
+        let own = || partners.iter().map(|task| task.cpu).chain([here]).chain(copies).collect();
         Ok(Self {
             case,
             place,
@@ -174,6 +182,7 @@ impl<'a> Trial<'a> {
             core_hz: clock.core_hz(),
             counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
             sampler: None,
+            accompanied: company.map(Accompanied::new),
         })
     }
 
@@ -240,6 +249,10 @@ impl<'a> Trial<'a> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
         }
+        let company = self.accompanied.as_ref().map(|accompanied| accompanied.company);
+        if let Some(company) = company.filter(|_| self.began) {
+            return self.measure_beside_copies(company, iterations);
+        }
         if self.wants_retraining() {
             let lap = self.lap_length();
             retrain_predictor(&mut *self.subject, iterations, lap, self.clock)?;
@@ -266,11 +279,13 @@ impl<'a> Trial<'a> {
         self.partners.read();
         let kept = self.clock.count_single_times();
         let before = self.counters.read()?;
+        self.company_of_sample().map_or(Ok(()), Company::begin_batch)?;
         let start = self.clock.start();
         let ran = time::thread_cpu_ns();
         let counted = self.run_batch(iterations)?;
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
+        self.company_of_sample().into_iter().for_each(Company::end_batch);
         let after = self.counters.read()?;
         if let Some(name) = before.find_decreased_counter(&after) {
             return Err(CaseEnd::Disturbed(format!(
@@ -309,6 +324,10 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The subject or its control fails.
     pub fn continue_sweep(&mut self) -> Result<(), CaseEnd> {
+        // Small batches between the rounds of several copies would have company at times.
+        if self.accompanied.is_some() {
+            return Ok(());
+        }
         // A reset evicts data from the caches. It stays evicted unless the next sample begins with an untimed lap.
         let resets = self.wants_retraining();
         if let Some(sweeper) = self.sweeper.as_mut().filter(|sweeper| sweeper.has_quick_rounds()) {
@@ -332,9 +351,13 @@ impl<'a> Trial<'a> {
 }
 
 /// Whether the case can be measured here.
-fn check_needs(case: &Case, place: &Place, counts: bool) -> Result<(), CaseEnd> {
+fn check_needs(case: &Case, place: &Place, counts: bool, company: Option<&Company>) -> Result<(), CaseEnd> {
     for need in &case.needs {
-        need.check_place(place).map_err(CaseEnd::Skipped)?;
+        need.check_place(place).map_err(|sentence| {
+            CaseEnd::Skipped(
+                company.and_then(|company| company.skip_sentence(need, place)).unwrap_or(sentence),
+            )
+        })?;
     }
     let sentence = match () {
         () if case.displaced.is_some() => {

@@ -84,6 +84,12 @@ impl Group {
         self.version.to_string()
     }
 
+    /// The version as a record of several copies writes it: the number of copies makes another operation.
+    pub(crate) fn version_of_copies(&self, copies: usize) -> String {
+        let version = self.version_text();
+        if copies > 1 { format!("{version} by {copies} copies") } else { version }
+    }
+
     /// The manual's text: the leading `//!` lines without their marks.
     pub fn manual_text(&self) -> String {
         let lines = self.manual.lines().map_while(|line| line.strip_prefix("//!"));

@@ -8,7 +8,7 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 26] = [
+const TOPICS: [(&str, &str); 27] = [
     ("method", include_str!("../manual/method.md")),
     ("clock", include_str!("../manual/clock.md")),
     ("claims", include_str!("../manual/claims.md")),
@@ -27,6 +27,7 @@ const TOPICS: [(&str, &str); 26] = [
     ("events", include_str!("../manual/events.md")),
     ("html", include_str!("../manual/html.md")),
     ("curves", include_str!("../manual/curves.md")),
+    ("copies", include_str!("../manual/copies.md")),
     ("remote", include_str!("../manual/remote.md")),
     ("displacement", include_str!("../manual/displacement.md")),
     ("counters", include_str!("../manual/counters.md")),

@@ -46,6 +46,11 @@ pub struct Args {
     /// Compare with what was saved under this name, and save nothing under any
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
+    /// Measure each case by N processes at the same time, each on a CPU of its own: the slowest one, the sum and the efficiency
+    /// (`syscost help copies`)
+    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..),
+        conflicts_with_all = ["method", "measure", "instructions", "why"])]
+    copies: Option<u16>,
     /// Samples a case, at least 10
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..))]
     sample_size: Option<u32>,
@@ -131,6 +136,7 @@ impl Args {
             replications: self.replications.or(options.replications),
             strict: self.strict || options.strict,
             wants_a_number: true,
+            copies: self.copies.map_or(1, usize::from),
             ..options
         })
     }

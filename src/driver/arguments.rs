@@ -58,6 +58,8 @@ pub struct Arguments {
     pub all: bool,
     /// `--instructions`: count the instructions of an operation in place of its time, by `steps` or by `callgrind`.
     pub instructions: Option<String>,
+    /// `-P`: processes that measure each case at the same time.
+    pub copies: usize,
     /// The command line as Criterion knows it, to hand on.
     pub raw: Vec<OsString>,
 }
@@ -131,6 +133,7 @@ impl Arguments {
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
             all: matches.get_flag("all"),
             instructions: text("instructions"),
+            copies: matches.get_one::<usize>("copies").copied().unwrap_or(1),
             raw: test_harness::drop_libtest_flags(raw),
         })
     }
@@ -291,6 +294,7 @@ fn criterion_command() -> Command {
         .arg(value("baseline").short('b'))
         .arg(value("baseline-lenient"))
         .arg(value("load-baseline").requires("baseline"))
+        .arg(value("copies").short('P').value_parser(number_at_least(1)))
         .arg(value("sample-size").value_parser(number_at_least(10)))
         .arg(value("nresamples").value_parser(number_at_least(1)))
         .mut_arg("color", |color| color.short('c'))

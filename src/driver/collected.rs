@@ -54,6 +54,7 @@ impl<'a> Collected<'a> {
         let ProcessRun { run, cases, cut_short } = process;
         if first {
             (self.run.clock, self.run.cpu) = (run.clock, run.cpu);
+            self.run.version = if never_ready { std::mem::take(&mut self.run.version) } else { run.version };
         }
         let elsewhere = run.cpu.filter(|_| !never_ready && run.cpu != self.run.cpu);
         for note in run.notes.into_iter().chain(elsewhere.map(other_cpu_note)) {

@@ -1,9 +1,10 @@
 //! The checks and settings before a run measures anything.
 
 use super::arguments::Arguments;
+use super::copies;
 use super::criterion_files;
 use super::options::{Options, open_counter};
-use super::output_directory::{criterion_home, home_for_unit};
+use super::output_directory::{criterion_home, home_for_copies, home_for_unit};
 use super::plan::Planned;
 use super::terminal::report_error;
 use crate::environment::Inherited;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
     choose_own_cpus()?;
+    copies::choose_copy_cpus(options)?;
     if options.unit == INSTRUCTIONS {
         check_single_steps()?;
     } else if options.unit == CALLGRIND {
@@ -55,7 +57,7 @@ pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
             home.display()
         ))
     })?;
-    Ok(home_for_unit(&options.unit, &home))
+    Ok(home_for_copies(options.copies, &home_for_unit(&options.unit, &home)))
 }
 
 /// Checks that this process may trace a copy of itself.

@@ -51,6 +51,8 @@ pub struct Options {
     pub strict: bool,
     /// A run of which every case was skipped fails. A bench target does not: Cargo would not start those behind it.
     pub wants_a_number: bool,
+    /// `--copies`: processes that measure each case at the same time, each on a CPU of its own.
+    pub copies: usize,
     /// The session of this run, where several runs are made in one go.
     pub session: Option<String>,
 }
@@ -95,6 +97,7 @@ impl Options {
                 .transpose()?,
             strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
             wants_a_number: false,
+            copies: 1,
             session: None,
         })
     }

@@ -43,13 +43,20 @@ pub(super) fn home_for_unit(unit: &str, home: &Path) -> PathBuf {
     home.with_file_name(format!("{name}-{unit}"))
 }
 
-/// This directory and the existing ones beside it for other units.
+/// The directory for values of this many copies: `home` itself for one, `home-N-copies` beside it for several.
+pub(super) fn home_for_copies(copies: usize, home: &Path) -> PathBuf {
+    if copies > 1 { home_for_unit(&format!("{copies}-copies"), home) } else { home.to_path_buf() }
+}
+
+/// This directory and the existing ones beside it for other units and for several copies.
 #[cfg(feature = "cli")]
 pub fn homes_of_all_units(home: &Path) -> Vec<PathBuf> {
     let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
     use crate::record::quantity::{CALLGRIND, DISPLACED, INSTRUCTIONS};
     let others = events.chain([DISPLACED, INSTRUCTIONS, CALLGRIND]).map(|unit| home_for_unit(unit, home));
-    std::iter::once(home.to_path_buf()).chain(others.filter(|other| other.is_dir())).collect()
+    let copies = (2..=crate::platform::cpu::initial_cpus().len()).map(|copies| home_for_copies(copies, home));
+    let others = others.chain(copies).filter(|other| other.is_dir());
+    std::iter::once(home.to_path_buf()).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -61,6 +68,13 @@ mod tests {
         let exe = std::env::current_exe().expect("an executable");
         let target = target_directory_of(&exe).expect("built by Cargo");
         assert!(exe.starts_with(&target), "{}", target.display());
+    }
+
+    #[test]
+    fn several_copies_live_elsewhere() {
+        let home = Path::new("target/criterion");
+        assert_eq!(home_for_copies(1, home), home);
+        assert_eq!(home_for_copies(16, home), Path::new("target/criterion-16-copies"));
     }
 
     #[test]

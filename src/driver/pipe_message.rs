@@ -6,9 +6,10 @@ use crate::json_line;
 use crate::platform::process::inheritance::duplicate_inherited;
 use crate::record::{ClockRun, GroupRun, Measured};
 use crate::trial::CaseEnd;
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 /// One message, one line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +45,13 @@ pub struct CaseExecution {
     pub seconds: f64,
     /// How it ended: with figures if every claim held. The case itself ends with its last execution.
     pub end: ExecutionEnd,
+}
+
+/// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
+pub(super) fn open_pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok((read, write))
 }
 
 /// The measuring process's end of the pipe.

@@ -49,8 +49,22 @@ pub struct Assignment {
     /// Where callgrind writes its counts, if the process runs under it.
     #[serde(default)]
     pub callgrind: Option<PathBuf>,
+    /// Which copy it is, if several measure at the same time.
+    #[serde(default)]
+    pub copy: Option<Copied>,
     /// What it does with the cases.
     pub task: Task,
+}
+
+/// One of several copies that measure at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Copied {
+    /// Its number, from 0.
+    pub own: usize,
+    /// The CPU of each copy.
+    pub cpus: Vec<usize>,
+    /// Number of the descriptor of the table that the copies share, in the measuring process.
+    pub table: RawFd,
 }
 
 /// What a measuring process does with the cases of its group.
@@ -120,14 +134,22 @@ impl Assignment {
     pub(super) fn write_inheritable_file(&self) -> Result<HandedOver> {
         let failed = |cause| Error::file("the task of a measuring process", "writing", cause);
         let text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;
-        // A sandbox may refuse memfd_create.
-        let memory =
-            memfd_create(c"syscost-task", MFdFlags::empty()).map(File::from).map_err(io::Error::from);
-        let mut file = memory.or_else(|_| tempfile::tempfile_in(scratch_parent())).map_err(failed)?;
+        let mut file = make_inheritable_file().map_err(failed)?;
         file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
-        fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|e| failed(e.into()))?;
         Ok(HandedOver(file))
     }
+}
+
+/// A file without a name, which a child process inherits.
+///
+/// # Errors
+/// It can be made neither in memory nor where scratch directories are.
+pub(super) fn make_inheritable_file() -> io::Result<File> {
+    // A sandbox may refuse memfd_create.
+    let memory = memfd_create(c"syscost-task", MFdFlags::empty()).map(File::from).map_err(io::Error::from);
+    let file = memory.or_else(|_| tempfile::tempfile_in(scratch_parent()))?;
+    fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok(file)
 }
 
 /// The file of an assignment, inherited by processes that are started while it lives.
@@ -154,6 +176,7 @@ mod tests {
         let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
         let assignment = Assignment {
             callgrind: None,
+            copy: None,
             group: "group".into(),
             pipe: 9,
             clock: None,

@@ -1,15 +1,16 @@
 //! Starts one measuring process, receives its messages, and explains its end.
 
 use super::arguments::{Arguments, Mode};
+use super::copies::CopyStart;
 use super::options::{DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
-use super::pipe_message::{CaseExecution, ExecutionEnd, Message};
+use super::pipe_message::{CaseExecution, Message, open_pipe};
 use super::process_task::{Assignment, TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
-use crate::platform::cpu::cpu_class::{CPU_VARIABLE, fixed_choice};
+use crate::platform::cpu::{self, cpu_class::CPU_VARIABLE, cpu_class::fixed_choice};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
@@ -20,7 +21,6 @@ use crate::record::quantity::CALLGRIND;
 use crate::record::store::LIMIT;
 use crate::trial::CaseEnd;
 use crate::trial::scratch::{self, Scratch};
-use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc::SIGKILL;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -75,10 +75,15 @@ impl Supervisor<'_> {
         PATIENCE + Duration::from_secs_f64(10.0 * asked)
     }
 
-    /// Carries out a task of this group in a process of its own. However the process ends, the result holds the cases that
-    /// it finished and, for the next one, why it failed.
+    /// Carries out a task of this group in a process of its own, or in as many as there are to be copies.
     pub(super) fn run_task(&self, group: &str, task: &Task) -> ProcessRun {
-        let mut received = Received::new(self, group, task);
+        let runs_beside_copies = matches!(task, Task::Measure(_)) && self.options.copies > 1;
+        if runs_beside_copies { self.run_copies(group, task) } else { self.run_process(group, task, None) }
+    }
+
+    /// Carries out a task in one process. However it ends, the result holds the finished cases and why the next one failed.
+    pub(super) fn run_process(&self, group: &str, task: &Task, copy: Option<&CopyStart<'_>>) -> ProcessRun {
+        let mut received = Received::new(self, group, task, copy);
         match received.run_and_listen() {
             Ok((status, patient)) => received.explain_end(status, patient),
             Err(error) => match error.unmet_need(true) {
@@ -88,7 +93,13 @@ impl Supervisor<'_> {
         }
     }
 
-    fn start_process(&self, group: &str, task: &Task, pipe: &OwnedFd) -> Result<(Child, Option<Scratch>)> {
+    fn start_process(
+        &self,
+        group: &str,
+        task: &Task,
+        pipe: &OwnedFd,
+        copy: Option<&CopyStart<'_>>,
+    ) -> Result<(Child, Option<Scratch>)> {
         let options = self.options;
         let counts = (options.unit == CALLGRIND).then(scratch::make_directory).transpose()?;
         let assignment = Assignment {
@@ -101,6 +112,7 @@ impl Supervisor<'_> {
             operations: options.operations,
             replications: options.replications,
             callgrind: counts.as_ref().map(|directory| directory.path().join("counts")),
+            copy: copy.map(CopyStart::describe),
             task: task.clone(),
         };
         let mut command = match &assignment.callgrind {
@@ -114,12 +126,21 @@ impl Supervisor<'_> {
             .args(self.arguments.for_measuring_process())
             .env(TASK_VARIABLE, assignment.number())
             .env("CRITERION_HOME", self.home)
-            .envs(fixed_choice().map(|choice| (CPU_VARIABLE, choice)))
+            .envs(
+                copy.map(CopyStart::choice)
+                    .or_else(|| fixed_choice().map(Into::into))
+                    .map(|cpu| (CPU_VARIABLE, cpu)),
+            )
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
-        inheritance::close_other_descriptors(&mut command, &[pipe.as_fd(), assignment.file()]);
-        let child = command.spawn().map_err(|cause| match cause.kind() {
+        let inherited = [pipe.as_fd(), assignment.file()].into_iter().chain(copy.map(CopyStart::table_file));
+        inheritance::close_other_descriptors(&mut command, &inherited.collect::<Vec<_>>());
+        let started = match copy {
+            Some(copy) => cpu::run_on_cpu(copy.cpu(), || command.spawn())?,
+            None => command.spawn(),
+        };
+        let child = started.map_err(|cause| match cause.kind() {
             ErrorKind::WouldBlock => {
                 Error::Missing(limit::refused_task_message("starting a process to measure in", cause))
             }
@@ -163,13 +184,6 @@ fn read_oom_kills() -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
 }
 
-/// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
-fn open_pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-    fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
-    Ok((read, write))
-}
-
 /// The messages received so far.
 struct Received<'a> {
     run: GroupRun,
@@ -181,6 +195,7 @@ struct Received<'a> {
     supervisor: &'a Supervisor<'a>,
     group: &'a str,
     task: &'a Task,
+    copy: Option<&'a CopyStart<'a>>,
     /// Processes that the kernel had killed for want of memory when this one began.
     oom_kills: Option<u64>,
     /// CPU time of all processes before this one.
@@ -188,31 +203,37 @@ struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    fn new(supervisor: &'a Supervisor<'a>, group: &'a str, task: &'a Task) -> Self {
-        let (run, cases) = (GroupRun::default(), Vec::new());
-        let (broken, refused) = (None, None);
-        let (oom_kills, cpu_time) = (read_oom_kills(), process::children_cpu_time());
+    fn new(
+        supervisor: &'a Supervisor<'a>,
+        group: &'a str,
+        task: &'a Task,
+        copy: Option<&'a CopyStart<'a>>,
+    ) -> Self {
         Self {
-            run,
-            cases,
+            run: GroupRun::default(),
+            cases: Vec::new(),
             current: None,
             ended: false,
-            broken,
-            refused,
+            broken: None,
+            refused: None,
             supervisor,
             group,
             task,
-            oom_kills,
-            cpu_time,
+            copy,
+            oom_kills: read_oom_kills(),
+            cpu_time: process::children_cpu_time(),
         }
     }
 
     /// Runs the process. Returns its exit status, and false if it hung and was killed.
     fn run_and_listen(&mut self) -> Result<(ExitStatus, bool)> {
         let (read, write) = open_pipe().map_err(|e| Error::from_errno("pipe to a measuring process", e))?;
-        let (mut child, _counts) = self.supervisor.start_process(self.group, self.task, &write)?;
+        let (mut child, _counts) = self.supervisor.start_process(self.group, self.task, &write, self.copy)?;
         drop(write);
+        // The other copies end when the first one does.
+        let is_first = self.copy.is_none_or(CopyStart::is_first);
         let heard = match self.task {
+            Task::Measure(_) if !is_first => 0,
             Task::Measure(_) => {
                 signal::forward_to_child(Some(child.id()));
                 0
@@ -224,7 +245,9 @@ impl<'a> Received<'a> {
         };
         let patient = self.receive_until_closed(&read.into(), heard);
         let status = wait_or_kill(&mut child, patient);
-        signal::forward_to_child(None);
+        if is_first {
+            signal::forward_to_child(None);
+        }
         Ok((status?, patient))
     }
 
@@ -272,7 +295,7 @@ impl<'a> Received<'a> {
 
     fn record_case_end(&mut self, mut case: CaseExecution) {
         self.current = None;
-        let Supervisor { arguments, progress, began, .. } = self.supervisor;
+        let Supervisor { progress, began, .. } = self.supervisor;
         if let Ok(measured) = &mut case.end {
             // Every case carries the same network path; the record keeps it once per group.
             self.run.wire = measured.wire.take().or(self.run.wire.take());
@@ -280,8 +303,8 @@ impl<'a> Received<'a> {
             measured.executions.iter_mut().for_each(|execution| execution.at = at);
         }
         progress.done();
-        if arguments.mode == Mode::Test && !arguments.bencher {
-            progress.print(&format!("{}: {}", case.id, verdict_text(&case.end)));
+        if self.copy.is_none() {
+            self.supervisor.print_verdict(&case);
         }
         self.cases.push(case);
     }
@@ -341,24 +364,6 @@ impl<'a> Received<'a> {
     }
 }
 
-fn verdict_text(end: &ExecutionEnd) -> String {
-    match end {
-        Ok(m) if m.is_unwitnessed() => {
-            format!(
-                "unwitnessed, {} claims hold, {} were not asked",
-                m.evidence.len(),
-                m.unwitnessed_claims().count()
-            )
-        }
-        Ok(m) => format!("ok, {} claims hold", m.evidence.len()),
-        Err(CaseEnd::Skipped(sentence)) => format!("skipped: {sentence}"),
-        Err(CaseEnd::Disturbed(sentence)) => format!("disturbed: {sentence}"),
-        Err(CaseEnd::Contradicted(sentence)) => format!("not settled: {sentence}"),
-        Err(CaseEnd::Failed(sentence) | CaseEnd::CutShort(sentence)) => format!("FAILED: {sentence}"),
-        Err(CaseEnd::Interrupted) => "interrupted".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,7 +386,7 @@ mod tests {
             clock: None,
         };
         let task = Task::Measure(vec![Wanted { id: "call/u64/3".into(), proven: false }]);
-        let mut received = Received::new(&supervisor, "call", &task);
+        let mut received = Received::new(&supervisor, "call", &task, None);
         let (read, write) = open_pipe().expect("a pipe");
         let said = b"{\"begin\":\"call/u64/3\"}\n\x1b[2J{\n{\"note\":\"unheard\"}\n";
         File::from(write).write_all(said).expect("written");

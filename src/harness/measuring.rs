@@ -26,7 +26,8 @@ use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS, is_instruction_unit, is_time_unit};
 use crate::trial::{
-    self, Bench, CaseEnd, SAMPLE_STRETCH, Trial, measure_displaced, measure_instructions, scratch,
+    self, Bench, CaseEnd, Company, SAMPLE_STRETCH, Trial, company, measure_displaced, measure_instructions,
+    scratch,
 };
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,6 +133,8 @@ impl Room {
             return replay::write(group, (cases, *clock), unit, arguments, sender).map(|()| None);
         }
         let events = parse_events(events)?;
+        let company = assignment.copy.as_ref();
+        let company = company.map(|copy| Company::inherit(copy.table, copy.own, &copy.cpus)).transpose()?;
         // Before pinning, since the clock compares the counters of all CPUs.
         let clock = Rc::new(clock.map_or_else(Clock::start_up, Clock::with_scale));
         let allowed = cpu::allowed_cpus();
@@ -143,7 +146,8 @@ impl Room {
         let cpus = Cpus::from_allowed(pinned, allowed);
         let place = Place { scratch: scratch.path().to_path_buf(), scale: *scale, cpus };
         let accounting_told = assignment.unit == DISPLACED;
-        Ok(Some(Self { group: *group, clock, events, claimed, place, _scratch: scratch, accounting_told }))
+        let group = *group;
+        Ok(Some(Self { group, clock, events, claimed, place, company, _scratch: scratch, accounting_told }))
     }
 
     /// Sends the last message: every case has been measured.
@@ -162,6 +166,7 @@ pub(super) struct Room {
     events: Vec<Event>,
     claimed: Option<cpu::Claimed>,
     place: Place,
+    company: Option<Company>,
     _scratch: scratch::Scratch,
     accounting_told: bool,
 }
@@ -202,6 +207,10 @@ impl Room {
         assigned: &mut Assigned,
     ) -> Result<bool> {
         assigned.sender.send(&Message::Begin(id.clone()))?;
+        if self.company.as_ref().is_some_and(Company::is_broken) {
+            assigned.sender.send(&Message::Broken(company::LEFT.into()))?;
+            return Ok(false);
+        }
         let (began, proven) = (Instant::now(), assigned.is_proven(&id).unwrap_or_default());
         let described = catch_unwind(AssertUnwindSafe(|| describe(&self.clock)));
         let (title, end) = match described {
@@ -214,6 +223,7 @@ impl Room {
             Ok(Err(error)) => (String::new(), Err(error.into())),
             Err(payload) => (String::new(), Err(panic::case_end_from_payload(payload))),
         };
+        self.company.as_ref().inspect(|company| company.leave_case());
         if matches!(end, Err(CaseEnd::Interrupted)) {
             return Ok(false);
         }
@@ -242,7 +252,8 @@ impl Room {
         let Assigned { assignment, arguments, .. } = assigned;
         let is_free = lent.is_some() && case.own_tasks == OwnTasks::Elsewhere;
         let pinned = self.claimed.as_ref().map(|claimed| claimed.cpu).filter(|_| !is_free);
-        let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent };
+        let company = self.company.as_ref();
+        let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent, company };
         let process = Process { group: &self.group, bench, arguments, assignment, events: &self.events };
         let unit = &assignment.unit;
         // An exact count has no samples for Criterion.
@@ -273,13 +284,15 @@ impl Process<'_> {
     /// Measures a case. A panic ends this case only.
     fn measure_case<M: Counted>(&self, case: &Case, proven: bool, measurement: M) -> ExecutionEnd {
         let sampling = Sampling::for_scale(self.bench.place.scale);
+        let sampling = if self.bench.company.is_some() { sampling.for_copies() } else { sampling };
         // The driver has set it to the directory of this unit.
         let mut criterion = configured_criterion(&sampling, measurement, &self.criterion_output_home());
         let attempt = || {
             self.return_to_cpu()?;
             self.try_case(case, proven, &mut criterion, &sampling)
         };
-        let before = background_activity::Before::read();
+        // Copies would take each other for other tasks.
+        let before = self.bench.company.is_none().then(background_activity::Before::read).flatten();
         let ended = catch_unwind(AssertUnwindSafe(attempt));
         let mut outcome = ended
             .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
@@ -335,6 +348,11 @@ impl Process<'_> {
             let file = self.assignment.callgrind.as_deref();
             return Ok(Box::new(measure_instructions(case, self.bench, proven, file)?));
         }
+        if case.displaced.is_some() && self.bench.company.is_some() {
+            let sentence =
+                "it is measured by what it displaces on an idle CPU, and not beside copies: leave out -P";
+            return Err(CaseEnd::Skipped(sentence.into()));
+        }
         if case.displaced.is_some() {
             return Ok(Box::new(measure_displaced(case, self.bench)?));
         }
@@ -353,7 +371,8 @@ impl Process<'_> {
         let sized = |ns| Ok::<_, CaseEnd>(trial.size_batch(ns, SAMPLE_STRETCH)?.iterations);
         // A test keeps no number.
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
-        let (samples, iterations) = sampling.size_samples(asked, lap, sized)?;
+        let sizes = sampling.size_samples(asked, lap, sized)?;
+        let (samples, iterations) = self.bench.company.map_or(Ok(sizes), |company| company.agree(sizes))?;
         let warm_up = self.arguments.warm_up_seconds.map_or(sampling.warm_up, Duration::from_secs_f64);
         let batches = Batches { trial, iterations, samples, warm_up, events: self.events };
         let _silence = Silence::new()?;

@@ -1,5 +1,6 @@
 //! The end of a trial: claims about all samples, and the result.
 
+use super::company::Accompanied;
 use super::sample_frequency::convert_to_mean_frequency;
 use super::sweep::{self, Sweep};
 use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
@@ -65,7 +66,9 @@ impl Trial<'_> {
                 judged.into_iter().for_each(|judgement| self.add(judgement));
             }
         }
-        let sweep = self.sweeper.as_ref().map(|sweeper| sweeper.result_since(kept[0].rounds));
+        // That of several copies had company at times only: it proves the operation, and is no cost.
+        let sweeper = self.sweeper.as_ref().filter(|_| self.accompanied.is_none());
+        let sweep = sweeper.map(|sweeper| sweeper.result_since(kept[0].rounds));
         if let Some(sweep) = &sweep {
             judge::check_time_grows(sweep, sweep::smallest_batch_ns(self.clock))?;
             let large = [statistic::percentile(&values, 25.0), median.estimate];
@@ -92,6 +95,7 @@ impl Trial<'_> {
         self.evidence.push(judge::judge_interference(self.case, kept)?);
         self.evidence.extend(busy_beside.map(judge::other_cpus_sentence));
         self.evidence.append(&mut self.counted);
+        self.evidence.extend(self.accompanied.as_ref().map(Accompanied::evidence));
         let report = self.subject.report();
         self.evidence.extend(report.evidence);
         self.unasked.extend(report.unchecked);
@@ -233,6 +237,7 @@ impl Trial<'_> {
             if self.event.is_some() { Vec::new() } else { derived::derived_figures(self.case, &costs) };
         let report = self.subject.report();
         derived.extend(report.found.into_iter().filter_map(derived::median_of_found));
+        derived.extend(self.accompanied.iter().filter_map(Accompanied::alone_figure));
         let paced = convert_to_mean_frequency(kept, values, self.event.is_none() && self.beside.is_none());
         Measured {
             executions: vec![Execution {

@@ -68,8 +68,8 @@ fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
     let pinned = Some(cpu::current_cpu());
     let mut failed = Vec::new();
     for case in (group.cases)() {
-        let lived =
-            Trial::prepare(&case, Bench { place, clock, pinned, lent: None }, None).and_then(|mut trial| {
+        let lived = Trial::prepare(&case, Bench { place, clock, pinned, lent: None, company: None }, None)
+            .and_then(|mut trial| {
                 trial.begin_sampling();
                 trial.measure_sample(3)?;
                 trial.conclude(1)

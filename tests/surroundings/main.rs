@@ -15,6 +15,7 @@ mod case_names;
 mod changing_guest;
 mod child;
 mod comparable;
+mod copies;
 mod damaged;
 mod disk;
 mod displacement;

@@ -78,7 +78,7 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
     let scratch = scratch::make_directory()?;
     let cpus = Cpus::from_allowed(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
-    let rows = hear_all_cases(Bench { place: &place, clock: &clock, pinned, lent: None });
+    let rows = hear_all_cases(Bench { place: &place, clock: &clock, pinned, lent: None, company: None });
     match as_json {
         true => page::write_json(&rows.iter().map(row_json).collect::<Vec<_>>())?,
         false => page::write(&claims_table(&rows, layout()))?,

@@ -1,7 +1,7 @@
 //! The texts of the help for `cargo bench --`.
 
 /// Options in the help: name, placeholder of the value, description. All others are hidden.
-pub(super) const HELP: [(&str, &str, &str); 15] = [
+pub(super) const HELP: [(&str, &str, &str); 16] = [
     ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
     ("all", "", "End a whole run with every table, and not with one screen"),
     ("exact", "", "Take FILTER as a whole id"),
@@ -10,6 +10,7 @@ pub(super) const HELP: [(&str, &str, &str); 15] = [
         "HOW",
         "Count the instructions of an operation, and not its time: exact, no PMU; =callgrind is faster",
     ),
+    ("copies", "N", "Measure each case by N processes at the same time, each on a CPU of its own"),
     ("skip", "TEXT", "Leave out the cases whose ids contain this text"),
     ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
     ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),

@@ -59,8 +59,8 @@ fn judge_word(word: &str) -> Verdict {
     }
     let Some(long) = word.strip_prefix("--") else { return judge_short_flags(word) };
     let (name, has_value) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
-    let takes_value = VALUES.contains(&name) || ["skip", "format"].contains(&name);
-    // `--all` and `--instructions` are of this crate.
+    // `--copies`, `--all` and `--instructions` are of this crate.
+    let takes_value = VALUES.contains(&name) || ["copies", "skip", "format"].contains(&name);
     let is_flag = FLAGS.contains(&name) || ["all", "instructions", "report-time"].contains(&name);
     match (takes_value, is_flag, has_value) {
         (true, _, false) => Verdict::DropWithValue,
@@ -69,13 +69,13 @@ fn judge_word(word: &str) -> Verdict {
     }
 }
 
-/// `-q`, alone or among flags such as `-qv`, and `-Z VALUE`.
+/// `-q`, alone or among flags such as `-qv`, `-Z VALUE`, and `-P N`.
 fn judge_short_flags(word: &str) -> Verdict {
     let Some(letters) = word.strip_prefix('-') else { return Verdict::Keep };
     let are_flags = !letters.is_empty() && letters.chars().all(|letter| "qvn".contains(letter));
     match letters {
-        "Z" => Verdict::DropWithValue,
-        _ if letters.starts_with('Z') => Verdict::Drop,
+        "Z" | "P" => Verdict::DropWithValue,
+        _ if letters.starts_with(['Z', 'P']) => Verdict::Drop,
         _ if are_flags && letters.contains('q') => match letters.replace('q', "") {
             rest if rest.is_empty() => Verdict::Drop,
             rest => Verdict::Replace(format!("-{rest}")),
@@ -105,6 +105,7 @@ mod tests {
             ("-qv --bench", "-v --bench"),
             ("-Z unstable-options --report-time=plain -Zx x", "x"),
             ("--report-time x", "x"),
+            ("-P 2 --copies 2 -P4 --copies=4 --bench", "--bench"),
             ("--all --bench -- --all -q", "--bench -- --all -q"),
             ("-s quick -b base --nocapture --quiet", "-s quick -b base --nocapture --quiet"),
         ] {

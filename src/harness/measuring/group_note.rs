@@ -50,7 +50,7 @@ pub(super) fn prepare_group_run(
     }
     GroupRun {
         name: group.name.into(),
-        version: group.version_text(),
+        version: group.version_of_copies(assignment.copy.as_ref().map_or(1, |copy| copy.cpus.len())),
         clock: describe_clock(clock),
         cpu,
         notes,

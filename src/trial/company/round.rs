@@ -1,0 +1,159 @@
+//! The samples that a trial takes beside other copies.
+
+use super::{ALONE, Company, Times, least_company};
+use crate::clock::{Reading, Ticks};
+use crate::record::Derived;
+use crate::record::quantity::NANOSECONDS;
+use crate::statistic;
+use crate::trial::{CaseEnd, Sample, Trial};
+
+/// Least share of a batch during which each other copy must run its own. Readings of the counters at the end of a batch of 4 ms
+/// take 1 or 2 % of it.
+const COMPANY: f64 = 0.9;
+/// Batches of a copy that goes on are this part of a sample.
+const PART: u64 = 8;
+/// Rounds of an execution that may lack company before the execution is given up: twice as many as it keeps at default scale.
+const VOID_ROUNDS: u32 = 20;
+
+/// What a trial knows of its company.
+pub(in crate::trial) struct Accompanied<'a> {
+    pub(in crate::trial) company: &'a Company,
+    /// Cost of an iteration in each batch that the first copy ran alone, ns.
+    pub(in crate::trial) alone: Vec<f64>,
+    /// The least company of a sample that counts.
+    least: f64,
+    /// Rounds that do not count.
+    void: u32,
+    /// Those of them in which a copy was kept from its CPU.
+    hindered: u32,
+}
+
+impl<'a> Accompanied<'a> {
+    pub(in crate::trial) fn new(company: &'a Company) -> Self {
+        Self { company, alone: Vec::new(), least: 1.0, void: 0, hindered: 0 }
+    }
+
+    /// Whether a round with these times counts.
+    ///
+    /// # Errors
+    /// Too many rounds did not: [`CaseEnd::Contradicted`], or [`CaseEnd::Disturbed`] if a copy was kept from its CPU in half of
+    /// them.
+    fn judge_round(&mut self, times: &[Times]) -> Result<bool, CaseEnd> {
+        let share = least_company(times);
+        if share >= COMPANY {
+            self.least = self.least.min(share);
+            return Ok(true);
+        }
+        let is_hindered = |times: &Times| {
+            let [began, ended] = times.batch;
+            times.waited as f64 > (1.0 - COMPANY) * ended.saturating_sub(began) as f64
+        };
+        self.void += 1;
+        self.hindered += u32::from(times.iter().any(is_hindered));
+        if self.void <= VOID_ROUNDS {
+            return Ok(false);
+        }
+        let sentence = format!(
+            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
+            self.company.count(),
+            self.void,
+            100.0 * (1.0 - COMPANY)
+        );
+        Err(if 2 * self.hindered >= self.void {
+            CaseEnd::Disturbed(
+                sentence + ", since others had its CPU: stop other tasks, or take fewer copies",
+            )
+        } else {
+            CaseEnd::Contradicted(sentence)
+        })
+    }
+
+    /// The cost in the first copy alone, by turns with that beside the others.
+    pub(in crate::trial) fn alone_figure(&self) -> Option<Derived> {
+        let value = (!self.alone.is_empty()).then(|| statistic::median_interval(&self.alone))?;
+        Some(Derived { name: ALONE.into(), unit: NANOSECONDS.into(), value })
+    }
+
+    pub(in crate::trial) fn evidence(&self) -> String {
+        let share = 100.0 * self.least;
+        format!(
+            "{} copies ran at the same time, for {share:.0} % or more of every sample",
+            self.company.count()
+        )
+    }
+}
+
+/// How long other tasks had this copy's CPU, ns; without end if the hypervisor had it, or the kernel does not tell.
+fn hindered_ns(counted: &Reading) -> u64 {
+    let is_stolen = counted.stolen_ticks.is_some_and(|ticks| ticks > 0);
+    counted.waited_ns.filter(|_| !is_stolen).unwrap_or(u64::MAX)
+}
+
+impl Trial<'_> {
+    /// The other copies, if this sample is taken beside them.
+    pub(in crate::trial) fn company_of_sample(&self) -> Option<&Company> {
+        self.accompanied.as_ref().map(|accompanied| accompanied.company).filter(|_| self.began)
+    }
+
+    /// Measures a sample beside the other copies, in as many rounds as it takes.
+    ///
+    /// # Errors
+    /// As of [`Trial::measure_sample`], or the copies do not run at the same time.
+    pub(in crate::trial) fn measure_beside_copies(
+        &mut self,
+        company: &Company,
+        iterations: u64,
+    ) -> Result<u64, CaseEnd> {
+        let kept = self.clock.count_single_times();
+        loop {
+            company.meet_all()?;
+            if company.is_first() {
+                let ticks = self.run_batch(iterations)?;
+                let cost = self.clock.nanoseconds(Ticks(ticks)).0 / iterations.max(1) as f64;
+                self.accompanied.iter_mut().for_each(|accompanied| accompanied.alone.push(cost));
+                self.clock.shorten_single_times(kept);
+            }
+            company.meet_all()?;
+            let before = self.clock.core_hz();
+            let sample = self.batch_between_readings(iterations)?;
+            let own = self.clock.count_single_times();
+            company.keep_company(hindered_ns(&sample.delta.counted), || {
+                self.subject.run((iterations / PART).max(1), self.clock)?;
+                Ok(())
+            })?;
+            let core_hz = 0.5 * (before + self.clock.core_hz());
+            let counts = match &mut self.accompanied {
+                Some(accompanied) => accompanied.judge_round(&company.times())?,
+                None => true,
+            };
+            self.clock.shorten_single_times(if counts { own } else { kept });
+            if counts {
+                let counted = sample.counted;
+                self.judge_and_keep_sample(Sample { core_hz, ..sample })?;
+                return Ok(counted);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::pair;
+    use super::*;
+
+    #[test]
+    fn what_no_task_explains_is_a_contradiction() {
+        let [first, _second] = pair();
+        let round = |share: u64, waited| {
+            let other = Times { batch: [0, share], after: [share, share], waited: 0 };
+            [Times { batch: [0, 100], after: [100, 100], waited }, other]
+        };
+        for (waited, is_disturbed) in [(0, false), (50, true), (u64::MAX, true)] {
+            let mut accompanied = Accompanied::new(&first);
+            assert!((0..VOID_ROUNDS).all(|_| accompanied.judge_round(&round(50, waited)) == Ok(false)));
+            assert_eq!(accompanied.judge_round(&round(95, waited)), Ok(true));
+            let end = accompanied.judge_round(&round(50, waited)).expect_err("too many");
+            assert_eq!(matches!(end, CaseEnd::Disturbed(_)), is_disturbed, "{end:?}");
+        }
+    }
+}
