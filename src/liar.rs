@@ -3,6 +3,7 @@
 //! [`liars`] returns one for each way to lie that a kind of claim must catch, [`twins`] the real cases, whose claims must
 //! hold. [`judge_claims`] executes a case as a run does, only shorter.
 
+pub mod late_copy;
 mod own_case;
 mod roster;
 mod stranger;

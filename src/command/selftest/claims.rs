@@ -6,6 +6,7 @@ use crate::clock::{Clock, check_clocks};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
 use crate::liar::{Hearing, Liar, Ruling, judge_claims, liars, real_cases};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
@@ -103,7 +104,16 @@ fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
             row.seconds += begun.elapsed().as_secs_f64();
         }
     }
-    all.into_iter().map(|(row, _)| row).filter(|row| row.hearing.executions > 0).collect()
+    let rows = all.into_iter().map(|(row, _)| row).filter(|row| row.hearing.executions > 0);
+    let copies = [true, false].into_iter().filter(|_| signal::pending().is_none());
+    rows.chain(copies.map(|lies| hear_copies(bench, lies))).collect()
+}
+
+/// Judges a case beside a second copy.
+fn hear_copies(bench: Bench<'_>, lies: bool) -> Row {
+    let begun = Instant::now();
+    let (id, hearing) = judge_copies(bench, lies);
+    Row { id, lie: lies.then_some((LIE, CLAIM)), hearing, seconds: begun.elapsed().as_secs_f64() }
 }
 
 fn claims_table(rows: &[Row], layout: Layout) -> String {
