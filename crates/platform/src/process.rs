@@ -196,7 +196,6 @@ impl Pidfd {
     ///
     /// # Errors
     /// No process has it.
-    #[inline]
     pub fn open(pid: i32) -> nix::Result<Self> {
         // SAFETY: NUMBERS-ONLY: the number of a process and no flags.
         let descriptor = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
@@ -218,17 +217,13 @@ impl Pidfd {
     #[inline]
     pub fn send_no_signal(&self) -> nix::Result<()> {
         // SAFETY: NUMBERS-ONLY: no information goes with the signal.
-        let answer = unsafe {
-            let none = std::ptr::null::<libc::siginfo_t>();
-            libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), 0, none, 0)
-        };
+        let answer = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), 0, 0usize, 0) };
         Errno::result(answer).map(drop)
     }
 
-    /// Whether it still exists, if only as a zombie.
+    /// Whether it still exists, if only as a zombie, or as a process that may not be signalled.
     #[inline]
     pub fn is_there(&self) -> bool {
-        // A process that we may not signal exists all the same.
         matches!(self.send_no_signal(), Ok(()) | Err(Errno::EPERM))
     }
 }
