@@ -131,7 +131,7 @@ pub fn call_bound_to_node<T>(node: usize, f: impl FnOnce() -> T) -> Result<T> {
 }
 
 fn set_memory_policy(mode: c_int, mask: c_ulong) -> Result<()> {
-    // The kernel reads one bit fewer than it is told, and refuses a mask of no bit.
+    // The kernel reads one bit fewer than the number says, and refuses a mask of no bit.
     // SAFETY: OWN-POLICY.
     let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, MOST + 1) };
     match Errno::result(answer) {

@@ -1,4 +1,4 @@
-//! Processes: forking one that is watched, holding one by a descriptor, priority, CPU time, locked memory.
+//! Processes: forking one that is watched, priority, CPU time, locked memory.
 //!
 //! # Invariants
 //!
@@ -11,14 +11,15 @@
 
 pub mod inheritance;
 mod own_program;
+mod pidfd;
 pub mod scheduling_class;
 pub mod tool;
 
 pub use own_program::{own_program_command, own_program_file};
+pub use pidfd::{Pidfd, await_end};
 
 use crate::error::{Error, Result};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
@@ -26,7 +27,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -106,17 +106,6 @@ pub fn die_with_parent() -> Result<()> {
     set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::from_errno("prctl PR_SET_PDEATHSIG", e))
 }
 
-/// Sleeps until a child has ended, or until the limit has passed, and no longer: a case that waits for its child is judged by
-/// the time in which its CPU was idle. It may return early.
-pub fn await_end(child: i32, limit: Duration) {
-    /// Time between two checks, where no descriptor of the child is to be had.
-    const LOOK: Duration = Duration::from_micros(500);
-    match Pidfd::open(child) {
-        Ok(child) => child.await_end(limit),
-        Err(_) => std::thread::sleep(LOOK.min(limit)),
-    }
-}
-
 /// Waits for a child, at most so long; `None` if it has not ended.
 ///
 /// # Errors
@@ -185,47 +174,6 @@ pub fn has_lost_parent(parent: Pid) -> bool {
 /// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.
 pub fn process_start_ticks(pid: u32) -> Option<u64> {
     super::proc::start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// A process held by a descriptor, which never refers to another process that is given the same number (pidfd_open(2)).
-#[derive(Debug)]
-pub struct Pidfd(OwnedFd);
-
-impl Pidfd {
-    /// The process that has this number now.
-    ///
-    /// # Errors
-    /// No process has it.
-    pub fn open(pid: i32) -> nix::Result<Self> {
-        // SAFETY: NUMBERS-ONLY: the number of a process and no flags.
-        let descriptor = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-        // SAFETY: NUMBERS-ONLY: the kernel has just made this descriptor, which has no other owner.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor as i32) }))
-    }
-
-    /// Waits until it has ended, or until the limit has passed.
-    pub fn await_end(&self, limit: Duration) {
-        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
-        // A wait that a signal interrupts is over: the caller looks whether the process has ended.
-        let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], limit);
-    }
-
-    /// Sends signal 0, which is not delivered.
-    ///
-    /// # Errors
-    /// The process does not exist, or may not be signalled.
-    #[inline]
-    pub fn send_no_signal(&self) -> nix::Result<()> {
-        // SAFETY: NUMBERS-ONLY: no information goes with the signal.
-        let answer = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), 0, 0usize, 0) };
-        Errno::result(answer).map(drop)
-    }
-
-    /// Whether it still exists, if only as a zombie, or as a process that may not be signalled.
-    #[inline]
-    pub fn is_there(&self) -> bool {
-        matches!(self.send_no_signal(), Ok(()) | Err(Errno::EPERM))
-    }
 }
 
 /// Locks what is mapped now into memory, so that no page of it is taken away in the middle of a case.
@@ -402,16 +350,6 @@ mod tests {
         let child = fork_child(|| std::panic::resume_unwind(Box::new("in the child"))).expect("forked");
         assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, PANIC_CODE)));
         assert_eq!(here, std::process::id());
-    }
-
-    #[test]
-    fn a_process_is_there_until_it_was_waited_for() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a child");
-        let process = Pidfd::open(child.id() as i32).expect("a descriptor");
-        assert!(process.is_there());
-        child.kill().expect("killed");
-        child.wait().expect("waited for");
-        assert!(!process.is_there());
     }
 
     #[test]
