@@ -39,7 +39,7 @@ pub(super) fn choose_copy_cpus(options: &Options) -> Result<Vec<usize>> {
         return Err(Error::Usage(format!(
             "-P {copies}: expected at most {most}, since each copy takes a CPU of its own and this run may use {}{class}: take fewer \
              copies, or allow more CPUs (--cpu, taskset, cpuset.cpus)",
-            cpu_list::format(&cpus)
+            if cpus.is_empty() { "none that the kernel names".to_owned() } else { cpu_list::format(&cpus) }
         )));
     }
     cpus.truncate(copies);

@@ -29,7 +29,10 @@ use std::path::{Path, PathBuf};
 pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
     choose_own_cpus()?;
-    copies::choose_copy_cpus(options)?;
+    // A single process needs no CPU that it knows: a sandbox may refuse the question.
+    if options.copies > 1 {
+        copies::choose_copy_cpus(options)?;
+    }
     if options.unit == INSTRUCTIONS {
         check_single_steps()?;
     } else if options.unit == CALLGRIND {
