@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_test_of_another_suite_finds_the_cases_and_one_that_is_missing_its_reason() {
-        assert_eq!(ids_like("will-it-scale/futex1").unwrap(), ["scale/futex-mismatch"]);
+        assert_eq!(ids_like("will-it-scale/futex1").unwrap(), ["scale/futex-wake"]);
         let error = |name| ids_like(name).unwrap_err().to_string();
         assert!(error("perf bench/internals").contains("measures perf"));
         assert!(error("futex1").contains("coverage --all"));
