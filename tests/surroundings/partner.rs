@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Every group whose cases start somebody or leave a name somewhere.
-const WITH_PARTNERS: &str = "^(ping_pong|context_switch|core_to_core|wake_up|lock|scale)/";
+/// Cases of every kind that start somebody or leave a name somewhere.
+const WITH_PARTNERS: &str = "^(ping_pong/|context_switch/.*-8/(0|4)KiB|context_switch/move|core_to_core/|wake_up/|lock/|scale/(getppid|pipe|record-lock)-)";
 
 /// What could be left in the kernel: sets of semaphores, and queues where they can be listed.
 fn kernel_objects() -> BTreeSet<String> {
@@ -59,7 +59,7 @@ fn on_one_cpu_cases_across_two_are_skipped_with_their_sentence() {
         return;
     }
     let place = Place::new();
-    let filter = "^(ping_pong/pipe|core_to_core/|lock/futex|scale/getppid)";
+    let filter = "^(ping_pong/pipe|core_to_core/|lock/futex-mutex|scale/getppid)";
     let ended = place.end(place.run_by(&["taskset", "-c", &first_cpu()], &[filter]));
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     let skipped = ids(&place, "skipped");
