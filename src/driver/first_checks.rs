@@ -28,10 +28,10 @@ use std::path::{Path, PathBuf};
 /// The unit cannot be measured, a signal handler cannot be installed, or no scratch directory can be made.
 pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
     time::check_clock_calls()?;
-    choose_own_cpus()?;
     // A single process needs no CPU that it knows: a sandbox may refuse the question.
-    if options.copies > 1 {
-        copies::choose_copy_cpus(options)?;
+    match options.copies {
+        1 => choose_own_cpus().map(drop)?,
+        _ => copies::choose_copy_cpus(options).map(drop)?,
     }
     if options.unit == INSTRUCTIONS {
         check_single_steps()?;
