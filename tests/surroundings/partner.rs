@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Cases of every kind that start somebody or leave a name somewhere.
+/// Cases of every kind that start a partner or give a name to an object of the kernel.
 const WITH_PARTNERS: &str = "^(ping_pong/|context_switch/.*-8/(0|4)KiB|context_switch/move|core_to_core/|wake_up/|lock/|scale/(getppid|pipe|record-lock)-)";
 
 /// What could be left in the kernel: sets of semaphores, and queues where they can be listed.
