@@ -13,10 +13,8 @@ use crate::trial::CaseEnd;
 /// Attempts of the witness before a contradicted claim is believed. A timer tick disturbs an operation that reads
 /// the time through the vDSO, and single-stepping is so slow that every third attempt is disturbed.
 const TESTIMONIES: u32 = 8;
-/// Instructions of a run that are stepped through if a claim is about them …
-const STEPS: u64 = 30_000;
-/// … and if their number is only reported.
-const STEPS_UNASKED: u64 = 3_000;
+/// Instructions of a run that are stepped through; where that is too few, and a claim is about them, fewer iterations are.
+const STEPS: u64 = 3_000;
 /// Attempts before a contradicted claim about calls is believed. Timer ticks do not disturb these, but an
 /// operation that fails in the child does.
 const OF_CALLS: u32 = 4;
@@ -43,7 +41,7 @@ pub(in crate::trial) fn judge_by_witness(
         true if is_alone => (&counting, Watch::StepsAlone(STEPS)),
         true => (&counting, Watch::FewSteps(STEPS)),
         false if case.one_by_one => (clock, Watch::CallsOfTen),
-        false => (clock, Watch::Steps(STEPS_UNASKED)),
+        false => (clock, Watch::Steps(STEPS)),
     };
     let counts = call_filter(case);
     for attempt in 1..=TESTIMONIES {
