@@ -120,14 +120,11 @@ fn no_match_message(filter: &str, ids: &[String]) -> String {
     )
 }
 
-/// Whether `b` contains `a`, and their similarity by pairs of letters, in thousandths (Dice 1945, Ecology 26).
-/// Finds misspelt ids.
-fn similarity(a: &str, b: &str) -> (bool, usize) {
-    let pairs = |s: &str| s.as_bytes().windows(2).map(<[u8]>::to_ascii_lowercase).collect::<Vec<_>>();
-    let (ours, theirs) = (pairs(a), pairs(b));
-    let common = ours.iter().filter(|pair| theirs.contains(pair)).count();
-    let alike = 2000 * common / (ours.len() + theirs.len()).max(1);
-    (a.len() > 2 && b.to_lowercase().contains(&a.to_lowercase()), alike)
+/// Whether the id contains this word, and how similar the word is to the id or to a part of it, in thousandths.
+fn similarity(word: &str, id: &str) -> (bool, u32) {
+    let [word, id] = [word, id].map(str::to_lowercase);
+    let alike = id.split('/').chain([id.as_str()]).map(|part| strsim::jaro(&word, part));
+    (word.len() > 2 && id.contains(&word), (1000.0 * alike.fold(0.0, f64::max)) as u32)
 }
 
 #[cfg(test)]
@@ -150,6 +147,12 @@ mod tests {
     fn a_misspelt_filter_names_its_neighbours() {
         let error = plan_groups(GROUPS, &arguments("--bench getpdi")).err().expect("no match").to_string();
         assert!(error.contains("syscall/getp"), "{error}");
+    }
+
+    #[test]
+    fn swapped_letters_are_nearer_than_letters_that_happen_to_be_in_the_name_of_a_run() {
+        let names = ["20261127T224255-820nctan", "main", "flag"].map(str::to_owned);
+        assert!(nearest_names("mian", &names).starts_with("main, "));
     }
 
     #[test]
