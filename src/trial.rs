@@ -241,11 +241,11 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Measures one batch between two readings of the counters, judges it, and returns its count in the record's unit.
+    /// Measures one batch between two readings of the counters, and judges it.
     ///
     /// # Errors
     /// A signal has arrived, the subject fails, or a claim does not hold for this batch.
-    pub fn measure_sample(&mut self, iterations: u64) -> Result<u64, CaseEnd> {
+    pub fn measure_sample(&mut self, iterations: u64) -> Result<(), CaseEnd> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
         }
@@ -259,9 +259,8 @@ impl<'a> Trial<'a> {
         }
         let before = self.clock.core_hz();
         let sample = self.batch_between_readings(iterations)?;
-        let (core_hz, counted) = (0.5 * (before + self.clock.core_hz()), sample.counted);
-        self.judge_and_keep_sample(Sample { core_hz, ..sample })?;
-        Ok(counted)
+        let core_hz = 0.5 * (before + self.clock.core_hz());
+        self.judge_and_keep_sample(Sample { core_hz, ..sample })
     }
 
     /// Whether the next sample begins with [`retrain`]: it does if samples are kept and short. Not during the

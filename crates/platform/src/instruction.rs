@@ -7,6 +7,7 @@
 //!   registers that it declares.
 #![allow(unsafe_code)]
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use std::hint::black_box;
 
 /// An instruction.
@@ -25,6 +26,7 @@ pub struct Instruction {
 }
 
 /// Two cache lines: zeros, in which a chain of loads stays where it is.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[repr(align(128))]
 struct Lines(#[allow(dead_code, reason = "read and written by the assembly")] [u64; 16]);
 

@@ -1,7 +1,7 @@
 //! Gives Criterion the samples of all executions of a case at once, so that its files, its report and its comparisons are
 //! of the whole run, in the order in which the samples were measured.
 
-use super::criterion_drive::{ONE_BATCH, criterion_without_plots};
+use super::criterion_drive::criterion_without_plots;
 use super::{Counted, CycleTime, EventCount};
 use crate::case::Group;
 use crate::clock::{Clock, ClockScale};
@@ -22,6 +22,9 @@ use std::time::Duration;
 
 /// Criterion's resamples: its own default is ten times as many, and the whole suite waits for them.
 const RESAMPLES: usize = 10_000;
+
+/// Ends Criterion's warm-up after its first call.
+const ONE_CALL: Duration = Duration::from_nanos(1);
 
 /// A baseline that cannot be saved: no name has a separator.
 const NOTHING: &str = "no/baseline";
@@ -77,7 +80,7 @@ fn replay_case<M: Counted>(group: &Group, case: &Samples, shown_as: Rc<M>, argum
     let mut of_group = criterion.benchmark_group(criterion_name(group.name));
     // Set on the group, where they outweigh the command line: the samples are there already.
     of_group.sampling_mode(SamplingMode::Flat).sample_size(case.values.len());
-    of_group.warm_up_time(ONE_BATCH).measurement_time(Duration::from_secs(1));
+    of_group.warm_up_time(ONE_CALL).measurement_time(Duration::from_secs(1));
     if let Some(work) = case.work {
         of_group.throughput(match work {
             Work::Bytes(bytes) => Throughput::Bytes(bytes),

@@ -103,7 +103,7 @@ impl Trial<'_> {
         &mut self,
         company: &Company,
         iterations: u64,
-    ) -> Result<u64, CaseEnd> {
+    ) -> Result<(), CaseEnd> {
         let kept = self.clock.count_single_times();
         loop {
             company.meet_all()?;
@@ -128,9 +128,7 @@ impl Trial<'_> {
             };
             self.clock.shorten_single_times(if counts { own } else { kept });
             if counts {
-                let counted = sample.counted;
-                self.judge_and_keep_sample(Sample { core_hz, ..sample })?;
-                return Ok(counted);
+                return self.judge_and_keep_sample(Sample { core_hz, ..sample });
             }
         }
     }

@@ -27,12 +27,15 @@ const TRACEPOINT: u32 = 2;
 const TRACE_FILES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The kernel's function of getppid(2).
-#[cfg(target_arch = "x86_64")]
-pub const GETPPID: &CStr = c"__x64_sys_getppid";
-#[cfg(target_arch = "aarch64")]
-pub const GETPPID: &CStr = c"__arm64_sys_getppid";
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub const GETPPID: &CStr = c"sys_getppid";
+pub const GETPPID: &CStr = if cfg!(target_arch = "x86_64") {
+    c"__x64_sys_getppid"
+} else if cfg!(target_arch = "aarch64") {
+    c"__arm64_sys_getppid"
+} else if cfg!(target_arch = "riscv64") {
+    c"__riscv_sys_getppid"
+} else {
+    c"sys_getppid"
+};
 
 /// A probe of this thread, which counts how often it was hit. It goes with its value.
 pub struct Probe(File);
