@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ring = Testbed::set_up()?;
     let exe = own_executable()?;
     let sides = SlowedSides::new(&exe)?;
-    let start = |filters| sides.launch(filters);
+    let start = |filters| sides.prepare_launches(filters);
     let question = Parameters { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
     let plan = args.plan_trials(&cases);
     let verdicts = plan.iter().map(|(_, _, count)| count).sum();

@@ -263,7 +263,7 @@ impl<'a> Received<'a> {
             }
             let until = end.unwrap_or_else(|| Instant::now() + self.supervisor.silence_limit());
             match lines.receive(pipe, until, bell.as_slice()) {
-                Ok(message) => self.handle_message(message),
+                Ok(message) => self.apply_process_message(message),
                 Err(NoMessage::Closed) => return true,
                 Err(NoMessage::Late) => return false,
                 Err(NoMessage::Woken) => signal::silence_bell(),
@@ -275,7 +275,7 @@ impl<'a> Received<'a> {
         }
     }
 
-    fn handle_message(&mut self, message: Message) {
+    fn apply_process_message(&mut self, message: Message) {
         match message {
             Message::Ready(run) => self.run = run,
             Message::Begin(id) => {

@@ -7,7 +7,7 @@ use crate::trial::scratch::{self, Scratch};
 use std::cell::Cell;
 use std::path::Path;
 
-/// Starts sides of one binary; each pair of sides has a directory of its own.
+/// Prepares sides of one binary; each pair of sides has a directory of its own.
 pub struct SlowedSides<'a> {
     exe: &'a Path,
     links: Scratch,
@@ -23,11 +23,11 @@ impl<'a> SlowedSides<'a> {
         Ok(Self { exe, links: scratch::make_directory()?, number: Cell::new(0) })
     }
 
-    /// Launches of both sides, under filters of these numbers of additions if there are any.
+    /// Describes how both sides are started, under seccomp filters of these numbers of additions if there are any.
     ///
     /// # Errors
     /// As of [`Launch::new`].
-    pub fn launch(&self, filters: Option<[usize; 2]>) -> Result<[Launch; 2]> {
+    pub fn prepare_launches(&self, filters: Option<[usize; 2]>) -> Result<[Launch; 2]> {
         self.number.set(self.number.get() + 1);
         let directory = self.links.path().join(self.number.get().to_string());
         let quoted = quote_for_shell(&self.exe.display().to_string());

@@ -63,7 +63,7 @@ pub fn record_sessions(exe: &Path, seed: u64, watch: &dyn Fn(Step)) -> Result<[H
 fn find_slowing_filters(exe: &Path, seed: u64, watch: &dyn Fn(Step)) -> Result<Vec<usize>> {
     let testbed = Testbed::set_up()?;
     let sides = SlowedSides::new(exe)?;
-    let start = |filters| sides.launch(filters);
+    let start = |filters| sides.prepare_launches(filters);
     let parameters = Parameters { start: &start, rule: Rule::default(), seed, cases: 1 };
     let of_case = |id: &&'static str| {
         watch(Step::Calibration(id));

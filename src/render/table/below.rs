@@ -45,13 +45,16 @@ pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
     ];
     let width = layout.width.map_or(usize::MAX, usize::from);
     let printed = |section: &Vec<Paragraph>| -> String {
-        section.iter().map(|(tone, text)| paint_paragraph(*tone, text, width, layout.color)).collect()
+        section
+            .iter()
+            .map(|(tone, text)| wrap_and_paint_paragraph(*tone, text, width, layout.color))
+            .collect()
     };
     let sections = sections.iter().filter(|section| !section.is_empty());
     sections.map(|section| format!("\n{}", printed(section))).collect()
 }
 
-fn paint_paragraph(tone: Option<Tone>, text: &str, width: usize, color: bool) -> String {
+fn wrap_and_paint_paragraph(tone: Option<Tone>, text: &str, width: usize, color: bool) -> String {
     tone.map_or_else(|| text.to_owned(), |tone| tone.paint(&wrap_sentence(text, width), color)) + "\n"
 }
 

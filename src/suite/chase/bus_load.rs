@@ -106,7 +106,7 @@ impl Load {
         // Huge pages, so that it is limited by the bus and not by page walks.
         let mut memory = ResidentMemory::new(EACH, Pages::Huge)?;
         let Some(stream) = Stream::new(Operation::Read, Means::widest()) else {
-            return Err(Error::Missing("this processor has nothing that reads memory fast".into()));
+            return Err(Error::Missing("no loop here loads the memory bus of this processor".into()));
         };
         let chunks: Arc<Word> = Arc::default();
         let theirs = Arc::clone(&chunks);

@@ -138,7 +138,9 @@ fn page_out(place: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
     read(&mut region)?;
     region.give_advice(libc::MADV_PAGEOUT, NAME)?;
     half_left(&mut region).map_err(|error| {
-        Error::Missing(format!("this kernel keeps pages of a file that {NAME} names ({error})"))
+        Error::Missing(format!(
+            "this kernel keeps pages of a file in memory although {NAME} asks to evict them ({error})"
+        ))
     })?;
     // The file must live as long as it is evicted from.
     checked_each(

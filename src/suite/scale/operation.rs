@@ -133,10 +133,10 @@ operations! {
         })
     };
     "record-lock", "a record lock on a file of one's own taken and released", call![SYS_fcntl, SYS_fcntl], 200.0 + 1_500.0, |place, index| {
-        lock_record(own_file(place, index)?, 0)
+        lock_and_unlock_byte(own_file(place, index)?, 0)
     };
     "record-lock-shared", "a record lock on a byte of one's own of one file taken and released", call![SYS_fcntl, SYS_fcntl], 200.0 + 1_500.0, |place, index| {
-        lock_record(shared_file(place)?, index % 1024)
+        lock_and_unlock_byte(shared_file(place)?, index % 1024)
     };
     "eventfd", "an eventfd written and read", call![SYS_write, SYS_read], 200.0 + 600.0, |_, _| {
         let event = EventFd::new().map_err(|e| Error::from_errno("eventfd", e))?;
@@ -297,7 +297,7 @@ fn create_and_unlink(directory: PathBuf, index: usize) -> Result<Work> {
 }
 
 /// Locks a byte of the file.
-fn lock_record(file: File, byte: usize) -> Result<Work> {
+fn lock_and_unlock_byte(file: File, byte: usize) -> Result<Work> {
     let record = |kind: libc::c_int| libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

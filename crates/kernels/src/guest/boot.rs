@@ -86,7 +86,7 @@ pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
 /// Puts what the plugin has counted in the place of what the emulator's clock has.
 fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
     if let CountOutcome::Counted(count) = outcome {
-        let executed = log.case(id).and_then(|case| case.count(count.iterations));
+        let executed = log.case(id).and_then(|case| case.sound_count(count.iterations));
         *outcome = match executed {
             Some(count) if count.is_sound() => CountOutcome::Counted(count),
             Some(Count { batches: [a, b], iterations, .. }) => CountOutcome::Failed(format!(

@@ -114,7 +114,7 @@ impl LiveGuest {
             Err(NoMessage::Woken) => {
                 return Err(Error::Disturbed("interrupted while a guest booted".into()));
             }
-            Err(NoMessage::Late) => format!("it was killed after {} s (--patience)", patience.as_secs()),
+            Err(NoMessage::Late) => format!("it was killed after {} s", patience.as_secs()),
             Err(NoMessage::Closed | NoMessage::Broken(_)) => String::new(),
             Err(why) => why.to_string(),
         };

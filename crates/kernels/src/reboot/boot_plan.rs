@@ -72,7 +72,7 @@ impl BootPlan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// There is none, or the file is damaged or of a newer version.
+    /// There is none, or the file is damaged or of another version.
     pub fn load(path: &Path) -> Result<Self> {
         let wrong = |field: &str, expected: &str, found: String| Error::Content {
             path: path.into(),

@@ -153,7 +153,7 @@ fn column_summary(column: &Column) -> String {
     )
 }
 
-/// At most [`ROWS`] changed cases, the largest change first; with `all`, every case. Also how many are left out.
+/// At most [`ROWS`] changed cases, the largest change first; with `all`, every case. Also how many cases are not among them.
 fn cases_to_show(column: &Column, all: bool) -> (Vec<&CaseEffect>, usize) {
     if all {
         return (column.cases.iter().collect(), 0);

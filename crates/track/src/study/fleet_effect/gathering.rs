@@ -104,7 +104,7 @@ impl<'a> Gathering<'a> {
                 continue;
             };
             for figure in &record.cases {
-                let case = self.case_number(figure);
+                let case = self.number_or_add_case(figure);
                 let kernels = found.entry(case).or_insert_with(|| vec![Vec::new(); count]);
                 kernels[kernel].push((figure.ns.ln(), figure.core_hz.map(f64::ln)));
             }
@@ -117,7 +117,7 @@ impl<'a> Gathering<'a> {
         found.into_iter().map(|(case, kernels)| (case, one_measure(kernels))).collect()
     }
 
-    fn case_number(&mut self, figure: &Figure) -> u32 {
+    fn number_or_add_case(&mut self, figure: &Figure) -> u32 {
         let known = self.numbers.get(&figure.id).into_iter().flatten();
         let mut alike =
             known.filter(|(version, clock, _)| *version == figure.version && *clock == figure.clock);
