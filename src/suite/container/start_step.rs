@@ -10,6 +10,7 @@ use crate::kit::task;
 use crate::platform::control_group::own_group::OwnGroup;
 use crate::platform::control_group::own_groups;
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::mount::filesystem_type;
 use crate::platform::process::die_with_parent;
 use crate::platform::seccomp::{self, MARK, NUMBER};
 use crate::platform::shared::Words;
@@ -55,6 +56,7 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
 fn steps(place: &Place, from: usize, to: usize, deed: Deed) -> Result<Box<dyn Subject>> {
     let left_out = (deed == Deed::LeftOut).then_some(from);
     check_all_named(&namespaces())?;
+    check_root_can_be_replaced(&KernelFiles::live())?;
     let root = place.scratch.join("container-root");
     std::fs::create_dir_all(&root).map_err(|e| Error::file(&root, "making", e))?;
     write_runnable_elf(&root)?;
@@ -193,6 +195,18 @@ fn check_all_named(namespaces: &[Option<PathBuf>]) -> Result<()> {
     }
 }
 
+/// The kernel unpacks an initramfs into its first root, and `pivot_root` answers EINVAL there (pivot_root(2)).
+fn check_root_can_be_replaced(files: &KernelFiles) -> Result<()> {
+    let mounts = files.read_text("proc/self/mountinfo").unwrap_or_default();
+    match filesystem_type(&mounts, Path::new("/")) {
+        Some("rootfs") => Err(Error::Missing(
+            "the root is the kernel's first one (rootfs), as in an initramfs, and cannot be replaced: start the system from a disk"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The namespaces of this process, and those of its children's numbers.
 fn namespaces() -> [Option<PathBuf>; 6] {
     ["user", "mnt", "pid_for_children", "net", "ipc", "uts"]
@@ -229,6 +243,7 @@ fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::kernel_files::fixture::Machine;
 
     #[test]
     fn a_machine_without_proc_or_a_free_namespace_skips_a_start() {
@@ -236,5 +251,15 @@ mod tests {
         names[3] = None;
         assert!(check_all_named(&names).expect_err("one is missing").is_machine_limitation());
         assert!(namespace_refusal(Errno::ENOSPC).is_machine_limitation());
+    }
+
+    #[test]
+    fn the_root_of_an_initramfs_is_not_replaced() {
+        let check = |kind: &str| {
+            let mounts = format!("1 1 0:2 / / rw - {kind} {kind} rw\n20 1 0:20 / /proc rw - proc proc rw\n");
+            check_root_can_be_replaced(&Machine::with_files(&[("proc/self/mountinfo", &mounts)]).files)
+        };
+        assert!(check("rootfs").is_err_and(|error| error.is_machine_limitation()));
+        check("ext4").expect("a root that can be replaced");
     }
 }
