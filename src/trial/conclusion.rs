@@ -142,7 +142,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// Not every operation was timed.
-    fn single_times(&self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
+    fn single_times(&mut self, kept: &[Sample]) -> Result<Vec<f64>, CaseEnd> {
         let singles = self.clock.take_single_times();
         let iterations: u64 = kept.iter().map(|sample| sample.iterations).sum();
         let wanted = iterations.min(Clock::SINGLES as u64);
@@ -154,6 +154,10 @@ impl Trial<'_> {
         }
         self.check_singles_vary(&singles)?;
         self.check_singles_vary_within(&singles, kept)?;
+        if self.case.one_by_one && self.event.is_none() && !self.resumed {
+            let coarse = coarse_singles_sentence(&singles, self.clock.step_ns());
+            self.unasked.extend(coarse);
+        }
         Ok(singles)
     }
 
@@ -307,6 +311,14 @@ fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
     }
 }
 
+/// Why single times of few clock steps prove nothing: measured ones are often equal, too.
+fn coarse_singles_sentence(singles: &[f64], step_ns: f64) -> Option<String> {
+    let steps = statistic::median(singles) / step_ns;
+    (!singles.is_empty() && steps < FEW_STEPS).then(|| {
+        format!("single times: half of them have at most {steps:.0} steps of the clock, so they cannot be told from one time for all")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,5 +330,13 @@ mod tests {
         assert!(is_constant_in_each(&constant, [None, None]));
         assert!(is_constant_in_each(&[constant, [7.0; 5]].concat(), [Some(5), None, None]));
         assert!(!is_constant_in_each(&[constant, vary].concat(), [Some(5), None]));
+    }
+    #[test]
+    fn single_times_of_few_clock_steps_are_said_to_prove_nothing() {
+        let times = [500.0, 500.0, 600.0];
+        let sentence = coarse_singles_sentence(&times, 100.0);
+        assert!(sentence.is_some_and(|sentence| sentence.contains("at most 5 steps")));
+        assert_eq!(coarse_singles_sentence(&times, 10.0), None);
+        assert_eq!(coarse_singles_sentence(&[], 100.0), None);
     }
 }
