@@ -62,9 +62,8 @@ const SAMPLES: usize = 5;
 /// Wall time of a sample, ns.
 const SAMPLE_NS: f64 = 1e6;
 
-/// Fewest iterations of a sample whose operations are timed one by one: some liars leave out a tenth of the
-/// iterations.
-const SINGLES: u64 = 16;
+/// Fewest iterations of a sample: some liars do 16 at most, and some leave out a tenth.
+const FEWEST: u64 = 32;
 
 /// Executes a case until its claims have held or are disproved.
 pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
@@ -76,8 +75,7 @@ pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
 fn execute_case(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove_operation()?;
-    let fewest = if case.one_by_one { SINGLES } else { 1 };
-    let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(fewest);
+    let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(FEWEST);
     trial.begin_sampling();
     for _ in 0..SAMPLES {
         trial.measure_sample(iterations)?;

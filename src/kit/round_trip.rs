@@ -91,16 +91,19 @@ pub fn both_slept(delta: &Delta, iterations: u64) -> std::result::Result<String,
     check_both_counts("slept", delta.counted.voluntary_switches, partner, iterations, MOST)
 }
 
-/// The claim that the partner has read and written every token, for channels that use read(2) and write(2). It is
-/// stricter than [`both_slept`], which half of the tokens satisfy. The count may lack the call that is about to
+/// The claim that the partner has read and written every token, `EACH` in a round trip, where it does so by read(2) and write(2).
+/// It is stricter than [`both_slept`], which half of the tokens satisfy. The count may lack the call that is about to
 /// return.
 ///
 /// # Errors
 /// A sentence with the count, where it is too small.
-pub fn partner_passed_tokens(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+pub fn partner_passed_tokens<const EACH: u64>(
+    delta: &Delta,
+    iterations: u64,
+) -> std::result::Result<String, String> {
     match delta.partners.and_then(|partners| partners.fewest_transfers) {
         None => Ok("the kernel does not tell what the partner has read and written".into()),
-        Some(calls) if calls + 1 < 2 * iterations => {
+        Some(calls) if calls + 1 < 2 * EACH * iterations => {
             Err(format!("the partner has read and written {calls} times in {iterations} round trips"))
         }
         Some(calls) => {
@@ -171,8 +174,10 @@ mod tests {
     fn a_partner_that_has_not_read_every_token_is_caught() {
         let judged = |calls| {
             let partners = crate::clock::PartnerReport { fewest_transfers: calls, ..Default::default() };
-            partner_passed_tokens(&Delta { partners: Some(partners), ..Delta::default() }, 100)
+            let delta = Delta { partners: Some(partners), ..Delta::default() };
+            [partner_passed_tokens::<1>(&delta, 100), partner_passed_tokens::<10>(&delta, 10)]
         };
+        let judged = |calls| judged(calls).into_iter().collect::<std::result::Result<Vec<_>, _>>();
         assert!(judged(Some(200)).is_ok() && judged(Some(199)).is_ok() && judged(None).is_ok());
         assert!(judged(Some(180)).is_err());
     }

@@ -93,7 +93,7 @@ pub(super) const LIARS: &[Row] = &[
     ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Checked reply", Instead("replies by the first message", crate::suite::socket_round_trip::many::one_reply_for_all)),
     ("socket_round_trip/udp-batch-one-process/mmsg", "Checked messages", Instead("sends nothing", crate::suite::socket_round_trip::message_batch::batches_left_out)),
     ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Counted switches", Twisted(NINE_TENTHS)),
-    ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Counted switches", Twisted(NINE_TENTHS)),
+    ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Counted transfers", Twisted(NINE_TENTHS)),
     ("socket_round_trip/udp-batch-one-process/mmsg", "Enters", Twisted(NINE_TENTHS)),
     ("context_switch/move/cross-cpu", "Counted switches", Twisted(NINE_TENTHS)),
     ("lock/futex-wake/one-by-one-16", "Counted sleeps", Twisted(NINE_TENTHS)),

@@ -106,7 +106,7 @@ fn channel_cases<C: Channel>(
                 if placement == Same { Claim::Counted(both_left_cpu) } else { Claim::Regime(both_slept) },
             );
         let case = if BY_DESCRIPTOR.contains(&way) {
-            case.claim(Claim::Counted(partner_passed_tokens))
+            case.claim(Claim::Counted(partner_passed_tokens::<1>))
         } else {
             case
         };

@@ -76,6 +76,7 @@ mod one_process;
 use conversation::Conversation;
 
 pub const GROUP: Group = Group::new("socket_round_trip", include_str!("socket_round_trip.rs"), cases)
+    .version(2)
     .curves(&[
         by_message_curve("socket_round_trip/tcp-same-cpu/", "TCP, one CPU"),
         by_message_curve("socket_round_trip/udp-same-cpu/", "UDP, one CPU"),

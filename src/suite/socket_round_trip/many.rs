@@ -5,15 +5,18 @@ use crate::case::{Case, Claim, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::alarm::Alarm;
+use crate::kit::kernel_call::errno_of;
 use crate::kit::message_size::{LOOPBACK, size_text};
 use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
-use crate::kit::round_trip::both_left_cpu;
+use crate::kit::round_trip::{both_left_cpu, partner_passed_tokens};
 use crate::kit::socket::Transport;
 use crate::kit::socket::transfer::{receive_whole, send_whole};
 use crate::kit::socket::{raw_descriptor, verify_connected};
 use crate::platform::partner::{Class, Kind, Partner};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use std::cell::Cell;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 /// Bytes of a message.
@@ -25,10 +28,11 @@ const EVENTS: usize = 64;
 const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
 
 pub(super) fn many_cases() -> Vec<Case> {
-    [(10, false), (100, true)].map(|(count, is_default)| many_case(count, is_default)).into()
+    vec![many_case::<10>(false), many_case::<100>(true)]
 }
 
-fn many_case(count: usize, is_default: bool) -> Case {
+fn many_case<const COUNT: u64>(is_default: bool) -> Case {
+    let count = COUNT as usize;
     let placement = Placement::Same;
     let size = size_text(MESSAGE);
     let case = Case::new(
@@ -41,9 +45,10 @@ fn many_case(count: usize, is_default: bool) -> Case {
     );
     let case = placement.add_needs(case).need(LOOPBACK);
     let case = if is_default { case } else { case.need(FULL_SCALE) };
-    case.elements(count as u64)
+    case.elements(COUNT)
         .claim(Claim::Checked("every reply is the message of its connection and round"))
         .claim(Claim::Counted(both_left_cpu))
+        .claim(Claim::Counted(partner_passed_tokens::<COUNT>))
         .predict(
             2_000.0,
             15_000.0 * count as f64,
@@ -71,7 +76,7 @@ impl Connections {
             verify_connected(Transport::Tcp, &ends)?;
             let [ours, theirs] = ends;
             near.push(ours);
-            far.push(theirs);
+            far.push(File::from(theirs));
         }
         let epoll =
             Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| Error::from_errno("epoll_create1", e))?;
@@ -97,20 +102,24 @@ pub(crate) fn one_reply_for_all() -> SetUp {
 }
 
 /// Waits for events, and answers the message of each. 0, or a negative error number. Allocates nothing.
-fn serve_events(epoll: &Epoll, ends: &[OwnedFd], reply: &impl Fn(Message) -> Message) -> i64 {
+fn serve_events(epoll: &Epoll, ends: &[File], reply: &impl Fn(Message) -> Message) -> i64 {
     let mut events = [EpollEvent::empty(); EVENTS];
     let count = match epoll.wait(&mut events, EpollTimeout::NONE) {
         Ok(count) => count,
         Err(errno) => return -i64::from(errno as i32),
     };
     for event in &events[..count] {
-        let (end, mut message) = (raw_descriptor(&ends[event.data() as usize]), [0; MESSAGE]);
-        let passed = receive_whole(end, &mut message).min(send_whole(end, &reply(message)));
-        if passed < 0 {
-            return passed;
+        if let Err(errno) = answer_message(&ends[event.data() as usize], reply) {
+            return -i64::from(errno as i32);
         }
     }
     0
+}
+
+/// By read(2) and write(2), which the kernel counts for each process.
+fn answer_message(mut end: &File, reply: &impl Fn(Message) -> Message) -> nix::Result<()> {
+    let mut message = [0; MESSAGE];
+    end.read_exact(&mut message).and_then(|()| end.write_all(&reply(message))).map_err(errno_of)
 }
 
 /// A message over each connection, and then the reply of each. 0, or a negative error number.
