@@ -15,6 +15,7 @@ use crate::kit::task;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
+use crate::platform::process::inheritance::NoHugePages;
 use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::{arch, syscall, time};
@@ -155,13 +156,19 @@ pub(super) fn pages_touched_before() -> SetUp {
 
 /// Maps 1 MiB and touches every other page.
 pub(super) fn half_touched_pages() -> SetUp {
-    loop_set_up(|n| {
-        for _ in 0..n {
-            if let Ok(mut memory) = MmapMut::map_anon(1 << 20) {
-                memory.iter_mut().step_by(2 * PAGE).for_each(|byte| *byte = 1);
-                black_box(&memory[..1]);
-            }
-        }
+    set_up(|_| {
+        let base_pages = NoHugePages::start();
+        Ok(move |n: u64, clock: &Clock| {
+            let _held = &base_pages;
+            Ok(clock.time(|| {
+                for _ in 0..n {
+                    if let Ok(mut memory) = MmapMut::map_anon(1 << 20) {
+                        memory.iter_mut().step_by(2 * PAGE).for_each(|byte| *byte = 1);
+                        black_box(&memory[..1]);
+                    }
+                }
+            }))
+        })
     })
 }
 

@@ -17,10 +17,10 @@
 //!
 //! # How we know
 //! By the kernel's count of minor faults over each sample: with pages of 4 KiB one per touch, with huge pages one per
-//! 2 MiB, with folios a number between. Where memory is touched or populated there must be at least one per 2 MiB;
-//! where it is not, there may not be one per iteration; no fault may have read a device. A witness counts the system
-//! calls of some iterations: the named calls, once each. After `dontneed` every page must fault again: that is
-//! counted between the calls. The answer of every call is checked. Single operations on pages are checked one by one: after `msync`
+//! 2 MiB, with folios a number between. Where memory is touched or populated there must be at least one per page of the largest
+//! size in use; `first-touch/1MiB` takes base pages, so that every page must fault. Where memory is not touched, there may not be
+//! one per iteration; no fault may have read a device. A witness counts the system calls of some iterations: the named calls, once
+//! each. After `dontneed` every page must fault again: that is counted between the calls. The answer of every call is checked. Single operations on pages are checked one by one: after `msync`
 //! the next write to each page is a fault, since the page is clean; moved pages are resident at the new addresses; smaps(5) shows
 //! huge and lazily freed pages, and mincore(2) those that were made or taken away. `interrupts` of a shootdown is the growth of the
 //! line `TLB` of /proc/interrupts by iteration; its threads must stay on their CPUs.
@@ -56,6 +56,8 @@ use crate::kit::fault_count::Faults;
 use crate::kit::kernel_call::check_granted;
 use crate::kit::operation_table::table_cases;
 use crate::platform::limit;
+use crate::platform::process;
+use crate::platform::process::inheritance::{self, NoHugePages};
 use crate::platform::region::{self, PAGE, Region};
 use crate::platform::resident::{Pages, read_largest_default_page};
 use crate::record::{Axis, Curve, Headline};
@@ -65,6 +67,7 @@ use std::hint::black_box;
 use std::sync::LazyLock;
 
 pub const GROUP: Group = Group::new("mapping", include_str!("mapping.rs"), cases)
+    .version(2)
     .curves(&[
         Curve::new("mapping/map/", "mmap and munmap", Axis::Bytes("size of the mapping")),
         Curve::new("mapping/mprotect/", "mprotect", Axis::Bytes("size of the mapping")),
@@ -164,7 +167,12 @@ fn touched_region(bytes: usize) -> Result<Region> {
 fn first_touch_case<const BYTES: usize>(name: &'static str, title: &'static str) -> Case {
     let set_up = set_up(|_| {
         check_room(BYTES)?;
-        Ok(|n: u64, clock: &Clock| time_fallible_operations(n, BYTES, clock, || map_and_touch(BYTES)))
+        // A huge page is one fault, whatever part of it is touched. Memory of less than one rarely has it.
+        let base_pages = (BYTES < SINGLE).then(NoHugePages::start).flatten();
+        Ok(move |n: u64, clock: &Clock| {
+            let _held = &base_pages;
+            time_fallible_operations(n, BYTES, clock, || map_and_touch(BYTES))
+        })
     });
     let pages = (BYTES / PAGE) as f64;
     let case = Case::new(name, title, set_up);
@@ -341,7 +349,9 @@ fn claim_all_touched<const BYTES: usize>(
     delta: &Delta,
     iterations: u64,
 ) -> std::result::Result<String, String> {
-    check_fault_count(*LARGEST, BYTES, delta, iterations)
+    let base = process::page_size() as usize;
+    let page = if inheritance::is_thp_disabled() { base } else { base.max(*LARGEST) };
+    check_fault_count(page, BYTES, delta, iterations)
 }
 
 fn check_fault_count(

@@ -109,6 +109,31 @@ pub fn is_thp_disabled() -> bool {
     (unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) }) == 1
 }
 
+/// This process has no transparent huge pages while this value lives; then the setting is as before.
+pub struct NoHugePages {
+    before: bool,
+}
+
+impl NoHugePages {
+    /// Switches them off; `None` where the kernel refuses.
+    pub fn start() -> Option<Self> {
+        let before = is_thp_disabled();
+        set_thp_disabled(true).then_some(Self { before })
+    }
+}
+
+impl Drop for NoHugePages {
+    fn drop(&mut self) {
+        set_thp_disabled(self.before);
+    }
+}
+
+/// Returns whether the kernel did it.
+fn set_thp_disabled(disabled: bool) -> bool {
+    // SAFETY: OWN-TASK.
+    (unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_long::from(disabled), 0, 0, 0) }) == 0
+}
+
 /// The execution domain and its flags (personality(2)); 0 is the usual one.
 pub fn personality() -> u32 {
     // SAFETY: OWN-TASK: this number only asks.
