@@ -10,6 +10,7 @@ mod stranger;
 mod twisted;
 
 use crate::case::Case;
+use crate::clock::witness::ITERATIONS;
 use crate::trial::{Bench, CaseEnd, SAMPLE_STRETCH, Trial};
 
 pub use roster::{liars, real_cases};
@@ -62,8 +63,10 @@ const SAMPLES: usize = 5;
 /// Wall time of a sample, ns.
 const SAMPLE_NS: f64 = 1e6;
 
-/// Fewest iterations of a sample: some liars do 16 at most, and some leave out a tenth.
+/// Fewest iterations of a sample: some liars do 16 at most, and some leave out a tenth …
 const FEWEST: u64 = 32;
+/// … and some lie beyond the batches of the first witness, which on a slow machine take longer than a sample: so much longer at most.
+const STRETCH: u64 = 5;
 
 /// Executes a case until its claims have held or are disproved.
 pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
@@ -75,7 +78,8 @@ pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
 fn execute_case(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove_operation()?;
-    let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(FEWEST);
+    let sized = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations;
+    let iterations = sized.max((STRETCH * sized).min(2 * ITERATIONS)).max(FEWEST);
     trial.begin_sampling();
     for _ in 0..SAMPLES {
         trial.measure_sample(iterations)?;
