@@ -315,7 +315,7 @@ fn contamination(own_tasks: OwnTasks, samples: &[Sample]) -> Contamination {
 fn coarse_singles_sentence(singles: &[f64], step_ns: f64) -> Option<String> {
     let steps = statistic::median(singles) / step_ns;
     (!singles.is_empty() && steps < FEW_STEPS).then(|| {
-        format!("single times: half of them have at most {steps:.0} steps of the clock, so they cannot be told from one time for all")
+        format!("single times: half of them have at most {steps:.0} steps of the clock, and measured ones are often equal there")
     })
 }
 
