@@ -96,10 +96,15 @@ impl Batches<'_> {
             });
         }));
         drop(group);
-        if let Err(payload) = unwound
-            && !payload.is::<Complete>()
-        {
-            resume_unwind(payload);
+        match unwound {
+            Err(payload) if payload.is::<Complete>() => {}
+            Err(payload) => resume_unwind(payload),
+            Ok(()) if is_test => {}
+            Ok(()) => {
+                let sentence =
+                    "Criterion ended the case before its last sample: its order of calls has changed";
+                return Err(CaseEnd::Failed(sentence.into()));
+            }
         }
         ended?;
         self.trial.count_events(self.events)?;
