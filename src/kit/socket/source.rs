@@ -211,7 +211,7 @@ pub struct ZeroCopy {
 const UNANSWERED: u64 = 64;
 
 impl ZeroCopy {
-    /// Messages of `bytes` by this TCP end.
+    /// Switches `SO_ZEROCOPY` on at this TCP end, for messages of `bytes`.
     ///
     /// # Errors
     /// [`Error::Missing`] where the kernel does not have it.
