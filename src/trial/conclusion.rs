@@ -331,6 +331,7 @@ mod tests {
         assert!(is_constant_in_each(&[constant, [7.0; 5]].concat(), [Some(5), None, None]));
         assert!(!is_constant_in_each(&[constant, vary].concat(), [Some(5), None]));
     }
+
     #[test]
     fn single_times_of_few_clock_steps_are_said_to_prove_nothing() {
         let times = [500.0, 500.0, 600.0];

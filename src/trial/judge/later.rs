@@ -18,10 +18,9 @@ const LEAST_UNDECLARED: f64 = 0.25;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
 /// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
-const STEPS: f64 = 2_000.0;
-/// … unless this many iterations take more. Three quarters of them are more than the first witness has seen, by more than [`LEAST`]
-/// allows.
-const MORE: f64 = 2.0 * ITERATIONS as f64;
+const STEPS: f64 = 4_000.0;
+/// … unless this many iterations take more, since the first witness has seen a quarter of them.
+const MORE: f64 = 4.0 * ITERATIONS as f64;
 /// Instructions of a batch of [`MORE`] iterations at most.
 const MOST_STEPS: f64 = 60_000.0;
 /// Instructions after which stepping gives up: what surrounds the iterations is stepped through too.
@@ -67,10 +66,10 @@ fn not_watched_sentence(error: &Error) -> String {
     format!("no witness could be called behind the samples: {error}")
 }
 
-/// A length between three quarters of the longest and the longest.
+/// A length between half of the longest and the longest.
 fn draw_length(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     let longest = (longest as u64).clamp(1, iterations.max(1));
-    longest - random.number_below((longest / 4 + 1) as usize) as u64
+    longest - random.number_below((longest / 2 + 1) as usize) as u64
 }
 
 /// Watches one batch. No judgement if no claim can be judged so.
