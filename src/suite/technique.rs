@@ -25,7 +25,8 @@
 //! the cheaper they are. Events in a ring become cheaper the further the sender is ahead, since a line then holds
 //! several of them: hence bursts of one size, of which twice as many cost twice as much. An event of a burst of 16
 //! costs seven times as much as one of 1024; with every slot on a line of its own an event of 1024 costs ten times as
-//! much. In a guest the hypervisor handles steps and timers.
+//! much. In a guest the hypervisor handles steps and timers. RISC-V has no single steps: there `step` is a breakpoint, set and
+//! removed.
 //!
 //! # Reading the number
 //! A monitor may be used if its cost times the frequency of the events is small: 1 % is one span per hundred times its
@@ -42,7 +43,7 @@ use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement;
-use crate::platform::ptrace::Stepper;
+use crate::platform::ptrace::{Stepped, Stepper};
 use crate::platform::sampler::{Gaps, Sampler};
 use crate::platform::{arch, time};
 use crate::technique::hybrid::{Interface, Observer, OneWay, Ring, Tally, TwoWay, encode_event};
@@ -311,7 +312,7 @@ fn time_steps(n: u64, clock: &Clock) -> Result<Ticks> {
         }
     }
     let mut strange = 0;
-    let mut refused = Ok(true);
+    let mut refused = Ok(Stepped::On);
     let ticks = clock.time(|| {
         for at in 0..n {
             match stepper.next() {
@@ -324,7 +325,7 @@ fn time_steps(n: u64, clock: &Clock) -> Result<Ticks> {
         }
     });
     match (refused?, strange) {
-        (true, 0) => Ok(ticks),
+        (Stepped::On, 0) => Ok(ticks),
         _ => Err(Error::Disproved(format!("{strange} of {n} steps were elsewhere than in the loop"))),
     }
 }

@@ -7,6 +7,10 @@
 //! On AArch64 a step loses the reservation of a load-exclusive, so that a loop around a store-exclusive never
 //! ends under it: an operation with such a loop (atomics of cores before Armv8.1) is too long to step through.
 
+#[cfg(any(target_arch = "riscv64", test))]
+mod riscv_step;
+mod syscall_stop;
+
 use super::process::{CHILD_LIMIT_SECONDS, PANIC_CODE, fork_child, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
@@ -16,13 +20,15 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::io::IoSliceMut;
+use syscall_stop::read_call;
 
 /// The text of [`Error::Died`] for a child whose operation panicked.
 pub const PANICKED: &str = "it panicked";
 
-/// Whether Linux can stop a process behind each instruction: RISC-V has no such mode, and of other processors the registers are
-/// not read here.
-pub const HAS_STEPS: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+/// Whether a process can be stopped behind each instruction here: RISC-V has no such mode and stops at breakpoints, and of other
+/// processors the registers are not read.
+pub const HAS_STEPS: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
 /// Why a witness is missing there.
 pub const NO_STEPS: &str = "no process can be stopped behind each of its instructions on this processor";
 
@@ -87,7 +93,8 @@ pub struct Step {
     answer: i64,
 }
 
-/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit` instructions.
+/// Runs `body` in a forked child, one instruction at a time. `None` if it takes more than `limit` instructions, or cannot be
+/// followed ([`Stepped::Lost`]).
 ///
 /// # Errors
 /// The kernel refuses a child or `ptrace`; [`Error::Died`] if the child does not end with code 0.
@@ -109,7 +116,7 @@ pub fn step_through(body: impl FnOnce(), address: Option<usize>, limit: u64) -> 
 }
 
 /// Runs `body` in a forked child and calls `look` before each instruction. Returns whether the body ended
-/// within `limit` instructions.
+/// within `limit` instructions, and could be followed to its end.
 ///
 /// # Errors
 /// As of [`step_through`].
@@ -117,16 +124,30 @@ pub fn step_each(body: impl FnOnce(), limit: u64, mut look: impl FnMut(&Step)) -
     let mut stepper = Stepper::start(body)?;
     for _ in 0..limit {
         look(&stepper.next()?);
-        if !stepper.execute_instruction()? {
-            return Ok(true);
+        match stepper.execute_instruction()? {
+            Stepped::On => {}
+            Stepped::Ended => return Ok(true),
+            Stepped::Lost => break,
         }
     }
     Ok(false)
 }
 
+/// What a child does behind a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    /// It goes on.
+    On,
+    /// It has ended with code 0.
+    Ended,
+    /// It cannot be followed further: on RISC-V, behind a load-reserved, a signal, and the start of a task.
+    Lost,
+}
+
 /// A forked child that executes one instruction at a time. Dropping this value kills it.
 pub struct Stepper {
     child: Traced,
+    #[cfg(not(target_arch = "riscv64"))]
     deliver: Option<Signal>,
 }
 
@@ -139,7 +160,11 @@ impl Stepper {
         if !HAS_STEPS {
             return Err(Error::Missing(NO_STEPS.into()));
         }
-        Ok(Self { child: fork_stopped_child(body)?, deliver: None })
+        Ok(Self {
+            child: fork_stopped_child(body)?,
+            #[cfg(not(target_arch = "riscv64"))]
+            deliver: None,
+        })
     }
 
     /// The next instruction.
@@ -165,18 +190,19 @@ impl Stepper {
         Ok(code)
     }
 
-    /// Executes the next instruction. Returns whether the child goes on.
+    /// Executes the next instruction.
     ///
     /// # Errors
     /// [`Error::Died`] if the child does not end with code 0.
-    pub fn execute_instruction(&mut self) -> Result<bool> {
+    #[cfg(not(target_arch = "riscv64"))]
+    pub fn execute_instruction(&mut self) -> Result<Stepped> {
         ptrace::step(self.child.pid, self.deliver.take()).map_err(|e| Error::from_errno("ptrace step", e))?;
         match self.child.wait_for_stop()? {
-            Stop::Ended => return Ok(false),
+            Stop::Ended => return Ok(Stepped::Ended),
             Stop::Signal(signal) => self.deliver = (signal != Signal::SIGTRAP).then_some(signal),
             Stop::Entry => {}
         }
-        Ok(true)
+        Ok(Stepped::On)
     }
 }
 
@@ -186,8 +212,6 @@ impl Stepper {
 /// As of [`step_through`].
 pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) -> bool) -> Result<Sighting> {
     let mut child = fork_stopped_child(body)?;
-    ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
-        .map_err(|e| Error::from_errno("ptrace setoptions", e))?;
     let mut seen = Sighting::default();
     // Whether the call counts that the child is in; `None` outside of calls.
     let (mut inside, mut deliver): (Option<bool>, _) = (None, None);
@@ -197,13 +221,13 @@ pub fn list_syscalls(body: impl FnOnce(), most: usize, counts: impl Fn(&Call) ->
             Stop::Ended => return Ok(seen),
             Stop::Signal(signal) => deliver = Some(signal),
             Stop::Entry => {
-                let at = read_registers(child.pid)?;
+                let at = read_call(child.pid)?;
                 let left = inside.take();
                 match (left, seen.entries.last_mut()) {
                     (Some(true), Some(call)) => call.answer = at.answer,
                     (Some(_), _) => {}
                     (None, _) => {
-                        let call = Call::from_entry(at.entered, at.argument);
+                        let call = Call::from_entry(at.number, at.argument);
                         inside = Some(counts(&call));
                         match inside {
                             Some(true) => seen.entries.push(call),
@@ -261,7 +285,12 @@ pub(crate) fn fork_stopped_child(body: impl FnOnce()) -> Result<Traced> {
     })?;
     let mut child = Traced { pid: child, reaped: false };
     match child.wait_for_stop()? {
-        Stop::Signal(Signal::SIGSTOP) => Ok(child),
+        Stop::Signal(Signal::SIGSTOP) => {
+            // Stops at system calls, where they are asked for, are none of signals.
+            ptrace::setoptions(child.pid, ptrace::Options::PTRACE_O_TRACESYSGOOD)
+                .map_err(|e| Error::from_errno("ptrace setoptions", e))?;
+            Ok(child)
+        }
         // Not stopped: it was not allowed to be traced, and has ended.
         _ => Err(Error::from_errno("ptrace traceme in a forked child", Errno::EPERM)),
     }
@@ -274,13 +303,12 @@ pub(crate) enum Stop {
     Signal(Signal),
 }
 
+/// Where a child has stopped at an instruction.
 struct At {
     instruction: usize,
-    /// The register that holds a call number before the kernel is entered …
+    /// The register that holds a call number before the kernel is entered.
     call: i64,
-    /// … and the kernel's copy of it afterwards.
-    entered: i64,
-    /// The register that holds the first argument before the kernel is entered, and while it is entered.
+    /// The register that holds the first argument before the kernel is entered.
     argument: i64,
     /// The register that holds the answer when the kernel is left.
     answer: i64,
@@ -295,29 +323,17 @@ fn read_registers(_: Pid) -> Result<At> {
 fn read_registers(child: Pid) -> Result<At> {
     let r = ptrace::getregs(child).map_err(|e| Error::from_errno("ptrace getregs", e))?;
     #[cfg(target_arch = "x86_64")]
-    return Ok(At {
-        instruction: r.rip as usize,
-        call: r.rax as i64,
-        entered: r.orig_rax as i64,
-        argument: r.rdi as i64,
-        answer: r.rax as i64,
-    });
+    let (instruction, call, argument, answer) = (r.rip, r.rax, r.rdi, r.rax);
     #[cfg(target_arch = "aarch64")]
-    return Ok(At {
-        instruction: r.pc as usize,
-        call: r.regs[8] as i64,
-        entered: r.regs[8] as i64,
-        argument: r.regs[0] as i64,
-        answer: r.regs[0] as i64,
-    });
+    let (instruction, call, argument, answer) = (r.pc, r.regs[8], r.regs[0], r.regs[0]);
     #[cfg(target_arch = "riscv64")]
-    return Ok(At {
-        instruction: r.pc as usize,
-        call: r.a7 as i64,
-        entered: r.a7 as i64,
-        argument: r.a0 as i64,
-        answer: r.a0 as i64,
-    });
+    let (instruction, call, argument, answer) = (r.pc, r.a7, r.a0, r.a0);
+    Ok(At {
+        instruction: instruction as usize,
+        call: call as i64,
+        argument: argument as i64,
+        answer: answer as i64,
+    })
 }
 
 #[cfg(test)]

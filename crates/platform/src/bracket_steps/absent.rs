@@ -1,6 +1,5 @@
-//! The functions of `bracket_steps` on a processor without single steps: nothing is counted, and it is said why.
+//! The functions of `bracket_steps` on a processor whose marks are not known: nothing is counted, and it is said why.
 
-use super::ptrace::NO_STEPS;
 use crate::error::{Error, Result};
 
 /// Nothing: no process is watched.
@@ -23,5 +22,7 @@ pub struct StepCount {
 /// # Errors
 /// Always [`Error::Missing`].
 pub fn count_steps(_: impl FnOnce(), _: u64) -> Result<Option<StepCount>> {
-    Err(Error::Missing(NO_STEPS.into()))
+    let sentence =
+        "the instructions between the two readings of a clock are counted on x86-64 and AArch64 only";
+    Err(Error::Missing(sentence.into()))
 }

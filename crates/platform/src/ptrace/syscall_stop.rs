@@ -1,0 +1,49 @@
+//! The system call at whose entry or exit a traced process has stopped.
+//!
+//! x86-64 and AArch64 have it in their registers. Elsewhere the kernel is asked (Linux 5.3): on RISC-V the answer overwrites the
+//! first argument before the first of the two stops.
+//!
+//! # Invariants
+//!
+//! * **NAMED-MEMBER**: of the union that the kernel fills, the member is read that `op` names (ptrace(2)).
+#![allow(unsafe_code)]
+
+use crate::error::{Error, Result};
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+/// The call: its number and first argument are known at the entry, and its answer at the exit.
+#[derive(Default)]
+pub(super) struct SyscallStop {
+    pub(super) number: i64,
+    pub(super) argument: i64,
+    pub(super) answer: i64,
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(super) fn read_call(child: Pid) -> Result<SyscallStop> {
+    let r = ptrace::getregs(child).map_err(|e| Error::from_errno("ptrace getregs", e))?;
+    #[cfg(target_arch = "x86_64")]
+    let (number, argument, answer) = (r.orig_rax, r.rdi, r.rax);
+    #[cfg(target_arch = "aarch64")]
+    let (number, argument, answer) = (r.regs[8], r.regs[0], r.regs[0]);
+    Ok(SyscallStop { number: number as i64, argument: argument as i64, answer: answer as i64 })
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) fn read_call(child: Pid) -> Result<SyscallStop> {
+    let info = ptrace::syscall_info(child).map_err(|e| Error::from_errno("ptrace syscall_info", e))?;
+    Ok(match info.op {
+        libc::PTRACE_SYSCALL_INFO_ENTRY => {
+            // SAFETY: NAMED-MEMBER.
+            let entry = unsafe { info.u.entry };
+            SyscallStop { number: entry.nr as i64, argument: entry.args[0] as i64, answer: 0 }
+        }
+        libc::PTRACE_SYSCALL_INFO_EXIT => {
+            // SAFETY: NAMED-MEMBER.
+            let exit = unsafe { info.u.exit };
+            SyscallStop { answer: exit.sval, ..SyscallStop::default() }
+        }
+        _ => SyscallStop::default(),
+    })
+}
