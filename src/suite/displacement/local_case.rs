@@ -1,9 +1,9 @@
 //! Cases without a network: computation, a read from a device, a round trip through pipes, a sleep.
 
-use crate::case::{Case, Claim, Need, Place, set_up};
+use crate::case::{Case, Claim, Place, set_up};
 use crate::clock::{Clock, Delta};
 use crate::error::{Error, Result};
-use crate::kit::blocks::claim_blocks_read;
+use crate::kit::blocks::{DISK, claim_blocks_read};
 use crate::kit::ipc::Bytes;
 use crate::kit::placement::Placement;
 use crate::kit::round_trip::round_trip_set_up;
@@ -76,17 +76,8 @@ pub(super) fn direct_read_case() -> Case {
             answer.map(|()| ticks).map_err(refused)
         })
     });
-    let need = Need::new(|place| {
-        let tried = make_direct_file(place).and_then(|file| {
-            let read = file.file().read_exact_at(&mut pattern_file::map_buffer(BLOCK)?, 0);
-            read.map_err(|cause| file.call_error("reading past the page cache", cause))
-        });
-        tried.map_err(|error| {
-            format!("the scratch directory's file system has no device to read from ({error}): set TMPDIR to another")
-        })
-    });
     Case::new("direct-read/4KiB", "a read of 4 KiB from the device (O_DIRECT)", set_up)
-        .need(need)
+        .need(DISK)
         .claim(Claim::Checked("every read answered 4096 bytes"))
         .claim(claim_blocks_read(BLOCK))
         // If the host had the CPU meanwhile, the device has answered before the process sleeps.
