@@ -41,7 +41,7 @@ use crate::platform::perf_event::Counter;
 use crate::platform::{allocation, cpu, signal, time};
 use crate::record::EventRate;
 pub use batch_size::SAMPLE_STRETCH;
-pub use case_end::{CaseEnd, repeat_while_disturbed};
+pub use case_end::{CaseEnd, repeat_while_disturbed, under_one_clock_source};
 use company::Accompanied;
 pub use company::Company;
 pub use displacement::measure_displaced;

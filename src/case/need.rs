@@ -191,18 +191,17 @@ pub const VDSO_COARSE: Need = Need::new(|_| check_vdso(KernelClock::Coarse));
 /// The vDSO answers `time`.
 pub const VDSO_TIME: Need = Need::new(|_| check_vdso(KernelClock::Seconds));
 
-const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-
 /// Whether the vDSO answers this clock. If no child can be traced, the need counts as met, and the claim cannot be
 /// checked either.
 fn check_vdso(clock: KernelClock) -> Result<(), String> {
     if kernel_clock::enters_kernel(clock) != Some(true) {
         return Ok(());
     }
-    let source = std::fs::read_to_string(CLOCK_SOURCE).unwrap_or_default();
-    let source = match source.trim() {
-        "" => String::new(),
-        name => format!(" (clock source {name}; others, if there are any, are chosen in {CLOCK_SOURCE})"),
-    };
+    let source = kernel_clock::clock_source().map_or_else(String::new, |name| {
+        format!(
+            " (clock source {name}; others, if there are any, are chosen in {})",
+            kernel_clock::CLOCK_SOURCE
+        )
+    });
     Err(format!("user space cannot read this clock here{source}: every reading enters the kernel"))
 }

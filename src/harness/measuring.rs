@@ -293,10 +293,11 @@ impl Process<'_> {
         };
         // Copies would take each other for other tasks.
         let before = self.bench.company.is_none().then(background_activity::Before::read).flatten();
-        let ended = catch_unwind(AssertUnwindSafe(attempt));
-        let mut outcome = ended
-            .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
-            .map_err(|end| self.excuse_end(case, end));
+        let ended = trial::under_one_clock_source(|| {
+            catch_unwind(AssertUnwindSafe(attempt))
+                .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
+        });
+        let mut outcome = ended.map_err(|end| self.excuse_end(case, end));
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {
             measured.meanwhile = before.activity_until_now();
         }

@@ -196,13 +196,7 @@ fn run_case_by_turns(
     }
     // Before the set-up, which may make children.
     let sampler = prepare.sampled.then(|| TurnSampler::open(bench.pinned, clock.core_hz())).transpose()?;
-    let mut trial = trial::repeat_while_disturbed(|| {
-        let mut trial = Trial::prepare(&case, bench, None)?;
-        if prepare.prove {
-            trial.prove_operation()?;
-        }
-        Ok(trial)
-    })?;
+    let mut trial = prepare_trial(&case, bench, prepare.prove)?;
     if prepare.prove {
         trial.count_allocations()?;
     }
@@ -221,6 +215,23 @@ fn run_case_by_turns(
     }))?;
     trial.sample_turns(sampler);
     serve_turns(&mut trial, driver)
+}
+
+/// Sets the case up and, on the side that is asked to, proves it.
+fn prepare_trial<'a>(
+    case: &'a Case,
+    bench: Bench<'a>,
+    prove: bool,
+) -> std::result::Result<Trial<'a>, CaseEnd> {
+    trial::repeat_while_disturbed(|| {
+        trial::under_one_clock_source(|| {
+            let mut trial = Trial::prepare(case, bench, None)?;
+            if prove {
+                trial.prove_operation()?;
+            }
+            Ok(trial)
+        })
+    })
 }
 
 fn serve_turns(trial: &mut Trial<'_>, driver: &mut Driver) -> std::result::Result<(), CaseEnd> {

@@ -1,6 +1,7 @@
 //! How a case ends without a number, and which of these ends deserve another attempt.
 
 use crate::error::Error;
+use crate::platform::time::kernel_clock::clock_source;
 use serde::{Deserialize, Serialize};
 
 /// Why a case ended without a number, in one process: of a run, or on a side of a pair. It is sent to the driver as a kind and
@@ -81,9 +82,55 @@ pub fn repeat_while_disturbed<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>
     outcome
 }
 
+/// Makes one attempt, which is disturbed if the kernel replaced its clock source meanwhile: then readings of its clocks may enter
+/// the kernel that did not, or no longer, and half of the samples have another cost.
+///
+/// # Errors
+/// The end of the attempt, or [`CaseEnd::Disturbed`].
+pub fn under_one_clock_source<T>(attempt: impl FnOnce() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
+    let before = clock_source();
+    let ended = attempt();
+    disturbed_if_replaced(before, ended, clock_source())
+}
+
+fn disturbed_if_replaced<T>(
+    before: Option<String>,
+    ended: Result<T, CaseEnd>,
+    after: Option<String>,
+) -> Result<T, CaseEnd> {
+    match (before, after, &ended) {
+        (Some(before), Some(after), Ok(_) | Err(CaseEnd::Failed(_) | CaseEnd::Contradicted(_)))
+            if before != after =>
+        {
+            Err(CaseEnd::Disturbed(format!(
+                "the kernel replaced its clock source {before} by {after} in the middle of the case (why: `dmesg | grep clocksource`)"
+            )))
+        }
+        _ => ended,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_measured_by_two_clock_sources_is_disturbed() {
+        let ended = |before: &str, ended: Result<u8, CaseEnd>, after: &str| {
+            let source = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+            disturbed_if_replaced(source(before), ended, source(after))
+        };
+        let failed = || Err(CaseEnd::Failed("the kernel was entered".into()));
+        for measured in [Ok(1), failed(), Err(CaseEnd::Contradicted("flat".into()))] {
+            let Err(CaseEnd::Disturbed(sentence)) = ended("tsc", measured, "hpet") else {
+                panic!("believed")
+            };
+            assert!(sentence.contains("clock source tsc by hpet"), "{sentence}");
+        }
+        assert_eq!(ended("tsc", failed(), "tsc"), failed());
+        assert_eq!(ended("", Ok(1), "tsc"), Ok(1), "without /sys nothing is known");
+        assert_eq!(ended("tsc", Err(CaseEnd::Interrupted), "hpet"), Err(CaseEnd::Interrupted));
+    }
 
     #[test]
     fn an_end_is_sent_by_the_names_that_older_sides_use() {

@@ -2,14 +2,17 @@
 //! xen, user-mode Linux's timer), and where there is no vDSO. Then every reading of a clock is a system call, the harness' own too.
 //!
 //! It is found out by tracing a child that reads a clock, since that is what a case does. The name of the clock source says
-//! less: /sys may be missing, and a vDSO may be there and decline.
+//! less: /sys may be missing, and a vDSO may be there and decline. But the answer holds for that source only, which the kernel
+//! replaces while it runs: its watchdog takes a counter for unstable when a guest's CPUs, or a hypervisor's, are busy.
 
 use super::{clock_gettime_ns, time_vdso};
+use crate::kernel_files::KernelFiles;
 use crate::ptrace::{self, Call};
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// A clock as the C library reads it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelClock {
     /// CLOCK_MONOTONIC and its like, which need the clock source.
     Precise,
@@ -24,17 +27,27 @@ const READINGS: usize = 4;
 /// The clocks of which the vDSO answers where it can (vdso(7)): realtime, monotonic, raw, their coarse ones, boottime, TAI.
 const OF_THE_VDSO: [i64; 7] = [0, 1, 4, 5, 6, 7, 11];
 
-/// Whether reading this clock enters the kernel; `None` if no child can be traced. Tested once in each process.
+/// Where the kernel names the source of its time, and another can be chosen.
+pub const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// The kernel's clock source, such as `tsc`; `None` without /sys.
+pub fn clock_source() -> Option<String> {
+    KernelFiles::live().read_first_line(CLOCK_SOURCE)
+}
+
+/// Whether reading this clock enters the kernel; `None` if no child can be traced. Tested once in each process for each clock
+/// source that the kernel has meanwhile.
 pub fn enters_kernel(clock: KernelClock) -> Option<bool> {
-    static PRECISE: OnceLock<Option<bool>> = OnceLock::new();
-    static COARSE: OnceLock<Option<bool>> = OnceLock::new();
-    static SECONDS: OnceLock<Option<bool>> = OnceLock::new();
-    let (known, read): (_, fn()) = match clock {
-        KernelClock::Precise => (&PRECISE, || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW)),
-        KernelClock::Coarse => (&COARSE, || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE)),
-        KernelClock::Seconds => (&SECONDS, || _ = time_vdso()),
+    type Known = BTreeMap<(KernelClock, Option<String>), Option<bool>>;
+    static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+    let read: fn() = match clock {
+        KernelClock::Precise => || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_RAW),
+        KernelClock::Coarse => || _ = clock_gettime_ns(libc::CLOCK_MONOTONIC_COARSE),
+        KernelClock::Seconds => || _ = time_vdso(),
     };
-    *known.get_or_init(|| trace_kernel_entry(read))
+    // What is stored is whole, whichever thread panicked.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry((clock, clock_source())).or_insert_with(|| trace_kernel_entry(read))
 }
 
 fn trace_kernel_entry(read: fn()) -> Option<bool> {
