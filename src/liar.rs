@@ -67,6 +67,8 @@ const SAMPLE_NS: f64 = 1e6;
 const FEWEST: u64 = 32;
 /// … and some lie beyond the batches of the first witness, which on a slow machine take longer than a sample: so much longer at most.
 const STRETCH: u64 = 5;
+/// Iterations of a sample that are enough for these: the later witness watches half of them at least, and half of that lies beyond.
+const BEYOND: u64 = 4 * ITERATIONS;
 
 /// Executes a case until its claims have held or are disproved.
 pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
@@ -79,7 +81,7 @@ fn execute_case(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove_operation()?;
     let sized = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations;
-    let iterations = sized.max((STRETCH * sized).min(2 * ITERATIONS)).max(FEWEST);
+    let iterations = sized.max((STRETCH * sized).min(BEYOND)).max(FEWEST);
     trial.begin_sampling();
     for _ in 0..SAMPLES {
         trial.measure_sample(iterations)?;

@@ -4,7 +4,8 @@ use crate::error::Result;
 use crate::platform::control_group::throttling_file;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::{self, Account, Source};
-use crate::platform::{cpu, process, time};
+use crate::platform::time::OtherThreadsTime;
+use crate::platform::{cpu, process};
 use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -42,8 +43,8 @@ pub struct Reading {
     pub throttled: Option<u64>,
     /// Processes and threads created on this machine since it was started.
     pub created: Option<u64>,
-    /// CPU time of the other threads of this process, ns.
-    pub other_threads_ns: u64,
+    /// CPU time of the other threads of this process.
+    pub other_threads: OtherThreadsTime,
     /// CPU time of all threads of this process and of the children that it has waited for, µs.
     pub process_us: u64,
     /// Bytes read from devices for all threads of this process and the children that it has waited for.
@@ -59,6 +60,8 @@ pub struct Reading {
 pub struct Delta {
     /// Earlier counters subtracted from later ones; `cpu` is the later one.
     pub counted: Reading,
+    /// CPU time that the other threads of this process have had at least, ns.
+    pub other_threads_ns: u64,
     /// Whether the thread is on another CPU than before.
     pub migrated: bool,
     /// What the partners of the case did meanwhile, if it has any.
@@ -105,7 +108,7 @@ impl Counters {
             stolen_ticks,
             throttled: read_text(&self.cgroup, buffer).and_then(proc::throttled_periods),
             created,
-            other_threads_ns: time::other_threads_cpu_ns(),
+            other_threads: OtherThreadsTime::now(),
             process_us: process::process_usage()?.iter().map(charged).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
@@ -160,13 +163,14 @@ impl Delta {
             stolen_ticks: grown(before.stolen_ticks, after.stolen_ticks),
             throttled: grown(before.throttled, after.throttled),
             created: grown(before.created, after.created),
-            other_threads_ns: after.other_threads_ns.saturating_sub(before.other_threads_ns),
+            other_threads: after.other_threads,
             process_us: after.process_us.saturating_sub(before.process_us),
             device_read: grown(before.device_read, after.device_read),
             device_written: grown(before.device_written, after.device_written),
             cpu: after.cpu,
         };
-        Self { counted, migrated: before.cpu != after.cpu, partners: None }
+        let other_threads_ns = after.other_threads.least_ns_since(before.other_threads);
+        Self { counted, other_threads_ns, migrated: before.cpu != after.cpu, partners: None }
     }
 }
 

@@ -9,7 +9,7 @@ use syscost::clock::{Clock, Ticks};
 use syscost::{Error, Result};
 use syscost_platform::process::thread_count;
 use syscost_platform::ptrace;
-use syscost_platform::time::other_threads_cpu_ns;
+use syscost_platform::time::OtherThreadsTime;
 use syscost_statistic::mean;
 
 /// How long the operation runs before it is measured, to show whether other threads take part.
@@ -97,7 +97,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
     /// Runs growing batches until they take a millisecond, and notes whether other threads take part.
     fn try_until_warm(&mut self, clock: &Clock) -> Result<()> {
         const MOST: u64 = 1 << 20;
-        let (mut iterations, others) = (1, other_threads_cpu_ns());
+        let (mut iterations, others) = (1, OtherThreadsTime::now());
         let begun = Instant::now();
         loop {
             let before = begun.elapsed();
@@ -108,7 +108,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
             iterations *= 4;
         }
         let (others_ns, passed_ns) =
-            (other_threads_cpu_ns().saturating_sub(others) as f64, begun.elapsed().as_nanos() as f64);
+            (OtherThreadsTime::now().least_ns_since(others) as f64, begun.elapsed().as_nanos() as f64);
         self.is_parallel = others_ns > (SHARE * passed_ns).max(LEAST_NS);
         Ok(())
     }
@@ -170,9 +170,9 @@ impl<'f, M: Measurement> Operation<'f, M> {
 
 /// CPU time of other threads while this one sleeps, ns.
 fn others_in_window() -> f64 {
-    let before = other_threads_cpu_ns();
+    let before = OtherThreadsTime::now();
     std::thread::sleep(WINDOW);
-    other_threads_cpu_ns().saturating_sub(before) as f64
+    OtherThreadsTime::now().least_ns_since(before) as f64
 }
 
 /// Why no copy of this process may run an operation.
@@ -190,10 +190,10 @@ fn untraced_reason(open_files: usize) -> Option<String> {
 impl<M: Measurement> Subject for Operation<'_, M> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         // Not by a bracket of the clock: that is for what is timed.
-        let (others, begun) = (other_threads_cpu_ns(), Instant::now());
+        let (others, begun) = (OtherThreadsTime::now(), Instant::now());
         let ticks = self.run_once(iterations, clock)?;
         let passed_ns = begun.elapsed().as_nanos() as f64;
-        let others_ns = other_threads_cpu_ns().saturating_sub(others) as f64;
+        let others_ns = OtherThreadsTime::now().least_ns_since(others) as f64;
         (self.others_ns, self.passed_ns) = (self.others_ns + others_ns, self.passed_ns + passed_ns);
         if !self.is_parallel && others_ns > (SHARE * passed_ns).max(LEAST_NS) {
             return Err(Error::Disturbed(

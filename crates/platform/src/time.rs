@@ -93,22 +93,40 @@ pub fn run_random_trials(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u6
     trials
 }
 
-/// CPU time of the other threads of this process so far, ns, to within the time between the two readings.
-pub fn other_threads_cpu_ns() -> u64 {
-    // Time that a hypervisor takes between the two readings would pass for another thread's.
-    const TRIES: usize = 8;
-    const AT_ONCE_NS: u64 = 5_000;
-    let mut others = 0;
-    for _ in 0..TRIES {
-        let before = thread_cpu_ns();
-        let process = clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
-        let after = thread_cpu_ns();
-        others = process.saturating_sub(after);
-        if after - before < AT_ONCE_NS {
-            break;
+/// CPU time of the other threads of this process so far: it lies between two bounds, since what a hypervisor takes while it is read
+/// would pass for another thread's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OtherThreadsTime {
+    least_ns: u64,
+    most_ns: u64,
+}
+
+impl OtherThreadsTime {
+    /// The closest bounds of some readings.
+    pub fn now() -> Self {
+        const TRIES: usize = 8;
+        const AT_ONCE_NS: u64 = 5_000;
+        let mut closest = Self { least_ns: 0, most_ns: u64::MAX };
+        for _ in 0..TRIES {
+            let before = thread_cpu_ns();
+            let process = clock_gettime_entry_ns(libc::CLOCK_PROCESS_CPUTIME_ID);
+            let after = thread_cpu_ns();
+            let seen =
+                Self { least_ns: process.saturating_sub(after), most_ns: process.saturating_sub(before) };
+            if seen.most_ns - seen.least_ns < closest.most_ns - closest.least_ns {
+                closest = seen;
+            }
+            if after - before < AT_ONCE_NS {
+                break;
+            }
         }
+        closest
     }
-    others
+
+    /// What they have had at least since `before`, ns.
+    pub fn least_ns_since(self, before: Self) -> u64 {
+        self.least_ns.saturating_sub(before.most_ns)
+    }
 }
 
 /// Seconds since 1970 by the C library's `time`.
@@ -121,6 +139,27 @@ pub fn time_vdso() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_taken_while_it_is_read_is_no_other_threads_time() {
+        let seen = |least_ns, most_ns| OtherThreadsTime { least_ns, most_ns };
+        assert_eq!(seen(900, 1_000).least_ns_since(seen(100, 200)), 700);
+        assert_eq!(seen(100, 9_000).least_ns_since(seen(100, 9_000)), 0, "nothing is known");
+    }
+
+    #[test]
+    fn the_time_of_another_thread_is_seen() {
+        let before = OtherThreadsTime::now();
+        let spin = || {
+            let begun = thread_cpu_ns();
+            while thread_cpu_ns() - begun < 20_000_000 {}
+        };
+        spin();
+        let own = OtherThreadsTime::now().least_ns_since(before);
+        std::thread::spawn(spin).join().expect("spun");
+        let both = OtherThreadsTime::now().least_ns_since(before);
+        assert!(both > own + 10_000_000, "{own} {both}");
+    }
 
     #[test]
     fn both_ways_read_one_clock() {

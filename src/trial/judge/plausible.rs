@@ -35,7 +35,7 @@ pub(in crate::trial) fn judge_plausible(
     if let Some(noted) = sample.noted.filter(|_| case.one_by_one) {
         check_all_timed(noted, sample.iterations)?;
     }
-    let others_ns = sample.delta.counted.other_threads_ns as f64;
+    let others_ns = sample.delta.other_threads_ns as f64;
     if !has_tasks(case, sample) && others_ns > (passed_ns * THREADS).max(THREADS_NS) {
         return Err(CaseEnd::Failed(format!(
             "other threads of this process ran for {others_ns:.0} ns in a batch of {passed_ns:.0} ns: work was left to \
@@ -159,9 +159,8 @@ mod tests {
     use crate::clock::{Delta, PartnerReport, Reading};
 
     fn judged(case: &Case, told_ns: f64, other_threads_ns: u64, partners: bool) -> Result<(), CaseEnd> {
-        let counted = Reading { other_threads_ns, ..Reading::default() };
         let partners = partners.then(PartnerReport::default);
-        let delta = Delta { counted, partners, ..Delta::default() };
+        let delta = Delta { other_threads_ns, partners, ..Delta::default() };
         let sample = Sample { iterations: 9, counted: 1, elapsed_ns: 1e7, delta, ..Sample::default() };
         judge_plausible(case, &sample, Some(told_ns))
     }

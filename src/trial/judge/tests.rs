@@ -179,8 +179,7 @@ fn an_honest_case_gives_evidence() {
 }
 
 fn delta(change: impl FnOnce(&mut Delta)) -> Delta {
-    let mut delta =
-        Delta { counted: Reading { cpu: 3, ..Default::default() }, migrated: false, partners: None };
+    let mut delta = Delta { counted: Reading { cpu: 3, ..Default::default() }, ..Delta::default() };
     change(&mut delta);
     delta
 }
