@@ -204,7 +204,9 @@ mod tests {
             Ok::<_, crate::error::Error>((before, covered))
         });
         let (before, covered) = found.expect("pinned").expect("measured");
-        assert!(before.wall >= 0.9 * before.own && before.interrupts >= 0.0, "{before:?}");
+        // Other tests that share the CPU: what they had is known to within their switches, by which the rest may fall below zero.
+        let slack = 0.05 * before.own;
+        assert!(before.wall >= 0.9 * before.own && before.interrupts > -slack, "{before:?}");
         // Other tests may run at the same time: what the process was charged still lies in the window.
         assert!(covered.charged > 1e6 && covered.window.elapsed > 0.9 * covered.charged, "{covered:?}");
         assert!(covered.window.own < covered.window.elapsed, "{covered:?}");
