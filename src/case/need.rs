@@ -197,7 +197,7 @@ fn check_vdso(clock: KernelClock) -> Result<(), String> {
     if kernel_clock::enters_kernel(clock) != Some(true) {
         return Ok(());
     }
-    let source = kernel_clock::clock_source().map_or_else(String::new, |name| {
+    let source = kernel_clock::clock_source(&KernelFiles::live()).map_or_else(String::new, |name| {
         format!(
             " (clock source {name}; others, if there are any, are chosen in {})",
             kernel_clock::CLOCK_SOURCE

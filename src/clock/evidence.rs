@@ -58,7 +58,7 @@ pub struct Reading {
 /// The difference of two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delta {
-    /// Earlier counters subtracted from later ones; `cpu` is the later one.
+    /// Earlier counters subtracted from later ones; `cpu` and `other_threads` are the later ones.
     pub counted: Reading,
     /// CPU time that the other threads of this process have had at least, ns.
     pub other_threads_ns: u64,

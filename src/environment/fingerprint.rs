@@ -17,10 +17,13 @@ pub use surroundings::Surroundings;
 use super::{Cache, cache, cpu_list, cpuinfo};
 use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
 use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};
+use crate::platform::time::kernel_clock::clock_source;
 use crate::platform::{control_group, mount, proc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+const AVAILABLE_CLOCK_SOURCES: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// Properties of a machine, its kernel and this build. Unknown ones are `None` or empty.
 ///
@@ -168,8 +171,8 @@ impl Fingerprint {
             files.read_first_line("proc/cmdline").map(|l| command_line::hide_naming_values(&l));
         self.architecture =
             files.read_first_line("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned()));
-        self.clock_source = files.read_first_line(&clock_source_path("current_clocksource"));
-        self.clock_sources = files.read_first_line(&clock_source_path("available_clocksource"));
+        self.clock_source = clock_source(files);
+        self.clock_sources = files.read_first_line(AVAILABLE_CLOCK_SOURCES);
         self.mitigations = files.first_lines_in("sys/devices/system/cpu/vulnerabilities").collect();
         self.perf_event_paranoid = files.read_number("proc/sys/kernel/perf_event_paranoid");
         self.randomize_va_space = files.read_number("proc/sys/kernel/randomize_va_space");
@@ -222,10 +225,6 @@ impl Fingerprint {
             mount::filesystem_type(&mounts, &mount::resolve_path(scratch)).map(String::from);
         self.surroundings = Surroundings::read(files, scratch);
     }
-}
-
-fn clock_source_path(file: &str) -> String {
-    format!("sys/devices/system/clocksource/clocksource0/{file}")
 }
 
 fn read_smt(files: &KernelFiles, cpuinfo: &str) -> Smt {

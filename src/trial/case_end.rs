@@ -1,6 +1,7 @@
 //! How a case ends without a number, and which of these ends deserve another attempt.
 
 use crate::error::Error;
+use crate::platform::kernel_files::KernelFiles;
 use crate::platform::time::kernel_clock::clock_source;
 use serde::{Deserialize, Serialize};
 
@@ -88,9 +89,10 @@ pub fn repeat_while_disturbed<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>
 /// # Errors
 /// The end of the attempt, or [`CaseEnd::Disturbed`].
 pub fn under_one_clock_source<T>(attempt: impl FnOnce() -> Result<T, CaseEnd>) -> Result<T, CaseEnd> {
-    let before = clock_source();
+    let files = KernelFiles::live();
+    let before = clock_source(&files);
     let ended = attempt();
-    disturbed_if_replaced(before, ended, clock_source())
+    disturbed_if_replaced(before, ended, clock_source(&files))
 }
 
 fn disturbed_if_replaced<T>(

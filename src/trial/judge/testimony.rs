@@ -66,7 +66,7 @@ pub(in crate::trial) fn judge_by_witness(
             continue;
         }
         // A run that was too long to step through is so in the next attempt.
-        if testimony.instructions.is_none() && how != Watch::CallsOfTen {
+        if testimony.instructions.is_none() && counts_steps(how) {
             how = Watch::Calls;
         }
         let sentences =

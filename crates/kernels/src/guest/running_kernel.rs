@@ -7,6 +7,7 @@ use syscost::record::guest_side::Identity;
 use syscost_platform::emulator_mark;
 use syscost_platform::kernel_files::{KernelFiles, field};
 use syscost_platform::process;
+use syscost_platform::time::kernel_clock::clock_source;
 
 /// The identity of this kernel.
 pub fn identity() -> Identity {
@@ -20,7 +21,7 @@ pub fn identity() -> Identity {
         release: line("proc/sys/kernel/osrelease"),
         build: line("proc/sys/kernel/version"),
         command_line: line("proc/cmdline"),
-        clocksource: line("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clocksource: clock_source(&files).unwrap_or_default(),
         page_size: process::page_size(),
         mitigations,
         processor_flags: processor_flags(&files),

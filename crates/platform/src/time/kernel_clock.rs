@@ -31,8 +31,8 @@ const OF_THE_VDSO: [i64; 7] = [0, 1, 4, 5, 6, 7, 11];
 pub const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// The kernel's clock source, such as `tsc`; `None` without /sys.
-pub fn clock_source() -> Option<String> {
-    KernelFiles::live().read_first_line(CLOCK_SOURCE)
+pub fn clock_source(files: &KernelFiles) -> Option<String> {
+    files.read_first_line(CLOCK_SOURCE)
 }
 
 /// Whether reading this clock enters the kernel; `None` if no child can be traced. Tested once in each process for each clock
@@ -47,7 +47,7 @@ pub fn enters_kernel(clock: KernelClock) -> Option<bool> {
     };
     // What is stored is whole, whichever thread panicked.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    *known.entry((clock, clock_source())).or_insert_with(|| trace_kernel_entry(read))
+    *known.entry((clock, clock_source(&KernelFiles::live()))).or_insert_with(|| trace_kernel_entry(read))
 }
 
 fn trace_kernel_entry(read: fn()) -> Option<bool> {
