@@ -17,6 +17,8 @@ pub mod function_times;
 pub mod gate;
 #[cfg(feature = "cli")]
 pub mod paper;
+#[cfg(feature = "cli")]
+pub mod pooled_record;
 pub mod prediction;
 #[cfg(feature = "cli")]
 pub mod published;

@@ -10,6 +10,7 @@ use crate::record::Record;
 use crate::record::bundle::{Bundle, Head, read_any, read_any_head, record_name};
 use crate::record::quantity::{format_utc, unix_now};
 use crate::record::store::Store;
+use crate::study::pooled_record::pool_records;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -107,29 +108,15 @@ impl Archive {
         read_any(&self.newest_run_file()?)
     }
 
-    /// The run of this name or in this file; without either the newest.
+    /// The run, the record, the session or the file of this name, of several processes all as one; without a name the newest run.
     pub fn load_run(&self, asked: Option<&OsStr>) -> Result<Record> {
-        let file = match asked {
-            None => self.newest_run_file()?,
-            Some(asked) => self.find_run_file(asked)?,
-        };
-        Store::load(&file)
-    }
-
-    fn find_run_file(&self, asked: &OsStr) -> Result<PathBuf> {
-        if let Some(run) = find_by_stem(asked, &self.run_files()?) {
-            warn_of_shadowed_file(asked, "the run of this name");
-            return Ok(run);
+        let Some(asked) = asked else { return Store::load(&self.newest_run_file()?) };
+        let bundle = self.load_bundle(asked)?;
+        let (name, records) = (&bundle.head.name, &bundle.records);
+        match records.as_slice() {
+            [one] => Ok(one.clone()),
+            several => pool_records(name, several).ok_or_else(|| Error::Usage(format!("{name} has no run"))),
         }
-        let file = existing_file(asked).ok_or_else(|| self.no_such_run_error(asked))?;
-        if find_by_stem(asked, &self.all_files()?).is_some() || self.find_session(asked)?.is_some() {
-            page::warn(&format!(
-                "{0}: the file of this directory is taken. A record is kept under this name, too, but one run is needed here: \
-                 `syscost baseline show {0}` names its runs",
-                asked.to_string_lossy()
-            ));
-        }
-        Ok(file)
     }
 
     /// The file of the run that began last. Warns if that run began later than now: it hides the runs made since
@@ -188,14 +175,6 @@ impl Archive {
             ),
         };
         Error::Usage(format!("there is no record, no baseline, no run and no file {asked}; {near}"))
-    }
-
-    fn no_such_run_error(&self, asked: &OsStr) -> Error {
-        Error::Usage(format!(
-            "there is no run and no file {}; `syscost runs` names the runs in {}, `syscost list` the groups",
-            asked.to_string_lossy(),
-            self.home.display()
-        ))
     }
 }
 
@@ -316,6 +295,9 @@ mod tests {
         let runs = |name: &str| archive.load_bundle(OsStr::new(name)).unwrap().records.len();
         assert_eq!((runs("night"), runs("night.2"), runs("main")), (2, 1, 1));
         assert_eq!(archive.load_head(OsStr::new("night")).unwrap().runs.len(), 2);
+        let night = archive.load_run(Some(OsStr::new("night"))).unwrap();
+        assert_eq!((night.run.as_str(), night.cases().count()), ("night", 1));
+        assert_eq!(archive.load_run(Some(OsStr::new("night.2"))).unwrap().run, "y");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// Failed cases that are named one by one; the rest are counted.
 const TOLD: usize = 10;
@@ -45,6 +46,9 @@ pub struct Args {
     /// How many times to measure every case, each time in a fresh process
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,
+    /// Make one record after another of the session until N minutes are over. Ended or interrupted, it goes on when it is started again
+    #[arg(long, value_name = "N", requires = "session", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    minutes: Option<u32>,
     #[command(flatten)]
     measuring: Measuring,
     /// Write to this file, and not among the records that `syscost baseline list` names
@@ -78,20 +82,34 @@ pub fn measure_record(
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let ends = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * u64::from(minutes)));
+    let mut code = ExitCode::SUCCESS;
+    loop {
+        // A night goes on if a case fails in one of its records, and its exit code says so.
+        let (last, has_numbers) = record_once(args)?;
+        code = if last == ExitCode::SUCCESS { code } else { last };
+        if ends.is_none_or(|ends| Instant::now() >= ends) || signal::pending().is_some() || !has_numbers {
+            return Ok(code);
+        }
+    }
+}
+
+/// Makes one record. Returns its exit code, and whether anything was measured.
+fn record_once(args: &Args) -> Result<(ExitCode, bool)> {
     let (began, session) = fresh_run_name();
     let target = Target::from_args(args, &session)?;
     let processes = begin_session(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
     check_creatable(&target.path)?;
     let records: Vec<_> = processes.collect();
     let finished = records.len();
-    let code = match finished {
-        0 => ExitCode::SUCCESS,
+    let (code, has_numbers) = match finished {
+        0 => (ExitCode::SUCCESS, false),
         _ => {
             let bundle = Bundle::from_records(&target.name, began, records)?;
             target.write(bundle)?
         }
     };
-    Ok(interrupted_exit(finished, args.processes).unwrap_or(code))
+    Ok((interrupted_exit(finished, args.processes).unwrap_or(code), has_numbers))
 }
 
 impl Args {
@@ -200,7 +218,8 @@ impl Target {
     }
 
     /// Writes the record to the first place that takes it, since it cannot be measured again, and prints its path.
-    fn write(mut self, mut bundle: Bundle) -> Result<ExitCode> {
+    /// Returns the exit code, and whether anything was measured.
+    fn write(mut self, mut bundle: Bundle) -> Result<(ExitCode, bool)> {
         let mut refused = false;
         for path in std::iter::once(self.path.clone()).chain(self.instead.clone()) {
             let written = match path == self.path {
@@ -218,12 +237,13 @@ impl Target {
                     sum.warn_of_failures();
                     let without = nothing_measured(&bundle.records);
                     without.iter().for_each(|without| page::warn(&without.sentence()));
-                    return Ok(Exit::failed_if(refused || !sum.failed.is_empty() || without.is_some()).into());
+                    let code = Exit::failed_if(refused || !sum.failed.is_empty() || without.is_some());
+                    return Ok((code.into(), sum.measured > 0));
                 }
             }
         }
         page::warn(&"it can be written nowhere: what was measured is lost");
-        Ok(ExitCode::FAILURE)
+        Ok((ExitCode::FAILURE, false))
     }
 
     /// Writes the record where it belongs. In a session another process may have taken its number meanwhile: then it gets the

@@ -37,7 +37,7 @@ pub enum Axis {
 }
 
 /// What is searched for in a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Study {
     /// Nothing: it is drawn.
     Plain,
@@ -45,6 +45,8 @@ pub enum Study {
     Levels,
     /// The one fall of a rate, and the size of the cache that ends there.
     Fall,
+    /// Where a cost that grows passes this bound, ns.
+    Bound(f64),
 }
 
 impl Curve {

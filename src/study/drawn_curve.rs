@@ -45,6 +45,7 @@ pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> O
         Study::Plain => {}
         Study::Levels => add_levels(&mut drawn, &members, run, fingerprint),
         Study::Fall => drawn.fall = find_fall(&drawn.points),
+        Study::Bound(ns) => drawn.remarks = vec![describe_bound(&drawn, ns)],
     }
     Some(drawn)
 }
@@ -109,6 +110,18 @@ fn add_levels(
         level.cycles = core_hz.map(|hz| per_ns * hz);
     }
     drawn.remarks = cache_level::level_remarks(&drawn.levels, &caches, fingerprint.hypervisor.is_some());
+}
+
+/// Where a cost that grows passes this bound.
+fn describe_bound(drawn: &CurveRecord, bound_ns: f64) -> String {
+    let (ms, parameter) = (bound_ns / 1e6, &drawn.parameter);
+    let passes = |point: &Point| point.value.estimate > bound_ns;
+    let at = |index: usize| drawn.points.get(index).map_or(0, |point| point.at);
+    match drawn.points.iter().position(passes) {
+        None => format!("it stays below {ms} ms up to {} {parameter}", at(drawn.points.len() - 1)),
+        Some(0) => format!("it is above {ms} ms at {} {parameter} already", at(0)),
+        Some(first) => format!("it passes {ms} ms between {} and {} {parameter}", at(first - 1), at(first)),
+    }
 }
 
 /// The one fall of a rate, if there is one.

@@ -6,32 +6,43 @@
 //! case lives.
 //!
 //! `request-wake` and `request` are a request to a worker that sleeps and may run on every CPU: until the worker runs, and until it
-//! has done 0.1 ms of work, beside no, one or two busy tasks on each CPU.
+//! has done 0.1 ms of work, beside no, one or two busy tasks on each CPU. `load-p99/75` is a round of such requests that come at
+//! random, as many as keep the CPUs busy to 75 %, for as many workers as there are CPUs (16 at most): the cost is the 99th percentile
+//! of the times from the moment at which each is due until its work is done. `every-cpu` sleeps on all CPUs until the same moment,
+//! and times the last one that wakes.
 //!
 //! # What is not
-//! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds.
+//! The sleep itself: a quarter of a millisecond, and one for `epoll_wait`, whose time-outs are whole milliseconds, and for
+//! `every-cpu`.
 //!
 //! # How we know
 //! Every wake-up is timed by itself, with the clock that the kernel sleeps by. One that comes early ends the case. The
 //! kernel's count of voluntary switches must have grown by one for each. A worker whose wait was no sleep is asked again, and
-//! its work must take at least half of the time that it takes alone.
+//! its work must take at least half of the time that it takes alone. Under a load each request must be taken once, not before it
+//! is due, and do its work; one that is sent late still counts from when it was due. The tasks of all CPUs must have slept.
 //!
 //! # What fools it
 //! The kernel allows itself 50 µs of slack for an ordinary task's time-outs (`PR_SET_TIMERSLACK`), to serve several
 //! with one interrupt; not for a timerfd, and not for real-time tasks. An idle CPU is in a state that takes time to
 //! leave, in a guest as long as the host takes to run it again: beside a hog the CPU is awake, and the sleeper is
 //! often earlier. The timers of hypervisors are late too, and nothing in the guest says by how much. The maximum is
-//! over some hundreds of wake-ups at default scale: a real-time bound needs the full scale, for hours.
+//! over some hundreds of wake-ups at default scale: a real-time bound needs the full scale, for hours
+//! (`syscost record --session NAME --minutes 60 '^wake_up/every-cpu'`, which goes on where it ended).
 //!
 //! # Reading the number
 //! Not the mean: the percentiles up to the maximum stand below the table, and the histogram is in the record. What
 //! `cyclictest` prints as Avg and Max is the mean and the maximum of `clock-nanosleep/idle-fifo-shallow`: it holds the
 //! idle states off. With `--default-system` it does not, which then is `…/idle-fifo`.
 //!
+//! `ideal-p99` is what random arrivals cost where each request begins as soon as a CPU is free: what is above it is the scheduler's.
+//! `rate` is requests a second. The curve over the loads (full scale) says between which two the 99th percentile passes 1 ms.
+//!
 //! # Source
 //! rt-tests' `cyclictest` (T. Gleixner); `schbench` (C. Mason); clock_nanosleep(2), timerfd_create(2), prctl(2); the kernel's
 //! `Documentation/power/pm_qos_interface.rst`.
 
+pub(crate) mod every_cpu;
+pub(crate) mod load;
 pub(crate) mod request;
 
 use crate::case::need::PINNED;
@@ -49,7 +60,9 @@ use crate::platform::time::clock_gettime_ns;
 use crate::record::Headline;
 use std::time::Duration;
 
-pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases).headlines(&HEADLINES);
+pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases)
+    .headlines(&HEADLINES)
+    .curves(&[load::CURVE]);
 
 const HEADLINES: [Headline; 1] =
     [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU").as_answer()];
@@ -58,7 +71,7 @@ const HEADLINES: [Headline; 1] =
 const SLEEP: Duration = Duration::from_micros(250);
 /// The pause before a request, in which a worker falls asleep.
 const PAUSE: Duration = SLEEP;
-/// The sleep where time-outs are whole milliseconds.
+/// The sleep where time-outs are whole milliseconds, or a late wake-up must not reach the next.
 const COARSE_SLEEP: Duration = Duration::from_millis(1);
 
 /// Whether another task uses the CPU, and the sleeper's scheduling class.
@@ -97,7 +110,9 @@ fn cases() -> Vec<Case> {
     for (name, make) in [("timerfd", timerfd), ("futex", futex), ("epoll", epoll)] {
         cases.extend([IDLE, HOG].map(|setting| setting_case(name, make, setting)));
     }
+    cases.extend(every_cpu::every_cpu_cases());
     cases.extend(request::request_cases());
+    cases.extend(load::load_cases());
     cases
 }
 

@@ -24,6 +24,11 @@ impl Random {
         ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
     }
 
+    /// A number above 0 and not above 1, of 2⁵³ equally likely ones.
+    pub fn unit(&mut self) -> f64 {
+        ((self.next_bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Puts the items in random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
@@ -42,6 +47,15 @@ mod tests {
         let mut random = Random::new(1_234_567);
         assert_eq!(random.next_bits(), 6_457_827_717_110_365_317);
         assert_eq!(random.next_bits(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn units_are_above_zero_and_their_mean_is_a_half() {
+        let mut random = Random::new(3);
+        let units: Vec<f64> = (0..10_000).map(|_| random.unit()).collect();
+        assert!(units.iter().all(|unit| (f64::MIN_POSITIVE..=1.0).contains(unit)));
+        let mean = units.iter().sum::<f64>() / 1e4;
+        assert!((mean - 0.5).abs() < 0.02, "{mean}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 /// One run, or a part of it.
 #[derive(clap::Args)]
 pub struct Selection {
-    /// Name of a run (see `syscost runs`) or file of a record; without one, the newest run
+    /// Name of a run (see `syscost runs`), of a record or a session (`syscost baseline list`), or a file; without one, the newest run
     #[arg(value_name = "RUN|FILE")]
     pub run: Option<OsString>,
     /// Only this group; without RUN, of the newest run that has it

@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 
 /// The work of a request, multiplications of which each needs the one before: 0.1 ms at 3 GHz.
-const MULTIPLICATIONS: u64 = 100_000;
+pub(super) const MULTIPLICATIONS: u64 = 100_000;
 /// Busy tasks of each CPU, and whether a default run measures the setting.
 const BUSY: [(&str, usize, bool); 3] =
     [("idle", 0, false), ("busy-1-per-cpu", 1, true), ("busy-2-per-cpu", 2, false)];
 /// How long a worker may take, ns: hundreds of time slices.
-const PATIENCE_NS: u64 = 5_000_000_000;
+pub(super) const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// What is timed, from the moment at which the request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Until {
 }
 
 /// The work of a request. Returns the product.
-type Work = fn(u64) -> u64;
+pub(super) type Work = fn(u64) -> u64;
 
 pub(super) fn request_cases() -> Vec<Case> {
     let rows = [
@@ -89,27 +89,27 @@ struct Requests {
     worker: Partner,
     desk: Arc<Desk>,
     until: Until,
-    /// The least time of the work, ns.
+    /// The least time of the work, ns: half of what it takes alone, since the worker's core may be faster.
     least_work_ns: u64,
 }
 
-fn now_ns() -> u64 {
+pub(super) fn now_ns() -> u64 {
     clock_gettime_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Half of the time that the work takes when nothing disturbs, ns. The worker's core may be faster.
-fn least_work_ns() -> u64 {
+/// The time that the work takes when nothing disturbs, ns.
+pub(super) fn time_alone_ns() -> u64 {
     let once = || {
         let began = now_ns();
         black_box(arch::multiply_chain(black_box(MULTIPLICATIONS)));
         now_ns() - began
     };
-    (0..5).map(|_| once()).min().unwrap_or(0) / 2
+    (0..5).map(|_| once()).min().unwrap_or(0)
 }
 
 impl Requests {
     fn start(place: &Place, until: Until, busy: usize, work: Work) -> Result<Self> {
-        let least_work_ns = least_work_ns();
+        let least_work_ns = time_alone_ns() / 2;
         let here = place.cpus.here.ok_or_else(|| Error::Missing("there is no CPU of its own".into()))?;
         let cpus = place.cpus.others.iter().copied().chain([here]);
         let desk = Arc::new(Desk::default());

@@ -1,0 +1,194 @@
+//! A wake-up on every CPU at the same moment: until the last one runs.
+
+use super::{COARSE_SLEEP, IDLE, IDLE_STATES, SHALLOW, Setting};
+use crate::case::need::{PINNED, TWO_CPUS};
+use crate::case::{Case, Claim, Place, Report, SetUp, Subject, set_up};
+use crate::clock::{Clock, Delta, Ticks};
+use crate::error::{Error, Result};
+use crate::kit::crew::Crew;
+use crate::kit::parallel::all_partners_stayed;
+use crate::kit::scheduling_policy::{PRIORITY, REAL_TIME};
+use crate::platform::partner::Kind;
+use crate::platform::sleep::{Nanosleep, RealTime, ShallowIdle, Sleep};
+use crate::platform::time::clock_gettime_ns;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+/// Between two moments: a CPU that is late by less misses none.
+const SLEEP_NS: u64 = COARSE_SLEEP.as_nanos() as u64;
+/// Moments of one turn of the crew.
+const MOMENTS: usize = 256;
+/// A lateness that none has: the sleep ended before its moment.
+const EARLY: u64 = u64::MAX;
+
+pub(super) fn every_cpu_cases() -> Vec<Case> {
+    [IDLE, SHALLOW].map(every_cpu_case).into()
+}
+
+fn every_cpu_case(setting: Setting) -> Case {
+    let title = format!("the latest of a wake-up of every CPU, {}", setting.title);
+    let set_up = set_up(move |place| Sleepers::start(place, setting, Moments::sleep_through));
+    let case = Case::new(format!("every-cpu/{}", setting.name), title, set_up).need(PINNED).need(TWO_CPUS);
+    let case = if setting.is_real_time { case.need(REAL_TIME).need(IDLE_STATES) } else { case };
+    let slack = if setting.is_real_time { 0.0 } else { 150_000.0 };
+    case.one_by_one().claim(Claim::Regime(claim_all_slept)).predict(
+        60_000.0,
+        slack + 6_000.0,
+        "the slowest of as many interrupts, CPUs that wake, and switches; 50 µs of slack where it is granted",
+    )
+}
+
+/// Wake-ups of the measuring CPU alone: a lie for the battery.
+pub(crate) fn other_cpus_left_out() -> SetUp {
+    set_up(|place| Sleepers::start(place, IDLE, |_, _| ()))
+}
+
+/// The moments of a turn, which all tasks share.
+struct Moments {
+    /// The moment of the first, ns of CLOCK_MONOTONIC; each of the others is one sleep later.
+    first_ns: AtomicU64,
+    /// The greatest lateness at each moment, ns.
+    latest_ns: [AtomicU64; MOMENTS],
+}
+
+impl Moments {
+    /// Sleeps until each of the first `count` moments, and notes how late it was.
+    fn sleep_through(&self, count: usize) {
+        let first = self.first_ns.load(SeqCst);
+        for (latest, number) in self.latest_ns[..count].iter().zip(0..) {
+            let due = first + number * SLEEP_NS;
+            let answer = Nanosleep.sleep_until(Duration::from_nanos(due));
+            let woken = clock_gettime_ns(libc::CLOCK_MONOTONIC);
+            let late = if answer < 0 { EARLY } else { woken.checked_sub(due).unwrap_or(EARLY) };
+            latest.fetch_max(late, SeqCst);
+        }
+    }
+}
+
+/// What the other CPUs do in a turn.
+type Turn = fn(&Moments, usize);
+
+struct Sleepers {
+    crew: Crew,
+    moments: Arc<Moments>,
+    _class: Option<RealTime>,
+    _shallow: Option<ShallowIdle>,
+}
+
+impl Sleepers {
+    fn start(place: &Place, setting: Setting, turn: Turn) -> Result<Self> {
+        let moments =
+            Arc::new(Moments { first_ns: AtomicU64::new(0), latest_ns: std::array::from_fn(|_| AtomicU64::new(0)) });
+        let _shallow = setting.is_shallow.then(ShallowIdle::hold).transpose()?;
+        let enter = move || setting.is_real_time.then(|| RealTime::enter(PRIORITY)).transpose();
+        let crew = Crew::start(Kind::Thread, &place.cpus.others, |_| {
+            let (moments, mut class) = (Arc::clone(&moments), None);
+            Ok(move |count: u64| {
+                // Entered by the thread itself; it sleeps between two turns.
+                if class.is_none() {
+                    class = enter().ok();
+                }
+                turn(&moments, count as usize);
+                if class.is_some() { 0 } else { -i64::from(libc::EPERM) }
+            })
+        })?;
+        Ok(Self { crew, moments, _class: enter()?, _shallow })
+    }
+
+    /// All CPUs sleep until each of so many moments. The latest wake-ups are in `moments`.
+    fn take_turn(&mut self, count: usize) -> Result<()> {
+        /// Until the first moment: all tasks are told by then.
+        const AHEAD: u64 = 100_000;
+        self.moments.latest_ns.iter().for_each(|latest| latest.store(0, SeqCst));
+        let turn = self.crew.wake_and_wait(count as u64)?;
+        self.moments.first_ns.store(clock_gettime_ns(libc::CLOCK_MONOTONIC) + AHEAD, SeqCst);
+        self.crew.signal_start(turn);
+        self.moments.sleep_through(count);
+        self.crew.wait_until_finished()
+    }
+}
+
+impl Subject for Sleepers {
+    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
+        let ticks = |ns: u64| Ticks((ns as f64 * clock.hz() / 1e9) as u64);
+        let (mut sum, mut left) = (Ticks(0), iterations as usize);
+        while left > 0 {
+            let count = left.min(MOMENTS);
+            self.take_turn(count)?;
+            // When all were awake, ns after the first moment. A wake-up that is late reaches into the next sleep, and that time
+            // passed once.
+            let (mut due, mut awake) = (0, 0);
+            for latest in &self.moments.latest_ns[..count] {
+                let late = latest.load(SeqCst);
+                if late == EARLY {
+                    return Err(Error::Disproved(
+                        "a CPU woke before its moment: that was no sleep until then".into(),
+                    ));
+                }
+                // Computed, and not timed by a bracket: it begins at a moment, where no code runs.
+                clock.record_bracket(ticks(late));
+                let before = awake.max(due);
+                awake = awake.max(due + late);
+                sum += ticks(awake - before);
+                due += SLEEP_NS;
+            }
+            left -= count;
+        }
+        Ok(sum)
+    }
+
+    fn report(&self) -> Report {
+        Report { partners: self.crew.partner_tasks(), ..Report::default() }
+    }
+}
+
+/// The claim that the tasks of all CPUs slept. One that is late finds that the next moment has passed.
+fn claim_all_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
+    let stayed = all_partners_stayed(delta, iterations)?;
+    let others = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
+    let fewest = others.min(delta.counted.voluntary_switches);
+    let said = format!("the tasks of all CPUs slept {fewest} times at least in {iterations} iterations");
+    match fewest + (iterations / 10).max(1) >= iterations {
+        true => Ok(format!("{said}; {stayed}")),
+        false => Err(format!("{said}: the moments had passed already")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Scale;
+    use crate::kit::runnable::test_place;
+
+    #[test]
+    fn every_moment_has_the_latest_of_all_cpus() {
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
+        if place.cpus.others.is_empty() {
+            return crate::platform::print_skipped("there is one CPU");
+        }
+        let clock = Clock::start_up();
+        let mut sleepers = Sleepers::start(&place, IDLE, Moments::sleep_through).unwrap();
+        // More than fit into one turn.
+        let ticks = sleepers.run(MOMENTS as u64 + 3, &clock).unwrap();
+        assert!(ticks > Ticks(0));
+        let filled = |range: std::ops::Range<usize>| {
+            sleepers.moments.latest_ns[range].iter().all(|latest| latest.load(SeqCst) > 0)
+        };
+        assert!(filled(0..3) && !filled(3..4), "the second turn has three moments");
+    }
+
+    #[test]
+    fn a_sleep_that_ends_early_is_disproved() {
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
+        if place.cpus.others.is_empty() {
+            return crate::platform::print_skipped("there is one CPU");
+        }
+        let early: Turn = |moments, count| {
+            moments.latest_ns[..count].iter().for_each(|latest| _ = latest.fetch_max(EARLY, SeqCst));
+        };
+        let mut sleepers = Sleepers::start(&place, IDLE, early).unwrap();
+        assert!(matches!(sleepers.run(2, &Clock::start_up()), Err(Error::Disproved(_))));
+    }
+}
