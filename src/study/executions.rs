@@ -168,8 +168,7 @@ fn join_distributions(parts: &[&Distribution]) -> Distribution {
         kept.count += if same { next.count } else { 0 };
         same
     });
-    let fullest = parts.iter().max_by_key(|part| part.percentiles.len());
-    let named = fullest.map_or(&[][..], |part| &part.percentiles);
+    let count = parts.iter().map(|part| part.count).sum();
     let ends = |p: f64| parts.iter().filter_map(move |part| part.value_at(p));
     let (least, greatest) = (ends(0.0).fold(f64::MAX, f64::min), ends(100.0).fold(f64::MIN, f64::max));
     let value = |p: f64| match p {
@@ -178,8 +177,8 @@ fn join_distributions(parts: &[&Distribution]) -> Distribution {
         // A bar begins at a round number, below the least value that is in it.
         _ => bar_at_percentile(&histogram, p).max(least).min(greatest),
     };
-    let percentiles = named.iter().map(|&(p, _)| (p, value(p))).collect();
-    Distribution { count: parts.iter().map(|part| part.count).sum(), percentiles, histogram }
+    let percentiles = Distribution::percentiles_of_count(count).map(|p| (p, value(p))).collect();
+    Distribution { count, percentiles, histogram }
 }
 
 /// The lower end of the bar in which this percentile lies.
@@ -306,6 +305,9 @@ mod tests {
             (all.count, all.value_at(0.0), all.value_at(50.0), all.value_at(100.0)),
             (40, Some(100.0), Some(200.0), Some(205.0))
         );
+        assert_eq!((all.value_at(95.0), all.value_at(99.0)), (Some(200.0), None), "too few for the 99th");
+        let many = join_distributions(&[&distribution(100.0, 900), &distribution(200.0, 100)]);
+        assert_eq!(many.value_at(99.0), Some(200.0), "together there are enough");
         let bars: Vec<_> = all.histogram.iter().map(|bar| (bar.low, bar.count)).collect();
         assert_eq!(bars, [(100.0, 10), (200.0, 30), (900.0, 2)]);
     }

@@ -20,7 +20,10 @@ pub fn pool_records(name: &str, records: &[Record]) -> Option<Record> {
     }
     for case in groups.iter_mut().flat_map(|group| &mut group.cases) {
         let of_case = |record: &Record| {
-            record.cases().find(|(_, other)| other.id == case.id).and_then(|(_, other)| other.measured().cloned())
+            record
+                .cases()
+                .find(|(_, other)| other.id == case.id)
+                .and_then(|(_, other)| other.measured().cloned())
         };
         let parts: Vec<Measured> = records.iter().filter_map(of_case).collect();
         if let Some(pooled) = pool_executions(&parts, core_hz) {

@@ -60,9 +60,8 @@ use crate::platform::time::clock_gettime_ns;
 use crate::record::Headline;
 use std::time::Duration;
 
-pub const GROUP: Group = Group::new("wake_up", include_str!("wake_up.rs"), cases)
-    .headlines(&HEADLINES)
-    .curves(&[load::CURVE]);
+pub const GROUP: Group =
+    Group::new("wake_up", include_str!("wake_up.rs"), cases).headlines(&HEADLINES).curves(&[load::CURVE]);
 
 const HEADLINES: [Headline; 1] =
     [Headline::new(110, "futex/idle", "a sleeper woken on an idle CPU").as_answer()];

@@ -4,8 +4,6 @@ use crate::record::{Bar, Distribution};
 use crate::statistic::percentile;
 use hdrhistogram::Histogram;
 
-/// Percentiles, each given only if at least one operation in the sample can be expected beyond it.
-const PERCENTILES: [f64; 11] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 99.99, 100.0];
 /// Significant decimal digits of a bar's position.
 const DIGITS: u8 = 3;
 /// Resolution of the bars: tenths of a nanosecond, because a call of 5 ns has a distribution too.
@@ -13,8 +11,8 @@ const UNITS_A_NS: f64 = 10.0;
 
 /// The distribution of these durations, ns; `None` if there are none.
 pub(super) fn summarize(values: &[f64]) -> Option<Distribution> {
-    let is_known = |p: &f64| *p >= 100.0 || values.len() as f64 * (100.0 - p) >= 100.0;
-    let percentiles = PERCENTILES.into_iter().filter(is_known).map(|p| (p, percentile(values, p))).collect();
+    let percentiles =
+        Distribution::percentiles_of_count(values.len()).map(|p| (p, percentile(values, p))).collect();
     let histogram = histogram_bars(values);
     (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles, histogram })
 }

@@ -79,8 +79,10 @@ struct Sleepers {
 
 impl Sleepers {
     fn start(place: &Place, setting: Setting, turn: Turn) -> Result<Self> {
-        let moments =
-            Arc::new(Moments { first_ns: AtomicU64::new(0), latest_ns: std::array::from_fn(|_| AtomicU64::new(0)) });
+        let moments = Arc::new(Moments {
+            first_ns: AtomicU64::new(0),
+            latest_ns: std::array::from_fn(|_| AtomicU64::new(0)),
+        });
         let _shallow = setting.is_shallow.then(ShallowIdle::hold).transpose()?;
         let enter = move || setting.is_real_time.then(|| RealTime::enter(PRIORITY)).transpose();
         let crew = Crew::start(Kind::Thread, &place.cpus.others, |_| {

@@ -240,7 +240,10 @@ impl Subject for Load {
         let rate = self.due_ns.len() as f64 * 1e9 / last;
         let ideal = ideal_p99_ns(&self.due_ns, self.alone_ns, self.workers.len());
         let found = [("rate", "/s", rate), ("ideal-p99", "ns", ideal)];
-        Report { found: found.map(|(name, unit, value)| Found::new(name, unit, vec![value])).into(), ..Report::default() }
+        Report {
+            found: found.map(|(name, unit, value)| Found::new(name, unit, vec![value])).into(),
+            ..Report::default()
+        }
     }
 }
 
