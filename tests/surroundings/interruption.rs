@@ -1,6 +1,6 @@
 //! Signals, to whom and when ever.
 
-use crate::place::{Ended, Place, Running, SYSCOST, TWO_GROUPS, alone};
+use crate::place::{Ended, Place, Running, SYSCOST, TWO_GROUPS, alone, waited};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::os::linux::net::SocketAddrExt;
@@ -42,6 +42,32 @@ fn an_interrupted_run_keeps_what_is_finished_and_leaves_nothing() {
         assert!(notes.contains("interrupted: the remaining cases"), "{notes}");
         place.is_tidy();
     }
+}
+
+#[test]
+fn a_session_of_minutes_goes_on_where_it_was_interrupted() {
+    let _alone = alone();
+    let place = Place::new();
+    let words = ["record", "--session", "night", "--minutes", "60", "--processes", "1", "known_work/add"];
+    let mut written = 0;
+    for _ in 0..2 {
+        let running = place.begin(place.syscost(&words));
+        let before = written;
+        waited("there are no two records more", || {
+            (place.files(".syscost").len() >= before + 2).then_some(())
+        });
+        process::send(running.pid(), Signal::SIGINT);
+        running.end().says(130, &["interrupted by SIGINT"]);
+        written = place.files(".syscost").len();
+        place.is_tidy();
+    }
+    let report = place.end_alone(place.syscost(&["report", "night", "--format", "json"]));
+    let night: serde_json::Value = serde_json::from_str(&report.output).unwrap();
+    assert_eq!(night["run"], "night");
+    // Null where others disturbed each of them.
+    let measured = &night["groups"][0]["cases"][0]["outcome"]["measured"];
+    let executions = measured["executions"].as_array().map_or(1, Vec::len);
+    assert!(written >= 4 && (1..=written).contains(&executions), "{written} records: {night}");
 }
 
 #[test]
