@@ -29,7 +29,10 @@ pub struct WitnessReport {
     pub iterations: u64,
     /// User-space instructions per iteration; `None` if there were too many to step through.
     pub instructions: Option<f64>,
-    /// How often the given address was executed in `iterations`; `None` likewise.
+    /// User-space instructions of the shorter run for each of its iterations, with all around them: never fewer, unless
+    /// iterations were left out there; `None` likewise.
+    pub instructions_of_shorter: Option<f64>,
+    /// How often the given address was executed in `iterations`, without what the shorter run lacks; `None` likewise.
     pub visits: Option<u64>,
     /// The system calls entered in `iterations`.
     pub entries: Vec<Call>,
@@ -82,14 +85,7 @@ pub fn watch_runs(
         let many = if few.is_some() { step(more, most)? } else { None };
         if let (Some(mut few), Some(mut many)) = (few, many) {
             [&mut few, &mut many].into_iter().for_each(|seen| seen.retain_counted(counts));
-            let iterations = more - less;
-            return Ok(WitnessReport {
-                iterations,
-                instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
-                visits: Some(many.visits.saturating_sub(few.visits)),
-                entries: extra_calls(&few, &many),
-                clock_readings: many.left_out.saturating_sub(few.left_out),
-            });
+            return Ok(compare_runs(&few, &many, [less, more]));
         }
     }
     if matches!(how, Watch::StepsAlone(_)) {
@@ -101,6 +97,21 @@ pub fn watch_runs(
         return Ok(ten);
     }
     trace_calls_only(&mut run, [FEW, 2 * FEW], counts)
+}
+
+/// By what two runs of these numbers of iterations differ. A run that leaves out some in each may do so by no fewer in the
+/// longer one (one in ten, rounded up, is one of one and of three), so what the shorter lacks counts, too.
+fn compare_runs(few: &Sighting, many: &Sighting, [less, more]: [u64; 2]) -> WitnessReport {
+    let iterations = more - less;
+    let lacking = less.saturating_sub(few.visits);
+    WitnessReport {
+        iterations,
+        instructions: Some((many.instructions as f64 - few.instructions as f64) / iterations as f64),
+        instructions_of_shorter: Some(few.instructions as f64 / less as f64),
+        visits: Some(many.visits.saturating_sub(few.visits + lacking)),
+        entries: extra_calls(few, many),
+        clock_readings: many.left_out.saturating_sub(few.left_out),
+    }
 }
 
 /// Traces two runs of these numbers of iterations, and reports the system calls by which they differ.
@@ -115,10 +126,9 @@ fn trace_calls_only(
     let clock_readings = many.left_out.saturating_sub(few.left_out);
     Ok(WitnessReport {
         iterations,
-        instructions: None,
-        visits: None,
         entries: extra_calls(&few, &many),
         clock_readings,
+        ..WitnessReport::default()
     })
 }
 
@@ -145,6 +155,18 @@ mod tests {
         let seen =
             watch_runs(|n| _ = arch::add_chain(n), None, Watch::Steps(30_000), &|_| true).expect("traced");
         assert_eq!(seen.instructions, Some(66.0 / 64.0));
+    }
+
+    #[test]
+    fn an_iteration_that_both_runs_leave_out_is_missed() {
+        let run =
+            |done: u64| Sighting { visits: done, instructions: 40 + 5_000 * done, ..Sighting::default() };
+        let honest = compare_runs(&run(1), &run(3), FEW_STEPPED);
+        assert_eq!((honest.visits, honest.instructions), (Some(2), Some(5_000.0)));
+        assert!(honest.instructions_of_shorter >= honest.instructions);
+        let lie = compare_runs(&run(0), &run(2), FEW_STEPPED);
+        assert_eq!((lie.visits, lie.instructions), (Some(1), Some(5_000.0)));
+        assert_eq!(lie.instructions_of_shorter, Some(40.0));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::trial::{CaseEnd, Sample, Trial};
 /// Least share of a batch during which each other copy must run its own. Readings of the counters at the end of a batch of 4 ms
 /// take 1 or 2 % of it.
 const COMPANY: f64 = 0.9;
+/// A copy with less company than this began when the others were about to end. Slow timers alone make it late by less.
+const APART: f64 = 0.5;
 /// Batches of a copy that goes on are this part of a sample.
 const PART: u64 = 8;
 /// Rounds of an execution that may lack company before the execution is given up: twice as many as it keeps at default scale.
@@ -26,18 +28,20 @@ pub(in crate::trial) struct Accompanied<'a> {
     void: u32,
     /// Those of them in which a copy was kept from its CPU.
     hindered: u32,
+    /// Those of them in which a copy ran by itself for half of its batch or more.
+    apart: u32,
 }
 
 impl<'a> Accompanied<'a> {
     pub(in crate::trial) fn new(company: &'a Company) -> Self {
-        Self { company, alone: Vec::new(), least: 1.0, void: 0, hindered: 0 }
+        Self { company, alone: Vec::new(), least: 1.0, void: 0, hindered: 0, apart: 0 }
     }
 
     /// Whether a round with these times counts.
     ///
     /// # Errors
-    /// Too many rounds did not: [`CaseEnd::Contradicted`], or [`CaseEnd::Disturbed`] if a copy was kept from its CPU in half of
-    /// them.
+    /// Too many rounds did not: [`CaseEnd::Contradicted`], or [`CaseEnd::Disturbed`] if in half of them a copy was kept from its CPU,
+    /// or was late by less than half of its batch.
     fn judge_round(&mut self, times: &[Times]) -> Result<bool, CaseEnd> {
         let share = least_company(times);
         if share >= COMPANY {
@@ -49,20 +53,27 @@ impl<'a> Accompanied<'a> {
             times.waited as f64 > (1.0 - COMPANY) * ended.saturating_sub(began) as f64
         };
         self.void += 1;
-        self.hindered += u32::from(times.iter().any(is_hindered));
+        let is_hindered = times.iter().any(is_hindered);
+        self.hindered += u32::from(is_hindered);
+        self.apart += u32::from(share < APART && !is_hindered);
         if self.void <= VOID_ROUNDS {
             return Ok(false);
         }
         let sentence = format!(
-            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
+            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more, in {} of \
+             them for {:.0} %",
             self.company.count(),
             self.void,
-            100.0 * (1.0 - COMPANY)
+            100.0 * (1.0 - COMPANY),
+            self.apart,
+            100.0 * (1.0 - APART)
         );
         Err(if 2 * self.hindered >= self.void {
             CaseEnd::Disturbed(
                 sentence + ", since others had its CPU: stop other tasks, or take fewer copies",
             )
+        } else if 2 * self.apart < self.void {
+            CaseEnd::Disturbed(sentence + ", since it woke late: stop other tasks, also those of the host")
         } else {
             CaseEnd::Contradicted(sentence)
         })
@@ -146,12 +157,14 @@ mod tests {
             let other = Times { batch: [0, share], after: [share, share], waited: 0 };
             [Times { batch: [0, 100], after: [100, 100], waited }, other]
         };
-        for (waited, is_disturbed) in [(0, false), (50, true), (u64::MAX, true)] {
+        for (share, waited, is_disturbed) in
+            [(40, 0, false), (40, 50, true), (40, u64::MAX, true), (80, 0, true), (0, 0, false)]
+        {
             let mut accompanied = Accompanied::new(&first);
-            assert!((0..VOID_ROUNDS).all(|_| accompanied.judge_round(&round(50, waited)) == Ok(false)));
+            assert!((0..VOID_ROUNDS).all(|_| accompanied.judge_round(&round(share, waited)) == Ok(false)));
             assert_eq!(accompanied.judge_round(&round(95, waited)), Ok(true));
-            let end = accompanied.judge_round(&round(50, waited)).expect_err("too many");
-            assert_eq!(matches!(end, CaseEnd::Disturbed(_)), is_disturbed, "{end:?}");
+            let end = accompanied.judge_round(&round(share, waited)).expect_err("too many");
+            assert_eq!(matches!(end, CaseEnd::Disturbed(_)), is_disturbed, "{share} {waited}: {end:?}");
         }
     }
 }

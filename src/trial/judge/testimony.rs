@@ -252,11 +252,13 @@ fn judge_remaining_work(empty: f64, seen: &WitnessReport) -> Result<Option<Judge
 }
 
 fn judge_executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
-    match seen.instructions {
-        Some(count) if count < least => Err(format!(
-            "the loop was optimised away: {count:.2} instructions an iteration where at least {least} are claimed"
+    let fewest =
+        seen.instructions.map(|count| seen.instructions_of_shorter.map_or(count, |other| other.min(count)));
+    match seen.instructions.zip(fewest) {
+        Some((_, fewest)) if fewest < least => Err(format!(
+            "the loop was optimised away: {fewest:.2} instructions an iteration where at least {least} are claimed"
         )),
-        Some(count) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
+        Some((count, _)) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
         None => {
             let sentence = format!("too many instructions to count: {}", Claim::Executes(least));
             Ok(Judgement::Unasked(sentence))
@@ -267,6 +269,18 @@ fn judge_executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_shorter_run_lacks_is_not_executed() {
+        let seen = |shorter| WitnessReport {
+            iterations: 2,
+            instructions: Some(5_000.0),
+            instructions_of_shorter: shorter,
+            ..WitnessReport::default()
+        };
+        assert!(matches!(judge_executed(4_000.0, &seen(Some(5_040.0))), Ok(Judgement::Held(_))));
+        assert!(judge_executed(4_000.0, &seen(Some(40.0))).is_err());
+    }
 
     #[test]
     fn a_call_that_could_not_be_followed_is_not_judged() {
