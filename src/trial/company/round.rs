@@ -10,8 +10,8 @@ use crate::trial::{CaseEnd, Sample, Trial};
 /// Least share of a batch during which each other copy must run its own. Readings of the counters at the end of a batch of 4 ms
 /// take 1 or 2 % of it.
 const COMPANY: f64 = 0.9;
-/// A copy with less company than this began when the others were about to end. Slow timers alone make it late by less.
-const APART: f64 = 0.5;
+/// A copy with less company than this began when another had ended, or was about to.
+const APART: f64 = 0.1;
 /// Batches of a copy that goes on are this part of a sample.
 const PART: u64 = 8;
 /// Rounds of an execution that may lack company before the execution is given up: twice as many as it keeps at default scale.
@@ -28,7 +28,7 @@ pub(in crate::trial) struct Accompanied<'a> {
     void: u32,
     /// Those of them in which a copy was kept from its CPU.
     hindered: u32,
-    /// Those of them in which a copy ran by itself for half of its batch or more.
+    /// Those of them in which two copies ran one after the other.
     apart: u32,
 }
 
@@ -40,8 +40,8 @@ impl<'a> Accompanied<'a> {
     /// Whether a round with these times counts.
     ///
     /// # Errors
-    /// Too many rounds did not: [`CaseEnd::Contradicted`], or [`CaseEnd::Disturbed`] if in half of them a copy was kept from its CPU,
-    /// or was late by less than half of its batch.
+    /// Too many rounds did not: [`CaseEnd::Contradicted`] if copies ran one after the other in each of them, and otherwise
+    /// [`CaseEnd::Disturbed`]: by other tasks, by slow timers, or by a host that seldom runs two virtual CPUs at once.
     fn judge_round(&mut self, times: &[Times]) -> Result<bool, CaseEnd> {
         let share = least_company(times);
         if share >= COMPANY {
@@ -53,29 +53,23 @@ impl<'a> Accompanied<'a> {
             times.waited as f64 > (1.0 - COMPANY) * ended.saturating_sub(began) as f64
         };
         self.void += 1;
-        let is_hindered = times.iter().any(is_hindered);
-        self.hindered += u32::from(is_hindered);
-        self.apart += u32::from(share < APART && !is_hindered);
+        self.hindered += u32::from(times.iter().any(is_hindered));
+        self.apart += u32::from(share < APART);
         if self.void <= VOID_ROUNDS {
             return Ok(false);
         }
         let sentence = format!(
-            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more, in {} of \
-             them for {:.0} %",
+            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
             self.company.count(),
             self.void,
-            100.0 * (1.0 - COMPANY),
-            self.apart,
-            100.0 * (1.0 - APART)
+            100.0 * (1.0 - COMPANY)
         );
-        Err(if 2 * self.hindered >= self.void {
-            CaseEnd::Disturbed(
+        Err(match (self.apart == self.void, 2 * self.hindered >= self.void) {
+            (_, true) => CaseEnd::Disturbed(
                 sentence + ", since others had its CPU: stop other tasks, or take fewer copies",
-            )
-        } else if 2 * self.apart < self.void {
-            CaseEnd::Disturbed(sentence + ", since it woke late: stop other tasks, also those of the host")
-        } else {
-            CaseEnd::Contradicted(sentence)
+            ),
+            (true, false) => CaseEnd::Contradicted(sentence + ", and one ran after the other"),
+            (false, false) => CaseEnd::Disturbed(sentence + ": stop other tasks, also those of the host"),
         })
     }
 
@@ -158,7 +152,7 @@ mod tests {
             [Times { batch: [0, 100], after: [100, 100], waited }, other]
         };
         for (share, waited, is_disturbed) in
-            [(40, 0, false), (40, 50, true), (40, u64::MAX, true), (80, 0, true), (0, 0, false)]
+            [(5, 0, false), (5, 50, true), (5, u64::MAX, true), (80, 0, true), (0, 0, false)]
         {
             let mut accompanied = Accompanied::new(&first);
             assert!((0..VOID_ROUNDS).all(|_| accompanied.judge_round(&round(share, waited)) == Ok(false)));
