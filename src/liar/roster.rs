@@ -103,7 +103,7 @@ pub(super) const LIARS: &[Row] = &[
     ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", crate::suite::wake_up::request::requests_without_work)),
     ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", crate::suite::wake_up::load::load_without_work)),
     ("wake_up/load-p99/75", "single times", Twisted(NINE_TENTHS)),
-    ("wake_up/every-cpu/idle", "Regime sleeps", Instead("leaves out the other CPUs", crate::suite::wake_up::every_cpu::other_cpus_left_out)),
+    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", crate::suite::wake_up::every_cpu::other_cpus_left_out)),
     ("wake_up/every-cpu/idle", "single times", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/ordinary", "Calls", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", crate::suite::stolen_time::spin_without_gaps)),

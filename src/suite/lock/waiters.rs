@@ -65,11 +65,14 @@ pub(super) fn waiter_cases() -> Vec<Case> {
     .into()
 }
 
-/// Each waiter slept once an iteration. The last sleep may not be counted yet.
+/// Each waiter left its CPU once an iteration. The last time may not be counted yet, and one that is woken after it was queued and
+/// before it has left, as where a host stops its virtual CPU there, does not leave.
 fn claim_waiters_slept(delta: &Delta, iterations: u64) -> std::result::Result<String, String> {
-    let slept = delta.partners.map_or(0, |partners| partners.fewest_voluntary);
-    let seen = format!("each waiter slept at least {slept} times in {iterations} iterations");
-    if slept + 1 < iterations { Err(seen) } else { Ok(seen) }
+    let left = delta.partners.map_or(0, |partners| partners.fewest_switches);
+    let seen = format!("each waiter left its CPU at least {left} times in {iterations} iterations");
+    // Fewer than the tenth that a lie may leave out.
+    let missed = (iterations / 12).max(1);
+    if left + missed < iterations { Err(seen) } else { Ok(seen) }
 }
 
 /// Calls for a word that none sleeps on: a lie for the battery.

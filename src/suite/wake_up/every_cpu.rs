@@ -33,7 +33,9 @@ fn every_cpu_case(setting: Setting) -> Case {
     let case = Case::new(format!("every-cpu/{}", setting.name), title, set_up).need(PINNED).need(TWO_CPUS);
     let case = if setting.is_real_time { case.need(REAL_TIME).need(IDLE_STATES) } else { case };
     let slack = if setting.is_real_time { 0.0 } else { 150_000.0 };
-    case.one_by_one().claim(Claim::Regime(claim_all_slept)).predict(
+    let noted =
+        Claim::Checked("the task of each CPU noted how late it was at each moment, and none was early");
+    case.one_by_one().claim(noted).claim(Claim::Regime(claim_all_slept)).predict(
         60_000.0,
         slack + 6_000.0,
         "the slowest of as many interrupts, CPUs that wake, and switches; 50 µs of slack where it is granted",
@@ -51,6 +53,8 @@ struct Moments {
     first_ns: AtomicU64,
     /// The greatest lateness at each moment, ns.
     latest_ns: [AtomicU64; MOMENTS],
+    /// Wake-ups of all tasks in this turn.
+    noted: AtomicU64,
 }
 
 impl Moments {
@@ -63,6 +67,7 @@ impl Moments {
             let woken = clock_gettime_ns(libc::CLOCK_MONOTONIC);
             let late = if answer < 0 { EARLY } else { woken.checked_sub(due).unwrap_or(EARLY) };
             latest.fetch_max(late, SeqCst);
+            self.noted.fetch_add(1, SeqCst);
         }
     }
 }
@@ -73,16 +78,17 @@ type Turn = fn(&Moments, usize);
 struct Sleepers {
     crew: Crew,
     moments: Arc<Moments>,
+    /// Of the crew and the measuring one.
+    tasks: usize,
     _class: Option<RealTime>,
     _shallow: Option<ShallowIdle>,
 }
 
 impl Sleepers {
     fn start(place: &Place, setting: Setting, turn: Turn) -> Result<Self> {
-        let moments = Arc::new(Moments {
-            first_ns: AtomicU64::new(0),
-            latest_ns: std::array::from_fn(|_| AtomicU64::new(0)),
-        });
+        let zero = || AtomicU64::new(0);
+        let latest_ns = std::array::from_fn(|_| zero());
+        let moments = Arc::new(Moments { first_ns: zero(), latest_ns, noted: zero() });
         let _shallow = setting.is_shallow.then(ShallowIdle::hold).transpose()?;
         let enter = move || setting.is_real_time.then(|| RealTime::enter(PRIORITY)).transpose();
         let crew = Crew::start(Kind::Thread, &place.cpus.others, |_| {
@@ -96,7 +102,7 @@ impl Sleepers {
                 if class.is_some() { 0 } else { -i64::from(libc::EPERM) }
             })
         })?;
-        Ok(Self { crew, moments, _class: enter()?, _shallow })
+        Ok(Self { crew, moments, tasks: place.cpus.others.len() + 1, _class: enter()?, _shallow })
     }
 
     /// All CPUs sleep until each of so many moments. The latest wake-ups are in `moments`.
@@ -104,11 +110,17 @@ impl Sleepers {
         /// Until the first moment: all tasks are told by then.
         const AHEAD: u64 = 100_000;
         self.moments.latest_ns.iter().for_each(|latest| latest.store(0, SeqCst));
+        self.moments.noted.store(0, SeqCst);
         let turn = self.crew.wake_and_wait(count as u64)?;
         self.moments.first_ns.store(clock_gettime_ns(libc::CLOCK_MONOTONIC) + AHEAD, SeqCst);
         self.crew.signal_start(turn);
         self.moments.sleep_through(count);
-        self.crew.wait_until_finished()
+        self.crew.wait_until_finished()?;
+        let (noted, all) = (self.moments.noted.load(SeqCst), (count * self.tasks) as u64);
+        match noted == all {
+            true => Ok(()),
+            false => Err(Error::Disproved(format!("of {all} wake-ups of all CPUs {noted} came"))),
+        }
     }
 }
 
@@ -182,15 +194,19 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_that_ends_early_is_disproved() {
+    fn a_sleep_that_ends_early_and_one_that_is_left_out_are_disproved() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         if place.cpus.others.is_empty() {
             return crate::platform::print_skipped("there is one CPU");
         }
         let early: Turn = |moments, count| {
             moments.latest_ns[..count].iter().for_each(|latest| _ = latest.fetch_max(EARLY, SeqCst));
+            moments.noted.fetch_add(count as u64, SeqCst);
         };
-        let mut sleepers = Sleepers::start(&place, IDLE, early).unwrap();
-        assert!(matches!(sleepers.run(2, &Clock::start_up()), Err(Error::Disproved(_))));
+        for (turn, said) in [(early, "before its moment"), ((|_, _| ()) as Turn, "of all CPUs 2 came")] {
+            let mut sleepers = Sleepers::start(&place, IDLE, turn).unwrap();
+            let error = sleepers.run(2, &Clock::start_up()).expect_err("a lie");
+            assert!(matches!(&error, Error::Disproved(sentence) if sentence.contains(said)), "{error}");
+        }
     }
 }
