@@ -13,7 +13,7 @@ use crate::case::Case;
 use crate::clock::witness::ITERATIONS;
 use crate::trial::{Bench, CaseEnd, SAMPLE_STRETCH, Trial};
 
-pub use roster::{liars, real_cases};
+pub use roster::{LATER_WITNESS, liars, real_cases};
 
 /// A case that lies.
 pub struct Liar {
@@ -63,25 +63,28 @@ const SAMPLES: usize = 5;
 /// Wall time of a sample, ns.
 const SAMPLE_NS: f64 = 1e6;
 
-/// Fewest iterations of a sample: some liars do 16 at most, and some leave out a tenth …
+/// Fewest iterations of a sample: some liars do 16 at most, and some leave out a tenth.
 const FEWEST: u64 = 32;
-/// … and some lie beyond the batches of the first witness, which on a slow machine take longer than a sample: so much longer at most.
-const STRETCH: u64 = 5;
-/// Iterations of a sample that are enough for these: the later witness watches half of them at least, and half of that lies beyond.
+/// Fewest iterations of those that lie beyond the batches of the first witness: the later one watches half of a sample at least, and half
+/// of that lies beyond.
 const BEYOND: u64 = 4 * ITERATIONS;
 
-/// Executes a case until its claims have held or are disproved.
-pub fn judge_claims(case: &Case, bench: Bench<'_>) -> Hearing {
-    judge_executions(|| execute_case(case, bench))
+/// Fewest iterations of a sample in which a lie that this claim must catch is one.
+pub fn fewest_iterations(claim: Option<&str>) -> u64 {
+    if claim == Some(LATER_WITNESS) { BEYOND } else { FEWEST }
+}
+
+/// Executes a case with samples of at least `fewest` iterations until its claims have held or are disproved.
+pub fn judge_claims(case: &Case, bench: Bench<'_>, fewest: u64) -> Hearing {
+    judge_executions(|| execute_case(case, bench, fewest))
 }
 
 /// One execution without Criterion: proof, samples and conclusion. The sentence names a claim that could not be
 /// checked.
-fn execute_case(case: &Case, bench: Bench<'_>) -> Result<Option<String>, CaseEnd> {
+fn execute_case(case: &Case, bench: Bench<'_>, fewest: u64) -> Result<Option<String>, CaseEnd> {
     let mut trial = Trial::prepare(case, bench, None)?;
     trial.prove_operation()?;
-    let sized = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations;
-    let iterations = sized.max((STRETCH * sized).min(BEYOND)).max(FEWEST);
+    let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(fewest);
     trial.begin_sampling();
     for _ in 0..SAMPLES {
         trial.measure_sample(iterations)?;

@@ -7,7 +7,7 @@ use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
-use crate::liar::{Hearing, Liar, Ruling, judge_claims, liars, real_cases};
+use crate::liar::{Hearing, Liar, Ruling, fewest_iterations, judge_claims, liars, real_cases};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
 use crate::render::table::Layout;
@@ -100,7 +100,8 @@ fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
         let undecided = all.iter_mut().filter(|(row, _)| row.hearing.ruling == Ruling::Disturbed);
         for (row, case) in undecided.take_while(|_| signal::pending().is_none()) {
             let begun = Instant::now();
-            row.hear_again(judge_claims(case, bench));
+            let fewest = fewest_iterations(row.lie.map(|(_, claim)| claim));
+            row.hear_again(judge_claims(case, bench, fewest));
             row.seconds += begun.elapsed().as_secs_f64();
         }
     }
