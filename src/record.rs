@@ -280,7 +280,7 @@ pub struct Bar {
 }
 
 impl Distribution {
-    /// The percentiles of so many operations, with the minimum and the maximum: each only if at least one operation can be
+    /// The percentiles of this number of operations, with the minimum and the maximum: each only if at least one operation can be
     /// expected beyond it.
     pub fn percentiles_of_count(count: usize) -> impl Iterator<Item = f64> {
         const ALL: [f64; 11] = [0.0, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9, 99.99, 100.0];

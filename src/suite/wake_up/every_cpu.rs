@@ -105,9 +105,9 @@ impl Sleepers {
         Ok(Self { crew, moments, tasks: place.cpus.others.len() + 1, _class: enter()?, _shallow })
     }
 
-    /// All CPUs sleep until each of so many moments. The latest wake-ups are in `moments`.
+    /// All CPUs sleep until each of this number of moments. The latest wake-ups are in `moments`.
     fn take_turn(&mut self, count: usize) -> Result<()> {
-        /// Until the first moment: all tasks are told by then.
+        /// Until the first moment: every task has begun its turn by then.
         const AHEAD: u64 = 100_000;
         self.moments.latest_ns.iter().for_each(|latest| latest.store(0, SeqCst));
         self.moments.noted.store(0, SeqCst);
