@@ -111,11 +111,11 @@ impl Archive {
     /// The run, the record, the session or the file of this name, of several processes all as one; without a name the newest run.
     pub fn load_run(&self, asked: Option<&OsStr>) -> Result<Record> {
         let Some(asked) = asked else { return Store::load(&self.newest_run_file()?) };
-        let bundle = self.load_bundle(asked)?;
-        let (name, records) = (&bundle.head.name, &bundle.records);
-        match records.as_slice() {
-            [one] => Ok(one.clone()),
-            several => pool_records(name, several).ok_or_else(|| Error::Usage(format!("{name} has no run"))),
+        let Bundle { head, mut records } = self.load_bundle(asked)?;
+        match records.len() {
+            1 => Ok(records.remove(0)),
+            _ => pool_records(&head.name, &records)
+                .ok_or_else(|| Error::Usage(format!("{} has no run", head.name))),
         }
     }
 

@@ -129,6 +129,9 @@ impl Args {
         let line = std::iter::once("syscost record".into()).chain(own).chain(words.iter().map(Into::into));
         let parsed = <Alone as clap::Parser>::try_parse_from(line);
         let args = parsed.map_err(|e| Error::Usage(bad_words_message(words, &e.to_string())))?.args;
+        if args.minutes.is_some() {
+            return Err(Error::Usage(bad_words_message(words, "--minutes would make further records")));
+        }
         let is_meant = args.filter.matcher()?;
         match case_ids(GROUPS).iter().any(|id| is_meant(id)) {
             true => args.measuring.options().map(|_| args),
@@ -162,7 +165,7 @@ impl Args {
 fn bad_words_message(words: &[String], said: &str) -> String {
     let first = said.lines().next().unwrap_or_default();
     format!(
-        "`{}` is for `syscost record`: {}; --session, --processes and --home are those of the session itself",
+        "`{}` is for `syscost record`: {}; --session, --processes, --minutes and --home are those of the session itself",
         words.join(" "),
         first.trim_start_matches("error: ")
     )

@@ -6,6 +6,7 @@ use crate::case::{Case, Claim, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::crew::Crew;
+use crate::kit::kernel_call::check_granted;
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::scheduling_policy::{PRIORITY, REAL_TIME};
 use crate::platform::partner::Kind;
@@ -44,7 +45,7 @@ fn every_cpu_case(setting: Setting) -> Case {
 
 /// Wake-ups of the measuring CPU alone: a lie for the battery.
 pub(crate) fn other_cpus_left_out() -> SetUp {
-    set_up(|place| Sleepers::start(place, IDLE, |_, _| ()))
+    set_up(|place| Sleepers::start(place, IDLE, |_, _| 0))
 }
 
 /// The moments of a turn, which all tasks share.
@@ -58,22 +59,26 @@ struct Moments {
 }
 
 impl Moments {
-    /// Sleeps until each of the first `count` moments, and notes how late it was.
-    fn sleep_through(&self, count: usize) {
+    /// Sleeps until each of the first `count` moments, and notes how late it was. Returns 0, or the negative error number of a
+    /// sleep that was refused.
+    fn sleep_through(&self, count: usize) -> i64 {
         let first = self.first_ns.load(SeqCst);
         for (latest, number) in self.latest_ns[..count].iter().zip(0..) {
             let due = first + number * SLEEP_NS;
             let answer = Nanosleep.sleep_until(Duration::from_nanos(due));
             let woken = clock_gettime_ns(libc::CLOCK_MONOTONIC);
-            let late = if answer < 0 { EARLY } else { woken.checked_sub(due).unwrap_or(EARLY) };
-            latest.fetch_max(late, SeqCst);
+            if answer < 0 {
+                return answer;
+            }
+            latest.fetch_max(woken.checked_sub(due).unwrap_or(EARLY), SeqCst);
             self.noted.fetch_add(1, SeqCst);
         }
+        0
     }
 }
 
 /// What the other CPUs do in a turn.
-type Turn = fn(&Moments, usize);
+type Turn = fn(&Moments, usize) -> i64;
 
 struct Sleepers {
     crew: Crew,
@@ -98,8 +103,8 @@ impl Sleepers {
                 if class.is_none() {
                     class = enter().ok();
                 }
-                turn(&moments, count as usize);
-                if class.is_some() { 0 } else { -i64::from(libc::EPERM) }
+                let answer = turn(&moments, count as usize);
+                if class.is_some() { answer } else { -i64::from(libc::EPERM) }
             })
         })?;
         Ok(Self { crew, moments, tasks: place.cpus.others.len() + 1, _class: enter()?, _shallow })
@@ -114,8 +119,9 @@ impl Sleepers {
         let turn = self.crew.wake_and_wait(count as u64)?;
         self.moments.first_ns.store(clock_gettime_ns(libc::CLOCK_MONOTONIC) + AHEAD, SeqCst);
         self.crew.signal_start(turn);
-        self.moments.sleep_through(count);
+        let answer = self.moments.sleep_through(count);
         self.crew.wait_until_finished()?;
+        check_granted("a sleep", answer)?;
         let (noted, all) = (self.moments.noted.load(SeqCst), (count * self.tasks) as u64);
         match noted == all {
             true => Ok(()),
@@ -202,8 +208,9 @@ mod tests {
         let early: Turn = |moments, count| {
             moments.latest_ns[..count].iter().for_each(|latest| _ = latest.fetch_max(EARLY, SeqCst));
             moments.noted.fetch_add(count as u64, SeqCst);
+            0
         };
-        for (turn, said) in [(early, "before its moment"), ((|_, _| ()) as Turn, "of all CPUs 2 came")] {
+        for (turn, said) in [(early, "before its moment"), ((|_, _| 0) as Turn, "of all CPUs 2 came")] {
             let mut sleepers = Sleepers::start(&place, IDLE, turn).unwrap();
             let error = sleepers.run(2, &Clock::start_up()).expect_err("a lie");
             assert!(matches!(&error, Error::Disproved(sentence) if sentence.contains(said)), "{error}");

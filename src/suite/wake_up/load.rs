@@ -6,6 +6,7 @@ use crate::case::need::{FULL_SCALE, PINNED};
 use crate::case::{Case, Claim, Found, OwnTasks, Place, Report, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
+use crate::kit::kernel_call::check_granted;
 use crate::platform::futex::{Reach, wait, wait_until, wake, wake_all};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::sleep::{Nanosleep, Sleep};
@@ -164,7 +165,7 @@ impl Load {
         self.counter.begin_round();
         let began = now_ns();
         for due in &self.due_ns {
-            Nanosleep.sleep_until(Duration::from_nanos(began + due));
+            check_granted("a sleep", Nanosleep.sleep_until(Duration::from_nanos(began + due)))?;
             self.counter.send();
         }
         self.await_answers()?;
@@ -172,7 +173,11 @@ impl Load {
         for (slot, due) in self.counter.slots.iter().zip(&self.due_ns) {
             let (taken, done) = (slot.taken_ns.load(SeqCst), slot.done_ns.load(SeqCst));
             let (worked, due) = (done.saturating_sub(taken), began + due);
-            if taken < due || (worked as f64) < self.alone_ns / 2.0 {
+            if taken < due {
+                let early = due - taken;
+                return Err(Error::Disproved(format!("a worker had a request {early} ns before it was due")));
+            }
+            if (worked as f64) < self.alone_ns / 2.0 {
                 return Err(Error::Disproved(format!(
                     "a request was answered after {worked} ns of work, and {:.0} ns are the least for it",
                     self.alone_ns / 2.0

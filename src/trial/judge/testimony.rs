@@ -252,13 +252,13 @@ fn judge_remaining_work(empty: f64, seen: &WitnessReport) -> Result<Option<Judge
 }
 
 fn judge_executed(least: f64, seen: &WitnessReport) -> Result<Judgement, String> {
-    let fewest =
-        seen.instructions.map(|count| seen.instructions_of_shorter.map_or(count, |other| other.min(count)));
-    match seen.instructions.zip(fewest) {
-        Some((_, fewest)) if fewest < least => Err(format!(
-            "the loop was optimised away: {fewest:.2} instructions an iteration where at least {least} are claimed"
+    let fewest = |count: f64| seen.instructions_of_shorter.map_or(count, |other| other.min(count));
+    match seen.instructions {
+        Some(count) if fewest(count) < least => Err(format!(
+            "the loop was optimised away: {:.2} instructions an iteration where at least {least} are claimed",
+            fewest(count)
         )),
-        Some((count, _)) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
+        Some(count) => Ok(Judgement::Held(format!("{count:.2} instructions an iteration"))),
         None => {
             let sentence = format!("too many instructions to count: {}", Claim::Executes(least));
             Ok(Judgement::Unasked(sentence))
