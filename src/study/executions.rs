@@ -1,13 +1,14 @@
 //! Joins what several executions measured of one case into one outcome.
 
 use super::quiet::{lone_faster_mode, quiet_from_lows};
-use super::reference_frequency::{self, conversion_factor, core_frequency};
+use super::reference_frequency::{convert_executions, convert_to_frequency, core_frequency};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
 };
 use crate::statistic::{mean, median, standard_deviation};
 
-/// The pooled outcome of a case's executions, given in the order in which they ran; `None` without executions.
+/// The pooled outcome of a case's executions, given in the order in which they ran, or of outcomes that were pooled before;
+/// `None` without any.
 ///
 /// Every sample and every count of a disturbance is kept. The figures that follow from the cost (slope, control, net, derived
 /// ones) are those of the two quietest executions, at a core that runs at `core_hz` if that is known; the evidence is that of
@@ -16,8 +17,7 @@ pub fn pool_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Measu
     let first = parts.first()?;
     let quiet = quiet_of_executions(parts, core_hz);
     let wanted = quiet.and_then(|quiet| quiet.core_hz);
-    let converted: Vec<Measured> =
-        parts.iter().map(|part| reference_frequency::convert_to_frequency(part, wanted)).collect();
+    let converted: Vec<Measured> = parts.iter().map(|part| convert_to_frequency(part, wanted)).collect();
     let [lowest, second] = two_quietest(&converted)?;
     let two = |field: fn(&Measured) -> Interval| merge_intervals(field(lowest), field(second));
     let executions = parts.iter().flat_map(|part| part.executions.iter().copied()).collect();
@@ -61,9 +61,7 @@ fn joined_core_mhz(parts: &[Measured]) -> Vec<u32> {
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.
 pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
     let wanted = core_hz.filter(|_| parts.iter().all(|part| core_frequency(part).is_some()));
-    let low =
-        |part: &Measured| Some(conversion_factor(part, wanted).unwrap_or(1.0) * part.executions.first()?.low);
-    let lows: Vec<f64> = parts.iter().filter_map(low).collect();
+    let lows: Vec<f64> = parts.iter().flat_map(|part| convert_executions(part, wanted)).map(|e| e.low).collect();
     let adds = parts.first()?.displaced.is_none();
     quiet_from_lows(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }
@@ -77,22 +75,27 @@ pub fn make_figure_exact(measured: &mut Measured) {
     }
 }
 
-/// The two executions with the lowest quartiles, without one that [`quiet`] leaves out as a lone faster mode; the lowest
+/// The two outcomes with the lowest costs, without one that [`quiet`] leaves out as a lone faster mode; the lowest
 /// first, and the same twice where there is one.
 fn two_quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
-    let low =
-        |part: &Measured| part.executions.first().map_or(part.median.estimate, |execution| execution.low);
     let mut order: Vec<&Measured> = parts.iter().collect();
-    order.sort_by(|a, b| low(a).total_cmp(&low(b)));
-    let lows: Vec<f64> = order.iter().map(|part| low(part)).collect();
-    let left_out = usize::from(lone_faster_mode(&lows).is_some());
+    order.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let costs: Vec<f64> = order.iter().map(|part| cost(part)).collect();
+    let left_out = usize::from(lone_faster_mode(&costs).is_some());
     let lowest = *order.get(left_out)?;
     Some([lowest, order.get(left_out + 1).copied().unwrap_or(lowest)])
 }
 
-/// Nanoseconds, or whatever the record's unit is, of one count of this execution's clock; 0 where nothing was counted.
+/// The quiet figure of an outcome that was pooled before, and of one execution its lower quartile.
+fn cost(part: &Measured) -> f64 {
+    let only = || part.executions.first().map(|execution| execution.low);
+    part.quiet.map(|quiet| quiet.figure.estimate).or_else(only).unwrap_or(part.median.estimate)
+}
+
+/// Nanoseconds, or whatever the record's unit is, of one count of this outcome's clock; 0 where nothing was counted.
 fn unit_per_count(part: &Measured) -> f64 {
-    if part.ticks > 0.0 { part.median.estimate / part.ticks } else { 0.0 }
+    let figure = part.quiet.map_or(part.median, |quiet| quiet.figure);
+    if part.ticks > 0.0 { figure.estimate / part.ticks } else { 0.0 }
 }
 
 /// The cost of an iteration by each sample, in the record's unit.
@@ -277,6 +280,22 @@ mod tests {
             .and_then(|all| all.quiet)
             .expect("two");
         assert_eq!((unknown.figure.estimate, unknown.core_hz), (112.5, None));
+    }
+
+    #[test]
+    fn pooling_in_steps_gives_what_pooling_at_once_gives() {
+        let at = |(ns, ghz): (f64, f64)| {
+            let mut part = part(ns);
+            part.executions[0].core_hz = Some(ghz * 1e9);
+            part
+        };
+        let parts = [(100.0, 4.0), (125.0, 3.2), (140.0, 4.0), (104.0, 4.0), (150.0, 3.2)].map(at);
+        let pool = |parts: &[Measured], ghz: f64| pool_executions(parts, Some(ghz * 1e9)).expect("some");
+        let once = pool(&parts, 4.0);
+        let steps = pool(&[pool(&parts[..3], 3.2), pool(&parts[3..], 4.0)], 4.0);
+        assert_eq!((steps.executions, steps.counted), (once.executions, once.counted));
+        assert_eq!((steps.quiet, steps.median.estimate), (once.quiet, once.median.estimate));
+        assert!((steps.ticks - once.ticks).abs() < 1e-9, "{} {}", steps.ticks, once.ticks);
     }
 
     #[test]

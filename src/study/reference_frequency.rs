@@ -3,7 +3,7 @@
 //! operation that does not wait for memory takes the same number of cycles at each frequency.
 
 use crate::record::quantity::NANOSECONDS;
-use crate::record::{Derived, Execution, Interval, Measured, Predicted, Record};
+use crate::record::{Derived, Execution, Interval, Measured, Predicted, Quiet, Record};
 use crate::statistic::percentile;
 
 /// The percentile of a run's frequencies that counts as that of a core that is left alone: not the highest, which is a
@@ -34,25 +34,38 @@ pub fn frequency_range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) ->
     Some([wanted, percentile(&own, 5.0), percentile(&own, 95.0)])
 }
 
-/// The core's frequency during an execution, Hz. `None` if the cost does not follow it: in a case that waits for
-/// memory, and in one measured by displacement, which is compared with its own calibration.
+/// The core's frequency at which the figures of an outcome were timed, or for which they hold since they were converted, Hz.
+/// `None` if the cost does not follow it: in a case that waits for memory, and in one measured by displacement, which is
+/// compared with its own calibration.
 pub fn core_frequency(part: &Measured) -> Option<f64> {
+    let converted = part.quiet.and_then(|quiet| quiet.core_hz);
+    let timed = part.executions.first().and_then(|execution| execution.core_hz);
+    core_bound(part, converted.or(timed))
+}
+
+fn core_bound(part: &Measured, hz: Option<f64>) -> Option<f64> {
     let is_core_bound = part.contamination.busy_beside.is_none() && part.displaced.is_none();
-    part.executions.first()?.core_hz.filter(|hz| is_core_bound && *hz > 0.0)
+    hz.filter(|hz| is_core_bound && *hz > 0.0)
 }
 
-/// The factor that converts the costs of an execution to a core that runs at `wanted` Hz; `None` where they stay as they are.
-pub fn conversion_factor(part: &Measured, wanted: Option<f64>) -> Option<f64> {
-    wanted.zip(core_frequency(part)).map(|(wanted, own)| own / wanted)
+/// The executions of an outcome, as on a core that runs at `wanted` Hz; as they were timed if that is `None`.
+pub fn convert_executions(part: &Measured, wanted: Option<f64>) -> Vec<Execution> {
+    let by = |e: &Execution| core_bound(part, e.core_hz).zip(wanted).map_or(1.0, |(own, wanted)| own / wanted);
+    part.executions.iter().map(|e| Execution { low: by(e) * e.low, median: by(e) * e.median, ..*e }).collect()
 }
 
-/// The same execution on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
+/// The same outcome on a core that runs at `wanted` Hz: its costs, but not its samples, which stay as they were counted.
 pub fn convert_to_frequency(part: &Measured, wanted: Option<f64>) -> Measured {
-    let Some(by) = conversion_factor(part, wanted) else { return part.clone() };
+    let Some((wanted, own)) = wanted.zip(core_frequency(part)) else { return part.clone() };
+    let by = own / wanted;
     let cost = |interval: Interval| interval.map(|ns| by * ns);
-    let execution = |e: &Execution| Execution { low: by * e.low, median: by * e.median, ..*e };
     Measured {
-        executions: part.executions.iter().map(execution).collect(),
+        executions: convert_executions(part, Some(wanted)),
+        quiet: part.quiet.map(|quiet| Quiet {
+            figure: cost(quiet.figure),
+            core_hz: quiet.core_hz.map(|_| wanted),
+            ..quiet
+        }),
         slope: cost(part.slope),
         intercept: cost(part.intercept),
         control: part.control.map(cost),
@@ -73,9 +86,10 @@ fn convert_derived(figure: &Derived, by: f64) -> Derived {
     Derived { value, ..figure.clone() }
 }
 
-/// A prediction is written in cycles, and was converted by the frequency before the execution.
-fn convert_prediction(prediction: &Predicted, part: &Measured, wanted: Option<f64>) -> Predicted {
-    let by = part.core_hz.zip(wanted).map_or(1.0, |((before, _), wanted)| before / wanted);
+/// A prediction is written in cycles, and was converted by the frequency before the execution, or with the figures.
+fn convert_prediction(prediction: &Predicted, part: &Measured, wanted: f64) -> Predicted {
+    let held = part.quiet.and_then(|quiet| quiet.core_hz).or(part.core_hz.map(|(before, _)| before));
+    let by = held.map_or(1.0, |held| held / wanted);
     Predicted { hardware: by * prediction.hardware, software: by * prediction.software, ..prediction.clone() }
 }
 

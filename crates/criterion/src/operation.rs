@@ -113,8 +113,8 @@ impl<'f, M: Measurement> Operation<'f, M> {
         Ok(())
     }
 
-    /// The instructions of one iteration, traced in a copy of this process: `None` if it cannot be traced, and more than are
-    /// followed as [`u64::MAX`].
+    /// The instructions of one iteration, traced in a copy of this process: `None` if it cannot be traced, and [`u64::MAX`] if
+    /// it cannot be followed to its end.
     fn follow(&mut self, clock: &Clock) -> Option<u64> {
         let followed = ptrace::step_through(|| drop(self.run_once(1, clock)), None, FOLLOWED).ok()?;
         Some(followed.map_or(u64::MAX, |seen| seen.instructions))
@@ -124,10 +124,13 @@ impl<'f, M: Measurement> Operation<'f, M> {
     fn compare_first(&mut self, first: u64, clock: &Clock) {
         let Some(later) = self.follow(clock).filter(|&later| later < u64::MAX) else { return };
         if first >= later.saturating_mul(FIRST_TIMES) && first - later >= FIRST_MORE {
-            let (than, first) = if first == u64::MAX { ("more than ", FOLLOWED) } else { ("", first) };
+            let executed = match first {
+                u64::MAX => format!("could not be followed to its end, which {FOLLOWED} instructions allow,"),
+                _ => format!("executed {first} instructions"),
+            };
             self.unchecked.push(format!(
-                "the first iteration executed {than}{first} instructions and a later one {later}: what the first one made is \
-                 kept, and whether that is the answer itself is not known"
+                "the first iteration {executed} and a later one executed {later}: what the first one made is kept, and whether \
+                 that is the answer itself is not known"
             ));
         }
     }

@@ -86,7 +86,7 @@ pub fn boot(machine: &Machine, kernel: &Kernel, seed: usize) -> Result<Boot> {
 /// Puts what the plugin has counted in the place of what the emulator's clock has.
 fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
     if let CountOutcome::Counted(count) = outcome {
-        let executed = log.case(id).and_then(|case| case.sound_count(count.iterations));
+        let executed = log.case(id).and_then(|case| case.count(count.iterations));
         *outcome = match executed {
             Some(count) if count.is_sound() => CountOutcome::Counted(count),
             Some(Count { batches: [a, b], iterations, .. }) => CountOutcome::Failed(format!(
@@ -250,6 +250,22 @@ mod tests {
         let (kernel, init) = line.split_once(" -- ").expect("two parts");
         assert!(kernel.contains("pti=on") && kernel.contains("nokaslr") && kernel.contains("clearcpuid="));
         assert_eq!(init, "guest-init");
+    }
+
+    #[test]
+    fn a_count_by_the_plugin_that_does_not_grow_is_a_failure_and_none_at_all_is_not() {
+        let log = |text: &str| ExecutionLog::parse(text.as_bytes(), Default::default(), None::<&[u8]>);
+        let outcome = |text: &str| {
+            let count = Count { iterations: 3, batches: [10, 20], repetitions: [0, 0] };
+            let mut outcome = CountOutcome::Counted(count);
+            take_executed("a/b", &mut outcome, &log(text).expect("no error"));
+            outcome
+        };
+        let grows = outcome("s case a/b\nw 12 0\nw 21 0\n");
+        assert_eq!(grows.count().map(|count| count.batches), Some([12, 21]));
+        let same = outcome("s case a/b\nw 12 0\nw 12 0\n");
+        assert!(matches!(same, CountOutcome::Failed(s) if s.contains("does not grow with its work")));
+        assert!(matches!(outcome("s case a/b\n"), CountOutcome::Skipped(s) if s.contains("a clock of its own")));
     }
 
     #[test]
