@@ -61,7 +61,8 @@ fn joined_core_mhz(parts: &[Measured]) -> Vec<u32> {
 /// The quiet figure of these executions at this frequency of the core, if that of each is known.
 pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Quiet> {
     let wanted = core_hz.filter(|_| parts.iter().all(|part| core_frequency(part).is_some()));
-    let lows: Vec<f64> = parts.iter().flat_map(|part| convert_executions(part, wanted)).map(|e| e.low).collect();
+    let lows: Vec<f64> =
+        parts.iter().flat_map(|part| convert_executions(part, wanted)).map(|e| e.low).collect();
     let adds = parts.first()?.displaced.is_none();
     quiet_from_lows(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
 }

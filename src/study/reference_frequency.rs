@@ -50,7 +50,8 @@ fn core_bound(part: &Measured, hz: Option<f64>) -> Option<f64> {
 
 /// The executions of an outcome, as on a core that runs at `wanted` Hz; as they were timed if that is `None`.
 pub fn convert_executions(part: &Measured, wanted: Option<f64>) -> Vec<Execution> {
-    let by = |e: &Execution| core_bound(part, e.core_hz).zip(wanted).map_or(1.0, |(own, wanted)| own / wanted);
+    let by =
+        |e: &Execution| core_bound(part, e.core_hz).zip(wanted).map_or(1.0, |(own, wanted)| own / wanted);
     part.executions.iter().map(|e| Execution { low: by(e) * e.low, median: by(e) * e.median, ..*e }).collect()
 }
 

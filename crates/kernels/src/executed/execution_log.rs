@@ -82,7 +82,11 @@ impl ExecutionLog {
         Self::parse(open()?, symbols, order).map_err(failed)
     }
 
-    pub(crate) fn parse(lines: impl BufRead, symbols: Symbols, mut order: Option<impl Read>) -> std::io::Result<Self> {
+    pub(crate) fn parse(
+        lines: impl BufRead,
+        symbols: Symbols,
+        mut order: Option<impl Read>,
+    ) -> std::io::Result<Self> {
         let mut log = Self { symbols, cases: Vec::new() };
         for line in lines.split(b'\n') {
             let line = line?;
