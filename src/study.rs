@@ -27,6 +27,7 @@ pub mod reference_frequency;
 #[cfg(feature = "cli")]
 pub mod seen_again;
 pub mod sequential;
+pub mod spread_of_kind;
 pub mod standout;
 #[cfg(feature = "cli")]
 pub mod time_class;

@@ -10,6 +10,7 @@ use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Tally};
 use crate::study::executions::{pool_executions, quiet_of_executions};
 use crate::study::reference_frequency::core_frequency;
+use crate::study::spread_of_kind::widen_to_kind;
 use crate::trial::CaseEnd;
 
 /// The executions of one group.
@@ -126,6 +127,7 @@ impl<'a> Collected<'a> {
             Some(CaseRecord { id: id.clone(), title: case.title.clone(), outcome: case.outcome(core_hz)? })
         };
         let mut run = GroupRun { cases: cases.filter_map(outcome).collect(), ..self.run.clone() };
+        widen_to_kind(run.cases.iter_mut().filter_map(CaseRecord::measured_mut));
         fitting::add_series(&mut run, self.planned.group, fingerprint);
         let notes = [frequency_drift::note(&run), prefetch::prefetch_note(&run), other_cpu_load::note(&run)];
         run.notes.extend(notes.into_iter().flatten().chain(unquiet::unquiet_notes(&run)));

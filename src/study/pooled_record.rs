@@ -2,6 +2,7 @@
 
 use super::executions::pool_executions;
 use super::reference_frequency::{core_frequency, undisturbed_frequency};
+use super::spread_of_kind::widen_to_kind;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 
 /// These records as one, under this name: each case with what all of them measured of it, and one that none measured as it ended
@@ -29,6 +30,9 @@ pub fn pool_records(name: &str, records: &[Record]) -> Option<Record> {
         if let Some(pooled) = pool_executions(&parts, core_hz) {
             case.outcome = Outcome::Measured(Box::new(pooled));
         }
+    }
+    for group in &mut groups {
+        widen_to_kind(group.cases.iter_mut().filter_map(CaseRecord::measured_mut));
     }
     Some(Record { run: name.to_owned(), groups, ..first.clone() })
 }
