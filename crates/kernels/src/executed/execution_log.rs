@@ -133,10 +133,11 @@ pub fn order_path(path: &Path) -> PathBuf {
 }
 
 impl CaseLog {
-    /// The instructions by the plugin's log, in place of those by the emulator's clock; `None` if it does not have both batches.
+    /// The instructions by the plugin's log, in place of those by the emulator's clock; `None` if it does not have both batches, or
+    /// saw nothing in either, as of a case that is timed by a clock of its own.
     pub fn count(&self, iterations: u64) -> Option<Count> {
         let [small, large] = &self.batches[..] else { return None };
-        Some(Count {
+        (small.total + large.total > 0).then_some(Count {
             iterations,
             batches: [small.total, large.total],
             repetitions: [small.repetitions, large.repetitions],
