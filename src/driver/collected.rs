@@ -303,6 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn a_case_whose_executions_agree_is_as_wide_as_the_others_of_its_group() {
+        let ids = ["a", "b", "c", "d"].map(|name| format!("call/{name}/0"));
+        let planned = Planned { group: &crate::suite::GROUPS[0], ids: ids.to_vec() };
+        let mut group = Collected::new(&planned);
+        let spread = [[100.0, 100.0, 100.0], [50.0, 50.0, 55.0], [70.0, 70.0, 77.0], [90.0, 90.0, 99.0]];
+        for (case, lows) in group.cases.iter_mut().zip(spread) {
+            lows.into_iter().for_each(|low| case.add(end(measured(low))));
+        }
+        let run = group.group_run(&Fingerprint::default(), None);
+        let half = |case: &CaseRecord| case.measured().map(|m| m.figure().high / m.figure().estimate);
+        let halves: Vec<f64> = run.cases.iter().filter_map(half).collect();
+        assert!(halves[1] > 1.2 && halves.iter().all(|half| (half - halves[1]).abs() < 1e-9), "{halves:?}");
+    }
+
+    #[test]
     fn a_disproof_ends_a_case_and_takes_its_number() {
         let case = case(vec![measured(5.0), Err(CaseEnd::Failed("no bytes arrived".into()))]);
         assert!(matches!(case.outcome(None), Some(Outcome::Failed(_))));
