@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
     /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
-    #[arg(long, conflicts_with_all = ["cases", "effects", "verdicts", "full", "seed"])]
+    #[arg(long, conflicts_with_all = ["effects", "verdicts", "full", "seed"])]
     claims: bool,
     /// Print JSON
     #[arg(long)]
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return unpaired::run(args.seed, args.json);
     }
     if args.claims {
-        return claims::run(args.json);
+        return claims::run(&args.cases, args.json);
     }
     let cases = args.chosen_cases();
     let ring = Testbed::set_up()?;

@@ -1,10 +1,10 @@
 //! `syscost selftest --claims`: whether the claims catch operations that do not happen, and hold for those that do.
 
 use super::super::page::{self, Tone};
-use crate::case::{Cpus, Place, Scale};
+use crate::case::{Case, Cpus, Place, Scale};
 use crate::clock::{Clock, check_clocks};
 use crate::driver::layout;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
 use crate::liar::{Hearing, Liar, Ruling, fewest_iterations, judge_claims, liars, real_cases};
@@ -61,13 +61,14 @@ impl Row {
     }
 }
 
-/// Judges the claims of every liar and every real case. Exit code 1 if a liar was not caught or a real case was
-/// condemned.
+/// Judges the claims of every liar and every real case, or of those with these ids. Exit code 1 if a liar was not caught or a real
+/// case was condemned.
 ///
 /// # Errors
-/// There is no scratch directory.
-pub fn run(as_json: bool) -> Result<ExitCode> {
+/// There is no scratch directory; no case on trial has one of the ids.
+pub fn run(ids: &[String], as_json: bool) -> Result<ExitCode> {
     signal::watch_signals()?;
+    let on_trial = cases_on_trial(ids)?;
     inheritance::prepare_measuring_process().iter().for_each(page::warn);
     check_clocks()?;
     // Before pinning, since the clock compares the counters of all CPUs.
@@ -79,7 +80,10 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
     let scratch = scratch::make_directory()?;
     let cpus = Cpus::from_allowed(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
-    let rows = hear_all_cases(Bench { place: &place, clock: &clock, pinned, lent: None, company: None });
+    let bench = Bench { place: &place, clock: &clock, pinned, lent: None, company: None };
+    let mut rows = hear_cases(on_trial, bench);
+    let copies = [true, false].into_iter().filter(|_| ids.is_empty() && signal::pending().is_none());
+    rows.extend(copies.map(|lies| hear_copies(bench, lies)));
     match as_json {
         true => page::write_json(&rows.iter().map(row_json).collect::<Vec<_>>())?,
         false => page::write(&claims_table(&rows, layout()))?,
@@ -91,13 +95,24 @@ pub fn run(as_json: bool) -> Result<ExitCode> {
 /// a neighbour disturbs them all.
 const PASSES: usize = 4;
 
-/// Judges all cases one after the other, until a signal comes, and then those again that were disturbed.
-fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
+/// The liars and the real cases with these ids, or all.
+fn cases_on_trial(ids: &[String]) -> Result<Vec<(Row, Case)>> {
     let lie = |Liar { id, lie, claim, case }| (Row::unheard(id, Some((lie, claim))), case);
     let real = |(id, case)| (Row::unheard(id, None), case);
     let mut all: Vec<_> = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real)).collect();
+    if let Some(id) = ids.iter().find(|id| all.iter().all(|(row, _)| row.id != **id)) {
+        return Err(Error::Usage(format!(
+            "no case on trial has the id `{id}`: `syscost selftest --claims` alone names all of them"
+        )));
+    }
+    all.retain(|(row, _)| ids.is_empty() || ids.contains(&row.id));
+    Ok(all)
+}
+
+/// Judges these cases one after the other, until a signal comes, and then those again that were disturbed.
+fn hear_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>) -> Vec<Row> {
     for _ in 0..PASSES {
-        let undecided = all.iter_mut().filter(|(row, _)| row.hearing.ruling == Ruling::Disturbed);
+        let undecided = cases.iter_mut().filter(|(row, _)| row.hearing.ruling == Ruling::Disturbed);
         for (row, case) in undecided.take_while(|_| signal::pending().is_none()) {
             let begun = Instant::now();
             let fewest = fewest_iterations(row.lie.map(|(_, claim)| claim));
@@ -105,9 +120,7 @@ fn hear_all_cases(bench: Bench<'_>) -> Vec<Row> {
             row.seconds += begun.elapsed().as_secs_f64();
         }
     }
-    let rows = all.into_iter().map(|(row, _)| row).filter(|row| row.hearing.executions > 0);
-    let copies = [true, false].into_iter().filter(|_| signal::pending().is_none());
-    rows.chain(copies.map(|lies| hear_copies(bench, lies))).collect()
+    cases.into_iter().map(|(row, _)| row).filter(|row| row.hearing.executions > 0).collect()
 }
 
 /// Judges a case beside a second copy.
@@ -173,6 +186,18 @@ mod tests {
     fn row(is_lie: bool, ruling: Ruling) -> Row {
         let hearing = Hearing { ruling, executions: 1, sentence: String::new() };
         Row { id: "a/b".into(), lie: is_lie.then_some(("lies", "Claim")), hearing, seconds: 0.1 }
+    }
+
+    #[test]
+    fn the_lies_and_the_true_case_of_an_id_are_on_trial() {
+        let ids = |wanted: &[String]| {
+            cases_on_trial(wanted).map(|all| all.into_iter().map(|(row, _)| row.id).collect::<Vec<_>>())
+        };
+        let wanted = "stolen_time/spin/ordinary".to_owned();
+        let some = ids(std::slice::from_ref(&wanted)).expect("known");
+        assert!(some.len() > 1 && some.iter().all(|id| *id == wanted), "{some:?}");
+        assert!(ids(&[]).expect("all").len() > some.len());
+        assert!(ids(&[wanted, "a/b".into()]).is_err_and(|error| error.to_string().contains("`a/b`")));
     }
 
     #[test]
