@@ -125,7 +125,7 @@ impl<'f, M: Measurement> Operation<'f, M> {
         let Some(later) = self.follow(clock).filter(|&later| later < u64::MAX) else { return };
         if first >= later.saturating_mul(FIRST_TIMES) && first - later >= FIRST_MORE {
             let executed = match first {
-                u64::MAX => format!("could not be followed to its end, which {FOLLOWED} instructions allow,"),
+                u64::MAX => format!("could not be followed to its end within {FOLLOWED} instructions,"),
                 _ => format!("executed {first} instructions"),
             };
             self.unchecked.push(format!(
