@@ -187,8 +187,10 @@ pub fn run_in_child_process(body: impl FnOnce()) {
 mod tests {
     use super::*;
     use crate::process::Pidfd;
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
     use nix::sys::signal::{Signal, kill, raise};
+    use std::os::fd::AsFd;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -205,6 +207,25 @@ mod tests {
         let here = std::process::id();
         Child::start(|| ()).expect("forked").wait_for_success(PATIENCE).expect("it ends well");
         assert_eq!(here, std::process::id());
+    }
+
+    #[test]
+    fn a_process_that_is_killed_while_it_forks_leaves_no_traced_child() {
+        for round in 0..200 {
+            let (read, write) = nix::unistd::pipe().expect("a pipe");
+            let forks = Child::start(|| {
+                loop {
+                    let _ = crate::ptrace::step_through(|| (), None, 0);
+                }
+            });
+            drop(write);
+            std::thread::sleep(Duration::from_micros(2_000 + 37 * round));
+            // Killed here, at some point of a fork.
+            drop(forks.expect("forked"));
+            let mut held = [PollFd::new(read.as_fd(), PollFlags::POLLIN)];
+            let closed = poll(&mut held, PollTimeout::try_from(PATIENCE).expect("short")).expect("polled");
+            assert_eq!(closed, 1, "round {round}: a child of the dead process lives on");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -78,6 +78,7 @@ pub fn cpus_configured() -> usize {
 /// # Errors
 /// The kernel refuses another process.
 pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
+    let parent = getpid();
     // SAFETY: CHILD.
     match unsafe { fork() }.map_err(|e| Error::from_errno("fork of a witness", e))? {
         ForkResult::Parent { child } => Ok(child),
@@ -85,6 +86,12 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
             // SAFETY: NUMBERS-ONLY.
             unsafe { libc::alarm(CHILD_LIMIT_SECONDS) };
             let _ = die_with_parent();
+            // If the parent died before the line above, the kernel does not tell, and a child that waits to be traced holds the
+            // pipes that it inherited for ever.
+            if has_lost_parent(parent) {
+                // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
+                unsafe { libc::_exit(PANIC_CODE) }
+            }
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
             // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
             unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
@@ -165,10 +172,11 @@ pub fn kill_and_reap(child: Pid) {
     }
 }
 
-/// Whether the parent of this process has died, which was `parent`. Not where a sandbox refuses to tell.
+/// Whether the parent of this process has died, which was `parent`. Not where a sandbox refuses to tell, or the parent is outside
+/// of this process's namespace of PIDs, where it has the number 0.
 pub fn has_lost_parent(parent: Pid) -> bool {
-    let now = nix::unistd::getppid();
-    now.as_raw() >= 0 && now != parent
+    let now = getppid();
+    now.as_raw() > 0 && now != parent
 }
 
 /// When a process began, in clock ticks since boot; `None` if no process of this number runs. A zombie has ended.
@@ -200,8 +208,12 @@ pub fn touch_stack() {
 
 /// Lets a command, once started, run on this CPU only and die with its parent.
 pub fn pin_command(command: &mut Command, cpu: usize) {
+    let starter = getpid();
     let settle = move || {
         let _ = set_pdeathsig(Signal::SIGKILL);
+        if has_lost_parent(starter) {
+            return Err(Errno::ESRCH.into());
+        }
         super::cpu::pin_without_allocation(cpu).map_err(io::Error::from)
     };
     // SAFETY: CHILD: it makes two system calls on numbers and allocates nothing; the child then executes the command.
@@ -210,7 +222,7 @@ pub fn pin_command(command: &mut Command, cpu: usize) {
 
 /// Lets a command, once started, die with the thread that started it.
 pub fn die_with_starter(command: &mut Command) {
-    let starter = nix::unistd::getpid();
+    let starter = getpid();
     let settle = move || {
         set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)?;
         // If the starter died before the line above, the kernel does not tell.
