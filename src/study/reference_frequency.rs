@@ -38,9 +38,8 @@ pub fn frequency_range<'a>(cases: impl Iterator<Item = &'a Measured> + Clone) ->
 /// `None` if the cost does not follow it: in a case that waits for memory, and in one measured by displacement, which is
 /// compared with its own calibration.
 pub fn core_frequency(part: &Measured) -> Option<f64> {
-    let converted = part.quiet.and_then(|quiet| quiet.core_hz);
-    let timed = part.executions.first().and_then(|execution| execution.core_hz);
-    core_bound(part, converted.or(timed))
+    let timed = || part.executions.first().and_then(|execution| execution.core_hz);
+    core_bound(part, part.quiet.map_or_else(timed, |quiet| quiet.core_hz))
 }
 
 fn core_bound(part: &Measured, hz: Option<f64>) -> Option<f64> {
@@ -62,11 +61,7 @@ pub fn convert_to_frequency(part: &Measured, wanted: Option<f64>) -> Measured {
     let cost = |interval: Interval| interval.map(|ns| by * ns);
     Measured {
         executions: convert_executions(part, Some(wanted)),
-        quiet: part.quiet.map(|quiet| Quiet {
-            figure: cost(quiet.figure),
-            core_hz: quiet.core_hz.map(|_| wanted),
-            ..quiet
-        }),
+        quiet: part.quiet.map(|quiet| Quiet { figure: cost(quiet.figure), core_hz: Some(wanted), ..quiet }),
         slope: cost(part.slope),
         intercept: cost(part.intercept),
         control: part.control.map(cost),

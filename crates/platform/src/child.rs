@@ -15,7 +15,7 @@
 //!   that what the closure allocates finds no lock held.
 #![allow(unsafe_code)]
 
-use super::process::{PANIC_CODE, await_end, die_with_parent, has_lost_parent, kill_and_reap};
+use super::process::{PANIC_CODE, await_end, die_with, kill_and_reap};
 use crate::error::{Error, Result};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
@@ -43,10 +43,8 @@ impl Child {
         match unsafe { fork() }.map_err(|e| Error::from_case_errno("fork of a child", e))? {
             ForkResult::Parent { child } => Ok(Self { pid: child, reaped: false }),
             ForkResult::Child => {
-                let _ = die_with_parent();
-                // If the parent died before the call above, no signal comes: the parent is checked below.
+                let has_parent = die_with(parent) != Err(Errno::ESRCH);
                 silence_output();
-                let has_parent = !has_lost_parent(parent);
                 let ended = catch_unwind(AssertUnwindSafe(|| {
                     if has_parent {
                         body();

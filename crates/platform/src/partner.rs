@@ -20,12 +20,10 @@ pub use spinner::start_spinner;
 use super::cpu;
 use super::limit;
 use super::process::scheduling_class;
-use super::process::{PANIC_CODE, has_lost_parent, kill_and_reap};
+use super::process::{PANIC_CODE, die_with, kill_and_reap};
 use super::shared::Words;
 use crate::error::{Error, Result};
 use nix::errno::Errno;
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, gettid};
 use std::sync::Arc;
@@ -228,12 +226,8 @@ fn start_process(
         ForkResult::Parent { child } => Ok((child, child)),
         ForkResult::Child => {
             let life = std::panic::AssertUnwindSafe(|| {
-                if let Err(errno) = set_pdeathsig(Signal::SIGKILL) {
+                if let Err(errno) = die_with(parent) {
                     return -i64::from(errno as i32);
-                }
-                // The parent may have died before the kernel was asked to tell.
-                if has_lost_parent(parent) {
-                    return i64::from(-libc::ESRCH);
                 }
                 if let Err(errno) = set_cpu_and_class(cpu, class) {
                     state[STATE].value.store(REFUSED + errno as u32, SeqCst);
@@ -308,7 +302,7 @@ fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::signal::kill;
+    use nix::sys::signal::{Signal, kill};
     use std::sync::atomic::{AtomicBool, AtomicU32};
 
     fn here() -> (usize, Class) {

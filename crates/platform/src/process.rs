@@ -85,14 +85,13 @@ pub fn fork_child(body: impl FnOnce()) -> Result<Pid> {
         ForkResult::Child => {
             // SAFETY: NUMBERS-ONLY.
             unsafe { libc::alarm(CHILD_LIMIT_SECONDS) };
-            let _ = die_with_parent();
-            // If the parent died before the line above, the kernel does not tell, and a child that waits to be traced holds the
-            // pipes that it inherited for ever.
-            if has_lost_parent(parent) {
-                // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
-                unsafe { libc::_exit(PANIC_CODE) }
-            }
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+            // A child that waits to be traced by a dead parent would hold the pipes that it inherited for ever.
+            let has_parent = die_with(parent) != Err(Errno::ESRCH);
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                if has_parent {
+                    body();
+                }
+            }));
             // SAFETY: CHILD: `_exit` runs no destructor and no exit handler.
             unsafe { libc::_exit(if ended.is_err() { PANIC_CODE } else { 0 }) }
         }
@@ -111,6 +110,15 @@ pub fn find_on_path(name: &str) -> Option<PathBuf> {
 /// The kernel refuses `prctl`.
 pub fn die_with_parent() -> Result<()> {
     set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::from_errno("prctl PR_SET_PDEATHSIG", e))
+}
+
+/// As [`die_with_parent`], in a child that `parent` has forked.
+///
+/// # Errors
+/// The kernel refuses `prctl`; ESRCH if `parent` died before it was asked, of which it does not tell.
+pub fn die_with(parent: Pid) -> nix::Result<()> {
+    let asked = set_pdeathsig(Signal::SIGKILL);
+    if has_lost_parent(parent) { Err(Errno::ESRCH) } else { asked }
 }
 
 /// Waits for a child, at most so long; `None` if it has not ended.
@@ -174,7 +182,7 @@ pub fn kill_and_reap(child: Pid) {
 
 /// Whether the parent of this process has died, which was `parent`. Not where a sandbox refuses to tell, or the parent is outside
 /// of this process's namespace of PIDs, where it has the number 0.
-pub fn has_lost_parent(parent: Pid) -> bool {
+fn has_lost_parent(parent: Pid) -> bool {
     let now = getppid();
     now.as_raw() > 0 && now != parent
 }
@@ -210,8 +218,7 @@ pub fn touch_stack() {
 pub fn pin_command(command: &mut Command, cpu: usize) {
     let starter = getpid();
     let settle = move || {
-        let _ = set_pdeathsig(Signal::SIGKILL);
-        if has_lost_parent(starter) {
+        if die_with(starter) == Err(Errno::ESRCH) {
             return Err(Errno::ESRCH.into());
         }
         super::cpu::pin_without_allocation(cpu).map_err(io::Error::from)
@@ -223,11 +230,7 @@ pub fn pin_command(command: &mut Command, cpu: usize) {
 /// Lets a command, once started, die with the thread that started it.
 pub fn die_with_starter(command: &mut Command) {
     let starter = getpid();
-    let settle = move || {
-        set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)?;
-        // If the starter died before the line above, the kernel does not tell.
-        if has_lost_parent(starter) { Err(Errno::ESRCH.into()) } else { Ok(()) }
-    };
+    let settle = move || die_with(starter).map_err(io::Error::from);
     // SAFETY: CHILD: it makes system calls on numbers and allocates nothing; the child then executes the command.
     unsafe { command.pre_exec(settle) };
 }
