@@ -117,11 +117,11 @@ impl Outcome {
     fn add(&mut self, case: &CasePairs, parameters: &Parameters<'_>, seconds: f64) {
         let differences = case.valid_log_ratios();
         match case_state(&differences, &parameters.rule, parameters.cases) {
-            Stand::Closed(judgement) if case.unfit_reason().is_none() => {
+            Stand::Closed(judgement) => {
                 self.verdicts.push(judgement.verdict);
                 self.seconds.push(seconds);
             }
-            _ => self.unfit += 1,
+            Stand::Open(_) => self.unfit += 1,
         }
         self.pairs += differences.len();
         self.rejected += case.pairs.len() - differences.len();

@@ -17,8 +17,6 @@ const LOST: usize = 1;
 const OTHERS: f64 = 0.05;
 /// Largest share of a pair's time that the hypervisor may take.
 const STEAL: f64 = 0.10;
-/// Largest relative difference of the core's frequency between the sides.
-const FREQUENCY: f64 = 0.01;
 
 /// What all pairs of a comparison share.
 pub struct CasePairing<'a> {
@@ -252,9 +250,10 @@ pub(super) fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<Strin
             return Some(format!("other tasks had {:.0} % of side {label}'s CPU", 100.0 * waited.min(1.0)));
         }
     }
-    let frequency =
-        |side: usize| median(&pair.turns[side].iter().map(|turn| turn.core_hz).collect::<Vec<_>>());
-    let apart = frequency(1) / frequency(0) - 1.0;
-    (one_frequency && apart.abs() > FREQUENCY)
-        .then(|| format!("the core's frequency for side B was {:+.1} % off that for side A", 100.0 * apart))
+    (one_frequency && !pair.runs_at_one_frequency()).then(|| {
+        let frequency =
+            |side: usize| median(&pair.turns[side].iter().map(|turn| turn.core_hz).collect::<Vec<_>>());
+        let apart = 100.0 * (frequency(1) / frequency(0) - 1.0);
+        format!("the core's frequency differed between neighbouring turns of the sides, by {apart:+.1} % in the median")
+    })
 }

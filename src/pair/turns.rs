@@ -20,6 +20,9 @@ const PATIENCE_OF_PROOF: Duration = Duration::from_secs(90);
 const PADDING: usize = 4096;
 /// Consecutive turns of each side over which a drift of the machine does not matter: two blocks of ABBA or BAAB.
 const BLOCK: usize = 4;
+/// Largest difference of the core's frequency between the turns that a block compares, as a share: the smallest change that
+/// is reported. With a larger one a step of the frequency would pass for a change of the cost.
+const FREQUENCY_DIFFERENCE: f64 = 0.01;
 
 /// Number and length of turns: the same for both sides and for all pairs of a case.
 ///
@@ -314,12 +317,42 @@ impl Pair {
     /// took 201 or 252 ns, under a longer filter 217 or 268. Neighbours in different modes differ by more than
     /// what is looked for; of four turns nearly always one is in the fast mode. The deviation of such a case's pairs
     /// fell from 2.2 to 0.4 %, that of cases with one mode rose from 0.1 to 0.2 %.
+    ///
+    /// Blocks during which the core's frequency stepped are left out, if others are the majority.
     pub fn log_ratio(&self) -> f64 {
-        let (a, b) = (self.turn_costs(0), self.turn_costs(1));
-        let fastest = |turns: &[f64]| turns.iter().copied().fold(f64::INFINITY, f64::min);
-        let blocks = a.chunks(BLOCK).zip(b.chunks(BLOCK));
-        let ratios: Vec<_> = blocks.map(|(a, b)| (fastest(b) / fastest(a)).ln()).collect();
-        median(&ratios)
+        let blocks = self.blocks();
+        let is_used = |block: &&Block| !self.runs_at_one_frequency() || block.is_at_one_frequency();
+        median(&blocks.iter().filter(is_used).map(|block| block.log_ratio).collect::<Vec<_>>())
+    }
+
+    /// Whether the sides ran at the same frequency in at least half of the blocks. The median frequency of a side says
+    /// less: on a core that steps between two frequencies it is one or the other by chance.
+    pub fn runs_at_one_frequency(&self) -> bool {
+        let blocks = self.blocks();
+        2 * blocks.iter().filter(|block| block.is_at_one_frequency()).count() >= blocks.len()
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        let fastest_turns = |side: usize| -> Vec<(f64, f64)> {
+            let hz = self.turns[side].iter().map(|turn| turn.core_hz);
+            let turns: Vec<_> = self.turn_costs(side).into_iter().zip(hz).collect();
+            let fastest = |turns: &[(f64, f64)]| turns.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0));
+            turns.chunks(BLOCK).filter_map(fastest).collect()
+        };
+        let pairs = fastest_turns(0).into_iter().zip(fastest_turns(1));
+        pairs.map(|(a, b)| Block { log_ratio: (b.0 / a.0).ln(), frequency_ratio: b.1 / a.1 }).collect()
+    }
+}
+
+/// The fastest turn of side B over that of side A, among neighbouring turns.
+struct Block {
+    log_ratio: f64,
+    frequency_ratio: f64,
+}
+
+impl Block {
+    fn is_at_one_frequency(&self) -> bool {
+        (self.frequency_ratio - 1.0).abs() <= FREQUENCY_DIFFERENCE
     }
 }
 
@@ -370,6 +403,46 @@ mod tests {
         let turns = [turns(1.0), turns(1.07)];
         let pair = Pair { shape, ready: Default::default(), turns, samples: [None, None] };
         assert!((pair.log_ratio() - 0.07_f64.ln_1p()).abs() < 0.001, "{}", pair.log_ratio());
+    }
+
+    /// Turns of 10 000 ticks at 3 GHz; fewer at the higher frequencies.
+    fn turns_at(frequencies_ghz: impl IntoIterator<Item = f64>) -> Vec<Turn> {
+        let turn =
+            |ghz: f64| Turn { ticks: vec![(30_000.0 / ghz) as u64], core_hz: ghz * 1e9, ..Turn::default() };
+        frequencies_ghz.into_iter().map(turn).collect()
+    }
+
+    #[test]
+    fn a_core_that_steps_between_two_frequencies_disturbs_no_pair_and_is_no_difference() {
+        let mut random = Random::new(9);
+        for _ in 0..50 {
+            // Steps that last some turns, at other moments for each side's median.
+            let mut ghz = 2.99;
+            let mut stepping = || -> Vec<f64> {
+                let mut step = || {
+                    if random.number_below(12) == 0 {
+                        ghz = if ghz == 2.99 { 3.19 } else { 2.99 };
+                    }
+                    ghz
+                };
+                (0..80).map(|_| step()).collect()
+            };
+            let order = stepping();
+            let side = |at: usize| turns_at(order.iter().copied().skip(at).step_by(2));
+            let shape = Shape { rounds: 40, batches: 1, iterations: 1 };
+            let pair =
+                Pair { shape, ready: Default::default(), turns: [side(0), side(1)], samples: [None, None] };
+            assert!(pair.runs_at_one_frequency());
+            assert!(pair.log_ratio().abs() < 0.002, "{}", pair.log_ratio());
+        }
+    }
+
+    #[test]
+    fn sides_at_two_frequencies_have_no_figure() {
+        let turns = [turns_at([2.99; 40]), turns_at([3.19; 40])];
+        let shape = Shape { rounds: 40, batches: 1, iterations: 1 };
+        let pair = Pair { shape, ready: Default::default(), turns, samples: [None, None] };
+        assert!(!pair.runs_at_one_frequency());
     }
 
     #[test]

@@ -124,8 +124,11 @@ pub fn answer(findings: &[Finding]) -> Answer {
 /// The findings of a comparison by pairs.
 pub fn findings_from_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     let finding = |row: &Row| {
-        let progress =
-            paired.cases.iter().find(|case| case.id == row.id).map_or(Progress::Measured, progress_of_pairs);
+        let progress = paired
+            .cases
+            .iter()
+            .find(|case| case.id == row.id)
+            .map_or(Progress::Measured, |case| progress_of_pairs(paired, case));
         Finding {
             id: row.id.clone(),
             verdict: row.judgement.verdict,
@@ -140,11 +143,11 @@ pub fn findings_from_pairs(paired: &Paired, rows: &[Row]) -> Vec<Finding> {
     rows.iter().map(finding).collect()
 }
 
-fn progress_of_pairs(case: &CasePairs) -> Progress {
+fn progress_of_pairs(paired: &Paired, case: &CasePairs) -> Progress {
     match &case.ended {
         Some(Ended { why: Why::Skipped, .. }) => Progress::Skipped,
         Some(Ended { why: Why::Failed, .. }) => Progress::Failed,
-        None if case.unfit_reason().is_some() => Progress::Unfit,
+        None if case.unfit_reason(&paired.rule, paired.cases.len()).is_some() => Progress::Unfit,
         _ => Progress::Measured,
     }
 }
@@ -168,7 +171,7 @@ pub fn findings_from_counts(paired: &Paired, changes: &[CountChange], limit: f64
             change: change.map(|change| change.ratio() - 1.0),
             reason,
             canary: false,
-            progress: progress_of_pairs(case),
+            progress: progress_of_pairs(paired, case),
             muted: None,
             grown: None,
         }

@@ -16,12 +16,12 @@ use crate::statistic::{
 };
 use serde::Serialize;
 
-/// Share of the pairs that may be rejected before the machine is called unfit.
-const MOST_REJECTED: f64 = 0.2;
 /// Cases that a sentence on layouts names.
 const LAYOUT_CASES: usize = 3;
-/// Up to this number of rejected pairs the machine is not called unfit.
-const FEW_REJECTED: usize = 3;
+/// Rejected pairs after which the machine is called unfit if no pair counted. A machine on which some count is given as many
+/// rejected pairs as the last look asks for. Fewer would end a case that the next pairs decide: rejections come in
+/// spells of some seconds.
+const REJECTED_WITHOUT_ANY: usize = 8;
 
 /// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
 /// 1/256.
@@ -193,17 +193,23 @@ impl CasePairs {
     /// The number of pairs at which this case, one of `cases`, is judged next; `None` if it needs no more pairs.
     pub fn pairs_needed(&self, rule: &Rule, cases: usize) -> Option<usize> {
         match case_state(&self.valid_log_ratios(), rule, cases) {
-            Stand::Open(wanted) if self.unfit_reason().is_none() && self.ended.is_none() => Some(wanted),
+            Stand::Open(wanted) if self.unfit_reason(rule, cases).is_none() && self.ended.is_none() => {
+                Some(wanted)
+            }
             _ => None,
         }
     }
 
-    /// Why the machine was unfit, if too many pairs had to be rejected.
-    pub fn unfit_reason(&self) -> Option<String> {
+    /// Why the machine was unfit, if too many pairs had to be rejected for a verdict. Pairs are rejected by events on the
+    /// machine and never by their figures, so a verdict that the others reach holds.
+    pub fn unfit_reason(&self, rule: &Rule, cases: usize) -> Option<String> {
+        let differences = self.valid_log_ratios();
+        let [_, most] = rule.fewest_and_most_pairs();
+        let limit = if differences.is_empty() { REJECTED_WITHOUT_ANY } else { most };
         let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();
+        let is_open = matches!(case_state(&differences, rule, cases), Stand::Open(_));
+        let last = rejected.last().filter(|_| is_open && rejected.len() >= limit)?;
         let all = self.pairs.len();
-        let too_many = rejected.len() > FEW_REJECTED && rejected.len() as f64 > MOST_REJECTED * all as f64;
-        let last = rejected.last().filter(|_| too_many)?;
         Some(format!(
             "the machine is unfit: {} of {all} pairs were rejected, the last because {last}",
             rejected.len()
@@ -218,7 +224,7 @@ impl CasePairs {
             Stand::Closed(judgement) => judgement,
             Stand::Open(wanted) => Judgement::from_too_few_pairs(&differences, wanted),
         };
-        let judgement = match (&self.ended, self.unfit_reason()) {
+        let judgement = match (&self.ended, self.unfit_reason(rule, cases)) {
             (Some(Ended { sentence, .. }), _) => {
                 Judgement { verdict: Verdict::Incomparable, ..judged }.with_reason(sentence.clone())
             }

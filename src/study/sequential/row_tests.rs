@@ -19,15 +19,38 @@ fn a_rejected_pair_does_not_count() {
     assert_eq!((row.judgement.verdict, row.pairs, row.rejected), (Verdict::Slower, 16, 1));
 }
 
+/// A case of which the first pairs were rejected.
+fn case_with_rejections(rejected: usize, differences: &[f64]) -> CasePairs {
+    let mut case = case(&[&vec![0.0; rejected][..], differences].concat());
+    case.pairs.iter_mut().take(rejected).for_each(|pair| pair.rejected = Some("it moved".into()));
+    case
+}
+
 #[test]
-fn too_many_rejected_pairs_are_the_machines_fault() {
-    let mut case = case(&slower(0.05, 16));
-    case.pairs.iter_mut().take(5).for_each(|pair| pair.rejected = Some("it moved".into()));
-    let row = case.judged_row(&Rule::default(), 1);
-    assert_eq!(row.judgement.verdict, Verdict::Inconclusive);
-    assert!(
-        row.judgement.reason.is_some_and(|reason| reason.contains("5 of 16") && reason.contains("it moved"))
-    );
+fn rejected_pairs_end_no_case_that_the_others_decide() {
+    let rule = Rule::default();
+    let open = case_with_rejections(20, &slower(0.05, 8));
+    assert_eq!(open.pairs_needed(&rule, 1), Some(16), "flagged, and to be found again");
+    let row = case_with_rejections(20, &slower(0.05, 16)).judged_row(&rule, 1);
+    assert_eq!((row.judgement.verdict, row.pairs, row.rejected), (Verdict::Slower, 16, 20));
+}
+
+#[test]
+fn a_case_of_which_too_many_pairs_were_rejected_ends_as_the_machines_fault() {
+    let rule = Rule::default();
+    for (rejected, counted) in [(8, 0), (32, 3)] {
+        let case = case_with_rejections(rejected, &slower(0.05, counted));
+        assert_eq!(case.pairs_needed(&rule, 1), None);
+        let row = case.judged_row(&rule, 1);
+        assert_eq!(row.judgement.verdict, Verdict::Inconclusive);
+        let told = format!("{rejected} of {}", rejected + counted);
+        assert!(
+            row.judgement.reason.is_some_and(|reason| reason.contains(&told) && reason.contains("it moved"))
+        );
+    }
+    for (rejected, counted) in [(7, 0), (31, 3)] {
+        assert!(case_with_rejections(rejected, &slower(0.05, counted)).pairs_needed(&rule, 1).is_some());
+    }
 }
 
 #[test]
