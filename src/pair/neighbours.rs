@@ -37,22 +37,23 @@ pub(super) fn mirror_surroundings(top: &Path, place: &Path) -> Result<PathBuf> {
 pub(super) fn outside_dependencies(top: &Path) -> BTreeMap<PathBuf, String> {
     let real_top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
     let mut found = BTreeMap::new();
-    let mut left = vec![real_top.clone()];
+    // The digest of the top is its commit, so the top is read for its manifests alone, and once.
+    let mut left = directories_named_by(&files_below(&real_top));
     while let Some(directory) = left.pop() {
-        let is_top = directory == real_top;
-        let is_inside = |known: &PathBuf| directory.starts_with(known);
-        if !is_top && (is_inside(&real_top) || found.keys().any(is_inside)) {
+        if directory.starts_with(&real_top) || found.keys().any(|known| directory.starts_with(known)) {
             continue;
         }
         let files = files_below(&directory);
-        let manifests = files.iter().filter(|file| file.ends_with("Cargo.toml"));
-        left.extend(manifests.flat_map(|manifest| named_directories(manifest)));
-        // The digest of the top is its commit.
-        if !is_top {
-            found.insert(directory, digest_of_files(&files));
-        }
+        left.extend(directories_named_by(&files));
+        found.insert(directory, digest_of_files(&files));
     }
     found
+}
+
+/// The directories that the manifests among these files name.
+fn directories_named_by(files: &[PathBuf]) -> Vec<PathBuf> {
+    let manifests = files.iter().filter(|file| file.ends_with("Cargo.toml"));
+    manifests.flat_map(|manifest| named_directories(manifest)).collect()
 }
 
 /// The directories that a manifest names by the key `path`, in whatever table. A manifest that cannot be read is cargo's to
@@ -140,6 +141,28 @@ mod tests {
         assert!(mirrored.join("../../far/Cargo.toml").is_file());
         fs::remove_dir_all(scratch.path()).unwrap();
         assert!(place.path().join("w/core/src/lib.rs").is_file(), "what was linked stays");
+    }
+
+    #[test]
+    fn packages_that_name_each_other_are_read_once() {
+        let place = surroundings();
+        let top = place.path().join("w/mine");
+        fs::create_dir(top.join("member")).unwrap();
+        // A member names its root, and a neighbour names the root, the member and itself.
+        let to_all = "[dependencies]\na = { path = \"../mine\" }\nb = { path = \"../mine/member\" }\nc = { path = \".\" }\n";
+        for (file, text) in [
+            ("mine/member/Cargo.toml", "[dependencies]\nmine = { path = \"..\" }\n"),
+            ("core/Cargo.toml", to_all),
+        ] {
+            fs::write(place.path().join("w").join(file), text).unwrap();
+        }
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(outside_dependencies(&top)));
+        let found = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("an end");
+        assert_eq!(
+            found.into_keys().collect::<Vec<_>>(),
+            [place.path().canonicalize().unwrap().join("w/core")]
+        );
     }
 
     #[test]
