@@ -30,11 +30,14 @@ pub fn quote_for_shell(word: &str) -> String {
     }
 }
 
-/// How a program failed: its exit status and the last line of its standard error.
+/// How a program failed: its exit status, and the line of its standard error that says `error`, else the last one.
 pub fn failure_message(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
-    match said.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => format!("({}): {}", output.status, inert::neutralize_line(last.trim(), LONGEST)),
+    let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+    // Advice and a backtrace may follow the error.
+    let error = lines.clone().find(|line| line.starts_with("error"));
+    match error.or_else(|| lines.next_back()) {
+        Some(line) => format!("({}): {}", output.status, inert::neutralize_line(line.trim(), LONGEST)),
         None => format!("({}) without a word of why", output.status),
     }
 }
@@ -44,9 +47,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_quotes_the_last_line_or_says_that_there_is_none() {
+    fn a_failure_quotes_the_error_or_the_last_line_or_says_that_there_is_none() {
         let failed = |script: &str| failure_message(&command("sh").args(["-c", script]).output().unwrap());
         assert_eq!(failed("echo a >&2; echo why >&2; echo >&2; exit 3"), "(exit status: 3): why");
+        let rustup = "printf 'error: not installed\\nhelp: install\\n\\nStack backtrace:\\n  13: <unknown>\\n' >&2; exit 1";
+        assert_eq!(failed(rustup), "(exit status: 1): error: not installed");
         assert_eq!(failed("exit 4"), "(exit status: 4) without a word of why");
         assert!(failed("kill -9 $$").contains("SIGKILL"));
     }
