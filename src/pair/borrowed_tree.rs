@@ -104,7 +104,7 @@ impl BorrowedTree {
     /// Where objects are looked for (gitrepository-layout(5)), and where history was cut off.
     fn borrow_objects(&self, repository: &Repository) -> Result<()> {
         let places = repository.object_directories()?;
-        let lines: Vec<_> = places.iter().map(|place| place.as_os_str().as_bytes()).collect();
+        let lines: Vec<_> = places.iter().map(|place| alternate_line(place)).collect();
         self.write("objects/info/alternates", &[lines.join(&b'\n'), b"\n".to_vec()].concat())?;
         let (cut, own) = (repository.file_path("shallow")?, self.git_file_path("shallow"));
         if cut.is_file() {
@@ -129,6 +129,21 @@ impl BorrowedTree {
         let written = plain_file::open_to_append(&file)?.write_all(text.as_bytes());
         written.map_err(|e| Error::file(file, "writing", e))
     }
+}
+
+/// The line that names a directory of objects. git reads a path between quotes as a string of C; other readers do not, so only
+/// a path with a line feed is quoted.
+fn alternate_line(place: &Path) -> Vec<u8> {
+    let bytes = place.as_os_str().as_bytes();
+    if !bytes.contains(&b'\n') {
+        return bytes.to_vec();
+    }
+    let escape = |byte: &u8| match byte {
+        b'\n' => b"\\n".to_vec(),
+        b'"' | b'\\' => vec![b'\\', *byte],
+        _ => vec![*byte],
+    };
+    [&b"\""[..], &bytes.iter().flat_map(escape).collect::<Vec<_>>(), b"\""].concat()
 }
 
 /// The names of the user's filters, whether of this repository or of all.
@@ -184,6 +199,27 @@ fn format_entry(key: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn objects_are_found_whatever_is_in_the_path_of_the_repository() {
+        for name in ["plain", "a b", "quo\"te", "back\\slash", "line\nfeed \"\\"] {
+            let scratch = tempfile::tempdir().unwrap();
+            let (from, to) = (scratch.path().join(name), scratch.path().join("to"));
+            let git = |place: &Path, words: &[&str]| {
+                git_output(git_without_repository().arg("-C").arg(place).args(words)).unwrap()
+            };
+            for place in [&from, &to] {
+                std::fs::create_dir(place).unwrap();
+                git(place, &["init", "--quiet"]);
+            }
+            std::fs::write(from.join("text"), "here").unwrap();
+            let object = git(&from, &["hash-object", "-w", "text"]);
+            let line = alternate_line(&from.join(".git/objects"));
+            std::fs::write(to.join(".git/objects/info/alternates"), [line, b"\n".to_vec()].concat()).unwrap();
+            let object = String::from_utf8(object).unwrap();
+            assert_eq!(git(&to, &["cat-file", "blob", object.trim()]), b"here", "{name:?}");
+        }
+    }
 
     #[test]
     fn an_entry_is_read_back_by_git_whatever_is_in_it() {
