@@ -51,9 +51,12 @@ mod side_stream;
 #[cfg(feature = "cli")]
 pub mod slowed_sides;
 #[cfg(feature = "cli")]
+mod toolchain;
 pub mod turns;
 #[cfg(feature = "cli")]
 pub mod unpaired_sessions;
+#[cfg(feature = "cli")]
+mod workspace;
 
 #[cfg(feature = "cli")]
 pub use launch::Launch;

@@ -3,6 +3,7 @@
 use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
+use crate::pair::revision::Recipe;
 use crate::peer::host_port;
 use crate::platform::cpu::cpu_class;
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
@@ -59,6 +60,56 @@ impl Filter {
     pub fn no_match_error(&self) -> Option<Error> {
         let filter = self.filter.as_ref()?;
         Some(Error::Usage(format!("no case matches {filter:?}; `syscost list` prints them all")))
+    }
+}
+
+/// What to build of a revision.
+#[derive(Clone, Default, clap::Args)]
+pub struct BuildFlags {
+    /// Bench target to build of a revision [default: the only one, or `suite`]
+    #[arg(long, value_name = "NAME")]
+    bench: Option<String>,
+    /// Features of the package to build a revision with, by commas
+    #[arg(long, value_name = "FEATURES")]
+    features: Vec<String>,
+    /// Build a revision with all features of the package
+    #[arg(long)]
+    all_features: bool,
+    /// Build a revision without the default features of the package
+    #[arg(long)]
+    no_default_features: bool,
+}
+
+impl BuildFlags {
+    /// How a revision is built.
+    pub fn recipe(&self, is_aligned: bool) -> Recipe {
+        Recipe { bench: self.bench.clone(), features: self.feature_words(), is_aligned }
+    }
+
+    /// The flags as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let bench = self.bench.iter().flat_map(|name| ["--bench".to_owned(), name.clone()]);
+        bench.chain(self.feature_words()).collect()
+    }
+
+    fn feature_words(&self) -> Vec<String> {
+        let named = self.features.iter().flat_map(|names| ["--features", names]);
+        let all = self.all_features.then_some("--all-features");
+        let bare = self.no_default_features.then_some("--no-default-features");
+        named.chain(all).chain(bare).map(str::to_owned).collect()
+    }
+
+    /// Checks that a flag is given only if there is a revision to build.
+    ///
+    /// # Errors
+    /// It would have no effect.
+    pub fn check_revision(&self, is_there: bool) -> Result<()> {
+        match self.words().first() {
+            Some(flag) if !is_there => Err(Error::Usage(format!(
+                "{flag} says how a revision is built, and no side is a revision: name one by its flag, or leave {flag} out"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

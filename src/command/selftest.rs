@@ -6,6 +6,7 @@ mod relinked;
 mod unpaired;
 
 use super::ab::{announce_pairs, own_executable};
+use super::flag::BuildFlags;
 use super::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
@@ -75,9 +76,8 @@ pub struct Args {
     /// Try comparisons of two links of one source in place of the method: REV is built once and linked anew again and again
     #[arg(long, value_name = "REV", num_args = 0..=1, default_missing_value = "HEAD", conflicts_with_all = ["effects", "full"])]
     relinked: Option<String>,
-    /// Bench target to build for `--relinked` [default: the only one, or `suite`]
-    #[arg(long, value_name = "NAME", requires = "relinked")]
-    bench: Option<String>,
+    #[command(flatten)]
+    build: BuildFlags,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
@@ -90,20 +90,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    args.build.check_revision(args.relinked.is_some())?;
     if let Some(files) = &args.again {
         return again::run(&args.cases, files, args.runs.into(), args.json);
     }
     if let Some(rev) = &args.relinked {
-        let Args { bench, cases, seed, json, .. } = args;
+        let Args { build, cases, seed, json, .. } = args;
         let rounds = args.verdicts.unwrap_or(3).max(1);
-        return relinked::run(&relinked::Request {
-            rev,
-            bench: bench.as_deref(),
-            cases,
-            rounds,
-            seed: *seed,
-            json: *json,
-        });
+        return relinked::run(&relinked::Request { rev, build, cases, rounds, seed: *seed, json: *json });
     }
     if args.unpaired {
         return unpaired::run(args.seed, args.json);

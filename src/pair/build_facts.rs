@@ -26,22 +26,31 @@ const VARIABLES: [&str; 8] = [
 /// The one that begins so and names a place only.
 const PLACE: &str = "CARGO_TARGET_DIR";
 
+/// The variable that names a toolchain to rustup.
+pub(super) const TOOLCHAIN: &str = "RUSTUP_TOOLCHAIN";
+
 /// Facts of one build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildFacts {
     /// Directory of the package below the top of the sources: a repository may hold several of one bench's name.
     #[serde(default)]
     pub package: PathBuf,
+    /// The toolchain that is chosen for the user's directory and not by the sources.
+    #[serde(default)]
+    pub toolchain: Option<String>,
+    /// The words for cargo that choose features.
+    #[serde(default)]
+    pub features: String,
     /// What `rustc -vV` prints where the sources lie.
     pub compiler: String,
-    /// The profiles of the manifest at the top of the workspace, as TOML.
+    /// The profiles of the manifest at the root of the workspace, as TOML.
     pub profiles: String,
     /// The variables that change a build.
     pub environment: BTreeMap<String, String>,
     /// Digests of the files of configuration that cargo merges; those below the sources come first. Their texts may hold
     /// tokens, and stay where they are.
     pub configuration: Vec<String>,
-    /// Digest of the lock file; `None` if the commit has none.
+    /// Digest of the lock file of the workspace; `None` if the commit has none.
     pub lock: Option<String>,
     /// Directories outside of the repository that manifests name by a path, with digests of their files.
     #[serde(default)]
@@ -54,11 +63,12 @@ pub struct BuildFacts {
 }
 
 impl BuildFacts {
-    /// The facts of a build of these sources, before it is made. `alignment` are the flags that the build adds.
+    /// The facts of a build of these sources, before it is made. `top` is the top of the repository, `root` the root of the workspace;
+    /// `given` holds what the user has chosen: toolchain, features and alignment.
     ///
     /// # Errors
     /// The compiler cannot be started, or a file cannot be read.
-    pub fn read(sources: &Path, top: &Path, alignment: &str) -> Result<Self> {
+    pub fn read(sources: &Path, top: &Path, root: &Path, given: Self) -> Result<Self> {
         let environment = std::env::vars_os()
             .map(|(name, value)| [name, value].map(|word| word.to_string_lossy().into_owned()));
         let changes_builds =
@@ -66,17 +76,16 @@ impl BuildFacts {
         let configuration = configuration_files(sources);
         Ok(Self {
             package: sources.strip_prefix(top).unwrap_or(sources).to_owned(),
-            compiler: compiler(sources)?,
-            profiles: profiles(&top.join("Cargo.toml"))?,
+            compiler: compiler(sources, given.toolchain.as_deref())?,
+            profiles: profiles(&root.join("Cargo.toml"))?,
             environment: environment
                 .filter(|[name, _]| changes_builds(name))
                 .map(|[name, value]| (name, value))
                 .collect(),
             configuration: configuration.iter().filter_map(|file| digest(file)).collect(),
-            lock: digest(&top.join("Cargo.lock")),
+            lock: digest(&root.join("Cargo.lock")),
             outside: outside_dependencies(top),
-            alignment: alignment.to_owned(),
-            linker: None,
+            ..given
         })
     }
 
@@ -99,6 +108,10 @@ impl BuildFacts {
                 one_line(&a.profiles),
                 one_line(&b.profiles)
             ));
+        }
+        if a.features != b.features {
+            let [a, b] = [a, b].map(|facts| one_line(&facts.features));
+            found.push(format!("the features differ (A: {a}; B: {b}): they are part of the change"));
         }
         if a.configuration != b.configuration {
             found.push("the configuration of cargo (.cargo/config.toml) differs between A and B: its flags are part of the change".into());
@@ -136,17 +149,22 @@ fn one_line(toml: &str) -> String {
     if text.is_empty() { "none".into() } else { text }
 }
 
-/// What the compiler says of itself. A `rust-toolchain.toml` among the sources may choose another one than here.
-fn compiler(sources: &Path) -> Result<String> {
+/// What the compiler of this toolchain says of itself. Without one a `rust-toolchain.toml` among the sources may choose another
+/// than here.
+pub(super) fn compiler(sources: &Path, toolchain: Option<&str>) -> Result<String> {
     let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut rustc = Command::new(&program);
     git::forget_repository(&mut rustc);
+    rustc.envs(toolchain.map(|name| (TOOLCHAIN, name)));
     let output =
         rustc.arg("-vV").current_dir(sources).output().map_err(|e| Error::file(&program, "starting", e))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
-    Err(Error::Usage(format!("`rustc -vV` failed {}", tool::failure_message(&output))))
+    Err(Error::Usage(format!(
+        "`rustc -vV` failed {}; `rustup toolchain install NAME` installs a toolchain that is missing",
+        tool::failure_message(&output)
+    )))
 }
 
 /// The table `profile` of a manifest, in the order of its keys.
@@ -196,6 +214,7 @@ mod tests {
                 BuildFacts { profiles: "bench = { lto = true }".into(), ..facts() },
                 "A: none; B: bench = { lto = true }",
             ),
+            (BuildFacts { features: "--all-features".into(), ..facts() }, "A: none; B: --all-features"),
             (BuildFacts { configuration: vec!["x".into()], ..facts() }, ".cargo/config.toml"),
             (
                 BuildFacts { outside: [("/core".into(), "x".into())].into(), ..facts() },
@@ -226,11 +245,18 @@ mod tests {
         )
         .unwrap();
         std::fs::write(inner.join(".cargo/config.toml"), "[build]\n").unwrap();
-        let facts = BuildFacts::read(&inner, place.path(), "aligned").unwrap();
+        let read = |root: &Path| BuildFacts::read(&inner, place.path(), root, BuildFacts::default());
+        let facts = read(place.path()).unwrap();
         assert!(facts.compiler.starts_with("rustc "), "{facts:?}");
         assert!(facts.profiles.contains("lto") && facts.configuration[0].len() == 16, "{facts:?}");
+        let root = place.path().join("inner");
+        std::fs::write(root.join("Cargo.toml"), "[profile.bench]\ndebug = 1\n").unwrap();
+        std::fs::write(root.join("Cargo.lock"), "").unwrap();
+        let of_workspace = read(&root).unwrap();
+        assert!(of_workspace.profiles.contains("debug") && of_workspace.lock.is_some(), "{of_workspace:?}");
+        assert!(facts.lock.is_none());
         std::fs::write(place.path().join("Cargo.toml"), "[profile").unwrap();
-        let error = BuildFacts::read(&inner, place.path(), "").unwrap_err().to_string();
+        let error = read(place.path()).unwrap_err().to_string();
         assert!(error.contains("Cargo.toml"), "{error}");
     }
 }

@@ -2,9 +2,11 @@
 //! is kept under the facts that it depends on, so that no revision is compiled twice, and none by another compiler is used.
 
 use super::borrowed_tree::BorrowedTree;
-use super::build_facts::BuildFacts;
+use super::build_facts::{BuildFacts, TOOLCHAIN};
 use super::git::{self, Repository};
 use super::link::LinkCommand;
+use super::toolchain::chosen_toolchain;
+use super::workspace::{BenchTarget, Workspace};
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
 use crate::platform::process::tool::quote_for_shell;
@@ -52,10 +54,12 @@ impl Built {
 }
 
 /// What is built, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Recipe<'a> {
+#[derive(Clone, Debug)]
+pub struct Recipe {
     /// The bench target: the only one or `suite` if there is none.
-    pub bench: Option<&'a str>,
+    pub bench: Option<String>,
+    /// Words for cargo that choose features.
+    pub features: Vec<String>,
     /// Whether functions and loops are aligned.
     pub is_aligned: bool,
 }
@@ -64,19 +68,33 @@ pub struct Recipe<'a> {
 ///
 /// # Errors
 /// There is no such revision, it does not build, or it has not exactly one bench and none of this name.
-pub fn build_revision(rev: &str, recipe: Recipe<'_>, say: &dyn Fn(&str)) -> Result<Built> {
+pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<Built> {
     let repository = Repository::find()?;
     let commit = repository.resolve_commit(rev)?;
     let home = target_directory(&repository)?.join("syscost-ab");
     let tree = BorrowedTree::checkout(&repository, &commit)?;
     let place = package_directory(&tree, &repository, rev)?;
     let alignment = if recipe.is_aligned { ALIGNMENT } else { "" };
-    let facts = BuildFacts::read(&place, tree.path(), alignment)?;
-    let kept = home.join(format!("{commit:.16}-{}-{}", recipe.bench.unwrap_or("suite"), facts.key()));
+    let toolchain = chosen_toolchain(&repository, tree.path(), &place)?;
+    let workspace = read_workspace(&place, toolchain.as_deref())?;
+    let bench = workspace.choose_bench(rev, recipe.bench.as_deref())?;
+    let given = BuildFacts {
+        toolchain,
+        features: recipe.features.join(" "),
+        alignment: alignment.to_owned(),
+        ..BuildFacts::default()
+    };
+    let facts = BuildFacts::read(&place, tree.path(), &workspace.root, given)?;
+    let kept = home.join(format!("{commit:.16}-{}-{}", bench.name, facts.key()));
     if let Some(built) = Built::load(&kept) {
         return Ok(built);
     }
     tree.missing_files_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
+    if let Some(toolchain) = &facts.toolchain {
+        say(&format!(
+            "{rev}: built by {toolchain}, which is chosen for this directory and not by the revision"
+        ));
+    }
     for outside in facts.outside.keys() {
         say(&format!("{rev}: {} is outside of the repository, and built as it is now", outside.display()));
     }
@@ -84,7 +102,7 @@ pub fn build_revision(rev: &str, recipe: Recipe<'_>, say: &dyn Fn(&str)) -> Resu
     // A name that no other process builds in, in another container either.
     let partial = home.join(format!("{}.partial", plain_file::random_word(12)));
     std::fs::create_dir_all(&partial).map_err(|e| Error::file(&partial, "making", e))?;
-    let built = build_into(&partial, &kept, &place, facts, rev, recipe, say);
+    let built = build_into(&partial, &kept, &place, facts, &bench, recipe, say);
     if built.is_err() {
         // What is left of it is useless.
         let _ = std::fs::remove_dir_all(&partial);
@@ -98,30 +116,30 @@ fn build_into(
     kept: &Path,
     place: &Path,
     facts: BuildFacts,
-    rev: &str,
-    recipe: Recipe<'_>,
+    bench: &BenchTarget,
+    recipe: &Recipe,
     say: &dyn Fn(&str),
 ) -> Result<Built> {
     let home = kept.parent().unwrap_or(kept);
     // Cargo does not see what a wrapper of the compiler adds: other flags need a directory of their own.
     let flags = if recipe.is_aligned { ALIGNMENT.replace([' ', '='], "") } else { String::new() };
     let (target, printed) = (home.join(format!("target{flags}")), partial.join("link-args"));
-    let bench = choose_bench(list_benches(place)?, rev, recipe.bench)?;
-    let mut cargo = cargo_command(place, &target);
+    let mut cargo = cargo_command(place, &target, facts.toolchain.as_deref());
     cargo.args([
         "rustc",
         "--profile",
         "bench",
         "--message-format=json-render-diagnostics",
         "--bench",
-        &bench,
+        &bench.name,
     ]);
+    cargo.arg("--manifest-path").arg(&bench.manifest).args(&recipe.features);
     if recipe.is_aligned {
         cargo.env("RUSTC_WRAPPER", aligning_wrapper(home)?);
     }
     // The objects of the last crate stay, so that they can be linked again.
     cargo.args(["--", "-C", "save-temps", "--print"]).arg(format!("link-args={}", printed.display()));
-    let binary = bench_executable(&run_cargo(&mut cargo)?, &bench)?;
+    let binary = bench_executable(&run_cargo(&mut cargo)?, &bench.name)?;
     std::fs::copy(&binary, partial.join(BINARY)).map_err(|e| Error::file(&binary, "copying", e))?;
     let link = read_link_command(&printed, &target, kept, partial, say);
     remove_temporaries(&binary);
@@ -213,10 +231,12 @@ pub fn run_bisection([good, bad]: [&str; 2], command: &[String]) -> Result<bool>
     let tree = BorrowedTree::checkout(&repository, bad)?;
     let place = package_directory(&tree, &repository, bad)?;
     let target = target_directory(&repository)?;
+    let toolchain = chosen_toolchain(&repository, tree.path(), &place)?;
     git::git_output(tree.git_command().args(["bisect", "start", bad, good]))?;
     let mut run = Command::new("git");
     git::forget_repository(&mut run);
     run.args(["bisect", "run"]).args(command).current_dir(&place).env("CARGO_TARGET_DIR", target);
+    run.envs(toolchain.map(|name| (TOOLCHAIN, name)));
     let status = run.status().map_err(|e| Error::file("git", "starting", e))?;
     Ok(status.success())
 }
@@ -245,11 +265,12 @@ fn target_directory(repository: &Repository) -> Result<PathBuf> {
     std::path::absolute(&target).map_err(|e| Error::file(target, "naming", e))
 }
 
-/// Cargo in these sources, which knows of no repository of the environment.
-fn cargo_command(place: &Path, target: &Path) -> Command {
+/// Cargo of this toolchain in these sources, which knows of no repository of the environment.
+fn cargo_command(place: &Path, target: &Path, toolchain: Option<&str>) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     git::forget_repository(&mut cargo);
     cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
+    cargo.envs(toolchain.map(|name| (TOOLCHAIN, name)));
     cargo
 }
 
@@ -262,35 +283,11 @@ fn run_cargo(cargo: &mut Command) -> Result<Output> {
     Err(Error::Usage(format!("the revision does not build ({}): see above", output.status)))
 }
 
-/// The names of the bench targets of the package, or of all packages of a workspace without one at its top.
-fn list_benches(place: &Path) -> Result<Vec<String>> {
-    let mut cargo = cargo_command(place, place);
+/// The workspace around a directory of the sources.
+fn read_workspace(place: &Path, toolchain: Option<&str>) -> Result<Workspace> {
+    let mut cargo = cargo_command(place, place, toolchain);
     let output = run_cargo(cargo.args(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .map_err(|e| Error::file(Path::new("cargo metadata"), "reading", e.into()))?;
-    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
-    let manifest = place.join("Cargo.toml");
-    let is_here = |package: &&serde_json::Value| {
-        package["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest)
-    };
-    let here: Vec<_> = packages.iter().filter(is_here).cloned().collect();
-    let packages = if here.is_empty() { packages } else { here };
-    let targets = packages.iter().filter_map(|package| package["targets"].as_array()).flatten();
-    let is_bench = |target: &&serde_json::Value| {
-        target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "bench"))
-    };
-    Ok(targets.filter(is_bench).filter_map(|target| target["name"].as_str().map(str::to_owned)).collect())
-}
-
-fn choose_bench(names: Vec<String>, rev: &str, bench: Option<&str>) -> Result<String> {
-    let wanted = bench.unwrap_or("suite");
-    let is_only = names.len() == 1 && bench.is_none();
-    names.iter().find(|name| is_only || *name == wanted).cloned().ok_or_else(|| {
-        let names = if names.is_empty() { "none".into() } else { names.join(", ") };
-        Error::Usage(format!(
-            "{rev} builds several benches or none: choose by --bench NAME; there are {names}"
-        ))
-    })
+    Workspace::parse(&output.stdout, place)
 }
 
 /// The executable that cargo's messages name for this bench.

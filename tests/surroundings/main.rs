@@ -10,6 +10,7 @@
 
 mod asked;
 mod baseline;
+mod built_by_cargo;
 mod carried;
 mod case_names;
 mod changing_guest;

@@ -1,11 +1,12 @@
 //! The flags that define the two sides: binaries, wrappers and settings of the machine.
 
+use crate::command::flag::BuildFlags;
 use crate::command::page;
 use crate::error::{Error, Result};
 use crate::pair::Launch;
 use crate::pair::build_facts::BuildFacts;
 use crate::pair::link::{Links, Placement};
-use crate::pair::revision::{self, Built, Recipe};
+use crate::pair::revision::{self, Built};
 use crate::platform::process::own_program_file;
 use crate::statistic::Random;
 use crate::trial::scratch::{self, Scratch};
@@ -26,9 +27,8 @@ pub struct Sides {
     /// Git revision to build side B from
     #[arg(long, value_name = "REV")]
     b_rev: Option<String>,
-    /// Bench target to build of a revision [default: the only one, or `suite`]
-    #[arg(long, value_name = "NAME")]
-    bench: Option<String>,
+    #[command(flatten)]
+    build: BuildFlags,
     /// Words of a shell before side A's binary, such as 'taskset -c 1'
     #[arg(long, value_name = "COMMAND")]
     a_wrap: Option<String>,
@@ -87,10 +87,10 @@ impl Sides {
     pub fn new(
         (a_bin, a_rev): (Option<PathBuf>, Option<String>),
         (b_bin, b_rev): (Option<PathBuf>, Option<String>),
-        bench: Option<String>,
+        build: BuildFlags,
     ) -> Self {
         // What changes over years is compared all the same, and named.
-        Self { a_bin, a_rev, b_bin, b_rev, bench, allow_different_toolchains: true, ..Self::default() }
+        Self { a_bin, a_rev, b_bin, b_rev, build, allow_different_toolchains: true, ..Self::default() }
     }
 
     /// The shell commands that make the two settings, and the one that undoes them.
@@ -116,12 +116,13 @@ impl Sides {
                     .into(),
             ));
         }
+        self.build.check_revision(self.a_rev.is_some() || self.b_rev.is_some())?;
         // A binary that is given is not aligned.
         let is_aligned = self.a_rev.is_some() && self.b_rev.is_some() && !self.plain_build;
-        let recipe = Recipe { bench: self.bench.as_deref(), is_aligned };
+        let recipe = self.build.recipe(is_aligned);
         let program = |file: &Option<PathBuf>, rev: &Option<String>| match (file, rev) {
             (Some(file), _) => Ok(Program::Binary(file.clone())),
-            (None, Some(rev)) => revision::build_revision(rev, recipe, &page::write_to_stderr)
+            (None, Some(rev)) => revision::build_revision(rev, &recipe, &page::write_to_stderr)
                 .map(|built| Program::Built(Box::new(built))),
             (None, None) => own_executable().map(Program::Binary),
         };

@@ -1,12 +1,13 @@
 //! `syscost selftest --relinked`: false alarms between two links of one source, with one link a side and with many.
 
+use crate::command::flag::BuildFlags;
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::experiment::{Roster, Testbed};
 use crate::pair::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
-use crate::pair::revision::{Recipe, build_revision};
+use crate::pair::revision::build_revision;
 use crate::pair::{Launch, Start};
 use crate::platform::signal;
 use crate::record::paired::Rule;
@@ -22,8 +23,8 @@ const ALARMS: f64 = 0.01;
 pub struct Request<'a> {
     /// The revision to build.
     pub rev: &'a str,
-    /// Its bench target.
-    pub bench: Option<&'a str>,
+    /// What to build of it.
+    pub build: &'a BuildFlags,
     /// Ids of the cases; all if there are none.
     pub cases: &'a [String],
     /// Verdicts a case in either way.
@@ -39,8 +40,7 @@ pub struct Request<'a> {
 /// # Errors
 /// The revision does not build, cannot be linked again, or has no such case.
 pub fn run(request: &Request<'_>) -> Result<ExitCode> {
-    let recipe = Recipe { bench: request.bench, is_aligned: true };
-    let built = build_revision(request.rev, recipe, &page::write_to_stderr)?;
+    let built = build_revision(request.rev, &request.build.recipe(true), &page::write_to_stderr)?;
     let link =
         built.link.as_ref().ok_or_else(|| Error::Missing("this build cannot be linked again".into()))?;
     let testbed = Testbed::set_up()?;

@@ -3,6 +3,7 @@
 use super::suspicion::{Chosen, Origin, Suspicion, exact_id_pattern};
 use std::process::{Command, ExitCode};
 use syscost::command::ab::own_executable;
+use syscost::command::flag::BuildFlags;
 use syscost::command::page;
 use syscost::exit::Exit;
 use syscost::pair::revision;
@@ -30,9 +31,8 @@ pub(super) struct Bisect {
     /// Run it, in a temporary repository: what is checked out here stays as it is, and no hook or filter of git runs
     #[arg(long)]
     run: bool,
-    /// Bench target to build of each revision [default: the only one, or `suite`]
-    #[arg(long, value_name = "TARGET")]
-    bench: Option<String>,
+    #[command(flatten)]
+    build: BuildFlags,
 }
 
 pub(super) fn bisect(args: &Bisect) -> Result<ExitCode> {
@@ -62,7 +62,7 @@ fn plan_bisection(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -
     match origins {
         [Origin::Revision(good), Origin::Revision(bad)] => {
             let [good, bad] = [good, bad].map(|revision| revision::resolve_commit(revision));
-            git_plan(suspicion, [good?, bad?], args.bench.as_deref())
+            git_plan(suspicion, [good?, bad?], &args.build)
         }
         [Origin::Kernel(good), Origin::Kernel(bad)] => kernel_plan(suspicion, [good, bad]),
         _ => Err(Error::Missing(
@@ -71,7 +71,7 @@ fn plan_bisection(args: &Bisect, suspicion: &Suspicion, origins: &[Origin; 2]) -
     }
 }
 
-fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>) -> Result<Plan> {
+fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], build: &BuildFlags) -> Result<Plan> {
     let slower: Vec<_> =
         suspicion.event.slower_cases().filter(|moved| moved.change > GATE).take(CASES).collect();
     let Some(smallest) = slower.iter().map(|moved| moved.change).reduce(f64::min) else {
@@ -82,7 +82,7 @@ fn git_plan(suspicion: &Suspicion, [good, bad]: [String; 2], bench: Option<&str>
         ));
     };
     let mut gate = vec!["--a-rev".to_owned(), good.clone(), "--b-rev".into(), "HEAD".into()];
-    gate.extend(bench.into_iter().flat_map(|bench| ["--bench".to_owned(), bench.to_owned()]));
+    gate.extend(build.words());
     // A revision that is slower by more than half of the change is counted as bad.
     let share = format!("{:.1}%", 100.0 * (smallest / 2.0).max(GATE));
     gate.extend(["--max-regress".to_owned(), share, exact_id_pattern(&slower)]);

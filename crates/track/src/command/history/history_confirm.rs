@@ -5,7 +5,7 @@ use crate::study::change_event::Moved;
 use std::process::ExitCode;
 use syscost::case::Scale;
 use syscost::command::ab::{Manner, Pairs, compare_sides};
-use syscost::command::flag::Filter;
+use syscost::command::flag::{BuildFlags, Filter};
 use syscost::command::page;
 use syscost::record::Verdict;
 use syscost::record::guest_side::ClockKind;
@@ -36,9 +36,8 @@ pub(super) struct Confirm {
     /// The most cases that are compared again, the farthest first
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..))]
     cases: u16,
-    /// Bench target to build of a revision [default: the only one, or `suite`]
-    #[arg(long, value_name = "TARGET")]
-    bench: Option<String>,
+    #[command(flatten)]
+    build: BuildFlags,
     /// The last look at a case: after 8, 16 or 32 pairs
     #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::ThirtyTwo)]
     pairs: Pairs,
@@ -88,7 +87,7 @@ fn confirm_cases(
     let threshold = (THRESHOLD * smallest).max(LEAST);
     let filter = Filter::new(Some(exact_id_pattern(moved)));
     let home = &args.chosen.place.home;
-    let Some(sides) = comparison_sides(origins, args.bench.as_deref()) else {
+    let Some(sides) = comparison_sides(origins, &args.build) else {
         let [Origin::Kernel(before), Origin::Kernel(after)] = origins else {
             return Err(no_common_clock(suspicion.after.clock));
         };

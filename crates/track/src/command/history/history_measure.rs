@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost::case::Group;
 use syscost::command::ab::{Manner, Sides, compare_sides, own_executable};
-use syscost::command::flag::Filter;
+use syscost::command::flag::{BuildFlags, Filter};
 use syscost::command::page;
-use syscost::pair::revision::{self, Recipe};
+use syscost::pair::revision;
 use syscost::record::paired::Paired;
 use syscost::record::store;
 use syscost::suite::GROUPS;
@@ -63,9 +63,8 @@ struct Build {
     /// Git revision to build it from
     #[arg(long, value_name = "REV")]
     rev: Option<String>,
-    /// Bench target to build of the revision [default: the only one, or `suite`]
-    #[arg(long, value_name = "TARGET", requires = "rev")]
-    bench: Option<String>,
+    #[command(flatten)]
+    flags: BuildFlags,
 }
 
 /// Compare an old reference with a new one by turns, so that the series go on with the new one
@@ -107,11 +106,11 @@ pub(super) struct Add {
 pub(super) fn keep_reference(args: &Reference) -> Result<ExitCode> {
     let target = reference_file(&args.place, &args.name)?;
     store::check_creatable(&target)?;
+    args.build.flags.check_revision(args.build.rev.is_some())?;
     let binary = match (&args.build.bin, &args.build.rev) {
         (Some(file), _) => file.clone(),
         (None, Some(rev)) => {
-            let recipe = Recipe { bench: args.build.bench.as_deref(), is_aligned: false };
-            revision::build_revision(rev, recipe, &page::write_to_stderr)?.binary()
+            revision::build_revision(rev, &args.build.flags.recipe(false), &page::write_to_stderr)?.binary()
         }
         (None, None) => own_executable()?,
     };
@@ -151,7 +150,7 @@ pub(super) fn measure(args: &Measure) -> Result<ExitCode> {
         (bin, _) => bin.clone(),
     };
     let today = (today, args.today.rev.clone());
-    let sides = Sides::new((Some(reference), None), today, args.today.bench.clone());
+    let sides = Sides::new((Some(reference), None), today, args.today.flags.clone());
     let paired = compare_sides(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.reference, args.label.as_deref(), None)
 }
@@ -162,7 +161,7 @@ pub(super) fn bridge(args: &Bridge) -> Result<ExitCode> {
     }
     let [old, new] = [&args.old, &args.new].map(|name| existing_reference(&args.place, name));
     args.place.history_log()?.check_writable()?;
-    let sides = Sides::new((Some(old?), None), (Some(new?), None), None);
+    let sides = Sides::new((Some(old?), None), (Some(new?), None), BuildFlags::default());
     let paired = compare_sides(&args.filter, &sides, &args.manner, &args.place.home.directory())?;
     add_point(&args.place, &paired, &args.old, Some(&args.new), Some(&args.new))
 }

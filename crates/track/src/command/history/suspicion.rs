@@ -7,6 +7,7 @@ use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
 use crate::study::ratio_series::build_ratio_series;
 use std::path::PathBuf;
 use syscost::command::ab::Sides;
+use syscost::command::flag::BuildFlags;
 use syscost::command::page;
 use syscost::pair::revision;
 use syscost::record::guest_side::ClockKind;
@@ -116,13 +117,13 @@ impl Suspicion {
 }
 
 /// Both sides for `ab`; `None` if they are kernels.
-pub(super) fn comparison_sides(origins: &[Origin; 2], bench: Option<&str>) -> Option<Sides> {
+pub(super) fn comparison_sides(origins: &[Origin; 2], build: &BuildFlags) -> Option<Sides> {
     let side = |origin: &Origin| match origin {
         Origin::Binary(file) => Some((Some(file.clone()), None)),
         Origin::Revision(revision) => Some((None, Some(revision.clone()))),
         Origin::Kernel(_) => None,
     };
-    Some(Sides::new(side(&origins[0])?, side(&origins[1])?, bench.map(str::to_owned)))
+    Some(Sides::new(side(&origins[0])?, side(&origins[1])?, build.clone()))
 }
 
 /// The regular expression of exactly these cases.
