@@ -4,6 +4,7 @@
 //! make an entry in the user's repository that must be pruned, with those of disks that are not mounted. Here
 //! git writes below a temporary directory only. References are copied, for build scripts that ask `git describe`.
 
+use super::build_facts::short_digest;
 use super::git::{Repository, git_output, git_without_repository};
 use super::neighbours::mirror_surroundings;
 use crate::error::{Error, Result};
@@ -22,9 +23,14 @@ const QUIET: &str = "[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n[subm
 /// The references that are copied. References of a bisection are not.
 const REFERENCES: [&str; 5] = ["refs/heads", "refs/tags", "refs/remotes", "refs/notes", "refs/replace"];
 
+/// The file that says where else git finds objects (gitrepository-layout(5)).
+const ALTERNATES: &str = "objects/info/alternates";
+
 /// The tree. Dropping it removes it.
 pub(super) struct BorrowedTree {
-    _directory: Scratch,
+    directory: Scratch,
+    /// Where the directory lies while a build needs it at a path that other revisions have, too.
+    common: Option<PathBuf>,
     /// The directory of its files.
     top: PathBuf,
     /// Names of the user's filters, such as `lfs`.
@@ -42,7 +48,7 @@ impl BorrowedTree {
             Some(top) => mirror_surroundings(top, directory.path())?,
             None => directory.path().join("tree"),
         };
-        let mut tree = Self { _directory: directory, top, filters: Vec::new() };
+        let mut tree = Self { directory, common: None, top, filters: Vec::new() };
         let hash = if commit.len() == 64 { "sha256" } else { "sha1" };
         let mut init = git_without_repository();
         init.env("GIT_DEFAULT_HASH", hash).env("GIT_DEFAULT_REF_FORMAT", "files");
@@ -60,6 +66,28 @@ impl BorrowedTree {
     /// The directory of its files.
     pub(super) fn path(&self) -> &Path {
         &self.top
+    }
+
+    /// Whether all files of this tree are newer than the last change of a directory, by the clocks of both file systems.
+    pub(super) fn is_newer_than(&self, directory: &Path) -> bool {
+        let modified = |path: &Path| path.metadata().and_then(|about| about.modified()).ok();
+        // The first file that is written.
+        let own = modified(&self.git_file_path(ALTERNATES));
+        own.is_some_and(|own| modified(directory).is_none_or(|other| own > other))
+    }
+
+    /// Moves this tree to a path that every tree with this key has, one at a time. To cargo a dependency at another path is
+    /// another one: what lies beside the repository would be compiled anew for each revision. The files in the tree have the
+    /// same paths, too, so they must be newer than every build of them. If another process has the path, the tree stays.
+    pub(super) fn move_to_common_path(&mut self, key: &str) {
+        let common = scratch::common_path(self.directory.path(), &short_digest(key.as_bytes()));
+        let Ok(inside) = self.top.strip_prefix(self.directory.path()) else { return };
+        common.parent().into_iter().for_each(scratch::remove_orphans);
+        // A directory with entries, and one of another user in a shared directory, is not replaced (rename(2)).
+        if std::fs::rename(self.directory.path(), &common).is_ok() {
+            self.top = common.join(inside);
+            self.common = Some(common);
+        }
     }
 
     /// A git command that runs in this tree.
@@ -101,11 +129,11 @@ impl BorrowedTree {
         })
     }
 
-    /// Where objects are looked for (gitrepository-layout(5)), and where history was cut off.
+    /// Where objects are looked for, and where history was cut off.
     fn borrow_objects(&self, repository: &Repository) -> Result<()> {
         let places = repository.object_directories()?;
         let lines: Vec<_> = places.iter().map(|place| alternate_line(place)).collect();
-        self.write("objects/info/alternates", &[lines.join(&b'\n'), b"\n".to_vec()].concat())?;
+        self.write(ALTERNATES, &[lines.join(&b'\n'), b"\n".to_vec()].concat())?;
         let (cut, own) = (repository.file_path("shallow")?, self.git_file_path("shallow"));
         if cut.is_file() {
             std::fs::copy(&cut, &own).map_err(|e| Error::file(cut, "copying", e))?;
@@ -128,6 +156,15 @@ impl BorrowedTree {
         let file = self.git_file_path("config");
         let written = plain_file::open_to_append(&file)?.write_all(text.as_bytes());
         written.map_err(|e| Error::file(file, "writing", e))
+    }
+}
+
+impl Drop for BorrowedTree {
+    fn drop(&mut self) {
+        if let Some(common) = &self.common {
+            // Where it was made it is removed. If it stays, a later run finds no process that holds its lock.
+            let _ = std::fs::rename(common, self.directory.path());
+        }
     }
 }
 

@@ -23,8 +23,8 @@ const VARIABLES: [&str; 8] = [
     "RUSTC",
     "RUSTFLAGS",
 ];
-/// The one that begins so and names a place only.
-const PLACE: &str = "CARGO_TARGET_DIR";
+/// Those that begin so and name a place only.
+const PLACES: [&str; 3] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"];
 
 /// The variable that names a toolchain to rustup.
 pub(super) const TOOLCHAIN: &str = "RUSTUP_TOOLCHAIN";
@@ -72,7 +72,7 @@ impl BuildFacts {
         let environment = std::env::vars_os()
             .map(|(name, value)| [name, value].map(|word| word.to_string_lossy().into_owned()));
         let changes_builds =
-            |name: &str| name != PLACE && VARIABLES.iter().any(|start| name.starts_with(start));
+            |name: &str| !PLACES.contains(&name) && VARIABLES.iter().any(|start| name.starts_with(start));
         let configuration = configuration_files(sources);
         Ok(Self {
             package: sources.strip_prefix(top).unwrap_or(sources).to_owned(),

@@ -18,6 +18,8 @@ use std::process::Command;
 /// compilers give to functions.
 const PADDING_STEPS: usize = 256;
 const PADDING_STEP_BYTES: usize = 16;
+/// Part of the path of the compiler's own libraries.
+const COMPILER_LIBRARIES: &str = "/lib/rustlib/";
 /// Characters of a linker's words that are quoted.
 const QUOTED: usize = 300;
 
@@ -57,12 +59,12 @@ impl Placement {
 }
 
 impl LinkCommand {
-    /// The command that `rustc --print link-args` wrote. Inputs below `target`, which the next build overwrites, are copied
-    /// to `copies`.
+    /// The command that `rustc --print link-args` wrote. Its inputs are copied to `copies`, wherever they lie: a later build may
+    /// overwrite them, and a cleaner remove them.
     ///
     /// # Errors
     /// The text is no such command, an input cannot be copied, or the linker places functions in none of the known ways.
-    pub fn from_rustc(text: &str, target: &Path, copies: &Path) -> Result<Self> {
+    pub fn from_rustc(text: &str, copies: &Path) -> Result<Self> {
         let unreadable = || Error::Usage(format!("the link command of rustc cannot be read: {text:.80}"));
         let words = split_words(text).ok_or_else(unreadable)?;
         let is_setting = |word: &&Word| word.name.is_some();
@@ -76,7 +78,7 @@ impl LinkCommand {
             if argument == "-o" {
                 rest.next();
             } else {
-                arguments.push(copied(argument, target, copies, arguments.len())?);
+                arguments.push(copied(argument, copies, arguments.len())?);
             }
         }
         let command = Self { program, environment, arguments, placement: Placement::ShuffleText };
@@ -86,6 +88,14 @@ impl LinkCommand {
     /// How functions are placed anew.
     pub fn placement(&self) -> Placement {
         self.placement
+    }
+
+    /// Whether every input is still there. A cleaner of temporary files, or a reboot, may have emptied or removed one.
+    pub fn has_all_inputs(&self) -> bool {
+        let files = self.arguments.iter().map(Path::new);
+        // The extension tells a file from a directory that is searched, and need not be there.
+        let mut inputs = files.filter(|file| file.is_absolute() && file.extension().is_some());
+        inputs.all(|file| std::fs::metadata(file).is_ok_and(|about| about.len() > 0))
     }
 
     /// The same command after its copies were moved from one directory to another.
@@ -178,10 +188,12 @@ fn run_linker(command: &mut Command, program: &str) -> Result<()> {
     Err(Error::Usage(format!("`{program}` cannot link the build again ({}): {said}", output.status)))
 }
 
-/// The argument, or the name of its copy if it is a file below `target`.
-fn copied(argument: String, target: &Path, copies: &Path, number: usize) -> Result<String> {
+/// The argument, or the name of its copy if it is a file. The path of a shared library may become part of the program, and the
+/// compiler's own libraries are those of the compiler under which a build is kept: both stay where they are.
+fn copied(argument: String, copies: &Path, number: usize) -> Result<String> {
     let file = Path::new(&argument);
-    if !file.starts_with(target) || !file.is_file() {
+    let is_shared = file.extension().is_some_and(|end| end == "so") || argument.contains(".so.");
+    if is_shared || argument.contains(COMPILER_LIBRARIES) || !file.is_absolute() || !file.is_file() {
         return Ok(argument);
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -319,7 +331,7 @@ mod tests {
         }
         let mut link = Command::new("cc");
         link.arg(&object).arg("-o").arg(target.join("many"));
-        Some(LinkCommand::from_rustc(&format!("{link:?}"), &target, directory).unwrap())
+        Some(LinkCommand::from_rustc(&format!("{link:?}"), directory).unwrap())
     }
 
     #[test]
@@ -349,7 +361,7 @@ mod tests {
     fn a_linker_that_fails_says_why() {
         let place = tempfile::tempdir().unwrap();
         let text = format!("{:?}", Command::new("cc").arg("/no/such/object.o"));
-        let error = LinkCommand::from_rustc(&text, Path::new("/target"), place.path()).unwrap_err();
+        let error = LinkCommand::from_rustc(&text, place.path()).unwrap_err();
         assert!(error.to_string().contains("object.o") || error.to_string().contains("starting"), "{error}");
     }
 }

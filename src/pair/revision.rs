@@ -48,8 +48,19 @@ impl Built {
     fn load(directory: &Path) -> Option<Self> {
         let text = std::fs::read(directory.join(DESCRIPTION)).ok()?;
         let built: Self = serde_json::from_slice(&text).ok()?;
-        let directory = directory.to_owned();
-        directory.join(BINARY).is_file().then_some(Self { directory, ..built })
+        let built = Self { directory: directory.to_owned(), ..built };
+        let is_whole =
+            built.binary().is_file() && built.link.as_ref().is_none_or(LinkCommand::has_all_inputs);
+        is_whole.then_some(built)
+    }
+
+    /// Removes a kept build that cannot be loaded, as its place is needed. Another process sees all of it, or nothing.
+    fn discard(directory: &Path) {
+        let aside = directory.with_file_name(format!("{}.partial", plain_file::random_word(12)));
+        if std::fs::rename(directory, &aside).is_ok() {
+            // It costs space only.
+            let _ = std::fs::remove_dir_all(aside);
+        }
     }
 }
 
@@ -72,7 +83,7 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
     let repository = Repository::find()?;
     let commit = repository.resolve_commit(rev)?;
     let home = target_directory(&repository)?.join("syscost-ab");
-    let tree = BorrowedTree::checkout(&repository, &commit)?;
+    let mut tree = BorrowedTree::checkout(&repository, &commit)?;
     let place = package_directory(&tree, &repository, rev)?;
     let alignment = if recipe.is_aligned { ALIGNMENT } else { "" };
     let toolchain = chosen_toolchain(&repository, tree.path(), &place)?;
@@ -89,6 +100,10 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
     if let Some(built) = Built::load(&kept) {
         return Ok(built);
     }
+    if kept.exists() {
+        say(&format!("{rev}: the kept build {} is incomplete, and is made anew", kept.display()));
+        Built::discard(&kept);
+    }
     tree.missing_files_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
     if let Some(toolchain) = &facts.toolchain {
         say(&format!(
@@ -99,6 +114,10 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
         say(&format!("{rev}: {} is outside of the repository, and built as it is now", outside.display()));
     }
     say(&format!("building {rev} ({commit:.12}) in {}", home.display()));
+    if !facts.outside.is_empty() && tree.is_newer_than(&home) {
+        tree.move_to_common_path(&format!("{}{:?}", repository.display_path().display(), facts.outside));
+    }
+    let place = package_directory(&tree, &repository, rev)?;
     // A name that no other process builds in, in another container either.
     let partial = home.join(format!("{}.partial", plain_file::random_word(12)));
     std::fs::create_dir_all(&partial).map_err(|e| Error::file(&partial, "making", e))?;
@@ -141,8 +160,8 @@ fn build_into(
     cargo.args(["--", "-C", "save-temps", "--print"]).arg(format!("link-args={}", printed.display()));
     let binary = bench_executable(&run_cargo(&mut cargo)?, &bench.name)?;
     std::fs::copy(&binary, partial.join(BINARY)).map_err(|e| Error::file(&binary, "copying", e))?;
-    let link = read_link_command(&printed, &target, kept, partial, say);
-    remove_temporaries(&binary);
+    let link = read_link_command(&printed, kept, partial, say);
+    remove_temporaries(&binary, &target);
     let facts = BuildFacts { linker: link.as_ref().map(LinkCommand::linker), ..facts };
     let built = Built { facts, link, directory: kept.to_owned() };
     let description = partial.join(DESCRIPTION);
@@ -159,16 +178,10 @@ fn build_into(
 }
 
 /// The command of the last link, with its inputs in the directory of the build.
-fn read_link_command(
-    printed: &Path,
-    target: &Path,
-    kept: &Path,
-    partial: &Path,
-    say: &dyn Fn(&str),
-) -> Option<LinkCommand> {
+fn read_link_command(printed: &Path, kept: &Path, partial: &Path, say: &dyn Fn(&str)) -> Option<LinkCommand> {
     let read = || {
         let text = std::fs::read_to_string(printed).map_err(|e| Error::file(printed, "reading", e))?;
-        LinkCommand::from_rustc(&text, target, partial)
+        LinkCommand::from_rustc(&text, partial)
     };
     match read() {
         Ok(command) => Some(command.moved(partial, kept)),
@@ -181,9 +194,10 @@ fn read_link_command(
     }
 }
 
-/// Removes what `-C save-temps` has left beside a binary: it is large, and copied by now.
-fn remove_temporaries(binary: &Path) {
-    let (Some(directory), Some(name)) = (binary.parent(), binary.file_name()) else { return };
+/// Removes what `-C save-temps` has left beside a binary in our own target directory: it is large, and copied by now.
+fn remove_temporaries(binary: &Path, target: &Path) {
+    let directory = binary.parent().filter(|directory| directory.starts_with(target));
+    let (Some(directory), Some(name)) = (directory, binary.file_name()) else { return };
     let start = format!("{}.", name.to_string_lossy());
     let is_temporary =
         |file: &str| file.starts_with(&start) && (file.ends_with(".bc") || file.ends_with(".o"));
@@ -271,6 +285,10 @@ fn cargo_command(place: &Path, target: &Path, toolchain: Option<&str>) -> Comman
     git::forget_repository(&mut cargo);
     cargo.current_dir(place).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
     cargo.envs(toolchain.map(|name| (TOOLCHAIN, name)));
+    // cargo 1.91 and later may build elsewhere, among the user's own builds (`build.build-dir`). There {} is a variable.
+    if !target.to_string_lossy().contains(['{', '}']) {
+        cargo.env("CARGO_BUILD_BUILD_DIR", target);
+    }
     cargo
 }
 
