@@ -33,9 +33,12 @@ use std::time::{Duration, Instant};
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Time that a measuring process has to end after a signal: a sample, and its scratch files. Container runtimes give ten seconds
-/// to the whole run.
-const GRACE: Duration = Duration::from_secs(5);
+/// Time that a measuring process has to end after a signal. What it measures is lost in either case, and the driver removes its
+/// files. Beside a load a single sample may take seconds.
+const GRACE: Duration = Duration::from_secs(1);
+/// Time that a process has to finish writing results after a signal: half of a file replaces an earlier one. Container runtimes
+/// give ten seconds to the whole run.
+const WRITING: Duration = Duration::from_secs(5);
 /// Time that a process has to end after its last message: the kernel frees its memory.
 const ENDING: Duration = Duration::from_secs(60);
 /// Time that the kernel has to end a killed process: one that gets no CPU beside real-time tasks does not end.
@@ -160,7 +163,7 @@ fn join_event_names(events: &[Event]) -> String {
 /// It does not end.
 fn wait_or_kill(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
     let lost = |cause| Error::Kernel { call: "wait for a measuring process".into(), cause };
-    let limit = if signal::pending().is_some() { GRACE } else { ENDING };
+    let limit = if signal::pending().is_some() { WRITING } else { ENDING };
     let status = if is_ending { process::wait_within(child, limit).map_err(lost)? } else { None };
     if let Some(status) = status {
         return Ok(status);
@@ -259,7 +262,8 @@ impl<'a> Received<'a> {
         let mut end = None;
         loop {
             if end.is_none() && signal::arrived_count() > heard {
-                end = Some(Instant::now() + GRACE);
+                let grace = if matches!(self.task, Task::Measure(_)) { GRACE } else { WRITING };
+                end = Some(Instant::now() + grace);
             }
             let until = end.unwrap_or_else(|| Instant::now() + self.supervisor.silence_limit());
             match lines.receive(pipe, until, bell.as_slice()) {

@@ -358,6 +358,21 @@ mod tests {
     }
 
     #[test]
+    fn an_input_that_is_removed_or_emptied_is_missed_and_a_directory_that_is_searched_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let Some(mut command) = build(place.path()) else { return };
+        command.arguments.extend(["-L".into(), "/no/such/directory".into()]);
+        assert!(command.has_all_inputs(), "{command:?}");
+        let ends_as_object = |argument: &&String| argument.ends_with(".o");
+        let object = command.arguments.iter().find(ends_as_object).unwrap().clone();
+        assert_eq!(Path::new(&object).parent(), Some(place.path()), "a copy is linked");
+        std::fs::write(&object, "").unwrap();
+        assert!(!command.has_all_inputs(), "it is empty");
+        std::fs::remove_file(&object).unwrap();
+        assert!(!command.has_all_inputs(), "it is gone");
+    }
+
+    #[test]
     fn a_linker_that_fails_says_why() {
         let place = tempfile::tempdir().unwrap();
         let text = format!("{:?}", Command::new("cc").arg("/no/such/object.o"));

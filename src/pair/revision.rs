@@ -100,10 +100,6 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
     if let Some(built) = Built::load(&kept) {
         return Ok(built);
     }
-    if kept.exists() {
-        say(&format!("{rev}: the kept build {} is incomplete, and is made anew", kept.display()));
-        Built::discard(&kept);
-    }
     tree.missing_files_notes().iter().for_each(|note| say(&format!("{rev}: {note}")));
     if let Some(toolchain) = &facts.toolchain {
         say(&format!(
@@ -118,6 +114,10 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
         tree.move_to_common_path(&format!("{}{:?}", repository.display_path().display(), facts.outside));
     }
     let place = package_directory(&tree, &repository, rev)?;
+    if kept.exists() {
+        say(&format!("{rev}: the kept build {} is incomplete, and is made anew", kept.display()));
+        Built::discard(&kept);
+    }
     // A name that no other process builds in, in another container either.
     let partial = home.join(format!("{}.partial", plain_file::random_word(12)));
     std::fs::create_dir_all(&partial).map_err(|e| Error::file(&partial, "making", e))?;

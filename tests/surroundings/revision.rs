@@ -191,6 +191,74 @@ fn a_dependency_beside_the_repository_is_there_for_a_build_and_a_change_of_it_is
     saw("beside 22");
 }
 
+/// A cargo that says where it builds, and links an object file of the user's cache as the last step.
+fn telling_cargo(project: &Project<'_>, object: &Path) {
+    project.place.script(
+        "cargo",
+        &format!(
+            "#!/bin/sh\nif [ \"$1\" = metadata ]; then\n\
+             echo '{{\"packages\":[{{\"targets\":[{{\"kind\":[\"bench\"],\"name\":\"suite\"}}]}}]}}'; exit\nfi\n\
+             for last; do :; done\n\
+             echo '\"cc\" \"{object}\" \"-o\" \"bench\"' > \"${{last#link-args=}}\"\n\
+             [ \"$CARGO_BUILD_BUILD_DIR\" = \"$CARGO_TARGET_DIR\" ] && pwd >> '{built}'\n\
+             echo '{{\"target\":{{\"kind\":[\"bench\"],\"name\":\"suite\"}},\"executable\":\"{SYSCOST}\"}}'\n",
+            object = object.display(),
+            built = project.built().display()
+        ),
+    );
+}
+
+/// An object file of a program, in a directory of the user's.
+fn object_of_the_user(place: &Place) -> Option<PathBuf> {
+    let (source, object) = (place.path().join("main.c"), place.path().join("cache/main.o"));
+    std::fs::create_dir_all(place.path().join("cache")).unwrap();
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let made = Command::new("cc").arg("-c").arg(&source).arg("-o").arg(&object).status();
+    made.is_ok_and(|status| status.success()).then_some(object)
+}
+
+#[test]
+fn what_lies_beside_the_repository_has_one_path_for_all_revisions_and_what_is_linked_is_kept() {
+    let place = Place::new();
+    let Some(object) = object_of_the_user(&place).filter(|_| !git_is_missing()) else {
+        println!("skipped: there is no `cc` or no git here");
+        return;
+    };
+    let project = Project::new(&place);
+    telling_cargo(&project, &object);
+    let core = place.path().join("core");
+    std::fs::create_dir(&core).unwrap();
+    std::fs::write(core.join("Cargo.toml"), "[package]\nname = \"core\"\n").unwrap();
+    std::fs::write(project.root.join("Cargo.toml"), "[dependencies]\ncore = { path = \"../core\" }\n")
+        .unwrap();
+    project.git(&["add", "Cargo.toml"]);
+    for tag in ["four", "five"] {
+        project.git(&["commit", "--quiet", "--allow-empty", "-m", tag]);
+        project.git(&["tag", tag]);
+    }
+    let built = || {
+        let mut command = project.program(SYSCOST);
+        command.args(["ab", "--a-rev", "four", "--b-rev", "five", NO_CASE]);
+        let ended = place.end(command);
+        let seen = std::fs::read_to_string(project.built()).unwrap_or_default();
+        let _ = std::fs::remove_file(project.built());
+        (seen.lines().map(str::to_owned).collect::<Vec<_>>(), ended.error)
+    };
+    let (paths, said) = built();
+    assert!(paths.len() == 2 && paths[0] == paths[1], "{paths:?}\n{said}");
+    assert!(object.is_file(), "a file of the user's is gone");
+    std::fs::remove_file(object.with_file_name("main.o")).unwrap();
+    assert_eq!(built().0, Vec::<String>::new(), "both are kept, with what they are linked from");
+    let copies = files(&project.root.join("target"), "main.o");
+    assert!(copies.len() >= 2, "{copies:?}");
+    std::fs::remove_file(&copies[0]).unwrap();
+    let (again, said) = built();
+    assert!(again.len() == 1 && said.contains("is incomplete, and is made anew"), "{again:?}\n{said}");
+    std::fs::write(core.join("new"), "changed").unwrap();
+    assert_ne!(built().0, paths, "another state of the dependency has another path");
+    place.is_tidy();
+}
+
 #[test]
 fn submodules_that_are_not_initialised_are_named() {
     if git_is_missing() {

@@ -121,6 +121,9 @@ pub fn die_with(parent: Pid) -> nix::Result<()> {
     if has_lost_parent(parent) { Err(Errno::ESRCH) } else { asked }
 }
 
+/// Longest wait for killed processes: one that gets no CPU beside real-time tasks does not end.
+const DYING: Duration = Duration::from_secs(3);
+
 /// Waits for a child, at most so long; `None` if it has not ended.
 ///
 /// # Errors
@@ -138,7 +141,8 @@ pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<Exit
 }
 
 /// Kills a child of this process with everything that descends from it, the youngest first: one of them may keep the
-/// CPU on which the others would have to end.
+/// CPU on which the others would have to end. Waits until all have ended, for [`DYING`] at most: until then they hold the lock of
+/// a scratch directory, which nobody could remove.
 pub fn kill_process_tree(pid: u32) {
     let parents = processes_with_parents();
     let mut family = vec![pid];
@@ -147,9 +151,13 @@ pub fn kill_process_tree(pid: u32) {
         family.extend(parents.iter().filter(|(_, parent)| *parent == elder).map(|(child, _)| *child));
         at += 1;
     }
-    for pid in family.into_iter().rev().filter_map(|pid| i32::try_from(pid).ok()) {
+    for pid in family.iter().rev().filter_map(|&pid| i32::try_from(pid).ok()) {
         // One that has ended meanwhile needs no signal.
         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < DYING && family.iter().any(|&pid| process_start_ticks(pid).is_some()) {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -322,10 +330,8 @@ mod tests {
         assert!(process_start_ticks(grandchild).is_some());
         assert_eq!(wait_within(&mut shell, Duration::from_millis(20)).expect("waited"), None);
         kill_process_tree(shell.id());
+        assert_eq!([shell.id(), grandchild].map(process_start_ticks), [None; 2], "both have ended");
         assert!(wait_within(&mut shell, Duration::from_secs(60)).expect("waited").is_some());
-        while process_start_ticks(grandchild).is_some() {
-            std::thread::yield_now();
-        }
     }
 
     #[test]
