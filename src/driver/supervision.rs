@@ -33,16 +33,12 @@ use std::time::{Duration, Instant};
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Time that a measuring process has to end after a signal. What it measures is lost in either case, and the driver removes its
-/// files. Beside a load a single sample may take seconds.
+/// Time that a measuring process has to end after a signal. Beside a load a sample takes longer, and is lost in any case.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time that a process has to finish writing results after a signal: half of a file replaces an earlier one. Container runtimes
-/// give ten seconds to the whole run.
+/// Time that a process has to finish a file of results after a signal. Container runtimes give ten seconds to the whole run.
 const WRITING: Duration = Duration::from_secs(5);
 /// Time that a process has to end after its last message: the kernel frees its memory.
 const ENDING: Duration = Duration::from_secs(60);
-/// Time that the kernel has to end a killed process: one that gets no CPU beside real-time tasks does not end.
-const DYING: Duration = Duration::from_secs(3);
 
 /// The results of one measuring process.
 pub(super) struct ProcessRun {
@@ -169,7 +165,7 @@ fn wait_or_kill(child: &mut Child, is_ending: bool) -> Result<ExitStatus> {
         return Ok(status);
     }
     process::kill_process_tree(child.id());
-    process::wait_within(child, DYING).map_err(lost)?.ok_or_else(|| {
+    process::wait_within(child, GRACE).map_err(lost)?.ok_or_else(|| {
         Error::Disturbed(format!(
             "the measuring process {} was killed and does not end: no CPU is left for it beside real-time tasks (`ps -eo \
              pid,cls,rtprio,pcpu,comm`)",

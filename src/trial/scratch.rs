@@ -99,7 +99,7 @@ pub fn make_directory_in(place: &Path) -> Result<Scratch> {
 }
 
 /// The path beside a scratch directory to which it may be renamed under this key, so that directories of other processes have the
-/// same path at other times. No process has the number 0, so the directory is an orphan once nobody holds its lock.
+/// same path at other times. No process has the number 0, so the directory is an orphan once no process holds its lock.
 pub fn common_path(scratch: &Path, key: &str) -> PathBuf {
     scratch.with_file_name(format!("{PREFIX}0-{key}"))
 }
