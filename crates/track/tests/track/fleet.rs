@@ -3,6 +3,7 @@
 use crate::place::{Ended, Place, alone};
 use crate::process;
 use nix::sys::signal::Signal;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -160,4 +161,64 @@ fn the_helper_of_slurm_tells_the_running_kernel_and_chooses_the_next_boot() {
     helper(&["k6_13"]).says(1, &["no kernel in", "is k6_13"]);
     std::fs::remove_file(place.path().join("boot/vmlinuz-6.1.0-47-amd64")).unwrap();
     helper(&["k6_1"]).says(1, &["has no entry of 6.1.0-9-amd64"]);
+}
+
+/// `scripts/fleet/submit` beside a Slurm that notes what it is given: `sbatch` keeps each script as its job's name, and what
+/// `squeue` lists is a file.
+fn submit(place: &Place, words: &[&str], path: &str) -> Ended {
+    let tools = place.path().join("tools");
+    std::fs::create_dir_all(&tools).unwrap();
+    let keep = "for word; do case $word in --job-name=*) name=${word#*=};; --comment=*) store=${word#*=};; esac; done\n\
+                echo \"$name $store\" >>queued; cat >\"script-$name\"\n";
+    for (name, text) in [("sbatch", keep), ("squeue", "cat queued 2>/dev/null || true\n")] {
+        let file = tools.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{text}")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet/submit"));
+    let syscost = place.syscost(&[]).get_program().to_owned();
+    command.args(words).env("PATH", format!("{}:{path}", tools.display())).env("SYSCOST", syscost);
+    command.env_remove("SYSCOST_JOB").env_remove("SYSCOST_FEATURES");
+    place.end(command)
+}
+
+const SYSTEM: &str = "/usr/bin:/bin";
+
+#[test]
+fn a_second_experiment_of_the_same_name_is_submitted_too() {
+    let (place, _) = place();
+    submit(&place, &["here.toml", "one"], SYSTEM).says(0, &["submitted 4, left out 0"]);
+    submit(&place, &["here.toml", "one"], SYSTEM).says(0, &["submitted 0, left out 4"]);
+    submit(&place, &["here.toml", "other"], SYSTEM).says(0, &["submitted 4, left out 0"]);
+}
+
+#[test]
+fn jobs_go_to_the_store_that_status_looks_at_however_the_name_is_written() {
+    let (place, _) = place();
+    let text = std::fs::read_to_string(place.path().join("here.toml")).unwrap();
+    let named = text.replace("name = \"here\"", "name = 'here' # not \"there\"");
+    std::fs::write(place.path().join("here.toml"), named).unwrap();
+    submit(&place, &["here.toml"], SYSTEM).says(0, &["submitted 4"]);
+    assert!(place.path().join("here.fleet").is_dir());
+    std::fs::write(place.path().join("here.toml"), text.replace("name = \"here\"", "")).unwrap();
+    submit(&place, &["here.toml"], SYSTEM).says(2, &["missing field `name`"]);
+}
+
+#[test]
+fn a_program_that_is_missing_here_or_on_the_node_is_told() {
+    let (place, [kernel, _]) = place();
+    submit(&place, &["here.toml"], SYSTEM).says(0, &["submitted 4"]);
+    let script = std::fs::read_to_string(place.path().join(format!("script-here.h1.{kernel}.1"))).unwrap();
+    let on_node = script.replace(place.syscost(&[]).get_program().to_str().unwrap(), "/not/there/syscost");
+    std::fs::write(place.path().join("on-node"), on_node).unwrap();
+    let mut job = place.program("sh");
+    job.arg("on-node");
+    place.end(job).says(127, &[]);
+    let said = format!("h1\t{kernel}\t1\tfailed\tthe job ended on ");
+    place.end(fleet(&place, "status", &[])).says(1, &[&said, "with exit code 127", "not found"]);
+
+    let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet/submit"));
+    command.arg("here.toml").env("SYSCOST", "no-such-program");
+    command.env("PATH", format!("{}:{SYSTEM}", place.path().join("tools").display()));
+    place.end(command).says(2, &["there is no program `no-such-program` here"]);
 }

@@ -1,6 +1,7 @@
 //! `syscost fleet plan`: the jobs of an experiment, for a person or for a scheduler.
 
 use crate::record::fleet_record::{Experiment, FleetStore, Job};
+use clap::ValueEnum;
 use std::process::ExitCode;
 use syscost::case::need::TAKES_SECONDS;
 use syscost::case::{Case, Cpus, Group, Place, Scale};
@@ -21,17 +22,37 @@ const RECORD: [u64; 2] = [4_000, 110];
 pub(super) struct Args {
     #[command(flatten)]
     place: super::Place,
+    /// Print one fact of the experiment instead, for a script
+    #[arg(long, value_name = "FACT", value_enum)]
+    print: Option<Fact>,
+}
+
+/// What a script would else have to read from the file itself.
+#[derive(Clone, Copy, ValueEnum)]
+enum Fact {
+    /// Its name
+    Name,
+    /// The directory of its records
+    Store,
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let (experiment, store) = args.place.open_experiment()?;
-    let cases = count_matching_cases(&experiment)?;
-    let text = match page::is_piped() {
-        true => experiment.jobs().map(|job| page::tabbed_rows(&[job_row(&experiment, job)])).collect(),
-        false => render_plan(&experiment, &store, cases),
+    let text = match args.print {
+        Some(Fact::Name) => format!("{}\n", experiment.name),
+        Some(Fact::Store) => format!("{}\n", store.root().display()),
+        None => plan_text(&experiment, &store)?,
     };
     page::write(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn plan_text(experiment: &Experiment, store: &FleetStore) -> Result<String> {
+    let cases = count_matching_cases(experiment)?;
+    if page::is_piped() {
+        return Ok(experiment.jobs().map(|job| page::tabbed_rows(&[job_row(experiment, job)])).collect());
+    }
+    Ok(render_plan(experiment, store, cases))
 }
 
 /// How many cases match and are measured at this scale, as far as this machine can tell.
