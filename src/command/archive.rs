@@ -273,7 +273,7 @@ mod tests {
             matches!(archive.resolve_name(OsStr::new("Cargo.toml")).unwrap(), Found::Session(name, _) if name == "Cargo.toml")
         );
         assert!(
-            matches!(archive.resolve_name(OsStr::new("./Cargo.toml")).unwrap(), Found::File(file) if file == *"./Cargo.toml")
+            matches!(archive.resolve_name(OsStr::new("./Cargo.toml")).unwrap(), Found::File(file) if file == Path::new("./Cargo.toml"))
         );
         assert!(
             matches!(archive.resolve_name(file.as_os_str()).unwrap(), Found::File(found) if found == file)

@@ -48,7 +48,7 @@ fn what_others_start() {
     let mut cpus = CpuSet::new();
     cpus.set(usize::try_from(cpu).unwrap()).unwrap();
     // This thread, and the first one, which waits for it: its CPUs are the process's too.
-    for thread in [0, std::process::id().cast_signed()] {
+    for thread in [0, std::process::id() as i32] {
         sched_setaffinity(Pid::from_raw(thread), &cpus).unwrap();
     }
     let begun = Instant::now();

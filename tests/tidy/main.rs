@@ -24,3 +24,11 @@ fn this_crate_keeps_its_own_rules() {
     let complaints = rule::complaints(&this_crate());
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
+
+#[test]
+fn no_dependency_needs_a_newer_compiler_than_the_workspace_names() {
+    match rule::newer_dependencies(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+        Ok(newer) => assert!(newer.is_empty(), "\n{}\n", newer.join("\n")),
+        Err(why) => println!("skipped: `cargo metadata` cannot tell what the dependencies need: {why}"),
+    }
+}

@@ -1,5 +1,6 @@
 //! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
 
+mod compiler;
 mod danger;
 mod group;
 mod id;
@@ -13,6 +14,7 @@ mod surprise;
 mod voice;
 mod word;
 
+pub use compiler::newer_dependencies;
 pub use group::{complaints as wiring_complaints, listed};
 
 use crate::house::House;
@@ -33,6 +35,7 @@ const RULES: &[Rule] = &[
     prose::complaints,
     surprise::complaints,
     word::complaints,
+    compiler::complaints,
 ];
 
 /// What all the rules have to say about this house.

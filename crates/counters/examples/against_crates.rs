@@ -12,7 +12,6 @@
 use nix::time::{ClockId, clock_gettime};
 use procfs::{Current, CurrentSI};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::BufRead;
@@ -252,7 +251,7 @@ fn idle_time() -> Contenders {
 }
 
 fn first_look_of_sysinfo() -> u64 {
-    let mut system = System::new().expect("a system");
+    let mut system = System::new();
     system.refresh_cpu_usage();
     system.cpus().len() as u64
 }
@@ -270,7 +269,7 @@ fn twice_of_uptime() -> Call {
 }
 
 fn free_memory() -> Contenders {
-    let mut system = System::new().expect("a system");
+    let mut system = System::new();
     let contenders = vec![
         ("kept", call(|| physical_memory::free().expect("read").value)),
         ("stateless", call(|| camp::free_physical_memory().expect("read").value)),
@@ -302,7 +301,7 @@ fn theirs() -> procfs::process::Process {
 
 /// `sysinfo` with as little as it may be asked for.
 fn refreshed(kind: ProcessRefreshKind, field: fn(&sysinfo::Process) -> u64) -> Call {
-    let (mut system, pid) = (System::new().expect("a system"), sysinfo::Pid::from_u32(pid() as u32));
+    let (mut system, pid) = (System::new(), sysinfo::Pid::from_u32(pid() as u32));
     call(move || {
         system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, kind);
         system.process(pid).map_or(0, field)
@@ -400,10 +399,8 @@ fn links_by_hand() -> Contenders {
 }
 
 fn net_bytes() -> Contenders {
-    let (kept, mut networks) = (
-        Interface::open("lo").expect("every namespace has it"),
-        Networks::new_with_refreshed_list().expect("a list"),
-    );
+    let (kept, mut networks) =
+        (Interface::open("lo").expect("every namespace has it"), Networks::new_with_refreshed_list());
     let contenders = vec![
         ("kept", call(move || kept.bytes_sent().expect("read").value)),
         ("stateless", call(|| camp::net_bytes_sent("lo").expect("read").value)),
@@ -412,7 +409,7 @@ fn net_bytes() -> Contenders {
             "sysinfo",
             call(move || {
                 networks.refresh(false);
-                networks.get(OsStr::new("lo")).map_or(0, |lo| lo.total_transmitted())
+                networks.get("lo").map_or(0, |lo| lo.total_transmitted())
             }),
         ),
     ];
@@ -424,7 +421,7 @@ fn disk_reads(disk: &str) -> Contenders {
     let path = format!("/sys/class/block/{disk}/stat");
     let (kept, name, theirs) = (Disk::open(disk).expect("a disk"), disk.to_owned(), disk.to_owned());
     let refresh = DiskRefreshKind::nothing().with_io_usage();
-    let mut disks = Disks::new_with_refreshed_list_specifics(refresh).expect("a list");
+    let mut disks = Disks::new_with_refreshed_list_specifics(refresh);
     let contenders = vec![
         ("kept", call(move || kept.reads().expect("read").value)),
         ("stateless", call(move || camp::num_reads_disk(&name).expect("read").value)),

@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use std::fs;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -32,7 +33,8 @@ fn in_child_process(body: impl FnOnce() -> Done) {
 
 /// Runs `body` in a child with one thread; a panic there fails here with its message.
 fn in_child(body: impl FnOnce() -> Done) -> Done {
-    let (mut words, mut said) = std::io::pipe().expect("a pipe");
+    let (words, said) = nix::unistd::pipe().expect("a pipe");
+    let (mut words, mut said) = (File::from(words), File::from(said));
     let child = Child::start(|| {
         let text = match catch_unwind(AssertUnwindSafe(body)) {
             Ok(Ok(())) => String::new(),

@@ -184,9 +184,7 @@ fn parse_scheduled_ns(text: &str, cpu: usize) -> Option<u64> {
 pub(super) fn other_processes_ns(cpu: usize, loads: &[Load]) -> Result<u64> {
     // A load that never sleeps waits exactly while other tasks run. The CPU's sum would be late: the scheduler
     // updates it only when a task leaves the CPU.
-    if let [load] = loads
-        && load.wants_all
-    {
+    if let [load @ Load { wants_all: true, .. }] = loads {
         return Ok(load_schedstat(load)?.waited_ns);
     }
     let ours = loads.iter().map(|load| Ok(load_schedstat(load)?.ran_ns)).sum::<Result<u64>>()?;
