@@ -363,4 +363,27 @@ mod tests {
         let words = line.split_whitespace().map(|word| word.trim_matches('"'));
         assert!(super::super::Line::try_parse_from(words).is_ok(), "{line}");
     }
+
+    #[test]
+    fn a_workflow_gives_the_right_to_write_to_a_job_and_reads_none_of_it_from_an_artifact() {
+        let workflows = [
+            include_str!("../../fixtures/workflow.yml"),
+            include_str!("../../fixtures/workflow-comment.yml"),
+            include_str!("../../fixtures/workflow-kernel.yml"),
+            include_str!("../../fixtures/nightly.yml"),
+        ];
+        for text in workflows {
+            let (head, jobs) = text.split_once("\njobs:\n").expect("jobs");
+            let (_, rights) = head.split_once("\npermissions:").expect("rights of the workflow");
+            assert!(!rights.contains(": write"), "{rights}");
+            assert!(
+                !jobs.contains("syscost-gate/number"),
+                "a fork writes the artifact, and could name any pull request"
+            );
+        }
+        let comment = workflows[1];
+        for fact in ["workflow_run.head_sha", "workflow_run.head_repository.full_name"] {
+            assert!(comment.contains(fact), "{fact}");
+        }
+    }
 }
