@@ -61,7 +61,8 @@ fn joins_more(from_let: &str) -> bool {
 
 /// The dependencies, those of tests among them, that need a newer compiler than the workspace names; an error without cargo.
 pub fn newer_dependencies(root: &Path) -> Result<Vec<String>, String> {
-    let words = ["metadata", "--format-version=1", "--locked", "--offline"];
+    let platform = "--filter-platform=x86_64-unknown-linux-gnu";
+    let words = ["metadata", "--format-version=1", "--locked", "--offline", platform];
     let output =
         Command::new(env!("CARGO")).args(words).current_dir(root).output().map_err(|e| e.to_string())?;
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
