@@ -52,6 +52,7 @@ mod side_stream;
 pub mod slowed_sides;
 #[cfg(feature = "cli")]
 mod toolchain;
+#[cfg(feature = "cli")]
 pub mod turns;
 #[cfg(feature = "cli")]
 pub mod unpaired_sessions;
