@@ -113,7 +113,9 @@ pub fn build_revision(rev: &str, recipe: &Recipe, say: &dyn Fn(&str)) -> Result<
     if !facts.outside.is_empty() && tree.is_newer_than(&home) {
         tree.move_to_common_path(&format!("{}{:?}", repository.display_path().display(), facts.outside));
     }
+    // The tree may lie elsewhere now, with its manifests.
     let place = package_directory(&tree, &repository, rev)?;
+    let bench = read_workspace(&place, facts.toolchain.as_deref())?.choose_bench(rev, Some(&bench.name))?;
     if kept.exists() {
         say(&format!("{rev}: the kept build {} is incomplete, and is made anew", kept.display()));
         Built::discard(&kept);
