@@ -8,7 +8,7 @@ use super::flag::{AllocationLimit, Filter, Home, Measuring};
 use super::page::{self, Tone};
 use super::record;
 use crate::driver::layout;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::platform::{inert, output, plain_file, signal};
 use crate::record::quantity::{self, INSTRUCTIONS, NANOSECONDS, is_instruction_unit};
 use crate::record::{ALLOCATIONS, Verdict};
@@ -19,7 +19,7 @@ use crate::render::table::Layout;
 use crate::study::comparison::{Comparison, Options, compare, is_exact};
 use crate::study::exact_count::{CountChange, changes_between_records, changes_of_pairs};
 use crate::study::gate::{
-    Answer, Finding, Mutes, Progress, answer, findings_from_comparison, findings_from_pairs,
+    Answer, Finding, Mutes, NOT_MEASURED, Progress, answer, findings_from_comparison, findings_from_pairs,
 };
 use crate::study::sequential::layout_sentence;
 use std::ffi::{OsStr, OsString};
@@ -123,17 +123,21 @@ impl Judging {
     /// # Errors
     /// The command line must be changed. Other errors are printed, and are no answer.
     pub fn judge_comparison(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<ExitCode> {
-        match self.compare_and_print(compare) {
-            Ok(answer) if self.bisect => Ok(answer.exit_for_bisect().into()),
-            Ok(answer) => Ok(answer.exit_status().into()),
-            // Exit code 2: the command line must be changed. A bisection skips even that.
-            Err(error @ (Error::Usage(_) | Error::Content { .. })) if !self.bisect => Err(error),
+        let answer = match self.compare_and_print(compare) {
+            Ok(answer) => answer,
+            Err(error @ Error::Incomparable(_)) => {
+                page::warn(&error);
+                Answer::Incomparable
+            }
+            // Exit code 2: the command line or a file must be changed. A bisection skips even that.
+            Err(error) if !self.bisect && matches!(error.kind(), Kind::Usage | Kind::File) => return Err(error),
             // Exit code 1 would say "slower".
             Err(error) => {
                 page::warn(&error);
-                Ok(Answer::Unmeasured.exit_status().into())
+                Answer::Unmeasured
             }
-        }
+        };
+        Ok(if self.bisect { answer.exit_for_bisect() } else { answer.exit_status() }.into())
     }
 
     fn compare_and_print(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<Answer> {
@@ -300,7 +304,7 @@ fn group_findings(findings: &[Finding]) -> Vec<Vec<&Finding>> {
 fn finding_sentence(alike: &[&Finding]) -> String {
     let finding = alike[0];
     let ids: Vec<_> = alike.iter().map(|finding| finding.id.as_str()).collect();
-    let mut words = format!("{}: {}", id_list(&ids), finding.verdict);
+    let mut words = format!("{}: {}", id_list(&ids), finding.verdict_name());
     if let Some(change) = finding.change.filter(|change| change.is_finite() && alike.len() == 1) {
         words += &format!(" by {:+.2} %", 100.0 * change);
     }
@@ -317,8 +321,12 @@ fn finding_sentence(alike: &[&Finding]) -> String {
 }
 
 fn verdict_counts(findings: &[Finding]) -> String {
-    let verdicts: Vec<_> = compared_findings(findings).map(|finding| finding.verdict).collect();
-    if verdicts.is_empty() { "no case was compared".into() } else { Verdict::format_counts(&verdicts) }
+    let (failed, compared): (Vec<_>, Vec<_>) = compared_findings(findings).partition(|one| one.is_unmeasured());
+    let verdicts: Vec<_> = compared.iter().map(|finding| finding.verdict).collect();
+    let failed = (!failed.is_empty()).then(|| format!("{} {NOT_MEASURED}", failed.len()));
+    let counts = (!verdicts.is_empty()).then(|| Verdict::format_counts(&verdicts));
+    let all: Vec<_> = counts.into_iter().chain(failed).collect();
+    if all.is_empty() { "no case was compared".into() } else { all.join(", ") }
 }
 
 fn markdown_summary(max_regress: f64, findings: &[Finding], said: &[String], answer: Answer) -> String {
@@ -333,7 +341,7 @@ fn markdown_summary(max_regress: f64, findings: &[Finding], said: &[String], ans
         let change = finding.change.map_or("–".into(), |change| format!("{:+.2} %", 100.0 * change));
         let muted = finding.muted.as_ref().map(|reason| format!("overlooked: {reason}"));
         let why: Vec<_> = finding.reason.iter().chain(&finding.grown).chain(&muted).cloned().collect();
-        vec![format!("`{}`", finding.id), finding.verdict.to_string(), change, why.join("; ")]
+        vec![format!("`{}`", finding.id), finding.verdict_name().into(), change, why.join("; ")]
     };
     if !rows.is_empty() {
         let heads = ["case", "verdict", "change", "why"];
@@ -352,7 +360,32 @@ fn append_text(file: &Path, text: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::exit::Exit;
     use clap::Parser;
+
+    #[test]
+    fn an_error_ends_a_gate_as_the_manual_says_and_skips_a_step_of_a_bisection() {
+        let missing = || Error::file("typo", "looking for", std::io::ErrorKind::NotFound.into());
+        let errors: [(Error, Exit); 5] = [
+            (Error::Usage("no such case".into()), Exit::Usage),
+            (missing(), Exit::Usage),
+            (Error::invalid_content("f", "unit", "ns", "x", "mend it"), Exit::Usage),
+            (Error::Incomparable("release against debug".into()), Exit::Incomparable),
+            (Error::Disturbed("a side died".into()), Exit::Skipped),
+        ];
+        for (error, exit) in errors {
+            let judging = |bisect| Judging { max_regress: 0.03, mute: None, bisect, summary: None };
+            let (kind, text) = (error.kind(), error.to_string());
+            let ended = judging(false).judge_comparison(|| Err(error));
+            let code = ended.unwrap_or_else(|error| Exit::from(error.kind()).into());
+            assert_eq!(code, exit.into(), "{kind:?} {text}");
+        }
+        let judging = Judging { max_regress: 0.03, mute: None, bisect: true, summary: None };
+        for error in [missing(), Error::Incomparable("release against debug".into())] {
+            assert_eq!(judging.judge_comparison(|| Err(error)).unwrap(), Exit::Skipped.into());
+        }
+    }
 
     #[test]
     fn the_workflow_that_is_offered_is_understood() {

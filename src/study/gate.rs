@@ -47,6 +47,21 @@ pub enum Progress {
     Unfit,
 }
 
+/// What is said of a case that failed, and of a gate that such a case decides.
+pub const NOT_MEASURED: &str = "not measured";
+
+impl Finding {
+    /// Whether a claim did not hold or a side died: [`Verdict::Incomparable`] would name the wrong exit code.
+    pub fn is_unmeasured(&self) -> bool {
+        self.progress == Progress::Failed
+    }
+
+    /// The verdict in words that fit the exit code.
+    pub fn verdict_name(&self) -> &'static str {
+        if self.is_unmeasured() { NOT_MEASURED } else { self.verdict.name() }
+    }
+}
+
 /// The answer. A slowdown outweighs all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -97,7 +112,7 @@ impl Answer {
             Self::Incomparable => "incomparable",
             Self::Inconclusive => "inconclusive",
             Self::Unfit => "the machine is unfit",
-            Self::Unmeasured => "not measured",
+            Self::Unmeasured => NOT_MEASURED,
         }
     }
 }
@@ -111,10 +126,12 @@ pub fn answer(findings: &[Finding]) -> Answer {
         () if any(&|f| f.verdict == Verdict::Slower && !f.canary) => Answer::Slower,
         () if any(&|f| f.grown.is_some()) => Answer::Grown,
         () if any(&|f| f.canary && f.verdict.is_change()) => Answer::Unfit,
-        () if !findings.iter().any(asked) || any(&|f| f.progress == Progress::Failed) => Answer::Unmeasured,
-        () if any(&|f| f.progress != Progress::Skipped && f.verdict == Verdict::Incomparable) => {
+        () if !findings.iter().any(asked) => Answer::Unmeasured,
+        // Another attempt may measure what failed, and changes nothing about two builds that do not compare.
+        () if any(&|f| f.progress == Progress::Measured && f.verdict == Verdict::Incomparable) => {
             Answer::Incomparable
         }
+        () if any(&Finding::is_unmeasured) => Answer::Unmeasured,
         () if any(&|f| f.progress == Progress::Unfit) => Answer::Unfit,
         () if any(&|f| f.verdict == Verdict::Inconclusive) => Answer::Inconclusive,
         () => Answer::Pass,
@@ -223,6 +240,14 @@ mod tests {
         assert_eq!(answer(&[Verdict::Same, Verdict::Inconclusive].map(finding)).exit_status().code(), 4);
         assert_eq!(answer(&[Verdict::Same, Verdict::Incomparable].map(finding)).exit_status().code(), 3);
         assert_eq!(answer(&[Verdict::Same, Verdict::Faster].map(finding)).exit_status().code(), 0);
+    }
+
+    #[test]
+    fn a_failed_case_is_called_not_measured_and_hides_no_incomparable_one() {
+        let failed = Finding { progress: Progress::Failed, ..finding(Verdict::Incomparable) };
+        assert_eq!(failed.verdict_name(), answer(std::slice::from_ref(&failed)).summary());
+        assert_eq!(answer(&[finding(Verdict::Same), failed.clone()]).exit_status().code(), 125);
+        assert_eq!(answer(&[finding(Verdict::Incomparable), failed]).exit_status().code(), 3);
     }
 
     #[test]

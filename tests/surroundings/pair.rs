@@ -111,6 +111,20 @@ fn a_gate_fails_for_what_the_kernel_slows_and_for_nothing_else() {
 }
 
 #[test]
+fn a_gate_ends_by_the_code_that_the_manual_gives() {
+    let place = Place::new();
+    let gate = |words: &[&str]| place.end(place.syscost(&[&["gate", "known_work/add"], words].concat()));
+    gate(&["--a-bin", "/typo"]).says(2, &["/typo", "looking for"]);
+    gate(&["--mute", "/typo.toml", "--b-wrap", "env"]).says(2, &["/typo.toml"]);
+    let other = place.script("other", "#!/bin/sh\n\"$@\" | sed -u 's/opt-level [0-9]/opt-level 9/'\n");
+    let other = other.display().to_string();
+    gate(&["--b-wrap", &other]).says(3, &["opt-level 9", "--allow-different-toolchains"]);
+    gate(&["--b-wrap", &other, "--bisect"]).says(125, &["opt-level 9"]);
+    let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
+    gate(&["--b-wrap", &wrapper]).says(125, &[": not measured: side B", "gate: not measured", "it is all over"]);
+}
+
+#[test]
 fn the_same_pairs_are_judged_by_the_same_bytes() {
     let place = Place::new();
     place.end(ab(&place, &["--a-bin", SYSCOST])).says(0, &["kept in"]);

@@ -78,6 +78,9 @@ pub enum Error {
     /// The command line, an environment variable or an argument of a library call is wrong.
     #[error("{0}")]
     Usage(String),
+    /// The two sides of a comparison were built so differently that their numbers say nothing about each other.
+    #[error("{0}")]
+    Incomparable(String),
 }
 
 /// The cause of an [`Error`], in five kinds.
@@ -137,7 +140,7 @@ impl Error {
             Self::Missing(_) | Self::Forbidden { .. } | Self::Kernel { .. } => Kind::Missing,
             Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => Kind::Usage,
             Self::File { .. } => Kind::Missing,
-            Self::Usage(_) => Kind::Usage,
+            Self::Usage(_) | Self::Incomparable(_) => Kind::Usage,
             Self::Content { .. } => Kind::File,
         }
     }

@@ -144,7 +144,7 @@ impl Sides {
             return Ok(());
         }
         let all = differences.join("; ");
-        Err(Error::Usage(format!("{all} (--allow-different-toolchains compares them all the same)")))
+        Err(Error::Incomparable(format!("{all} (--allow-different-toolchains compares them all the same)")))
     }
 }
 
