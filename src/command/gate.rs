@@ -130,7 +130,9 @@ impl Judging {
                 Answer::Incomparable
             }
             // Exit code 2: the command line or a file must be changed. A bisection skips even that.
-            Err(error) if !self.bisect && matches!(error.kind(), Kind::Usage | Kind::File) => return Err(error),
+            Err(error) if !self.bisect && matches!(error.kind(), Kind::Usage | Kind::File) => {
+                return Err(error);
+            }
             // Exit code 1 would say "slower".
             Err(error) => {
                 page::warn(&error);
@@ -321,7 +323,8 @@ fn finding_sentence(alike: &[&Finding]) -> String {
 }
 
 fn verdict_counts(findings: &[Finding]) -> String {
-    let (failed, compared): (Vec<_>, Vec<_>) = compared_findings(findings).partition(|one| one.is_unmeasured());
+    let (failed, compared): (Vec<_>, Vec<_>) =
+        compared_findings(findings).partition(|one| one.is_unmeasured());
     let verdicts: Vec<_> = compared.iter().map(|finding| finding.verdict).collect();
     let failed = (!failed.is_empty()).then(|| format!("{} {NOT_MEASURED}", failed.len()));
     let counts = (!verdicts.is_empty()).then(|| Verdict::format_counts(&verdicts));

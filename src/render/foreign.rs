@@ -69,10 +69,17 @@ mod tests {
 
     #[test]
     fn metrics_have_one_line_a_value_and_an_end() {
-        let record = hostile();
-        let text = open_metrics_text(&record);
+        let mut record = hostile();
+        record.fingerprint.kernel_release = Some("6.12.1".into());
+        let text = open_metrics_text(&record, Some("h\"1"));
         let figures = text.lines().filter(|line| line.starts_with("syscost_operation_seconds{")).count();
         assert_eq!(figures, record.tally().measured);
+        let run = format!(
+            r#"syscost_run_info{{host="h\"1",kernel="6.12.1",run="{}",version="0.1.0"}} 1"#,
+            record.run
+        );
+        assert!(text.contains(&run), "{text}");
+        assert!(!open_metrics_text(&record, None).contains("host="), "a host that is unknown");
         assert!(text.ends_with("# EOF\n") && text.contains(r#"id="a\"<b>&'\\\n"#), "{text}");
         assert!(text.lines().all(|line| line.starts_with("# ") || line.contains("} ")), "{text}");
     }
@@ -98,7 +105,7 @@ mod tests {
     #[test]
     fn counts_are_no_seconds() {
         let record = Record { unit: "instructions".into(), ..fixture_run::fixture_record() };
-        assert!(open_metrics_text(&record).contains("syscost_operation_events{"));
+        assert!(open_metrics_text(&record, None).contains("syscost_operation_events{"));
         assert!(bencher_json(&record).unwrap().contains("\"instructions\""));
         assert!(action_benchmark_json(&record).unwrap().contains("\"unit\": \"instructions\""));
     }

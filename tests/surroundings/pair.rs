@@ -121,7 +121,8 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
     gate(&["--b-wrap", &other]).says(3, &["opt-level 9", "--allow-different-toolchains"]);
     gate(&["--b-wrap", &other, "--bisect"]).says(125, &["opt-level 9"]);
     let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
-    gate(&["--b-wrap", &wrapper]).says(125, &[": not measured: side B", "gate: not measured", "it is all over"]);
+    gate(&["--b-wrap", &wrapper])
+        .says(125, &[": not measured: side B", "gate: not measured", "it is all over"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::driver::group_headlines;
 use crate::error::{Error, Result};
+use crate::platform::kernel_files::KernelFiles;
 use crate::record::Record;
 use crate::render::foreign::{
     action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
@@ -41,7 +42,7 @@ pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<St
         Reader::Junit => Ok(junit_xml(record)),
         Reader::Kcidb => kcidb_report(record, build.ok_or_else(missing_build_error)?),
         Reader::Lava => Ok(lava_lines(record)),
-        Reader::Openmetrics => Ok(open_metrics_text(record)),
+        Reader::Openmetrics => Ok(open_metrics_text(record, host_name(record).as_deref())),
         Reader::Reference => reference_json(record),
     }
 }
@@ -55,6 +56,13 @@ fn reference_json(record: &Record) -> Result<String> {
         )
     })?;
     indented_json("the reference", &reference)
+}
+
+/// The name of this machine, if the run was made on it since it was started: a record names its boot and no host.
+fn host_name(record: &Record) -> Option<String> {
+    let files = KernelFiles::live();
+    let boot = files.read_first_line("proc/sys/kernel/random/boot_id")?;
+    files.read_first_line("proc/sys/kernel/hostname").filter(|_| record.boot == Some(boot))
 }
 
 fn missing_build_error() -> Error {

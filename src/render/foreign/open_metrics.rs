@@ -10,8 +10,9 @@ const SECOND: f64 = 1e9;
 /// Name, help, and what of an interval it is.
 type Gauge = (&'static str, &'static str, fn(Interval) -> f64);
 
-/// Gauges: the figure and its ends by case, and the number of cases by outcome.
-pub fn open_metrics_text(record: &Record) -> String {
+/// Gauges: the run and its machine, the figure and its ends by case, and the number of cases by outcome. A record does not
+/// name its `host`, which is left out where it is unknown.
+pub fn open_metrics_text(record: &Record, host: Option<&str>) -> String {
     let is_time = [NANOSECONDS, DISPLACED].contains(&&*record.unit);
     let (unit, scale) = if is_time { ("seconds", SECOND) } else { ("events", 1.0) };
     let figures: [Gauge; 3] = [
@@ -20,6 +21,12 @@ pub fn open_metrics_text(record: &Record) -> String {
         ("operation_high", "Upper end of where the next run's figure lies.", |figure| figure.high),
     ];
     let mut page = MetricPage::new(MetricFormat::OpenMetrics);
+    let run = MetricFamily {
+        name: "syscost_run_info",
+        kind: MetricKind::Gauge,
+        help: "The run of all figures on this page.",
+    };
+    page.add_family(&run, [Sample::new(run_labels(record, host), 1)]);
     for (name, help, end) in figures {
         let name = format!("syscost_{name}_{unit}");
         let samples = record.cases().filter_map(|(group, case)| {
@@ -44,4 +51,13 @@ pub fn open_metrics_text(record: &Record) -> String {
     let samples = outcomes.map(|(outcome, count)| Sample::new(vec![("outcome", outcome.into())], count));
     page.add_family(&cases, samples);
     page.finish()
+}
+
+/// What tells this run from others: join them to the figures, or look them up by a figure that moved.
+fn run_labels(record: &Record, host: Option<&str>) -> Vec<(&'static str, String)> {
+    let version = record.tool.trim_start_matches("syscost ");
+    let kernel = record.fingerprint.kernel_release.as_deref();
+    let labels =
+        [("host", host), ("kernel", kernel), ("run", Some(&*record.run)), ("version", Some(version))];
+    labels.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect()
 }
