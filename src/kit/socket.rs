@@ -149,15 +149,20 @@ fn unix_pair(kind: i32, call: &str) -> Result<[OwnedFd; 2]> {
 /// something.
 pub fn socket_error(call: &str, cause: std::io::Error) -> Error {
     let errno = errno_of(cause);
-    match errno_advice(errno) {
+    match errno_advice(call, errno) {
         Some(advice) => Error::Missing(format!("{call}: {}: {advice}", errno.desc())),
         None => Error::from_case_errno(call, errno),
     }
 }
 
-fn errno_advice(errno: Errno) -> Option<String> {
+fn errno_advice(call: &str, errno: Errno) -> Option<String> {
     Some(match errno {
-        Errno::EADDRNOTAVAIL => ports_used_up_sentence(),
+        // bind(2) says so of an address that no interface has, connect(2) also where no port is left (ip(7)).
+        Errno::EADDRNOTAVAIL if call.starts_with("bind") => {
+            "no interface here has that address: add it (`ip address add 127.0.0.1/8 dev lo` for 127.0.0.1)"
+                .into()
+        }
+        Errno::EADDRNOTAVAIL | Errno::EADDRINUSE => ports_used_up_sentence(),
         Errno::ENETUNREACH | Errno::ENETDOWN | Errno::EHOSTUNREACH => {
             "there is no way to that address here: bring the interface up (`ip link set lo up` for 127.0.0.1)"
                 .into()
@@ -292,5 +297,18 @@ pub fn open_socket(domain: i32, kind: i32, protocol: i32) -> std::result::Result
         -1 => Err(Errno::last()),
         // SAFETY: OWN-DESCRIPTOR.
         made => Ok(unsafe { OwnedFd::from_raw_fd(made) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_nobody_has_is_told_from_ports_that_are_used_up() {
+        let said = |call, errno: Errno| socket_error(call, errno.into()).to_string();
+        assert!(said("bind to 127.0.0.1", Errno::EADDRNOTAVAIL).contains("ip address add"));
+        assert!(said("bind to 127.0.0.1", Errno::EADDRINUSE).contains("no port is left"));
+        assert!(said("connect to 127.0.0.1", Errno::EADDRNOTAVAIL).contains("no port is left"));
     }
 }
