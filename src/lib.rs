@@ -59,7 +59,7 @@
 //!
 //! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values, records that
 //! can be carried to another machine. Without it the crate depends on Criterion and its dependencies (clap, regex, serde),
-//! core_affinity, hdrhistogram, io-uring, libc, memmap2, nix, tempfile and thiserror.
+//! hdrhistogram, io-uring, libc, memmap2, nix, tempfile and thiserror.
 #![deny(unsafe_code)]
 // What only the command line uses is found dead by the build that has it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]

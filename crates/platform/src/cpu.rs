@@ -5,22 +5,21 @@ mod busy;
 mod claimed_cpu;
 pub mod cpu_class;
 pub mod cpu_list;
+mod cpu_mask;
 mod lost_cpu;
 
 pub use branch_predictor::flush_branch_predictor;
 pub use claimed_cpu::{Claimed, claim_cpu};
+pub use cpu_mask::CpuMask;
 pub use lost_cpu::{why_lost, why_partner_lost};
 
 use crate::error::{Error, Result};
 use nix::errno::Errno;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
 use std::sync::OnceLock;
 
 /// The CPUs that this thread may run on.
 pub fn allowed_cpus() -> Vec<usize> {
-    let ids = core_affinity::get_core_ids().unwrap_or_default();
-    ids.into_iter().map(|id| id.id).collect()
+    CpuMask::of_thread().map(|mask| mask.cpus().collect()).unwrap_or_default()
 }
 
 /// The CPUs that this process was allowed to run on before it first pinned itself.
@@ -87,8 +86,7 @@ pub fn lost_cpu_message(cpu: usize) -> String {
 pub fn pin_and_verify(cpu: usize) -> Result<()> {
     // One try may hit by chance the CPU on which the thread is.
     const TRIES: usize = 8;
-    let before =
-        sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::from_errno("sched_getaffinity", e))?;
+    let before = CpuMask::of_thread().map_err(|e| Error::from_errno("sched_getaffinity", e))?;
     pin_thread(cpu)?;
     let both: Vec<_> = find_other_cpu(cpu).into_iter().chain([cpu]).collect();
     let elsewhere = |&to: &usize| {
@@ -102,7 +100,7 @@ pub fn pin_and_verify(cpu: usize) -> Result<()> {
         return Ok(());
     }
     // If it is refused, the thread stays where it is, which is no worse.
-    let _ = sched_setaffinity(Pid::from_raw(0), &before);
+    let _ = before.apply();
     Err(Error::Missing(unpinned_message(cpu, &allowed, strayed)))
 }
 
@@ -127,17 +125,15 @@ pub fn is_pinned_to(cpu: usize) -> bool {
 
 /// Like [`pin`] without an allocation, for a forked child.
 pub(super) fn pin_without_allocation(cpu: usize) -> nix::Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &set)
+    CpuMask::new(&[cpu])?.apply()
 }
 
 /// Keeps the thread that made it off one CPU, so that a measurement there is not disturbed. Dropping it restores the
 /// affinity.
 pub struct Aside {
-    before: CpuSet,
+    before: CpuMask,
     /// Empty where there is no other CPU.
-    aside: Option<CpuSet>,
+    aside: Option<CpuMask>,
 }
 
 impl Aside {
@@ -147,11 +143,10 @@ impl Aside {
     /// The kernel refuses to tell or to set the affinity.
     pub fn keep_off(cpu: usize) -> Result<Self> {
         let mask = |e| Error::from_errno("sched_getaffinity", e);
-        let before = sched_getaffinity(Pid::from_raw(0)).map_err(mask)?;
-        let mut rest = before;
-        rest.unset(cpu).map_err(mask)?;
-        let others = (0..CpuSet::count()).any(|other| rest.is_set(other).unwrap_or(false));
-        let aside = Self { before, aside: others.then_some(rest) };
+        let before = CpuMask::of_thread().map_err(mask)?;
+        let others: Vec<_> = before.cpus().filter(|&other| other != cpu).collect();
+        let rest = CpuMask::new(&others).map_err(mask)?;
+        let aside = Self { before, aside: (!others.is_empty()).then_some(rest) };
         aside.leave_cpu()?;
         Ok(aside)
     }
@@ -163,7 +158,7 @@ impl Aside {
 
     fn leave_cpu(&self) -> Result<()> {
         let Some(rest) = &self.aside else { return Ok(()) };
-        sched_setaffinity(Pid::from_raw(0), rest).map_err(|e| Error::from_errno("sched_setaffinity", e))
+        rest.apply().map_err(|e| Error::from_errno("sched_setaffinity", e))
     }
 
     /// Runs `f` with the former affinity: a process that is started inherits it.
@@ -172,7 +167,7 @@ impl Aside {
     /// The kernel refuses to set the affinity.
     pub fn run_with_former_affinity<T>(&self, f: impl FnOnce() -> T) -> Result<T> {
         let refused = |e| Error::from_errno("sched_setaffinity", e);
-        sched_setaffinity(Pid::from_raw(0), &self.before).map_err(refused)?;
+        self.before.apply().map_err(refused)?;
         let value = f();
         self.leave_cpu()?;
         Ok(value)
@@ -182,7 +177,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         // If the set was shrunk meanwhile, the smaller one remains.
-        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
+        let _ = self.before.apply();
     }
 }
 
@@ -191,10 +186,7 @@ impl Drop for Aside {
 /// # Errors
 /// It may run on none of them.
 pub fn allow_cpus(cpus: &[usize]) -> Result<()> {
-    let mut set = CpuSet::new();
-    let refused = |e| Error::from_errno("sched_setaffinity", e);
-    cpus.iter().try_for_each(|&cpu| set.set(cpu)).map_err(refused)?;
-    sched_setaffinity(Pid::from_raw(0), &set).map_err(refused)
+    CpuMask::new(cpus).and_then(|set| set.apply()).map_err(|e| Error::from_errno("sched_setaffinity", e))
 }
 
 /// Runs `f` with this thread on one CPU, and restores the affinity afterwards.
@@ -202,12 +194,10 @@ pub fn allow_cpus(cpus: &[usize]) -> Result<()> {
 /// # Errors
 /// As of [`pin_thread`], or the affinity cannot be restored.
 pub fn run_on_cpu<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
-    let before =
-        sched_getaffinity(Pid::from_raw(0)).map_err(|e| Error::from_errno("sched_getaffinity", e))?;
+    let before = CpuMask::of_thread().map_err(|e| Error::from_errno("sched_getaffinity", e))?;
     pin_thread(cpu)?;
     let value = f();
-    sched_setaffinity(Pid::from_raw(0), &before)
-        .map_err(|e| Error::from_errno("sched_setaffinity back", e))?;
+    before.apply().map_err(|e| Error::from_errno("sched_setaffinity back", e))?;
     Ok(value)
 }
 

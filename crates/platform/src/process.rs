@@ -48,17 +48,10 @@ pub fn page_size() -> u64 {
 /// How many CPUs the calling thread may run on.
 ///
 /// # Errors
-/// The kernel knows more CPUs than the C library's set has room for.
+/// sched_getaffinity(2) is refused.
 #[inline]
 pub fn cpus_allowed() -> io::Result<usize> {
-    // SAFETY: NUMBERS-ONLY: a set of CPUs is bits, which the kernel fills in and which are counted.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) {
-            0 => Ok(libc::CPU_COUNT(&set) as usize),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+    Ok(super::cpu::CpuMask::of_thread()?.count())
 }
 
 /// How many CPUs are online, whether this process may run on them or not.

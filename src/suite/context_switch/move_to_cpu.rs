@@ -5,10 +5,8 @@ use crate::case::{Case, Claim, OwnTasks, Place, Report, Rule, SetUp, Subject, se
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::placement::Placement;
-use crate::platform::cpu::current_cpu;
+use crate::platform::cpu::{CpuMask, current_cpu};
 use crate::platform::partner::Partner;
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
 
 /// The calls of one iteration.
 const MOVES: u64 = 2;
@@ -41,7 +39,7 @@ fn move_case(placement: Placement) -> Case {
 }
 
 struct Moving {
-    sets: [CpuSet; MOVES as usize],
+    sets: [CpuMask; MOVES as usize],
     cpus: [usize; MOVES as usize],
     /// The tasks that keep the CPUs awake.
     spinners: Vec<Partner>,
@@ -50,11 +48,8 @@ struct Moving {
 impl Moving {
     fn new(place: &Place, placement: Placement) -> Result<Self> {
         let cpus = [placement.partner_cpu(place)?, Placement::Same.partner_cpu(place)?];
-        let mut sets = [CpuSet::new(), CpuSet::new()];
-        for (set, cpu) in sets.iter_mut().zip(cpus) {
-            set.set(cpu).map_err(|e| Error::from_errno("a set of CPUs", e))?;
-        }
-        Ok(Self { sets, cpus, spinners: placement.start_spinners(place)? })
+        let set = |cpu| CpuMask::new(&[cpu]).map_err(|e| Error::from_errno("a set of CPUs", e));
+        Ok(Self { sets: [set(cpus[0])?, set(cpus[1])?], cpus, spinners: placement.start_spinners(place)? })
     }
 }
 
@@ -72,7 +67,7 @@ impl Subject for Moving {
         let ticks = clock.time(|| {
             for _ in 0..iterations {
                 for (set, cpu) in self.sets.iter().zip(self.cpus) {
-                    if let Err(errno) = sched_setaffinity(Pid::from_raw(0), set) {
+                    if let Err(errno) = set.apply() {
                         refused = Some(errno);
                     }
                     strayed += u64::from(current_cpu() != cpu);
@@ -81,7 +76,7 @@ impl Subject for Moving {
         });
         if let Some(errno) = refused {
             // So that the thread is where the harness expects it.
-            let _ = sched_setaffinity(Pid::from_raw(0), &self.sets[1]);
+            let _ = self.sets[1].apply();
             return Err(Error::from_case_errno("sched_setaffinity", errno));
         }
         match strayed {
