@@ -5,7 +5,10 @@
 //! therefore no proof that a device was read.
 
 use crate::error::Result;
+use crate::platform::region::{PAGE, Region};
+use crate::platform::resident::Pages;
 use crate::platform::{proc, process};
+use std::sync::OnceLock;
 
 /// Numbers of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,23 @@ impl Faults {
     }
 }
 
+/// The sentence on claims about faults where the kernel counts none.
+pub const UNCOUNTED: &str =
+    "this kernel counts no page faults: 64 first touches of fresh pages left its count as it was";
+
+/// Whether the kernel counts page faults at all: gVisor does not. First touches of fresh pages are known to be faults.
+pub fn counts_faults() -> bool {
+    static COUNTS: OnceLock<bool> = OnceLock::new();
+    *COUNTS.get_or_init(|| touch_fresh_pages().is_ok_and(|faults| faults.total() > 0))
+}
+
+fn touch_fresh_pages() -> Result<Faults> {
+    let region = Region::map_anonymous(64 * PAGE, Pages::Base)?;
+    let before = Faults::count_so_far()?;
+    region.write(0..64, 1);
+    Ok(Faults::count_so_far()?.since(before))
+}
+
 impl std::ops::AddAssign for Faults {
     fn add_assign(&mut self, other: Self) {
         self.minor += other.minor;
@@ -54,8 +74,11 @@ pub fn bytes_read_from_devices() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::region::{PAGE, Region};
-    use crate::platform::resident::Pages;
+
+    #[test]
+    fn linux_counts_faults() {
+        assert!(counts_faults());
+    }
 
     #[test]
     fn a_first_touch_is_a_fault_and_a_second_is_none() {
