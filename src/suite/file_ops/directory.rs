@@ -58,17 +58,27 @@ fn c_path(path: &Path) -> Result<CString> {
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))
 }
 
+/// Makes a directory with this many files, or those that it lacks.
+fn create_entries(path: &Path, count: usize) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| Error::file(path, "making a directory", e))?;
+    for index in count_entries(path)?..count {
+        let name = path.join(format!("entry-{index}"));
+        File::create(&name).map_err(|e| Error::file(name, "creating", e))?;
+    }
+    Ok(())
+}
+
 impl Directory {
     /// A directory below `scratch` with `count` empty files. It is made once for all cases of a process.
     pub(super) fn with_entries(scratch: &Path, count: usize) -> Result<Self> {
         volume::spread_directories(scratch);
         let path = scratch.join(std::process::id().to_string()).join(format!("entries-{count}"));
-        std::fs::create_dir_all(&path).map_err(|e| Error::file(&path, "making a directory", e))?;
-        let there = count_entries(&path)?;
-        for index in there..count {
-            let name = path.join(format!("entry-{index}"));
-            File::create(&name).map_err(|e| Error::file(name, "creating", e))?;
+        let made = create_entries(&path, count);
+        if made.is_err() {
+            // A part of the files would take the inodes and the room that other cases need.
+            let _ = std::fs::remove_dir_all(&path);
         }
+        made?;
         let step = count.div_ceil(USED);
         let used = (0..count).step_by(step).map(|index| {
             let name = path.join(format!("entry-{index}"));

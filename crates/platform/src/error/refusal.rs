@@ -26,7 +26,7 @@ const REFUSALS: [(&[Errno], &str); 7] = [
     ),
     (
         &[ENOSPC, EDQUOT, EFBIG],
-        "there is no room: free some, raise `ulimit -f`, or name another directory (`--dir`)",
+        "there is no room (`df`), or no inode (`df -i`): remove files, raise `ulimit -f`, or name another directory (`--dir`)",
     ),
     // What needs more than a right that can be given.
     (&[ENXIO, EBUSY], "the device or the facility is not there, or in use"),
@@ -84,6 +84,7 @@ mod tests {
             let sentence = need(errno, false).expect("a need");
             assert!(sentence.starts_with("a call: ") && sentence.contains("; "), "{sentence}");
         }
+        assert!(need(ENOSPC, false).is_some_and(|said| said.contains("no inode (`df -i`)")));
         assert!(need(EINVAL, true).is_some() && need(EAGAIN, true).is_some());
         for errno in [EINVAL, EAGAIN, EBADF, EFAULT, ESRCH, ECHILD, EPIPE] {
             assert_eq!(need(errno, false), None, "{errno}");
