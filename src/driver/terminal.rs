@@ -55,15 +55,16 @@ pub(super) fn obeys_escapes() -> bool {
 }
 
 /// The layout for the standard output: the terminal's width, colours and characters. In a pipe the table is plain, and
-/// as wide as needed or as `COLUMNS` says.
+/// as wide as needed or as `COLUMNS` says; zero columns mean that the width is not known, as terminals say it.
 pub fn layout() -> Layout {
     let terminal = std::io::stdout().is_terminal();
     // https://no-color.org; a terminal that is called dumb obeys no escape sequence.
     let plain =
         std::env::var_os("NO_COLOR").is_some() || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let color = terminal && !plain;
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Layout { width: if terminal { width() } else { asked }, color, ascii: terminal && !is_utf8_locale() }
+    let asked = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width = if terminal { width() } else { asked() };
+    Layout { width: width.filter(|&columns| columns > 0), color, ascii: terminal && !is_utf8_locale() }
 }
 
 /// Whether the locale is UTF-8: the first of these variables that is set names it (POSIX 8.2). Without any, UTF-8 is

@@ -65,6 +65,8 @@ const CHECKS: &[Check] = &[
     neighbour::hypervisor_is_present,
     neighbour::time_was_stolen,
     neighbour::cpu_quota_is_set,
+    neighbour::io_limit_is_set,
+    neighbour::process_is_traced,
     core_frequency::governor_is_not_performance,
     core_frequency::turbo_is_on,
     core_frequency::battery_discharges,

@@ -1,4 +1,4 @@
-//! Competition for the CPUs: other processes, other guests, and a quota.
+//! Others that take time from this process: processes, guests, a tracer, and the limits of a control group.
 
 use super::{Finding, Patient};
 use crate::platform::proc::stolen_share;
@@ -51,6 +51,28 @@ pub(super) fn cpu_quota_is_set(patient: &Patient) -> Option<Finding> {
         "lift it: docker run without --cpus, no CPU limit on the pod, or \
          `sudo systemctl set-property --runtime UNIT CPUQuota=`",
     ))
+}
+
+pub(super) fn io_limit_is_set(patient: &Patient) -> Option<Finding> {
+    let limits = patient.fingerprint.surroundings.io_limit.as_deref().filter(|limits| *limits != "none")?;
+    Some(Finding::new(
+        format!("a control group limits the use of devices ({limits})"),
+        "once the limit of a moment is spent, reads and writes wait for the kernel and not for the device",
+        "lift it: docker run without --device-read-bps and the like, or \
+         `sudo systemctl set-property --runtime UNIT IOReadBandwidthMax= IOWriteBandwidthMax= IOReadIOPSMax= IOWriteIOPSMax=`",
+    ))
+}
+
+pub(super) fn process_is_traced(patient: &Patient) -> Option<Finding> {
+    let tracer = patient.read_process_status();
+    let tracer = tracer.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim)?;
+    (tracer != "0").then(|| {
+        Finding::new(
+            format!("process {tracer} traces this one"),
+            "a tracer may stop the process at system calls, signals and forks, and no case can call a witness of its own",
+            "run it without strace, gdb, rr, proot or another tracer",
+        )
+    })
 }
 
 /// The first number of `/proc/loadavg`.

@@ -77,6 +77,12 @@ fn every_check_finds_its_one_thing() {
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n", "clock source is hpet"),
         ("proc/cpuinfo", "flags\t: fpu tsc constant_tsc\n", "does not promise nonstop_tsc"),
         ("sys/fs/cgroup/unified/cpu.max", "150000 100000\n", "1.50 CPUs"),
+        (
+            "sys/fs/cgroup/unified/io.max",
+            "8:0 rbps=1048576 wbps=max\n",
+            "devices (8:0 rbps=1048576 wbps=max)",
+        ),
+        ("proc/self/status", "TracerPid:\t4711\n", "process 4711 traces this one"),
         ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", "always"),
         ("proc/sys/kernel/perf_event_paranoid", "4\n", "perf_event_paranoid is 4"),
         ("proc/cmdline", "quiet mitigations=off\n", "mitigations=off"),
