@@ -212,6 +212,17 @@ impl Source {
     }
 }
 
+/// What to do about a count that cannot be opened. The kernel gives root the files of a process whose program its user
+/// may not read (proc(5), PR_SET_DUMPABLE).
+fn absence_advice(cause: std::io::ErrorKind) -> &'static str {
+    if cause == std::io::ErrorKind::PermissionDenied {
+        "let this user read the program (`chmod +r PROGRAM`; one of mode 0711 may only be executed), or allow the \
+         file in the sandbox"
+    } else {
+        "mount /proc, and build the kernel with CONFIG_TASK_IO_ACCOUNTING"
+    }
+}
+
 impl Account {
     /// Opens the kernel's file.
     ///
@@ -220,9 +231,9 @@ impl Account {
     pub fn open(source: Source) -> Result<Self> {
         let path = source.path();
         let file = File::open(path).map_err(|cause| {
+            let advice = absence_advice(cause.kind());
             Error::Missing(format!(
-                "{path}: {cause}; without it the source of the bytes is unknown: mount /proc, and build the kernel \
-                 with CONFIG_TASK_IO_ACCOUNTING"
+                "{path}: {cause}; without it the source of the bytes is unknown: {advice}"
             ))
         })?;
         Ok(Self { file, source, buffer: vec![0; 16 << 10] })

@@ -148,3 +148,9 @@ fn what_memory_holds_is_charged_to_no_device() {
     std::fs::read("/proc/self/status").expect("read");
     assert_eq!(account.read().expect("counted").read, before.read);
 }
+
+#[test]
+fn a_count_that_may_not_be_read_is_not_missing() {
+    assert!(absence_advice(std::io::ErrorKind::PermissionDenied).contains("chmod +r"));
+    assert!(absence_advice(std::io::ErrorKind::NotFound).contains("mount /proc"));
+}
