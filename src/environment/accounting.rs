@@ -19,7 +19,7 @@ pub struct Accounting {
 impl Accounting {
     /// Reads the kernel's configuration where it is available, otherwise files that exist under one setting only.
     pub fn read(files: &KernelFiles) -> Self {
-        let release = files.read_first_line("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let release = files.kernel_release().unwrap_or_default();
         let shown = files.read_text(&format!("/boot/config-{release}")).or_else(|| config(files));
         let set =
             |name: &str| shown.as_ref().map(|text| text.lines().any(|line| line == format!("{name}=y")));

@@ -165,7 +165,7 @@ impl Fingerprint {
     }
 
     fn read_kernel(&mut self, files: &KernelFiles) {
-        self.kernel_release = files.read_first_line("proc/sys/kernel/osrelease");
+        self.kernel_release = files.kernel_release();
         self.kernel_version = files.read_first_line("proc/sys/kernel/version");
         self.kernel_command_line =
             files.read_first_line("proc/cmdline").map(|l| command_line::hide_naming_values(&l));

@@ -2,7 +2,18 @@
 
 use nix::errno::Errno;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
+
+/// Why a file of the whole machine is not there.
+const HIDDEN: &str = "it is hidden here: /proc is not mounted, or with subset=pid; mount it whole (`mount -t proc proc /proc`)";
+
+/// Whether this path of a missing file means that `/proc` hides what is no process: `/proc/stat` is in each one that is whole.
+fn is_hidden(path: &str, proc_is_whole: bool) -> bool {
+    let of_machine =
+        |rest: &str| !rest.starts_with(|first: char| first.is_ascii_digit()) && !rest.starts_with("self/");
+    !proc_is_whole && path.strip_prefix("/proc/").is_some_and(of_machine)
+}
 
 /// Why a counter gave no value: a caller can react to each variant in another way.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +61,9 @@ impl Fault {
         let what = what.into();
         let errno = error.raw_os_error().map(Errno::from_raw);
         match errno {
+            Some(Errno::ENOENT) if is_hidden(&what, Path::new("/proc/stat").exists()) => {
+                Self::Denied { what, cause: HIDDEN.into() }
+            }
             Some(Errno::ENOENT | Errno::ESRCH | Errno::ENODEV | Errno::ENXIO) => Self::Gone(what),
             Some(Errno::ENOSYS | Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOTTY) => {
                 Self::Unsupported(what)
@@ -74,6 +88,13 @@ impl From<Fault> for syscost_platform::error::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_proc_hides_is_not_gone() {
+        assert!(is_hidden("/proc/stat", false) && is_hidden("/proc/net/dev", false));
+        assert!(!is_hidden("/proc/pressure/cpu", true), "this kernel has none");
+        assert!(!is_hidden("/proc/12/stat", false) && !is_hidden("/sys/class/net/eth9", false));
+    }
 
     #[test]
     fn the_kernels_answers_are_told_apart() {

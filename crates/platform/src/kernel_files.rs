@@ -3,7 +3,7 @@
 //! A missing or unreadable file is `None`, never an error: kernels, architectures and containers differ in
 //! what they show. What is not shown is recorded as unknown.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A tree with `proc` and `sys` below it: the machine's own, or a copy.
 #[derive(Clone, Debug)]
@@ -46,6 +46,14 @@ impl KernelFiles {
     /// The first line as a number.
     pub fn read_number<T: std::str::FromStr>(&self, file: &str) -> Option<T> {
         self.read_first_line(file)?.parse().ok()
+    }
+
+    /// The release of the kernel, `uname -r`. A `/proc` of processes alone (subset=pid of proc(5)) does not show it, and the call does.
+    pub fn kernel_release(&self) -> Option<String> {
+        self.read_first_line("proc/sys/kernel/osrelease").or_else(|| {
+            let told = nix::sys::utsname::uname().ok().filter(|_| self.root == Path::new("/"))?;
+            Some(told.release().to_str()?.to_owned())
+        })
     }
 
     /// The names in a directory, sorted, so that two readings of a machine are the same text. Empty when

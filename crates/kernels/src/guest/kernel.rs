@@ -169,7 +169,7 @@ fn image_in_directory(directory: &Path, release: &str) -> Option<(PathBuf, Optio
 }
 
 fn host_image() -> Result<(PathBuf, Option<PathBuf>)> {
-    let release = KernelFiles::live().read_first_line("proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = KernelFiles::live().kernel_release().unwrap_or_default();
     image_in_directory(Path::new(INSTALLED), &release).ok_or_else(|| {
         Error::Usage(format!(
             "the image of the running kernel is not at {INSTALLED}/vmlinuz-{release}: give its path"

@@ -27,7 +27,7 @@ pub(super) const FAMILIES: &[Family] = &[
         vec![Sample::new(vec![("version", env!("CARGO_PKG_VERSION").into())], 1)]
     }),
     gauge("syscost_kernel_info", "Release of the running kernel.", |_| {
-        let release = KernelFiles::live().read_first_line("proc/sys/kernel/osrelease").unwrap_or_default();
+        let release = KernelFiles::live().kernel_release().unwrap_or_default();
         vec![Sample::new(vec![("release", release)], 1)]
     }),
     gauge("syscost_boot_time_seconds", "When the kernel was started, in seconds since 1970.", |s| {

@@ -76,8 +76,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 /// Why the running kernel is not the one that the job is for.
 fn kernel_mismatch(job: Job<'_>) -> Option<String> {
     let files = KernelFiles::live();
-    let line = |path| files.read_first_line(path).unwrap_or_default();
-    job.kernel_mismatch(&line("proc/sys/kernel/osrelease"), &line("proc/cmdline"))
+    let [release, line] = [files.kernel_release(), files.read_first_line("proc/cmdline")];
+    job.kernel_mismatch(&release.unwrap_or_default(), &line.unwrap_or_default())
 }
 
 /// How measuring ended.
