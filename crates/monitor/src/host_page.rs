@@ -32,7 +32,12 @@ impl HostPage {
     /// It does not answer within `patience`, or not with a page of samples.
     pub fn fetch(from: SocketAddr, patience: Duration) -> Result<Self, String> {
         let at = Instant::now();
-        Ok(Self { at, samples: parse_samples(&fetch_body(from, METRICS, patience)?)? })
+        Ok(Self { at, ..Self::parse(&fetch_body(from, METRICS, patience)?)? })
+    }
+
+    /// Reads the text of a page, as asked for at this moment.
+    pub(crate) fn parse(body: &str) -> Result<Self, String> {
+        Ok(Self { at: Instant::now(), samples: parse_samples(body)? })
     }
 
     /// The sum of the samples of this name for whose label `key` `is_meant` holds.

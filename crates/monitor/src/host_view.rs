@@ -64,7 +64,10 @@ impl HostView {
             grown(field).filter(|_| seconds > 0.0).map(|grown| grown / seconds)
         };
         let outside = |name: &'static str| {
-            rate(&move |page| page.sum_where_label(name, "device", |device| device != "lo").or(Some(0.0)))
+            let grown = growth_by_label(before, after, name, "device", |device, page| {
+                if device == "lo" { Some(0.0) } else { page.sum_by_name(name) }
+            });
+            grown.filter(|_| seconds > 0.0).map(|grown| grown / seconds)
         };
         let free = ["syscost_memory_truly_free_bytes", "syscost_memory_free_bytes"];
         Self {
@@ -115,20 +118,66 @@ impl HostView {
     }
 }
 
-/// The share of CPU time between two pages that is neither idle nor waiting for a device; `None` if no tick has passed, or
-/// a count went back, as of a machine that has started again.
-fn busy_percent(before: &HostPage, after: &HostPage) -> Option<f64> {
-    let grown = |field: &dyn Fn(&HostPage) -> Option<f64>| {
-        Some(field(after)? - field(before)?).filter(|grown| *grown >= 0.0)
+/// The growth of a counter over the values of the label `key` that both pages have: a CPU or an interface that has just come
+/// would add its whole history. `None` if the counter went back, as of a machine that has started again.
+fn growth_by_label(
+    before: &HostPage,
+    after: &HostPage,
+    name: &str,
+    key: &str,
+    sum: impl Fn(&str, &HostPage) -> Option<f64>,
+) -> Option<f64> {
+    let earlier = before.split_by_label(name, key);
+    let growth = |(label, later): (String, HostPage)| {
+        let (_, earlier) = earlier.iter().find(|(other, _)| *other == label)?;
+        Some(sum(&label, &later)? - sum(&label, earlier)?)
     };
-    let all = grown(&|page| page.sum_by_name(CPU)).filter(|all| *all > 0.0)?;
-    let idle = grown(&|page| page.sum_where_label(CPU, "mode", |mode| matches!(mode, "idle" | "iowait")))?;
+    let grown: f64 = after.split_by_label(name, key).into_iter().filter_map(growth).sum();
+    Some(grown).filter(|grown| *grown >= 0.0)
+}
+
+/// The share of CPU time between two pages that is neither idle nor waiting for a device; `None` if no tick has passed, or
+/// a count went back.
+fn busy_percent(before: &HostPage, after: &HostPage) -> Option<f64> {
+    let grown = |is_meant: fn(&str) -> bool| {
+        growth_by_label(before, after, CPU, "cpu", |_, page| page.sum_where_label(CPU, "mode", is_meant))
+    };
+    let all = grown(|_| true).filter(|all| *all > 0.0)?;
+    let idle = grown(|mode| matches!(mode, "idle" | "iowait"))?;
     Some((100.0 * (1.0 - idle / all)).clamp(0.0, 100.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A page with busy and idle seconds of each CPU, and bytes that each interface received.
+    fn page(cpus: &[(u32, u32, u32)], interfaces: &[(&str, u32)]) -> HostPage {
+        let mut body = String::new();
+        for (cpu, busy, idle) in cpus {
+            body += &format!(
+                "{CPU}{{cpu=\"{cpu}\",mode=\"user\"}} {busy}\n{CPU}{{cpu=\"{cpu}\",mode=\"idle\"}} {idle}\n"
+            );
+        }
+        for (device, bytes) in interfaces {
+            body += &format!("syscost_network_receive_bytes_total{{device=\"{device}\"}} {bytes}\n");
+        }
+        HostPage::parse(&body).expect("a page")
+    }
+
+    #[test]
+    fn a_cpu_or_an_interface_that_has_just_come_adds_nothing_of_its_history() {
+        let before = page(&[(0, 100, 100)], &[("eth0", 1000), ("lo", 5)]);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let after = page(&[(0, 101, 103), (1, 90_000, 0)], &[("eth0", 1000), ("lo", 9), ("veth1", 1 << 30)]);
+        let view = HostView::between(&before, &after).with_each_cpu(&before, &after);
+        assert_eq!((view.busy_percent, view.received_bytes_per_second), (Some(25.0), Some(0.0)));
+        let each: Vec<_> = view.each_cpu.iter().map(|each| (each.cpu.as_str(), each.busy_percent)).collect();
+        assert_eq!(each, [("0", Some(25.0))]);
+        // One that has gone takes nothing away, and a machine that has started again has no share.
+        assert_eq!(HostView::between(&after, &page(&[(1, 90_001, 0)], &[])).busy_percent, Some(100.0));
+        assert_eq!(HostView::between(&after, &page(&[(0, 1, 1)], &[])).busy_percent, None);
+    }
 
     #[test]
     fn several_machines_are_busy_by_their_cpus() {
