@@ -297,7 +297,7 @@ impl Process<'_> {
             catch_unwind(AssertUnwindSafe(attempt))
                 .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
         });
-        let mut outcome = ended.map_err(|end| self.excuse_end(case, end));
+        let mut outcome = ended.map_err(|end| self.excuse_end(case, end).excuse_traced());
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {
             measured.meanwhile = before.activity_until_now();
         }

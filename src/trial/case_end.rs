@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::platform::kernel_files::KernelFiles;
+use crate::platform::proc;
 use crate::platform::time::kernel_clock::clock_source;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,22 @@ impl CaseEnd {
         }
     }
 
+    /// The same end, but disturbed and not failed if this process is traced: a tracer such as proot answers system calls in the
+    /// kernel's place, and stops the process at each.
+    pub fn excuse_traced(self) -> Self {
+        let status = KernelFiles::live().read_text("proc/self/status").unwrap_or_default();
+        self.excuse_by(proc::tracer(&status))
+    }
+
+    fn excuse_by(self, tracer: Option<u32>) -> Self {
+        match (self, tracer) {
+            (Self::Failed(why) | Self::Contradicted(why), Some(tracer)) => Self::Disturbed(format!(
+                "{why}; process {tracer} traces this one, and may change what its calls do: run it without strace, gdb or proot"
+            )),
+            (end, _) => end,
+        }
+    }
+
     /// The end of a case whose set-up failed: skipped if the machine lacks something, else failed.
     pub(super) fn from_set_up_error(error: Error) -> Self {
         Self::from_error(error, true)
@@ -68,7 +85,7 @@ impl CaseEnd {
 const ATTEMPTS: u32 = 4;
 
 /// Repeats an attempt while it ends as [`CaseEnd::Disturbed`] or [`CaseEnd::Contradicted`], up to four times, and returns the
-/// last result.
+/// last result. Under a tracer no claim is disproved.
 ///
 /// # Errors
 /// The end of the last attempt.
@@ -80,7 +97,7 @@ pub fn repeat_while_disturbed<T>(mut attempt: impl FnMut() -> Result<T, CaseEnd>
         }
         outcome = attempt();
     }
-    outcome
+    outcome.map_err(CaseEnd::excuse_traced)
 }
 
 /// Makes one attempt, which is disturbed if the kernel replaced its clock source meanwhile: then readings of its clocks may enter
@@ -115,6 +132,16 @@ fn disturbed_if_replaced<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn under_a_tracer_no_claim_is_disproved() {
+        let failed = || CaseEnd::Failed("no such file".into());
+        assert_eq!(failed().excuse_by(None), failed());
+        assert!(
+            matches!(failed().excuse_by(Some(7)), CaseEnd::Disturbed(why) if why.starts_with("no such file; process 7 traces"))
+        );
+        assert_eq!(CaseEnd::Skipped("no".into()).excuse_by(Some(7)), CaseEnd::Skipped("no".into()));
+    }
 
     #[test]
     fn what_was_measured_by_two_clock_sources_is_disturbed() {

@@ -177,6 +177,11 @@ pub fn shows_own_numbers() -> bool {
     std::fs::read_link("/proc/self").is_ok_and(|number| number.as_os_str() == own.as_str())
 }
 
+/// The process that traces the one of this `/proc/PID/status`.
+pub fn tracer(status: &str) -> Option<u32> {
+    field(status, "TracerPid")?.parse().ok().filter(|&tracer| tracer != 0)
+}
+
 const OWN_IO: &str = "/proc/self/io";
 const OWN_INTERFACES: &str = "/proc/self/net/dev";
 

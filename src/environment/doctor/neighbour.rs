@@ -1,7 +1,7 @@
 //! Others that take time from this process: processes, guests, a tracer, and the limits of a control group.
 
 use super::{Finding, Patient};
-use crate::platform::proc::stolen_share;
+use crate::platform::proc::{stolen_share, tracer};
 
 /// Load per CPU above which the scheduler often has another task to run. An idle system with a desktop
 /// stays below.
@@ -64,15 +64,12 @@ pub(super) fn io_limit_is_set(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn process_is_traced(patient: &Patient) -> Option<Finding> {
-    let tracer = patient.read_process_status();
-    let tracer = tracer.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim)?;
-    (tracer != "0").then(|| {
-        Finding::new(
-            format!("process {tracer} traces this one"),
-            "a tracer may stop the process at system calls, signals and forks, and no case can call a witness of its own",
-            "run it without strace, gdb, rr, proot or another tracer",
-        )
-    })
+    let tracer = tracer(&patient.read_process_status())?;
+    Some(Finding::new(
+        format!("process {tracer} traces this one"),
+        "a tracer may stop the process at system calls, signals and forks, and no case can call a witness of its own",
+        "run it without strace, gdb, rr, proot or another tracer",
+    ))
 }
 
 /// The first number of `/proc/loadavg`.

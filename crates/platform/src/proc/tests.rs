@@ -154,3 +154,11 @@ fn a_count_that_may_not_be_read_is_not_missing() {
     assert!(absence_advice(std::io::ErrorKind::PermissionDenied).contains("chmod +r"));
     assert!(absence_advice(std::io::ErrorKind::NotFound).contains("mount /proc"));
 }
+
+#[test]
+fn a_process_without_a_tracer_has_none() {
+    assert_eq!(
+        (tracer("TracerPid:\t0\n"), tracer("TracerPid:\t4711\n"), tracer("")),
+        (None, Some(4711), None)
+    );
+}
