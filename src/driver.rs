@@ -46,7 +46,9 @@ pub use output_directory::homes_of_all_units;
 pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender};
 #[cfg(feature = "cli")]
 pub use plan::nearest_names;
-pub use process_task::{Assignment, Copied, Samples, Task, Wanted, Work, is_measuring_process};
+pub use process_task::{
+    Assignment, Copied, Samples, Task, Wanted, Work, begin_anew, is_measuring_process, read_handed_over,
+};
 #[cfg(feature = "cli")]
 pub use session_runs::Session;
 #[cfg(feature = "cli")]

@@ -12,10 +12,12 @@ mod measurement;
 mod measuring;
 
 #[doc(hidden)]
+pub use crate::driver::Work;
+#[doc(hidden)]
 pub use in_place::{InPlace, Offer};
 pub use measurement::{CycleTime, EventCount};
 
-use crate::case::Group;
+use crate::case::{Group, Scale};
 use crate::driver::{self, Arguments, Options, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -56,6 +58,9 @@ fn driver_settings() -> Result<Option<(Arguments, Options)>> {
     let (arguments, mut options) = (Arguments::from_process()?, Options::from_environment()?);
     if let Some(how) = &arguments.instructions {
         options.unit = if how == "callgrind" { CALLGRIND } else { INSTRUCTIONS }.into();
+    }
+    if arguments.quick {
+        options.scale = Scale::Smoke;
     }
     options.copies = arguments.copies;
     Ok(Some((arguments, options)))

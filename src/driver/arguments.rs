@@ -56,6 +56,8 @@ pub struct Arguments {
     pub bencher: bool,
     /// `--all`: every table at the end of a whole run, and not one screen.
     pub all: bool,
+    /// `--quick`: measure at smoke scale. Criterion's two samples would be too few for any claim.
+    pub quick: bool,
     /// `--instructions`: count the instructions of an operation in place of its time, by `steps` or by `callgrind`.
     pub instructions: Option<String>,
     /// `-P`: processes that measure each case at the same time.
@@ -101,15 +103,10 @@ impl Arguments {
     /// Parses a command line without the program name.
     ///
     /// # Errors
-    /// An unknown option, a bad value, a baseline name that cannot be a directory, or `--quick`.
+    /// An unknown option, a bad value, a baseline name that cannot be a directory.
     pub fn parse(raw: Vec<OsString>) -> Result<Self> {
         let matches = criterion_command().try_get_matches_from(&raw);
         let matches = matches.map_err(|error| Error::Usage(error_sentence(&error)))?;
-        if matches.get_flag("quick") {
-            return Err(Error::Usage(
-                "--quick takes two samples, which no claim can be built on; use SYSCOST_SCALE=smoke".into(),
-            ));
-        }
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         for name in ["save-baseline", "baseline", "baseline-lenient"].into_iter().filter_map(text) {
             check_baseline_name(&name)?;
@@ -132,6 +129,7 @@ impl Arguments {
             compare,
             bencher: text("output-format").is_some_and(|f| f == "bencher"),
             all: matches.get_flag("all"),
+            quick: matches.get_flag("quick"),
             instructions: text("instructions"),
             copies: matches.get_one::<usize>("copies").copied().unwrap_or(1),
             raw: test_harness::drop_libtest_flags(raw),

@@ -236,6 +236,9 @@ impl<'a> Drive<'a> {
             self.began.elapsed().as_secs_f64()
         ));
         self.save_progress(groups, true);
+        let record = Record { groups: self.group_runs(groups), ..self.record.clone() };
+        let answers = self.screen.map(|screen| screen.answer_lines(&record)).unwrap_or_default();
+        answers.iter().for_each(|line| self.progress.print_group_line(&format!("  {line}")));
     }
 
     /// One process for the cases of a group that this round wants; false if it wants none.

@@ -6,19 +6,22 @@ use super::criterion_files;
 use super::options::{Options, open_counter};
 use super::output_directory::{criterion_home, home_for_copies, home_for_unit};
 use super::plan::Planned;
+use super::supervision::RUNNER_VARIABLE;
 use super::terminal::report_error;
 use crate::environment::Inherited;
 use crate::error::{Error, Result};
 use crate::platform::bracket_steps::{count_steps, execute_mark};
 use crate::platform::callgrind;
 use crate::platform::cpu::cpu_class::choose_own_cpus;
-use crate::platform::process::{self, inheritance};
+use crate::platform::process::inheritance;
 use crate::platform::{limit, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::record::store::Store;
 use crate::trial::scratch;
 use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use std::path::{Path, PathBuf};
 
 /// Checks the clocks and the unit, installs the signal handlers, removes scratch directories of killed runs, and returns the
@@ -41,7 +44,8 @@ pub(super) fn prepare_run(options: &Options) -> Result<PathBuf> {
         open_counter(&options.unit)?;
     }
     prepare_inherited_state()?;
-    die_with_cargo();
+    end_with_cargo();
+    report_ignored_runner();
     scratch::remove_orphans(&options.scratch_parent());
     // Every measuring process makes one.
     ignore_descriptor_shortage(scratch::check_writable(&options.scratch_parent())).map_err(|error| {
@@ -135,12 +139,23 @@ pub(super) fn full_disk_sentence(home: &Path) -> Option<String> {
     })
 }
 
-/// Asks the kernel to end this process if Cargo, its parent, is killed. Under a shell it goes on, as `nohup` expects.
-fn die_with_cargo() {
+/// Asks the kernel for SIGTERM when Cargo, its parent, ends: `timeout cargo bench` ends Cargo first, and the table of what was
+/// measured is still to be printed. Under a shell the run goes on, as `nohup` expects.
+fn end_with_cargo() {
     let parent = format!("/proc/{}/comm", nix::unistd::getppid());
     if std::fs::read_to_string(parent).is_ok_and(|name| name.trim() == "cargo") {
         // If it is refused, a run whose Cargo was killed goes on to its own end.
-        let _ = process::die_with_parent();
+        let _ = set_pdeathsig(Signal::SIGTERM);
+    }
+}
+
+/// Says once that cargo-criterion receives nothing.
+fn report_ignored_runner() {
+    if std::env::var_os(RUNNER_VARIABLE).is_some() {
+        report_error(format_args!(
+            "{RUNNER_VARIABLE} is ignored: cargo-criterion receives no results and writes no report; they are in the table \
+             here, which `cargo bench` prints too"
+        ));
     }
 }
 

@@ -9,7 +9,7 @@ use crate::environment::doctor::examine;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process::{find_on_path, own_program_file};
 use crate::record::{Headline, Record};
-use crate::render::summary::{Summary, answer_screen};
+use crate::render::summary::{Summary, answer_lines, answer_screen};
 use crate::render::table::Layout;
 use crate::study::usual::{UsualRange, find_reference, reference_names, usual_ranges};
 use std::collections::BTreeMap;
@@ -48,6 +48,13 @@ impl FirstScreen {
         let (doctor, program) = (Some(&self.doctor[..]), program_command());
         let summary = Summary { record, headlines: &self.headlines, earlier, doctor, program: &program };
         answer_screen(&summary, &self.usual, state, layout)
+    }
+
+    /// A line for each answer of an unfinished run, for a log.
+    pub(super) fn answer_lines(&self, record: &Record) -> Vec<String> {
+        let summary =
+            Summary { record, headlines: &self.headlines, earlier: &[], doctor: None, program: "" };
+        answer_lines(&summary)
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
 const TIME_VARIABLE: &str = "SYSCOST_TIME";
+pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
 const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
 pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
 pub(super) const REPLICATIONS_VARIABLE: &str = "SYSCOST_REPLICATIONS";
@@ -42,6 +43,8 @@ pub struct Options {
     pub peer_token_file: Option<PathBuf>,
     /// `SYSCOST_TIME`: how long the run may go on measuring, seconds; `None` for half a second a case.
     pub seconds: Option<f64>,
+    /// `SYSCOST_CASE_TIME`: seconds after which a case that has not ended is killed; `None` for five minutes.
+    pub case_seconds: Option<f64>,
     /// `SYSCOST_OPERATIONS`: operations of a run of a displaced case whose id does not say them; `None` for as many as fill a
     /// length of time.
     pub operations: Option<u64>,
@@ -88,7 +91,10 @@ impl Options {
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
-            seconds: variable(TIME_VARIABLE)?.map(|text| parse_time_limit(&text)).transpose()?,
+            seconds: variable(TIME_VARIABLE)?.map(|text| parse_time_limit(TIME_VARIABLE, &text)).transpose()?,
+            case_seconds: variable(CASE_TIME_VARIABLE)?
+                .map(|text| parse_time_limit(CASE_TIME_VARIABLE, &text))
+                .transpose()?,
             operations: variable(OPERATIONS_VARIABLE)?
                 .map(|text| parse_count(OPERATIONS_VARIABLE, &text, 1))
                 .transpose()?,
@@ -132,10 +138,10 @@ pub fn parse_events(names: &str) -> Result<Vec<Event>> {
 ///
 /// # Errors
 /// It is no number from 0 to a day.
-fn parse_time_limit(text: &str) -> Result<f64> {
+fn parse_time_limit(variable: &str, text: &str) -> Result<f64> {
     let number = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
     number.ok_or_else(|| {
-        Error::Usage(format!("{TIME_VARIABLE} is {text:?}: expected seconds, from 0 to 86400"))
+        Error::Usage(format!("{variable} is {text:?}: expected seconds, from 0 to 86400"))
     })
 }
 

@@ -8,19 +8,25 @@ use crate::error::{Error, Result};
 use crate::json_line::parse_value;
 use crate::platform::plain_file;
 use crate::platform::process::inheritance::duplicate_inherited;
+use crate::platform::process::own_program_command;
 use crate::record::store::LIMIT;
 use crate::trial::scratch::scratch_parent;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::close;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 /// Number of that file's descriptor in the measuring process. Set by the driver only.
 pub(super) const TASK_VARIABLE: &str = "SYSCOST_TASK";
+
+/// Number of the descriptor of the value that [`begin_anew`] hands over.
+pub(super) const ANEW_VARIABLE: &str = "SYSCOST_ANEW";
 
 /// Whether a driver started this process to measure one group.
 pub fn is_measuring_process() -> bool {
@@ -113,18 +119,7 @@ impl Assignment {
     /// # Errors
     /// The variable names no readable file, or one of another version of this crate.
     pub fn read_inherited() -> Result<Self> {
-        let wrong = |error: String| {
-            Error::Usage(format!("{TASK_VARIABLE} is for the driver to set, so unset it: {error}"))
-        };
-        let number = std::env::var(TASK_VARIABLE).ok().and_then(|text| text.parse().ok());
-        let number: RawFd =
-            number.filter(|&number| number > 2).ok_or_else(|| wrong("expected a descriptor".into()))?;
-        let file = duplicate_inherited(number).map_err(|error| wrong(error.to_string()))?;
-        // The file itself is not needed any more, and would take a descriptor from the cases.
-        close(number).map_err(|error| wrong(error.to_string()))?;
-        let text = plain_file::read_open(file, Path::new(TASK_VARIABLE), LIMIT);
-        let text = text.map_err(|error| wrong(error.to_string()))?;
-        parse_value(&text).map_err(|(error, _)| wrong(error.to_string()))
+        read_inherited(TASK_VARIABLE)
     }
 
     /// Writes it into a file without a name, which a child process inherits.
@@ -132,12 +127,49 @@ impl Assignment {
     /// # Errors
     /// The file can be made neither in memory nor where scratch directories are.
     pub(super) fn write_inheritable_file(&self) -> Result<HandedOver> {
-        let failed = |cause| Error::file("the task of a measuring process", "writing", cause);
-        let text = serde_json::to_vec(self).map_err(|e| failed(e.into()))?;
-        let mut file = make_inheritable_file().map_err(failed)?;
-        file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
-        Ok(HandedOver(file))
+        write_inheritable(self)
     }
+}
+
+fn read_inherited<T: DeserializeOwned>(variable: &str) -> Result<T> {
+    let wrong =
+        |error: String| Error::Usage(format!("{variable} is for the driver to set, so unset it: {error}"));
+    let number = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    let number: RawFd =
+        number.filter(|&number| number > 2).ok_or_else(|| wrong("expected a descriptor".into()))?;
+    let file = duplicate_inherited(number).map_err(|error| wrong(error.to_string()))?;
+    // The file itself is not needed any more, and would take a descriptor from the cases.
+    close(number).map_err(|error| wrong(error.to_string()))?;
+    let text = plain_file::read_open(file, Path::new(variable), LIMIT);
+    let text = text.map_err(|error| wrong(error.to_string()))?;
+    parse_value(&text).map_err(|(error, _)| wrong(error.to_string()))
+}
+
+fn write_inheritable(value: &impl Serialize) -> Result<HandedOver> {
+    let failed = |cause| Error::file("the task of a process", "writing", cause);
+    let text = serde_json::to_vec(value).map_err(|e| failed(e.into()))?;
+    let mut file = make_inheritable_file().map_err(failed)?;
+    file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
+    Ok(HandedOver(file))
+}
+
+/// Executes this program anew in the same process, and hands it a value. The kernel then closes the process' ports and files and
+/// ends its threads. Returns only if that is refused.
+pub fn begin_anew(value: &impl Serialize) -> Error {
+    let execute = |handed_over: HandedOver| {
+        let mut command = own_program_command();
+        let cause = command.args(std::env::args_os().skip(1)).env(ANEW_VARIABLE, handed_over.number()).exec();
+        Error::file("/proc/self/exe", "executing it anew", cause)
+    };
+    write_inheritable(value).map_or_else(|error| error, execute)
+}
+
+/// The value of [`begin_anew`]; `None` in a process that began as any other.
+///
+/// # Errors
+/// The variable names no readable file.
+pub fn read_handed_over<T: DeserializeOwned>() -> Result<Option<T>> {
+    std::env::var_os(ANEW_VARIABLE).map(|_| read_inherited(ANEW_VARIABLE)).transpose()
 }
 
 /// A file without a name, which a child process inherits.

@@ -2,9 +2,9 @@
 
 use super::arguments::{Arguments, Mode};
 use super::copies::CopyStart;
-use super::options::{DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
+use super::options::{CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
 use super::pipe_message::{CaseExecution, Message, open_pipe};
-use super::process_task::{Assignment, TASK_VARIABLE, Task};
+use super::process_task::{ANEW_VARIABLE, Assignment, TASK_VARIABLE, Task};
 use super::progress::Progress;
 use crate::case::Scale;
 use crate::clock::ClockScale;
@@ -29,6 +29,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
+
+/// Port of cargo-criterion. A Criterion that sees it waits there for a greeting, without a limit: measuring processes do not.
+pub(super) const RUNNER_VARIABLE: &str = "CARGO_CRITERION_PORT";
 
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -64,9 +67,12 @@ pub(super) struct Supervisor<'a> {
 
 impl Supervisor<'_> {
     /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated. A day if
-    /// the user asked for a number of operations or runs, whose length is unknown.
+    /// the user asked for a number of operations or runs, whose length is unknown. The user may set it.
     fn silence_limit(&self) -> Duration {
         let Self { arguments, options, .. } = self;
+        if let Some(seconds) = options.case_seconds {
+            return Duration::from_secs_f64(seconds);
+        }
         if options.operations.is_some() || options.replications.is_some() {
             return Duration::from_secs(86_400);
         }
@@ -124,6 +130,8 @@ impl Supervisor<'_> {
         command
             .args(self.arguments.for_measuring_process())
             .env(TASK_VARIABLE, assignment.number())
+            .env_remove(RUNNER_VARIABLE)
+            .env_remove(ANEW_VARIABLE)
             .env("CRITERION_HOME", self.home)
             .envs(
                 copy.map(CopyStart::choice)
@@ -337,8 +345,8 @@ impl<'a> Received<'a> {
             }
             (None, true) => format!("the measuring process ended early ({status})"),
             (None, false) => {
-                let seconds = self.supervisor.silence_limit().as_secs();
-                format!("the case said nothing for {seconds} s and was killed")
+                let seconds = self.supervisor.silence_limit().as_secs_f64();
+                format!("the case did not end within {seconds} s and was killed; {CASE_TIME_VARIABLE} sets this limit")
             }
         };
         self.blame_unfinished_case(CaseEnd::CutShort, sentence)

@@ -7,21 +7,22 @@
 
 use super::measuring::{Assigned, Room};
 use super::{driver_settings, failed_exit};
-use crate::case::{Case, Derived, Group, Lent, set_up};
+use crate::case::{Case, Derived, Group, Lent, Rule, set_up};
 use crate::clock::{Clock, Ticks};
-use crate::driver::{self, Arguments, Options, report_error};
+use crate::driver::{self, Arguments, Mode, Options, Work, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::{is_side_process, side::OfferedSide};
-use std::sync::{Mutex, PoisonError};
+use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One operation, as it is known before it is called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Offer {
     /// Its id without the group.
     pub name: String,
-    /// Figures computed from its cost.
-    pub derived: Vec<Derived>,
+    /// What an iteration processes, from which rates are computed.
+    pub work: Vec<Work>,
 }
 
 /// The operations of this process, in the order in which they were offered. [`Group::cases`] is a function without arguments.
@@ -61,7 +62,7 @@ impl InPlace {
     ) {
         let id = format!("{}/{}", self.group.name, offer.name);
         match &mut self.role {
-            Role::Driver(_) => OFFERS.lock().unwrap_or_else(PoisonError::into_inner).push(offer),
+            Role::Driver(_) => lock_offers().push(offer),
             Role::Measuring(process, ended) => {
                 let (room, assigned) = &mut **process;
                 let Some(proven) = assigned.is_proven(&id).filter(|_| matches!(ended, Ok(true))) else {
@@ -74,11 +75,19 @@ impl InPlace {
         }
     }
 
-    /// Ends the pass: every operation was offered. In the driver this measures, and prints `notes` at the end.
-    pub fn finish(mut self, notes: &[String]) -> Exit {
+    /// Ends the pass: every operation was offered. In the driver this measures, and prints `notes` at the end. `ends_here`: no
+    /// function of the bench is left on the stack. Then the driver begins anew, since a port or a lock that the bench keeps would be
+    /// refused to the measuring process, which runs the same functions.
+    pub fn finish(mut self, notes: &[String], ends_here: bool) -> Exit {
         match &self.role {
             Role::Driver(settings) => {
                 let (arguments, options) = &**settings;
+                if ends_here && arguments.mode != Mode::List {
+                    let offers = std::mem::take(&mut *lock_offers());
+                    // If it is refused, this process measures as it is.
+                    let _ = driver::begin_anew(&(&offers, notes));
+                    *lock_offers() = offers;
+                }
                 drive(self.group, arguments, options, notes).unwrap_or_else(|error| failed_exit(&error))
             }
             _ => self.end(Ok(())),
@@ -125,8 +134,12 @@ impl Role {
                 Err(error) => Err(assigned.conclude(Ok(Err(error)))?),
             });
         }
-        let settings = driver_settings()?;
-        Ok(settings.map(|settings| Self::Driver(Box::new(settings))).ok_or(Exit::Success))
+        let Some((arguments, options)) = driver_settings()? else { return Ok(Err(Exit::Success)) };
+        let Some((offers, notes)) = driver::read_handed_over::<(Vec<Offer>, Vec<String>)>()? else {
+            return Ok(Ok(Self::Driver(Box::new((arguments, options)))));
+        };
+        *lock_offers() = offers;
+        drive(*group, &arguments, &options, &notes).map(Err)
     }
 }
 
@@ -136,12 +149,20 @@ impl Offer {
         let elsewhere = set_up(|_| -> Result<fn(u64, &Clock) -> Result<Ticks>> {
             Err(Error::Missing("the operation lives on the stack of the function that offers it".into()))
         });
-        Case { derived: self.derived.clone(), ..Case::new(&self.name, &self.name, elsewhere) }
+        let derived = self.work.iter().map(|work| match *work {
+            Work::Bytes(bytes) => Derived { name: "bandwidth", rule: Rule::Bandwidth(bytes) },
+            Work::Elements(elements) => Derived { name: "throughput", rule: Rule::Elements(elements) },
+        });
+        Case { derived: derived.collect(), ..Case::new(&self.name, &self.name, elsewhere) }
     }
 }
 
+fn lock_offers() -> MutexGuard<'static, Vec<Offer>> {
+    OFFERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn collected_cases() -> Vec<Case> {
-    OFFERS.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Offer::to_case).collect()
+    lock_offers().iter().map(Offer::to_case).collect()
 }
 
 /// Measures what was offered, as Criterion's command line asks. Its filter may leave out the name of the bench target, and need
@@ -160,6 +181,8 @@ fn drive(group: Group, arguments: &Arguments, options: &Options, notes: &[String
         arguments.exact = false;
     }
     let exit = driver::run(&[group], &arguments, options)?;
-    notes.iter().for_each(report_error);
+    if arguments.mode == Mode::Measure {
+        notes.iter().for_each(report_error);
+    }
     Ok(exit)
 }

@@ -6,7 +6,7 @@ mod look;
 mod machine;
 mod observation;
 
-pub use answers::{ANSWER_LINES, answer_screen};
+pub use answers::{ANSWER_LINES, answer_lines, answer_screen};
 pub use machine::format_seconds;
 
 use super::cell;

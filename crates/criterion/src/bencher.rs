@@ -3,8 +3,8 @@
 use crate::batch::{input_counts, inputs_at_once, make_inputs};
 use criterion::BatchSize;
 use criterion::measurement::{Measurement, WallTime};
-use std::any::type_name;
 use std::hint::black_box;
+use std::time::Duration;
 use syscost::case::empty_loop_instructions;
 use syscost::clock::{Clock, Ticks};
 
@@ -12,7 +12,8 @@ use syscost::clock::{Clock, Ticks};
 pub struct Bencher<'a, M: Measurement = WallTime> {
     pub(crate) iterations: u64,
     pub(crate) clock: &'a Clock,
-    pub(crate) measurement: &'a M,
+    /// The time that a value is; `None` if it is none.
+    pub(crate) to_time: fn(&M::Value) -> Option<Duration>,
     pub(crate) outcome: Outcome,
 }
 
@@ -23,13 +24,17 @@ pub(crate) struct Outcome {
     pub(crate) ticks: Option<Ticks>,
     /// Instructions that an iteration of that loop has without an operation; 0 if that is not known.
     pub(crate) empty_loop: f64,
-    /// The name of a measurement whose values are no times.
-    pub(crate) foreign: Option<&'static str>,
+    /// The loop took a value that is no time.
+    pub(crate) is_foreign: bool,
 }
 
 impl<'a, M: Measurement> Bencher<'a, M> {
-    pub(crate) fn new(iterations: u64, clock: &'a Clock, measurement: &'a M) -> Self {
-        Self { iterations, clock, measurement, outcome: Outcome::default() }
+    pub(crate) fn new(
+        iterations: u64,
+        clock: &'a Clock,
+        to_time: fn(&M::Value) -> Option<Duration>,
+    ) -> Self {
+        Self { iterations, clock, to_time, outcome: Outcome::default() }
     }
 
     /// Times `routine`, called again and again. Its results are dropped inside the timed part.
@@ -58,11 +63,9 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
     /// A time that the benchmark has measured itself.
     pub(crate) fn take_value(&mut self, value: &M::Value) {
-        let nanoseconds = self.measurement.to_f64(value);
-        self.outcome.ticks = Some(Ticks((nanoseconds * self.clock.hz() / 1e9).round() as u64));
-        if type_name::<M>() != type_name::<WallTime>() {
-            self.outcome.foreign = Some(type_name::<M>());
-        }
+        let time = (self.to_time)(value);
+        self.outcome.ticks = time.map(|time| Ticks((time.as_secs_f64() * self.clock.hz()).round() as u64));
+        self.outcome.is_foreign = time.is_none();
     }
 
     /// As [`Bencher::iter_batched`] with one input at a time.

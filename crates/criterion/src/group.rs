@@ -10,14 +10,14 @@ use std::time::Duration;
 
 /// Benchmarks whose ids begin with one name.
 pub struct BenchmarkGroup<'a, M: Measurement = WallTime> {
-    criterion: &'a mut Criterion<M>,
+    _criterion: &'a mut Criterion<M>,
     name: String,
     throughput: Option<Throughput>,
 }
 
-impl<'a, M: Measurement> BenchmarkGroup<'a, M> {
+impl<'a, M: Measurement + 'static> BenchmarkGroup<'a, M> {
     pub(crate) fn new(criterion: &'a mut Criterion<M>, name: String) -> Self {
-        Self { criterion, name, throughput: None }
+        Self { _criterion: criterion, name, throughput: None }
     }
 
     /// Sets what an iteration of the benchmarks that follow processes.
@@ -63,7 +63,7 @@ impl<'a, M: Measurement> BenchmarkGroup<'a, M> {
     fn bench(&mut self, id: &BenchmarkId, f: &mut dyn FnMut(&mut Bencher<'_, M>)) {
         let parts = [Some(&self.name), id.function.as_ref(), id.parameter.as_ref()];
         let full = parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("/");
-        session::offer(&full, self.throughput.as_ref(), Operation::new(f, &self.criterion.measurement));
+        session::offer(&full, self.throughput.as_ref(), Operation::new(f));
     }
 
     /// Ends the group.

@@ -3,6 +3,7 @@
 use crate::bencher::{Bencher, Outcome};
 use crate::session::count_entries;
 use criterion::measurement::Measurement;
+use std::any::{Any, type_name};
 use std::time::{Duration, Instant};
 use syscost::case::{Case, Claim, OwnTasks, Report, Subject};
 use syscost::clock::{Clock, Ticks};
@@ -34,7 +35,6 @@ const BEHIND: f64 = 0.1;
 /// A benchmark's closure.
 pub(crate) struct Operation<'f, M: Measurement> {
     call: &'f mut dyn FnMut(&mut Bencher<'_, M>),
-    measurement: &'f M,
     outcome: Outcome,
     /// Whether other threads take part.
     is_parallel: bool,
@@ -45,12 +45,11 @@ pub(crate) struct Operation<'f, M: Measurement> {
     untraced: Option<String>,
 }
 
-impl<'f, M: Measurement> Operation<'f, M> {
-    pub(crate) fn new(call: &'f mut dyn FnMut(&mut Bencher<'_, M>), measurement: &'f M) -> Self {
+impl<'f, M: Measurement + 'static> Operation<'f, M> {
+    pub(crate) fn new(call: &'f mut dyn FnMut(&mut Bencher<'_, M>)) -> Self {
         let (outcome, unchecked) = (Outcome::default(), Vec::new());
         Self {
             call,
-            measurement,
             outcome,
             is_parallel: false,
             others_ns: 0.0,
@@ -155,12 +154,13 @@ impl<'f, M: Measurement> Operation<'f, M> {
 
     /// Calls the closure for one batch.
     fn run_once(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut bencher = Bencher::new(iterations, clock, self.measurement);
+        let mut bencher = Bencher::new(iterations, clock, duration::<M>);
         (self.call)(&mut bencher);
         self.outcome = bencher.outcome;
-        if let Some(name) = self.outcome.foreign {
+        if self.outcome.is_foreign {
             return Err(Error::Missing(format!(
-                "its iter_custom returns values of {name}, which are no times: only times are measured here"
+                "its iter_custom returns values of {}, which are no `Duration`: only times are measured here",
+                type_name::<M>()
             )));
         }
         self.outcome.ticks.ok_or_else(|| {
@@ -169,6 +169,12 @@ impl<'f, M: Measurement> Operation<'f, M> {
             )
         })
     }
+}
+
+/// A value of this measurement as the time that it is, in whatever unit the measurement shows it.
+fn duration<M: Measurement + 'static>(value: &M::Value) -> Option<Duration> {
+    let value: &dyn Any = value;
+    value.downcast_ref::<Duration>().copied()
 }
 
 /// CPU time of other threads while this one sleeps, ns.
@@ -190,7 +196,7 @@ fn untraced_reason(open_files: usize) -> Option<String> {
     })
 }
 
-impl<M: Measurement> Subject for Operation<'_, M> {
+impl<M: Measurement + 'static> Subject for Operation<'_, M> {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         // Not by a bracket of the clock: that is for what is timed.
         let (others, begun) = (OtherThreadsTime::now(), Instant::now());

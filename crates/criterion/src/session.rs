@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use syscost::case::{Derived, Lent, Rule};
+use syscost::case::Lent;
 use syscost::driver::end_process;
 use syscost::exit::Exit;
-use syscost::harness::{InPlace, Offer};
+use syscost::harness::{InPlace, Offer, Work};
 use syscost::record::baseline::criterion_directory;
 use syscost_platform::inert::is_hostile;
 
@@ -74,10 +74,10 @@ pub(crate) fn note_setting(name: &'static str) {
 }
 
 /// Offers a benchmark to the run.
-pub(crate) fn offer<M: Measurement>(id: &str, throughput: Option<&Throughput>, operation: Operation<'_, M>) {
+pub(crate) fn offer<M: Measurement + 'static>(id: &str, throughput: Option<&Throughput>, operation: Operation<'_, M>) {
     // Taken out, since a benchmark may itself make a `Criterion`.
     let State::Running(mut session) = STATE.replace(State::Over) else { return };
-    let offer = Offer { name: session.unique_name(id), derived: throughput.map(rates).unwrap_or_default() };
+    let offer = Offer { name: session.unique_name(id), work: throughput.map(work).unwrap_or_default() };
     let (case, operation) = (offer.to_case(), RefCell::new(operation));
     let open_files = session.open_files;
     if let Some(pass) = &mut session.pass {
@@ -88,11 +88,11 @@ pub(crate) fn offer<M: Measurement>(id: &str, throughput: Option<&Throughput>, o
     STATE.set(State::Running(session));
 }
 
-/// Ends the pass: measures, or ends the measuring process.
-pub(crate) fn finish() {
+/// Ends the pass: measures, or ends the measuring process. `ends_here`: no function of the bench is left on the stack.
+pub(crate) fn finish(ends_here: bool) {
     let State::Running(mut session) = STATE.replace(State::Over) else { return };
     let notes = session.notes();
-    let exit = session.pass.take().map_or(Exit::Success, |pass| pass.finish(&notes));
+    let exit = session.pass.take().map_or(Exit::Success, |pass| pass.finish(&notes, ends_here));
     if exit != Exit::Success {
         end_process(exit);
     }
@@ -109,7 +109,7 @@ pub fn run_groups(crate_name: &'static str, groups: &[&dyn Fn()]) {
             end_process(pass.break_off(payload));
         }
     }
-    finish();
+    finish(true);
 }
 
 /// The name of the program without Cargo's hash.
@@ -134,17 +134,16 @@ fn acceptable(name: &str, longest: usize) -> String {
     if name.is_empty() { "_".into() } else { name }
 }
 
-/// The figures that a throughput asks for.
-fn rates(throughput: &Throughput) -> Vec<Derived> {
-    let (bytes, elements) = match *throughput {
-        Throughput::Bits(bits) => (Some(bits / 8), None),
-        Throughput::Bytes(bytes) | Throughput::BytesDecimal(bytes) => (Some(bytes), None),
-        Throughput::Elements(elements) => (None, Some(elements)),
-        Throughput::ElementsAndBytes { elements, bytes } => (Some(bytes), Some(elements)),
-    };
-    let bytes = bytes.map(|bytes| Derived { name: "bandwidth", rule: Rule::Bandwidth(bytes) });
-    let elements = elements.map(|elements| Derived { name: "throughput", rule: Rule::Elements(elements) });
-    bytes.into_iter().chain(elements).collect()
+/// What an iteration processes.
+fn work(throughput: &Throughput) -> Vec<Work> {
+    match *throughput {
+        Throughput::Bits(bits) => vec![Work::Bytes(bits / 8)],
+        Throughput::Bytes(bytes) | Throughput::BytesDecimal(bytes) => vec![Work::Bytes(bytes)],
+        Throughput::Elements(elements) => vec![Work::Elements(elements)],
+        Throughput::ElementsAndBytes { elements, bytes } => {
+            vec![Work::Bytes(bytes), Work::Elements(elements)]
+        }
+    }
 }
 
 impl Session {
@@ -169,6 +168,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syscost::case::Rule;
 
     #[test]
     fn a_name_that_no_record_holds_is_changed_and_cut_between_characters() {
@@ -179,7 +179,10 @@ mod tests {
 
     #[test]
     fn a_throughput_becomes_a_rate_of_bytes_or_elements() {
-        let rules = |throughput| rates(&throughput).into_iter().map(|figure| figure.rule).collect::<Vec<_>>();
+        let rules = |throughput| {
+            let offer = Offer { name: "it".into(), work: work(&throughput) };
+            offer.to_case().derived.into_iter().map(|figure| figure.rule).collect::<Vec<_>>()
+        };
         assert_eq!(rules(Throughput::Bits(64)), [Rule::Bandwidth(8)]);
         assert_eq!(rules(Throughput::BytesDecimal(7)), [Rule::Bandwidth(7)]);
         assert_eq!(

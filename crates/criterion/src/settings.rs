@@ -30,23 +30,23 @@ pub(crate) use without_effect;
 /// Where benchmarks are declared. Its settings are Criterion's; how long a benchmark is measured is syscost's matter and the
 /// command line's.
 pub struct Criterion<M: Measurement = WallTime> {
-    pub(crate) measurement: M,
+    _measurement: M,
 }
 
 impl Default for Criterion {
     fn default() -> Self {
         session::start();
-        Self { measurement: WallTime }
+        Self { _measurement: WallTime }
     }
 }
 
-impl<M: Measurement> Criterion<M> {
+impl<M: Measurement + 'static> Criterion<M> {
     /// Sets another measurement. Time is measured all the same, by syscost's clock; `SYSCOST_MEASURE` counts events.
     pub fn with_measurement<M2: Measurement>(self, measurement: M2) -> Criterion<M2> {
         if std::any::type_name::<M2>() != std::any::type_name::<WallTime>() {
             session::note_setting("with_measurement");
         }
-        Criterion { measurement }
+        Criterion { _measurement: measurement }
     }
 
     without_effect! {
@@ -90,7 +90,7 @@ impl<M: Measurement> Criterion<M> {
 
     /// Measures everything that was declared, and prints the table. A `main` of one's own calls it last, as with Criterion.
     pub fn final_summary(&self) {
-        session::finish();
+        session::finish(false);
     }
 
     /// A group of benchmarks.

@@ -14,7 +14,7 @@ use nix::sys::stat::{SFlag, fstat};
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::{dup, dup2_stderr, dup2_stdin, dup2_stdout, write};
 use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,6 +86,8 @@ pub struct Silence {
     error: OwnedFd,
     /// Output and error that were kept, to be written afterwards.
     kept: Option<[File; 2]>,
+    /// Lines of the error that begin so are not written.
+    dropped: Option<&'static str>,
 }
 
 impl Silence {
@@ -99,16 +101,17 @@ impl Silence {
     }
 
     /// Silences both streams. What is written to them is kept in memory and written when they are restored,
-    /// because Criterion panics if it cannot print: its reader has left, or the disk is full.
+    /// because Criterion panics if it cannot print: its reader has left, or the disk is full. Lines of the standard error that
+    /// begin with `dropped` are not written.
     ///
     /// # Errors
     /// The kernel refuses another descriptor.
-    pub fn with_replay() -> Result<Self> {
+    pub fn with_replay(dropped: &'static str) -> Result<Self> {
         let keep = || memfd_create(c"criterion-said", MFdFlags::MFD_CLOEXEC).map(File::from);
         let refused = |e| Error::from_errno("memfd_create", e);
         let kept = [keep().map_err(refused)?, keep().map_err(refused)?];
         let mut silence = Self::redirect_to([&kept[0], &kept[1]])?;
-        silence.kept = Some(kept);
+        (silence.kept, silence.dropped) = (Some(kept), Some(dropped));
         Ok(silence)
     }
 
@@ -119,7 +122,7 @@ impl Silence {
         dup2_stdout(output).map_err(refused)?;
         dup2_stderr(error).map_err(refused)?;
         let [output, error] = before;
-        Ok(Self { output, error, kept: None })
+        Ok(Self { output, error, kept: None, dropped: None })
     }
 }
 
@@ -130,8 +133,8 @@ impl Drop for Silence {
         let _ = dup2_stdout(&self.output);
         let _ = dup2_stderr(&self.error);
         if let Some([output, error]) = &mut self.kept {
-            replay(output, std::io::stdout());
-            replay(error, std::io::stderr());
+            replay(output, std::io::stdout(), None);
+            replay(error, std::io::stderr(), self.dropped);
             flush();
         }
     }
@@ -146,9 +149,13 @@ fn open_null() -> Result<File> {
     })
 }
 
-/// Writes what was kept. If the reader has left, the rest is dropped.
-fn replay(kept: &mut File, mut stream: impl Write) {
-    let _ = kept.rewind().and_then(|()| std::io::copy(kept, &mut stream));
+/// Writes what was kept, without the lines that begin with `dropped`. If the reader has left, the rest is dropped too.
+fn replay(kept: &mut File, mut stream: impl Write, dropped: Option<&str>) {
+    let mut text = Vec::new();
+    let _ = kept.rewind().and_then(|()| kept.read_to_end(&mut text));
+    let is_dropped = |line: &[u8]| dropped.is_some_and(|start| line.starts_with(start.as_bytes()));
+    let mut lines = text.split_inclusive(|&byte| byte == b'\n').filter(|line| !is_dropped(line));
+    let _ = lines.try_for_each(|line| stream.write_all(line));
 }
 
 /// Flushes both streams before they are redirected. A closed pipe is no failure.

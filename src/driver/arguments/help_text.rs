@@ -1,7 +1,7 @@
 //! The texts of the help for `cargo bench --`.
 
 /// Options in the help: name, placeholder of the value, description. All others are hidden.
-pub(super) const HELP: [(&str, &str, &str); 16] = [
+pub(super) const HELP: [(&str, &str, &str); 17] = [
     ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
     ("all", "", "End a whole run with every table, and not with one screen"),
     ("exact", "", "Take FILTER as a whole id"),
@@ -17,6 +17,7 @@ pub(super) const HELP: [(&str, &str, &str); 16] = [
     ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),
     ("test", "", "Run every case briefly, claims on, and save nothing"),
     ("list", "", "Print the ids"),
+    ("quick", "", "Measure at smoke scale: brief, numbers not worth keeping"),
     ("sample-size", "N", "Samples a case, at least 10"),
     ("measurement-time", "SECONDS", "How long to sample a case"),
     ("warm-up-time", "SECONDS", "How long to run a case before it is sampled"),
@@ -29,6 +30,7 @@ Environment:
   SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
   SYSCOST_TIME         seconds for which the run may go on after its three rounds; half a second a case otherwise; with
                        less than 0.15 s a case a whole run measures its headline cases alone
+  SYSCOST_CASE_TIME    seconds after which a case that has not ended is killed, so that the next one begins [300]
   SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
   SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10
   SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled

@@ -59,9 +59,9 @@ fn judge_word(word: &str) -> Verdict {
     }
     let Some(long) = word.strip_prefix("--") else { return judge_short_flags(word) };
     let (name, has_value) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
-    // `--copies`, `--all` and `--instructions` are of this crate.
+    // `--copies`, `--all` and `--instructions` are of this crate, and `--quick` means another thing here.
     let takes_value = VALUES.contains(&name) || ["copies", "skip", "format"].contains(&name);
-    let is_flag = FLAGS.contains(&name) || ["all", "instructions", "report-time"].contains(&name);
+    let is_flag = FLAGS.contains(&name) || ["all", "instructions", "quick", "report-time"].contains(&name);
     match (takes_value, is_flag, has_value) {
         (true, _, false) => Verdict::DropWithValue,
         (true, _, true) | (_, true, _) => Verdict::Drop,

@@ -26,6 +26,9 @@ const RESAMPLES: usize = 10_000;
 /// Ends Criterion's warm-up after its first call.
 const ONE_CALL: Duration = Duration::from_nanos(1);
 
+/// How Criterion's lines on its progress begin. Here they are not true: the samples were measured before.
+const PROGRESS: &str = "Benchmarking ";
+
 /// A baseline that cannot be saved: no name has a separator.
 const NOTHING: &str = "no/baseline";
 
@@ -57,7 +60,7 @@ fn replay_cases<M: Counted>(
     sender: &mut Sender,
 ) -> Result<()> {
     // With `--verbose` Criterion's report is printed when it is complete.
-    let silence = if arguments.loud { Silence::with_replay() } else { Silence::new() }?;
+    let silence = if arguments.loud { Silence::with_replay(PROGRESS) } else { Silence::new() }?;
     for case in cases {
         // The driver takes a process that is silent for minutes for one that hangs.
         sender.send(&Message::Begin(format!("{}/{}", group.name, case.name)))?;

@@ -51,6 +51,12 @@ pub fn answer_screen(
     lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
 }
 
+/// The answers so far, a line each: operation, figure, and where the next run's figure will lie.
+pub fn answer_lines(summary: &Summary<'_>) -> Vec<String> {
+    let usual = BTreeMap::new();
+    table_of_shape(&answers(summary, &usual), 3, false)
+}
+
 /// What to type next, the longest text first.
 fn next_texts(program: &str) -> [String; 4] {
     let revisions = "`ab --a-rev main --b-rev HEAD`";
