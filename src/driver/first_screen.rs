@@ -52,8 +52,7 @@ impl FirstScreen {
 
     /// A line for each answer of an unfinished run, for a log.
     pub(super) fn answer_lines(&self, record: &Record) -> Vec<String> {
-        let summary =
-            Summary { record, headlines: &self.headlines, earlier: &[], doctor: None, program: "" };
+        let summary = Summary { record, headlines: &self.headlines, earlier: &[], doctor: None, program: "" };
         answer_lines(&summary)
     }
 }

@@ -1,5 +1,6 @@
 //! Settings of a run that come from environment variables.
 
+use super::arguments::Arguments;
 use crate::case::Scale;
 use crate::error::{Error, Result};
 use crate::platform::perf_event::{Counter, Event};
@@ -7,6 +8,7 @@ use crate::record::quantity::{NANOSECONDS, is_time_unit};
 use crate::trial::scratch;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
 pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
@@ -17,6 +19,8 @@ pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
 const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
 pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
 pub(super) const REPLICATIONS_VARIABLE: &str = "SYSCOST_REPLICATIONS";
+/// Silence after which a case counts as hung: ten times the longest case at full scale.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Runs of a displaced case that Criterion needs at least.
 pub const FEWEST_REPLICATIONS: u32 = 10;
 
@@ -91,7 +95,9 @@ impl Options {
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
-            seconds: variable(TIME_VARIABLE)?.map(|text| parse_time_limit(TIME_VARIABLE, &text)).transpose()?,
+            seconds: variable(TIME_VARIABLE)?
+                .map(|text| parse_time_limit(TIME_VARIABLE, &text))
+                .transpose()?,
             case_seconds: variable(CASE_TIME_VARIABLE)?
                 .map(|text| parse_time_limit(CASE_TIME_VARIABLE, &text))
                 .transpose()?,
@@ -111,6 +117,19 @@ impl Options {
     /// The directory in which scratch directories are made.
     pub fn scratch_parent(&self) -> PathBuf {
         self.directory.clone().unwrap_or_else(scratch::default_parent)
+    }
+
+    /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated. A day if
+    /// the user asked for a number of operations or runs, whose length is unknown. The user may set it.
+    pub(super) fn silence_limit(&self, arguments: &Arguments) -> Duration {
+        if let Some(seconds) = self.case_seconds {
+            return Duration::from_secs_f64(seconds);
+        }
+        if self.operations.is_some() || self.replications.is_some() {
+            return Duration::from_secs(86_400);
+        }
+        let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
+        PATIENCE + Duration::from_secs_f64(10.0 * asked)
     }
 
     /// Whether time is measured, and not an event counted.
@@ -140,9 +159,7 @@ pub fn parse_events(names: &str) -> Result<Vec<Event>> {
 /// It is no number from 0 to a day.
 fn parse_time_limit(variable: &str, text: &str) -> Result<f64> {
     let number = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
-    number.ok_or_else(|| {
-        Error::Usage(format!("{variable} is {text:?}: expected seconds, from 0 to 86400"))
-    })
+    number.ok_or_else(|| Error::Usage(format!("{variable} is {text:?}: expected seconds, from 0 to 86400")))
 }
 
 /// A whole number.

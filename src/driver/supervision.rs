@@ -33,9 +33,6 @@ use std::time::{Duration, Instant};
 /// Port of cargo-criterion. A Criterion that sees it waits there for a greeting, without a limit: measuring processes do not.
 pub(super) const RUNNER_VARIABLE: &str = "CARGO_CRITERION_PORT";
 
-/// Silence after which a case counts as hung: ten times the longest case at full scale.
-const PATIENCE: Duration = Duration::from_secs(300);
-
 /// Time that a measuring process has to end after a signal. Beside a load a sample takes longer, and is lost in any case.
 const GRACE: Duration = Duration::from_secs(1);
 /// Time that a process has to finish a file of results after a signal. Container runtimes give ten seconds to the whole run.
@@ -66,20 +63,6 @@ pub(super) struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
-    /// [`PATIENCE`], longer by ten times the sampling time that the user asked for, since a disturbed case is repeated. A day if
-    /// the user asked for a number of operations or runs, whose length is unknown. The user may set it.
-    fn silence_limit(&self) -> Duration {
-        let Self { arguments, options, .. } = self;
-        if let Some(seconds) = options.case_seconds {
-            return Duration::from_secs_f64(seconds);
-        }
-        if options.operations.is_some() || options.replications.is_some() {
-            return Duration::from_secs(86_400);
-        }
-        let asked: f64 = [arguments.warm_up_seconds, arguments.measurement_seconds].iter().flatten().sum();
-        PATIENCE + Duration::from_secs_f64(10.0 * asked)
-    }
-
     /// Carries out a task of this group in a process of its own, or in as many as there are to be copies.
     pub(super) fn run_task(&self, group: &str, task: &Task) -> ProcessRun {
         let runs_beside_copies = matches!(task, Task::Measure(_)) && self.options.copies > 1;
@@ -269,7 +252,9 @@ impl<'a> Received<'a> {
                 let grace = if matches!(self.task, Task::Measure(_)) { GRACE } else { WRITING };
                 end = Some(Instant::now() + grace);
             }
-            let until = end.unwrap_or_else(|| Instant::now() + self.supervisor.silence_limit());
+            let until = end.unwrap_or_else(|| {
+                Instant::now() + self.supervisor.options.silence_limit(self.supervisor.arguments)
+            });
             match lines.receive(pipe, until, bell.as_slice()) {
                 Ok(message) => self.apply_process_message(message),
                 Err(NoMessage::Closed) => return true,
@@ -345,8 +330,10 @@ impl<'a> Received<'a> {
             }
             (None, true) => format!("the measuring process ended early ({status})"),
             (None, false) => {
-                let seconds = self.supervisor.silence_limit().as_secs_f64();
-                format!("the case did not end within {seconds} s and was killed; {CASE_TIME_VARIABLE} sets this limit")
+                let seconds = self.supervisor.options.silence_limit(self.supervisor.arguments).as_secs_f64();
+                format!(
+                    "the case did not end within {seconds} s and was killed; {CASE_TIME_VARIABLE} sets this limit"
+                )
             }
         };
         self.blame_unfinished_case(CaseEnd::CutShort, sentence)

@@ -29,11 +29,7 @@ pub(crate) struct Outcome {
 }
 
 impl<'a, M: Measurement> Bencher<'a, M> {
-    pub(crate) fn new(
-        iterations: u64,
-        clock: &'a Clock,
-        to_time: fn(&M::Value) -> Option<Duration>,
-    ) -> Self {
+    pub(crate) fn new(iterations: u64, clock: &'a Clock, to_time: fn(&M::Value) -> Option<Duration>) -> Self {
         Self { iterations, clock, to_time, outcome: Outcome::default() }
     }
 

@@ -48,15 +48,7 @@ pub(crate) struct Operation<'f, M: Measurement> {
 impl<'f, M: Measurement + 'static> Operation<'f, M> {
     pub(crate) fn new(call: &'f mut dyn FnMut(&mut Bencher<'_, M>)) -> Self {
         let (outcome, unchecked) = (Outcome::default(), Vec::new());
-        Self {
-            call,
-            outcome,
-            is_parallel: false,
-            others_ns: 0.0,
-            passed_ns: 0.0,
-            unchecked,
-            untraced: None,
-        }
+        Self { call, outcome, is_parallel: false, others_ns: 0.0, passed_ns: 0.0, unchecked, untraced: None }
     }
 
     /// Completes its case: tries the operation, and says what may be asked of it. `open_files`: those before the first

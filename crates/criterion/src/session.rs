@@ -74,7 +74,11 @@ pub(crate) fn note_setting(name: &'static str) {
 }
 
 /// Offers a benchmark to the run.
-pub(crate) fn offer<M: Measurement + 'static>(id: &str, throughput: Option<&Throughput>, operation: Operation<'_, M>) {
+pub(crate) fn offer<M: Measurement + 'static>(
+    id: &str,
+    throughput: Option<&Throughput>,
+    operation: Operation<'_, M>,
+) {
     // Taken out, since a benchmark may itself make a `Criterion`.
     let State::Running(mut session) = STATE.replace(State::Over) else { return };
     let offer = Offer { name: session.unique_name(id), work: throughput.map(work).unwrap_or_default() };

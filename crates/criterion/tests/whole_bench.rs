@@ -1,8 +1,11 @@
 //! The examples as a user runs them: listed, tested, measured, by turns, and with Criterion's files.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// An example that Cargo has built beside this test.
 fn example(name: &str) -> PathBuf {
@@ -12,6 +15,10 @@ fn example(name: &str) -> PathBuf {
 }
 
 fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
+    run_with(name, arguments, home, &[])
+}
+
+fn run_with(name: &str, arguments: &[&str], home: &Path, variables: &[(&str, &str)]) -> Output {
     let program = example(name);
     assert!(program.exists(), "{} is built by `cargo test -p syscost-criterion`", program.display());
     let mut command = Command::new(program);
@@ -19,7 +26,8 @@ fn run(name: &str, arguments: &[&str], home: &Path) -> Output {
         .args(arguments)
         .env("CRITERION_HOME", home)
         .env("SYSCOST_SCALE", "smoke")
-        .env("SYSCOST_TIME", "0");
+        .env("SYSCOST_TIME", "0")
+        .envs(variables.iter().copied());
     command.env_remove("SYSCOST_TASK").output().expect("it runs")
 }
 
@@ -239,4 +247,87 @@ fn work_that_is_left_to_a_thread_and_an_answer_that_is_kept_are_told() {
     );
     assert_eq!(records.matches("work is left to other threads").count(), 1, "{told}\n{records}");
     assert!(records.contains("other threads of the process ran for"), "{told}\n{records}");
+}
+
+/// Both outputs of a run of `criterion_setups`.
+fn run_setups(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let home = tempfile::tempdir().expect("a directory");
+    let output = run_with("criterion_setups", arguments, home.path(), variables);
+    utf8_output(&output.stdout) + &utf8_output(&output.stderr)
+}
+
+#[test]
+fn a_runner_that_does_not_greet_is_ignored_and_told_once() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = silent.local_addr().expect("an address").port().to_string();
+    // If a measuring process waits for the greeting, its case is killed.
+    let variables = [("CARGO_CRITERION_PORT", &*port), ("SYSCOST_CASE_TIME", "30")];
+    let told = run_setups(&["--bench", "address"], &variables);
+    assert!(told.contains("1 measured"), "{told}");
+    assert_eq!(told.matches("CARGO_CRITERION_PORT is ignored").count(), 1, "{told}");
+}
+
+#[test]
+fn a_port_that_the_bench_keeps_is_free_for_the_process_that_measures() {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("an address");
+    let told = run_setups(&["--bench", "address"], &[("HELD_PORT", &free.port().to_string())]);
+    assert!(told.contains("1 measured"), "{told}");
+}
+
+#[test]
+fn durations_of_another_measurement_are_times() {
+    let told = run_setups(&["--bench", "half seconds"], &[]);
+    assert!(told.contains("1 measured") && told.contains(" ns "), "{told}");
+}
+
+#[test]
+fn a_case_that_never_ends_is_killed_and_the_next_one_measured() {
+    let told = run_setups(&["--bench", "endless|behind"], &[("SYSCOST_CASE_TIME", "10")]);
+    for line in
+        ["the case did not end within 10 s and was killed; SYSCOST_CASE_TIME", "1 measured", "1 failed"]
+    {
+        assert!(told.contains(line), "{line:?} is missing:\n{told}");
+    }
+}
+
+#[test]
+fn a_list_tells_of_no_setting_and_a_quick_run_is_at_smoke_scale() {
+    let listed = run_setups(&["--bench", "--list"], &[]);
+    assert!(!listed.contains("without effect"), "{listed}");
+    let quick = run_setups(&["--bench", "--quick", "half"], &[("SYSCOST_SCALE", "full")]);
+    assert!(quick.contains("1 measured") && quick.contains("smoke scale"), "{quick}");
+}
+
+#[test]
+fn a_comparison_shows_criterions_verdict_and_none_of_its_progress() {
+    let home = tempfile::tempdir().expect("a directory");
+    run("criterion_setups", &["--bench", "--save-baseline", "old", "half"], home.path());
+    let output = run("criterion_setups", &["--bench", "--baseline", "old", "half"], home.path());
+    let told = utf8_output(&output.stdout) + &utf8_output(&output.stderr);
+    assert!(told.contains("change: ["), "{told}");
+    assert!(!told.contains("Warming up"), "{told}");
+}
+
+#[test]
+fn a_run_whose_cargo_is_terminated_prints_what_it_measured() {
+    let home = tempfile::tempdir().expect("a directory");
+    // The run looks at the name of its parent.
+    let cargo = home.path().join("cargo");
+    symlink("/bin/sh", &cargo).expect("a link");
+    let mut shell = Command::new(cargo);
+    shell.args(["-c", "\"$0\" --bench 'half|address'; true"]).arg(example("criterion_setups"));
+    shell.env("CRITERION_HOME", home.path()).env("SYSCOST_TIME", "600").env_remove("SYSCOST_TASK");
+    let mut shell = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell");
+    let runs = home.path().join("syscost/runs");
+    let is_saved = || std::fs::read_dir(&runs).is_ok_and(|entries| entries.count() > 0);
+    while !is_saved() && shell.try_wait().expect("a child").is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = Command::new("kill").arg(shell.id().to_string()).status();
+    assert!(ended.expect("kill(1)").success());
+    // Until the bench closes its output.
+    let output = shell.wait_with_output().expect("its output");
+    let (shown, told) = (utf8_output(&output.stdout), utf8_output(&output.stderr));
+    assert!(told.contains("interrupted by SIGTERM"), "{told}");
+    assert!(shown.contains("half seconds") && shown.contains("measured"), "{shown}\n{told}");
 }

@@ -134,7 +134,7 @@ pub fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<Exit
 }
 
 /// Kills a child of this process with everything that descends from it, the youngest first: one of them may keep the
-/// CPU on which the others would have to end. Waits until all have ended, for [`DYING`] at most: until then they hold the lock of
+/// CPU on which the others would have to end. Waits until all have ended, for three seconds at most: until then they hold the lock of
 /// a scratch directory, which no process could remove.
 pub fn kill_process_tree(pid: u32) {
     let parents = processes_with_parents();

@@ -51,10 +51,11 @@ pub fn answer_screen(
     lines.into_iter().map(|line| line.tone.paint(line.text.trim_end(), layout.color) + "\n").collect()
 }
 
-/// The answers so far, a line each: operation, figure, and where the next run's figure will lie.
+/// The answers so far, a line each below the headings: operation, figure, and half the width of its interval.
 pub fn answer_lines(summary: &Summary<'_>) -> Vec<String> {
     let usual = BTreeMap::new();
-    table_of_shape(&answers(summary, &usual), 3, false)
+    let answers = answers(summary, &usual);
+    if answers.is_empty() { Vec::new() } else { table_of_shape(&answers, 3, false) }
 }
 
 /// What to type next, the longest text first.

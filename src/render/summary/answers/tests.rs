@@ -39,6 +39,17 @@ fn a_figure_is_usual_slow_or_fast_beside_machines_of_its_kind() {
 }
 
 #[test]
+fn a_log_gets_a_line_with_the_figure_of_each_answer() {
+    let (record, headlines) = &run(84.0, 1.0, true);
+    let summary = Summary { record, headlines, earlier: &[], doctor: None, program: "syscost" };
+    let lines = answer_lines(&summary);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[1].starts_with("a system call") && lines[1].contains("84.00 ns"), "{lines:?}");
+    let none = Record { groups: Vec::new(), ..record.clone() };
+    assert!(answer_lines(&Summary { record: &none, ..summary }).is_empty(), "no heading without a figure");
+}
+
+#[test]
 fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
     let wide = |ns, half, settled| screen(&run(ns, half, settled), &[], Some([80.0, 100.0]));
     assert!(wide(145.0, 10.0, false).contains("not settled"));
