@@ -54,8 +54,8 @@ pub struct Args {
     /// Samples a case, at least 10
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..))]
     sample_size: Option<u32>,
-    /// Seconds for which the run may go on measuring, after the three rounds that every case gets; cases that do not settle
-    /// get what is left; with less than 0.15 s a case a whole run measures its headline cases alone [default: half a second a case]
+    /// Limit, seconds: no case begins after it, and one that has begun ends. Cases that do not settle get what is left. With less
+    /// than 0.15 s a case a whole run measures its headline cases alone [default: none; unsettled cases get half a second a case]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time: Option<f64>,
     /// End a whole run with every table, and not with one screen

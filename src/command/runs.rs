@@ -66,7 +66,7 @@ impl Run {
         match &self.record {
             Err(error) => json!({ "run": self.name(), "path": path, "damaged": error.to_string() }),
             Ok(record) => {
-                let Tally { measured, unwitnessed, skipped, disturbed, failed } = record.tally();
+                let Tally { measured, unwitnessed, skipped, disturbed, failed, .. } = record.tally();
                 json!({
                     "run": record.run, "path": path, "started": record.started, "scale": record.scale,
                     "unit": record.unit, "kernel_release": record.fingerprint.kernel_release,

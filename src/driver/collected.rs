@@ -86,11 +86,12 @@ impl<'a> Collected<'a> {
         cases.filter(|(_, case)| case.needs_execution(rounds, round, time)).map(wanted_case).collect()
     }
 
-    /// The headline cases that have at most `round` executions.
-    pub(super) fn wanted_headlines(&self, round: usize) -> Vec<Wanted> {
+    /// The headline cases that have at most `round` executions: those of the first screen, or all.
+    pub(super) fn wanted_headlines(&self, round: usize, answers: bool) -> Vec<Wanted> {
         let cases = self.planned.ids.iter().zip(&self.cases).filter(|_| !self.closed);
         let is_open = |case: &Executions| case.ended.is_none() && case.count() <= round;
-        cases.filter(|(id, case)| self.planned.is_headline(id) && is_open(case)).map(wanted_case).collect()
+        let is_wanted = |id| self.planned.headline(id).is_some_and(|headline| headline.is_answer || !answers);
+        cases.filter(|(id, case)| is_wanted(id) && is_open(case)).map(wanted_case).collect()
     }
 
     /// The core's frequencies beside all executions, Hz.
@@ -109,6 +110,8 @@ impl<'a> Collected<'a> {
         for case in self.cases.iter().filter_map(|case| case.outcome(None)) {
             tally.add(&case);
         }
+        // One execution settles no case.
+        tally.unsettled = 0;
         let seconds: f64 = self.cases.iter().map(|case| case.first.max(case.later)).sum();
         format!("{}: {tally}, in {seconds:.1} s", self.planned.group.name)
     }
@@ -188,12 +191,9 @@ impl Executions {
 
     fn needs_execution(&self, rounds: &Rounds, round: usize, time: bool) -> bool {
         let needed = rounds.needed_executions(self.expected_seconds());
-        // A disturbed case waits for calm, unless the user's time is over.
-        let gives_up = !time && rounds.has_time_of_user() && self.contradicted.is_empty();
-        let needed = match self.measured.is_empty() && !gives_up {
-            true => rounds.max_attempts(self.disturbed.len()),
-            false => needed,
-        };
+        // A disturbed case waits for calm.
+        let needed =
+            if self.measured.is_empty() { rounds.max_attempts(self.disturbed.len()) } else { needed };
         let unsettled = || {
             rounds.allows_another_execution(self.count(), self.expected_seconds())
                 && round >= needed
@@ -272,15 +272,23 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_case_waits_for_calm_unless_the_time_of_the_user_is_over() {
+    fn a_disturbed_case_waits_for_calm() {
         let rounds = Rounds::default_without_limit();
-        let brief = rounds.in_seconds(20.0);
-        let mut ends: Vec<_> = (0..3).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))).collect();
-        let disturbed = case(ends.clone());
-        assert!(disturbed.needs_execution(&rounds, 3, false) && disturbed.needs_execution(&brief, 3, true));
-        assert!(!disturbed.needs_execution(&brief, 3, false));
-        ends.extend(contradicted(1));
-        assert!(case(ends).needs_execution(&brief, 4, false), "a contradiction is asked to its end");
+        let ends = (0..3).map(|_| Err(CaseEnd::Disturbed("others had the CPU".into()))).collect();
+        assert!(case(ends).needs_execution(&rounds, 3, false));
+    }
+
+    #[test]
+    fn the_answers_of_the_first_screen_are_measured_before_other_headlines() {
+        let (mut answers, mut headlines) = (0, 0);
+        for group in crate::suite::GROUPS {
+            let ids = (group.cases)().iter().map(|case| group.id(case)).collect();
+            let planned = Planned { group, ids };
+            let collected = Collected::new(&planned);
+            answers += collected.wanted_headlines(0, true).len();
+            headlines += collected.wanted_headlines(0, false).len();
+        }
+        assert!(answers > 0 && answers < headlines, "{answers} of {headlines}");
     }
 
     #[test]

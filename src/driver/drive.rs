@@ -74,12 +74,20 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     drive.screen = screen.as_ref();
     drive.measure(&planned, rounds);
     progress.finish();
+    let not_begun = drive.not_begun_sentence(count_cases(&planned));
     scratch::remove_orphans(&options.scratch_parent());
     let saved = drive.save_record();
     let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
     let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
-    let outcome =
-        Outcome { record: drive.record, complaints, unsaved: drive.unsaved, saved, screen, earlier };
+    let outcome = Outcome {
+        record: drive.record,
+        complaints,
+        unsaved: drive.unsaved,
+        saved,
+        screen,
+        earlier,
+        not_begun,
+    };
     let exit = report.print_all(outcome, arguments, options);
     set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
@@ -114,6 +122,8 @@ pub(super) struct Drive<'a> {
     /// Sentences about what could not be saved.
     unsaved: Vec<String>,
     began: Instant,
+    /// Time after which no case begins.
+    limit: Option<Duration>,
     saved: Instant,
     /// The record has its file, under a name that no other run has.
     is_stored: bool,
@@ -154,6 +164,7 @@ impl<'a> Drive<'a> {
             progress,
             unsaved,
             began: now,
+            limit: None,
             saved: now,
             is_stored: false,
             clock,
@@ -176,6 +187,8 @@ impl<'a> Drive<'a> {
     /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
     /// Then Criterion writes its files.
     pub(super) fn measure(&mut self, planned: &[Planned], rounds: Rounds) {
+        self.limit = rounds.limit();
+        self.progress.limit_time(self.limit.map(|limit| self.began + limit));
         let mut groups: Vec<_> = planned.iter().map(Collected::new).collect();
         let mut random = Random::new(crate::trial::SEED);
         let mut order: Vec<usize> = (0..groups.len()).collect();
@@ -216,20 +229,22 @@ impl<'a> Drive<'a> {
         self.record.groups = self.group_runs(&groups);
         self.earlier.widen_intervals(&mut self.record);
         self.progress.expect_executions(0);
+        self.progress.limit_time(None);
         self.progress.begin("Criterion's files are written");
         self.write_criterion_files(planned);
     }
 
-    /// Measures the headline cases before all others, so that their answers are there at once.
+    /// Measures the headline cases before all others, and of these the answers of the first screen.
     fn measure_headlines(&mut self, groups: &mut [Collected], rounds: usize) {
-        for round in 0..rounds {
+        for (answers, round) in [true, false].into_iter().flat_map(|a| (0..rounds).map(move |r| (a, r))) {
             for group in &mut *groups {
-                let cases = group.wanted_headlines(round);
+                let cases = group.wanted_headlines(round, answers);
                 self.execute_cases(group, cases);
                 if signal::pending().is_some() {
                     return;
                 }
             }
+            self.save_progress(groups, answers && round + 1 == rounds);
         }
         self.progress.print_group_line(&format!(
             "the headline cases are measured after {:.0} s; all others follow",
@@ -247,9 +262,9 @@ impl<'a> Drive<'a> {
         self.execute_cases(group, cases)
     }
 
-    /// One process for these cases of a group; false if there are none.
+    /// One process for these cases of a group; false if there are none, or no time.
     fn execute_cases(&mut self, group: &mut Collected, cases: Vec<Wanted>) -> bool {
-        if cases.is_empty() {
+        if cases.is_empty() || self.supervisor(&self.home).is_time_over() {
             return false;
         }
         let process = self.supervisor(&self.home).run_task(group.planned.group.name, &Task::Measure(cases));
@@ -258,9 +273,22 @@ impl<'a> Drive<'a> {
         true
     }
 
+    /// How many of these cases the limit kept from beginning; `None` of a run that ended by itself or by a signal.
+    fn not_begun_sentence(&self, planned: usize) -> Option<String> {
+        let limit =
+            self.limit.filter(|limit| self.began.elapsed() >= *limit && signal::pending().is_none())?;
+        let left = planned.saturating_sub(self.record.cases().count());
+        (left > 0).then(|| {
+            format!(
+                "the limit of {} s was over before {left} of {planned} cases had begun: a larger --time or SYSCOST_TIME measures them",
+                limit.as_secs_f64()
+            )
+        })
+    }
+
     fn supervisor<'b>(&'b self, home: &'b Path) -> Supervisor<'b> {
-        let Self { arguments, options, progress, began, clock, .. } = self;
-        Supervisor { arguments, options, home, progress, began: *began, clock: *clock }
+        let Self { arguments, options, progress, began, limit, clock, .. } = self;
+        Supervisor { arguments, options, home, progress, began: *began, limit: *limit, clock: *clock }
     }
 
     /// Saves what there is, so that a later failure costs little; the save at the end reports errors.

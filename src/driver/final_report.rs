@@ -33,6 +33,8 @@ pub(super) struct Outcome {
     pub(super) screen: Option<FirstScreen>,
     /// Comparable runs before it, the newest first.
     pub(super) earlier: Vec<Record>,
+    /// How many cases had no time.
+    pub(super) not_begun: Option<String>,
 }
 
 /// Prints the tables of a run, with the predictions and published machines that the user asked for.
@@ -63,7 +65,7 @@ impl FinalReport {
 
     /// Prints the table, and everything that went wrong.
     pub(super) fn print_all(&self, outcome: Outcome, arguments: &Arguments, options: &Options) -> Exit {
-        let Outcome { mut record, complaints, unsaved, saved, screen, earlier } = outcome;
+        let Outcome { mut record, complaints, unsaved, saved, screen, earlier, not_begun } = outcome;
         apply_overrides(&self.overrides, &mut record);
         if arguments.bencher {
             record.cases().for_each(|(_, case)| print(&bencher::bencher_line(case, &record.unit)));
@@ -86,6 +88,7 @@ impl FinalReport {
                  `syscost ab` tell whether something did"
             ));
         }
+        not_begun.iter().for_each(report_error);
         let Tally { measured, unwitnessed, failed, disturbed, .. } = record.tally();
         if let Some(signal) = signal::pending() {
             let kept = if matches!(saved, Ok(Some(_))) { ", and are kept" } else { "" };
@@ -106,7 +109,8 @@ impl FinalReport {
         }
         let open =
             options.strict && (disturbed > 0 || unwitnessed > 0 || record.unsettled_cases().next().is_some());
-        let incomplete = saved.is_err() || lost.is_some() || without.is_some();
+        let nothing = not_begun.is_some() && record.cases().next().is_none();
+        let incomplete = saved.is_err() || lost.is_some() || without.is_some() || nothing;
         match failed > 0 || incomplete || !wrong.is_empty() {
             true => Exit::Disproved,
             false if open => Exit::Unsettled,

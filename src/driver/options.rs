@@ -45,7 +45,7 @@ pub struct Options {
     pub peer: Option<String>,
     /// `SYSCOST_PEER_TOKEN_FILE`: the file with the peer's token.
     pub peer_token_file: Option<PathBuf>,
-    /// `SYSCOST_TIME`: how long the run may go on measuring, seconds; `None` for half a second a case.
+    /// `SYSCOST_TIME`: the limit of the run, seconds, after which no case begins; `None` for no limit.
     pub seconds: Option<f64>,
     /// `SYSCOST_CASE_TIME`: seconds after which a case that has not ended is killed; `None` for five minutes.
     pub case_seconds: Option<f64>,

@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::case_names;
 use crate::case::Group;
 use crate::error::{Error, Result};
+use crate::record::Headline;
 use crate::suite;
 
 /// A group with the ids of its matching cases.
@@ -13,15 +14,15 @@ pub(super) struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// Whether this case of the group is a headline.
-    pub(super) fn is_headline(&self, id: &str) -> bool {
-        let name = id.strip_prefix(self.group.name).and_then(|rest| rest.strip_prefix('/'));
-        self.group.headlines.iter().any(|headline| Some(headline.case) == name)
+    /// The headline of this case of the group, if it has one.
+    pub(super) fn headline(&self, id: &str) -> Option<&Headline> {
+        let name = id.strip_prefix(self.group.name)?.strip_prefix('/')?;
+        self.group.headlines.iter().find(|headline| headline.case == name)
     }
 
     /// The headline cases alone.
     pub(super) fn headlines_only(&self) -> Self {
-        let ids = self.ids.iter().filter(|id| self.is_headline(id)).cloned().collect();
+        let ids = self.ids.iter().filter(|id| self.headline(id).is_some()).cloned().collect();
         Self { group: self.group, ids }
     }
 }

@@ -21,6 +21,7 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Number of that file's descriptor in the measuring process. Set by the driver only.
 pub(super) const TASK_VARIABLE: &str = "SYSCOST_TASK";
@@ -58,6 +59,9 @@ pub struct Assignment {
     /// Which copy it is, if several measure at the same time.
     #[serde(default)]
     pub copy: Option<Copied>,
+    /// Time until no further case begins, if the run has a limit.
+    #[serde(default)]
+    pub time_left: Option<Duration>,
     /// What it does with the cases.
     pub task: Task,
 }
@@ -114,6 +118,11 @@ pub enum Work {
 }
 
 impl Assignment {
+    /// Whether a case may begin when this process has run for so long.
+    pub fn has_time_after(&self, elapsed: Duration) -> bool {
+        self.time_left.is_none_or(|left| elapsed < left)
+    }
+
     /// The assignment of this process.
     ///
     /// # Errors
@@ -209,6 +218,7 @@ mod tests {
         let assignment = Assignment {
             callgrind: None,
             copy: None,
+            time_left: None,
             group: "group".into(),
             pipe: 9,
             clock: None,

@@ -3,8 +3,11 @@
 
 use super::terminal::{self, print};
 use crate::render::summary::ANSWER_LINES;
+#[cfg(feature = "cli")]
+use crate::render::summary::format_seconds;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
+use std::time::Instant;
 
 /// The progress of a run, which the driver writes to the standard error between cases.
 pub(super) struct Progress {
@@ -13,6 +16,11 @@ pub(super) struct Progress {
     done: Cell<u64>,
     #[cfg(feature = "cli")]
     bar: indicatif::ProgressBar,
+    #[cfg(feature = "cli")]
+    began: Instant,
+    /// When the limit of the run is over.
+    #[cfg(feature = "cli")]
+    limit: Cell<Option<Instant>>,
     /// Whether to print one line for each group in place of the bar.
     lines: bool,
     /// Whether the answers of an unfinished run are shown above the bar.
@@ -26,6 +34,14 @@ fn choose_output(telling: Telling) -> (bool, bool) {
     let is_told = telling == Telling::Groups;
     let terminals = [std::io::stdout().is_terminal(), std::io::stderr().is_terminal()];
     (is_told && !terminals[1], is_told && terminals[0] && terminal::obeys_escapes())
+}
+
+/// Seconds until a run ends that has gone on for `elapsed`, by the mean time of its executions so far; no more than its limit leaves.
+#[cfg(feature = "cli")]
+fn forecast_seconds(elapsed: f64, done: u64, expected: u64, limit: Option<f64>) -> Option<f64> {
+    let is_known = done > 0 && done < expected;
+    let by_pace = is_known.then(|| elapsed * (expected - done) as f64 / done as f64);
+    by_pace.into_iter().chain(limit.map(|left| left.max(0.0))).reduce(f64::min)
 }
 
 /// How a run tells its progress.
@@ -73,14 +89,15 @@ impl Progress {
             _ => indicatif::ProgressBar::new(cases as u64),
         };
         let style = indicatif::ProgressStyle::with_template(
-            "{prefix}{percent:>3} % {bar:20} {pos}/{len} · {eta} left · {wide_msg}",
+            "{prefix}{percent:>3} % {bar:20} {pos}/{len} · {wide_msg}",
         );
         // If a later indicatif refuses the template, its own style remains.
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("━━─"));
         }
         let (lines, live) = choose_output(telling);
-        Self { done: Cell::new(0), bar, lines, live, shown: Cell::new(0) }
+        let (began, limit) = (Instant::now(), Cell::new(None));
+        Self { done: Cell::new(0), bar, began, limit, lines, live, shown: Cell::new(0) }
     }
 
     /// Shows which of several runs begins.
@@ -88,9 +105,19 @@ impl Progress {
         self.bar.set_prefix(format!("{what} {number} of {of}: "));
     }
 
+    /// Sets when the limit of the run is over: the time left is no more.
+    pub(super) fn limit_time(&self, until: Option<Instant>) {
+        self.limit.set(until);
+    }
+
     /// Shows the case that begins or, between two cases, what the run waits for.
     pub(super) fn begin(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
+        let (now, expected) = (Instant::now(), self.bar.length().unwrap_or_default());
+        let limit = self.limit.get().map(|until| until.saturating_duration_since(now).as_secs_f64());
+        let elapsed = (now - self.began).as_secs_f64();
+        let left = forecast_seconds(elapsed, self.done.get(), expected, limit);
+        let left = left.map(|left| format!("{} left · ", format_seconds(left))).unwrap_or_default();
+        self.bar.set_message(left + what);
         self.bar.tick();
     }
 
@@ -134,10 +161,29 @@ impl Progress {
     pub(super) fn begin(&self, _: &str) {}
     pub(super) fn done(&self) {}
     pub(super) fn expect_executions(&self, _: usize) {}
+    pub(super) fn limit_time(&self, _: Option<Instant>) {}
     pub(super) fn print(&self, text: &str) {
         print(text);
     }
     pub(super) fn finish(&self) {
         self.erase_screen();
+    }
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_the_pace_and_never_exceeds_the_limit() {
+        // Ten executions of one second each, of 40.
+        assert_eq!(forecast_seconds(10.0, 10, 40, None), Some(30.0));
+        // Under load each takes four: the forecast grows, and the limit holds.
+        assert_eq!(forecast_seconds(40.0, 10, 40, None), Some(120.0));
+        assert_eq!(forecast_seconds(12.0, 3, 40, Some(8.0)), Some(8.0));
+        assert_eq!(forecast_seconds(21.0, 5, 40, Some(-1.0)), Some(0.0), "the last case still runs");
+        // Further executions of unsettled cases: only the limit is known.
+        assert_eq!(forecast_seconds(15.0, 40, 40, Some(5.0)), Some(5.0));
+        assert_eq!(forecast_seconds(0.0, 0, 40, None), None);
     }
 }

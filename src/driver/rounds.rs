@@ -38,7 +38,7 @@ pub(super) struct Rounds {
     fewest: usize,
     fewest_of_long: usize,
     most: usize,
-    /// Seconds for the whole run, if the user said so.
+    /// The limit of the whole run that the user set, seconds.
     seconds: Option<f64>,
     /// Seconds for each of its cases.
     each: f64,
@@ -53,7 +53,8 @@ impl Rounds {
         let once =
             arguments.mode != Mode::Measure || options.scale == Scale::Smoke || options.unit == DISPLACED;
         if once {
-            return Self::ONE;
+            let seconds = options.seconds.filter(|_| arguments.mode == Mode::Measure);
+            return Self { seconds, ..Self::ONE };
         }
         let each = if options.scale == Scale::Full { EACH_AT_FULL } else { EACH };
         let (fewest, fewest_of_long) = if is_instruction_unit(&options.unit) {
@@ -67,7 +68,7 @@ impl Rounds {
     /// The rounds of a run that has no time for all of these cases and measures the headline cases alone; `None` if it has.
     pub(super) fn brief(&self, cases: usize) -> Option<Self> {
         let brief = self.seconds.is_some_and(|seconds| seconds < EACH_ONCE * cases as f64);
-        brief.then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
+        (brief && self.fewest > FEWEST_OF_BRIEF).then_some(Self { fewest: FEWEST_OF_BRIEF, ..*self })
     }
 
     /// Whether only the headline cases are measured.
@@ -98,9 +99,9 @@ impl Rounds {
         Self { fewest: FEWEST, fewest_of_long: FEWEST_OF_LONG, most: MOST, seconds: None, each: EACH }
     }
 
-    /// Whether the user said how long the run may take.
-    pub(super) fn has_time_of_user(&self) -> bool {
-        self.seconds.is_some()
+    /// The time after which no case begins, if the user set one.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        self.seconds.map(Duration::from_secs_f64)
     }
 
     /// Executions that a case needs if its longest execution took `seconds`.

@@ -58,11 +58,18 @@ pub(super) struct Supervisor<'a> {
     pub(super) progress: &'a Progress,
     /// When the run began.
     pub(super) began: Instant,
+    /// Time after which no case begins.
+    pub(super) limit: Option<Duration>,
     /// The scale of the first process' clock, once it is known.
     pub(super) clock: Option<ClockScale>,
 }
 
 impl Supervisor<'_> {
+    /// Whether the limit of the run has passed: no case begins.
+    pub(super) fn is_time_over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.began.elapsed() >= limit)
+    }
+
     /// Carries out a task of this group in a process of its own, or in as many as there are to be copies.
     pub(super) fn run_task(&self, group: &str, task: &Task) -> ProcessRun {
         let runs_beside_copies = matches!(task, Task::Measure(_)) && self.options.copies > 1;
@@ -101,6 +108,7 @@ impl Supervisor<'_> {
             replications: options.replications,
             callgrind: counts.as_ref().map(|directory| directory.path().join("counts")),
             copy: copy.map(CopyStart::describe),
+            time_left: self.limit.map(|limit| limit.saturating_sub(self.began.elapsed())),
             task: task.clone(),
         };
         let mut command = match &assignment.callgrind {
@@ -308,7 +316,8 @@ impl<'a> Received<'a> {
 
     /// The received messages, with an explanation if the process ended early. A signal to the driver is no failure.
     fn explain_end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
-        if self.ended && status.success() && self.first_missing_case().is_none() {
+        let is_whole = || self.first_missing_case().is_none() || self.supervisor.is_time_over();
+        if self.ended && status.success() && is_whole() {
             return self.into_process_run();
         }
         if signal::pending().is_some() {
@@ -378,6 +387,7 @@ mod tests {
             home,
             progress: &progress,
             began,
+            limit: None,
             clock: None,
         };
         let task = Task::Measure(vec![Wanted { id: "call/u64/3".into(), proven: false }]);

@@ -43,10 +43,14 @@ pub fn end_process(exit: Exit) -> ! {
 
 /// Erases this many lines above the cursor of the terminal.
 pub(super) fn erase_lines_above(lines: usize) {
-    if lines > 0 {
-        // Up, then to the end of the screen (ECMA-48, CUU and ED). A failure shows when the next text is printed.
-        let _ = write!(std::io::stdout(), "\u{1b}[{lines}A\r\u{1b}[J");
-    }
+    // A failure shows when the next text is printed.
+    let _ = write!(std::io::stdout(), "{}", erasing_text(lines));
+}
+
+/// Goes up and erases each line (ECMA-48, CUU and EL). Terminals keep what ED erases from the top of the screen in their history,
+/// where an unfinished table would stand above the final one.
+fn erasing_text(lines: usize) -> String {
+    "\r\u{1b}[1A\u{1b}[2K".repeat(lines)
 }
 
 /// Whether the terminal says that it obeys escape sequences.
@@ -94,4 +98,15 @@ fn width() -> Option<u16> {
 #[cfg(not(feature = "cli"))]
 fn width() -> Option<u16> {
     Some(80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_erased_line_by_line_so_that_no_terminal_keeps_it() {
+        assert_eq!(erasing_text(2), "\r\u{1b}[1A\u{1b}[2K\r\u{1b}[1A\u{1b}[2K");
+        assert!(erasing_text(0).is_empty() && !erasing_text(23).contains('J'));
+    }
 }

@@ -65,7 +65,7 @@ impl InPlace {
             Role::Driver(_) => lock_offers().push(offer),
             Role::Measuring(process, ended) => {
                 let (room, assigned) = &mut **process;
-                let Some(proven) = assigned.is_proven(&id).filter(|_| matches!(ended, Ok(true))) else {
+                let Some(proven) = assigned.may_begin(&id).filter(|_| matches!(ended, Ok(true))) else {
                     return;
                 };
                 *ended = room.measure(id, Some(subject), |clock| describe(clock, proven), assigned);

@@ -56,6 +56,7 @@ pub(super) struct Assigned {
     assignment: Assignment,
     arguments: Arguments,
     sender: Sender,
+    began: Instant,
 }
 
 impl Assigned {
@@ -66,13 +67,14 @@ impl Assigned {
     pub(super) fn receive() -> Result<Self> {
         inheritance::allow_owner_access();
         signal::watch_signals()?;
+        let began = Instant::now();
         // Where it is refused, a driver that was killed is noticed at the next message.
         let _ = process::die_with_parent();
         let assignment = Assignment::read_inherited()?;
         let arguments = Arguments::from_process()?;
         let sender = Sender::open(assignment.pipe)?;
         panic::record_panics();
-        Ok(Self { assignment, arguments, sender })
+        Ok(Self { assignment, arguments, sender, began })
     }
 
     /// Tells the driver why the process ended early, if it did.
@@ -99,8 +101,14 @@ impl Assigned {
         }
     }
 
+    /// Whether a case may begin now, and if so, whether an earlier process has proved it.
+    pub(super) fn may_begin(&self, id: &str) -> Option<bool> {
+        let has_time = self.assignment.has_time_after(self.began.elapsed());
+        self.is_proven(id).filter(|_| has_time)
+    }
+
     /// Whether a case is to be measured, and if so, whether an earlier process has proved it.
-    pub(super) fn is_proven(&self, id: &str) -> Option<bool> {
+    fn is_proven(&self, id: &str) -> Option<bool> {
         self.wanted()?.iter().find(|wanted| wanted.id == id).map(|wanted| wanted.proven)
     }
 }
@@ -112,7 +120,7 @@ fn measure_group(groups: &[Group], assigned: &mut Assigned) -> Result<()> {
     let Some(mut room) = Room::open(group, assigned)? else { return Ok(()) };
     for case in (group.cases)() {
         let id = group.id(&case);
-        if assigned.is_proven(&id).is_some() && !room.measure(id, None, |_| Ok(case), assigned)? {
+        if assigned.may_begin(&id).is_some() && !room.measure(id, None, |_| Ok(case), assigned)? {
             return Ok(());
         }
     }
@@ -126,7 +134,7 @@ impl Room {
     /// The process cannot measure, or the driver has gone.
     pub(super) fn open(group: &Group, assigned: &mut Assigned) -> Result<Option<Self>> {
         let uneasy = inheritance::prepare_measuring_process();
-        let Assigned { assignment, arguments, sender } = assigned;
+        let Assigned { assignment, arguments, sender, .. } = assigned;
         let assignment = &*assignment;
         let Assignment { clock, scale, unit, events, task, .. } = assignment;
         if let Task::Write(cases) = task {

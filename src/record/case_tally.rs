@@ -9,6 +9,8 @@ pub struct Tally {
     pub measured: usize,
     /// Those of them of which a claim could not be asked.
     pub unwitnessed: usize,
+    /// Those of them whose figures are not settled.
+    pub unsettled: usize,
     /// Those whose need is missing.
     pub skipped: usize,
     /// Those that the machine did not let be measured.
@@ -19,7 +21,7 @@ pub struct Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { measured, unwitnessed, skipped, disturbed, failed } = self;
+        let Self { measured, unwitnessed, unsettled, skipped, disturbed, failed } = self;
         write!(f, "{measured} measured")?;
         if *unwitnessed > 0 {
             write!(f, ", {unwitnessed} of them unwitnessed")?;
@@ -28,15 +30,21 @@ impl std::fmt::Display for Tally {
         if *disturbed > 0 {
             write!(f, "{disturbed} disturbed, ")?;
         }
-        write!(f, "{failed} failed")
+        write!(f, "{failed} failed")?;
+        if *unsettled > 0 {
+            write!(f, "; not settled: {unsettled} of {measured}")?;
+        }
+        Ok(())
     }
 }
 
 impl Tally {
     /// Counts one more.
     pub fn add(&mut self, outcome: &Outcome) {
-        let is_unwitnessed = matches!(outcome, Outcome::Measured(measured) if measured.is_unwitnessed());
-        self.unwitnessed += usize::from(is_unwitnessed);
+        if let Outcome::Measured(measured) = outcome {
+            self.unwitnessed += usize::from(measured.is_unwitnessed());
+            self.unsettled += usize::from(!measured.is_settled());
+        }
         *match outcome {
             Outcome::Measured(_) => &mut self.measured,
             Outcome::Skipped(_) => &mut self.skipped,
@@ -61,5 +69,8 @@ mod tests {
             })));
         }
         assert_eq!(tally.to_string(), "2 measured, 1 of them unwitnessed, 0 skipped, 0 failed");
+        let left_out = vec!["others had the CPU".into()];
+        tally.add(&Outcome::Measured(Box::new(Measured { left_out, ..Measured::default() })));
+        assert!(tally.to_string().ends_with("0 failed; not settled: 1 of 3"), "{tally}");
     }
 }

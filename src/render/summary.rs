@@ -79,7 +79,7 @@ fn case_count_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
 }
 
 /// How many cases ended how, and why some were skipped, the longest text first.
-fn case_count_texts(record: &Record) -> [String; 3] {
+fn case_count_texts(record: &Record) -> [String; 4] {
     let tally = record.tally();
     // The sentence of every case that only a larger scale measures names the variable that chooses it.
     let of_scale =
@@ -87,7 +87,8 @@ fn case_count_texts(record: &Record) -> [String; 3] {
     let larger = record.cases().filter(|(_, case)| of_scale(case)).count();
     let told =
         format!("{tally} (skipped: {larger} of full scale, {} not possible here", tally.skipped - larger);
-    [told.clone() + ": `syscost list --all`)", told + ")", tally.to_string()]
+    let brief = tally.to_string().replace(" of them", "");
+    [told.clone() + ": `syscost list --all`)", told + ")", tally.to_string(), brief]
 }
 
 /// The first text that has room, or the last one cut.

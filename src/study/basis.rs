@@ -17,6 +17,15 @@ impl Basis {
     /// The bases in the order in which they are preferred.
     pub const ALL: [Self; 3] = [Self::Net, Self::Slope, Self::Median];
 
+    /// What the title of a curve on this basis adds, so that its figures are not taken for the column `quiet`.
+    pub fn title_part(self) -> &'static str {
+        match self {
+            Self::Net => ", net",
+            Self::Slope => ", slope",
+            Self::Median => "",
+        }
+    }
+
     /// The figure on this basis, if the case has one. A case timed one operation at a time has no slope,
     /// and its record says 0.
     pub fn figure(self, measured: &Measured) -> Option<Interval> {

@@ -20,7 +20,7 @@ pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> O
     let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| count_cpus(list) as u64);
     let members: Vec<_> =
         run.cases.iter().filter_map(|case| member_with_parameter(curve, case, cpus)).collect();
-    let (unit, mut points) = points_and_unit(curve.figure, &members)?;
+    let (basis, unit, mut points) = points_and_unit(curve.figure, &members)?;
     points.extend(curve.start.map(|(at, value)| Point { at, value: Interval::exactly(value) }));
     points.sort_by_key(|point| point.at);
     points.dedup_by_key(|point| point.at);
@@ -33,7 +33,7 @@ pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> O
     };
     let mut drawn = CurveRecord {
         prefix: curve.prefix.into(),
-        title: curve.title.into(),
+        title: format!("{}{basis}", curve.title),
         chart: curve.chart.into(),
         parameter: parameter.into(),
         bytes,
@@ -59,24 +59,26 @@ fn member_with_parameter<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> 
     Some((parameter::read(end, curve.axis, cpus)?, case.measured()?))
 }
 
-/// The points and their unit. Costs stand all on the same basis, the best that every one of them has.
-fn points_and_unit(figure: Option<&str>, members: &[(u64, &Measured)]) -> Option<(String, Vec<Point>)> {
+/// The basis as the title names it, the unit, and the points. Costs stand all on the same basis, the best that every one of them
+/// has.
+fn points_and_unit(
+    figure: Option<&str>,
+    members: &[(u64, &Measured)],
+) -> Option<(&'static str, String, Vec<Point>)> {
     let Some(name) = figure else {
         let points_on = |basis: Basis| {
             let point = |(at, m): &(u64, &Measured)| Some(Point { at: *at, value: basis.figure(m)? });
-            members.iter().map(point).collect::<Option<Vec<_>>>()
+            let points = members.iter().map(point).collect::<Option<Vec<_>>>()?;
+            Some((basis.title_part(), crate::record::quantity::NANOSECONDS.into(), points))
         };
-        return Some((
-            crate::record::quantity::NANOSECONDS.into(),
-            Basis::ALL.into_iter().find_map(points_on)?,
-        ));
+        return Basis::ALL.into_iter().find_map(points_on);
     };
     let figures = members.iter().filter_map(|(at, measured)| {
         let figure = measured.derived.iter().find(|derived| derived.name == name)?;
         Some((figure.unit.clone(), Point { at: *at, value: figure.value }))
     });
     let (units, points): (Vec<_>, Vec<_>) = figures.unzip();
-    Some((units.into_iter().next()?, points))
+    Some(("", units.into_iter().next()?, points))
 }
 
 fn add_levels(

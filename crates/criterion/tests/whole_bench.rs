@@ -26,7 +26,6 @@ fn run_with(name: &str, arguments: &[&str], home: &Path, variables: &[(&str, &st
         .args(arguments)
         .env("CRITERION_HOME", home)
         .env("SYSCOST_SCALE", "smoke")
-        .env("SYSCOST_TIME", "0")
         .envs(variables.iter().copied());
     command.env_remove("SYSCOST_TASK").output().expect("it runs")
 }

@@ -28,8 +28,8 @@ pub(super) const HELP: [(&str, &str, &str); 17] = [
 pub(super) const AFTER_HELP: &str = "\
 Environment:
   SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
-  SYSCOST_TIME         seconds for which the run may go on after its three rounds; half a second a case otherwise; with
-                       less than 0.15 s a case a whole run measures its headline cases alone
+  SYSCOST_TIME         limit, seconds: no case begins after it; none otherwise; with less than 0.15 s a case a whole run
+                       measures its headline cases alone
   SYSCOST_CASE_TIME    seconds after which a case that has not ended is killed, so that the next one begins [300]
   SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
   SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10

@@ -183,8 +183,10 @@ impl Answer<'_> {
             true => (Standing::Fast, Standing::Slow),
         };
         let is_inside = value.low >= low && value.high <= high;
+        // An interval wider than the usual range holds figures that are not usual.
+        let is_narrow = value.high * low <= high * value.low;
         match (low..=high).contains(&value.estimate) {
-            true if is_inside || measured.is_settled() => Standing::Usual,
+            true if is_inside || (is_narrow && measured.is_settled()) => Standing::Usual,
             false if value.low > high => above,
             false if value.high < low => below,
             _ => Standing::NotSettled,

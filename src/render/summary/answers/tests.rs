@@ -56,6 +56,8 @@ fn an_interval_that_reaches_beyond_what_is_usual_is_not_settled() {
     assert!(wide(155.0, 10.0, false).contains("not settled"));
     assert!(wide(145.0, 10.0, true).contains(" usual "));
     assert!(wide(90.0, 5.0, false).contains(" usual "), "the whole interval is usual");
+    // From 45 to 135 ns, where 53 to 150 ns are usual: the executions agree, and the next run may still be fast.
+    assert!(wide(90.0, 45.0, true).contains("not settled"));
 }
 
 #[test]

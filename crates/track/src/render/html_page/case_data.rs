@@ -12,6 +12,8 @@ pub(super) struct CaseData<'a> {
     title: &'a str,
     /// `measured`, `unwitnessed`, `not settled`, `skipped`, `disturbed` or `failed`.
     outcome: &'static str,
+    /// All of these that are true of it: an unsettled case counts as measured, too, as everywhere.
+    outcomes: Vec<&'static str>,
     /// Why there is no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     sentence: Option<&'a str>,
@@ -61,9 +63,12 @@ impl<'a> CaseData<'a> {
     pub(super) fn new(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
         let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
         let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
-        let outcome = if is_open && !is_unwitnessed { "not settled" } else { case.status_word() };
+        let words =
+            [(true, case.outcome.status_word()), (is_open, "not settled"), (is_unwitnessed, "unwitnessed")];
+        let outcomes: Vec<_> = words.into_iter().filter_map(|(is_so, word)| is_so.then_some(word)).collect();
+        let outcome = outcomes.last().copied().unwrap_or_default();
         let figures = case.measured().map(|measured| case_figures(measured, group, unit));
-        Self { id: &case.id, title: &case.title, outcome, sentence: case.outcome.reason(), figures }
+        Self { id: &case.id, title: &case.title, outcome, outcomes, sentence: case.outcome.reason(), figures }
     }
 }
 

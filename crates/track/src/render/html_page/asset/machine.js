@@ -7,7 +7,7 @@ const fact = (name) => data.machine.find(([other]) => other === name)?.[1];
 /** The numbers of cases by how they ended; each filters the table. */
 function outcomes() {
   const chip = (outcome) => {
-    const count = allCases.filter(({ one }) => one.outcome === outcome).length;
+    const count = allCases.filter(({ one }) => one.outcomes.includes(outcome)).length;
     if (count === 0) return null;
     const made = button([el("b", {}, count), ` ${outcome}`], () => show({ outcome: state.outcome === outcome ? "" : outcome }), { class: `chip ${outcome.replace(" ", "-")}`, "aria-pressed": "false" });
     state.listeners.push(() => made.setAttribute("aria-pressed", String(state.outcome === outcome)));

@@ -70,7 +70,7 @@ function headRow() {
 function chosen() {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = allCases.filter(({ group, one, words: text }) =>
-    (!state.group || group.name === state.group) && (!state.outcome || one.outcome === state.outcome) && words.every((word) => text.includes(word)));
+    (!state.group || group.name === state.group) && (!state.outcome || one.outcomes.includes(state.outcome)) && words.every((word) => text.includes(word)));
   const column = COLUMNS.find(({ key }) => key === state.sort);
   if (!column) return wanted;
   const factor = state.down ? -1 : 1;
