@@ -30,6 +30,7 @@ mod rounds;
 mod session_runs;
 mod supervision;
 mod terminal;
+mod time_limit;
 mod unquiet;
 mod verdict_line;
 

@@ -104,7 +104,7 @@ impl Supervisor<'_> {
         let file = make_inheritable_file().map_err(failed)?;
         file.set_len(Table::file_length(cpus.len())).map_err(failed)?;
         let table = Table::map(&file, cpus.len())?;
-        let Self { arguments, options, home, began, limit, clock, .. } = *self;
+        let Self { arguments, options, home, time, clock, .. } = *self;
         let run = |supervisor: &Supervisor<'_>, own| {
             let start = CopyStart { own, cpus: &cpus, table: &file };
             let run = supervisor.run_process(group, task, Some(&start));
@@ -118,7 +118,7 @@ impl Supervisor<'_> {
         // A thread lives as long as the process that it has started, which would be killed with it.
         let in_thread = |own| {
             let progress = Progress::over(0, Telling::Nothing);
-            run(&Supervisor { arguments, options, home, progress: &progress, began, limit, clock }, own)
+            run(&Supervisor { arguments, options, home, progress: &progress, time, clock }, own)
         };
         Ok(std::thread::scope(|scope| {
             let others: Vec<_> = (1..cpus.len()).map(|own| scope.spawn(move || in_thread(own))).collect();

@@ -14,6 +14,7 @@ use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
 use super::terminal::{layout, report_error};
+use super::time_limit::TimeLimit;
 use crate::case::Group;
 use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
@@ -74,7 +75,8 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     drive.screen = screen.as_ref();
     drive.measure(&planned, rounds);
     progress.finish();
-    let not_begun = drive.not_begun_sentence(count_cases(&planned));
+    let not_begun = drive.time.not_begun_sentence(count_cases(&planned), drive.record.cases().count());
+    let not_begun = not_begun.filter(|_| signal::pending().is_none());
     scratch::remove_orphans(&options.scratch_parent());
     let saved = drive.save_record();
     let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
@@ -121,9 +123,7 @@ pub(super) struct Drive<'a> {
     progress: &'a Progress,
     /// Sentences about what could not be saved.
     unsaved: Vec<String>,
-    began: Instant,
-    /// Time after which no case begins.
-    limit: Option<Duration>,
+    time: TimeLimit,
     saved: Instant,
     /// The record has its file, under a name that no other run has.
     is_stored: bool,
@@ -163,8 +163,7 @@ impl<'a> Drive<'a> {
             record,
             progress,
             unsaved,
-            began: now,
-            limit: None,
+            time: TimeLimit::starting_now(None),
             saved: now,
             is_stored: false,
             clock,
@@ -187,8 +186,8 @@ impl<'a> Drive<'a> {
     /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
     /// Then Criterion writes its files.
     pub(super) fn measure(&mut self, planned: &[Planned], rounds: Rounds) {
-        self.limit = rounds.limit();
-        self.progress.limit_time(self.limit.map(|limit| self.began + limit));
+        self.time.limit = rounds.limit();
+        self.progress.limit_time(self.time.left());
         let mut groups: Vec<_> = planned.iter().map(Collected::new).collect();
         let mut random = Random::new(crate::trial::SEED);
         let mut order: Vec<usize> = (0..groups.len()).collect();
@@ -204,9 +203,9 @@ impl<'a> Drive<'a> {
             let mut executed = false;
             let time = rounds.time_limit(groups.iter().map(Collected::count_runnable).sum());
             for &at in &order {
-                let time = self.began.elapsed() < time;
+                let time = self.time.began.elapsed() < time;
                 executed |= self.execute_group(&mut groups[at], &rounds, round, time);
-                if round == first {
+                if round == first && !groups[at].is_empty() {
                     self.progress.print_group_line(&groups[at].summary_line());
                 }
                 self.save_progress(&groups, round == first);
@@ -222,7 +221,7 @@ impl<'a> Drive<'a> {
                 self.progress.expect_executions(rounds.minimum_executions(runnable));
             }
             if groups.len() > 1 {
-                self.progress.print_group_line(&round_end_line(round, self.began.elapsed()));
+                self.progress.print_group_line(&round_end_line(round, self.time.began.elapsed()));
             }
             random.shuffle(&mut order);
         }
@@ -248,7 +247,7 @@ impl<'a> Drive<'a> {
         }
         self.progress.print_group_line(&format!(
             "the headline cases are measured after {:.0} s; all others follow",
-            self.began.elapsed().as_secs_f64()
+            self.time.began.elapsed().as_secs_f64()
         ));
         self.save_progress(groups, true);
         let record = Record { groups: self.group_runs(groups), ..self.record.clone() };
@@ -264,7 +263,7 @@ impl<'a> Drive<'a> {
 
     /// One process for these cases of a group; false if there are none, or no time.
     fn execute_cases(&mut self, group: &mut Collected, cases: Vec<Wanted>) -> bool {
-        if cases.is_empty() || self.supervisor(&self.home).is_time_over() {
+        if cases.is_empty() || self.time.is_over() {
             return false;
         }
         let process = self.supervisor(&self.home).run_task(group.planned.group.name, &Task::Measure(cases));
@@ -273,22 +272,9 @@ impl<'a> Drive<'a> {
         true
     }
 
-    /// How many of these cases the limit kept from beginning; `None` of a run that ended by itself or by a signal.
-    fn not_begun_sentence(&self, planned: usize) -> Option<String> {
-        let limit =
-            self.limit.filter(|limit| self.began.elapsed() >= *limit && signal::pending().is_none())?;
-        let left = planned.saturating_sub(self.record.cases().count());
-        (left > 0).then(|| {
-            format!(
-                "the limit of {} s was over before {left} of {planned} cases had begun: a larger --time or SYSCOST_TIME measures them",
-                limit.as_secs_f64()
-            )
-        })
-    }
-
     fn supervisor<'b>(&'b self, home: &'b Path) -> Supervisor<'b> {
-        let Self { arguments, options, progress, began, limit, clock, .. } = self;
-        Supervisor { arguments, options, home, progress, began: *began, limit: *limit, clock: *clock }
+        let Self { arguments, options, progress, time, clock, .. } = self;
+        Supervisor { arguments, options, home, progress, time: *time, clock: *clock }
     }
 
     /// Saves what there is, so that a later failure costs little; the save at the end reports errors.

@@ -118,6 +118,12 @@ pub enum Work {
 }
 
 impl Assignment {
+    /// The case of this id, if it is to be measured.
+    pub fn find_wanted(&self, id: &str) -> Option<&Wanted> {
+        let Task::Measure(wanted) = &self.task else { return None };
+        wanted.iter().find(|wanted| wanted.id == id)
+    }
+
     /// Whether a case may begin when this process has run for so long.
     pub fn has_time_after(&self, elapsed: Duration) -> bool {
         self.time_left.is_none_or(|left| elapsed < left)
@@ -234,5 +240,27 @@ mod tests {
         let text = plain_file::read_open(file, Path::new("it"), LIMIT).expect("read");
         assert!(text.len() > 3 << 20);
         assert!(serde_json::from_slice::<Assignment>(&text).expect("an assignment") == assignment);
+    }
+
+    #[test]
+    fn a_case_may_begin_until_the_time_that_is_left_has_passed() {
+        let mut assignment = Assignment {
+            callgrind: None,
+            copy: None,
+            time_left: None,
+            group: "group".into(),
+            pipe: 9,
+            clock: None,
+            scale: Scale::Smoke,
+            unit: "ns".into(),
+            events: String::new(),
+            operations: None,
+            replications: None,
+            task: Task::Measure(Vec::new()),
+        };
+        let [before, after] = [Duration::from_secs(19), Duration::from_secs(20)];
+        assert!(assignment.has_time_after(after), "without a limit");
+        assignment.time_left = Some(after);
+        assert!(assignment.has_time_after(before) && !assignment.has_time_after(after));
     }
 }

@@ -7,6 +7,8 @@ use crate::render::summary::ANSWER_LINES;
 use crate::render::summary::format_seconds;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
+#[cfg(feature = "cli")]
 use std::time::Instant;
 
 /// The progress of a run, which the driver writes to the standard error between cases.
@@ -18,9 +20,9 @@ pub(super) struct Progress {
     bar: indicatif::ProgressBar,
     #[cfg(feature = "cli")]
     began: Instant,
-    /// When the limit of the run is over.
+    /// When the limit of the run is over, from `began` on.
     #[cfg(feature = "cli")]
-    limit: Cell<Option<Instant>>,
+    limit: Cell<Option<Duration>>,
     /// Whether to print one line for each group in place of the bar.
     lines: bool,
     /// Whether the answers of an unfinished run are shown above the bar.
@@ -105,17 +107,16 @@ impl Progress {
         self.bar.set_prefix(format!("{what} {number} of {of}: "));
     }
 
-    /// Sets when the limit of the run is over: the time left is no more.
-    pub(super) fn limit_time(&self, until: Option<Instant>) {
-        self.limit.set(until);
+    /// Sets what the limit leaves: the forecast is no more.
+    pub(super) fn limit_time(&self, left: Option<Duration>) {
+        self.limit.set(left.map(|left| self.began.elapsed() + left));
     }
 
     /// Shows the case that begins or, between two cases, what the run waits for.
     pub(super) fn begin(&self, what: &str) {
-        let (now, expected) = (Instant::now(), self.bar.length().unwrap_or_default());
-        let limit = self.limit.get().map(|until| until.saturating_duration_since(now).as_secs_f64());
-        let elapsed = (now - self.began).as_secs_f64();
-        let left = forecast_seconds(elapsed, self.done.get(), expected, limit);
+        let (elapsed, expected) = (self.began.elapsed(), self.bar.length().unwrap_or_default());
+        let limit = self.limit.get().map(|limit| limit.saturating_sub(elapsed).as_secs_f64());
+        let left = forecast_seconds(elapsed.as_secs_f64(), self.done.get(), expected, limit);
         let left = left.map(|left| format!("{} left · ", format_seconds(left))).unwrap_or_default();
         self.bar.set_message(left + what);
         self.bar.tick();
@@ -161,7 +162,7 @@ impl Progress {
     pub(super) fn begin(&self, _: &str) {}
     pub(super) fn done(&self) {}
     pub(super) fn expect_executions(&self, _: usize) {}
-    pub(super) fn limit_time(&self, _: Option<Instant>) {}
+    pub(super) fn limit_time(&self, _: Option<Duration>) {}
     pub(super) fn print(&self, text: &str) {
         print(text);
     }

@@ -6,13 +6,13 @@ use super::options::{CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN
 use super::pipe_message::{CaseExecution, Message, open_pipe};
 use super::process_task::{ANEW_VARIABLE, Assignment, TASK_VARIABLE, Task};
 use super::progress::Progress;
+use super::time_limit::TimeLimit;
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
 use crate::platform::cpu::{self, cpu_class::CPU_VARIABLE, cpu_class::fixed_choice};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::perf_event::Event;
 use crate::platform::process::inheritance;
 use crate::platform::process::{self, own_program_command};
 use crate::platform::{callgrind, limit, signal};
@@ -56,20 +56,13 @@ pub(super) struct Supervisor<'a> {
     pub(super) options: &'a Options,
     pub(super) home: &'a Path,
     pub(super) progress: &'a Progress,
-    /// When the run began.
-    pub(super) began: Instant,
-    /// Time after which no case begins.
-    pub(super) limit: Option<Duration>,
+    /// When the run began, and its limit.
+    pub(super) time: TimeLimit,
     /// The scale of the first process' clock, once it is known.
     pub(super) clock: Option<ClockScale>,
 }
 
 impl Supervisor<'_> {
-    /// Whether the limit of the run has passed: no case begins.
-    pub(super) fn is_time_over(&self) -> bool {
-        self.limit.is_some_and(|limit| self.began.elapsed() >= limit)
-    }
-
     /// Carries out a task of this group in a process of its own, or in as many as there are to be copies.
     pub(super) fn run_task(&self, group: &str, task: &Task) -> ProcessRun {
         let runs_beside_copies = matches!(task, Task::Measure(_)) && self.options.copies > 1;
@@ -103,12 +96,12 @@ impl Supervisor<'_> {
             clock: self.clock,
             scale: if self.arguments.mode == Mode::Test { Scale::Smoke } else { options.scale },
             unit: options.unit.clone(),
-            events: join_event_names(&options.events),
+            events: options.events.iter().map(|event| event.name).collect::<Vec<_>>().join(","),
             operations: options.operations,
             replications: options.replications,
             callgrind: counts.as_ref().map(|directory| directory.path().join("counts")),
             copy: copy.map(CopyStart::describe),
-            time_left: self.limit.map(|limit| limit.saturating_sub(self.began.elapsed())),
+            time_left: self.time.left(),
             task: task.clone(),
         };
         let mut command = match &assignment.callgrind {
@@ -146,10 +139,6 @@ impl Supervisor<'_> {
         })?;
         Ok((child, counts))
     }
-}
-
-fn join_event_names(events: &[Event]) -> String {
-    events.iter().map(|event| event.name).collect::<Vec<_>>().join(",")
 }
 
 /// Waits for a process that is about to end, or kills it with its children if it is not.
@@ -296,11 +285,11 @@ impl<'a> Received<'a> {
 
     fn record_case_end(&mut self, mut case: CaseExecution) {
         self.current = None;
-        let Supervisor { progress, began, .. } = self.supervisor;
+        let Supervisor { progress, time, .. } = self.supervisor;
         if let Ok(measured) = &mut case.end {
             // Every case carries the same network path; the record keeps it once per group.
             self.run.wire = measured.wire.take().or(self.run.wire.take());
-            let at = began.elapsed().as_secs_f64();
+            let at = time.began.elapsed().as_secs_f64();
             measured.executions.iter_mut().for_each(|execution| execution.at = at);
         }
         progress.done();
@@ -316,7 +305,7 @@ impl<'a> Received<'a> {
 
     /// The received messages, with an explanation if the process ended early. A signal to the driver is no failure.
     fn explain_end(mut self, status: ExitStatus, patient: bool) -> ProcessRun {
-        let is_whole = || self.first_missing_case().is_none() || self.supervisor.is_time_over();
+        let is_whole = || self.first_missing_case().is_none() || self.supervisor.time.is_over();
         if self.ended && status.success() && is_whole() {
             return self.into_process_run();
         }
@@ -380,14 +369,13 @@ mod tests {
         let arguments = Arguments::parse(Vec::new()).expect("no arguments");
         let options = Options::from_environment().expect("options");
         let progress = Progress::over(1, Telling::Nothing);
-        let (began, home) = (Instant::now(), Path::new("/nowhere"));
+        let (time, home) = (TimeLimit::starting_now(None), Path::new("/nowhere"));
         let supervisor = Supervisor {
             arguments: &arguments,
             options: &options,
             home,
             progress: &progress,
-            began,
-            limit: None,
+            time,
             clock: None,
         };
         let task = Task::Measure(vec![Wanted { id: "call/u64/3".into(), proven: false }]);

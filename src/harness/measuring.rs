@@ -12,7 +12,7 @@ use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place};
 use crate::clock::Clock;
 use crate::driver::{
-    Arguments, Assignment, CaseExecution, ExecutionEnd, Message, Mode, Sender, Task, Wanted, criterion_home,
+    Arguments, Assignment, CaseExecution, ExecutionEnd, Message, Mode, Sender, Task, criterion_home,
     open_counter, parse_events,
 };
 use crate::environment::Accounting;
@@ -93,23 +93,10 @@ impl Assigned {
         Ok(Exit::Disproved)
     }
 
-    /// The cases to measure; `None` if Criterion is to write its files.
-    fn wanted(&self) -> Option<&[Wanted]> {
-        match &self.assignment.task {
-            Task::Measure(wanted) => Some(wanted),
-            Task::Write(_) => None,
-        }
-    }
-
     /// Whether a case may begin now, and if so, whether an earlier process has proved it.
     pub(super) fn may_begin(&self, id: &str) -> Option<bool> {
         let has_time = self.assignment.has_time_after(self.began.elapsed());
-        self.is_proven(id).filter(|_| has_time)
-    }
-
-    /// Whether a case is to be measured, and if so, whether an earlier process has proved it.
-    fn is_proven(&self, id: &str) -> Option<bool> {
-        self.wanted()?.iter().find(|wanted| wanted.id == id).map(|wanted| wanted.proven)
+        self.assignment.find_wanted(id).filter(|_| has_time).map(|wanted| wanted.proven)
     }
 }
 
@@ -219,7 +206,8 @@ impl Room {
             assigned.sender.send(&Message::Broken(company::LEFT.into()))?;
             return Ok(false);
         }
-        let (began, proven) = (Instant::now(), assigned.is_proven(&id).unwrap_or_default());
+        let wanted = assigned.assignment.find_wanted(&id);
+        let (began, proven) = (Instant::now(), wanted.is_some_and(|wanted| wanted.proven));
         let described = catch_unwind(AssertUnwindSafe(|| describe(&self.clock)));
         let (title, end) = match described {
             Ok(Ok(case)) => {

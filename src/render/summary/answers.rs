@@ -116,7 +116,7 @@ impl UsualBy<'_> {
             Self::Machines(range) => {
                 let s = if range.machines == 1 { "" } else { "s" };
                 format!(
-                    "usual range: the lowest to the highest cost on {} {}{s}, and half as much again",
+                    "usual range: lowest to highest cost on {} {}{s}, and half as much again",
                     range.machines, range.kind
                 )
             }
@@ -124,7 +124,7 @@ impl UsualBy<'_> {
                 "usual: as in this machine's last run; no other machine of its kind is known".into()
             }
             Self::Prediction(_) => format!(
-                "usual: within {FAR:.0} times what was predicted in cycles; no machine of this kind is known"
+                "usual: within {FAR:.0} times the prediction in cycles; no machine of its kind is known"
             ),
         }
     }
@@ -183,8 +183,9 @@ impl Answer<'_> {
             true => (Standing::Fast, Standing::Slow),
         };
         let is_inside = value.low >= low && value.high <= high;
-        // An interval wider than the usual range holds figures that are not usual.
-        let is_narrow = value.high * low <= high * value.low;
+        // An interval wider than the usual range, or mostly beyond it, promises figures that are not usual.
+        let inside = value.high.min(high) - value.low.max(low);
+        let is_narrow = value.high * low <= high * value.low && 2.0 * inside >= value.high - value.low;
         match (low..=high).contains(&value.estimate) {
             true if is_inside || (is_narrow && measured.is_settled()) => Standing::Usual,
             false if value.low > high => above,

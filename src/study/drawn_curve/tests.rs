@@ -121,3 +121,18 @@ fn a_bound_is_passed_between_two_points_at_the_first_or_at_none() {
     assert_eq!(said([2e6, 3e6, 4e6]), "it is above 1 ms at 50 % already");
     assert_eq!(said([1e5, 2e5, 3e5]), "it stays below 1 ms up to 52 %");
 }
+
+#[test]
+fn a_curve_names_the_basis_of_its_figures_where_it_is_not_the_quiet_cost() {
+    let curve = Curve::new("call/u64/", "calls", Axis::Count("arguments"));
+    let title = |measured: Measured| {
+        let cases = (0..3).map(|at| case(format!("call/u64/{at}"), measured.clone())).collect();
+        let run = GroupRun { cases, ..GroupRun::default() };
+        draw_curve(&curve, &run, &Fingerprint::default()).expect("a curve").title
+    };
+    let (median, slope) = (Interval::exactly(1.0), Interval::exactly(0.9));
+    let whole = Measured { median, ..Measured::default() };
+    let sloped = Measured { slope, ..whole.clone() };
+    let net = Measured { net: Some(Interval::exactly(0.67)), ..sloped.clone() };
+    assert_eq!([whole, sloped, net].map(title), ["calls", "calls, slope", "calls, net"]);
+}

@@ -150,3 +150,22 @@ fn the_papers_tables_stand_with_a_run_that_has_numbers_for_them() {
     );
     assert_eq!(paper["tables"][0]["rows"][1][4], "800.0");
 }
+
+#[test]
+fn an_unsettled_case_counts_as_measured_on_the_page_as_in_the_tally() {
+    let mut record = fixture_run::fixture_record();
+    let open =
+        record.groups.iter_mut().flat_map(|group| &mut group.cases).find_map(|case| case.measured_mut());
+    let open = open.expect("a measured case");
+    (open.quiet, open.left_out) = (None, vec!["others had the CPU".into()]);
+    let (tally, data) = (record.tally(), data(&html(&record)));
+    let cases =
+        data["groups"].as_array().unwrap().iter().flat_map(|group| group["cases"].as_array().unwrap());
+    let cases: Vec<_> = cases.map(|case| case["outcomes"].as_array().unwrap()).collect();
+    let count = |word: &str| cases.iter().filter(|outcomes| outcomes.iter().any(|one| one == word)).count();
+    assert!(tally.unsettled > 0);
+    assert_eq!(
+        [count("measured"), count("not settled"), count("skipped")],
+        [tally.measured, tally.unsettled, tally.skipped]
+    );
+}
