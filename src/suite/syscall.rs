@@ -29,7 +29,8 @@
 //!
 //! # Reading the number
 //! `syscall/bare` is the floor: what a call costs above it is its own work. Its ratio to `call/u64/0` is how much more
-//! a kernel call costs than a procedure call. The cold figure is what a program pays that calls rarely. `getppid/once` is between
+//! a kernel call costs than a procedure call. lmbench's `lat_syscall stat` enters newfstatat(2) through the C library; `stat` here
+//! enters stat(2) on x86_64. Give it a path as deep as that of the scratch file. The cold figure is what a program pays that calls rarely. `getppid/once` is between
 //! the two: the kernel has just made the process, so its own code is warm, and the caches of the process are not.
 //!
 //! # Source
