@@ -1,0 +1,59 @@
+use super::*;
+use crate::exit::Exit;
+use clap::Parser;
+
+#[test]
+fn an_error_ends_a_gate_as_the_manual_says_and_skips_a_step_of_a_bisection() {
+    let missing = || Error::file("typo", "looking for", std::io::ErrorKind::NotFound.into());
+    let errors: [(Error, Exit); 5] = [
+        (Error::Usage("no such case".into()), Exit::Usage),
+        (missing(), Exit::Usage),
+        (Error::invalid_content("f", "unit", "ns", "x", "mend it"), Exit::Usage),
+        (Error::Incomparable("release against debug".into()), Exit::Incomparable),
+        (Error::Disturbed("a side died".into()), Exit::Skipped),
+    ];
+    for (error, exit) in errors {
+        let judging = |bisect| Judging { max_regress: 0.03, mute: None, bisect, summary: None };
+        let (kind, text) = (error.kind(), error.to_string());
+        let ended = judging(false).judge_comparison(|| Err(error));
+        let code = ended.unwrap_or_else(|error| Exit::from(error.kind()).into());
+        assert_eq!(code, exit.into(), "{kind:?} {text}");
+    }
+    let judging = Judging { max_regress: 0.03, mute: None, bisect: true, summary: None };
+    for error in [missing(), Error::Incomparable("release against debug".into())] {
+        assert_eq!(judging.judge_comparison(|| Err(error)).unwrap(), Exit::Skipped.into());
+    }
+}
+
+#[test]
+fn the_workflow_that_is_offered_is_understood() {
+    let workflow = include_str!("../../../fixtures/workflow.yml");
+    let line = workflow.lines().find_map(|line| line.trim().strip_prefix("- run: syscost gate"));
+    let line = line.expect("a gate").replace("${{ github.base_ref }}", "main");
+    let line = format!("syscost gate{line}");
+    let words = line.split_whitespace().map(|word| word.trim_matches('"'));
+    assert!(super::super::Line::try_parse_from(words).is_ok(), "{line}");
+}
+
+#[test]
+fn a_workflow_gives_the_right_to_write_to_a_job_and_reads_none_of_it_from_an_artifact() {
+    let workflows = [
+        include_str!("../../../fixtures/workflow.yml"),
+        include_str!("../../../fixtures/workflow-comment.yml"),
+        include_str!("../../../fixtures/workflow-kernel.yml"),
+        include_str!("../../../fixtures/nightly.yml"),
+    ];
+    for text in workflows {
+        let (head, jobs) = text.split_once("\njobs:\n").expect("jobs");
+        let (_, rights) = head.split_once("\npermissions:").expect("rights of the workflow");
+        assert!(!rights.contains(": write"), "{rights}");
+        assert!(
+            !jobs.contains("syscost-gate/number"),
+            "a fork writes the artifact, and could name any pull request"
+        );
+    }
+    let comment = workflows[1];
+    for fact in ["workflow_run.head_sha", "workflow_run.head_repository.full_name"] {
+        assert!(comment.contains(fact), "{fact}");
+    }
+}
