@@ -218,10 +218,9 @@ impl HandedOver {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
-        let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
-        let assignment = Assignment {
+    /// An assignment to measure these cases.
+    fn assignment(wanted: Vec<Wanted>) -> Assignment {
+        Assignment {
             callgrind: None,
             copy: None,
             time_left: None,
@@ -233,8 +232,14 @@ mod tests {
             events: "page-faults".into(),
             operations: Some(7),
             replications: None,
-            task: Task::Measure((0..20_000).map(wanted).collect()),
-        };
+            task: Task::Measure(wanted),
+        }
+    }
+
+    #[test]
+    fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
+        let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
+        let assignment = assignment((0..20_000).map(wanted).collect());
         let handed_over = assignment.write_inheritable_file().expect("written");
         let file = duplicate_inherited(handed_over.0.as_raw_fd()).expect("another descriptor");
         let text = plain_file::read_open(file, Path::new("it"), LIMIT).expect("read");
@@ -244,20 +249,7 @@ mod tests {
 
     #[test]
     fn a_case_may_begin_until_the_time_that_is_left_has_passed() {
-        let mut assignment = Assignment {
-            callgrind: None,
-            copy: None,
-            time_left: None,
-            group: "group".into(),
-            pipe: 9,
-            clock: None,
-            scale: Scale::Smoke,
-            unit: "ns".into(),
-            events: String::new(),
-            operations: None,
-            replications: None,
-            task: Task::Measure(Vec::new()),
-        };
+        let mut assignment = assignment(Vec::new());
         let [before, after] = [Duration::from_secs(19), Duration::from_secs(20)];
         assert!(assignment.has_time_after(after), "without a limit");
         assignment.time_left = Some(after);

@@ -321,15 +321,15 @@ impl Pair {
     /// Blocks during which the core's frequency stepped are left out, if others are the majority.
     pub fn log_ratio(&self) -> f64 {
         let blocks = self.blocks();
-        let is_used = |block: &&Block| !self.runs_at_one_frequency() || block.is_at_one_frequency();
+        let leaves_out = are_mostly_at_one_frequency(&blocks);
+        let is_used = |block: &&Block| !leaves_out || block.is_at_one_frequency();
         median(&blocks.iter().filter(is_used).map(|block| block.log_ratio).collect::<Vec<_>>())
     }
 
     /// Whether the sides ran at the same frequency in at least half of the blocks. The median frequency of a side says
     /// less: on a core that steps between two frequencies it is one or the other by chance.
     pub fn runs_at_one_frequency(&self) -> bool {
-        let blocks = self.blocks();
-        2 * blocks.iter().filter(|block| block.is_at_one_frequency()).count() >= blocks.len()
+        are_mostly_at_one_frequency(&self.blocks())
     }
 
     fn blocks(&self) -> Vec<Block> {
@@ -354,6 +354,11 @@ impl Block {
     fn is_at_one_frequency(&self) -> bool {
         (self.frequency_ratio - 1.0).abs() <= FREQUENCY_DIFFERENCE
     }
+}
+
+/// Whether at least half of these blocks compare turns at one frequency.
+fn are_mostly_at_one_frequency(blocks: &[Block]) -> bool {
+    2 * blocks.iter().filter(|block| block.is_at_one_frequency()).count() >= blocks.len()
 }
 
 #[cfg(test)]

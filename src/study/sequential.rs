@@ -207,8 +207,8 @@ impl CasePairs {
         let [_, most] = rule.fewest_and_most_pairs();
         let limit = if differences.is_empty() { REJECTED_WITHOUT_ANY } else { most };
         let rejected: Vec<_> = self.pairs.iter().filter_map(|pair| pair.rejected.as_ref()).collect();
-        let is_open = matches!(case_state(&differences, rule, cases), Stand::Open(_));
-        let last = rejected.last().filter(|_| is_open && rejected.len() >= limit)?;
+        let is_open = || matches!(case_state(&differences, rule, cases), Stand::Open(_));
+        let last = rejected.last().filter(|_| rejected.len() >= limit && is_open())?;
         let all = self.pairs.len();
         Some(format!(
             "the machine is unfit: {} of {all} pairs were rejected, the last because {last}",

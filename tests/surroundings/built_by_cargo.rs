@@ -42,7 +42,7 @@ impl<'a> Repository<'a> {
     fn program(&self, program: &str) -> Command {
         let mut command = self.place.program(program);
         command.current_dir(&self.root).env_remove("CARGO_TARGET_DIR").env_remove("RUSTUP_TOOLCHAIN");
-        // The compiler beside cargo, whatever toolchain rustup is told: the stand-in's is installed nowhere.
+        // Calls the compiler beside cargo directly: the toolchain that the stand-in for rustup names is not installed.
         let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap());
         command.env("RUSTC", cargo.with_file_name("rustc"));
         let path = std::env::var_os("PATH").unwrap_or_default();
