@@ -1,6 +1,6 @@
 //! `syscost fleet`: a job on this host, its record, and what becomes of one that cannot be measured.
 
-use crate::place::{Ended, Place, alone};
+use crate::place::{Ended, Place, SYSCOST, alone};
 use crate::process;
 use nix::sys::signal::Signal;
 use std::os::unix::fs::PermissionsExt;
@@ -176,8 +176,7 @@ fn submit(place: &Place, words: &[&str], path: &str) -> Ended {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     let mut command = place.program(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/fleet/submit"));
-    let syscost = place.syscost(&[]).get_program().to_owned();
-    command.args(words).env("PATH", format!("{}:{path}", tools.display())).env("SYSCOST", syscost);
+    command.args(words).env("PATH", format!("{}:{path}", tools.display())).env("SYSCOST", SYSCOST);
     command.env_remove("SYSCOST_JOB").env_remove("SYSCOST_FEATURES");
     place.end(command)
 }
@@ -209,7 +208,7 @@ fn a_program_that_is_missing_here_or_on_the_node_is_told() {
     let (place, [kernel, _]) = place();
     submit(&place, &["here.toml"], SYSTEM).says(0, &["submitted 4"]);
     let script = std::fs::read_to_string(place.path().join(format!("script-here.h1.{kernel}.1"))).unwrap();
-    let on_node = script.replace(place.syscost(&[]).get_program().to_str().unwrap(), "/not/there/syscost");
+    let on_node = script.replace(SYSCOST, "/not/there/syscost");
     std::fs::write(place.path().join("on-node"), on_node).unwrap();
     let mut job = place.program("sh");
     job.arg("on-node");
