@@ -8,8 +8,9 @@
 //!
 //! # How we know
 //! A witness counts one call of `clock_gettime` an iteration. The kernel counts the time that a thread is ready and another
-//! task runs (`/proc/thread-self/schedstat`): the gaps, and the time outside of the readings, must hold at least nine tenths of it
-//! over all batches, and in all but two. `beside-hog` tests the method: its gaps must be the time slices of the hog.
+//! task runs (`/proc/thread-self/schedstat`): the gaps, and the time outside of the readings, must hold at least nine tenths of it,
+//! in each batch or in the next wait. `beside-hog` tests the method: its gaps must be the time slices of the hog, and the first of
+//! them are waited for before the samples.
 //!
 //! # What fools it
 //! The samples of a default run are milliseconds long: an event that comes once a second is rarely seen. Use the full scale for
@@ -110,7 +111,6 @@ struct Spinning {
     gaps: Vec<f64>,
     /// Time of all batches, ns.
     spun_ns: f64,
-    account: WaitAccount,
     schedstat: Option<File>,
     preemptions: u64,
     cpu: usize,
@@ -123,18 +123,21 @@ impl Spinning {
         // Before the class is entered: the hog stays an ordinary task.
         let hog = has_hog.then(|| start_spinner(cpu, Class::Ordinary)).transpose()?;
         let _class = is_real_time.then(|| RealTime::enter(PRIORITY)).transpose()?;
-        Ok(Self {
+        let mut spinning = Self {
             spin,
             hog,
             _class,
             gaps: Vec::with_capacity(KEPT),
             spun_ns: 0.0,
-            account: WaitAccount::default(),
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             preemptions: 0,
             cpu,
             start: Sources::read(cpu),
-        })
+        };
+        // Short samples may hold no wait at all: here it is certain to come.
+        let contradiction =
+            has_hog.then(|| spinning.next_contradiction(0).and_then(|_| spinning.next_contradiction(0)));
+        contradiction.flatten().map_or(Ok(spinning), |waits| Err(waits.contradiction()))
     }
 
     /// Time that the thread was ready and another task ran, ns; `None` if the kernel does not count it.
@@ -146,23 +149,52 @@ impl Spinning {
     }
 }
 
+impl Spinning {
+    /// Spins between readings of both accounts. The gaps that the spin found are the last ones.
+    fn watch(&mut self, spin: impl FnOnce(Spin, &mut Vec<f64>) -> [u64; 2]) -> Waits {
+        let (began, waited, known) = (monotonic_raw_ns(), self.waited_ns(), self.gaps.len());
+        let [first, last] = spin(self.spin, &mut self.gaps);
+        let waited_ns = self.waited_ns().zip(waited).map_or(0.0, |(after, before)| after - before);
+        // Whatever is not between the first and the last reading: there a preemption shows as no gap.
+        let outside_ns = (monotonic_raw_ns() - began - (last - first)) as f64;
+        Waits { seen_ns: self.gaps[known..].iter().sum::<f64>() + outside_ns, waited_ns }
+    }
+
+    /// The next wait, if the accounts contradict each other there. Beside a hog it comes soon, and in a batch so long that it
+    /// hardly ever comes at an end.
+    fn next_contradiction(&mut self, iterations: u64) -> Option<Waits> {
+        const LONG: u64 = 100_000;
+        const PATIENCE_NS: u64 = 200_000_000;
+        let gaps = std::mem::replace(&mut self.gaps, Vec::with_capacity(KEPT));
+        let (until, mut next) = (monotonic_raw_ns() + PATIENCE_NS, Waits::default());
+        while !next.is_long() && monotonic_raw_ns() < until {
+            self.gaps.clear();
+            next = self.watch(|spin, gaps| spin(iterations.max(LONG), gaps));
+        }
+        self.gaps = gaps;
+        Some(next).filter(Waits::is_contradiction)
+    }
+}
+
 impl Subject for Spinning {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
         let preempted = || thread_usage().map(|usage| usage.involuntary_context_switches() as u64);
-        let (began, waited, preemptions) = (monotonic_raw_ns(), self.waited_ns(), preempted()?);
-        let first = self.gaps.len();
-        let mut readings = [0; 2];
-        let ticks = clock.time(|| readings = (self.spin)(iterations, &mut self.gaps));
+        let (known, preemptions, mut ticks) = (self.gaps.len(), preempted()?, Ticks(0));
+        let waits = self.watch(|spin, gaps| {
+            let mut readings = [0; 2];
+            ticks = clock.time(|| readings = spin(iterations, gaps));
+            readings
+        });
         let preemptions = preempted()? - preemptions;
-        let waited_ns = self.waited_ns().zip(waited).map_or(0.0, |(after, before)| after - before);
-        // Whatever is not between the first and the last reading: there a preemption shows as no gap.
-        let outside_ns = (monotonic_raw_ns() - began - (readings[1] - readings[0])) as f64;
         if self.gaps.len() == self.gaps.capacity() {
             // Gaps of this batch may be missing, so the figures leave it out.
-            self.gaps.truncate(first);
+            self.gaps.truncate(known);
             return Ok(ticks);
         }
-        self.account.add_batch(self.gaps[first..].iter().sum::<f64>() + outside_ns, waited_ns)?;
+        // One batch alone proves nothing: the kernel counts by another clock.
+        if waits.is_contradiction() && self.next_contradiction(iterations).is_some() {
+            return Err(waits.contradiction());
+        }
         self.spun_ns += clock.nanoseconds(ticks).0;
         self.preemptions += preemptions;
         Ok(ticks)
@@ -174,39 +206,35 @@ impl Subject for Spinning {
     }
 }
 
-/// Two accounts of the time for which the thread did not have the CPU, over the same batches.
+/// Two accounts of the time for which the thread did not have the CPU, over the same time.
 #[derive(Default)]
-struct WaitAccount {
+struct Waits {
     /// Gaps, and time outside of the first and the last reading, ns.
     seen_ns: f64,
     /// Time that the thread was ready and another task ran, by the kernel, ns.
     waited_ns: f64,
-    /// Batches in which the second is more than the first.
-    contradictions: u32,
 }
 
-impl WaitAccount {
-    /// Adds a batch. One batch alone proves nothing: the kernel counts by another clock, and brings its count up to date now
-    /// and then.
-    ///
-    /// # Errors
-    /// [`Error::Disproved`] if the accounts contradict each other in several batches, and over all of them.
-    fn add_batch(&mut self, seen_ns: f64, waited_ns: f64) -> Result<()> {
-        const LEAST: f64 = 0.9;
-        const SLACK_NS: f64 = 20_000.0;
-        const CONTRADICTIONS: u32 = 3;
-        let is_missing = |seen_ns: f64, waited_ns: f64| seen_ns + SLACK_NS < LEAST * waited_ns;
-        self.seen_ns += seen_ns;
-        self.waited_ns += waited_ns;
-        self.contradictions += u32::from(is_missing(seen_ns, waited_ns));
-        if self.contradictions < CONTRADICTIONS || !is_missing(self.seen_ns, self.waited_ns) {
-            return Ok(());
-        }
-        Err(Error::Disproved(format!(
+impl Waits {
+    /// The kernel counts by another clock, and in steps.
+    const LEAST: f64 = 0.9;
+    const SLACK_NS: f64 = 20_000.0;
+
+    /// Whether the thread waited for so long that the other account must hold it.
+    fn is_long(&self) -> bool {
+        Self::LEAST * self.waited_ns > Self::SLACK_NS
+    }
+
+    fn is_contradiction(&self) -> bool {
+        self.seen_ns + Self::SLACK_NS < Self::LEAST * self.waited_ns
+    }
+
+    fn contradiction(&self) -> Error {
+        Error::Disproved(format!(
             "the thread waited {:.0} ns for the CPU by the kernel's count, and the gaps and the time outside of the loop hold \
-             {:.0} ns, with {} batches that contradict it",
-            self.waited_ns, self.seen_ns, self.contradictions
-        )))
+             {:.0} ns; the next wait was missing likewise",
+            self.waited_ns, self.seen_ns
+        ))
     }
 }
 
@@ -283,49 +311,69 @@ mod tests {
     use crate::case::Scale;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
     fn a_thread_beside_a_hog_sees_what_it_does_not_get() {
-        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
-        let clock = Clock::start_up();
-        let share = cpu::run_on_cpu(place.cpus.here.unwrap(), || {
-            let mut spinning = Spinning::start(false, true, spin, &place).unwrap();
-            (0..20).for_each(|_| _ = spinning.run(100_000, &clock).unwrap());
+        let share = beside_hog(spin, |spinning, clock| {
+            (0..20).for_each(|_| _ = spinning.run(100_000, clock).unwrap());
             spinning.figures()[0].values[0]
         });
-        let share = share.unwrap();
         assert!((0.02..0.98).contains(&share), "{share}");
     }
 
-    #[test]
-    fn waiting_that_is_in_no_gap_is_caught_if_it_repeats_and_waiting_outside_of_the_loop_is_not() {
-        let mut honest = WaitAccount::default();
-        for _ in 0..20 {
-            honest.add_batch(3e6, 3e6).unwrap();
-        }
-        for _ in 0..3 {
-            honest.add_batch(0.0, 2e6).expect("a few batches of many");
-        }
-        let mut lie = WaitAccount::default();
-        let answers: Vec<_> = (0..3).map(|_| lie.add_batch(1e5, 3e6)).collect();
-        assert!(answers[..2].iter().all(Result::is_ok));
-        assert!(answers[2].as_ref().unwrap_err().to_string().contains("9000000 ns"), "{answers:?}");
+    /// A case beside a hog, on the CPU of the test.
+    fn beside_hog<T>(spin: Spin, body: impl FnOnce(&mut Spinning, &Clock) -> T) -> T {
+        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
+        let clock = Clock::start_up();
+        let here = place.cpus.here.unwrap();
+        cpu::run_on_cpu(here, || body(&mut Spinning::start(false, true, spin, &place).unwrap(), &clock))
+            .unwrap()
     }
 
     #[test]
-    fn preemptions_at_the_ends_of_short_batches_condemn_nobody() {
-        let place = test_place(&std::env::temp_dir(), Scale::Smoke);
-        let clock = Clock::start_up();
-        // Batches so short that a time slice of the hog begins or ends outside of the readings in most of them.
-        let ran = cpu::run_on_cpu(place.cpus.here.unwrap(), || {
-            let mut spinning = Spinning::start(false, true, spin, &place).unwrap();
-            let ran = (0..30_000).try_for_each(|_| spinning.run(3, &clock).map(|_| ()));
-            (ran, spinning.account.waited_ns, spinning.account.contradictions)
+    fn waiting_that_is_in_no_gap_is_a_contradiction_and_waiting_outside_of_the_loop_is_none() {
+        let is_contradiction = |seen_ns, waited_ns| Waits { seen_ns, waited_ns }.is_contradiction();
+        assert!(!is_contradiction(3e6, 3e6) && !is_contradiction(1e5, 0.0));
+        assert!(is_contradiction(1e5, 3e6));
+        assert!(Waits { seen_ns: 1e5, waited_ns: 3e6 }.contradiction().to_string().contains("3000000 ns"));
+    }
+
+    #[test]
+    fn gaps_that_are_never_reported_are_caught_and_one_batch_condemns_nobody() {
+        static FORGOTTEN: AtomicBool = AtomicBool::new(false);
+        let forgets_always: Spin = |readings, _| spin(readings, &mut Vec::new());
+        let forgets_once: Spin = |readings, gaps| {
+            let known = gaps.len();
+            let read = spin(readings, gaps);
+            if gaps[known..].iter().any(|gap| *gap > 1e6) && !FORGOTTEN.swap(true, Relaxed) {
+                gaps.truncate(known);
+            }
+            read
+        };
+        // Started with the honest one, which waits before the samples too.
+        let run = |chosen| {
+            beside_hog(spin, |spinning, clock| {
+                spinning.spin = chosen;
+                (0..20).try_for_each(|_| spinning.run(100_000, clock).map(drop))
+            })
+        };
+        assert!(matches!(run(forgets_always), Err(Error::Disproved(_))));
+        let lies_at_once = beside_hog(spin, |spinning, _| {
+            spinning.spin = forgets_always;
+            spinning.next_contradiction(0).is_some()
         });
-        let (ran, waited_ns, contradictions) = ran.unwrap();
-        assert!(
-            ran.is_ok() && contradictions == 0 && waited_ns > 0.0,
-            "{ran:?}, {contradictions} batches of {waited_ns} ns"
-        );
+        assert!(lies_at_once, "the first wait tells");
+        let once = run(forgets_once);
+        assert!(once.is_ok() && FORGOTTEN.load(Relaxed), "{once:?}");
+    }
+
+    #[test]
+    fn preemptions_at_the_ends_of_short_batches_are_in_both_accounts() {
+        // Batches so short that a time slice of the hog begins or ends outside of the readings in most of them.
+        let waits = beside_hog(spin, |spinning, _| {
+            (0..30_000).map(|_| spinning.watch(|spin, gaps| spin(3, gaps))).collect::<Vec<_>>()
+        });
+        assert!(waits.iter().any(Waits::is_long) && !waits.iter().any(Waits::is_contradiction));
     }
 }
