@@ -41,6 +41,7 @@ use crate::platform::perf_event::Counter;
 use crate::platform::{allocation, cpu, signal, time};
 use crate::record::EventRate;
 pub use batch_size::SAMPLE_STRETCH;
+use batch_size::{BatchSize, Enough};
 pub use case_end::{CaseEnd, repeat_while_disturbed, under_one_clock_source};
 use company::Accompanied;
 pub use company::Company;
@@ -234,11 +235,24 @@ impl<'a> Trial<'a> {
 
     fn sweep_iterations(&mut self, effort: Effort) -> Result<(), CaseEnd> {
         let control = self.control.as_deref_mut();
-        let (sweeper, sentences) =
-            judge::sweep_and_judge(self.case, &mut *self.subject, control, self.clock, effort)?;
+        let swept = judge::sweep_and_judge(self.case, &mut *self.subject, control, self.clock, effort);
+        if matches!(swept, Err(CaseEnd::Disturbed(_) | CaseEnd::Contradicted(_))) {
+            self.judge_exact_claims()?;
+        }
+        let (sweeper, sentences) = swept?;
         self.sweeper = Some(sweeper);
         self.evidence.extend(sentences);
         Ok(())
+    }
+
+    /// Judges by one batch of milliseconds what no disturbance changes: work that is left to threads makes the sweep uneven, and
+    /// would pass for a busy machine.
+    fn judge_exact_claims(&mut self) -> Result<(), CaseEnd> {
+        const MILLISECONDS: Enough = Enough { timed_ns: 4e6, wall_ns: 4e6 };
+        let size = BatchSize::find(&mut *self.subject, self.clock, MILLISECONDS)?;
+        let sample = self.batch_between_readings(size.iterations)?;
+        judge::judge_plausible(self.case, &sample, Some(self.clock.nanoseconds(Ticks(sample.counted)).0))?;
+        judge::judge_sample(self.case, &sample.delta, sample.iterations, self.pinned).map(drop)
     }
 
     /// Measures one batch between two readings of the counters, and judges it.

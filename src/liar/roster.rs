@@ -6,7 +6,8 @@ use super::stranger;
 use super::twisted::{
     BEST_FOR_ALL, BEST_IN_ALL, CAPPED, CONSTANT, COUNTS_BEYOND, COUNTS_LATER, HALF, HALF_BEYOND, HALF_LATER,
     HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS,
-    SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH, THREE_TENTHS_BESIDE, Twist, leave_to_thread, twist_case,
+    SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH, THREE_TENTHS_BESIDE, Twist, UNEVEN, leave_to_thread,
+    twist_case,
 };
 use crate::case::{Case, Cpus, Need, Place, Scale, SetUp};
 use crate::suite;
@@ -17,7 +18,7 @@ pub(super) enum Lie {
     /// The operation, twisted.
     Twisted(Twist),
     /// Its thread does the work.
-    LeftToThread,
+    LeftToThread(Option<Twist>),
     /// Another operation, in words and as it is set up.
     Instead(&'static str, fn() -> SetUp),
     /// A row of a table, without its operation.
@@ -30,7 +31,7 @@ impl Lie {
     fn description(self) -> &'static str {
         match self {
             Twisted(twist) => twist.words,
-            LeftToThread => "leaves the work to another thread",
+            LeftToThread(twist) => twist.map_or("leaves the work to another thread", |twist| twist.words),
             Instead(words, _) => words,
             LeftOut => "leaves the operation out",
         }
@@ -53,7 +54,8 @@ pub(super) const LIARS: &[Row] = &[
     ("known_work/multiply", "time that passed", Twisted(REMEMBERED)),
     ("known_work/multiply", "Executes", Twisted(MADE_UP)),
     ("known_work/multiply", "Executes", Twisted(CONSTANT)),
-    ("known_work/multiply", "CPU time of threads", LeftToThread),
+    ("known_work/multiply", "CPU time of threads", LeftToThread(None)),
+    ("known_work/multiply", "CPU time of threads", LeftToThread(Some(UNEVEN))),
     ("empty_loop/register", "Executes", Instead("was optimised away", stranger::empty_loop)),
     ("known_work/multiply", "Linear", Instead("works more with each iteration", stranger::quadratic_loop)),
     ("call/u64/3", "Calls", Twisted(NINE_TENTHS)),
@@ -113,7 +115,7 @@ pub(super) const LIARS: &[Row] = &[
     ("direct_read/random/4KiB", "Counted bytes", Twisted(NINE_TENTHS)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(HALF)),
     ("direct_read/random/4KiB", "Checked bytes", Instead("reads from the page cache", stranger::cached_instead_of_direct)),
-    ("direct_read/random/4KiB", "CPU time of threads", LeftToThread),
+    ("direct_read/random/4KiB", "CPU time of threads", LeftToThread(None)),
     ("known_work/multiply", LATER_WITNESS, Twisted(HALF_BEYOND)),
     ("known_work/multiply", LATER_WITNESS, Twisted(COUNTS_BEYOND)),
     ("known_work/multiply", LATER_WITNESS, Twisted(HALF_LATER)),
@@ -227,7 +229,13 @@ pub fn liars() -> Vec<Liar> {
     let liar = |&(id, claim, lie): &Row| {
         let case = match lie {
             Twisted(twist) => twist_case(real_case(id)?, twist),
-            LeftToThread => leave_to_thread(id, real_case)?,
+            LeftToThread(twist) => {
+                let case = leave_to_thread(id, real_case)?;
+                match twist {
+                    Some(twist) => twist_case(case, twist),
+                    None => case,
+                }
+            }
             Instead(_, set_up) => Case { set_up: set_up(), ..real_case(id)? },
             LeftOut => Case { set_up: suite::left_out_set_up(id)?, ..real_case(id)? },
         };

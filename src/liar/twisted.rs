@@ -58,6 +58,11 @@ pub const CAPPED: Twist =
 pub const HUNDREDFOLD: Twist = new_twist("says that it took a hundred times as long", |lie, n, clock| {
     Ok(Ticks(100 * lie.honest.run(n, clock)?.0))
 });
+/// For [`leave_to_thread`], whose own times are uneven only now and then.
+pub const UNEVEN: Twist =
+    new_twist("leaves the work to another thread, and says uneven times", |lie, n, clock| {
+        Ok(Ticks(lie.honest.run(n, clock)?.0 * (1 + lie.batches * 7 % 10) / 10))
+    });
 pub const TENTH: Twist = new_twist("says that it took a tenth of the time", |lie, n, clock| {
     Ok(Ticks(lie.honest.run(n, clock)?.0 / 10))
 });
