@@ -1,88 +1,23 @@
-//! Criterion as this crate uses it: entry points of bench targets, and measurements for a Criterion bench.
+//! Entry points of bench targets, and measurements for a Criterion bench.
 //!
-//! A bench target calls [`main`] with its groups, or [`group`] and [`suite`] for those of this crate. The process that
-//! `cargo bench` starts is the *driver*: it starts the same binary once per group as a *measuring process*, shows
-//! progress, keeps the record and prints the table. A measuring process is pinned to one CPU and silent; there Criterion
-//! chooses batches and writes its files, and the clock, the claims and the outcome are this crate's.
-//!
-//! [`CycleTime`] and [`EventCount`] work in any Criterion bench, without the rest.
+//! A bench target calls [`main`] with its own groups, or [`group`] and [`suite`] for those of this crate.
 
-mod in_place;
-mod measurement;
-mod measuring;
-
-#[doc(hidden)]
-pub use crate::driver::Work;
-#[doc(hidden)]
-pub use in_place::{InPlace, Offer};
-pub use measurement::{CycleTime, EventCount};
-
-use crate::case::{Group, Scale};
-use crate::driver::{self, Arguments, Options, report_error};
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::pair::{is_side_process, side};
-use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
+use crate::error::Error;
 use crate::suite;
 use std::process::ExitCode;
-
-/// The `main` of a bench target: measures these groups as Criterion's command line asks, each in a process of its own,
-/// and prints the observation table.
-///
-/// Exit code 0: every case was measured or skipped; 1: a claim failed, something could not be saved, or all that was tried was
-/// disturbed; 2: the command line or an environment variable is wrong; 128 + n: interrupted by signal n.
-pub fn main(groups: &[Group]) -> ExitCode {
-    if is_side_process() {
-        return side::run_side_process(groups).into();
-    }
-    exit_code(run_groups(groups))
-}
-
-fn run_groups(groups: &[Group]) -> Result<ExitCode> {
-    // First, since its command line is not the user's.
-    if driver::is_measuring_process() {
-        return measuring::run_process(groups).map(ExitCode::from);
-    }
-    match driver_settings()? {
-        Some((arguments, options)) => driver::run(groups, &arguments, &options).map(ExitCode::from),
-        None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// What the command line and the environment ask of a driver; `None` if they asked for help, which was printed.
-fn driver_settings() -> Result<Option<(Arguments, Options)>> {
-    if let Some(help) = Arguments::process_help() {
-        driver::print(&help);
-        return driver::output_error().map_or(Ok(None), Err);
-    }
-    let (arguments, mut options) = (Arguments::from_process()?, Options::from_environment()?);
-    if let Some(how) = &arguments.instructions {
-        options.unit = if how == "callgrind" { CALLGRIND } else { INSTRUCTIONS }.into();
-    }
-    if arguments.quick {
-        options.scale = Scale::Smoke;
-    }
-    options.copies = arguments.copies;
-    Ok(Some((arguments, options)))
-}
+pub use syscost_engine::harness::{CycleTime, EventCount, main};
+#[doc(hidden)]
+pub use syscost_engine::harness::{InPlace, Offer, Work, failed_exit, main_of_suite};
 
 /// The `main` of a bench target for one group of this crate.
 pub fn group(name: &str) -> ExitCode {
-    let found = suite::find_group(name).ok_or_else(|| Error::Usage(format!("there is no group {name}")));
-    exit_code(found.map(|group| main(std::slice::from_ref(group))))
+    match suite::find_group(name) {
+        Some(group) => main_of_suite(std::slice::from_ref(group), suite::GROUPS),
+        None => failed_exit(&Error::Usage(format!("there is no group {name}"))).into(),
+    }
 }
 
 /// The `main` of a bench target for all groups of this crate.
 pub fn suite() -> ExitCode {
-    main(suite::GROUPS)
-}
-
-fn exit_code(ended: Result<ExitCode>) -> ExitCode {
-    ended.unwrap_or_else(|error| failed_exit(&error).into())
-}
-
-/// Reports an error that ends the process, and how it ends.
-fn failed_exit(error: &Error) -> Exit {
-    report_error(error);
-    Exit::from(error.kind())
+    main_of_suite(suite::GROUPS, suite::GROUPS)
 }

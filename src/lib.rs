@@ -29,7 +29,8 @@
 //! # Rooms
 //!
 //! The source is divided into rooms, one module each. An arrow points from a room to the one that it is built on, and none
-//! points back. The public rooms are linked.
+//! points back. The contract and the machinery are the crate `syscost-engine`, which has no measurement; this crate passes it the
+//! groups. The public rooms are linked.
 //!
 //! ```text
 //! platform ← clock ← case ← kit ← suite/<group> ← trial ← harness (Criterion) ← benches/*.rs
@@ -64,22 +65,10 @@
 // What only the command line uses is found dead by the build that has it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
-pub mod alloc;
-#[doc(hidden)]
-pub mod case;
-pub mod clock;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod command;
-#[doc(hidden)]
-pub mod driver;
-#[doc(hidden)]
-pub mod environment;
-#[doc(hidden)]
-pub mod exit;
 pub mod harness;
-#[doc(hidden)]
-pub mod json_line;
 #[doc(hidden)]
 pub mod kit;
 #[cfg(feature = "cli")]
@@ -87,21 +76,11 @@ mod liar;
 pub mod manual;
 #[cfg(feature = "cli")]
 mod page_cache;
-#[doc(hidden)]
-pub mod pair;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod peer;
 #[doc(hidden)]
-pub mod record;
-#[doc(hidden)]
-pub mod render;
-#[doc(hidden)]
-pub mod study;
-#[doc(hidden)]
 pub mod suite;
-#[doc(hidden)]
-pub mod trial;
 
 pub use case::{Axis, Curve, Fit, Group, Study};
 pub use case::{Batch, Case, Claim, Gauge, OwnTasks, Prediction, Preparation, Repetition, SetUp, set_up};
@@ -111,6 +90,10 @@ pub use error::{Error, Kind, Result};
 pub use kit::threads::in_threads;
 #[doc(inline)]
 pub use syscost_counters as counters;
+#[doc(inline)]
+pub use syscost_engine::{alloc, clock};
+#[doc(hidden)]
+pub use syscost_engine::{case, driver, environment, exit, json_line, pair, record, render, study, trial};
 #[doc(inline)]
 pub use syscost_technique as technique;
 

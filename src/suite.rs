@@ -186,6 +186,58 @@ mod tests {
     }
 
     #[test]
+    fn all_cases_can_be_told_apart() {
+        crate::driver::check_names(GROUPS).expect("different names");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn every_answer_of_the_suite_is_there() {
+        let headlines = crate::driver::group_headlines(GROUPS.iter());
+        let answers: Vec<_> = headlines.iter().filter(|(_, headline)| headline.is_answer).collect();
+        assert_eq!(answers.len(), 12, "{answers:?}");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn every_reference_is_whole_and_names_headlines_of_ours() {
+        use crate::study::usual::{find_reference, reference_names};
+        let headlines = crate::driver::group_headlines(GROUPS.iter());
+        for name in reference_names() {
+            let reference = find_reference(name).unwrap_or_else(|| panic!("{name} cannot be read"));
+            assert!(reference.figures.len() > 20, "{name}");
+            for (id, figure) in &reference.figures {
+                let (_, headline) =
+                    headlines.iter().find(|(known, _)| known == id).unwrap_or_else(|| panic!("{name}: {id}"));
+                assert_eq!(figure.figure.as_deref(), headline.figure, "{name}: {id}");
+                assert!(figure.value.low > 0.0 && figure.value.low <= figure.value.high, "{name}: {id}");
+            }
+        }
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn every_published_row_names_a_case_or_a_part_of_a_curve_of_ours() {
+        use crate::study::published;
+        use std::collections::BTreeSet;
+        let cases: BTreeSet<&str> = include_str!("../fixtures/ids.txt").lines().collect();
+        let steps: BTreeSet<&str> = GROUPS.iter().flat_map(|group| group.fits).map(|fit| fit.step).collect();
+        let files = published::names().map(|name| published::find(name).expect("a file that can be read"));
+        for published::Published { name, rows, .. } in files.flatten() {
+            let mut seen = BTreeSet::new();
+            for published::PublishedValue { id, figure, .. } in &rows {
+                assert!(seen.insert((id.clone(), figure.clone())), "{name}: {id} occurs twice");
+                let known = match id.split_once('/') {
+                    Some(("fall", prefix)) => cases.iter().any(|case| case.starts_with(prefix)),
+                    Some(("fit", step)) => steps.contains(step),
+                    _ => cases.contains(id.as_str()),
+                };
+                assert!(known, "{name}: {id} is no case");
+            }
+        }
+    }
+
+    #[test]
     fn criterion_would_not_cut_an_id() {
         for group in GROUPS {
             for case in (group.cases)() {

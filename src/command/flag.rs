@@ -11,6 +11,7 @@ use crate::study::drawn_curve::bytes_of;
 use crate::study::exact_count::CountChange;
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
+use crate::suite::GROUPS;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeMap;
@@ -209,7 +210,7 @@ impl Measuring {
             host_port::read(address).map_err(|why| Error::Usage(format!("--peer {address}: {why}")))?;
         }
         let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
-        Ok(Options { scale, unit, directory, peer, peer_token_file, ..environment })
+        Ok(Options { scale, unit, directory, peer, peer_token_file, known: GROUPS, ..environment })
     }
 }
 

@@ -19,6 +19,7 @@ use crate::record::Verdict;
 use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::{Interval, median, proportion_interval};
+use crate::suite::GROUPS;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -110,7 +111,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let exe = own_executable()?;
     let sides = SlowedSides::new(&exe)?;
     let start = |filters| sides.prepare_launches(filters);
-    let question = Parameters { start: &start, rule: Rule::default(), seed: args.seed, cases: cases.len() };
+    let question = Parameters {
+        start: &start,
+        rule: Rule::default(),
+        seed: args.seed,
+        cases: cases.len(),
+        groups: GROUPS,
+    };
     let plan = args.plan_trials(&cases);
     let verdicts = plan.iter().map(|(_, _, count)| count).sum();
     announce_pairs(verdicts, ["verdict", "verdicts"], question.rule);

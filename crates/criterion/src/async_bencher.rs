@@ -7,7 +7,7 @@ use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::{Measurement, WallTime};
 use std::future::Future;
 use std::hint::black_box;
-use syscost::clock::Ticks;
+use syscost_engine::clock::Ticks;
 
 /// Times one batch of an asynchronous benchmark ([`Bencher::to_async`]).
 pub struct AsyncBencher<'a, 'b, A: AsyncExecutor, M: Measurement = WallTime> {

@@ -5,8 +5,8 @@ use criterion::BatchSize;
 use criterion::measurement::{Measurement, WallTime};
 use std::hint::black_box;
 use std::time::Duration;
-use syscost::case::empty_loop_instructions;
-use syscost::clock::{Clock, Ticks};
+use syscost_engine::case::empty_loop_instructions;
+use syscost_engine::clock::{Clock, Ticks};
 
 /// Times one batch of a benchmark. A benchmark's closure calls one of its methods.
 pub struct Bencher<'a, M: Measurement = WallTime> {

@@ -1,4 +1,4 @@
-//! Criterion's interface over [syscost]: an existing bench moves over by one line of `Cargo.toml` and no line of its source.
+//! Criterion's interface over `syscost`: an existing bench moves over by one line of `Cargo.toml` and no line of its source.
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -36,7 +36,7 @@ pub use group::{BenchmarkGroup, BenchmarkId, IntoBenchmarkId};
 #[doc(hidden)]
 pub use session::run_groups;
 pub use settings::Criterion;
-pub use syscost::alloc;
+pub use syscost_engine::alloc;
 
 /// Hides a value from the optimiser, as [`std::hint::black_box`] does.
 pub fn black_box<T>(value: T) -> T {

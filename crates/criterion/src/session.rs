@@ -7,11 +7,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use syscost::case::Lent;
-use syscost::driver::end_process;
-use syscost::exit::Exit;
-use syscost::harness::{InPlace, Offer, Work};
-use syscost::record::baseline::criterion_directory;
+use syscost_engine::case::Lent;
+use syscost_engine::driver::end_process;
+use syscost_engine::exit::Exit;
+use syscost_engine::harness::{InPlace, Offer, Work};
+use syscost_engine::record::baseline::criterion_directory;
 use syscost_platform::inert::is_hostile;
 
 /// The longest name of a benchmark, bytes: with the name of its bench target it is an id, of at most 200.
@@ -41,7 +41,7 @@ thread_local! {
 impl Drop for Session {
     fn drop(&mut self) {
         if self.pass.is_some() && !self.directories.is_empty() {
-            syscost::driver::report_error(
+            syscost_engine::driver::report_error(
                 "benchmarks were declared and not measured: the bench's `main` must call `Criterion::final_summary` last",
             );
         }
@@ -172,7 +172,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost::case::Rule;
+    use syscost_engine::case::Rule;
 
     #[test]
     fn a_name_that_no_record_holds_is_changed_and_cut_between_characters() {

@@ -6,7 +6,7 @@ use super::super::page;
 use crate::driver::add_missing_curves;
 use crate::error::{Error, Result};
 use crate::record::Record;
-use crate::suite::find_group;
+use crate::suite::{GROUPS, find_group};
 use regex::Regex;
 use std::ffi::{OsStr, OsString};
 
@@ -44,7 +44,7 @@ impl Selection {
         if let Some(pattern) = &self.only {
             keep_matching_cases(&mut record, pattern)?;
         }
-        add_missing_curves(&mut record);
+        add_missing_curves(&mut record, GROUPS);
         Ok(record)
     }
 

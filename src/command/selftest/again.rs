@@ -74,7 +74,7 @@ fn measure_runs(ids: &[String], runs: usize) -> Result<Vec<Record>> {
     let ids = if ids.is_empty() { &of_ours } else { ids };
     let filter = format!("^({})$", ids.iter().map(|id| regex::escape(id)).collect::<Vec<_>>().join("|"));
     let arguments = Arguments::parse(vec!["--bench".into(), filter.into()])?;
-    let options = Options::from_environment()?;
+    let options = Options { known: GROUPS, ..Options::from_environment()? };
     Ok(Session::with_whole_runs(GROUPS, &arguments, &options, runs)?.collect())
 }
 

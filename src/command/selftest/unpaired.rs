@@ -10,6 +10,7 @@ use crate::pair::unpaired_sessions::{PROCESSES, STEPS, Step, record_sessions};
 use crate::platform::signal;
 use crate::render::table::Layout;
 use crate::study::comparison_trial::{Judged, SESSIONS, Trial, found_share};
+use crate::suite::GROUPS;
 use std::process::ExitCode;
 
 pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
@@ -19,7 +20,7 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
         Step::Session(number) => bar.set_message(format!("session {number} of {}", 2 * SESSIONS)),
         Step::Ended => bar.inc(1),
     };
-    let sessions = record_sessions(&own_executable()?, seed, &show);
+    let sessions = record_sessions(GROUPS, &own_executable()?, seed, &show);
     bar.finish_and_clear();
     if let Some(signal) = signal::pending() {
         page::warn(&format!("interrupted by {signal}: there is no answer"));

@@ -59,7 +59,7 @@ fn exported(syntax: &Crate, here: &Path, path: &[String], name: &Path, found: &m
     let Some((last, above)) = path.split_last() else { return };
     let at = above.iter().fold(here.clone(), |at, part| match part.as_str() {
         "crate" => crate_root(&at),
-        part if at.is_empty() && part.starts_with("syscost_") => vec![part.to_owned()],
+        part if crate_root(&at).is_empty() && part.starts_with("syscost_") => vec![part.to_owned()],
         "self" => at,
         "super" => at[..at.len().saturating_sub(1)].to_vec(),
         part => below(&at, part),
@@ -159,7 +159,7 @@ fn methods(item: &Item, of: &str) -> Vec<String> {
         return Vec::new();
     }
     let public = item.items.iter().filter_map(|part| match part {
-        ImplItem::Fn(function) if is_public(&function.vis) => {
+        ImplItem::Fn(function) if is_public(&function.vis) && !is_hidden(&function.attrs) => {
             Some(bare(function.sig.to_token_stream()).to_string())
         }
         ImplItem::Const(constant) if is_public(&constant.vis) => {
@@ -201,7 +201,11 @@ fn is_public(visibility: &Visibility) -> bool {
 }
 
 fn is_hidden(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|a| a.path().is_ident("doc") && a.to_token_stream().to_string().contains("hidden"))
+    attributes.iter().any(|a| {
+        a.path().is_ident("doc")
+            && matches!(a.meta, syn::Meta::List(_))
+            && a.to_token_stream().to_string().contains("hidden")
+    })
 }
 
 /// What `scripts/api` writes.

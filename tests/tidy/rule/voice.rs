@@ -63,8 +63,14 @@ mod tests {
     #[test]
     fn only_the_program_and_the_run_print_or_exit() {
         for text in ["println!(\"x\")", "eprint!(\"x\")", "std::process::exit(1)"] {
-            assert_eq!(said("src/trial/x.rs", text).len(), 1, "{text}");
-            for path in ["src/main.rs", "src/command.rs", "src/command/x.rs", "src/driver/x.rs", "build.rs"] {
+            assert_eq!(said("crates/engine/src/trial/x.rs", text).len(), 1, "{text}");
+            for path in [
+                "src/main.rs",
+                "src/command.rs",
+                "src/command/x.rs",
+                "crates/engine/src/driver/x.rs",
+                "build.rs",
+            ] {
                 assert_eq!(said(path, text), [""; 0], "{path}");
             }
         }

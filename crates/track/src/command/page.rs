@@ -15,6 +15,7 @@ use syscost::record::Record;
 use syscost::record::bundle::record_name;
 use syscost::record::paired::Paired;
 use syscost::record::store::Store;
+use syscost::suite::GROUPS;
 use syscost_platform::error::{Error, Result};
 
 /// Write what is kept here as pages of HTML: runs, histories and comparisons by turns
@@ -76,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn newest_runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
     let read = |file: &PathBuf| Store::load(file).inspect_err(page::warn).ok();
     let mut runs: Vec<Record> = archive.run_files()?.iter().rev().take(most).filter_map(read).collect();
-    runs.iter_mut().for_each(add_missing_curves);
+    runs.iter_mut().for_each(|run| add_missing_curves(run, GROUPS));
     Ok(runs)
 }
 

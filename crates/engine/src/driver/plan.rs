@@ -1,0 +1,209 @@
+//! Selects the cases of each group that match a filter, and refuses requests that match none.
+
+use super::arguments::Arguments;
+use super::case_names;
+use crate::case::Group;
+use crate::error::{Error, Result};
+use crate::record::Headline;
+
+/// A group with the ids of its matching cases.
+pub(super) struct Planned<'a> {
+    pub(super) group: &'a Group,
+    pub(super) ids: Vec<String>,
+}
+
+impl Planned<'_> {
+    /// The headline of this case of the group, if it has one.
+    pub(super) fn headline(&self, id: &str) -> Option<&Headline> {
+        let name = id.strip_prefix(self.group.name)?.strip_prefix('/')?;
+        self.group.headlines.iter().find(|headline| headline.case == name)
+    }
+
+    /// The headline cases alone.
+    pub(super) fn headlines_only(&self) -> Self {
+        let ids = self.ids.iter().filter(|id| self.headline(id).is_some()).cloned().collect();
+        Self { group: self.group, ids }
+    }
+}
+
+fn group_ids(group: &Group) -> Vec<String> {
+    (group.cases)().iter().map(|case| group.id(case)).collect()
+}
+
+/// The groups that have a matching case, in their given order. `known` is the whole suite that they may be part of.
+///
+/// # Errors
+/// Two cases have one name, the filter is not a regular expression, or no case matches. The sentence names a group elsewhere that has a match,
+/// or else the nearest ids.
+pub(super) fn plan_groups<'a>(
+    groups: &'a [Group],
+    known: &[Group],
+    arguments: &Arguments,
+) -> Result<Vec<Planned<'a>>> {
+    case_names::check_names(groups)?;
+    let matches = arguments.matcher()?;
+    let planned: Vec<_> = groups
+        .iter()
+        .map(|group| Planned { group, ids: group_ids(group).into_iter().filter(|id| matches(id)).collect() })
+        .filter(|planned| !planned.ids.is_empty())
+        .collect();
+    match &arguments.filter {
+        Some(filter) if planned.is_empty() && !arguments.none => {
+            let elsewhere = other_groups_matching(groups, known, &matches);
+            Err(Error::Usage(match elsewhere.is_empty() {
+                true => no_match_message(filter, &groups.iter().flat_map(group_ids).collect::<Vec<_>>()),
+                false => found_elsewhere_message(filter, &elsewhere),
+            }))
+        }
+        _ => Ok(planned),
+    }
+}
+
+/// Whether all of these are groups of the known suite, and not of a user's own bench target.
+fn are_known(groups: &[Group], known: &[Group]) -> bool {
+    groups.iter().all(|group| known.iter().any(|other| other.name == group.name))
+}
+
+/// Names of the other groups of the suite that have a matching case.
+fn other_groups_matching(
+    groups: &[Group],
+    known: &[Group],
+    matches: impl Fn(&str) -> bool,
+) -> Vec<&'static str> {
+    let other = |group: &&Group| are_known(groups, known) && groups.iter().all(|g| g.name != group.name);
+    let others = known.iter().filter(other);
+    others.filter(|group| group_ids(group).iter().any(|id| matches(id))).map(|group| group.name).collect()
+}
+
+fn found_elsewhere_message(filter: &str, names: &[&str]) -> String {
+    let have = if names.len() == 1 { "the group" } else { "each of the groups" };
+    let targets: Vec<_> = names.iter().map(|name| format!("--bench {name}")).collect();
+    format!(
+        "no case of this bench target matches {filter:?}; {have} {} has one: `cargo bench {} -- '{filter}'`",
+        names.join(", "),
+        targets.join(" ")
+    )
+}
+
+/// Checks that every prediction in this file has a case.
+///
+/// # Errors
+/// The file is broken, or an id in it has no case.
+#[cfg(feature = "cli")]
+pub(super) fn check_predictions(groups: &[Group], suite: &[Group], file: &std::path::Path) -> Result<()> {
+    let overrides = crate::study::prediction::Overrides::read(file)?;
+    let known: Vec<_> = groups.iter().chain(suite).flat_map(group_ids).collect();
+    // A bench target of another crate does not know its sibling targets, whose predictions may be in the same file.
+    let is_checked = |id: &&String| {
+        let group = |id: &str| id.split('/').next().map(str::to_owned);
+        are_known(groups, suite) || known.iter().any(|k| group(k) == group(id))
+    };
+    let unknown = overrides.0.keys().filter(is_checked).find(|id| !known.contains(id));
+    unknown.map_or(Ok(()), |id| {
+        let (file, near) = (file.display(), nearest_names(id, &known));
+        Err(Error::Usage(format!("{file}: there is no case {id} to predict; the nearest are {near}")))
+    })
+}
+
+/// The three ids most similar to this one, separated by commas.
+pub fn nearest_names(wanted: &str, ids: &[String]) -> String {
+    let mut near: Vec<_> = ids.iter().map(|id| (similarity(wanted, id), id)).collect();
+    near.sort_by_key(|&(similarity, _)| std::cmp::Reverse(similarity));
+    let mut few: Vec<&str> = Vec::new();
+    for (_, id) in near {
+        if few.len() < 3 && !few.contains(&id.as_str()) {
+            few.push(id);
+        }
+    }
+    few.join(", ")
+}
+
+fn no_match_message(filter: &str, ids: &[String]) -> String {
+    // A filter may be very long: its beginning must do.
+    let beginning: String = filter.chars().take(100).collect();
+    let rest = if beginning.len() < filter.len() { "…" } else { "" };
+    format!(
+        "no case matches {beginning:?}{rest}; the nearest are {}; `cargo bench -- --list` or `syscost list` prints them all",
+        nearest_names(&beginning, ids)
+    )
+}
+
+/// Whether the id contains this word, and how similar the word is to the id or to a part of it, in thousandths.
+fn similarity(word: &str, id: &str) -> (bool, u32) {
+    let [word, id] = [word, id].map(str::to_lowercase);
+    let alike = id.split('/').chain([id.as_str()]).map(|part| strsim::jaro(&word, part));
+    (word.len() > 2 && id.contains(&word), (1000.0 * alike.fold(0.0, f64::max)) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Case;
+
+    const GROUPS: &[Group] = &[
+        Group::new("known_work", "", || looped(&["add", "multiply"])),
+        Group::new("call", "", || looped(&["u64/3"])),
+        Group::new("syscall", "", || looped(&["getpid", "getppid"])),
+    ];
+
+    fn looped(names: &[&str]) -> Vec<Case> {
+        names.iter().map(|name| Case::looped(*name, "", |_| ())).collect()
+    }
+
+    fn only(name: &str) -> &'static [Group] {
+        std::slice::from_ref(GROUPS.iter().find(|group| group.name == name).expect("a group"))
+    }
+
+    fn plan<'a>(groups: &'a [Group], line: &str) -> Result<Vec<Planned<'a>>> {
+        plan_groups(groups, GROUPS, &arguments(line))
+    }
+
+    fn arguments(line: &str) -> Arguments {
+        Arguments::parse(line.split(' ').map(Into::into).collect()).expect("a good line")
+    }
+
+    #[test]
+    fn a_filter_picks_groups() {
+        let planned = plan(GROUPS, "--bench ^known_work/").expect("matches");
+        assert_eq!(planned.len(), 1);
+        assert_eq!(planned[0].ids, ["known_work/add", "known_work/multiply"]);
+    }
+
+    #[test]
+    fn a_misspelt_filter_names_its_neighbours() {
+        let error = plan(GROUPS, "--bench getpdi").err().expect("no match").to_string();
+        assert!(error.contains("syscall/getp"), "{error}");
+    }
+
+    #[test]
+    fn swapped_letters_are_nearer_than_letters_that_happen_to_be_in_the_name_of_a_run() {
+        let names = ["20261127T224255-820nctan", "main", "flag"].map(str::to_owned);
+        assert!(nearest_names("mian", &names).starts_with("main, "));
+    }
+
+    #[test]
+    fn a_case_of_another_target_is_found_there() {
+        let error = plan(only("call"), "--bench getpid").err().expect("no match").to_string();
+        assert!(error.contains("cargo bench --bench syscall -- 'getpid'"), "{error}");
+        let mine = [Group::new("mine", "", Vec::new)];
+        let error = plan(&mine, "--bench getpid").err().expect("no match").to_string();
+        assert!(!error.contains("syscall"), "{error}");
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn a_prediction_that_has_no_case_is_refused_unless_another_target_may_have_it() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let check = |groups: &[Group], id: &str| {
+            std::fs::write(file.path(), format!("[\"{id}\"]\nwhy = \"\"")).expect("written");
+            check_predictions(groups, GROUPS, file.path()).map_err(|error| error.to_string())
+        };
+        let call = only("call");
+        assert_eq!(check(call, "syscall/getpid"), Ok(()));
+        let error = check(call, "syscall/getpdi").expect_err("misspelt");
+        assert!(error.contains("no case syscall/getpdi") && error.contains("syscall/getpid"), "{error}");
+        let mine = [Group::new("mine", "", Vec::new)];
+        assert_eq!(check(&mine, "yours/parent"), Ok(()));
+        assert!(check(&mine, "syscall/getpdi").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! The fields of a fingerprint: what each does to a comparison, and whether it begins another series.
+
+use super::{Cache, Fingerprint, Smt};
+use Series::{Another, Reported, Same};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a difference does to a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weight {
+    /// Only shown: it may be what is compared.
+    Fact,
+    /// The numbers may differ for this reason instead of the one that is studied.
+    Warning,
+    /// The numbers cannot be compared.
+    Incomparable,
+}
+
+/// What a difference does to the history of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Series {
+    /// The runs are of two series: neither is the last run of the other, and neither widens the other's intervals.
+    Another,
+    /// They are of one series, and the difference is shown beside the numbers.
+    Reported,
+    /// They are of one series: no number depends on it.
+    Same,
+}
+
+/// Separator of list entries. The kernel's own texts use commas and semicolons.
+pub(super) const BETWEEN: &str = " | ";
+
+/// A row of the table of fields. `show` is `None` when the value is unknown.
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) weight: Weight,
+    pub(super) series: Series,
+    pub(super) show: Show,
+}
+
+type Show = fn(&Fingerprint) -> Option<String>;
+
+/// Every field with its weight.
+///
+/// Another processor is incomparable, and so is another way of compiling the measuring loop. Kernels are
+/// compared on purpose, so that properties of a kernel are at most a warning. The history of a machine asks more: the last
+/// run is one that differs in nothing on which all numbers depend. `src/manual/series.md` shows the same table.
+pub(super) const FIELDS: &[Field] = &[
+    fact_field(Another, "kernel_release", |f| f.kernel_release.clone()),
+    fact_field(Another, "kernel_version", |f| f.kernel_version.clone()),
+    fact_field(Reported, "kernel_command_line", |f| f.kernel_command_line.clone()),
+    incomparable_field(Another, "architecture", |f| f.architecture.clone()),
+    incomparable_field(Another, "cpu_model", |f| f.cpu_model.clone()),
+    incomparable_field(Another, "cpu_vendor", |f| f.cpu_vendor.clone()),
+    incomparable_field(Another, "cpu_family", |f| f.cpu_family.clone()),
+    incomparable_field(Another, "cpu_model_number", |f| f.cpu_model_number.clone()),
+    warning_field(Reported, "cpu_stepping", |f| f.cpu_stepping.clone()),
+    warning_field(Reported, "microcode", |f| f.microcode.clone()),
+    fact_field(Another, "cpus_online", |f| f.cpus_online.clone()),
+    fact_field(Same, "cpu_count", |f| f.cpu_count.map(|n| n.to_string())),
+    fact_field(Another, "cpus_allowed", |f| f.cpus_allowed.clone()),
+    incomparable_field(Another, "cpu_class", |f| f.cpu_class.clone()),
+    warning_field(Another, "smt", |f| smt_text(f.smt)),
+    warning_field(Reported, "caches", |f| caches_text(&f.caches)),
+    warning_field(Reported, "cache_ways", |f| f.hardware.cache_ways.clone()),
+    fact_field(Reported, "nominal_clock", |f| f.hardware.nominal_clock.clone()),
+    fact_field(Reported, "memory_modules", |f| f.hardware.memory_modules.clone()),
+    fact_field(Same, "disks", |f| f.hardware.disks.clone()),
+    fact_field(Same, "network_cards", |f| f.hardware.network_cards.clone()),
+    warning_field(Another, "mitigations", |f| map_text(&f.mitigations)),
+    warning_field(Reported, "governor", |f| f.governor.clone()),
+    warning_field(Reported, "frequency_driver", |f| f.frequency_driver.clone()),
+    warning_field(Reported, "turbo", |f| f.turbo.map(|on| if on { "on" } else { "off" }.to_owned())),
+    warning_field(Another, "huge_pages", |f| f.huge_pages.clone()),
+    warning_field(Reported, "huge_page_defrag", |f| f.huge_page_defrag.clone()),
+    warning_field(Reported, "huge_pages_reserved", |f| map_text(&f.huge_pages_reserved)),
+    warning_field(Another, "clock_source", |f| f.clock_source.clone()),
+    fact_field(Same, "clock_sources", |f| f.clock_sources.clone()),
+    // For these two, absence is a value, so that bare metal and a guest differ.
+    warning_field(Another, "hypervisor", hypervisor_text),
+    fact_field(Another, "product", |f| f.product.clone()),
+    warning_field(Another, "cpu_quota", |f| {
+        Some(f.cpu_quota.map_or_else(|| "none".to_owned(), |n| format!("{n} CPUs")))
+    }),
+    fact_field(Same, "memory_bytes", |f| f.memory_bytes.map(|n| n.to_string())),
+    fact_field(Reported, "numa_nodes", |f| f.numa_nodes.map(|n| n.to_string())),
+    warning_field(Another, "scratch_filesystem", |f| f.scratch_filesystem.clone()),
+    warning_field(Another, "page_bytes", |f| f.page_bytes.map(|n| n.to_string())),
+    warning_field(Another, "scratch_options", |f| f.surroundings.scratch_options.clone()),
+    warning_field(Another, "scratch_device", |f| f.surroundings.scratch_device.clone()),
+    warning_field(Another, "seccomp", |f| f.surroundings.seccomp.clone()),
+    warning_field(Another, "store_bypass", |f| f.surroundings.store_bypass.clone()),
+    warning_field(Another, "indirect_branches", |f| f.surroundings.indirect_branches.clone()),
+    warning_field(Another, "scheduling", |f| f.surroundings.scheduling.clone()),
+    warning_field(Reported, "nice", |f| f.surroundings.nice.clone()),
+    warning_field(Another, "memory_limit", |f| f.surroundings.memory_limit.clone()),
+    warning_field(Another, "io_limit", |f| f.surroundings.io_limit.clone()),
+    warning_field(Another, "memory_nodes", |f| f.surroundings.memory_nodes.clone()),
+    warning_field(Another, "user_namespace", |f| f.surroundings.user_namespace.clone()),
+    warning_field(Another, "tracer", |f| f.surroundings.tracer.clone()),
+    warning_field(Another, "environment", |f| f.surroundings.environment.clone()),
+    fact_field(Reported, "new_privileges", |f| f.surroundings.new_privileges.clone()),
+    warning_field(Another, "layout", |f| f.surroundings.layout.clone()),
+    warning_field(Another, "timer_slack_ns", |f| f.surroundings.timer_slack_ns.clone()),
+    warning_field(Another, "process_huge_pages", |f| f.surroundings.process_huge_pages.clone()),
+    warning_field(Reported, "confinement", |f| f.surroundings.confinement.clone()),
+    fact_field(Same, "perf_event_paranoid", |f| f.perf_event_paranoid.map(|n| n.to_string())),
+    fact_field(Another, "randomize_va_space", |f| f.randomize_va_space.map(|n| n.to_string())),
+    fact_field(Reported, "compiler", |f| f.compiler.clone()),
+    fact_field(Reported, "profile", |f| f.profile.clone()),
+    incomparable_field(Another, "opt_level", |f| f.opt_level.clone()),
+    fact_field(Another, "target", |f| f.target.clone()),
+    fact_field(Reported, "crate_version", |f| f.crate_version.clone()),
+    incomparable_field(Another, "debug_assertions", |f| {
+        Some(if f.debug_assertions { "on" } else { "off" }.to_owned())
+    }),
+];
+
+impl Weight {
+    /// Its name in a record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fact => "fact",
+            Self::Warning => "warning",
+            Self::Incomparable => "incomparable",
+        }
+    }
+
+    pub(super) fn step_down(self) -> Self {
+        match self {
+            Self::Incomparable => Self::Warning,
+            Self::Warning | Self::Fact => Self::Fact,
+        }
+    }
+}
+
+/// The hypervisor, or `none` on bare metal. Unknown if the kernel does not describe the processor: `/proc` may be
+/// mounted with `subset=pid`, which hides it.
+fn hypervisor_text(of: &Fingerprint) -> Option<String> {
+    let is_described = of.cpu_model.is_some() || of.cpu_vendor.is_some();
+    of.hypervisor.clone().or_else(|| is_described.then(|| "none".to_owned()))
+}
+
+const fn fact_field(series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight: Weight::Fact, series, show }
+}
+
+const fn warning_field(series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight: Weight::Warning, series, show }
+}
+
+const fn incomparable_field(series: Series, name: &'static str, show: Show) -> Field {
+    Field { name, weight: Weight::Incomparable, series, show }
+}
+
+fn smt_text(smt: Smt) -> Option<String> {
+    match smt {
+        Smt::Active => Some("active".to_owned()),
+        Smt::Off => Some("off".to_owned()),
+        Smt::Unknown => None,
+    }
+}
+
+fn caches_text(caches: &[Cache]) -> Option<String> {
+    let entries: Vec<_> = caches.iter().map(ToString::to_string).collect();
+    (!entries.is_empty()).then(|| entries.join(BETWEEN))
+}
+
+fn map_text<V: std::fmt::Display>(map: &BTreeMap<String, V>) -> Option<String> {
+    let entries: Vec<_> = map.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    (!entries.is_empty()).then(|| entries.join(BETWEEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANUAL: &str = include_str!("../../../../../src/manual/series.md");
+
+    /// Fields and lists as the table of the manual has them.
+    fn of_the_manual() -> BTreeMap<&'static str, &'static str> {
+        let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>();
+        let rows = MANUAL.lines().filter(|line| line.starts_with('|')).skip(2).map(cells);
+        let fields = |row: Vec<&'static str>| {
+            let names = row[1].split_whitespace().map(|name| name.trim_matches('`'));
+            names.map(|name| (name, row[2])).collect::<Vec<_>>()
+        };
+        rows.flat_map(fields).collect()
+    }
+
+    #[test]
+    fn the_manual_has_the_same_table() {
+        let list = |series| match series {
+            Another => "another series",
+            Reported => "reported",
+            Same => "–",
+        };
+        let table: BTreeMap<_, _> = FIELDS.iter().map(|field| (field.name, list(field.series))).collect();
+        assert_eq!(of_the_manual(), table);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_no_series() {
+        let incomparable = FIELDS.iter().filter(|field| field.weight == Weight::Incomparable);
+        assert!(incomparable.into_iter().all(|field| field.series == Another));
+    }
+}

@@ -1,0 +1,279 @@
+//! Messages between processes: one JSON value on each line of a stream, with limits of length and time. The other end is not
+//! trusted: a line is a message, or is quoted without the characters that a terminal obeys.
+
+use crate::platform::inert;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Characters of an invalid line that a sentence quotes.
+const QUOTED: usize = 100;
+
+/// Why no message was received. The text continues a sentence that begins with the name of the other end.
+#[derive(Debug, thiserror::Error)]
+pub enum NoMessage {
+    /// No whole line arrived in time.
+    #[error("it does not answer")]
+    Late,
+    /// The other end closed the stream.
+    #[error("it closed the connection")]
+    Closed,
+    /// The line has more than this number of bytes.
+    #[error("it sent a line of more than {0} bytes")]
+    Long(usize),
+    /// The line is no message, or not one that the protocol has there: its beginning, which is safe to show.
+    #[error("it sent `{0}`, where the protocol has another message")]
+    Invalid(String),
+    /// A descriptor beside the stream can be read.
+    #[error("something else came first")]
+    Woken,
+    /// The stream failed.
+    #[error("the connection broke: {0}")]
+    Broken(io::Error),
+}
+
+impl NoMessage {
+    /// A message that was not expected at this time.
+    pub fn unexpected(message: &impl Debug) -> Self {
+        Self::invalid(&format!("{message:?}"))
+    }
+
+    fn invalid(line: &str) -> Self {
+        Self::Invalid(inert::neutralize_line(line.trim_end(), QUOTED))
+    }
+}
+
+impl From<io::Error> for NoMessage {
+    fn from(cause: io::Error) -> Self {
+        match cause.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Late,
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => Self::Closed,
+            _ => Self::Broken(cause),
+        }
+    }
+}
+
+/// Sends a message.
+///
+/// # Errors
+/// The other end has gone, or does not read in time.
+pub fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
+    to.write_all(&to_line(message))
+}
+
+/// A message as a line.
+pub fn to_line(message: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).expect("messages have no map with other keys than texts");
+    line.push(b'\n');
+    line
+}
+
+/// The bytes that were read from a stream and are no message yet.
+pub struct Lines {
+    held: Vec<u8>,
+    /// The first of them, which hold no end of a line.
+    searched: usize,
+    longest: usize,
+}
+
+impl Lines {
+    /// For lines of at most `longest` bytes.
+    pub fn new(longest: usize) -> Self {
+        Self { held: Vec::new(), searched: 0, longest }
+    }
+
+    /// The same bytes with another limit.
+    pub fn with_limit(self, longest: usize) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// Receives the next message. The beginning of a late line is kept for the next call. `beside` are descriptors whose
+    /// input ends the wait.
+    ///
+    /// # Errors
+    /// No message arrives until then.
+    pub fn receive<T: DeserializeOwned>(
+        &mut self,
+        from: impl Read + AsFd + Copy,
+        until: Instant,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<T, NoMessage> {
+        loop {
+            if let Some(message) = self.take_message()? {
+                return Ok(message);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NoMessage::Late);
+            }
+            if wait_for_input(from.as_fd(), beside, left)? {
+                self.read_once(from)?;
+            }
+        }
+    }
+
+    /// Reads once from the stream.
+    ///
+    /// # Errors
+    /// The stream has ended or failed, or has no data yet.
+    pub fn read_once(&mut self, mut from: impl Read) -> Result<(), NoMessage> {
+        let mut chunk = [0; 16 << 10];
+        // One byte more than the longest line, for its end.
+        let room = chunk.len().min(self.longest + 1 - self.held.len().min(self.longest));
+        match from.read(&mut chunk[..room]) {
+            Ok(0) => return Err(NoMessage::Closed),
+            Ok(length) => self.held.extend_from_slice(&chunk[..length]),
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause.into()),
+        }
+        Ok(())
+    }
+
+    /// The message of the next whole line, if there is one.
+    ///
+    /// # Errors
+    /// The line is too long, or no message of this type. It is dropped.
+    pub fn take_message<T: DeserializeOwned>(&mut self) -> Result<Option<T>, NoMessage> {
+        let end = self.held[self.searched..].iter().position(|&byte| byte == b'\n');
+        let Some(end) = end.map(|at| self.searched + at) else {
+            self.searched = self.held.len();
+            if self.searched <= self.longest {
+                return Ok(None);
+            }
+            *self = Self::new(self.longest);
+            return Err(NoMessage::Long(self.longest));
+        };
+        self.searched = 0;
+        let line: Vec<u8> = self.held.drain(..=end).collect();
+        let beginning = || String::from_utf8_lossy(&line[..line.len().min(8 * QUOTED)]).into_owned();
+        parse_value(&line).map(Some).map_err(|_| NoMessage::invalid(&beginning()))
+    }
+}
+
+/// The value, or the error and the path of its field: `groups[0].cases[3].title`. Files and messages of the same types are read by
+/// this one function, since the code for each type is large.
+#[cfg(feature = "cli")]
+pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::Error, String)> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = error.path().to_string();
+        (error.into_inner(), field)
+    })?;
+    json.end().map(|()| value).map_err(|error| (error, String::new()))
+}
+
+/// Without the command line's dependencies an error has a line and column only.
+#[cfg(not(feature = "cli"))]
+pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::Error, String)> {
+    serde_json::from_slice(text).map_err(|error| (error, String::new()))
+}
+
+/// Waits for at most this time; whether the stream can be read.
+fn wait_for_input(
+    stream: BorrowedFd<'_>,
+    beside: &[BorrowedFd<'_>],
+    limit: Duration,
+) -> Result<bool, NoMessage> {
+    let descriptors = [&[stream][..], beside].concat();
+    let mut sources: Vec<_> = descriptors.iter().map(|&one| PollFd::new(one, PollFlags::POLLIN)).collect();
+    // Rounded up: what is waited for in less than a millisecond would be asked for again and again.
+    let timeout = PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+    match poll(&mut sources, timeout) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(io::Error::from(errno).into()),
+    }
+    let has_input = |source: &PollFd<'_>| source.any() != Some(false);
+    if !has_input(&sources[0]) && sources[1..].iter().any(has_input) {
+        return Err(NoMessage::Woken);
+    }
+    Ok(has_input(&sources[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    fn received(bytes: &[u8], longest: usize) -> Result<Option<u32>, NoMessage> {
+        let mut lines = Lines::new(longest);
+        let mut from = bytes;
+        while !from.is_empty() {
+            lines.read_once(&mut from)?;
+            if let Some(value) = lines.take_message()? {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
+    fn pipe() -> (File, File) {
+        let (read, write) = nix::unistd::pipe().expect("a pipe");
+        (read.into(), write.into())
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(30)
+    }
+
+    fn far() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[test]
+    fn a_line_of_the_longest_length_is_received_and_a_longer_one_is_not_kept() {
+        assert!(matches!(received(b"123\n", 3), Ok(Some(123))));
+        assert!(matches!(received(b"1234\n", 3), Err(NoMessage::Long(3))));
+        assert!(matches!(received(&vec![b'1'; 100_000], 3_000), Err(NoMessage::Long(_))));
+        assert!(matches!(received(b"12", 3), Ok(None)));
+        assert!(matches!(received(b"{\n", 3), Err(NoMessage::Invalid(_))));
+        assert!(matches!(received(b"\xff\n", 3), Err(NoMessage::Invalid(_))));
+        assert!(matches!(received(&[&[b' '; 50_000][..], b"7\n"].concat(), 60_000), Ok(Some(7))));
+    }
+
+    #[test]
+    fn a_line_that_is_no_message_is_quoted_and_commands_no_terminal() {
+        let line = format!("\u{1b}[2J\u{202e}{}\r\n", "x".repeat(1_000));
+        let said = received(line.as_bytes(), 2_000).expect_err("no number").to_string();
+        assert!(said.starts_with("it sent `\u{fffd}[2J\u{fffd}xxx") && said.len() < 200, "{said}");
+        let said = NoMessage::unexpected(&("a".repeat(1_000), "\u{202e}")).to_string();
+        assert!(said.starts_with("it sent `(\"aaa") && said.len() < 200, "{said}");
+    }
+
+    #[test]
+    fn lines_that_come_together_are_received_one_by_one() {
+        let mut lines = Lines::new(10);
+        lines.read_once(&b"1\nx\n2\n3"[..]).unwrap();
+        assert_eq!(lines.take_message().unwrap(), Some(1));
+        assert!(lines.take_message::<u32>().is_err(), "and what is invalid is dropped");
+        assert_eq!([lines.take_message().unwrap(), lines.take_message().unwrap()], [Some(2), None]);
+    }
+
+    #[test]
+    fn the_beginning_of_a_late_line_is_kept_and_one_without_an_end_is_none() {
+        let (read, write) = pipe();
+        let mut lines = Lines::new(10);
+        (&write).write_all(b"4").unwrap();
+        assert!(matches!(lines.receive::<u32>(&read, soon(), &[]), Err(NoMessage::Late)));
+        (&write).write_all(b"2\n").unwrap();
+        assert_eq!(lines.receive::<u32>(&read, far(), &[]).unwrap(), 42);
+        (&write).write_all(b"43").unwrap();
+        drop(write);
+        assert!(matches!(lines.receive::<u32>(&read, far(), &[]), Err(NoMessage::Closed)));
+    }
+
+    #[test]
+    fn a_descriptor_beside_ends_a_wait_that_would_be_long() {
+        let [(read, write), (beside, bell)] = [pipe(), pipe()];
+        let mut lines = Lines::new(10);
+        (&bell).write_all(b"!").unwrap();
+        let woken = lines.receive::<u32>(&read, far(), &[beside.as_fd()]);
+        assert!(matches!(woken, Err(NoMessage::Woken)));
+        (&write).write_all(b"42\n").unwrap();
+        assert_eq!(lines.receive::<u32>(&read, far(), &[beside.as_fd()]).unwrap(), 42, "it is first");
+    }
+}

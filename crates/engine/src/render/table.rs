@@ -1,0 +1,165 @@
+//! The observation table: prediction, measurement, interval and evidence of each case on one line, and sentences below.
+//!
+//! It fits the terminal by leaving out whole columns, which it names, never by breaking a row.
+
+mod below;
+mod column;
+pub mod curve_text;
+mod event_line;
+mod squeeze;
+
+use crate::record::quantity::NANOSECONDS;
+use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
+use crate::render::cell::{align_columns, display_width, rule_with_name, wrap_words};
+use crate::render::tone::Tone;
+use column::Column;
+use std::collections::BTreeMap;
+
+/// Where the table is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Columns of the terminal; `None` for a pipe or a file, which gets as many as are needed.
+    pub width: Option<u16>,
+    /// Whether headings, skips and failures are coloured.
+    pub color: bool,
+    /// Whether drawings use ASCII only.
+    pub ascii: bool,
+}
+
+/// Values from elsewhere in a column of their own: published ones, or another record's.
+#[derive(Clone, Copy, Debug)]
+pub struct Against<'a> {
+    /// Head of the column.
+    pub name: &'a str,
+    /// By case id, ns. Left out where the record counts something else.
+    pub values: &'a BTreeMap<String, f64>,
+}
+
+/// The table of a record, or of only one of its groups, with what stands below it.
+pub fn record_table(record: &Record, group: Option<&str>, against: &[Against<'_>], layout: Layout) -> String {
+    let rows = table_rows(record, group);
+    let sheet = Sheet { rows: &rows, unit: &record.unit, against };
+    let shape = squeeze::fit_to_width(&sheet, layout.width);
+    let mut text = table_text(&sheet, &shape, layout.color);
+    text.push_str(&below::table_notes(&sheet, &shape, layout));
+    text
+}
+
+/// Sentences to stand below a table, each on lines of its own, after an empty one.
+pub fn format_sentences(sentences: &[String], layout: Layout) -> String {
+    let width = layout.width.map_or(usize::MAX, usize::from);
+    let text: String = sentences.iter().map(|sentence| wrap_sentence(sentence, width) + "\n").collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// A sentence below the table, broken between words; all lines but the first are indented.
+fn wrap_sentence(text: &str, width: usize) -> String {
+    wrap_words("", 2, text, width)
+}
+
+/// A case with its group.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    group: &'a GroupRun,
+    case: &'a CaseRecord,
+}
+
+/// The content of a table, for any width.
+#[derive(Clone, Copy)]
+struct Sheet<'a> {
+    rows: &'a [Row<'a>],
+    unit: &'a str,
+    against: &'a [Against<'a>],
+}
+
+/// The layout of a table at one width.
+struct Shape {
+    columns: Vec<Column>,
+    /// Names of the columns that did not fit.
+    hidden: Vec<&'static str>,
+    /// The longest operation, in characters; longer ones end in `…`.
+    longest: usize,
+    width: usize,
+}
+
+fn table_rows<'a>(record: &'a Record, group: Option<&str>) -> Vec<Row<'a>> {
+    let wanted = |(of, _): &(&GroupRun, &CaseRecord)| group.is_none_or(|name| of.name == name);
+    record.cases().filter(wanted).map(|(group, case)| Row { group, case }).collect()
+}
+
+impl Sheet<'_> {
+    /// Whether some case has several executions, and with them an interval for the next run.
+    fn has_next_run_interval(&self) -> bool {
+        self.rows.iter().any(|row| row.measured().is_some_and(|measured| measured.quiet.is_some()))
+    }
+
+    /// The rows that have a line. Cases that were skipped for one reason have none, unless a column from elsewhere has
+    /// a value for them.
+    fn visible_rows(&self) -> impl Iterator<Item = &Row<'_>> {
+        self.rows.iter().filter(|row| {
+            let Outcome::Skipped(sentence) = &row.case.outcome else { return true };
+            let same =
+                |case: &&CaseRecord| matches!(&case.outcome, Outcome::Skipped(other) if other == sentence);
+            let alone = row.group.cases.iter().filter(same).count() == 1;
+            alone || self.against.iter().any(|other| other.values.contains_key(&row.case.id))
+        })
+    }
+}
+
+impl Row<'_> {
+    fn measured(&self) -> Option<&Measured> {
+        self.case.measured()
+    }
+
+    /// Whether it is a time, and the clocks contradict each other.
+    fn is_time_in_doubt(&self, unit: &str) -> bool {
+        self.group.clock.disputed.is_some() && self.measured().is_some() && unit == NANOSECONDS
+    }
+
+    /// The colour of its whole line: codes within a line would shift columns.
+    fn tone(&self) -> Tone {
+        match &self.case.outcome {
+            Outcome::Measured(measured) if measured.is_unwitnessed() => Tone::Yellow,
+            Outcome::Measured(_) => Tone::Plain,
+            Outcome::Skipped(_) | Outcome::Disturbed(_) => Tone::Yellow,
+            Outcome::Failed(_) => Tone::Red,
+        }
+    }
+
+    /// The id below its group's heading, where the group goes without saying.
+    fn operation_name(&self) -> &str {
+        let id = &self.case.id;
+        id.strip_prefix(&self.group.name).and_then(|rest| rest.strip_prefix('/')).unwrap_or(id)
+    }
+}
+
+/// The lines of the table proper: a head, and a line a case. One table for all groups, so that their
+/// columns stand under each other.
+fn table_lines(sheet: &Sheet<'_>, columns: &[Column], longest: usize) -> Vec<String> {
+    let head = columns.iter().map(|column| column.heading(sheet)).collect();
+    let cells = |row| columns.iter().map(|column| column.cell_text(sheet, row, longest)).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(sheet.visible_rows().map(cells)).collect();
+    align_columns(&all, |at| (columns[at].is_text(), columns[at].gap_width()))
+}
+
+fn table_text(sheet: &Sheet<'_>, shape: &Shape, color: bool) -> String {
+    let mut lines = table_lines(sheet, &shape.columns, shape.longest).into_iter();
+    let mut text = String::new();
+    let mut add = |tone: Tone, line: &str| {
+        text.push_str(&tone.paint(line, color));
+        text.push('\n');
+    };
+    add(Tone::Bold, &lines.next().unwrap_or_default());
+    let mut group = "";
+    for (row, line) in sheet.visible_rows().zip(lines) {
+        if row.group.name != group {
+            group = &row.group.name;
+            add(Tone::Bold, &rule_with_name(group, shape.width));
+        }
+        add(row.tone(), &line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

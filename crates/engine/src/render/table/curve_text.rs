@@ -1,0 +1,95 @@
+//! The curves of a group, below the table.
+
+use super::{Layout, display_width};
+use crate::record::quantity::{
+    NANOSECONDS, format_amount, format_count, format_half_width, format_interval, format_size,
+};
+use crate::record::{CurveRecord, FallRecord, GroupRun, LevelRecord};
+use crate::render::cell::align_columns;
+use crate::render::terminal_plot::{curve_line, plot_lines};
+
+const HEAD: [&str; 6] = ["level", "ends between", "kernel says", "latency", "ticks", "cycles"];
+
+/// Lines that must not be wrapped: the curves, and the tables of their levels.
+pub fn drawing_lines(groups: &[&GroupRun], layout: Layout) -> Vec<String> {
+    let curves = || groups.iter().flat_map(|group| &group.curves);
+    let mut lines = Vec::new();
+    // Pictures belong to a group that is shown by itself; among all groups they would hide the numbers.
+    if let [group] = groups {
+        lines.extend(curve_pictures(group, layout));
+    }
+    for curve in curves().filter(|curve| !curve.levels.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(level_table(curve, layout));
+    }
+    lines
+}
+
+/// Remarks on the curves.
+pub fn curve_lines(groups: &[&GroupRun]) -> Vec<String> {
+    let about = |curve: &CurveRecord| {
+        let fall = curve.fall.iter().map(|fall| fall_line(curve, fall));
+        let remarks = curve.remarks.iter().cloned();
+        fall.chain(remarks).map(|said| format!("{}: {said}", curve.title)).collect::<Vec<_>>()
+    };
+    let mut told: Vec<String> = groups.iter().flat_map(|group| &group.curves).flat_map(about).collect();
+    told.dedup();
+    told
+}
+
+/// The first curve that shows something as a picture, and every other on a line.
+fn curve_pictures(group: &GroupRun, layout: Layout) -> Vec<String> {
+    const FEWEST: usize = 3;
+    let shown = |curve: &&CurveRecord| curve.points.len() >= FEWEST;
+    let telling = |curve: &&CurveRecord| !curve.levels.is_empty() || curve.fall.is_some();
+    let first = group.curves.iter().filter(shown).find(telling);
+    let mut lines = first.map(|curve| plot_lines(curve, layout.width, layout.ascii)).unwrap_or_default();
+    let others =
+        group.curves.iter().filter(shown).filter(|curve| first.is_none_or(|f| !std::ptr::eq(f, *curve)));
+    lines.extend(others.map(|curve| curve_line(curve, layout.ascii)));
+    lines
+}
+
+fn level_table(curve: &CurveRecord, layout: Layout) -> Vec<String> {
+    let limit = layout.width.map_or(usize::MAX, usize::from);
+    let wide = level_rows(curve, true);
+    let rows =
+        if wide.iter().all(|line| display_width(line) <= limit) { wide } else { level_rows(curve, false) };
+    std::iter::once(format!("levels of {} ({}):", curve.prefix, curve.title)).chain(rows).collect()
+}
+
+/// A line a level, the latency with both ends of its interval or with its share.
+fn level_rows(curve: &CurveRecord, both: bool) -> Vec<String> {
+    let head = HEAD.map(str::to_owned).to_vec();
+    let cells = curve.levels.iter().map(|level| level_cells(level, both).to_vec());
+    let lines = align_columns(&std::iter::once(head).chain(cells).collect::<Vec<_>>(), |at| {
+        (![2, 4, 5].contains(&at), 2)
+    });
+    lines.into_iter().map(|line| format!("  {line}")).collect()
+}
+
+fn level_cells(level: &LevelRecord, both: bool) -> [String; 6] {
+    let latency = format_amount(level.latency.estimate, NANOSECONDS);
+    let interval =
+        if both { format_interval(&level.latency, NANOSECONDS) } else { format_half_width(&level.latency) };
+    [
+        level.name.clone().unwrap_or_default(),
+        level.step.map_or_else(String::new, |(held, beyond)| {
+            format!("{} and {}", format_size(held), format_size(beyond))
+        }),
+        level.reported.map_or_else(String::new, format_size),
+        format!("{latency} {interval}"),
+        level.ticks.map_or_else(String::new, format_count),
+        level.cycles.map_or_else(String::new, format_count),
+    ]
+}
+
+/// Where a curve falls, as a sentence.
+pub fn fall_line(curve: &CurveRecord, fall: &FallRecord) -> String {
+    let with_unit = |value: f64| format!("{} {}", format_count(value), curve.unit);
+    let (before, after) = (fall.before.estimate, fall.after.estimate);
+    let (held, beyond) = (format_size(fall.step.0), format_size(fall.step.1));
+    format!("falls between {held} and {beyond}, from {} to {}", with_unit(before), with_unit(after))
+}
