@@ -68,6 +68,8 @@ const RINGS: [usize; 6] = [2, 4, 8, 16, 32, 96];
 const SETS_KIB: [usize; 5] = [0, 4, 16, 64, 256];
 /// Rings and sets of threads, enough to compare with processes.
 const OF_THREADS: [(usize, usize); 4] = [(2, 0), (8, 0), (8, 16), (32, 0)];
+/// Working sets, KiB, beside which a switch is the lesser part: where the pages of two processes lie decides then which of them is quicker.
+const LARGE_SET_KIB: usize = 256;
 /// A round of more microseconds than this is measured at full scale only.
 const LONGEST_US: usize = 100;
 
@@ -90,8 +92,8 @@ fn ring_case(kind: Kind, ring: usize, kib: usize) -> Case {
     // An estimate of a round: 2.5 µs a task, and a quarter of a microsecond for each KiB.
     let is_long = ring * (10 + kib) / 4 > LONGEST_US || ring > 32;
     let case = if is_long { case.need(FULL_SCALE) } else { case };
+    let case = if kib < LARGE_SET_KIB { case.claim(Claim::AboveControl) } else { case };
     case.derived_figure("switch", Rule::OfNet(1.0 / ring as f64))
-        .claim(Claim::AboveControl)
         .claim(Claim::Counted(claim_all_switched))
         .predict(
             ring as f64 * 1_000.0,
