@@ -3,7 +3,6 @@
 use crate::case::Scale;
 use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
-use crate::pair::revision::Recipe;
 use crate::peer::host_port;
 use crate::platform::cpu::cpu_class;
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
@@ -17,6 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use syscost_build::revision::Recipe;
 
 /// The cases to take.
 #[derive(clap::Args)]

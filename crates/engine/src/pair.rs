@@ -13,10 +13,6 @@
 #[cfg(feature = "cli")]
 pub mod block;
 #[cfg(feature = "cli")]
-mod borrowed_tree;
-#[cfg(feature = "cli")]
-pub mod build_facts;
-#[cfg(feature = "cli")]
 pub mod by_boot;
 #[cfg(feature = "cli")]
 mod counted_sides;
@@ -25,18 +21,8 @@ pub mod error_rate;
 #[cfg(feature = "cli")]
 pub mod experiment;
 #[cfg(feature = "cli")]
-mod git;
-#[cfg(feature = "cli")]
 mod launch;
-#[cfg(feature = "cli")]
-pub mod link;
-#[cfg(feature = "cli")]
-mod neighbours;
 pub mod protocol;
-#[cfg(feature = "cli")]
-pub mod relink_trial;
-#[cfg(feature = "cli")]
-pub mod revision;
 #[cfg(feature = "cli")]
 mod running_side;
 #[cfg(feature = "cli")]
@@ -51,16 +37,12 @@ mod side_stream;
 #[cfg(feature = "cli")]
 pub mod slowed_sides;
 #[cfg(feature = "cli")]
-mod toolchain;
-#[cfg(feature = "cli")]
 pub mod turns;
 #[cfg(feature = "cli")]
 pub mod unpaired_sessions;
-#[cfg(feature = "cli")]
-mod workspace;
 
 #[cfg(feature = "cli")]
-pub use launch::Launch;
+pub use launch::{Launch, Relink};
 pub use protocol::is_side_process;
 #[cfg(feature = "cli")]
 pub use running_side::{Draw, Seat, Side, Start, Taken};

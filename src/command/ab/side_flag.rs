@@ -4,13 +4,13 @@ use crate::command::flag::BuildFlags;
 use crate::command::page;
 use crate::error::{Error, Result};
 use crate::pair::Launch;
-use crate::pair::build_facts::BuildFacts;
-use crate::pair::link::{Links, Placement};
-use crate::pair::revision::{self, Built};
 use crate::platform::process::own_program_file;
 use crate::statistic::Random;
 use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
+use syscost_build::build_facts::BuildFacts;
+use syscost_build::link::Links;
+use syscost_build::revision::{self, Built};
 
 /// How the two sides differ.
 #[derive(clap::Args, Default)]
@@ -76,7 +76,7 @@ pub struct Ready {
     a: Launch,
     b: Launch,
     binaries: [PathBuf; 2],
-    placement: Option<Placement>,
+    placement: Option<&'static str>,
     differences: Vec<String>,
     /// Directories that are removed at the end.
     _scratch: Vec<Scratch>,
@@ -171,7 +171,7 @@ impl Ready {
     fn with_links(mut self, builds: [Built; 2], seed: u64) -> Result<Self> {
         let home = builds[0].home().to_owned();
         let [Some(a), Some(b)] = builds.map(|built| built.link) else { return Ok(self) };
-        self.placement = Some(a.placement());
+        self.placement = Some(a.placement().description());
         let ([a, b], places) = Links::for_both_sides([a, b], &home, &mut Random::new(seed))?;
         self.a = self.a.with_links(a);
         self.b = self.b.with_links(b);
@@ -185,7 +185,7 @@ impl Ready {
     }
 
     /// How functions are placed anew for every pair, if they are.
-    pub fn placement(&self) -> Option<Placement> {
+    pub fn placement(&self) -> Option<&'static str> {
         self.placement
     }
 

@@ -6,8 +6,6 @@ use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::experiment::{Roster, Testbed};
-use crate::pair::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
-use crate::pair::revision::build_revision;
 use crate::pair::{Launch, Start};
 use crate::platform::signal;
 use crate::record::paired::Rule;
@@ -15,6 +13,8 @@ use crate::record::{Interval, Verdict};
 use crate::trial::scratch;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use syscost_build::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
+use syscost_build::revision::build_revision;
 
 /// Largest share of false alarms.
 const ALARMS: f64 = 0.01;

@@ -1,6 +1,5 @@
 //! A whole comparison of two sides: case after case, canaries first.
 
-use super::link::Placement;
 use super::running_side::Start;
 use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
 use super::turns::{self, Pair};
@@ -35,7 +34,7 @@ pub struct Plan {
     /// Scale of the cases' parameters.
     pub scale: Scale,
     /// How functions are placed anew for every pair; `None` where both sides run one link.
-    pub placement: Option<Placement>,
+    pub placement: Option<&'static str>,
 }
 
 /// A comparison of two sides of this machine.
@@ -267,7 +266,7 @@ impl Testbed {
             seed: plan.seed,
             rule: plan.rule,
             by_turns: plan.by_turns,
-            placement: plan.placement.map(|placement| placement.description().to_owned()),
+            placement: plan.placement.map(str::to_owned),
             sides: plan.sides.clone(),
             guests: None,
             fingerprint: self.fingerprint.clone(),

@@ -1,6 +1,5 @@
 //! The command of a side: a binary, the words before it, and the check that it is still the same file.
 
-use super::link::Links;
 use super::protocol::VARIABLE;
 use super::running_side::{Draw, Seat, Side, Start};
 use super::side_stream::Connection;
@@ -20,6 +19,15 @@ use std::time::{Duration, Instant};
 /// Time that a side has to remove its scratch files after its input was closed.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// A build that can be linked again.
+pub trait Relink: std::fmt::Debug {
+    /// The program of this link, made if it is not there yet.
+    ///
+    /// # Errors
+    /// It cannot be linked.
+    fn link(&self, number: u32) -> Result<PathBuf>;
+}
+
 /// How a side is started.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -33,7 +41,7 @@ pub struct Launch {
     /// Shell words to put before the binary.
     wrap: Option<String>,
     /// Other links of the same build.
-    links: Option<Links>,
+    links: Option<Rc<dyn Relink>>,
 }
 
 impl Launch {
@@ -52,8 +60,8 @@ impl Launch {
     }
 
     /// The same side, whose processes run the links of its build that are drawn for them.
-    pub fn with_links(self, links: Links) -> Self {
-        Self { links: Some(links), ..self }
+    pub fn with_links(self, links: impl Relink + 'static) -> Self {
+        Self { links: Some(Rc::new(links)), ..self }
     }
 
     /// Makes the link that is drawn the program of the side.

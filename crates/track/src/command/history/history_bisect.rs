@@ -6,8 +6,8 @@ use syscost::command::ab::own_executable;
 use syscost::command::flag::BuildFlags;
 use syscost::command::page;
 use syscost::exit::Exit;
-use syscost::pair::revision;
 use syscost::record::guest_side::ClockKind;
+use syscost_build::revision;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool::quote_for_shell;
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use syscost::command::ab::Sides;
 use syscost::command::flag::BuildFlags;
 use syscost::command::page;
-use syscost::pair::revision;
 use syscost::record::guest_side::ClockKind;
+use syscost_build::revision;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 

@@ -5,10 +5,10 @@
 //! are made there again, with a link to each of their other entries.
 
 use super::build_facts::short_digest;
-use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
+use syscost_platform::error::{Error, Result};
 
 /// The directory below `place` that stands for `top`: empty, and beside the same entries, by links.
 ///

@@ -1,8 +1,8 @@
 //! What cargo says of the sources of a revision: where their workspace begins, and which benches they have.
 
-use crate::error::{Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use syscost_platform::error::{Error, Result};
 
 /// A bench target.
 #[derive(Clone, Debug, PartialEq, Eq)]

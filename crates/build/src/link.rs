@@ -5,14 +5,15 @@
 //! that to the change; one that draws a link for every process averages over it (Curtsinger and Berger, "Stabilizer", ASPLOS
 //! 2013). Only the last step of a build is repeated, a fraction of a second.
 
-use crate::error::{Error, Result};
-use crate::platform::inert;
-use crate::platform::process::tool;
-use crate::statistic::Random;
-use crate::trial::scratch::{self, Scratch};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syscost_engine::pair::Relink;
+use syscost_engine::trial::scratch::{self, Scratch};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::inert;
+use syscost_platform::process::tool;
+use syscost_statistic::Random;
 
 /// Padding in front of all functions where the linker cannot order them: at most a page, in steps of the alignment that
 /// compilers give to functions.
@@ -275,12 +276,10 @@ impl Links {
         let [a, b] = commands;
         Ok(([links(a, &places[0]), links(b, &places[1])], places))
     }
+}
 
-    /// The link of this number, which is made if it is not there.
-    ///
-    /// # Errors
-    /// It cannot be linked, or there is no space for it.
-    pub fn link(&self, number: u32) -> Result<PathBuf> {
+impl Relink for Links {
+    fn link(&self, number: u32) -> Result<PathBuf> {
         let file = self.directory.join(number.to_string());
         if !file.exists() {
             // A link that is cut short, as by a full disk, must not be taken for one.

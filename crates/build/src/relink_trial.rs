@@ -1,20 +1,20 @@
 //! A trial of verdicts between two links of one source, where every change that is found is false: by one link a side, as
 //! most comparisons have it, and by links of their own for every pair.
 
-use super::experiment::{Experiment, Plan, Testbed};
-use super::launch::Launch;
 use super::link::{LinkCommand, Links};
 use super::revision::Built;
-use super::sequence::Progress;
-use super::turns::Pair;
-use crate::case::Scale;
-use crate::error::Result;
-use crate::platform::signal;
-use crate::record::paired::Rule;
-use crate::record::{Interval, Verdict};
-use crate::statistic::{Random, proportion_interval};
-use crate::study::sequential::{Stand, case_state};
-use crate::trial::scratch;
+use syscost_engine::case::Scale;
+use syscost_engine::pair::experiment::{Experiment, Plan, Testbed};
+use syscost_engine::pair::sequence::Progress;
+use syscost_engine::pair::turns::Pair;
+use syscost_engine::pair::{Launch, Relink};
+use syscost_engine::record::paired::Rule;
+use syscost_engine::record::{Interval, Verdict};
+use syscost_engine::study::sequential::{Stand, case_state};
+use syscost_engine::trial::scratch;
+use syscost_platform::error::Result;
+use syscost_platform::signal;
+use syscost_statistic::{Random, proportion_interval};
 
 /// What is tried.
 pub struct RelinkTrial<'a> {
@@ -113,7 +113,7 @@ impl RelinkTrial<'_> {
             rule: self.rule,
             seed: self.seed,
             scale: Scale::Default,
-            placement: relinks.then(|| self.link.placement()),
+            placement: relinks.then(|| self.link.placement().description()),
         };
         let experiment = Experiment { starts: [&sides[0], &sides[1]], plan };
         let mut ignore = |_: &Progress<'_>, _: Option<&Pair>| ();

@@ -3,9 +3,9 @@
 
 use super::build_facts::compiler;
 use super::git::Repository;
-use crate::error::Result;
-use crate::platform::process::tool;
 use std::path::Path;
+use syscost_platform::error::Result;
+use syscost_platform::process::tool;
 
 /// The names of the file that chooses a toolchain.
 const FILES: [&str; 2] = ["rust-toolchain.toml", "rust-toolchain"];

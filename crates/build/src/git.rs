@@ -4,12 +4,12 @@
 //! says which repository is meant. So the repository is looked for and read with it ([`Repository`]). A command below a
 //! [borrowed tree](super::borrowed_tree) starts without it ([`forget_repository`]): git would write the user's index there.
 
-use crate::error::{Error, Result};
-use crate::platform::process::tool;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::process::tool;
 
 /// Beginnings of git's variables that say how other machines are reached, and where git and its configuration are: cargo may fetch with them.
 /// Every other variable of git is about one repository, or about how git talks.

@@ -7,15 +7,15 @@
 use super::build_facts::short_digest;
 use super::git::{Repository, git_output, git_without_repository};
 use super::neighbours::mirror_surroundings;
-use crate::error::{Error, Result};
-use crate::platform::plain_file;
-use crate::trial::scratch::{self, Scratch};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syscost_engine::trial::scratch::{self, Scratch};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::plain_file;
 
 /// Settings that override the user's configuration for every git below the tree: no hook and no monitor of files runs.
 const QUIET: &str = "[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n[submodule]\n\trecurse = false\n\

@@ -7,12 +7,12 @@ use super::git::{self, Repository};
 use super::link::LinkCommand;
 use super::toolchain::chosen_toolchain;
 use super::workspace::{BenchTarget, Workspace};
-use crate::error::{Error, Result};
-use crate::platform::plain_file;
-use crate::platform::process::tool::quote_for_shell;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use syscost_platform::error::{Error, Result};
+use syscost_platform::plain_file;
+use syscost_platform::process::tool::quote_for_shell;
 
 /// Flags of LLVM under which two builds of one source differ least in where their code lies: every function and every
 /// loop begins at a cache line. What is left is averaged over links. Measured: see `EVIDENCE.md`, "Links of one build".

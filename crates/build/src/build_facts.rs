@@ -3,14 +3,14 @@
 
 use super::git;
 use super::neighbours::outside_dependencies;
-use crate::error::{Error, Result};
-use crate::platform::process::tool;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::process::tool;
 
 /// Beginnings of the variables by which an environment changes what cargo and rustc build.
 const VARIABLES: [&str; 8] = [
