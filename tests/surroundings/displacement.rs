@@ -151,7 +151,7 @@ fn estimates(place: &Place) -> Option<[f64; 3]> {
 }
 
 #[test]
-#[ignore = "it judges what was measured: scripts/accuracy"]
+#[ignore = "it judges what was measured: experiments/accuracy"]
 fn beside_an_intruder_the_cost_is_the_same_and_it_is_said() {
     let _alone = alone();
     let place = Place::new();
@@ -216,7 +216,7 @@ fn last_cpu() -> usize {
 }
 
 #[test]
-#[ignore = "it judges what was measured: scripts/accuracy"]
+#[ignore = "it judges what was measured: experiments/accuracy"]
 fn a_service_that_computes_displaces_what_its_clock_says() {
     let _alone = alone();
     let place = Place::new();
@@ -231,7 +231,7 @@ fn a_service_that_computes_displaces_what_its_clock_says() {
 }
 
 #[test]
-#[ignore = "it judges what was measured: scripts/accuracy"]
+#[ignore = "it judges what was measured: experiments/accuracy"]
 fn a_service_that_interrupts_wake_displaces_more_than_its_clock_says() {
     let _alone = alone();
     let place = Place::new();

@@ -5,7 +5,7 @@
 //!     cargo run --profile bench --example against_crates
 //!
 //! With `--answers` it reads lines `COUNTER CONTENDER ITERATIONS` and answers each with the nanoseconds that these
-//! took. `scripts/against-peers-counters` uses that, with psutil in the same turns.
+//! took. `experiments/against-peers-counters` uses that, with psutil in the same turns.
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
 

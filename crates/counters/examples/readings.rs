@@ -1,5 +1,5 @@
 //! Current values of the counters for another program: for each process number on a line of standard input, a line of
-//! JSON on standard output. `scripts/against-psutil` compares them with psutil.
+//! JSON on standard output. `experiments/against-psutil` compares them with psutil.
 //!
 //!     echo $$ | cargo run -q --example readings
 

@@ -1,6 +1,6 @@
 //! The statistics of the verdicts for another program: a JSON question on each line of standard input, an answer on
-//! each line of standard output. `scripts/against-scipy` compares them with SciPy,
-//! `scripts/fleet/against-statsmodels` compares random effects with statsmodels.
+//! each line of standard output. `experiments/against-scipy` compares them with SciPy,
+//! `experiments/against-statsmodels` compares random effects with statsmodels.
 //!
 //!     echo '{"kind": "proportion", "successes": 0, "of": 185}' | cargo run -q --example statistic
 

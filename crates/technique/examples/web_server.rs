@@ -1,8 +1,8 @@
 //! A real web server and the probe: what the probe costs it, and two configurations of it under a growing crowd.
 //!
-//!     scripts/web-server impact [ROUNDS]      requests a second of Apache under wrk, with and without `syscost probe`
-//!     scripts/web-server rates DIR [RATE…]    response times at 40 connections a second, or others, beside probes of four rates
-//!     scripts/web-server platforms DIR        Apache prefork and event under up to 250 clients, as CSV and PNG in DIR
+//!     experiments/web-server impact [ROUNDS]      requests a second of Apache under wrk, with and without `syscost probe`
+//!     experiments/web-server rates DIR [RATE…]    response times at 40 connections a second, or others, beside probes of four rates
+//!     experiments/web-server platforms DIR        Apache prefork and event under up to 250 clients, as CSV and PNG in DIR
 //!
 //! The second is CAMP's Figure 9: there an impact could be seen on one platform of three, here is its interval. The first asks the
 //! same of a server that has no time to spare. The third is its Figure 10, which compared two operating systems by their process model: here two models of one server.

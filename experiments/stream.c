@@ -2,7 +2,7 @@
    against-peers-memory holds our own against. Each thread works on memory of its own, in huge pages where the kernel
    gives them, pinned to the CPU that is named for it.
 
-       gcc -O3 -march=native -fopenmp -o stream scripts/stream.c
+       gcc -O3 -march=native -fopenmp -o stream experiments/stream.c
        stream OPERATION MIB CPU…     one thread for each CPU; MIB for all arrays of a thread together
 
    Prints gigabytes a second, read and written counted alike: the median of nine rounds, of which each begins and
