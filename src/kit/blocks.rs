@@ -84,12 +84,18 @@ impl Proof {
     /// Ends a batch that has read this many bytes.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if the device or the network delivered another number.
+    /// [`Error::Disproved`] if the device or the network delivered less, [`Error::Contradicted`] if the device delivered more.
     pub fn verify_read(&mut self, bytes: u64) -> Result<()> {
         let moved = self.account.read()?.read - self.before.read;
         let what = match self.source {
             Source::Device if moved == bytes => return Ok(()),
             Source::Network if moved >= bytes => return Ok(()),
+            Source::Device if moved > bytes => {
+                return Err(Error::Contradicted(format!(
+                    "{bytes} bytes were read and {moved} came from the device: this process read something else meanwhile, such \
+                     as pages of its own program"
+                )));
+            }
             Source::Device => "the device",
             Source::Network => "the network",
         };
@@ -139,13 +145,14 @@ impl Blocks {
     /// Ends a batch that has read this many blocks; `last` is the offset of the last.
     ///
     /// # Errors
-    /// [`Error::Disproved`] if a cache delivered some of them, or kept them.
+    /// [`Error::Disproved`] if a cache delivered some of them, [`Error::Contradicted`] if one kept them: another process may have
+    /// read the file.
     pub fn prove_batch(&mut self, blocks: u64, last: u64) -> Result<()> {
         self.proof.verify_read(blocks * self.block as u64)?;
         let from = last.saturating_sub(EXAMINED / 2);
         let kept = self.file.count_resident_pages(from..from + EXAMINED)?;
         if kept > 0 {
-            return Err(Error::Disproved(format!(
+            return Err(Error::Contradicted(format!(
                 "{kept} pages around what was read last are in the page cache: it was not passed by"
             )));
         }

@@ -37,6 +37,7 @@ fn encode_answer(answer: Result<Ticks>) -> Vec<u8> {
         Ok(ticks) => ('t', ticks.0.to_string()),
         Err(error) if error.is_machine_limitation() => ('m', error.to_string()),
         Err(error @ Error::Disproved(_)) => ('d', error.to_string()),
+        Err(error @ Error::Contradicted(_)) => ('c', error.to_string()),
         Err(error @ Error::Disturbed(_)) => ('b', error.to_string()),
         Err(error) => ('f', error.to_string()),
     };
@@ -52,6 +53,7 @@ fn read_answer(from: OwnedFd) -> Result<Ticks> {
         Some('t') => text.parse().map(Ticks).map_err(|_| Error::Child("it answered no time".into())),
         Some('m') => Err(Error::Missing(text)),
         Some('d') => Err(Error::Disproved(text)),
+        Some('c') => Err(Error::Contradicted(text)),
         Some('b') => Err(Error::Disturbed(text)),
         Some(_) => Err(Error::Child(text)),
         None => Err(Error::Child("it ended without an answer".into())),
@@ -68,6 +70,7 @@ mod tests {
         let answer = |error: Error| time_in_child(|| Err(error)).expect_err("an error");
         assert!(matches!(answer(Error::Disproved("no".into())), Error::Disproved(text) if text == "no"));
         assert!(answer(Error::from_case_errno("unshare", nix::errno::Errno::EPERM)).is_machine_limitation());
+        assert!(matches!(answer(Error::Contradicted("odd".into())), Error::Contradicted(_)));
         assert!(matches!(answer(Error::Disturbed("busy".into())), Error::Disturbed(_)));
         assert!(matches!(answer(Error::Usage("odd".into())), Error::Child(_)));
     }

@@ -244,7 +244,7 @@ fn with_transfer_control(case: Case, row: Row) -> Case {
 /// The claim about the kernel's accounts of both ends.
 fn sleep_claim(waiting: Waiting, placement: Placement) -> Claim {
     match (waiting, placement) {
-        (Spin, _) => Claim::Counted(claim_neither_slept),
+        (Spin, _) => Claim::AtMost(claim_neither_slept),
         (_, Same) => Claim::Counted(both_left_cpu),
         _ => Claim::Regime(both_slept),
     }

@@ -9,7 +9,7 @@
 //! # How we know
 //! A witness counts one call of `clock_gettime` an iteration. The kernel counts the time that a thread is ready and another
 //! task runs (`/proc/thread-self/schedstat`): the gaps, and the time outside of the readings, must hold at least nine tenths of it,
-//! in each batch or in the next wait. `beside-hog` tests the method: its gaps must be the time slices of the hog, and the first of
+//! in each batch. `beside-hog` tests the method: its gaps must be the time slices of the hog, and the first of
 //! them are waited for before the samples.
 //!
 //! # What fools it
@@ -135,9 +135,10 @@ impl Spinning {
             start: Sources::read(cpu),
         };
         // Short samples may hold no wait at all: here it is certain to come.
-        let contradiction =
-            has_hog.then(|| spinning.next_contradiction(0).and_then(|_| spinning.next_contradiction(0)));
-        contradiction.flatten().map_or(Ok(spinning), |waits| Err(waits.contradiction()))
+        if has_hog {
+            spinning.watch_until_wait().check()?;
+        }
+        Ok(spinning)
     }
 
     /// Time that the thread was ready and another task ran, ns; `None` if the kernel does not count it.
@@ -160,19 +161,18 @@ impl Spinning {
         Waits { seen_ns: self.gaps[known..].iter().sum::<f64>() + outside_ns, waited_ns }
     }
 
-    /// The next wait, if the accounts contradict each other there. Beside a hog it comes soon, and in a batch so long that it
-    /// hardly ever comes at an end.
-    fn next_contradiction(&mut self, iterations: u64) -> Option<Waits> {
+    /// The next wait. Beside a hog it comes soon, and in a batch so long that it hardly ever comes at an end.
+    fn watch_until_wait(&mut self) -> Waits {
         const LONG: u64 = 100_000;
         const PATIENCE_NS: u64 = 200_000_000;
         let gaps = std::mem::replace(&mut self.gaps, Vec::with_capacity(KEPT));
         let (until, mut next) = (monotonic_raw_ns() + PATIENCE_NS, Waits::default());
         while !next.is_long() && monotonic_raw_ns() < until {
             self.gaps.clear();
-            next = self.watch(|spin, gaps| spin(iterations.max(LONG), gaps));
+            next = self.watch(|spin, gaps| spin(LONG, gaps));
         }
         self.gaps = gaps;
-        Some(next).filter(Waits::is_contradiction)
+        next
     }
 }
 
@@ -191,10 +191,7 @@ impl Subject for Spinning {
             self.gaps.truncate(known);
             return Ok(ticks);
         }
-        // One batch alone proves nothing: the kernel counts by another clock.
-        if waits.is_contradiction() && self.next_contradiction(iterations).is_some() {
-            return Err(waits.contradiction());
-        }
+        waits.check()?;
         self.spun_ns += clock.nanoseconds(ticks).0;
         self.preemptions += preemptions;
         Ok(ticks)
@@ -225,16 +222,16 @@ impl Waits {
         Self::LEAST * self.waited_ns > Self::SLACK_NS
     }
 
-    fn is_contradiction(&self) -> bool {
-        self.seen_ns + Self::SLACK_NS < Self::LEAST * self.waited_ns
-    }
-
-    fn contradiction(&self) -> Error {
-        Error::Disproved(format!(
+    /// One batch alone proves nothing: the kernel counts by another clock.
+    fn check(&self) -> Result<()> {
+        if self.seen_ns + Self::SLACK_NS >= Self::LEAST * self.waited_ns {
+            return Ok(());
+        }
+        Err(Error::Contradicted(format!(
             "the thread waited {:.0} ns for the CPU by the kernel's count, and the gaps and the time outside of the loop hold \
-             {:.0} ns; the next wait was missing likewise",
+             {:.0} ns",
             self.waited_ns, self.seen_ns
-        ))
+        )))
     }
 }
 
@@ -267,7 +264,8 @@ impl Spinning {
         let one = |name, unit, value: f64| Found::new(name, unit, vec![value]);
         let rate = |count: f64| count * 1e9 / self.spun_ns;
         let of_size = |least: f64| self.gaps.iter().filter(|gap| **gap >= least).count() as f64;
-        let mut found = vec![one("stolen", "", self.gaps.iter().sum::<f64>() / self.spun_ns)];
+        let mut found =
+            vec![one("stolen", "", self.gaps.iter().fold(0.0, |sum, gap| sum + gap) / self.spun_ns)];
         found.extend(SIZES.map(|(name, least)| one(name, "/s", rate(of_size(least)))));
         if !self.gaps.is_empty() {
             found.push(one("longest-gap", "ns", percentile(&self.gaps, 100.0)));
@@ -311,7 +309,6 @@ mod tests {
     use crate::case::Scale;
     use crate::kit::runnable::test_place;
     use crate::platform::cpu;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
     fn a_thread_beside_a_hog_sees_what_it_does_not_get() {
@@ -333,39 +330,25 @@ mod tests {
 
     #[test]
     fn waiting_that_is_in_no_gap_is_a_contradiction_and_waiting_outside_of_the_loop_is_none() {
-        let is_contradiction = |seen_ns, waited_ns| Waits { seen_ns, waited_ns }.is_contradiction();
-        assert!(!is_contradiction(3e6, 3e6) && !is_contradiction(1e5, 0.0));
-        assert!(is_contradiction(1e5, 3e6));
-        assert!(Waits { seen_ns: 1e5, waited_ns: 3e6 }.contradiction().to_string().contains("3000000 ns"));
+        let check = |seen_ns, waited_ns| Waits { seen_ns, waited_ns }.check();
+        assert!(check(3e6, 3e6).is_ok() && check(1e5, 0.0).is_ok());
+        let contradicted = check(1e5, 3e6).unwrap_err();
+        assert!(contradicted.to_string().contains("3000000 ns"));
+        assert!(matches!(contradicted, Error::Contradicted(_)), "one batch disproves nothing");
     }
 
     #[test]
-    fn gaps_that_are_never_reported_are_caught_and_one_batch_condemns_nobody() {
-        static FORGOTTEN: AtomicBool = AtomicBool::new(false);
-        let forgets_always: Spin = |readings, _| spin(readings, &mut Vec::new());
-        let forgets_once: Spin = |readings, gaps| {
-            let known = gaps.len();
-            let read = spin(readings, gaps);
-            if gaps[known..].iter().any(|gap| *gap > 1e6) && !FORGOTTEN.swap(true, Relaxed) {
-                gaps.truncate(known);
-            }
-            read
-        };
+    fn gaps_that_are_never_reported_are_caught_at_the_first_wait_and_in_a_batch() {
+        let forgets: Spin = |readings, _| spin(readings, &mut Vec::new());
         // Started with the honest one, which waits before the samples too.
-        let run = |chosen| {
-            beside_hog(spin, |spinning, clock| {
-                spinning.spin = chosen;
-                (0..20).try_for_each(|_| spinning.run(100_000, clock).map(drop))
-            })
-        };
-        assert!(matches!(run(forgets_always), Err(Error::Disproved(_))));
-        let lies_at_once = beside_hog(spin, |spinning, _| {
-            spinning.spin = forgets_always;
-            spinning.next_contradiction(0).is_some()
+        let (first, batches) = beside_hog(spin, |spinning, clock| {
+            spinning.spin = forgets;
+            let first = spinning.watch_until_wait().check();
+            (first, (0..20).try_for_each(|_| spinning.run(100_000, clock).map(drop)))
         });
-        assert!(lies_at_once, "the first wait tells");
-        let once = run(forgets_once);
-        assert!(once.is_ok() && FORGOTTEN.load(Relaxed), "{once:?}");
+        assert!(
+            matches!(first, Err(Error::Contradicted(_))) && matches!(batches, Err(Error::Contradicted(_)))
+        );
     }
 
     #[test]
@@ -374,6 +357,6 @@ mod tests {
         let waits = beside_hog(spin, |spinning, _| {
             (0..30_000).map(|_| spinning.watch(|spin, gaps| spin(3, gaps))).collect::<Vec<_>>()
         });
-        assert!(waits.iter().any(Waits::is_long) && !waits.iter().any(Waits::is_contradiction));
+        assert!(waits.iter().any(Waits::is_long) && waits.iter().all(|waits| waits.check().is_ok()));
     }
 }

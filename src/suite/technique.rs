@@ -177,7 +177,9 @@ fn time_samples(sampler: &Sampler, n: u64, clock: &Clock) -> Result<Ticks> {
     let there = after.in_range - before.in_range;
     match (seen, there) == (n, n) {
         true => Ok(ticks),
-        false => Err(Error::Disproved(format!("of {n} looks {seen} found the state and {there} an address"))),
+        false => {
+            Err(Error::Contradicted(format!("of {n} looks {seen} found the state and {there} an address")))
+        }
     }
 }
 
@@ -255,7 +257,7 @@ impl<I: Interface> Subject for Events<I> {
         });
         self.sent = last;
         if !taken {
-            return Err(Error::Disproved("the monitor on the other CPU takes no events any more".into()));
+            return Err(Error::Contradicted("the monitor on the other CPU takes no events any more".into()));
         }
         arrived?;
         let after = self.observer.tally();
@@ -326,7 +328,7 @@ fn time_steps(n: u64, clock: &Clock) -> Result<Ticks> {
     });
     match (refused?, strange) {
         (Stepped::On, 0) => Ok(ticks),
-        _ => Err(Error::Disproved(format!("{strange} of {n} steps were elsewhere than in the loop"))),
+        _ => Err(Error::Contradicted(format!("{strange} of {n} steps were elsewhere than in the loop"))),
     }
 }
 

@@ -188,7 +188,10 @@ fn check_none_left(before: u64) -> Result<()> {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    Err(Error::Disproved(format!("{} threads more than before are left", operation::thread_count() - before)))
+    Err(Error::Contradicted(format!(
+        "{} threads more than before are left",
+        operation::thread_count() - before
+    )))
 }
 
 /// Threads inherit the CPU mask of their creator.

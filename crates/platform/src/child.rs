@@ -76,14 +76,17 @@ impl Child {
     /// Waits until it has ended with code 0.
     ///
     /// # Errors
-    /// [`Error::Child`] says how it ended: by a panic, an exit code or a signal, or that it hung and was killed.
+    /// [`Error::Child`] says how it ended: by a panic or an exit code; [`Error::Contradicted`] that a signal ended it, or that it
+    /// hung and was killed.
     pub fn wait_for_success(mut self, limit: Duration) -> Result<()> {
         let begun = Instant::now();
         loop {
             match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) if begun.elapsed() > limit => {
-                    let sentence = format!("it did not end within {} s and was killed", limit.as_secs_f64());
-                    return Err(Error::Child(sentence));
+                    let seconds = limit.as_secs_f64();
+                    return Err(Error::Contradicted(format!(
+                        "a child did not end within {seconds} s and was killed"
+                    )));
                 }
                 Ok(WaitStatus::StillAlive) => {
                     await_end(self.pid.as_raw(), limit.saturating_sub(begun.elapsed()))
@@ -110,6 +113,10 @@ impl Drop for Child {
 fn check_status(status: WaitStatus) -> Result<()> {
     match describe_status(status) {
         None => Ok(()),
+        // Another process, or the kernel where memory is short, may have sent it.
+        Some(how) if matches!(status, WaitStatus::Signaled(..)) => {
+            Err(Error::Contradicted(format!("a child did not end as it should: {how}")))
+        }
         Some(how) => Err(Error::Child(how)),
     }
 }

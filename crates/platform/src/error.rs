@@ -71,6 +71,10 @@ pub enum Error {
     /// A proof failed: a wrong answer, a wrong count, a partner that died.
     #[error("{0}")]
     Disproved(String),
+    /// Two accounts of a batch contradict each other, and another task, the kernel or a change of speed can cause that in an
+    /// honest case: nothing is disproved unless it repeats.
+    #[error("{0}")]
+    Contradicted(String),
     /// The machine interfered: a partner got no CPU, or another operation happened than the one asked for. A
     /// further attempt may succeed.
     #[error("{0}")]
@@ -136,7 +140,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Disproved(_) | Self::Died(_) | Self::Child(_) => Kind::Disproved,
-            Self::Disturbed(_) | Self::Peer { .. } => Kind::Disturbed,
+            Self::Contradicted(_) | Self::Disturbed(_) | Self::Peer { .. } => Kind::Disturbed,
             Self::Missing(_) | Self::Forbidden { .. } | Self::Kernel { .. } => Kind::Missing,
             Self::File { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound => Kind::Usage,
             Self::File { .. } => Kind::Missing,

@@ -92,14 +92,15 @@ pub fn move_region(region: &Region, node: usize) -> Result<()> {
 /// Verifies that all pages of a region are on this node.
 ///
 /// # Errors
-/// [`Error::Disproved`] if one is elsewhere, [`Error::Disturbed`] if the kernel had no time to move it.
+/// [`Error::Contradicted`] if one is elsewhere, where the kernel's balancing may have put it; [`Error::Disturbed`] if the kernel had
+/// no time to move it.
 pub fn verify_region(region: &Region, node: usize) -> Result<()> {
     match ask_pages(region, None)?.iter().find(|status| **status != node as c_int) {
         None => Ok(()),
         Some(error @ ..0) => {
             Err(Error::Disturbed(format!("a page did not move to node {node}: error {error}")))
         }
-        Some(elsewhere) => Err(Error::Disproved(format!("a page is on node {elsewhere}, not on {node}"))),
+        Some(elsewhere) => Err(Error::Contradicted(format!("a page is on node {elsewhere}, not on {node}"))),
     }
 }
 

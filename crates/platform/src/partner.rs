@@ -175,9 +175,7 @@ impl Partner {
                         Errno::UnknownErrno => Fate::new(format!("the partner ended with code {code}")),
                         errno => Fate::from_refusal(errno),
                     },
-                    WaitStatus::Signaled(_, signal, _) => {
-                        Fate::new(format!("the partner was killed by {signal}"))
-                    }
+                    WaitStatus::Signaled(_, signal, _) => Fate::from_signal(signal),
                     other => Fate::new(format!("the partner ended: {other:?}")),
                 })
             }

@@ -153,7 +153,7 @@ impl Subject for Round {
             sum += self.read(clock)?;
         }
         let cached = self.cgroup.cached_bytes()?;
-        check_cached_amount(cached, self.limit).map_err(Error::Disproved)?;
+        check_cached_amount(cached, self.limit).map_err(Error::Contradicted)?;
         self.cached.push(cached as f64 / MIB as f64);
         Ok(sum)
     }

@@ -67,7 +67,8 @@ impl Parent {
             task::check_created("waitpid", ended.reaped)?;
         }
         let how = child::describe_raw_status(ended.status).unwrap_or_default();
-        Err(Error::Child(self.watchdog.take_expired_sentence().unwrap_or(how)))
+        // A machine that stands still lets the time run out, too.
+        Err(self.watchdog.take_expired_sentence().map_or(Error::Child(how), Error::Contradicted))
     }
 
     fn check_none_left(&self) -> Result<()> {

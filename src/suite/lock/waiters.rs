@@ -157,7 +157,7 @@ impl Waiters {
 
     fn check_answer(&self, answer: i64) -> Result<()> {
         if answer == NONE_WOKEN {
-            return Err(Error::Disproved("a call woke no thread, and threads slept".into()));
+            return Err(Error::Contradicted("a call woke no thread, and threads slept".into()));
         }
         check_granted("futex", answer)?;
         let woken_later = match self.call {
@@ -166,7 +166,7 @@ impl Waiters {
         };
         match (answer, woken_later) == (WAITERS as i64, WAITERS as i64) {
             true => Ok(()),
-            false => Err(Error::Disproved(format!(
+            false => Err(Error::Contradicted(format!(
                 "{WAITERS} threads slept, {answer} were woken or moved, and {woken_later} were found where they should be"
             ))),
         }
@@ -213,6 +213,6 @@ mod tests {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         let mut waiters = Waiters::start(&place, Call::WakeAll).unwrap();
         waiters.await_sleep().unwrap();
-        assert!(matches!(waiters.check_answer(15), Err(Error::Disproved(_))));
+        assert!(matches!(waiters.check_answer(15), Err(Error::Contradicted(_))));
     }
 }

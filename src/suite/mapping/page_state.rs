@@ -72,7 +72,7 @@ fn touch(region: &mut Region) -> Result<()> {
 fn check_kib(region: &Region, kind: &str, is_right: impl Fn(usize) -> bool) -> Result<()> {
     match region.kib_of_kind(kind)? {
         kib if is_right(kib) => Ok(()),
-        kib => Err(Error::Disproved(format!("{kind} {kib} kB: the pages are as they were"))),
+        kib => Err(Error::Contradicted(format!("{kind} {kib} kB: the pages are as they were"))),
     }
 }
 
@@ -80,7 +80,7 @@ fn check_resident(region: &Region, is_right: impl Fn(usize) -> bool) -> Result<(
     let pages = region.page_count();
     match region.count_resident(0..pages, &mut vec![0; pages])? {
         resident if is_right(resident) => Ok(()),
-        resident => Err(Error::Disproved(format!("{resident} of {pages} pages are resident"))),
+        resident => Err(Error::Contradicted(format!("{resident} of {pages} pages are resident"))),
     }
 }
 

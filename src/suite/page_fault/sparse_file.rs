@@ -176,7 +176,7 @@ fn check_hole(byte: Option<u8>, charged: Option<(u64, u64)>) -> Result<()> {
         return Err(Error::Disproved(format!("a hole held {byte:?} and no zero")));
     }
     match charged {
-        Some((before, after)) if after > before => Err(Error::Disproved(format!(
+        Some((before, after)) if after > before => Err(Error::Contradicted(format!(
             "the kernel has read {} bytes from a device for a touch of a hole",
             after - before
         ))),

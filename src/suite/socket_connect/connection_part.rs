@@ -127,7 +127,7 @@ impl Parts {
 
     /// Accepts the connection that waits.
     fn accept_waiting(&self) -> Result<End> {
-        let none = || Error::Disproved("a connection was made and none waits to be accepted".into());
+        let none = || Error::Contradicted("a connection was made and none waits to be accepted".into());
         let at = self.listeners.find_waiting()?.ok_or_else(none)?;
         accept(at).map_err(|answer| error_from_answer("accept", answer))
     }

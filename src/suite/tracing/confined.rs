@@ -124,7 +124,7 @@ fn stop(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
     let seen = u64::from(calls[0].value.load(SeqCst));
     // The call of the last stop is not counted yet, and a library may have ended another one first.
     if seen.abs_diff(n / 2) > 2 {
-        return Err(Error::Disproved(format!(
+        return Err(Error::Contradicted(format!(
             "a process made {seen} calls in {n} stops, of which each call is two"
         )));
     }

@@ -76,7 +76,7 @@ fn check_count(seen: u64, wanted: u64) -> Result<()> {
     if seen == wanted {
         Ok(())
     } else {
-        Err(Error::Disproved(format!("{seen} events were counted in {wanted} iterations")))
+        Err(Error::Contradicted(format!("{seen} events were counted in {wanted} iterations")))
     }
 }
 

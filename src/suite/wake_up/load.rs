@@ -175,10 +175,12 @@ impl Load {
             let (worked, due) = (done.saturating_sub(taken), began + due);
             if taken < due {
                 let early = due - taken;
-                return Err(Error::Disproved(format!("a worker had a request {early} ns before it was due")));
+                return Err(Error::Contradicted(format!(
+                    "a worker had a request {early} ns before it was due"
+                )));
             }
             if (worked as f64) < self.alone_ns / 2.0 {
-                return Err(Error::Disproved(format!(
+                return Err(Error::Contradicted(format!(
                     "a request was answered after {worked} ns of work, and {:.0} ns are the least for it",
                     self.alone_ns / 2.0
                 )));
@@ -280,6 +282,6 @@ mod tests {
         assert!(clock.nanoseconds(ticks).0 >= honest.alone_ns);
         assert_eq!(honest.counter.done.load(SeqCst) as usize, honest.due_ns.len());
         let mut idle = Load::start(&place, 50, |_| 0).unwrap();
-        assert!(matches!(idle.run(1, &clock), Err(Error::Disproved(_))));
+        assert!(matches!(idle.run(1, &clock), Err(Error::Contradicted(_))));
     }
 }

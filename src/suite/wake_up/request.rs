@@ -150,7 +150,7 @@ impl Requests {
         }
         let worked = done - woken;
         if worked < self.least_work_ns {
-            return Err(Error::Disproved(format!(
+            return Err(Error::Contradicted(format!(
                 "the worker answered after {worked} ns of work, and {} ns are the least for it",
                 self.least_work_ns
             )));
@@ -235,6 +235,6 @@ mod tests {
         };
         let runs = lowest(Until::WorkerRuns, arch::multiply_chain).unwrap();
         assert!(runs < lowest(Until::WorkIsDone, arch::multiply_chain).unwrap());
-        assert!(matches!(lowest(Until::WorkIsDone, |_| 0), Err(Error::Disproved(_))));
+        assert!(matches!(lowest(Until::WorkIsDone, |_| 0), Err(Error::Contradicted(_))));
     }
 }

@@ -30,6 +30,9 @@ pub enum Claim {
     /// Counters of the kernel grew as they must over a sample. The function is given their growth and the number of
     /// iterations, and returns what it saw as a sentence: `Ok` if the claim holds, `Err` if not.
     Counted(fn(&Delta, u64) -> std::result::Result<String, String>),
+    /// As [`Claim::Counted`], for a count that may not be exceeded, which other tasks and the kernel can raise: the case is disproved only
+    /// if every execution exceeds it.
+    AtMost(fn(&Delta, u64) -> std::result::Result<String, String>),
     /// As [`Claim::Counted`], for a mode of operation that arises by chance. In another mode the case is not disproved
     /// but measured again.
     Regime(fn(&Delta, u64) -> std::result::Result<String, String>),
@@ -72,6 +75,9 @@ impl Display for Claim {
             Self::Regime(_) => f.write_str("the kernel's counters show the regime that the id says"),
             Self::Checked(what) => f.write_str(what),
             Self::Counted(_) => f.write_str("the kernel's counters grow with the iterations as they must"),
+            Self::AtMost(_) => {
+                f.write_str("the kernel's counters grow no more than the iterations may cause")
+            }
         }
     }
 }

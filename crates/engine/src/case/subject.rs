@@ -14,7 +14,8 @@ pub trait Subject {
     ///
     /// # Errors
     /// [`Error::Disproved`](crate::Error::Disproved) if the operation did not do what it should,
-    /// [`Error::Disturbed`](crate::Error::Disturbed) if the batch should be repeated, and any other error if it cannot
+    /// [`Error::Contradicted`](crate::Error::Contradicted) if two accounts of the batch contradict each other and something else may
+    /// have changed one of them, [`Error::Disturbed`](crate::Error::Disturbed) if the batch should be repeated, and any other error if it cannot
     /// go on. No number is saved in either case.
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks>;
 

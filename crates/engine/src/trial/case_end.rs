@@ -18,8 +18,8 @@ pub enum CaseEnd {
     /// The process ended, hung or sent no valid answer in the middle of the case, or the case's file system or device failed.
     /// That disproves no claim, and the results of other executions stay valid.
     CutShort(String),
-    /// A claim about time does not hold in these batches. A busy machine can cause that in an honest case, so the
-    /// case fails only if every execution contradicts the claim.
+    /// A claim about time, or about a count that others can change, does not hold in these batches. A busy machine can cause that
+    /// in an honest case, so the case fails only if every execution contradicts the claim.
     Contradicted(String),
     /// Other tasks had the CPU, or its speed changed between two parts of the case. Another attempt may succeed.
     Disturbed(String),
@@ -75,6 +75,7 @@ impl CaseEnd {
         let words = if setting_up { "could not be set up: " } else { "" };
         match error {
             Error::Disturbed(sentence) => Self::Disturbed(sentence),
+            Error::Contradicted(sentence) => Self::Contradicted(format!("{words}{sentence}")),
             error if error.is_device_failure() => Self::CutShort(format!("{words}{error}")),
             error => Self::Failed(format!("{words}{error}")),
         }
@@ -159,6 +160,13 @@ mod tests {
         assert_eq!(ended("tsc", failed(), "tsc"), failed());
         assert_eq!(ended("", Ok(1), "tsc"), Ok(1), "without /sys nothing is known");
         assert_eq!(ended("tsc", Err(CaseEnd::Interrupted), "hpet"), Err(CaseEnd::Interrupted));
+    }
+
+    #[test]
+    fn two_accounts_that_contradict_each_other_once_condemn_nobody() {
+        let end = |error: Error| CaseEnd::from(error);
+        assert_eq!(end(Error::Contradicted("3 of 4".into())), CaseEnd::Contradicted("3 of 4".into()));
+        assert_eq!(end(Error::Disproved("3 of 4".into())), CaseEnd::Failed("3 of 4".into()));
     }
 
     #[test]

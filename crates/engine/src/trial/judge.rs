@@ -248,8 +248,9 @@ pub(super) fn judge_sample(
     let is_hidden = delta.partners.is_some_and(|partners| partners.hidden);
     let own = case.claims.iter().filter_map(|claim| match claim {
         // The case is unwitnessed.
-        Claim::Counted(_) | Claim::Regime(_) if is_hidden => None,
+        Claim::Counted(_) | Claim::AtMost(_) | Claim::Regime(_) if is_hidden => None,
         Claim::Counted(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Failed)),
+        Claim::AtMost(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Contradicted)),
         Claim::Regime(ask) => Some(ask(delta, iterations).map_err(CaseEnd::Disturbed)),
         // If it did not hold the operation would have failed, and there would be no sample.
         Claim::Checked(what) => Some(Ok((*what).to_owned())),

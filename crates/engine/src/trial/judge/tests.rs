@@ -319,6 +319,8 @@ fn a_partner_that_was_moved_is_caught() {
 fn another_regime_is_tried_again_and_not_condemned() {
     let case = any().claim(Claim::Regime(|_, _| Err("it polled".into())));
     assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Disturbed("it polled".into())));
+    let case = any().claim(Claim::AtMost(|_, _| Err("it slept".into())));
+    assert_eq!(judge_sample(&case, &delta(|_| ()), 1, None), Err(CaseEnd::Contradicted("it slept".into())));
 }
 
 /// What the later witness says of these turns in samples of 4096 iterations, after a few true batches.
