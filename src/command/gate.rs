@@ -38,7 +38,8 @@ use counted_builds::{compared_counts, count_builds};
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
-    the machine is unfit; 125: could not be measured. With --bisect: 0 good, 1 bad, 125 anything else."
+    the machine is unfit; 125: could not be measured; 128 and the signal: \
+    interrupted. With --bisect: 0 good, 1 bad, 125 anything else but an interruption."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -118,7 +119,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Judging {
-    /// Compares, prints the answer, and gives the exit code that says it.
+    /// Compares, prints the answer, and gives the exit code that says it. After a signal the code is that of the signal, in
+    /// a bisection too: it ends `git bisect run`, which would otherwise go on with the next revision.
     ///
     /// # Errors
     /// The command line must be changed. Other errors are printed, and are no answer.
@@ -139,7 +141,8 @@ impl Judging {
                 Answer::Unmeasured
             }
         };
-        Ok(if self.bisect { answer.exit_for_bisect() } else { answer.exit_status() }.into())
+        let exit = if self.bisect { answer.exit_for_bisect() } else { answer.exit_status() };
+        Ok(exit.or_signal(signal::pending()).into())
     }
 
     fn compare_and_print(&self, compare: impl FnOnce() -> Result<Compared>) -> Result<Answer> {

@@ -115,6 +115,10 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
     let place = Place::new();
     let gate = |words: &[&str]| place.end(place.syscost(&[&["gate", "known_work/add"], words].concat()));
     gate(&["--a-bin", "/typo"]).says(2, &["/typo", "looking for"]);
+    for no_program in ["/etc/passwd", "/etc"] {
+        gate(&["--b-bin", no_program]).says(2, &["side B", no_program, "no program"]);
+    }
+    gate(&["--b-bin", "/bin/true"]).says(2, &["side B"]);
     gate(&["--mute", "/typo.toml", "--b-wrap", "env"]).says(2, &["/typo.toml"]);
     let other = place.script("other", "#!/bin/sh\n\"$@\" | sed -u 's/opt-level [0-9]/opt-level 9/'\n");
     let other = other.display().to_string();
@@ -123,6 +127,20 @@ fn a_gate_ends_by_the_code_that_the_manual_gives() {
     let wrapper = later(&place, "echo 'it is all over' >&2; exit 7");
     gate(&["--b-wrap", &wrapper])
         .says(125, &[": not measured: side B", "gate: not measured", "it is all over"]);
+}
+
+#[test]
+fn an_interrupted_gate_ends_by_its_signal_in_a_bisection_too() {
+    for bisect in [None, Some("--bisect")] {
+        let place = Place::new();
+        let wrapper = later(&place, "touch begun; exec \"$@\"");
+        let words = ["gate", "known_work/add", "--b-wrap", &wrapper];
+        let running = place.begin(place.syscost(&[&words[..], bisect.as_slice()].concat()));
+        until_begun(&place);
+        process::send(running.pid(), Signal::SIGTERM);
+        running.end().says(143, &["interrupted by SIGTERM: there is no answer"]);
+        place.is_tidy();
+    }
 }
 
 #[test]

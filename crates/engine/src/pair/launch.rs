@@ -9,6 +9,7 @@ use crate::platform::process::inheritance;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::cell::RefCell;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,20 @@ impl Launch {
         let mut command = self.side_command(draw.padding);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let spawned = aside.run_with_former_affinity(|| command.spawn())?;
-        spawned.map_err(|e| Error::file(&self.program, "starting a side", e))
+        spawned.map_err(|e| self.start_error(e))
+    }
+
+    /// The error of a side that cannot be started. A file that is no program was named by the user.
+    fn start_error(&self, cause: io::Error) -> Error {
+        match cause.kind() {
+            ErrorKind::PermissionDenied => Error::Usage(format!(
+                "side {}: {} is no program, or this user may not start it ({cause}): name a bench or a `syscost` whose file is \
+                 executable",
+                self.label,
+                self.binary.display()
+            )),
+            _ => Error::file(&self.binary, "starting a side", cause),
+        }
     }
 
     /// Whether the link still leads to the same file: a build in the middle replaces it, and the pairs after it would be of

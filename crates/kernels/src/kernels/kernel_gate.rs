@@ -11,7 +11,8 @@ use syscost_platform::error::Result;
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
-    the machine is unfit; 125: could not be measured. With --bisect: 0 good, 1 bad, 125 anything else."
+    the machine is unfit; 125: could not be measured; 128 and the signal: interrupted. With --bisect: 0 good, 1 bad, \
+    125 anything else but an interruption."
 )]
 pub(super) struct GateArgs {
     /// The old kernel

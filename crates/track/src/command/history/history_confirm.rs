@@ -12,6 +12,7 @@ use syscost::record::guest_side::ClockKind;
 use syscost::study::gate::{Answer, Finding, answer, findings_from_pairs};
 use syscost_kernels::kernels::{self, Counting};
 use syscost_platform::error::{Error, Result};
+use syscost_platform::signal;
 
 /// Share of the smallest change above which a difference counts as a change. It counts as none if it is surely
 /// within [`MARGIN`].
@@ -28,7 +29,7 @@ const LEAST: f64 = 0.001;
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit code 0: nothing is slower; 1: a slowdown is confirmed; 3: incomparable; 4: neither was shown; 5: \
-    the machine is unfit; 125: a side is gone, or could not be measured."
+    the machine is unfit; 125: a side is gone, or could not be measured; 128 and the signal: interrupted."
 )]
 pub(super) struct Confirm {
     #[command(flatten)]
@@ -63,18 +64,19 @@ pub(super) fn confirm(args: &Confirm) -> Result<ExitCode> {
         .chosen
         .find_origins(&suspicion)
         .and_then(|origins| confirm_cases(args, &suspicion, &moved, &origins));
-    match found {
+    let answer = match found {
         Ok(findings) => {
             page::write(&confirmation_lines(&moved, &findings))?;
-            Ok(answer(&findings).exit_status().into())
+            answer(&findings)
         }
-        Err(error @ Error::Usage(_)) => Err(error),
+        Err(error @ Error::Usage(_)) => return Err(error),
         // Exit code 1 would say "slower".
         Err(error) => {
             page::warn(&error);
-            Ok(Answer::Unmeasured.exit_status().into())
+            Answer::Unmeasured
         }
-    }
+    };
+    Ok(answer.exit_status().or_signal(signal::pending()).into())
 }
 
 fn confirm_cases(
