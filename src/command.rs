@@ -20,6 +20,7 @@ mod help;
 mod list;
 mod man;
 mod manual_page;
+mod outline;
 mod overview;
 pub mod page;
 mod peer;

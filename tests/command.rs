@@ -1,6 +1,7 @@
 //! The binary as a person or a program meets it: what it prints, where, and with which exit code.
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -426,14 +427,7 @@ fn a_shell_and_man_are_told_what_there_is() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.answer(&["completions", shell]).contains("explain"), "{shell}");
     }
-    let script = home.answer(&["completions", "bash"]);
-    let complete = |words: &str| {
-        let text = format!(
-            "{script}\nCOMP_WORDS=({words} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n_syscost syscost '' \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
-        );
-        let output = std::process::Command::new("bash").args(["-c", &text]).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
+    let complete = |words: &str| bash_completion(&home, words, "");
     for command in ["run", "ab", "record"] {
         assert_eq!(complete(&format!("syscost {command} --scale")), "smoke default full", "{command}");
     }
@@ -446,6 +440,84 @@ fn a_shell_and_man_are_told_what_there_is() {
     home.answer(&["man", directory.to_str().unwrap()]);
     let page = std::fs::read_to_string(directory.join("syscost-run.1")).unwrap();
     assert!(page.contains("scale") && directory.join("syscost.1").is_file(), "{page}");
+}
+
+/// What bash offers behind these words, of what begins so.
+fn bash_completion(home: &Home, words: &str, begun: &str) -> String {
+    // In a file: it is longer than a word of a command line may be.
+    let file = home.file("syscost.bash", &home.answer(&["completions", "bash"]));
+    let text = format!(
+        "source '{file}'\nCOMP_WORDS=({words} '{begun}'); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n_syscost syscost '{begun}' \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+    );
+    shell_output("bash", &text).unwrap()
+}
+
+/// What this shell prints, with our program first on its search path; `None` where it is not installed.
+fn shell_output(shell: &str, text: &str) -> Option<String> {
+    let directory = std::path::Path::new(env!("CARGO_BIN_EXE_syscost")).parent().unwrap().display();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
+    let output =
+        Command::new(shell).args(["-c", text]).env("PATH", path).stdin(Stdio::null()).output().ok()?;
+    assert!(output.stderr.is_empty(), "{shell}: {}", self::text(&output.stderr));
+    Some(self::text(&output.stdout).trim().to_owned())
+}
+
+#[test]
+fn bash_completes_ids_wherever_one_may_stand() {
+    let home = Home::new();
+    for command in ["run", "ab", "record", "gate", "list", "explain"] {
+        let offered = bash_completion(&home, &format!("syscost {command}"), "known_work/");
+        assert_eq!(offered, "known_work/add known_work/multiply", "{command}");
+    }
+    assert!(bash_completion(&home, "syscost run", "--").contains("--scale"));
+    assert_eq!(bash_completion(&home, "syscost doctor", "known_work/"), "");
+}
+
+#[test]
+fn fish_completes_ids_and_their_titles() {
+    let home = Home::new();
+    let file = home.file("syscost.fish", &home.answer(&["completions", "fish"]));
+    let text = format!("source '{file}'; complete -C 'syscost explain known_work/m'");
+    let Some(offered) = shell_output("fish", &text) else { return println!("skipped: there is no fish") };
+    assert!(offered.starts_with("known_work/multiply\t"), "{offered}");
+    assert_eq!(offered.lines().count(), 1, "{offered}");
+}
+
+/// A terminal of zsh, in which the user begins an id and presses the tabulator key.
+const ZSH: &str = r#"zmodload zsh/zpty; zpty t zsh -f -i
+zpty -w t 'PS1=; autoload -Uz compinit; compinit -u -D; source FILE; print rea''dy'
+zpty -r t seen '*ready*' && zpty -w -n t $'syscost explain known_work/m\t' && zpty -r t seen '*/multiply*' && print complete"#;
+
+#[test]
+fn zsh_completes_ids() {
+    let home = Home::new();
+    let file = home.file("_syscost", &home.answer(&["completions", "zsh"]));
+    // Where the completion fails, zsh waits for what never comes.
+    let ended = format!("timeout -k 1 60 zsh -fc {}", shell_quoted(&ZSH.replace("FILE", &file)));
+    if shell_output("zsh", "zmodload zsh/zpty").is_none() {
+        return println!("skipped: there is no zsh");
+    }
+    assert_eq!(shell_output("sh", &ended).unwrap(), "complete");
+}
+
+fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[test]
+fn bash_completes_what_an_installed_tool_has() {
+    let tool = std::path::Path::new(env!("CARGO_BIN_EXE_syscost")).with_file_name("syscost-track");
+    if !tool.is_file() {
+        return println!("skipped: syscost-track is not built: cargo build --workspace");
+    }
+    let home = Home::new();
+    let offered = bash_completion(&home, "syscost history", "");
+    for word in ["measure", "changes", "bisect"] {
+        assert!(offered.split(' ').any(|one| one == word), "{word}: {offered}");
+    }
+    assert_eq!(bash_completion(&home, "syscost history measure", "known_work/m"), "known_work/multiply");
+    assert_eq!(bash_completion(&home, "syscost fleet plan --print", ""), "name store");
+    assert!(bash_completion(&home, "syscost help fleet", "").contains("collect"));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! `syscost help TOPIC`: the manual. With the name of a command `help` is clap's own.
 
 use super::manual_page::render_manual_page;
-use super::tool;
 use crate::driver::nearest_names;
 use crate::error::Error;
 use crate::render::table::Layout;
@@ -59,15 +58,15 @@ pub fn unknown_topic_error(line: &[OsString]) -> Option<Error> {
 }
 
 /// `help` with all commands and topics below it, for a shell to complete: clap's own knows of no topic.
-pub fn add_help_topics(line: clap::Command) -> clap::Command {
-    let tools = || tool::tool_commands().map(|(name, about)| clap::Command::new(*name).about(*about));
-    let commands: Vec<_> = line.get_subcommands().map(outline_command).chain(tools()).collect();
+/// `tools` are the commands of the tools.
+pub fn add_help_topics(line: clap::Command, tools: Vec<clap::Command>) -> clap::Command {
+    let commands: Vec<_> = line.get_subcommands().chain(&tools).map(outline_command).collect();
     let title = |text: &'static str| text.lines().next().unwrap_or_default().trim_start_matches("# ");
     let topics = TOPICS.map(|(name, text)| clap::Command::new(name).about(title(text)));
     let help = clap::Command::new("help").about("Print the help of a command, or a topic of the manual");
     let help =
         help.disable_help_subcommand(true).disable_help_flag(true).subcommands(commands).subcommands(topics);
-    line.disable_help_subcommand(true).subcommand(help).subcommands(tools())
+    line.disable_help_subcommand(true).subcommand(help).subcommands(tools)
 }
 
 /// The names of a command and of those below it.
@@ -89,6 +88,7 @@ pub fn topics_text() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tool;
     use super::*;
     use clap::CommandFactory;
 

@@ -1,5 +1,6 @@
 //! How a program of syscost starts: as a measuring process, or by its command line. `syscost` and its tools share it.
 
+use super::outline::Outline;
 use super::{man, page};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -43,6 +44,10 @@ pub fn start_tool<C: Subcommand>(
             page::write(&format!("{pages}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
+        [_, word] if word == OUTLINE => {
+            page::write_json(&Outline::from_subcommands(&line))?;
+            Ok(ExitCode::SUCCESS)
+        }
         // The guard of changed settings is the same program, started once more.
         [_, word, ..] if word == RESTORE => super::run_command_line(super::Line::command(), words),
         _ => match line.try_get_matches_from(words).and_then(|matches| C::from_arg_matches(&matches)) {
@@ -54,6 +59,9 @@ pub fn start_tool<C: Subcommand>(
 
 /// The hidden word by which `syscost man` asks a tool.
 pub const MAN: &str = "tool-man";
+
+/// The hidden word by which `syscost completions` asks a tool.
+pub const OUTLINE: &str = "tool-outline";
 
 /// The command that puts changed settings back.
 const RESTORE: &str = "restore";

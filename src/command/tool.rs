@@ -1,6 +1,7 @@
 //! Commands that other programs have: `syscost NAME` runs the tool from beside this program or from the search path, with all
 //! its words, as git and cargo do.
 
+use super::outline;
 use crate::error::{Error, Result};
 use crate::platform::process::{find_on_path, own_program_file};
 use std::ffi::OsString;
@@ -94,6 +95,19 @@ pub fn become_program(program: PathBuf, words: &[OsString]) -> Result<ExitCode> 
 /// The tools that are there.
 pub fn installed_tools() -> impl Iterator<Item = PathBuf> {
     TOOLS.iter().filter_map(|tool| find_program_file(tool.package))
+}
+
+/// The commands of the tools: with their flags and those below them if the tool is installed, else by name.
+///
+/// # Errors
+/// A tool does not tell them.
+pub fn command_trees() -> Result<Vec<clap::Command>> {
+    let named = |(name, about): &(&'static str, &'static str)| clap::Command::new(*name).about(*about);
+    let trees = TOOLS.iter().map(|tool| match find_program_file(tool.package) {
+        Some(program) => outline::ask_tool(&program),
+        None => Ok(tool.commands.iter().map(named).collect()),
+    });
+    trees.collect::<Result<Vec<_>>>().map(|trees| trees.concat())
 }
 
 /// Name and purpose of every command of the tools.

@@ -1,0 +1,110 @@
+//! The commands of a tool as JSON: the tool prints it, and `syscost completions`, another program, reads it.
+
+use super::start::OUTLINE;
+use crate::error::{Error, Result};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, Command};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A command, with its flags and what is below it.
+#[derive(Serialize, Deserialize)]
+pub struct Outline {
+    name: String,
+    about: String,
+    arguments: Vec<ArgumentOutline>,
+    below: Vec<Self>,
+}
+
+/// A flag, or a positional argument.
+#[derive(Serialize, Deserialize)]
+struct ArgumentOutline {
+    id: String,
+    long: Option<String>,
+    value_name: Option<String>,
+    help: String,
+    is_repeated: bool,
+    takes_value: bool,
+    /// Whether it stands behind `--`.
+    is_last: bool,
+    /// The words that its value may be; empty where others may be, too.
+    values: Vec<String>,
+}
+
+/// Asks a tool for its commands.
+///
+/// # Errors
+/// It cannot be started, or prints something else.
+pub fn ask_tool(tool: &Path) -> Result<Vec<Command>> {
+    let output = std::process::Command::new(tool).arg(OUTLINE).output();
+    let output = output.map_err(|e| Error::file(tool, "starting", e))?;
+    let outlines: Vec<Outline> = serde_json::from_slice(&output.stdout).map_err(|_| {
+        Error::Missing(format!(
+            "{} does not tell its commands: {}; build it anew, from the sources of this program",
+            tool.display(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))
+    })?;
+    Ok(outlines.into_iter().map(Outline::into_command).collect())
+}
+
+impl Outline {
+    /// The visible commands below this one.
+    pub fn from_subcommands(command: &Command) -> Vec<Self> {
+        command.get_subcommands().filter(|below| !below.is_hide_set()).map(Self::from_command).collect()
+    }
+
+    fn from_command(command: &Command) -> Self {
+        let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        Self {
+            name: command.get_name().to_owned(),
+            about: command.get_about().map(ToString::to_string).unwrap_or_default(),
+            arguments: arguments.map(ArgumentOutline::from_argument).collect(),
+            below: Self::from_subcommands(command),
+        }
+    }
+
+    fn into_command(self) -> Command {
+        let command = Command::new(keep(self.name)).about(self.about).disable_help_subcommand(true);
+        let command = command.args(self.arguments.into_iter().map(ArgumentOutline::into_argument));
+        command.subcommands(self.below.into_iter().map(Self::into_command))
+    }
+}
+
+impl ArgumentOutline {
+    fn from_argument(argument: &Arg) -> Self {
+        let values = argument.get_possible_values();
+        Self {
+            id: argument.get_id().to_string(),
+            long: argument.get_long().map(str::to_owned),
+            value_name: argument.get_value_names().and_then(|names| Some(names.first()?.to_string())),
+            help: argument.get_help().map(ToString::to_string).unwrap_or_default(),
+            is_repeated: matches!(argument.get_action(), ArgAction::Append),
+            takes_value: argument.get_action().takes_values(),
+            is_last: argument.is_last_set(),
+            values: values.iter().map(|value| value.get_name().to_owned()).collect(),
+        }
+    }
+
+    fn into_argument(self) -> Arg {
+        let mut argument = Arg::new(keep(self.id)).help(self.help).last(self.is_last);
+        if !self.takes_value {
+            argument = argument.action(ArgAction::SetTrue);
+        } else if !self.values.is_empty() {
+            argument = argument.value_parser(PossibleValuesParser::new(self.values.into_iter().map(keep)));
+        }
+        if let Some(name) = self.value_name.filter(|_| self.takes_value) {
+            argument = argument.value_name(keep(name));
+        }
+        match self.long {
+            Some(long) => argument.long(keep(long)),
+            None if self.is_repeated => argument.num_args(1..),
+            None => argument,
+        }
+    }
+}
+
+/// clap keeps names for as long as the program lives.
+fn keep(name: String) -> &'static str {
+    name.leak()
+}
