@@ -260,6 +260,24 @@ async function large(context, html, data, place) {
   await tab.close();
 }
 
+/** The words within ids that a line ends in: a line of an id ends behind a slash or a hyphen. */
+function brokenWords() {
+  const broken = [];
+  for (const cell of document.querySelectorAll("th.id")) {
+    const letters = [], walk = document.createTreeWalker(cell.querySelector("button") ?? cell, NodeFilter.SHOW_TEXT);
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+      for (let at = 0; at < node.length; at += 1) {
+        const range = document.createRange();
+        range.setStart(node, at), range.setEnd(node, at + 1);
+        letters.push({ letter: node.data[at], top: range.getBoundingClientRect().top });
+      }
+    }
+    const within = letters.some(({ top }, at) => at > 0 && top > letters[at - 1].top + 4 && !"/- ".includes(letters[at - 1].letter));
+    if (within) broken.push(cell.textContent);
+  }
+  return broken;
+}
+
 async function pictures(launch, place) {
   for (const scheme of ["light", "dark"]) {
     for (const width of [390, 1280, 2560]) {
@@ -267,6 +285,8 @@ async function pictures(launch, place) {
       const { tab } = await open(context, page);
       const wide = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       check(`nothing is wider than ${width} pixels`, wide <= 0, wide);
+      const broken = await tab.evaluate(brokenWords);
+      check(`no id breaks inside a word at ${width} pixels`, broken.length === 0, broken.slice(0, 3));
       if (shots) {
         await tab.screenshot({ path: path.join(shots, `${scheme}-${width}.png`) });
         await tab.locator("#cases button.case").nth(1).click();

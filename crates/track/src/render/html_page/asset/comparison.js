@@ -39,7 +39,7 @@ function commonReason(rows) {
 function forest(title, head, rows, threshold, name) {
   const common = commonReason(rows);
   const axis = axisOf(rows.flatMap(({ change, low, high }) => [change, low, high]), threshold);
-  const row = (one) => el("tr", {}, el("th", { scope: "row", class: "id" }, one.id),
+  const row = (one) => el("tr", {}, el("th", { scope: "row", class: "id" }, breakable(one.id)),
     one.values.map((value) => el("td", { class: "number second" }, amount(value, one.unit))),
     el("td", { class: "number" }, percent(one.change)),
     el("td", { class: "picture" }, forestDrawing(one, axis, threshold)),

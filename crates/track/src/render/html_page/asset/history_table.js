@@ -30,7 +30,7 @@ function seriesRow(series, one) {
     keys.delete(series.key) || keys.add(series.key);
     show({ series: new Set([...keys].slice(-MOST_SERIES)) });
   };
-  const pressed = button(series.id + (series.canary ? " (canary)" : ""), toggle, { class: "case pick", "aria-pressed": "false", title: "in the chart or not" });
+  const pressed = button(breakable(series.id + (series.canary ? " (canary)" : "")), toggle, { class: "case pick", "aria-pressed": "false", title: "in the chart or not" });
   const change = el("td", { class: "number" });
   return { series, pressed, change, row: el("tr", { class: "row" }, el("th", { scope: "row", class: "id" }, pressed),
     el("td", { class: "picture" }, sparkline(series, one)),

@@ -15,7 +15,7 @@ const COLUMNS = [
 
 function idCell({ group, one }) {
   const rest = one.id.startsWith(`${group.name}/`) ? one.id.slice(group.name.length) : null;
-  const id = rest === null ? inert(one.id) : [el("span", { class: "dim" }, group.name), rest];
+  const id = rest === null ? breakable(one.id) : [el("span", { class: "dim" }, group.name), breakable(rest)];
   const toggle = () => {
     const open = new Set(state.open);
     open.delete(one.id) || open.add(one.id);

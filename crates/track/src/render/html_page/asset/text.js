@@ -27,6 +27,9 @@ const el = (name, attributes, ...children) => fill(document.createElement(name),
 /** An element of SVG. */
 const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
+/** An id, which a narrow column breaks behind a slash and never inside a word. */
+const breakable = (id) => inert(id).split(/(?<=\/)/).flatMap((part) => [part, el("wbr")]).slice(0, -1);
+
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const isTime = (unit) => unit === "ns" || unit === "displaced-ns";
 
