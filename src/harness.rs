@@ -7,7 +7,7 @@ use crate::suite;
 use std::process::ExitCode;
 pub use syscost_engine::harness::{CycleTime, EventCount, main};
 #[doc(hidden)]
-pub use syscost_engine::harness::{InPlace, Offer, Work, failed_exit, main_of_suite};
+pub use syscost_engine::harness::{InPlace, Offer, Work, failed_exit, main_of_suite, size_as_run};
 
 /// The `main` of a bench target for one group of this crate.
 pub fn group(name: &str) -> ExitCode {

@@ -10,10 +10,11 @@ mod stranger;
 mod twisted;
 
 use crate::case::Case;
-use crate::clock::witness::ITERATIONS;
-use crate::trial::{Bench, CaseEnd, SAMPLE_STRETCH, Trial};
+use crate::harness::size_as_run;
+use crate::record::{HELD_LATE, Measured};
+use crate::trial::{Bench, CaseEnd, Trial};
 
-pub use roster::{LATER_WITNESS, liars, real_cases};
+pub use roster::{OPEN, liars, real_cases};
 
 /// A case that lies.
 pub struct Liar {
@@ -23,6 +24,8 @@ pub struct Liar {
     pub lie: &'static str,
     /// The claim that must catch it.
     pub claim: &'static str,
+    /// Iterations of a batch from which it leaves out a twentieth of the work or of the time: in shorter ones it is no lie.
+    pub from: u64,
     /// The case.
     pub case: Case,
 }
@@ -51,6 +54,10 @@ pub struct Hearing {
     pub executions: u32,
     /// Empty if the claims hold.
     pub sentence: String,
+    /// Iterations of a sample, if there was one.
+    pub iterations: u64,
+    /// Evidence of claims that held, and in some attempts did not.
+    pub late: Vec<String>,
 }
 
 /// Executions that must all contradict a claim about time before it counts as disproved. They are short, and follow one
@@ -58,41 +65,36 @@ pub struct Hearing {
 const CONTRADICTED: u32 = 6;
 /// Executions of a case that the machine disturbs.
 const DISTURBED: u32 = 24;
-/// Samples of an execution.
-const SAMPLES: usize = 5;
-/// Wall time of a sample, ns.
-const SAMPLE_NS: f64 = 1e6;
 
-/// Fewest iterations of a sample: some liars do 16 at most, and some leave out a tenth.
-const FEWEST: u64 = 32;
-/// Fewest iterations of those that lie beyond the batches of the first witness: the later one watches half of a sample at least, and half
-/// of that lies beyond.
-const BEYOND: u64 = 4 * ITERATIONS;
-
-/// Fewest iterations of a sample in which a lie that this claim must catch is one.
-pub fn fewest_iterations(claim: Option<&str>) -> u64 {
-    if claim == Some(LATER_WITNESS) { BEYOND } else { FEWEST }
+/// Executes a case with samples as a run has them, on a machine so many times as slow, until its claims have held or are disproved.
+pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> Hearing {
+    let (mut iterations, mut late) = (0, Vec::new());
+    let hearing = judge_executions(|| {
+        let mut trial = Trial::prepare(case, bench, None)?;
+        trial.prove_operation()?;
+        let size = size_as_run(&mut trial, case, slowness)?;
+        iterations = size.1;
+        let measured = sample_and_conclude(trial, size)?;
+        late = measured.evidence.iter().filter(|sentence| sentence.contains(HELD_LATE)).cloned().collect();
+        Ok(measured.unwitnessed_claims().next().cloned())
+    });
+    Hearing { iterations, late, ..hearing }
 }
 
-/// Executes a case with samples of at least `fewest` iterations until its claims have held or are disproved.
-pub fn judge_claims(case: &Case, bench: Bench<'_>, fewest: u64) -> Hearing {
-    judge_executions(|| execute_case(case, bench, fewest))
-}
-
-/// One execution without Criterion: proof, samples and conclusion. The sentence names a claim that could not be
-/// checked.
-fn execute_case(case: &Case, bench: Bench<'_>, fewest: u64) -> Result<Option<String>, CaseEnd> {
-    let mut trial = Trial::prepare(case, bench, None)?;
-    trial.prove_operation()?;
-    let iterations = trial.size_batch(SAMPLE_NS, SAMPLE_STRETCH)?.iterations.max(fewest);
+/// An execution without Criterion.
+fn sample_and_conclude(
+    mut trial: Trial<'_>,
+    (samples, iterations): (usize, u64),
+) -> Result<Measured, CaseEnd> {
     trial.begin_sampling();
-    for _ in 0..SAMPLES {
+    for _ in 0..samples {
         trial.measure_sample(iterations)?;
         trial.continue_sweep()?;
     }
-    trial.conclude(SAMPLES).map(|measured| measured.unwitnessed_claims().next().cloned())
+    trial.conclude(samples)
 }
 
+/// The sentence of an execution that held names a claim that could not be checked.
 fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>) -> Hearing {
     let (mut contradicted, mut executions) = (0, 0);
     loop {
@@ -119,7 +121,7 @@ fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>
                 (Ruling::Disturbed, sentence)
             }
         };
-        return Hearing { ruling, executions, sentence };
+        return Hearing { ruling, executions, sentence, iterations: 0, late: Vec::new() };
     }
 }
 

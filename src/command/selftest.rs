@@ -85,6 +85,9 @@ pub struct Args {
     /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
     #[arg(long, conflicts_with_all = ["effects", "verdicts", "full", "seed"])]
     claims: bool,
+    /// Size the samples of `--claims` as on a machine that is so many times as slow
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, requires = "claims")]
+    slowness: f64,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -104,7 +107,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return unpaired::run(args.seed, args.json);
     }
     if args.claims {
-        return claims::run(&args.cases, args.json);
+        return claims::run(&args.cases, args.slowness, args.json);
     }
     let cases = args.chosen_cases();
     let ring = Testbed::set_up()?;

@@ -1,7 +1,7 @@
 //! The claim that copies run at the same time: one that only begins when the other has ended must be caught, and one that keeps
 //! company must not be condemned.
 
-use super::{Hearing, Ruling, fewest_iterations, judge_claims};
+use super::{Hearing, Ruling, judge_claims};
 use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::partner::{Class, Kind, Partner};
@@ -23,7 +23,13 @@ const LATE: Duration = Duration::from_millis(10);
 
 /// Judges the claims of the case beside a second copy, which is a process that lies or does not. Skipped where there is one CPU.
 pub fn judge_copies(bench: Bench<'_>, lies: bool) -> (String, Hearing) {
-    let skipped = |sentence| Hearing { ruling: Ruling::Skipped, executions: 1, sentence };
+    let skipped = |sentence| Hearing {
+        ruling: Ruling::Skipped,
+        executions: 1,
+        sentence,
+        iterations: 0,
+        late: Vec::new(),
+    };
     let hearing = judge_beside(bench, lies).unwrap_or_else(|why| skipped(why.to_string()));
     (format!("{ID} by 2 copies"), hearing)
 }
@@ -45,7 +51,7 @@ fn judge_beside(bench: Bench<'_>, lies: bool) -> Result<Hearing> {
     let (first, other) = (copy(0)?, copy(1)?);
     let step = move || take_round(&other, lies).map_or(-i64::from(libc::ECANCELED), |()| 0);
     let _second = Partner::start(Kind::Process, (second, Class::Ordinary), step, || {})?;
-    Ok(judge_claims(&case, Bench { company: Some(&first), ..bench }, fewest_iterations(None)))
+    Ok(judge_claims(&case, Bench { company: Some(&first), ..bench }, 1.0))
 }
 
 /// One round of the second copy.

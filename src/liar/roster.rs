@@ -4,10 +4,10 @@ use super::Liar;
 use super::own_case;
 use super::stranger;
 use super::twisted::{
-    BEST_FOR_ALL, BEST_IN_ALL, CAPPED, CONSTANT, COUNTS_BEYOND, COUNTS_LATER, HALF, HALF_BEYOND, HALF_LATER,
-    HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS,
-    SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH, THREE_TENTHS_BESIDE, Twist, UNEVEN, leave_to_thread,
-    twist_case,
+    BEST_FOR_ALL, BEST_IN_ALL, BEST_TIMES, CAPPED, CONSTANT, COUNTED_BEYOND, COUNTS_BEYOND, COUNTS_LATER,
+    HALF, HALF_BEYOND, HALF_LATER, HALF_TIMED, HUNDREDFOLD, MADE_UP, NINE_TENTHS, NINE_TENTHS_BEYOND,
+    ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS, SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH,
+    THREE_QUARTERS_BEYOND_1000, THREE_TENTHS_BESIDE, Twist, UNEVEN, UNWATCHED, leave_to_thread, twist_case,
 };
 use crate::case::{Case, Cpus, Need, Place, Scale, SetUp};
 use crate::suite;
@@ -36,7 +36,19 @@ impl Lie {
             LeftOut => "leaves the operation out",
         }
     }
+
+    /// See [`Liar::from`].
+    fn from(self) -> u64 {
+        match self {
+            Twisted(twist) | LeftToThread(Some(twist)) => twist.from,
+            Instead(words, _) if words.ends_with(BEYOND) => COUNTED_BEYOND,
+            _ => 1,
+        }
+    }
 }
+
+/// What is beyond the batches of the first witness.
+const BEYOND: &str = "beyond the witness's batch";
 
 /// The group name in the ids of [`own_case`], whose cases belong to no group of the suite.
 const OWN: &str = "own";
@@ -45,7 +57,9 @@ const OWN: &str = "own";
 type Row = (&'static str, &'static str, Lie);
 
 /// The claim that an operation does later what the first witness saw.
-pub const LATER_WITNESS: &str = "later witness";
+const LATER_WITNESS: &str = "later witness";
+/// In place of the claim: nothing catches this lie yet, and it is listed so that nobody believes otherwise.
+pub const OPEN: &str = "none yet";
 
 #[rustfmt::skip]
 pub(super) const LIARS: &[Row] = &[
@@ -182,6 +196,16 @@ pub(super) const LIARS: &[Row] = &[
     ("syscall/getppid", "timed share", Twisted(THREE_TENTHS_BESIDE)),
     ("own/single", "brackets", Twisted(BEST_FOR_ALL)),
     ("own/single", "single times", Twisted(BEST_IN_ALL)),
+    ("syscall/getppid", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
+    ("syscall/getppid", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
+    ("syscall/getppid", OPEN, Twisted(BEST_TIMES)),
+    ("syscall/getppid", OPEN, Twisted(UNWATCHED)),
+    ("call/u64/3", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
+    ("call/u64/3", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
+    ("known_work/multiply", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
+    ("known_work/multiply", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
+    ("known_work/multiply", OPEN, Twisted(BEST_TIMES)),
+    ("known_work/multiply", OPEN, Twisted(UNWATCHED)),
     ("syscall/epoll-ctl", "Enters", Twisted(NINE_TENTHS)),
     ("mapping/msync/4KiB", "Checked pages", LeftOut),
     ("mapping/mremap-move/1MiB", "Checked pages", LeftOut),
@@ -239,7 +263,7 @@ pub fn liars() -> Vec<Liar> {
             Instead(_, set_up) => Case { set_up: set_up(), ..real_case(id)? },
             LeftOut => Case { set_up: suite::left_out_set_up(id)?, ..real_case(id)? },
         };
-        Some(Liar { id: id.into(), lie: lie.description(), claim, case })
+        Some(Liar { id: id.into(), lie: lie.description(), claim, from: lie.from(), case })
     };
     LIARS.iter().filter_map(liar).collect()
 }

@@ -14,13 +14,21 @@ pub struct Twist {
     /// What it does, in words.
     pub words: &'static str,
     run: Run,
+    /// Iterations of a batch from which it leaves out a twentieth.
+    pub from: u64,
 }
 
 /// A function that replaces this number of iterations of the honest subject.
 type Run = fn(&mut Twisted, u64, &Clock) -> Result<Ticks>;
 
 const fn new_twist(words: &'static str, run: Run) -> Twist {
-    Twist { words, run }
+    Twist { words, run, from: 1 }
+}
+
+impl Twist {
+    const fn from(self, from: u64) -> Self {
+        Self { from, ..self }
+    }
 }
 
 /// Iterations that a liar does honestly in each batch before it lies: as many as the first witness sees.
@@ -29,6 +37,8 @@ const TRUE_ITERATIONS: u64 = crate::clock::witness::ITERATIONS;
 const TRUE_BATCHES: u64 = 4;
 /// The invented time of an iteration or of a batch, ticks.
 const TICKS: u64 = 1_000;
+/// Iterations of a batch of which a twentieth is beyond the witness's.
+pub const COUNTED_BEYOND: u64 = TRUE_ITERATIONS * 20 / 19 + 1;
 
 pub const NINE_TENTHS: Twist = new_twist("does nine tenths of the iterations", |lie, n, clock| {
     lie.honest.run(n - n.div_ceil(10), clock)
@@ -41,12 +51,37 @@ pub const CONSTANT: Twist = new_twist("makes up a time for each batch", |_, _, _
 pub const HALF_BEYOND: Twist =
     new_twist("does half of what is beyond the witness's batch", |lie, n, clock| {
         lie.honest.run(n - iterations_past_witness(n).div_ceil(2), clock)
-    });
+    })
+    .from(143);
 pub const COUNTS_BEYOND: Twist =
     new_twist("counts in place of what is beyond the witness's batch", |lie, n, clock| {
         Ok(lie.honest.run(n - iterations_past_witness(n), clock)?
             + time_counting(iterations_past_witness(n), clock))
-    });
+    })
+    .from(COUNTED_BEYOND);
+pub const THREE_QUARTERS_BEYOND_1000: Twist =
+    new_twist("does three quarters of what is beyond 1000 iterations", |lie, n, clock| {
+        lie.honest.run(n - n.saturating_sub(1_000) / 4, clock)
+    })
+    .from(1_250);
+pub const NINE_TENTHS_BEYOND: Twist =
+    new_twist("does nine tenths of what is beyond the witness's batch", |lie, n, clock| {
+        lie.honest.run(n - iterations_past_witness(n) / 10, clock)
+    })
+    .from(256);
+pub const BEST_TIMES: Twist = new_twist("answers the best of single times for each", |lie, n, clock| {
+    Ok(Ticks(lie.run_singly(n, clock)?.into_iter().min().unwrap_or_default().0 * n))
+})
+.from(2);
+pub const UNWATCHED: Twist =
+    new_twist("does half, where a first iteration is as quick as ever", |lie, n, clock| {
+        let one = lie.honest.run(1, clock)?;
+        let usual = lie.first.map(|(_, ticks)| ticks);
+        lie.first = Some((1, usual.map_or(one.0, |usual| usual.min(one.0))));
+        let is_unwatched = usual.is_some_and(|usual| one.0 < 8 * usual);
+        Ok(one + lie.honest.run(if is_unwatched { (n - 1) / 2 } else { n - 1 }, clock)?)
+    })
+    .from(2);
 pub const HALF_LATER: Twist = new_twist("does half, after a few true batches", |lie, n, clock| {
     lie.honest.run(if lie.batches > TRUE_BATCHES { n / 2 } else { n }, clock)
 });
@@ -54,7 +89,7 @@ pub const COUNTS_LATER: Twist = new_twist("counts, after a few true batches", |l
     if lie.batches > TRUE_BATCHES { Ok(time_counting(n, clock)) } else { lie.honest.run(n, clock) }
 });
 pub const CAPPED: Twist =
-    new_twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock));
+    new_twist("does 16 iterations at most", |lie, n, clock| lie.honest.run(n.min(16), clock)).from(17);
 pub const HUNDREDFOLD: Twist = new_twist("says that it took a hundred times as long", |lie, n, clock| {
     Ok(Ticks(100 * lie.honest.run(n, clock)?.0))
 });

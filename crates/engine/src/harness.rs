@@ -15,6 +15,7 @@ pub use crate::driver::Work;
 #[doc(hidden)]
 pub use in_place::{InPlace, Offer};
 pub use measurement::{CycleTime, EventCount};
+pub use measuring::size_as_run;
 
 use crate::case::{Group, Scale};
 use crate::driver::{self, Arguments, Options, report_error};

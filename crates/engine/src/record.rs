@@ -44,6 +44,8 @@ pub const FORMAT: u32 = 3;
 /// Beginning of the sentence on a claim that has no meaning in the unit of the run, such as a claim about time in
 /// a count of events.
 pub const NEVER_ASKED: &str = "not asked of ";
+/// In the evidence of a claim that held, and in some attempts did not; followed by `1 of 3 watches`, for example.
+pub const HELD_LATE: &str = "held, and did not in ";
 
 /// One run of the tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]

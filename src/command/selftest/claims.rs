@@ -7,7 +7,7 @@ use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
-use crate::liar::{Hearing, Liar, Ruling, fewest_iterations, judge_claims, liars, real_cases};
+use crate::liar::{Hearing, Liar, OPEN, Ruling, judge_claims, liars, real_cases};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
 use crate::render::table::Layout;
@@ -21,14 +21,17 @@ struct Row {
     id: String,
     /// The lie and the claim that must catch it; `None` for a real case.
     lie: Option<(&'static str, &'static str)>,
+    /// See [`Liar::from`].
+    from: u64,
     hearing: Hearing,
     seconds: f64,
 }
 
 impl Row {
-    fn unheard(id: String, lie: Option<(&'static str, &'static str)>) -> Self {
-        let hearing = Hearing { ruling: Ruling::Disturbed, executions: 0, sentence: String::new() };
-        Self { id, lie, hearing, seconds: 0.0 }
+    fn unheard(id: String, lie: Option<(&'static str, &'static str)>, from: u64) -> Self {
+        let (sentence, late) = (String::new(), Vec::new());
+        let hearing = Hearing { ruling: Ruling::Disturbed, executions: 0, sentence, iterations: 0, late };
+        Self { id, lie, from, hearing, seconds: 0.0 }
     }
 
     /// The ruling in a word; in capitals if it must not happen.
@@ -38,6 +41,8 @@ impl Row {
             Ruling::Skipped => "skipped",
             Ruling::Disproved | Ruling::Contradicted if is_lie => "caught",
             Ruling::Unwitnessed => "unwitnessed",
+            Ruling::Held if is_lie && self.hearing.iterations < self.from => "no lie",
+            Ruling::Held if self.lie.is_some_and(|(_, claim)| claim == OPEN) => "believed",
             Ruling::Held if is_lie => "BELIEVED",
             Ruling::Disturbed if is_lie => "DISTURBED",
             Ruling::Held => "held",
@@ -66,7 +71,7 @@ impl Row {
 ///
 /// # Errors
 /// There is no scratch directory; no case on trial has one of the ids.
-pub fn run(ids: &[String], as_json: bool) -> Result<ExitCode> {
+pub fn run(ids: &[String], slowness: f64, as_json: bool) -> Result<ExitCode> {
     signal::watch_signals()?;
     let on_trial = cases_on_trial(ids)?;
     inheritance::prepare_measuring_process().iter().for_each(page::warn);
@@ -81,7 +86,7 @@ pub fn run(ids: &[String], as_json: bool) -> Result<ExitCode> {
     let cpus = Cpus::from_allowed(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
     let bench = Bench { place: &place, clock: &clock, pinned, lent: None, company: None };
-    let mut rows = hear_cases(on_trial, bench);
+    let mut rows = hear_cases(on_trial, bench, slowness);
     let copies = [true, false].into_iter().filter(|_| ids.is_empty() && signal::pending().is_none());
     rows.extend(copies.map(|lies| hear_copies(bench, lies)));
     match as_json {
@@ -97,8 +102,8 @@ const PASSES: usize = 4;
 
 /// The liars and the real cases with these ids, or all.
 fn cases_on_trial(ids: &[String]) -> Result<Vec<(Row, Case)>> {
-    let lie = |Liar { id, lie, claim, case }| (Row::unheard(id, Some((lie, claim))), case);
-    let real = |(id, case)| (Row::unheard(id, None), case);
+    let lie = |Liar { id, lie, claim, from, case }| (Row::unheard(id, Some((lie, claim)), from), case);
+    let real = |(id, case)| (Row::unheard(id, None, 1), case);
     let mut all: Vec<_> = liars().into_iter().map(lie).chain(real_cases().into_iter().map(real)).collect();
     if let Some(id) = ids.iter().find(|id| all.iter().all(|(row, _)| row.id != **id)) {
         return Err(Error::Usage(format!(
@@ -110,13 +115,12 @@ fn cases_on_trial(ids: &[String]) -> Result<Vec<(Row, Case)>> {
 }
 
 /// Judges these cases one after the other, until a signal comes, and then those again that were disturbed.
-fn hear_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>) -> Vec<Row> {
+fn hear_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>, slowness: f64) -> Vec<Row> {
     for _ in 0..PASSES {
         let undecided = cases.iter_mut().filter(|(row, _)| row.hearing.ruling == Ruling::Disturbed);
         for (row, case) in undecided.take_while(|_| signal::pending().is_none()) {
             let begun = Instant::now();
-            let fewest = fewest_iterations(row.lie.map(|(_, claim)| claim));
-            row.hear_again(judge_claims(case, bench, fewest));
+            row.hear_again(judge_claims(case, bench, slowness));
             row.seconds += begun.elapsed().as_secs_f64();
         }
     }
@@ -127,7 +131,7 @@ fn hear_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>) -> Vec<Row> {
 fn hear_copies(bench: Bench<'_>, lies: bool) -> Row {
     let begun = Instant::now();
     let (id, hearing) = judge_copies(bench, lies);
-    Row { id, lie: lies.then_some((LIE, CLAIM)), hearing, seconds: begun.elapsed().as_secs_f64() }
+    Row { id, lie: lies.then_some((LIE, CLAIM)), from: 1, hearing, seconds: begun.elapsed().as_secs_f64() }
 }
 
 fn claims_table(rows: &[Row], layout: Layout) -> String {
@@ -138,7 +142,20 @@ fn claims_table(rows: &[Row], layout: Layout) -> String {
         let part = part.map(|row| (Tone::Plain, row_cells(row)));
         text += &(page::table(head, part, usize::MAX, layout) + "\n");
     }
+    text += &[true, false].map(|is_lie| attempts_line(rows, is_lie)).concat();
     text + &summary_line(rows) + "\n"
+}
+
+/// How many cases were decided by how many executions, and which claims held late within one.
+fn attempts_line(rows: &[Row], is_lie: bool) -> String {
+    let part = || rows.iter().filter(|row| row.lie.is_some() == is_lie && row.ruling_word() != "skipped");
+    let mut counts = std::collections::BTreeMap::<u32, usize>::new();
+    part().for_each(|row| *counts.entry(row.hearing.executions).or_default() += 1);
+    let counts = counts.iter().map(|(executions, cases)| format!("{cases} by {executions}"));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    let late = part().flat_map(|row| row.hearing.late.iter().map(|late| format!("  {}: {late}\n", row.id)));
+    let what = if is_lie { "lies" } else { "true cases" };
+    format!("{what} decided by executions: {counts}\n{}", late.collect::<String>())
 }
 
 fn row_cells(row: &Row) -> [String; 6] {
@@ -149,7 +166,10 @@ fn row_cells(row: &Row) -> [String; 6] {
         claim.into(),
         row.ruling_word().into(),
         row.hearing.executions.to_string(),
-        row.hearing.sentence.clone(),
+        match row.ruling_word() {
+            "no lie" => format!("batches of {}: it is one from {} on", row.hearing.iterations, row.from),
+            _ => row.hearing.sentence.clone(),
+        },
     ]
 }
 
@@ -157,10 +177,11 @@ fn summary_line(rows: &[Row]) -> String {
     let count = |word: &str| rows.iter().filter(|row| row.ruling_word() == word).count();
     let [lies, real] = [true, false].map(|is| rows.iter().filter(|row| row.lie.is_some() == is).count());
     format!(
-        "{} of {lies} lies caught, {} believed, {} saved as unwitnessed; {} of {real} true cases held, {} condemned, {} contradicted; {} skipped, \
+        "{} of {lies} lies caught, {} believed, {} no lies at this size, {} saved as unwitnessed; {} of {real} true cases held, {} condemned, {} contradicted; {} skipped, \
          {} disturbed",
         count("caught"),
-        count("BELIEVED"),
+        count("BELIEVED") + count("believed"),
+        count("no lie"),
         rows.iter().filter(|row| row.lie.is_some() && row.ruling_word() == "unwitnessed").count(),
         count("held"),
         count("CONDEMNED"),
@@ -171,11 +192,11 @@ fn summary_line(rows: &[Row]) -> String {
 }
 
 fn row_json(row: &Row) -> Value {
-    let Hearing { executions, sentence, .. } = &row.hearing;
+    let Hearing { executions, sentence, iterations, late, .. } = &row.hearing;
     json!({
         "id": row.id, "lie": row.lie.map(|(lie, _)| lie), "claim": row.lie.map(|(_, claim)| claim),
         "ruling": row.ruling_word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_as_expected(),
-        "seconds": row.seconds,
+        "seconds": row.seconds, "iterations": iterations, "from": row.from, "late": late,
     })
 }
 
@@ -184,8 +205,9 @@ mod tests {
     use super::*;
 
     fn row(is_lie: bool, ruling: Ruling) -> Row {
-        let hearing = Hearing { ruling, executions: 1, sentence: String::new() };
-        Row { id: "a/b".into(), lie: is_lie.then_some(("lies", "Claim")), hearing, seconds: 0.1 }
+        let mut row = Row::unheard("a/b".into(), is_lie.then_some(("lies", "Claim")), 100);
+        row.hearing = Hearing { ruling, executions: 1, iterations: 100, ..row.hearing };
+        row
     }
 
     #[test]
@@ -203,7 +225,8 @@ mod tests {
     #[test]
     fn what_was_disturbed_is_judged_by_its_later_hearing_and_tells_all_executions() {
         let mut disturbed = row(true, Ruling::Disturbed);
-        disturbed.hear_again(Hearing { ruling: Ruling::Held, executions: 2, sentence: "later".into() });
+        let later = Hearing { sentence: "later".into(), ..row(true, Ruling::Held).hearing };
+        disturbed.hear_again(Hearing { executions: 2, ..later });
         assert_eq!((disturbed.ruling_word(), disturbed.hearing.executions), ("BELIEVED", 3));
         assert_eq!(disturbed.hearing.sentence, "later");
     }
@@ -221,5 +244,10 @@ mod tests {
         );
         assert_eq!(row(true, Held).ruling_word(), "BELIEVED");
         assert_eq!(row(false, Disproved).ruling_word(), "CONDEMNED");
+        let mut short = row(true, Held);
+        short.hearing.iterations = 99;
+        assert!(
+            short.ruling_word() == "no lie" && row_cells(&short)[5].contains("99: it is one from 100 on")
+        );
     }
 }

@@ -8,6 +8,8 @@ mod replay;
 mod sampling;
 mod settling;
 
+pub use sampling::size_as_run;
+
 use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place};
 use crate::clock::Clock;

@@ -14,7 +14,7 @@ use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
 use crate::platform::time::kernel_clock::{self, KernelClock};
-use crate::record::{Interval, NEVER_ASKED};
+use crate::record::{HELD_LATE, Interval, NEVER_ASKED};
 pub(super) use brackets::judge_brackets;
 pub(super) use hold_up::held_up_samples;
 pub(super) use interference::{judge_interference, other_cpus_sentence, other_tasks_ns};
@@ -95,7 +95,11 @@ pub(super) fn sweep_and_judge(
         let mut sweeper = Sweeper::new(unit);
         sweeper.run_first_sweep(subject, control.as_deref_mut(), clock, effort)?;
         let end = match judge_proportional(case, &sweeper.result_since(0), sweep::smallest_batch_ns(clock)) {
-            Ok(sentences) => return Ok((sweeper, sentences)),
+            Ok(mut sentences) => {
+                let late = format!("proportional time {HELD_LATE}{attempt} of {} sweeps", attempt + 1);
+                sentences.extend((attempt > 0).then_some(late));
+                return Ok((sweeper, sentences));
+            }
             // The execution that proved the case has reported it.
             Err(CaseEnd::Disturbed(_)) if effort == Effort::Brief => return Ok((sweeper, Vec::new())),
             // Only what every attempt contradicts is contradicted.

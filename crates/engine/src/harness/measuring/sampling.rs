@@ -1,6 +1,7 @@
 //! How many samples an execution has, and how long they are.
 
-use crate::case::Scale;
+use crate::case::{Case, Scale};
+use crate::trial::{CaseEnd, SAMPLE_STRETCH, Trial};
 use std::time::Duration;
 
 /// What is timed of a short sample, ns. The branch predictor is made to forget before a sample, and often learns otherwise at the
@@ -72,6 +73,15 @@ impl Sampling {
         }
         Ok((samples.unwrap_or(self.samples), sized(wanted_ns)?.next_multiple_of(lap)))
     }
+}
+
+/// Samples of an execution, and iterations of each, as a run at default scale has them on a machine that is so many times as slow.
+///
+/// # Errors
+/// Those of [`Trial::size_batch`].
+pub fn size_as_run(trial: &mut Trial<'_>, case: &Case, slowness: f64) -> Result<(usize, u64), CaseEnd> {
+    let sized = |ns: f64| Ok(trial.size_batch(ns / slowness, SAMPLE_STRETCH)?.iterations);
+    Sampling::for_scale(Scale::Default).size_samples((None, None), case.lap_at(Scale::Smoke), sized)
 }
 
 #[cfg(test)]

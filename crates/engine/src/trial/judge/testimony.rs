@@ -8,6 +8,7 @@ use crate::clock::witness::{self, Call, Watch, WitnessReport};
 use crate::error::Error;
 use crate::platform::ptrace::PANICKED;
 use crate::platform::time::kernel_clock::{self, KernelClock};
+use crate::record::HELD_LATE;
 use crate::trial::CaseEnd;
 
 /// Attempts of the witness before a contradicted claim is believed. A timer tick disturbs an operation that reads
@@ -33,7 +34,7 @@ pub(in crate::trial) fn judge_by_witness(
         // Once here, or what it remembers from its first time would be made anew, and counted, in every child.
         subject.run(1, clock)?;
     }
-    let mut judged = Err(CaseEnd::Failed(String::new()));
+    let (mut judged, mut contradicted) = (Err(CaseEnd::Failed(String::new())), 0);
     let counting = clock.for_instruction_counting();
     let is_alone =
         case.claims.iter().all(|claim| matches!(claim, Claim::KeepsWorking(_)) || !claim.wants_witness());
@@ -71,10 +72,18 @@ pub(in crate::trial) fn judge_by_witness(
         }
         let sentences =
             case.claims.iter().filter_map(|claim| judge_claim(case, claim, &testimony).transpose());
-        match sentences.collect() {
-            Ok(sentences) => return Ok((Some(testimony), sentences)),
+        match sentences.collect::<Result<Judgements, _>>() {
+            Ok(mut sentences) => {
+                let late = format!(
+                    "the witness's claims {HELD_LATE}{contradicted} of {} testimonies",
+                    contradicted + 1
+                );
+                sentences.extend((contradicted > 0).then_some(Judgement::Held(late)));
+                return Ok((Some(testimony), sentences));
+            }
             Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
         }
+        contradicted += 1;
         // An operation that failed in the child made fewer calls: the reason is reported from here.
         subject.run(witness::ITERATIONS, clock)?;
         if attempt >= OF_CALLS && has_broken_call_claim(case, &testimony) {

@@ -4,8 +4,10 @@ use super::*;
 use crate::case::Case;
 use crate::clock::Reading;
 use crate::platform::arch::register_loop;
+use crate::platform::shared::Words;
 use crate::platform::syscall::RawCall;
 use std::hint::black_box;
+use std::sync::atomic::Ordering::SeqCst;
 
 type Sentences = Vec<String>;
 
@@ -348,6 +350,23 @@ fn who_does_less_in_long_batches_is_caught_by_the_later_witness() {
         crate::platform::arch::register_loop(n.saturating_sub(128) + 1);
     });
     assert!(other.is_err());
+}
+
+#[test]
+fn most_watches_decide_and_those_that_saw_less_are_told() {
+    let case =
+        Case::looped("getppid", "", getppid).claim(Claim::Enters(vec![("getppid", libc::SYS_getppid)]));
+    // Counts long batches in the witness's children, too; after a watch that saw less there is one here.
+    let judged = |does_half: fn(u32) -> bool| {
+        let batches = Words::new().expect("mapped");
+        watched_later(&case, move |n| {
+            let is_bad = n > 512 && does_half(batches[0].value.fetch_add(1, SeqCst));
+            getppid(if is_bad { n / 2 } else { n });
+        })
+    };
+    let Ok(Some(Judgement::Held(sentence))) = judged(|batch| batch == 0) else { panic!("condemned by one") };
+    assert!(sentence.ends_with("held, and did not in 1 of 3 watches"), "{sentence}");
+    assert!(matches!(judged(|batch| batch != 2), Err(CaseEnd::Contradicted(_))));
 }
 
 #[test]
