@@ -66,7 +66,7 @@ const CONTRADICTED: u32 = 6;
 /// Executions of a case that the machine disturbs.
 const DISTURBED: u32 = 24;
 
-/// Executes a case with samples as a run has them, on a machine so many times as slow, until its claims have held or are disproved.
+/// Executes a case with samples as a run has them, on a machine `slowness` times as slow, until its claims have held or are disproved.
 pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> Hearing {
     let (mut iterations, mut late) = (0, Vec::new());
     let hearing = judge_executions(|| {

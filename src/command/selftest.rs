@@ -85,7 +85,7 @@ pub struct Args {
     /// Put the claims on trial instead: cases that lie, each of which its claims must catch, and the true ones
     #[arg(long, conflicts_with_all = ["effects", "verdicts", "full", "seed"])]
     claims: bool,
-    /// Size the samples of `--claims` as on a machine that is so many times as slow
+    /// Size the samples of `--claims` as on a machine that is this many times as slow
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, requires = "claims")]
     slowness: f64,
     /// Print JSON

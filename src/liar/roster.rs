@@ -58,7 +58,7 @@ type Row = (&'static str, &'static str, Lie);
 
 /// The claim that an operation does later what the first witness saw.
 const LATER_WITNESS: &str = "later witness";
-/// In place of the claim: nothing catches this lie yet, and it is listed so that nobody believes otherwise.
+/// In place of the claim: nothing catches this lie yet, and the battery shows that.
 pub const OPEN: &str = "none yet";
 
 #[rustfmt::skip]
@@ -198,13 +198,14 @@ pub(super) const LIARS: &[Row] = &[
     ("own/single", "single times", Twisted(BEST_IN_ALL)),
     ("syscall/getppid", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
     ("syscall/getppid", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
-    ("syscall/getppid", OPEN, Twisted(BEST_TIMES)),
+    ("syscall/getppid", "timed share", Twisted(BEST_TIMES)),
     ("syscall/getppid", OPEN, Twisted(UNWATCHED)),
     ("call/u64/3", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
     ("call/u64/3", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
     ("known_work/multiply", LATER_WITNESS, Twisted(THREE_QUARTERS_BEYOND_1000)),
     ("known_work/multiply", LATER_WITNESS, Twisted(NINE_TENTHS_BEYOND)),
-    ("known_work/multiply", OPEN, Twisted(BEST_TIMES)),
+    ("known_work/multiply", "timed share", Twisted(BEST_TIMES)),
+    ("own/hash", OPEN, Twisted(BEST_TIMES)),
     ("known_work/multiply", OPEN, Twisted(UNWATCHED)),
     ("syscall/epoll-ctl", "Enters", Twisted(NINE_TENTHS)),
     ("mapping/msync/4KiB", "Checked pages", LeftOut),

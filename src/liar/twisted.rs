@@ -139,11 +139,13 @@ pub const BEST_FOR_ALL: Twist = new_twist("keeps the best single time for each",
     let times = lie.run_singly(n, clock)?;
     note_best(&times, clock);
     Ok(sum_ticks(&times))
-});
+})
+.from(2);
 pub const BEST_IN_ALL: Twist =
     new_twist("keeps the best single time for each, and answers their sum", |lie, n, clock| {
         Ok(Ticks(note_best(&lie.run_singly(n, clock)?, clock).0 * n))
-    });
+    })
+    .from(2);
 
 /// The honest subject in the hands of a liar.
 struct Twisted {

@@ -75,7 +75,7 @@ impl Sampling {
     }
 }
 
-/// Samples of an execution, and iterations of each, as a run at default scale has them on a machine that is so many times as slow.
+/// Samples of an execution, and iterations of each, as a run at default scale has them on a machine `slowness` times as slow.
 ///
 /// # Errors
 /// Those of [`Trial::size_batch`].

@@ -21,7 +21,7 @@ const LEAST_UNDECLARED: f64 = 0.25;
 /// System calls of the longest batch: two stops each, some 10 µs.
 const CALLS: f64 = 2_048.0;
 /// Instructions of the longest batch, at a step each: what surrounds the iterations is some 300 …
-const STEPS: f64 = 4_000.0;
+const STEPS: f64 = 12_000.0;
 /// … unless this many iterations take more, since the first witness has seen a sixteenth of them.
 const MORE: f64 = 16.0 * ITERATIONS as f64;
 /// Instructions of a batch of [`MORE`] iterations at most.
@@ -88,13 +88,13 @@ fn not_watched_sentence(error: &Error) -> String {
     format!("no witness could be called behind the samples: {error}")
 }
 
-/// That of the samples, which tells the subject nothing, or where that is too long one between half of the longest and the longest.
+/// That of the samples, which tells the subject nothing, or where that is too long one little below the longest.
 fn draw_length(longest: f64, iterations: u64, random: &mut Random) -> u64 {
     let longest = (longest as u64).clamp(1, iterations.max(1));
     if longest == iterations {
         return iterations;
     }
-    longest - random.number_below((longest / 2 + 1) as usize) as u64
+    longest - random.number_below((longest / 8 + 1) as usize) as u64
 }
 
 /// Watches one batch. No judgement if no claim can be judged so.

@@ -38,12 +38,8 @@ pub(in crate::trial) fn judge_by_witness(
     let counting = clock.for_instruction_counting();
     let is_alone =
         case.claims.iter().all(|claim| matches!(claim, Claim::KeepsWorking(_)) || !claim.wants_witness());
-    let (read, mut how) = match counts_instructions(case) {
-        true if is_alone => (&counting, Watch::StepsAlone(STEPS)),
-        true => (&counting, Watch::FewSteps(STEPS)),
-        false if case.one_by_one => (clock, Watch::CallsOfTen),
-        false => (clock, Watch::Steps(STEPS)),
-    };
+    let read = if counts_instructions(case) { &counting } else { clock };
+    let mut how = first_watch(case, is_alone);
     let counts = call_filter(case);
     for attempt in 1..=TESTIMONIES {
         // An error in the forked child occurs again, and is reported, when the subject runs here.
@@ -74,11 +70,7 @@ pub(in crate::trial) fn judge_by_witness(
             case.claims.iter().filter_map(|claim| judge_claim(case, claim, &testimony).transpose());
         match sentences.collect::<Result<Judgements, _>>() {
             Ok(mut sentences) => {
-                let late = format!(
-                    "the witness's claims {HELD_LATE}{contradicted} of {} testimonies",
-                    contradicted + 1
-                );
-                sentences.extend((contradicted > 0).then_some(Judgement::Held(late)));
+                sentences.extend(held_late(contradicted));
                 return Ok((Some(testimony), sentences));
             }
             Err(sentence) => judged = Err(CaseEnd::Failed(sentence)),
@@ -91,6 +83,22 @@ pub(in crate::trial) fn judge_by_witness(
         }
     }
     judged
+}
+
+fn first_watch(case: &Case, is_alone: bool) -> Watch {
+    match counts_instructions(case) {
+        true if is_alone => Watch::StepsAlone(STEPS),
+        true => Watch::FewSteps(STEPS),
+        false if case.one_by_one => Watch::CallsOfTen,
+        false => Watch::Steps(STEPS),
+    }
+}
+
+/// Tells how many testimonies contradicted the claims before one fulfilled them.
+fn held_late(contradicted: u32) -> Option<Judgement> {
+    let all = contradicted + 1;
+    let sentence = format!("the witness's claims {HELD_LATE}{contradicted} of {all} testimonies");
+    (contradicted > 0).then_some(Judgement::Held(sentence))
 }
 
 /// Returns a filter for the system calls that belong to the operation. If reading the clock enters the kernel,
