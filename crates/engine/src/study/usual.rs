@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The name on the command line, and the file.
-const FILES: [(&str, &str); 1] = [("zen3-guest", include_str!("../../fixtures/reference/zen3-guest.json"))];
+const FILES: [(&str, &str); 2] = [
+    ("emerald-rapids-guest", include_str!("../../fixtures/reference/emerald-rapids-guest.json")),
+    ("zen3-guest", include_str!("../../fixtures/reference/zen3-guest.json")),
+];
 
 /// The headline figures of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

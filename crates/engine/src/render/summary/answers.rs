@@ -124,7 +124,7 @@ impl UsualBy<'_> {
                 "usual: as in this machine's last run; no other machine of its kind is known".into()
             }
             Self::Prediction(_) => format!(
-                "usual: within {FAR:.0} times the prediction in cycles; no machine of its kind is known"
+                "as predicted: within {FAR:.0} times the prediction in cycles; no machine of its kind is known"
             ),
         }
     }
@@ -199,6 +199,9 @@ impl Answer<'_> {
         match (self.standing(), &self.case.outcome) {
             (_, Outcome::Failed(_)) => "disproved".into(),
             (_, Outcome::Disturbed(_)) => "disturbed".into(),
+            (Standing::Usual, _) if matches!(self.range, Some(UsualBy::Prediction(_))) => {
+                "as predicted".into()
+            }
             (Standing::Usual, _) => "usual".into(),
             (Standing::Slow, _) => format!("slow: `explain {group}`"),
             (Standing::Fast, _) => "fast".into(),

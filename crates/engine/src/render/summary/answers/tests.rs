@@ -77,6 +77,23 @@ fn without_such_a_machine_the_last_run_says_what_is_usual() {
 }
 
 #[test]
+fn without_any_run_of_its_kind_a_figure_is_as_predicted_and_not_usual() {
+    let mut predicted = run(84.0, 1.0, true);
+    if let Some(measured) = predicted.0.groups[0].cases[0].measured_mut() {
+        measured.predicted =
+            fixture_run::fixture_record().cases().find_map(|(_, case)| case.measured()?.predicted.clone());
+        let expected = HeadlineFigure::new(&predicted.1[0].1, measured, "ns")
+            .and_then(|shown| shown.expected_whole(measured));
+        measured.quiet.as_mut().expect("quiet").figure =
+            Interval::around(expected.expect("a prediction"), 1.0);
+    }
+    let told = screen(&predicted, &[], None);
+    assert!(told.contains(" as predicted ") && told.contains("as predicted: within 3 times"), "{told}");
+    let row = told.lines().find(|line| line.starts_with("a system call")).expect("a row");
+    assert!(!row.contains("usual"), "{told}");
+}
+
+#[test]
 fn the_screen_has_room_in_a_terminal_of_24_lines() {
     let (mut record, mut headlines) = run(84.0, 1.0, true);
     record.fingerprint.mitigations =
