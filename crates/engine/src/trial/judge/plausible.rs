@@ -101,7 +101,7 @@ pub(in crate::trial) fn check_batch_length(samples: &[(f64, &Sample)], step_ns: 
     )))
 }
 
-/// Fewest iterations of samples that are asked for their timed share: what surrounds a batch is shared by all of them.
+/// Iterations from which the whole share is asked for. What surrounds a batch is untimed, and fewer share it.
 const FEW: u64 = 8;
 /// Timed share that is enough where tasks of the case take part: to start and to gather them is untimed, and takes as long
 /// as other CPUs like.
@@ -110,6 +110,12 @@ const BESIDE_TASKS: f64 = 0.02;
 /// Timed share below which, in a case that declares none, it is unknown whether the untimed rest belongs to the
 /// operation.
 const UNDECLARED: f64 = 0.8;
+
+/// The share that batches of so many iterations have at least, if the same surroundings leave [`FEW`] iterations `share`.
+fn share_of_batch(share: f64, iterations: u64) -> f64 {
+    let timed = iterations.min(FEW) as f64;
+    timed / (timed + FEW as f64 * (1.0 - share) / share)
+}
 
 fn undeclared_sentence(share: f64) -> String {
     format!(
@@ -129,27 +135,28 @@ pub(in crate::trial) fn judge_timed_share(
     case: &Case,
     samples: &[(f64, &Sample)],
 ) -> Result<Option<Judgement>, CaseEnd> {
-    let asked = |sample: &Sample| sample.iterations >= FEW && is_quiet(case, sample);
     let has_tasks = |(_, sample): &(f64, &Sample)| has_tasks(case, sample);
     let least =
         if samples.iter().any(has_tasks) { case.timed_share.min(BESIDE_TASKS) } else { case.timed_share };
     let share = |(told_ns, sample): &(f64, &Sample)| {
         told_ns / (sample.elapsed_ns - READINGS_NS).max(*told_ns).max(1.0)
     };
-    let shares: Vec<f64> = samples.iter().filter(|(_, sample)| asked(sample)).map(share).collect();
+    let shares: Vec<f64> = samples.iter().filter(|(_, sample)| is_quiet(case, sample)).map(share).collect();
+    let Some(iterations) = samples.iter().map(|(_, sample)| sample.iterations).min() else { return Ok(None) };
     if shares.is_empty() {
         return Ok(None);
     }
     let share = statistic::median(&shares);
-    if share >= least {
-        let is_open = least == TIMED_SHARE && share < UNDECLARED;
+    let expected = share_of_batch(least, iterations);
+    if share >= expected {
+        let is_open = least == TIMED_SHARE && share < share_of_batch(UNDECLARED, iterations);
         return Ok(is_open.then(|| Judgement::Unasked(undeclared_sentence(share))));
     }
     Err(CaseEnd::Contradicted(format!(
-        "{:.1} % of the time around the batches is timed, and the case says at least {:.0} %: the operation, or part of it, is \
-         outside of the brackets; a case with untimed parts says so by timed_share",
+        "{:.1} % of the time around the batches is timed, and with {iterations} iterations a batch the case says at least \
+         {:.1} %: the operation, or part of it, is outside of the brackets; a case with untimed parts says so by timed_share",
         100.0 * share,
-        100.0 * least
+        100.0 * expected
     )))
 }
 
@@ -196,13 +203,15 @@ mod tests {
         let Err(CaseEnd::Contradicted(sentence)) = judged(case(), [5e6; 3], &quiet) else {
             panic!("believed")
         };
-        assert!(sentence.contains("50.0 %") && sentence.contains("at least 60 %"), "{sentence}");
+        assert!(sentence.contains("50.0 %") && sentence.contains("at least 60.0 %"), "{sentence}");
         assert_eq!(judged(case(), [5e6; 3], &disturbed), Ok(None), "a stranger had the CPU meanwhile");
         assert_eq!(
             judged(case(), [5e6; 3], &short),
             Ok(None),
             "what surrounds a batch is half of a short one"
         );
+        assert!(judged(case().timed_share(0.05), [3e4; 3], &short).is_err(), "a short one has work beside it, too");
+        assert_eq!(judged(case().timed_share(0.05), [3e5; 3], &short), Ok(None));
         let open = judged(case(), [7e6; 3], &quiet);
         assert!(matches!(open, Ok(Some(Judgement::Unasked(text))) if text.contains("70.0 %")));
         assert_eq!(judged(case(), [9e6; 3], &quiet), Ok(None));
