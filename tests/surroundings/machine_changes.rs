@@ -12,10 +12,11 @@ const CHANGES: &str = r#"
     read_only() { until mount -o remount,ro "$1" 2>/dev/null; do kill -0 $pid || return; sleep 0.005; done; }
 "#;
 
-/// A run of these words in the background, in which the home becomes read-only after the first group, and then `more`.
+/// A run in the background with time for all of its cases, in which the home becomes read-only after the first group, and
+/// then `more`.
 fn read_only_home(place: &Place, more: &str) -> Option<Ended> {
     let script = format!(
-        "{CHANGES} run --scale default --time 2 'known_work|call/u64/[0-2]' >output.run 2>&1 & pid=$!
+        "{CHANGES} run --scale default --time 8 'known_work|call/u64/[0-2]' >output.run 2>&1 & pid=$!
         stored \"$home\"; read_only \"$home\"; {more}
         wait $pid; code=$?; cat output.run; cp -r \"$home\" after; exit $code"
     );
