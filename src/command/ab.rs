@@ -37,7 +37,7 @@ const PAIR_S: f64 = 0.15;
 ///
 /// Two fresh processes, one a side, take turns of a millisecond on one CPU; the next pair is two fresh ones again.
 /// Sides that exclude each other, settings of the whole machine, run one after the other in blocks. A case is judged
-/// after 8, 16 and 32 pairs; a change must be found again on fresh pairs. The sides differ in their binary (--a-bin,
+/// after 8, 16, 32 and 64 pairs; a change must be found again on fresh pairs. The sides differ in their binary (--a-bin,
 /// --b-bin, or --a-rev, --b-rev to have two git revisions built), in what runs them (--a-wrap, --b-wrap), or in a
 /// state of the machine (--a, --b).
 #[derive(clap::Args)]
@@ -70,10 +70,9 @@ pub struct Manner {
     /// Changes smaller than this are no finding
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_share)]
     pub threshold: f64,
-    /// The last look at a case: after 8, 16, 32 or 64 pairs; what is flagged by then takes up to 32 more to be found again
-    /// [default: 32, and 64 where every pair runs links of its own]
-    #[arg(long, value_name = "N", value_enum)]
-    pub pairs: Option<Pairs>,
+    /// The last look at a case; what is flagged by then takes up to 32 more pairs to be found again
+    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::SixtyFour)]
+    pub pairs: Pairs,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     pub seed: u64,
@@ -126,13 +125,12 @@ pub fn parse_share(text: &str) -> Result<f64> {
 }
 
 impl Manner {
-    /// The rule for pairs that run links of their own, or one link a side.
-    pub fn judging_rule(&self, has_own_links: bool) -> Rule {
-        let last = if has_own_links { Pairs::SixtyFour } else { Pairs::ThirtyTwo };
+    /// The rule that its pairs are judged by.
+    pub fn judging_rule(&self) -> Rule {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks: self.pairs.unwrap_or(last).look_count(), margin, ..Rule::for_threshold(self.threshold) }
+        Rule { looks: self.pairs.look_count(), margin, ..Rule::for_threshold(self.threshold) }
     }
 }
 
@@ -240,7 +238,7 @@ pub fn with_sides<T>(
     let plan = Plan {
         sides: ready.side_names(sides),
         by_turns,
-        rule: manner.judging_rule(ready.placement().is_some()),
+        rule: manner.judging_rule(),
         seed: manner.seed,
         scale: manner.scale,
         placement: ready.placement(),

@@ -52,9 +52,9 @@ pub struct Args {
     candidate: Option<OsString>,
     #[command(flatten)]
     sides: Sides,
-    /// The last look at a case, against another build: after 8, 16, 32 or 64 pairs [default: as of `syscost ab`]
-    #[arg(long, value_name = "N", value_enum, conflicts_with = "baseline")]
-    pairs: Option<Pairs>,
+    /// The last look at a case, against another build
+    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::SixtyFour, conflicts_with = "baseline")]
+    pairs: Pairs,
     /// How many processes to measure in, against a baseline
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,

@@ -330,7 +330,7 @@ fn outcome_sentences(outcomes: &[Outcome]) -> Vec<String> {
         outcomes.iter().flat_map(|o| o.detectable.iter().copied()).filter(|s| s.is_finite()).collect();
     if !seen.is_empty() {
         said.push(format!(
-            "smallest slowdown that 32 pairs see here four times in five: {:.1} % in the median case",
+            "smallest slowdown that 64 pairs see here four times in five: {:.1} % in the median case",
             100.0 * median(&seen)
         ));
     }

@@ -48,7 +48,7 @@ pub fn run(request: &Request<'_>) -> Result<ExitCode> {
     let trial = RelinkTrial {
         built: &built,
         link,
-        rule: Rule::default().with_all_looks(),
+        rule: Rule::default(),
         rounds: request.rounds,
         seed: request.seed,
     };

@@ -1,7 +1,7 @@
 //! The sequential test of a comparison by pairs: when there are enough pairs, and the verdict.
 //!
 //! If nothing changed, the two sides are exchangeable, so the signed-rank test of the pairs' log ratios is exact
-//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16 and 32 pairs.
+//! whatever their distribution. Changes below the threshold raise no alarm. The test is made after 8, 16, 32 and 64 pairs.
 //! A case that it flags must be found again on fresh pairs, so the chance of a false alarm is the product of both:
 //! below one in ten thousand for a case. Over a suite the chance of any false change is below one in a hundred, however
 //! many cases there are; that bounds the false discovery rate too, and does not depend on the other cases.
@@ -26,8 +26,6 @@ const REJECTED_WITHOUT_ANY: usize = 8;
 /// Pairs after which a case is looked at, and the error that is spent there. With 8 pairs the smallest p is
 /// 1/256.
 const LOOKS: [(usize, f64); 4] = [(8, 0.004), (16, 0.003), (32, 0.003), (64, 0.002)];
-/// Looks that are usual. The last one is for pairs that run links of their own, which lie farther apart.
-const USUAL_LOOKS: usize = 3;
 /// As [`LOOKS`], on fresh pairs after a case was flagged.
 const CONFIRMATIONS: [(usize, f64); 3] = [(8, 0.004), (16, 0.003), (32, 0.003)];
 /// The error of either sequence of looks.
@@ -46,12 +44,7 @@ impl Default for Rule {
 impl Rule {
     /// The rule for changes beyond this share.
     pub fn for_threshold(threshold: f64) -> Self {
-        Self { threshold, margin: 2.0 * threshold, looks: USUAL_LOOKS }
-    }
-
-    /// The rule with a last look later than usual, for pairs that lie far apart.
-    pub fn with_all_looks(self) -> Self {
-        Self { looks: LOOKS.len(), ..self }
+        Self { threshold, margin: 2.0 * threshold, looks: LOOKS.len() }
     }
 
     /// Pairs of a case at the first look and at the last one; what is flagged takes up to 32 more.

@@ -1,6 +1,9 @@
 use super::*;
 use crate::statistic::Random;
 
+/// Pairs of a case that is flagged at the last look.
+const MOST: usize = 64 + 32;
+
 /// Pairs around a true difference, with this deviation and now and then a wild one, as measured pairs are.
 fn pairs(random: &mut Random, truth: f64, deviation: f64, count: usize) -> Vec<f64> {
     let uniform = |random: &mut Random| random.number_below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
@@ -18,12 +21,12 @@ fn verdict(differences: &[f64]) -> (Verdict, usize) {
             return (judgement.verdict, pairs);
         }
     }
-    panic!("64 pairs always end it");
+    panic!("so many pairs always end it");
 }
 
 fn share(truth: f64, deviation: f64, wanted: Verdict) -> f64 {
     let mut random = Random::new(17);
-    let found = (0..500).filter(|_| verdict(&pairs(&mut random, truth, deviation, 64)).0 == wanted);
+    let found = (0..500).filter(|_| verdict(&pairs(&mut random, truth, deviation, MOST)).0 == wanted);
     found.count() as f64 / 500.0
 }
 
