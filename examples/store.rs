@@ -11,9 +11,9 @@
 
 use std::path::Path;
 use syscost::environment::Fingerprint;
-use syscost::record::bundle::Bundle;
 use syscost::record::store::Store;
 use syscost::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
+use syscost_analysis::record::bundle::Bundle;
 use syscost_statistic::Random;
 
 fn main() {
@@ -26,7 +26,7 @@ fn main() {
         let name = format!("v{at:02}");
         let records = (0..boots).map(|boot| record(&name, at, boot, cases, number(4, 0.01), &mut random));
         let bundle = Bundle::from_records(&name, 1_795_182_245, records.collect()).unwrap();
-        Store::at(Path::new(directory)).save_bundle(&bundle).unwrap();
+        bundle.save_in(&Store::at(Path::new(directory))).unwrap();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the claims: cases that have the claims of real cases, and operations that do something else.
 //!
-//! [`liars`] returns one for each way to lie that a kind of claim must catch, [`twins`] the real cases, whose claims must
+//! [`liars`] returns one for each way to lie that a kind of claim must catch, [`real_cases`] the real cases, whose claims must
 //! hold. [`judge_claims`] executes a case as a run does, only shorter.
 
 pub mod late_copy;

@@ -26,57 +26,21 @@
 //! the clock's brackets; a [`Need`] that the machine lacks skips it, and a [`Claim`] that does not hold fails it. An
 //! existing Criterion bench can take the clock alone: [`harness::CycleTime`]. Other programs can use [`clock::Clock`].
 //!
-//! # Rooms
+//! # Modules
 //!
-//! The source is divided into rooms, one module each. An arrow points from a room to the one that it is built on, and none
-//! points back. The contract and the machinery are the crate `syscost-engine`, which has no measurement; this crate passes it the
-//! groups. The public rooms are linked.
-//!
-//! ```text
-//! platform ← clock ← case ← kit ← suite/<group> ← trial ← harness (Criterion) ← benches/*.rs
-//!    ↑     environment ←────────────┘                │ reports to, and is started by
-//!    └── counters, technique                         ▼
-//! statistic ←──────────── record ← study ← render ← driver, pair, guest ← command ← main.rs
-//! ```
-//!
-//! * `platform`: Linux and the processor as safe functions.
-//! * [`clock`]: the cycle counter, its calibration, the witness that single-steps an operation, readings of counters.
-//! * [`counters`]: the system's own counters as a library.
-//! * [`technique`]: monitors that trace, sample or watch from another CPU.
-//! * `environment`: fingerprint of the machine, and checks of its fitness.
-//! * `case`: the contract above. `kit`: parts that several groups share. `suite`: one module per group, with its manual.
-//! * `trial`: sets a case up, runs it between readings of the counters, and judges its claims.
-//! * `driver`: starts one measuring process per group, keeps the record and prints the table.
-//! * [`harness`]: the entry points of a bench target, and the only room that names Criterion.
-//! * `liar`: cases that lie, with the claims of real ones, which must catch them.
-//! * `guest`: boots other kernels, which count instructions or take turns. `reboot`: measures them on the machine itself, boot by boot.
-//! * `json_line`: the messages between processes, for `driver`, `pair`, `peer` and guests.
-//! * `pair`: compares two builds by pairs of processes that take turns.
-//! * `record`: what was measured, as plain data. `study`: what it means. `render`: how it is shown. `statistic`: pure
-//!   functions.
-//! * `monitor`, `peer`, `page_cache`, `command`: parts of the binary.
-//!
-//! # Features
-//!
-//! `cli` (default): the binary `syscost`, progress on a terminal, predictions from a file, published values, records that
-//! can be carried to another machine. Without it the crate depends on Criterion and its dependencies (clap, regex, serde),
-//! hdrhistogram, io-uring, libc, memmap2, nix, tempfile and thiserror.
+//! `suite` has one module a group, with its manual; `kit` the parts that several groups share; `command` the command line. The
+//! contract and the machinery are the crate `syscost-engine`, which has no measurement and is passed the groups. A bench of
+//! another crate needs that crate alone. Comparisons are `syscost-analysis`, revisions built for them `syscost-build`.
 #![deny(unsafe_code)]
-// What only the command line uses is found dead by the build that has it.
-#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
-#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod command;
 pub mod harness;
 #[doc(hidden)]
 pub mod kit;
-#[cfg(feature = "cli")]
 mod liar;
 pub mod manual;
-#[cfg(feature = "cli")]
 mod page_cache;
-#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod peer;
 #[doc(hidden)]

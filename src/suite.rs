@@ -12,7 +12,6 @@ pub mod contention;
 pub mod context_switch;
 pub mod core_to_core;
 pub mod counters;
-#[cfg(feature = "cli")]
 pub mod coverage;
 pub mod direct_read;
 pub mod displacement;
@@ -190,7 +189,6 @@ mod tests {
         crate::driver::check_names(GROUPS).expect("different names");
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn every_answer_of_the_suite_is_there() {
         let headlines = crate::driver::group_headlines(GROUPS.iter());
@@ -198,7 +196,6 @@ mod tests {
         assert_eq!(answers.len(), 12, "{answers:?}");
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn every_reference_is_whole_and_names_headlines_of_ours() {
         use crate::study::usual::{find_reference, reference_names};
@@ -215,7 +212,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn every_published_row_names_a_case_or_a_part_of_a_curve_of_ours() {
         use crate::study::published;

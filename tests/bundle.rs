@@ -2,7 +2,7 @@
 //! they hold, reading ends in a sentence or in a sound record, and takes no more memory than its bounds allow.
 //!
 //! It takes about a second; `SYSCOST_FUZZ_SECONDS=600` asks for more.
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "how many inputs were tried is worth knowing")]
 
@@ -14,8 +14,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use syscost::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
 use syscost::record::{CaseRecord, FORMAT, GroupRun, Interval, Measured, Outcome, Record};
+use syscost_analysis::record::bundle::{Bundle, Head, read, read_any, read_any_head, read_head, write_new};
 use syscost_statistic::Random;
 
 /// The bounds of a head and of a run, and what a growing vector needs beside them.

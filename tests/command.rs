@@ -1,5 +1,4 @@
 //! The binary as a person or a program meets it: what it prints, where, and with which exit code.
-#![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 

@@ -14,17 +14,17 @@ use crate::case::Scale;
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::Start;
-use crate::pair::block::ByBlocks;
-use crate::pair::experiment::{Experiment, Plan, Roster, Testbed, Unpaired, choose_cases};
-use crate::pair::sequence::{ByTurns, Schedule};
-use crate::pair::setting::Setting;
 use crate::platform::signal;
-use crate::record::paired::{Paired, Rule};
 use crate::record::store::{OwnFile, Store};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscost_analysis::pair::Start;
+use syscost_analysis::pair::block::ByBlocks;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed, Unpaired, choose_cases};
+use syscost_analysis::pair::sequence::{ByTurns, Schedule};
+use syscost_analysis::pair::setting::Setting;
+use syscost_analysis::record::paired::{Paired, Rule};
 
 /// A note on two builds of which each has one link.
 const ONE_LINK: &str = "each side runs one link of its build: where the linker put its functions is part of every change; of two \
@@ -71,8 +71,9 @@ pub struct Manner {
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_share)]
     pub threshold: f64,
     /// The last look at a case; what is flagged by then takes up to 32 more pairs to be found again
-    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::SixtyFour)]
-    pub pairs: Pairs,
+    /// [default: 64]
+    #[arg(long, value_name = "N", value_enum)]
+    pub pairs: Option<Pairs>,
     /// Seed of everything random
     #[arg(long, default_value_t = 0x5eed)]
     pub seed: u64,
@@ -130,7 +131,11 @@ impl Manner {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
-        Rule { looks: self.pairs.look_count(), margin, ..Rule::for_threshold(self.threshold) }
+        Rule {
+            looks: self.pairs.unwrap_or(Pairs::SixtyFour).look_count(),
+            margin,
+            ..Rule::for_threshold(self.threshold)
+        }
     }
 }
 

@@ -7,13 +7,14 @@ use crate::driver::{homes_of_all_units, nearest_names};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::record::Record;
-use crate::record::bundle::{Bundle, Head, read_any, read_any_head, record_name};
 use crate::record::quantity::{format_utc, unix_now};
 use crate::record::store::Store;
-use crate::study::pooled_record::pool_records;
+use crate::record::store::record_name;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscost_analysis::record::bundle::{Bundle, Head, read_any, read_any_head};
+use syscost_analysis::study::pooled_record::pool_records;
 
 /// The exit code of a list that names these damaged files: the highest code that a command would return for one of
 /// them.
@@ -234,7 +235,7 @@ mod tests {
             serde_json::from_value::<Record>(text).unwrap()
         };
         let bundle = Bundle::from_records("main", 1, vec![run("a", "record")]).unwrap();
-        store.save_bundle(&bundle).unwrap();
+        bundle.save_in(&store).unwrap();
         std::fs::create_dir_all(store.baseline_path("main").unwrap().parent().unwrap()).unwrap();
         for name in ["main", "older"] {
             let text = serde_json::to_vec(&run("b", "baseline")).unwrap();
@@ -266,7 +267,7 @@ mod tests {
         std::fs::copy(Store::at(&archive.home).run_path("older").unwrap(), &file).unwrap();
         let mut record = archive.load_bundle(OsStr::new("main")).unwrap().records.remove(0);
         record.run = "x".into();
-        archive.store().save_bundle(&Bundle::from_records("Cargo.toml.1", 1, vec![record]).unwrap()).unwrap();
+        Bundle::from_records("Cargo.toml.1", 1, vec![record]).unwrap().save_in(&archive.store()).unwrap();
         // The tests run in a directory that has such a file.
         assert!(Path::new("Cargo.toml").is_file());
         assert!(
@@ -289,7 +290,7 @@ mod tests {
             for name in ["night", "main"] {
                 let bundle =
                     Bundle::from_records(&format!("{name}.{number}"), 1, vec![record.clone()]).unwrap();
-                archive.store().save_bundle(&bundle).unwrap();
+                bundle.save_in(&archive.store()).unwrap();
             }
         }
         let runs = |name: &str| archive.load_bundle(OsStr::new(name)).unwrap().records.len();

@@ -7,12 +7,12 @@ use super::archive::Archive;
 use super::flag::Home;
 use super::page;
 use crate::error::{Error, Result};
-use crate::record::bundle::{Bundle, read_any, write_new};
 use crate::record::quantity;
 use clap::Subcommand;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscost_analysis::record::bundle::{Bundle, read_any, write_new};
 
 /// Keep, list, show, carry and remove records
 ///
@@ -102,7 +102,7 @@ fn save(args: &Save) -> Result<ExitCode> {
 }
 
 fn save_new_record(archive: &Archive, bundle: &Bundle) -> Result<ExitCode> {
-    print_written(&archive.store().save_bundle(bundle)?, bundle)
+    print_written(&bundle.save_in(&archive.store())?, bundle)
 }
 
 /// Prints the file's path and what is in it.

@@ -11,17 +11,17 @@ use super::report::write_rendered;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::record::bundle::{Head, read_any_head, split_by_kernel};
 use crate::record::verdict::Verdict;
-use crate::render::answer::{self, Compared};
-use crate::render::compared::{csv, markdown};
 use crate::render::table::Layout;
-use crate::study::comparison::{Comparison, Options, Row, compare, wants_history};
 use clap::ValueEnum;
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use syscost_analysis::record::bundle::{Head, read_any_head, split_by_kernel};
+use syscost_analysis::render::answer::{self, Compared};
+use syscost_analysis::render::compared::{csv, markdown};
+use syscost_analysis::study::comparison::{Comparison, Options, Row, compare, wants_history};
 
 /// Set baselines side by side, with a verdict for every case
 ///

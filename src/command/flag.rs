@@ -7,7 +7,6 @@ use crate::peer::host_port;
 use crate::platform::cpu::cpu_class;
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::study::drawn_curve::bytes_of;
-use crate::study::exact_count::CountChange;
 use crate::study::prediction::Overrides;
 use crate::study::published::{self, Published};
 use crate::suite::GROUPS;
@@ -16,6 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use syscost_analysis::study::exact_count::CountChange;
 use syscost_build::revision::Recipe;
 
 /// The cases to take.

@@ -12,20 +12,20 @@ use crate::error::{Error, Kind, Result};
 use crate::platform::{inert, output, plain_file, signal};
 use crate::record::quantity::{self, INSTRUCTIONS, NANOSECONDS, is_instruction_unit};
 use crate::record::{ALLOCATIONS, Verdict};
-use crate::render::answer;
-use crate::render::markdown_table::markdown_table;
-use crate::render::remark_group::{group_sentences, id_list, sentence_shape};
 use crate::render::table::Layout;
-use crate::study::comparison::{Comparison, Options, compare, is_exact};
-use crate::study::exact_count::{CountChange, changes_between_records, changes_of_pairs};
-use crate::study::gate::{
-    Answer, Finding, Mutes, NOT_MEASURED, Progress, answer, findings_from_comparison, findings_from_pairs,
-};
-use crate::study::sequential::layout_sentence;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscost_analysis::render::answer;
+use syscost_analysis::render::markdown_table::markdown_table;
+use syscost_analysis::render::remark_group::{group_sentences, id_list, sentence_shape};
+use syscost_analysis::study::comparison::{Comparison, Options, compare, is_exact};
+use syscost_analysis::study::exact_count::{CountChange, changes_between_records, changes_of_pairs};
+use syscost_analysis::study::gate::{
+    Answer, Finding, Mutes, NOT_MEASURED, Progress, answer, findings_from_comparison, findings_from_pairs,
+};
+use syscost_analysis::study::sequential::layout_sentence;
 
 use counted_builds::{compared_counts, count_builds};
 
@@ -52,9 +52,9 @@ pub struct Args {
     candidate: Option<OsString>,
     #[command(flatten)]
     sides: Sides,
-    /// The last look at a case, against another build
-    #[arg(long, value_name = "N", value_enum, default_value_t = Pairs::SixtyFour, conflicts_with = "baseline")]
-    pairs: Pairs,
+    /// The last look at a case, against another build [default: 64]
+    #[arg(long, value_name = "N", value_enum, conflicts_with = "baseline")]
+    pairs: Option<Pairs>,
     /// How many processes to measure in, against a baseline
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: u32,

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// or believe no number. Data sockets are at ports that the kernel chooses: a firewall between must let them pass.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Address to listen at, with or without a port: 192.0.2.7, [::1]:7470, fe80::1%eth0
+    /// Address to listen at, with or without a port: 192.0.2.7, `[::1]:7470`, fe80::1%eth0
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1")]
     listen: String,
     /// File with the token, readable by its owner alone

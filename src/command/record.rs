@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::pair::side::case_ids;
 use crate::platform::signal;
-use crate::record::bundle::{Bundle, write_new};
 use crate::record::run_name::fresh_run_name;
 use crate::record::store::{Store, check_creatable, check_name};
 use crate::record::{Outcome, Record};
@@ -20,6 +19,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use syscost_analysis::record::bundle::{Bundle, write_new};
 
 /// Failed cases that are named one by one; the rest are counted.
 const TOLD: usize = 10;

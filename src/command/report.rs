@@ -16,8 +16,6 @@ use crate::pair::side::case_ids;
 use crate::platform::inert;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, Record, store};
-use crate::render::beside::published_tables;
-use crate::render::format;
 use crate::render::summary::{Summary, summary_screen};
 use crate::render::table::{Against, Layout, format_sentences, record_table};
 use crate::study::alike::{self, is_same_series};
@@ -27,6 +25,8 @@ use crate::suite::GROUPS;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscost_analysis::render::beside::published_tables;
+use syscost_analysis::render::format;
 
 /// Print a saved run as a table, or convert it
 ///

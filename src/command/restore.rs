@@ -3,9 +3,9 @@
 use super::flag::Home;
 use super::page;
 use crate::error::{Error, Result};
-use crate::pair::setting;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use syscost_analysis::pair::setting;
 
 /// Put back settings that a killed comparison has left
 ///

@@ -11,12 +11,8 @@ use super::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::pair::error_rate::{Outcome, Parameters, reach_verdicts};
-use crate::pair::experiment::Testbed;
-use crate::pair::slowed_sides::SlowedSides;
 use crate::platform::signal;
 use crate::record::Verdict;
-use crate::record::paired::Rule;
 use crate::render::table::Layout;
 use crate::statistic::{Interval, median, proportion_interval};
 use crate::suite::GROUPS;
@@ -24,6 +20,10 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use syscost_analysis::pair::error_rate::{Outcome, Parameters, reach_verdicts};
+use syscost_analysis::pair::experiment::Testbed;
+use syscost_analysis::pair::slowed_sides::SlowedSides;
+use syscost_analysis::record::paired::Rule;
 
 /// Cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
 const CASES: [&str; 10] = [

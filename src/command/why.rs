@@ -6,18 +6,18 @@ use super::page;
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::experiment::{Experiment, Plan, Testbed, choose_cases};
-use crate::pair::sampled_sides::{CaseSampler, check_perf_events};
-use crate::pair::{Launch, Start};
 use crate::platform::signal;
-use crate::record::paired::Rule;
-use crate::record::sampled_process::SampledCase;
-use crate::render::function_time_table::{function_table, function_times_csv};
-use crate::study::function_times::{FunctionTimes, study_functions};
 use crate::trial::scratch;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed, choose_cases};
+use syscost_analysis::pair::sampled_sides::{CaseSampler, check_perf_events};
+use syscost_analysis::pair::{Launch, Start};
+use syscost_analysis::record::paired::Rule;
+use syscost_analysis::record::sampled_process::SampledCase;
+use syscost_analysis::render::function_time_table::{function_table, function_times_csv};
+use syscost_analysis::study::function_times::{FunctionTimes, study_functions};
 
 /// Pairs, or processes, if nothing else is asked for.
 const OBSERVATIONS: usize = 16;

@@ -54,7 +54,7 @@ pub fn no_call_control() -> SetUp {
 /// Times `n` calls in one bracket.
 ///
 /// # Errors
-/// That of [`answered`].
+/// That of [`check_answers`].
 fn time_raw_calls(
     call: &str,
     answers: &RangeInclusive<i64>,

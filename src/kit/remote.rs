@@ -8,8 +8,6 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Need, Rule, set_up};
 use crate::kit::socket::dialogue::Timed;
 
-// The proof of the peer's token needs crates of the feature `cli`.
-#[cfg_attr(not(feature = "cli"), path = "remote/absent.rs")]
 mod live;
 
 const PEER: Need = Need::new(|_| live::given());

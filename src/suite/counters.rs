@@ -240,7 +240,7 @@ fn open_probe() -> Result<(Probe, String, String)> {
     }
 }
 
-/// The system calls of [`probe`], in its order.
+/// The system calls of [`open_probe`], in its order.
 fn block_floor() -> Result<Call> {
     let (_, interface, disk) = open_probe()?;
     let pid = starter_pid();

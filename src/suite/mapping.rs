@@ -137,7 +137,7 @@ fn time_operations(n: u64, bytes: usize, clock: &Clock, mut once: impl FnMut()) 
     sum
 }
 
-/// As [`repeat`], for operations that may be refused. Returns the last refusal.
+/// As [`time_operations`], for operations that may be refused. Returns the last refusal.
 #[inline(always)]
 fn time_fallible_operations(
     n: u64,

@@ -189,7 +189,7 @@ fn operation_case<T: 'static>(
     operation_with_pid_case(name, title, open, move |on, _| once(on))
 }
 
-/// As [`each`], for an operation that needs its own process id. If the first operation runs the handler, every
+/// As [`operation_case`], for an operation that needs its own process id. If the first operation runs the handler, every
 /// iteration must run it once, else none may.
 fn operation_with_pid_case<T: 'static>(
     name: &'static str,

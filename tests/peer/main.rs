@@ -2,7 +2,7 @@
 //! stalls, lies or speaks another version, here and across two network namespaces.
 //!
 //! What needs root and `ip` is skipped with a sentence where they are missing.
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 #![allow(unreachable_pub, reason = "nobody reaches into a test; `pub` says what a module offers")]

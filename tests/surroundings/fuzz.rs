@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost::record::baseline::{check_cases, is_readable_baseline};
-use syscost::record::bundle::{Bundle, read_any, read_any_head, write_new};
 use syscost::record::store::Store;
+use syscost_analysis::record::bundle::{Bundle, read_any, read_any_head, write_new};
 use syscost_statistic::Random;
 
 /// Files that are tried at the least.

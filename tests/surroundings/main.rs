@@ -3,7 +3,7 @@
 //!
 //! Some of it needs what not every machine has (root or not root, `unshare`, `python3`): a test that cannot be
 //! done says so and passes.
-#![cfg(all(feature = "cli", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 #![allow(unreachable_pub, reason = "nobody reaches into a test; `pub` says what a module offers")]

@@ -225,7 +225,7 @@ pub fn all_parse(directory: &Path) {
         assert!(!file.file_name().unwrap().to_str().unwrap().starts_with('.'), "{} is left", file.display());
     }
     for file in files(directory, ".syscost") {
-        if let Err(error) = syscost::record::bundle::read(&file) {
+        if let Err(error) = syscost_analysis::record::bundle::read(&file) {
             panic!("{error}");
         }
     }

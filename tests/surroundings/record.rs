@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use syscost::record::bundle::{Bundle, read};
+use syscost_analysis::record::bundle::{Bundle, read};
 use syscost_statistic::Random;
 
 const ONE_CASE: [&str; 5] = ["record", "known_work/add", "--exact", "--scale", "smoke"];

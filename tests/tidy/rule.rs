@@ -43,9 +43,11 @@ pub fn complaints(house: &House) -> Vec<String> {
     RULES.iter().flat_map(|rule| rule(house)).collect()
 }
 
-/// Whether the path is the module `<name>.rs` of the root package or of the engine, or lies below it.
+/// Whether the path is the module `<name>.rs` of the root package, the engine or the analysis, or lies below it.
 fn is_of_module(path: &str, name: &str) -> bool {
-    path.strip_prefix("crates/engine/")
+    ["crates/engine/", "crates/analysis/"]
+        .iter()
+        .find_map(|package| path.strip_prefix(package))
         .unwrap_or(path)
         .strip_prefix("src/")
         .and_then(|p| p.strip_prefix(name))

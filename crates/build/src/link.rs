@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use syscost_engine::pair::Relink;
+use syscost_analysis::pair::Relink;
 use syscost_engine::trial::scratch::{self, Scratch};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert;

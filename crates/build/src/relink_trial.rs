@@ -3,14 +3,14 @@
 
 use super::link::{LinkCommand, Links};
 use super::revision::Built;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed};
+use syscost_analysis::pair::sequence::Progress;
+use syscost_analysis::pair::turns::Pair;
+use syscost_analysis::pair::{Launch, Relink};
+use syscost_analysis::record::paired::Rule;
+use syscost_analysis::study::sequential::{Stand, case_state};
 use syscost_engine::case::Scale;
-use syscost_engine::pair::experiment::{Experiment, Plan, Testbed};
-use syscost_engine::pair::sequence::Progress;
-use syscost_engine::pair::turns::Pair;
-use syscost_engine::pair::{Launch, Relink};
-use syscost_engine::record::paired::Rule;
 use syscost_engine::record::{Interval, Verdict};
-use syscost_engine::study::sequential::{Stand, case_state};
 use syscost_engine::trial::scratch;
 use syscost_platform::error::Result;
 use syscost_platform::signal;

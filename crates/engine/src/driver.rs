@@ -26,7 +26,6 @@ mod prefetch;
 mod process_task;
 mod progress;
 mod rounds;
-#[cfg(feature = "cli")]
 mod session_runs;
 mod supervision;
 mod terminal;
@@ -37,22 +36,16 @@ mod verdict_line;
 pub use arguments::{Arguments, Mode};
 pub use case_names::check_names;
 pub use drive::run;
-#[cfg(feature = "cli")]
 pub use first_screen::{group_headlines, program_command};
-#[cfg(feature = "cli")]
 pub use fitting::add_missing_curves;
 pub use options::{FEWEST_REPLICATIONS, Options, open_counter, parse_events};
 pub use output_directory::criterion_home;
-#[cfg(feature = "cli")]
 pub use output_directory::homes_of_all_units;
 pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender};
-#[cfg(feature = "cli")]
 pub use plan::nearest_names;
 pub use process_task::{
     Assignment, Copied, Samples, Task, Wanted, Work, begin_anew, is_measuring_process, read_handed_over,
 };
-#[cfg(feature = "cli")]
 pub use session_runs::Session;
-#[cfg(feature = "cli")]
 pub use terminal::layout;
 pub use terminal::{end_process, output_error, print, report_error};

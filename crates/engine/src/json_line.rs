@@ -157,7 +157,6 @@ impl Lines {
 
 /// The value, or the error and the path of its field: `groups[0].cases[3].title`. Files and messages of the same types are read by
 /// this one function, since the code for each type is large.
-#[cfg(feature = "cli")]
 pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::Error, String)> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -165,12 +164,6 @@ pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::E
         (error.into_inner(), field)
     })?;
     json.end().map(|()| value).map_err(|error| (error, String::new()))
-}
-
-/// Without the command line's dependencies an error has a line and column only.
-#[cfg(not(feature = "cli"))]
-pub fn parse_value<T: DeserializeOwned>(text: &[u8]) -> Result<T, (serde_json::Error, String)> {
-    serde_json::from_slice(text).map_err(|error| (error, String::new()))
 }
 
 /// Waits for at most this time; whether the stream can be read.

@@ -23,8 +23,6 @@
 //!
 //! `cli` (default): what only the program `syscost` and its tools need. Benches of other crates take the crate without it.
 #![deny(unsafe_code)]
-// What only the command line uses is found dead by the build that has it.
-#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 pub mod alloc;
 #[doc(hidden)]

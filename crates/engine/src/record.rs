@@ -6,8 +6,6 @@
 //! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
 
 pub mod baseline;
-#[cfg(feature = "cli")]
-pub mod bundle;
 mod case_tally;
 mod contamination;
 mod curve_record;
@@ -17,11 +15,8 @@ mod execution;
 pub mod fixture_run;
 pub mod guest_side;
 mod headline;
-pub mod paired;
 pub mod quantity;
 pub mod run_name;
-#[cfg(feature = "cli")]
-pub mod sampled_process;
 pub mod soundness;
 pub mod store;
 pub mod verdict;

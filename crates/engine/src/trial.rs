@@ -18,7 +18,6 @@ mod case_end;
 pub mod company;
 mod conclusion;
 mod derived;
-#[cfg(feature = "cli")]
 pub mod displaced_process;
 mod displacement;
 mod distribution;

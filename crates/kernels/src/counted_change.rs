@@ -4,7 +4,7 @@ use crate::executed::function_table::MovedFunction;
 use crate::instruction_counts::{CaseCounts, CountOutcome, InstructionCounts};
 use serde::Serialize;
 use syscost::record::Verdict;
-use syscost::study::gate::{Finding, Progress};
+use syscost_analysis::study::gate::{Finding, Progress};
 use syscost_statistic::median;
 
 /// Boots a side from which counts that differ between boots are judged. If all boots of one kernel lie above all of the

@@ -27,7 +27,7 @@ use syscost::driver::layout;
 use syscost::exit::Exit;
 use syscost::record::Verdict;
 use syscost::record::guest_side::ClockKind;
-use syscost::study::gate::{Finding, findings_from_pairs};
+use syscost_analysis::study::gate::{Finding, findings_from_pairs};
 use syscost_platform::error::Result;
 use syscost_platform::signal;
 

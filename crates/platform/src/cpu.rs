@@ -123,7 +123,7 @@ pub fn is_pinned_to(cpu: usize) -> bool {
     allowed_cpus() == [cpu]
 }
 
-/// Like [`pin`] without an allocation, for a forked child.
+/// Like [`pin_thread`] without an allocation, for a forked child.
 pub(super) fn pin_without_allocation(cpu: usize) -> nix::Result<()> {
     CpuMask::new(&[cpu])?.apply()
 }

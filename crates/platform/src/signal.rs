@@ -132,7 +132,7 @@ pub fn set_initial_dispositions() -> Result<()> {
     Ok(())
 }
 
-/// Undoes [`prepare`]. It allocates nothing, so that a forked child can use it.
+/// Undoes [`set_initial_dispositions`]. It allocates nothing, so that a forked child can use it.
 pub(super) fn restore_inherited_dispositions() {
     let ignored = IGNORED.get().copied().unwrap_or_default();
     for (signal, ignored) in [libc::SIGCHLD, libc::SIGXFSZ].into_iter().zip(ignored) {

@@ -1,11 +1,11 @@
 //! The progress bar of `syscost ab`: the case, its pairs, the estimate, the time left.
 
 use crate::command::page;
-use crate::pair::sequence::Progress;
 use crate::statistic::median;
 use indicatif::ProgressBar;
 use std::cell::RefCell;
 use std::time::Instant;
+use syscost_analysis::pair::sequence::Progress;
 
 /// A progress bar on the terminal, nothing in a pipe. The driver draws it between pairs, off the measured CPU.
 pub struct Bar {

@@ -3,11 +3,11 @@
 use crate::command::flag::BuildFlags;
 use crate::command::page;
 use crate::error::{Error, Result};
-use crate::pair::Launch;
 use crate::platform::process::own_program_file;
 use crate::statistic::Random;
 use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
+use syscost_analysis::pair::Launch;
 use syscost_build::build_facts::BuildFacts;
 use syscost_build::link::Links;
 use syscost_build::revision::{self, Built};

@@ -3,10 +3,10 @@
 use crate::command::flag::{Format, Only};
 use crate::command::page;
 use crate::error::Result;
-use crate::record::paired::Paired;
-use crate::render::paired_table::{PairedTable, RowChoice, comparison_json, rows_csv};
 use crate::render::table::Layout;
-use crate::study::sequential::Row;
+use syscost_analysis::record::paired::Paired;
+use syscost_analysis::render::paired_table::{PairedTable, RowChoice, comparison_json, rows_csv};
+use syscost_analysis::study::sequential::Row;
 
 /// Format of the verdicts.
 #[derive(clap::Args)]

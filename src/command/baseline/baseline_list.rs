@@ -5,11 +5,12 @@ use crate::command::flag::{Form, Home};
 use crate::command::page;
 use crate::driver::layout;
 use crate::error::Result;
-use crate::record::bundle::{Head, read_any_head, record_name};
+use crate::record::store::record_name;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use syscost_analysis::record::bundle::{Head, read_any_head};
 
 /// List the records, and what --save-baseline left
 ///

@@ -6,12 +6,12 @@ use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
-use crate::record::bundle::{Head, Series};
 use crate::record::quantity::{format_amount, format_count};
 use crate::render::table::Layout;
 use crate::statistic::{median, percentile};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use syscost_analysis::record::bundle::{Head, Series};
 
 /// Fields of the fingerprint that are shown: those by which two machines' numbers differ most.
 const FACTS: [&str; 8] = [

@@ -6,8 +6,8 @@ use crate::record::quantity::format_amount;
 use crate::record::verdict::Verdict;
 use crate::render::table::Layout;
 use crate::render::{pad_right, shorten_middle};
-use crate::study::comparison::{Cell, Comparison, Row};
 use std::ops::Range;
+use syscost_analysis::study::comparison::{Cell, Comparison, Row};
 
 /// Spaces between two columns.
 const GAP: usize = 2;

@@ -1,10 +1,10 @@
 //! The text above the comparison table and below it.
 
 use crate::command::page::{Tone, inert, length, paint, wrap};
-use crate::render::compared::LEGEND;
 use crate::render::pad_right;
 use crate::render::table::Layout;
-use crate::study::comparison::{Baseline, Comparison};
+use syscost_analysis::render::compared::LEGEND;
+use syscost_analysis::study::comparison::{Baseline, Comparison};
 
 /// Columns for names; a longer name has a line of its own.
 const LONGEST: usize = 24;

@@ -6,14 +6,14 @@ use crate::command::ab::{Sides, save_pairs};
 use crate::command::flag::Filter;
 use crate::command::page;
 use crate::error::{Error, Result};
-use crate::pair::Start;
-use crate::pair::experiment::{Experiment, Plan, Roster, Testbed, choose_cases};
-use crate::record::paired::{Paired, Rule};
 use crate::record::quantity::INSTRUCTIONS;
 use crate::record::store::OwnFile;
-use crate::study::exact_count::changes_of_pairs;
-use crate::study::gate::findings_from_counts;
 use std::path::Path;
+use syscost_analysis::pair::Start;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed, choose_cases};
+use syscost_analysis::record::paired::{Paired, Rule};
+use syscost_analysis::study::exact_count::changes_of_pairs;
+use syscost_analysis::study::gate::findings_from_counts;
 
 /// What the user is to know of the verdicts.
 const COUNTED: &str = "instructions in user space were counted, by single steps, and no time was measured: slower means more of them";

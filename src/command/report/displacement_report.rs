@@ -8,10 +8,10 @@ use super::{Args, Selection, run_title, write_rendered};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::render::paper_table::{Sheet, paper_sheets};
 use crate::render::table::Layout;
-use crate::study::paper::{GROUP, Paper};
 use std::process::ExitCode;
+use syscost_analysis::render::paper_table::{Sheet, paper_sheets};
+use syscost_analysis::study::paper::{GROUP, Paper};
 
 pub fn write_report(args: &Args) -> Result<ExitCode> {
     let record = find_record(&args.selection, &Archive::at(&args.selection.home))?;

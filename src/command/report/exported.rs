@@ -4,13 +4,13 @@ use crate::driver::group_headlines;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::record::Record;
-use crate::render::foreign::{
-    action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
-};
-use crate::render::format::indented_json;
 use crate::study::usual::Reference;
 use crate::suite::GROUPS;
 use clap::ValueEnum;
+use syscost_analysis::render::foreign::{
+    action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
+};
+use syscost_analysis::render::format::indented_json;
 
 /// The service that reads it.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]

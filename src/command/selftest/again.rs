@@ -7,10 +7,10 @@ use crate::exit::Exit;
 use crate::platform::signal;
 use crate::record::Record;
 use crate::record::store::Store;
-use crate::study::seen_again::{Again, compare_successive};
 use crate::suite::GROUPS;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use syscost_analysis::study::seen_again::{Again, compare_successive};
 
 /// Cases of every kind: arithmetic, calls, the vDSO, system calls, memory, faults, switches, tasks, sockets and files.
 const CASES: [&str; 24] = [

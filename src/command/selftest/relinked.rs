@@ -5,14 +5,14 @@ use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::experiment::{Roster, Testbed};
-use crate::pair::{Launch, Start};
 use crate::platform::signal;
-use crate::record::paired::Rule;
 use crate::record::{Interval, Verdict};
 use crate::trial::scratch;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use syscost_analysis::pair::experiment::{Roster, Testbed};
+use syscost_analysis::pair::{Launch, Start};
+use syscost_analysis::record::paired::Rule;
 use syscost_build::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
 use syscost_build::revision::build_revision;
 

@@ -6,12 +6,12 @@ use crate::command::page::{self, Tone};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::pair::unpaired_sessions::{PROCESSES, STEPS, Step, record_sessions};
 use crate::platform::signal;
 use crate::render::table::Layout;
-use crate::study::comparison_trial::{Judged, SESSIONS, Trial, found_share};
 use crate::suite::GROUPS;
 use std::process::ExitCode;
+use syscost_analysis::pair::unpaired_sessions::{PROCESSES, STEPS, Step, record_sessions};
+use syscost_analysis::study::comparison_trial::{Judged, SESSIONS, Trial, found_share};
 
 pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
     let bar = verdict_bar(STEPS);

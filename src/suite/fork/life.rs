@@ -102,7 +102,7 @@ pub(super) fn whole_life_set_up<T: 'static>(
     })
 }
 
-/// As [`whole`], with a bracket around each life.
+/// As [`whole_life_set_up`], with a bracket around each life.
 pub(super) fn each_life_set_up<T: 'static>(
     call: &'static str,
     open: impl Fn(&Place) -> Result<T> + 'static,

@@ -1,7 +1,7 @@
 //! The fluid, a process of low priority that uses up what others leave of a CPU, as an instrument: it is
 //! calibrated alone, covers a run, and is calibrated again.
 //!
-//! [`crate::statistic::displacement`] computes displacement from its windows.
+//! `syscost_statistic::displacement` computes displacement from its windows.
 
 use super::evidence::read_text;
 use super::{Clock, Ticks};

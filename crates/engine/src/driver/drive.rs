@@ -46,7 +46,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// compare with is missing or has another unit, or the disk is too full for a comparison. Later failures are
 /// reported and change the exit code.
 pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result<Exit> {
-    #[cfg(feature = "cli")]
     if let Some(file) = options.predictions.as_deref().filter(|_| arguments.mode != Mode::List) {
         super::plan::check_predictions(groups, options.known, file)?;
     }

@@ -6,8 +6,6 @@ use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::Planned;
 use super::terminal::{layout, output_error, print, report_error};
-#[cfg(not(feature = "cli"))]
-use crate::error::Error;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::platform::signal;
@@ -15,7 +13,6 @@ use crate::record::baseline::Complaint;
 use crate::record::{Record, Tally};
 use crate::render::table::{Against, Layout, format_sentences, record_table};
 use crate::study::prediction::{Overrides, apply_overrides};
-#[cfg(feature = "cli")]
 use crate::study::published::{self, Published};
 use crate::study::unmeasured::nothing_measured;
 use std::collections::BTreeMap;
@@ -155,12 +152,10 @@ pub(super) fn print_ids(planned: &[Planned]) -> Result<Exit> {
     output_error().map_or(Ok(Exit::Success), Err)
 }
 
-#[cfg(feature = "cli")]
 fn overrides(options: &Options) -> Result<Overrides> {
     options.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
 }
 
-#[cfg(feature = "cli")]
 fn against(options: &Options) -> Result<Vec<Machine>> {
     let Some(names) = &options.against else { return Ok(Vec::new()) };
     let machine = |published: Published| Machine {
@@ -169,20 +164,4 @@ fn against(options: &Options) -> Result<Vec<Machine>> {
         below: Box::new(move |record| published.notes(record)),
     };
     Ok(published::find(names)?.into_iter().map(machine).collect())
-}
-
-#[cfg(not(feature = "cli"))]
-fn overrides(options: &Options) -> Result<Overrides> {
-    match &options.predictions {
-        Some(_) => Err(Error::Usage("reading predictions needs the crate's feature cli".into())),
-        None => Ok(Overrides::default()),
-    }
-}
-
-#[cfg(not(feature = "cli"))]
-fn against(options: &Options) -> Result<Vec<Machine>> {
-    match &options.against {
-        Some(_) => Err(Error::Usage("published values need the crate's feature cli".into())),
-        None => Ok(Vec::new()),
-    }
 }

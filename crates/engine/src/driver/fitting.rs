@@ -2,14 +2,12 @@
 
 use crate::case::Group;
 use crate::environment::Fingerprint;
-#[cfg(feature = "cli")]
 use crate::record::Record;
 use crate::record::{Axis, Curve, CurveRecord, GroupRun};
 use crate::study::{drawn_curve, fit};
 
 /// Adds the curves to a record of these groups that was written before curves were stored: they are computed from the
 /// cases alone.
-#[cfg(feature = "cli")]
 pub fn add_missing_curves(record: &mut Record, groups: &[Group]) {
     for run in record.groups.iter_mut().filter(|run| run.curves.is_empty()) {
         if let Some(group) = groups.iter().find(|group| group.name == run.name) {

@@ -49,7 +49,6 @@ pub(super) fn home_for_copies(copies: usize, home: &Path) -> PathBuf {
 }
 
 /// This directory and the existing ones beside it for other units and for several copies.
-#[cfg(feature = "cli")]
 pub fn homes_of_all_units(home: &Path) -> Vec<PathBuf> {
     let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
     use crate::record::quantity::{CALLGRIND, DISPLACED, INSTRUCTIONS};

@@ -89,7 +89,6 @@ fn found_elsewhere_message(filter: &str, names: &[&str]) -> String {
 ///
 /// # Errors
 /// The file is broken, or an id in it has no case.
-#[cfg(feature = "cli")]
 pub(super) fn check_predictions(groups: &[Group], suite: &[Group], file: &std::path::Path) -> Result<()> {
     let overrides = crate::study::prediction::Overrides::read(file)?;
     let known: Vec<_> = groups.iter().chain(suite).flat_map(group_ids).collect();
@@ -190,7 +189,6 @@ mod tests {
         assert!(!error.contains("syscall"), "{error}");
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn a_prediction_that_has_no_case_is_refused_unless_another_target_may_have_it() {
         let file = tempfile::NamedTempFile::new().expect("a file");

@@ -3,25 +3,19 @@
 
 use super::terminal::{self, print};
 use crate::render::summary::ANSWER_LINES;
-#[cfg(feature = "cli")]
 use crate::render::summary::format_seconds;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
-#[cfg(feature = "cli")]
 use std::time::Instant;
 
 /// The progress of a run, which the driver writes to the standard error between cases.
 pub(super) struct Progress {
     /// Executions that have ended.
-    #[cfg(feature = "cli")]
     done: Cell<u64>,
-    #[cfg(feature = "cli")]
     bar: indicatif::ProgressBar,
-    #[cfg(feature = "cli")]
     began: Instant,
     /// When the limit of the run is over, from `began` on.
-    #[cfg(feature = "cli")]
     limit: Cell<Option<Duration>>,
     /// Whether to print one line for each group in place of the bar.
     lines: bool,
@@ -39,7 +33,6 @@ fn choose_output(telling: Telling) -> (bool, bool) {
 }
 
 /// Seconds until a run ends that has gone on for `elapsed`, by the mean time of its executions so far; no more than its limit leaves.
-#[cfg(feature = "cli")]
 fn forecast_seconds(elapsed: f64, done: u64, expected: u64, limit: Option<f64>) -> Option<f64> {
     let is_known = done > 0 && done < expected;
     let by_pace = is_known.then(|| elapsed * (expected - done) as f64 / done as f64);
@@ -83,7 +76,6 @@ impl Progress {
     }
 }
 
-#[cfg(feature = "cli")]
 impl Progress {
     pub(super) fn over(cases: usize, telling: Telling) -> Self {
         let bar = match telling {
@@ -150,28 +142,7 @@ impl Progress {
     }
 }
 
-#[cfg(not(feature = "cli"))]
-impl Progress {
-    pub(super) fn over(_: usize, telling: Telling) -> Self {
-        let (lines, live) = choose_output(telling);
-        Self { lines, live, shown: Cell::new(0) }
-    }
-    pub(super) fn show_screen(&self, text: &str) {
-        self.replace_screen(text);
-    }
-    pub(super) fn begin(&self, _: &str) {}
-    pub(super) fn done(&self) {}
-    pub(super) fn expect_executions(&self, _: usize) {}
-    pub(super) fn limit_time(&self, _: Option<Duration>) {}
-    pub(super) fn print(&self, text: &str) {
-        print(text);
-    }
-    pub(super) fn finish(&self) {
-        self.erase_screen();
-    }
-}
-
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -80,24 +80,12 @@ fn is_utf8_locale() -> bool {
 }
 
 /// Lines of the terminal; `None` if it does not tell.
-#[cfg(feature = "cli")]
 pub(super) fn height() -> Option<usize> {
     terminal_size::terminal_size().map(|(_, height)| height.0.into())
 }
 
-#[cfg(not(feature = "cli"))]
-pub(super) fn height() -> Option<usize> {
-    None
-}
-
-#[cfg(feature = "cli")]
 fn width() -> Option<u16> {
     terminal_size::terminal_size().map(|(width, _)| width.0)
-}
-
-#[cfg(not(feature = "cli"))]
-fn width() -> Option<u16> {
-    Some(80)
 }
 
 #[cfg(test)]

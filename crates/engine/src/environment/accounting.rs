@@ -83,18 +83,12 @@ fn has_irq_pressure_file(files: &KernelFiles) -> Option<bool> {
 }
 
 /// The kernel's own copy of its configuration, which is compressed.
-#[cfg(feature = "cli")]
 fn config(files: &KernelFiles) -> Option<String> {
     use std::io::Read;
     let packed = files.read_bytes("/proc/config.gz")?;
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).ok()?;
     Some(text)
-}
-
-#[cfg(not(feature = "cli"))]
-fn config(_: &KernelFiles) -> Option<String> {
-    None
 }
 
 #[cfg(test)]

@@ -332,7 +332,7 @@ impl Process<'_> {
         }
     }
 
-    /// Measures a case. A panic passes to the caller, [`Process::case`].
+    /// Measures a case. A panic passes to the caller.
     fn try_case<M: Counted>(
         &self,
         case: &Case,

@@ -108,7 +108,7 @@ fn save_records(path: &Path, records: &[Record]) -> Result<()> {
 
 /// The earlier runs without the cases that the new run measured, and the new run. A case that failed loses its earlier
 /// number; a skipped or disturbed case keeps it, because Criterion wrote nothing for it either. Values in another unit are
-/// dropped, because a baseline has one unit; [`check`] then reports them as missing.
+/// dropped, because a baseline has one unit; [`Store::check_baseline`] then reports them as missing.
 fn merge_records(old: Vec<Record>, new: &Record) -> Vec<Record> {
     let tried =
         new.cases().filter(|(_, case)| !matches!(case.outcome, Outcome::Skipped(_) | Outcome::Disturbed(_)));

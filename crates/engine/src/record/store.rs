@@ -1,11 +1,13 @@
 //! The directory of records, `<criterion home>/syscost/`. A run is saved after each group, so that a crash loses one
 //! group at most; no run overwrites another.
 
+mod bundle_files;
 pub mod parse;
 pub mod seal;
 mod temporary;
 mod whole;
 
+pub use bundle_files::record_name;
 pub use whole::{LIMIT, OwnFile, check_creatable, create_file, read, replace_file};
 
 use crate::error::{Error, Result};

@@ -32,7 +32,7 @@ pub fn cut_to_width(text: &str, most: usize) -> String {
     kept.trim_end().to_owned() + "…"
 }
 
-/// As [`cut`], but what stands behind it stays whole where there is room for it.
+/// As [`cut_to_width`], but what stands behind it stays whole where there is room for it.
 pub fn cut_before_suffix(text: &str, behind: &str, most: usize) -> String {
     match most.checked_sub(display_width(behind)).filter(|room| *room > 20) {
         Some(room) => cut_to_width(text, room) + behind,
@@ -94,7 +94,6 @@ pub fn rule_with_name(name: &str, most: usize) -> String {
 }
 
 /// At most three names as a list; of more names, two and the number of the others followed by `more`.
-#[cfg(feature = "cli")]
 pub fn enumerate_names(names: &[&str], more: &str) -> String {
     match names {
         [first, second, others @ ..] if others.len() > 1 => {

@@ -76,7 +76,7 @@ pub fn make_figure_exact(measured: &mut Measured) {
     }
 }
 
-/// The two outcomes with the lowest costs, without one that [`quiet`] leaves out as a lone faster mode; the lowest
+/// The two outcomes with the lowest costs, without one that [`quiet_of_executions`] leaves out as a lone faster mode; the lowest
 /// first, and the same twice where there is one.
 fn two_quietest(parts: &[Measured]) -> Option<[&Measured; 2]> {
     let mut order: Vec<&Measured> = parts.iter().collect();

@@ -1,6 +1,5 @@
 //! Predictions by a reader, which replace those of the cases in the observation table.
 
-#[cfg(feature = "cli")]
 mod prediction_file;
 
 use crate::record::{Outcome, Predicted, Record};

@@ -158,7 +158,7 @@ fn reference_values(name: &str, reference: Reference) -> Published {
 }
 
 /// What a file that is compiled in holds.
-pub(super) fn parse_compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
+pub fn parse_compiled_in<T: DeserializeOwned>(name: &str, text: &str, expected: &str) -> Result<T> {
     toml::from_str(text).map_err(|error| Error::Content {
         path: format!("fixtures/published/{name}.toml").into(),
         field: "compiled in".into(),

@@ -83,7 +83,7 @@ pub(super) fn smallest_batch_ns(clock: &Clock) -> f64 {
     UNIT_NS.max(UNIT_STEPS * clock.step_ns())
 }
 
-/// Finds the number of iterations that takes [`unit_ns`], and the batch by which it was found. The operation is warm afterwards.
+/// Finds the number of iterations that takes [`smallest_batch_ns`], and the batch by which it was found. The operation is warm afterwards.
 ///
 /// # Errors
 /// The subject fails; the inner error is a subject that takes no time.

@@ -16,13 +16,13 @@ use syscost::case::Scale;
 use syscost::command::ab::{Bar, Pairs, save_pairs};
 use syscost::command::flag::{Filter, Home};
 use syscost::command::page;
-use syscost::pair::experiment::{Plan, Testbed, choose_cases};
 use syscost::pair::side::case_ids;
 use syscost::record::guest_side::ClockKind;
-use syscost::record::paired::{CasePairs, Paired, Rule};
 use syscost::record::store::{OwnFile, Store};
 use syscost::suite::GROUPS;
 use syscost::trial::scratch::{self, Scratch};
+use syscost_analysis::pair::experiment::{Plan, Testbed, choose_cases};
+use syscost_analysis::record::paired::{CasePairs, Paired, Rule};
 use syscost_platform::error::{Error, Result};
 
 /// Time in which a guest of KVM has begun wherever KVM works.

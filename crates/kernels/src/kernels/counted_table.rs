@@ -9,8 +9,8 @@ use syscost::command::flag::{Format, Only};
 use syscost::command::page::{self, Tone};
 use syscost::record::Verdict;
 use syscost::record::guest_side::GuestSide;
-use syscost::render::guest_text::{describe_guest, difference_lines};
 use syscost::render::table::Layout;
+use syscost_analysis::render::guest_text::{describe_guest, difference_lines};
 use syscost_platform::error::Result;
 
 /// How the verdicts are written.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | in the same network namespace | a name, an abstract socket address |
 //! | in another one, with the same `/dev` (`unshare -n`, bubblewrap, rootless containers, which bind the host's nodes) | a lock on one byte of `/dev/null` |
-//! | in a container that has a `/dev` of its own | its use of the CPU, in `/proc/stat` ([`busy`](super::busy)) |
+//! | in a container that has a `/dev` of its own | its use of the CPU, in `/proc/stat` ([`busy`]) |
 //!
 //! Both marks are released by the kernel when the last process that holds them ends, and leave no file. The use of a CPU is
 //! looked at only if other tasks run at this moment, and then takes 20 ms, or 40 ms where the first choice is in use.

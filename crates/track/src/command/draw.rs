@@ -13,10 +13,10 @@ use syscost::driver::group_headlines;
 use syscost::environment::doctor::{Finding, examine};
 use syscost::environment::{Fingerprint, Weight};
 use syscost::record::Record;
-use syscost::record::paired::Paired;
-use syscost::study::paper::{Paper, figures};
 use syscost::suite::{GROUPS, find_group};
 use syscost::trial::scratch;
+use syscost_analysis::record::paired::Paired;
+use syscost_analysis::study::paper::{Paper, figures};
 use syscost_platform::error::Result;
 use syscost_platform::kernel_files::KernelFiles;
 

@@ -12,10 +12,10 @@ use syscost::command::page;
 use syscost::command::report::save_file;
 use syscost::driver::add_missing_curves;
 use syscost::record::Record;
-use syscost::record::bundle::record_name;
-use syscost::record::paired::Paired;
 use syscost::record::store::Store;
+use syscost::record::store::record_name;
 use syscost::suite::GROUPS;
+use syscost_analysis::record::paired::Paired;
 use syscost_platform::error::{Error, Result};
 
 /// Write what is kept here as pages of HTML: runs, histories and comparisons by turns

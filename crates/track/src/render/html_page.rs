@@ -25,12 +25,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use syscost::environment::Fingerprint;
 use syscost::environment::doctor::Finding;
-use syscost::record::paired::Paired;
 use syscost::record::quantity::NANOSECONDS;
 use syscost::record::{CurveRecord, FitRecord, GroupRun, Record};
-use syscost::study::comparison::Comparison;
 use syscost::study::disturbance::disturbance_sentence;
-use syscost::study::paper::GROUP;
+use syscost_analysis::record::paired::Paired;
+use syscost_analysis::study::comparison::Comparison;
+use syscost_analysis::study::paper::GROUP;
 use syscost_platform::error::{Error, Result};
 
 /// The version of the layout of the page's data.

@@ -16,8 +16,8 @@ use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use syscost::record::{CurveRecord, Headline, Matrix, Record};
-use syscost::study::paper::Figure;
 use syscost::study::standout::{PredictedCase, find_standouts};
+use syscost_analysis::study::paper::Figure;
 use syscost_platform::error::{Error, Result};
 
 /// Width and height in the points of an SVG, but for the overview.

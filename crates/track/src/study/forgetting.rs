@@ -5,7 +5,7 @@ use super::change_event::find_change_events;
 use super::ratio_series::build_ratio_series;
 use crate::record::history_point::{CaseRatio, HistoryPoint};
 use std::collections::BTreeSet;
-use syscost::study::gate::SECONDS_A_DAY;
+use syscost_analysis::study::gate::SECONDS_A_DAY;
 
 /// Seconds of a week.
 const WEEK: u64 = 7 * SECONDS_A_DAY;

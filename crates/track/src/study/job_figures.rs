@@ -2,8 +2,8 @@
 
 use crate::record::fleet_record::{Figure, Job, JobRecord, LAYOUT, inert_line};
 use std::collections::BTreeSet;
-use syscost::record::bundle::{Head, Series, Value};
 use syscost::record::quantity::NANOSECONDS;
+use syscost_analysis::record::bundle::{Head, Series, Value};
 use syscost_platform::error::{Error, Result};
 use syscost_statistic::{Floor, median};
 
@@ -56,7 +56,7 @@ fn floor_figure(series: &Series) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost::study::comparison::fixture_head::head;
+    use syscost_analysis::study::comparison::fixture_head::head;
 
     #[test]
     fn a_job_has_one_boot_and_the_floor_of_its_processes() {

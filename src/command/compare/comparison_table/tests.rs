@@ -1,6 +1,6 @@
 use super::*;
-use crate::study::comparison::fixture_head::{add_noise, head, scale_cases};
-use crate::study::comparison::{Options, compare};
+use syscost_analysis::study::comparison::fixture_head::{add_noise, head, scale_cases};
+use syscost_analysis::study::comparison::{Options, compare};
 
 /// A comparison of this many baselines; the second is slower in one case, and the third ran in one boot.
 fn comparison(count: usize) -> Comparison {
@@ -46,7 +46,8 @@ fn a_baseline_has_a_column_with_its_value_and_its_change() {
 
 #[test]
 fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
-    let counts = crate::record::bundle::Head { unit: "instructions".into(), ..head("counts", 1, 1) };
+    let counts =
+        syscost_analysis::record::bundle::Head { unit: "instructions".into(), ..head("counts", 1, 1) };
     let heads = [head("old", 1, 1), counts, head("new", 1, 1)];
     let text = render_table(&compare(&heads, &[], Options::default()), Layout::default());
     let line = text.lines().find(|line| line.starts_with("getpid")).expect("the line");
@@ -58,7 +59,8 @@ fn a_baseline_that_counts_something_else_is_not_shown_in_nanoseconds() {
 fn marks_stand_below_each_other_whether_they_ask_or_not() {
     let columns = [("(+0.1%) ", 1.001, Verdict::Same), ("(+3.1%)?", 1.031, Verdict::Inconclusive)];
     for (text, ratio, verdict) in columns {
-        let change = crate::study::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
+        let change =
+            syscost_analysis::study::comparison::Change { verdict, ratio: Some(ratio), ..Default::default() };
         let cell = Cell { value: None, change: Some(change) };
         assert_eq!(change_mark(&cell, true), text);
         assert_eq!(

@@ -5,9 +5,6 @@ use super::seal;
 use crate::error::{Error, Result};
 use crate::json_line::parse_value;
 use crate::platform::inert;
-#[cfg(feature = "cli")]
-use crate::record::bundle::{self, Head};
-use crate::record::paired::{self, Paired};
 use crate::record::{FORMAT, Record, soundness};
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use std::path::Path;
@@ -34,7 +31,6 @@ pub fn record(path: &Path, bytes: &[u8]) -> Result<Record> {
 ///
 /// # Errors
 /// As [`record`].
-#[cfg(feature = "cli")]
 pub fn record_at_line(path: &Path, bytes: &[u8], above: usize) -> Result<Record> {
     Text { path, bytes, above }.parse_record()
 }
@@ -55,25 +51,19 @@ pub fn records(path: &Path, bytes: &[u8]) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Reads the head of a bundle of this layout.
+/// Reads a file of syscost's own with a version `newest` in this field; `kind` says what it is.
 ///
 /// # Errors
 /// As [`record`].
-#[cfg(feature = "cli")]
-pub fn head(path: &Path, bytes: &[u8]) -> Result<Head> {
+pub fn versioned<T: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+    (field, newest): (&str, u32),
+    kind: &str,
+) -> Result<T> {
     let text = Text { path, bytes, above: 0 };
-    text.check_version("bundle", "the head of a record of syscost", bundle::LAYOUT)?;
-    text.parse_json("the head of a record of this layout")
-}
-
-/// Reads the pairs of a comparison, of this layout.
-///
-/// # Errors
-/// As [`record`].
-pub fn pairs(path: &Path, bytes: &[u8]) -> Result<Paired> {
-    let text = Text { path, bytes, above: 0 };
-    text.check_version("paired", "the pairs of `syscost ab`", paired::LAYOUT)?;
-    text.parse_json("the pairs of `syscost ab`")
+    text.check_version(field, kind, newest)?;
+    text.parse_json(kind)
 }
 
 /// Reads a file of another program's, of which `expected` says what it is.
@@ -178,16 +168,6 @@ fn error_cause(error: &serde_json::Error) -> String {
     inert::neutralize_line(text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]), LONGEST_CAUSE)
 }
 
-impl Paired {
-    /// Reads the file of a comparison.
-    ///
-    /// # Errors
-    /// The file cannot be read, holds something else, or was written by a newer version.
-    pub fn load(path: &Path) -> Result<Self> {
-        pairs(path, &super::read(path)?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +199,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn a_wrong_field_is_named_with_its_path() {
         let whole = serde_json::to_string(&fixture_run::fixture_record()).unwrap();
@@ -233,18 +212,6 @@ mod tests {
     fn a_layout_from_before_the_first_release_is_refused() {
         let text = message(r#"{"format": 2}"#);
         assert!(text.contains("found 2") && text.contains("measure again"), "{text}");
-    }
-
-    #[test]
-    fn pairs_are_read_and_newer_ones_are_called_newer() {
-        let versions = ["1".into(), "1".into()];
-        let case = paired::CasePairs { id: "a/b".into(), versions, ..Default::default() };
-        let pairs = Paired { paired: paired::LAYOUT, cases: vec![case], ..Paired::default() };
-        let read = |text: &str| super::pairs(Path::new("pairs.json"), text.as_bytes());
-        let written = serde_json::to_string(&pairs).unwrap();
-        assert_eq!(read(&written).unwrap().cases[0].versions, ["1", "1"]);
-        let newer = read(r#"{"paired": 99}"#).unwrap_err().to_string();
-        assert!(newer.contains("written by a newer syscost"), "{newer}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn create_file(path: &Path, bytes: &[u8]) -> Result<()> {
     if create_unless_taken(path, bytes)? { Ok(()) } else { Err(name_taken_error(path)) }
 }
 
-/// As [`create`]; false if there is a file of this name.
+/// As [`create_file`]; false if there is a file of this name.
 ///
 /// # Errors
 /// It cannot be written.

@@ -111,7 +111,7 @@ const BESIDE_TASKS: f64 = 0.02;
 /// operation.
 const UNDECLARED: f64 = 0.8;
 
-/// The share that batches of so many iterations have at least, if the same surroundings leave [`FEW`] iterations `share`.
+/// The share that batches of this number of iterations have at least, if the same surroundings leave [`FEW`] iterations `share`.
 fn share_of_batch(share: f64, iterations: u64) -> f64 {
     let timed = iterations.min(FEW) as f64;
     timed / (timed + FEW as f64 * (1.0 - share) / share)
@@ -210,7 +210,10 @@ mod tests {
             Ok(None),
             "what surrounds a batch is half of a short one"
         );
-        assert!(judged(case().timed_share(0.05), [3e4; 3], &short).is_err(), "a short one has work beside it, too");
+        assert!(
+            judged(case().timed_share(0.05), [3e4; 3], &short).is_err(),
+            "a short one has work beside it, too"
+        );
         assert_eq!(judged(case().timed_share(0.05), [3e5; 3], &short), Ok(None));
         let open = judged(case(), [7e6; 3], &quiet);
         assert!(matches!(open, Ok(Some(Judgement::Unasked(text))) if text.contains("70.0 %")));

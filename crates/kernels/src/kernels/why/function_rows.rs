@@ -2,8 +2,8 @@
 
 use crate::executed::function_table::{CaseDifference, FunctionDifference};
 use syscost::command::page::{self, Tone};
-use syscost::render::format::{LF, csv_text, number_cell};
 use syscost::render::table::Layout;
+use syscost_analysis::render::format::{LF, csv_text, number_cell};
 use syscost_platform::error::Result;
 
 const HEAD: [&str; 6] =

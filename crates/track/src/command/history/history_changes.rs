@@ -13,7 +13,7 @@ use syscost::driver::layout;
 use syscost::exit::Exit;
 use syscost::record::quantity;
 use syscost::render::table::Layout;
-use syscost::study::gate::{Mutes, SECONDS_A_DAY, parse_day};
+use syscost_analysis::study::gate::{Mutes, SECONDS_A_DAY, parse_day};
 use syscost_platform::error::Result;
 
 /// The most cases of an event that are named.

@@ -9,7 +9,7 @@ use syscost::command::flag::{BuildFlags, Filter};
 use syscost::command::page;
 use syscost::record::Verdict;
 use syscost::record::guest_side::ClockKind;
-use syscost::study::gate::{Answer, Finding, answer, findings_from_pairs};
+use syscost_analysis::study::gate::{Answer, Finding, answer, findings_from_pairs};
 use syscost_kernels::kernels::{self, Counting};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::signal;
@@ -167,7 +167,7 @@ fn outcome_word(moved: &Moved, finding: Option<&Finding>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost::study::gate::Progress;
+    use syscost_analysis::study::gate::Progress;
 
     #[test]
     fn a_suspicion_is_confirmed_only_in_its_own_direction() {

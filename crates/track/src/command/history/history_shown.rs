@@ -11,8 +11,8 @@ use syscost::command::page;
 use syscost::driver::{layout, nearest_names};
 use syscost::record::guest_side::ClockKind;
 use syscost::record::quantity::{format_duration, format_rfc3339};
-use syscost::render::format::{LF, csv_text};
 use syscost::render::table::Layout;
+use syscost_analysis::render::format::{LF, csv_text};
 use syscost_platform::error::{Error, Result};
 
 /// Print the points

@@ -1,8 +1,8 @@
 //! A comparison by turns as the page's script reads it: the verdicts, derived from the pairs, and the pairs.
 
 use serde::Serialize;
-use syscost::record::paired::{CasePairs, Paired};
-use syscost::study::sequential::Row;
+use syscost_analysis::record::paired::{CasePairs, Paired};
+use syscost_analysis::study::sequential::Row;
 
 #[derive(Serialize)]
 pub(super) struct PairsData<'a> {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use syscost::record::{CurveRecord, Record};
-use syscost::render::paper_table::{Sheet, filled_sheets};
-use syscost::study::paper::{Figure, Paper, figures};
+use syscost_analysis::render::paper_table::{Sheet, filled_sheets};
+use syscost_analysis::study::paper::{Figure, Paper, figures};
 
 #[derive(Serialize)]
 pub(super) struct PaperData {

@@ -1,0 +1,30 @@
+//! Comparison of two builds, wrappers or settings (sides A and B) by pairs of processes.
+//!
+//! A *pair* is one fresh process of each side. Where both can run at once they take *turns* of about a millisecond on
+//! one CPU, so a disturbance of the machine affects both ([`turns`]). Where the sides exclude each other, such as two
+//! values of a global setting, whole processes run in blocks of ABBA or BAAB ([`block`]). Either way a pair yields one
+//! number, a log ratio. Pairs differ in memory layout and page placement, which fresh processes draw anew (except for the
+//! pages of their text). So a verdict is made of pairs and never of samples ([`sequence`]).
+//!
+//! A side proves what it times like any measuring process: in the first pair of a case the witness is called and
+//! proportionality is checked, and the case's counters are judged in every turn. A claim that fails on a side ends the
+//! case without a result.
+
+pub mod block;
+pub mod by_boot;
+mod counted_sides;
+pub mod error_rate;
+pub mod experiment;
+mod launch;
+mod running_side;
+pub mod sampled_sides;
+pub mod sequence;
+pub mod setting;
+mod side_stream;
+pub mod slowed_sides;
+pub mod turns;
+pub mod unpaired_sessions;
+
+pub use launch::{Launch, Relink};
+pub use running_side::{Draw, Seat, Side, Start, Taken};
+pub use side_stream::Connection;

@@ -1,0 +1,321 @@
+//! Error rates of the comparison method: a side against itself, where every alarm is false, and a side against itself
+//! with a slowdown of known size, which must be found.
+//!
+//! Where an operation enters the kernel the slowdown is in the kernel: both sides run under a seccomp filter, and that
+//! of B is longer. Any other operation is followed by a known number of dependent additions, one core cycle each.
+
+use super::experiment::{Experiment, Plan, Testbed};
+use super::launch::Launch;
+use super::sequence::Progress;
+use super::turns::Pair;
+use crate::error::{Error, Result};
+use crate::platform::signal;
+use crate::platform::slowdown::LONGEST;
+use crate::record::paired::{CasePairs, Rule};
+use crate::statistic::{Change, Random, change_between, median};
+use crate::study::sequential::{Stand, case_state};
+use std::fmt;
+use std::time::{Duration, Instant};
+use syscost_engine::case::{Claim, Group, Scale};
+use syscost_engine::pair::side::find_case;
+use syscost_engine::record::Verdict;
+
+/// Corrections of the first guess at a slowdown.
+const CORRECTIONS: usize = 6;
+/// Relative error of the injected slowdown that is accepted, on a log scale.
+const NEAR: f64 = 0.1;
+/// Resamples of the two-process rule: enough for a p-value of 0.05.
+const RESAMPLES: usize = 1_000;
+
+/// Starts both sides, under seccomp filters of these lengths if any.
+pub type Start<'a> = dyn Fn(Option<[usize; 2]>) -> Result<[Launch; 2]> + 'a;
+
+/// Parameters of the trial of the method.
+pub struct Parameters<'a> {
+    /// How sides are started.
+    pub start: &'a Start<'a>,
+    /// The rule on trial.
+    pub rule: Rule,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Number of cases that a comparison would have.
+    pub cases: usize,
+    /// The groups of the cases.
+    pub groups: &'a [Group],
+}
+
+/// How a case is slowed, in additions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Slowdown {
+    /// Per system call, by a seccomp filter.
+    Filter(f64),
+    /// Per iteration, by a loop.
+    Spin(f64),
+}
+
+impl Slowdown {
+    fn additions(self) -> f64 {
+        match self {
+            Self::Filter(additions) | Self::Spin(additions) => additions,
+        }
+    }
+
+    /// The same means with another number of additions.
+    fn with_additions(self, additions: f64) -> Self {
+        match self {
+            Self::Filter(_) => Self::Filter(additions.round().clamp(1.0, (LONGEST - 2) as f64)),
+            Self::Spin(_) => Self::Spin(additions),
+        }
+    }
+}
+
+impl fmt::Display for Slowdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Filter(additions) => write!(f, "filter {additions}"),
+            Self::Spin(additions) => write!(f, "spin {additions:.3}"),
+        }
+    }
+}
+
+/// The verdicts on one case at one true change.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Id of the case.
+    pub id: String,
+    /// The intended slowdown as a share; 0 for a side against itself.
+    pub asked: f64,
+    /// The slowdown by the median of all pairs.
+    pub injected: f64,
+    /// The means: a filter of that many additions per call, or a spin of that many per iteration.
+    pub means: String,
+    /// Verdicts reached.
+    pub verdicts: Vec<Verdict>,
+    /// Attempts without a verdict, because too many pairs were rejected.
+    pub unfit: usize,
+    /// Wall time of each verdict, seconds.
+    pub seconds: Vec<f64>,
+    /// Pairs used.
+    pub pairs: usize,
+    /// Pairs rejected.
+    pub rejected: usize,
+    /// The smallest change that the pairs of each verdict could show, as a share.
+    pub detectable: Vec<f64>,
+    /// Two-process rule on consecutive processes of side A: comparisons and alarms.
+    pub in_turn: (usize, usize),
+    /// Two-process rule on the two sides of each pair: comparisons and alarms in the right direction.
+    pub side_by_side: (usize, usize),
+    /// Why there are fewer verdicts than asked for.
+    pub ended: Option<String>,
+}
+
+impl Outcome {
+    /// The number of these verdicts.
+    pub fn count_verdict(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|v| **v == verdict).count()
+    }
+
+    fn add(&mut self, case: &CasePairs, parameters: &Parameters<'_>, seconds: f64) {
+        let differences = case.valid_log_ratios();
+        match case_state(&differences, &parameters.rule, parameters.cases) {
+            Stand::Closed(judgement) => {
+                self.verdicts.push(judgement.verdict);
+                self.seconds.push(seconds);
+            }
+            Stand::Open(_) => self.unfit += 1,
+        }
+        self.pairs += differences.len();
+        self.rejected += case.pairs.len() - differences.len();
+        let detectable = parameters.rule.detectable_change(&differences);
+        self.detectable.extend(detectable.is_finite().then_some(detectable));
+    }
+
+    /// Applies the two-process rule to the processes of a pair. `before` holds side A of the pair before.
+    fn apply_two_process_rule(&mut self, pair: &Pair, before: &mut Option<Vec<f64>>) {
+        let [a, b] = [0, 1].map(|side| pair.turn_means(side));
+        let seed = self.side_by_side.0 as u64;
+        let right = if self.asked > 0.0 { Change::Slower } else { Change::None };
+        let change = change_between(&a, &b, RESAMPLES, seed);
+        self.side_by_side.0 += 1;
+        self.side_by_side.1 +=
+            usize::from(change != Change::None && (right == Change::None || change == right));
+        if let Some(before) = before.replace(a.clone()) {
+            self.in_turn.0 += 1;
+            self.in_turn.1 += usize::from(change_between(&before, &a, RESAMPLES, seed) != Change::None);
+        }
+    }
+}
+
+/// Reaches `count` verdicts on one case under a slowdown of this share. `watch` is called after every verdict.
+///
+/// # Errors
+/// A side cannot be started.
+pub fn reach_verdicts(
+    testbed: &Testbed,
+    parameters: &Parameters<'_>,
+    id: &str,
+    share: f64,
+    count: usize,
+    watch: &mut dyn FnMut(&Outcome),
+) -> Result<Outcome> {
+    let mut random = Random::new(parameters.seed ^ hash(id) ^ share.to_bits());
+    let mut outcome = Outcome { id: id.to_owned(), asked: share, ..Outcome::default() };
+    let injection = Injection { testbed, parameters, id };
+    let slowdown = if share > 0.0 { Some(injection.calibrate_slowdown(share, &mut random)?) } else { None };
+    outcome.means = slowdown.map_or_else(|| "–".into(), |slowdown| slowdown.to_string());
+    let mut differences = Vec::new();
+    let mut before = None;
+    while outcome.verdicts.len() + outcome.unfit < count && signal::pending().is_none() {
+        let begun = Instant::now();
+        // The two-process rule's resampling is not part of our rule's time.
+        let mut resampling = Duration::ZERO;
+        let mut record = |pair: &Pair| {
+            let begun = Instant::now();
+            outcome.apply_two_process_rule(pair, &mut before);
+            resampling += begun.elapsed();
+        };
+        let case = injection.compare_slowed(
+            slowdown,
+            parameters.rule,
+            parameters.cases,
+            &mut random,
+            &mut record,
+        )?;
+        if signal::pending().is_some() {
+            break;
+        }
+        if let Some(ended) = case.ended {
+            outcome.ended = Some(ended.sentence);
+            break;
+        }
+        outcome.add(&case, parameters, (begun.elapsed() - resampling).as_secs_f64());
+        differences.extend(case.valid_log_ratios());
+        watch(&outcome);
+    }
+    outcome.injected = median(&differences).exp_m1();
+    Ok(outcome)
+}
+
+/// The additions of a filter under which this case, which enters the kernel, is slower by this share.
+///
+/// # Errors
+/// A side cannot be started; the case does not enter the kernel.
+pub fn calibrate_filter(
+    testbed: &Testbed,
+    parameters: &Parameters<'_>,
+    id: &str,
+    share: f64,
+) -> Result<usize> {
+    let mut random = Random::new(parameters.seed ^ hash(id) ^ share.to_bits());
+    match (Injection { testbed, parameters, id }).calibrate_slowdown(share, &mut random)? {
+        Slowdown::Filter(additions) => Ok(additions as usize),
+        Slowdown::Spin(_) => Err(Error::Usage(format!("{id} makes no system call that a filter could slow"))),
+    }
+}
+
+/// A case into which slowdowns are injected.
+struct Injection<'a> {
+    testbed: &'a Testbed,
+    parameters: &'a Parameters<'a>,
+    id: &'a str,
+}
+
+impl Injection<'_> {
+    /// Compares the case with itself, slowed on side B.
+    fn compare_slowed(
+        &self,
+        slowdown: Option<Slowdown>,
+        rule: Rule,
+        cases: usize,
+        random: &mut Random,
+        record: &mut dyn FnMut(&Pair),
+    ) -> Result<CasePairs> {
+        let (filters, spin) = match slowdown {
+            Some(Slowdown::Filter(additions)) => (Some([0, additions as usize]), 0.0),
+            Some(Slowdown::Spin(additions)) => (None, additions),
+            None => (None, 0.0),
+        };
+        let launches = (self.parameters.start)(filters)?;
+        let plan = Plan {
+            sides: Default::default(),
+            by_turns: true,
+            rule,
+            seed: self.parameters.seed,
+            scale: Scale::Default,
+            placement: None,
+        };
+        let experiment = Experiment { starts: [&launches[0], &launches[1]], plan };
+        let mut watch = |_: &Progress<'_>, pair: Option<&Pair>| pair.into_iter().for_each(&mut *record);
+        self.testbed.compare_case(&experiment, self.id, cases, [0.0, spin], random, &mut watch)
+    }
+
+    /// A pilot run under this slowdown: the log change, and the cost of an iteration on side A, ns.
+    fn run_pilot(&self, slowdown: Option<Slowdown>, random: &mut Random) -> Result<(f64, f64)> {
+        let mut pairs: Vec<(f64, f64)> = Vec::new();
+        let mut record = |pair: &Pair| pairs.push((pair.log_ratio(), median(&pair.turn_costs(0))));
+        // Its threshold ends the case after sixteen pairs, whatever they show.
+        let soon = Rule { threshold: 0.9, margin: 0.0, looks: 2 };
+        self.compare_slowed(slowdown, soon, 1, random, &mut record)?;
+        let median_of = |value: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(value).collect::<Vec<_>>());
+        Ok((median_of(|pair| pair.0), self.testbed.ticks_to_nanoseconds(median_of(|pair| pair.1))))
+    }
+
+    /// Finds the slowdown of this share: a guess, corrected by pilot runs. The cost of a filter is not proportional to its
+    /// length, because its first additions overlap with other work.
+    fn calibrate_slowdown(&self, share: f64, random: &mut Random) -> Result<Slowdown> {
+        let target = share.ln_1p();
+        let mut slowdown = self.guess_slowdown(share, random)?;
+        let (mut below, mut above) = (0.0, f64::INFINITY);
+        let mut nearest = (f64::INFINITY, slowdown);
+        for _ in 0..CORRECTIONS {
+            let (found, _) = self.run_pilot(Some(slowdown), random)?;
+            let by = target / found.max(target / 8.0);
+            if by.ln().abs() < nearest.0 {
+                nearest = (by.ln().abs(), slowdown);
+            }
+            if by.ln().abs() < NEAR {
+                break;
+            }
+            let additions = slowdown.additions();
+            if by > 1.0 {
+                below = additions
+            } else {
+                above = additions
+            }
+            // In proportion, or by bisection where that leaves the known bounds.
+            let next = additions * by;
+            let inside = (below..above).contains(&next);
+            slowdown = slowdown.with_additions(if inside || above.is_infinite() {
+                next
+            } else {
+                (below + above) / 2.0
+            });
+        }
+        Ok(nearest.1)
+    }
+
+    fn guess_slowdown(&self, share: f64, random: &mut Random) -> Result<Slowdown> {
+        let (_, cost_ns) = self.run_pilot(None, random)?;
+        // One addition takes one core cycle.
+        let additions = share * cost_ns * self.testbed.core_hz() / 1e9;
+        let means = if enters_the_kernel(self.parameters.groups, self.id) {
+            Slowdown::Filter(0.0)
+        } else {
+            Slowdown::Spin(0.0)
+        };
+        Ok(means.with_additions(additions))
+    }
+}
+
+/// Whether a filter at the kernel's entry can slow the case. `mapping` is excluded: it takes milliseconds between two
+/// calls, and would need a filter longer than the kernel accepts.
+fn enters_the_kernel(groups: &[Group], id: &str) -> bool {
+    let case = find_case(groups, id).filter(|_| !id.starts_with("mapping/"));
+    case.is_some_and(|(_, case)| case.claims.iter().any(|claim| matches!(claim, Claim::Enters(_))))
+}
+
+/// FNV-1a, which gives every case its own random numbers.
+fn hash(id: &str) -> u64 {
+    id.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

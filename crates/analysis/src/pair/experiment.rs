@@ -1,0 +1,315 @@
+//! A whole comparison of two sides: case after case, canaries first.
+
+use super::running_side::Start;
+use super::sequence::{ByTurns, CasePairing, Progress, Schedule};
+use super::turns::{self, Pair};
+use crate::error::{Error, Result};
+use crate::platform::cpu::cpu_class::choose_own_cpus;
+use crate::platform::cpu::{self, Aside};
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::process::inheritance;
+use crate::platform::signal;
+use crate::record::paired::{CasePairs, LAYOUT, Paired, Rule, Why};
+use crate::statistic::Random;
+use syscost_engine::case::Scale;
+use syscost_engine::clock::{Clock, ClockScale, Dispute, check_clocks};
+use syscost_engine::environment::{Fingerprint, Inherited};
+use syscost_engine::record::run_name::fresh_run_name;
+use syscost_engine::trial::scratch;
+
+/// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.
+pub const CANARIES: [&str; 2] = ["known_work/add", "known_work/multiply"];
+
+/// How a comparison is made, and what is said of its sides.
+#[derive(Clone)]
+pub struct Plan {
+    /// Descriptions of the sides for the record.
+    pub sides: [String; 2],
+    /// Whether the sides take turns, and not blocks.
+    pub by_turns: bool,
+    /// How verdicts are reached.
+    pub rule: Rule,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Scale of the cases' parameters.
+    pub scale: Scale,
+    /// How functions are placed anew for every pair; `None` where both sides run one link.
+    pub placement: Option<&'static str>,
+}
+
+/// A comparison of two sides of this machine.
+pub struct Experiment<'a> {
+    /// What starts the sides.
+    pub starts: [&'a dyn Start; 2],
+    /// How they are compared.
+    pub plan: Plan,
+}
+
+/// A case that only one side has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unpaired {
+    /// Id of the case.
+    pub id: String,
+    /// The side that has it: `A` or `B`.
+    pub side: char,
+}
+
+impl Unpaired {
+    /// The case, without a number.
+    pub fn to_case_pairs(&self) -> CasePairs {
+        let mut case = CasePairs { id: self.id.clone(), ..CasePairs::default() };
+        case.end_without_verdict(Why::Lone, format!("only side {} has it", self.side));
+        case
+    }
+}
+
+/// The cases of two sides, and how their builds differ.
+pub struct Roster {
+    /// Cases that both sides have, in A's order.
+    pub ids: Vec<String>,
+    /// Cases that only one has.
+    pub unpaired: Vec<Unpaired>,
+    /// A sentence if the sides were built by different compilers or with different flags.
+    pub differences: Vec<String>,
+}
+
+/// A sentence if two builds differ in what both say of themselves. A build before this version says nothing.
+fn build_difference(a: Option<String>, b: Option<String>) -> Option<String> {
+    let (a, b) = (a?, b?);
+    (a != b).then(|| format!("A was built by {a}, B by {b}: the compiler is part of the change"))
+}
+
+/// The CPU and the clock of a comparison, claimed for its duration.
+pub struct Testbed {
+    clock: Clock,
+    claimed: Option<cpu::Claimed>,
+    cpu: usize,
+    aside: Aside,
+    fingerprint: Fingerprint,
+    /// Sentences on what the sides inherit.
+    inherited: Vec<String>,
+    /// A clock that contradicts the one that measures.
+    disputed: Option<Dispute>,
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        // A side that was killed leaves its scratch directory.
+        scratch::remove_orphans(&scratch::scratch_parent());
+    }
+}
+
+impl Testbed {
+    /// Claims a CPU for the sides, moves this process off it, and calibrates the clock that the sides share.
+    ///
+    /// # Errors
+    /// A signal handler or the CPU affinity cannot be set.
+    pub fn set_up() -> Result<Self> {
+        choose_own_cpus()?;
+        let notes = Inherited::read_once().deviation_sentences();
+        inheritance::allow_owner_access();
+        inheritance::leave_deadline_class();
+        signal::watch_signals()?;
+        scratch::remove_orphans(&scratch::scratch_parent());
+        let fingerprint = Fingerprint::take(&KernelFiles::live(), &scratch::scratch_parent());
+        let disputed = check_clocks()?;
+        let clock = Clock::start_up();
+        let claimed = cpu::claim_cpu();
+        let cpu = claimed.as_ref().map_or_else(cpu::current_cpu, |claimed| claimed.cpu);
+        let aside = Aside::keep_off(cpu)?;
+        Ok(Self { clock, cpu, claimed, aside, fingerprint, inherited: notes, disputed })
+    }
+
+    /// The cases that both sides have, in A's order, and those that only one has.
+    ///
+    /// # Errors
+    /// A side cannot be started, or is no bench of this version of syscost.
+    pub fn match_cases(&self, starts: [&dyn Start; 2]) -> Result<Roster> {
+        let (a, build_a) = turns::list_cases(starts[0], &self.aside)?;
+        let (b, build_b) = turns::list_cases(starts[1], &self.aside)?;
+        let only = |side, ours: &[String], theirs: &[String]| -> Vec<Unpaired> {
+            let unpaired = ours.iter().filter(|id| !theirs.contains(id));
+            unpaired.map(|id| Unpaired { id: id.clone(), side }).collect()
+        };
+        let unpaired = [only('A', &a, &b), only('B', &b, &a)].concat();
+        let ids = a.into_iter().filter(|id| b.contains(id)).collect();
+        Ok(Roster { ids, unpaired, differences: Vec::from_iter(build_difference(build_a, build_b)) })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.inherited.clone();
+        if !self.aside.has_other_cpu() {
+            notes.push(
+                "there is one CPU: the driver shares it with the sides, which adds a switch to every turn and \
+                 lets a turn begin with colder caches"
+                    .into(),
+            );
+        }
+        if self.claimed.is_none() {
+            notes.push(format!("CPU {} could not be claimed: another measurement may run on it", self.cpu));
+        }
+        notes.extend(self.disputed.as_ref().map(ToString::to_string));
+        notes
+    }
+
+    /// Compares one case by turns, where the comparison has `cases` cases in all. `spin` slows each side by that many
+    /// additions per iteration.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
+    pub fn compare_case(
+        &self,
+        experiment: &Experiment<'_>,
+        id: &str,
+        cases: usize,
+        spin: [f64; 2],
+        random: &mut Random,
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
+    ) -> Result<CasePairs> {
+        self.case_pairing(&experiment.plan, experiment.starts, cases).compare_case(
+            id,
+            spin,
+            &mut ByTurns,
+            random,
+            watch,
+        )
+    }
+
+    /// Converts ticks of the sides' clock to nanoseconds.
+    pub fn ticks_to_nanoseconds(&self, ticks: f64) -> f64 {
+        ticks * 1e9 / self.clock.hz()
+    }
+
+    /// Current frequency of the measured core, Hz. This process moves to that CPU for the moment of the reading; where
+    /// it may not, it reads its own core.
+    pub fn core_hz(&self) -> f64 {
+        cpu::run_on_cpu(self.cpu, || self.clock.core_hz()).unwrap_or_else(|_| self.clock.core_hz())
+    }
+
+    pub(super) fn case_pairing<'a>(
+        &'a self,
+        plan: &Plan,
+        starts: [&'a dyn Start; 2],
+        cases: usize,
+    ) -> CasePairing<'a> {
+        let Self { clock, cpu, aside, .. } = self;
+        let Plan { scale, rule, by_turns, placement, .. } = *plan;
+        // Blocks are of settings, which may be those of the frequency.
+        CasePairing {
+            starts,
+            clock,
+            cpu: *cpu,
+            aside,
+            scale,
+            rule,
+            cases,
+            one_frequency: by_turns,
+            relinked: placement.is_some(),
+        }
+    }
+
+    /// Keeps this process off that CPU.
+    pub(super) fn aside(&self) -> &Aside {
+        &self.aside
+    }
+
+    /// The scale of the clock that the sides share.
+    pub(super) fn clock_scale(&self) -> ClockScale {
+        self.clock.scale()
+    }
+
+    /// The CPU on which the sides run.
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// Compares these cases. `watch` is called before every pair, `keep` with the record so far after every case.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered, or `keep` fails.
+    pub fn compare_cases(
+        &self,
+        experiment: &Experiment<'_>,
+        ids: &[String],
+        unpaired: &[Unpaired],
+        schedule: &mut dyn Schedule,
+        watch: &mut dyn FnMut(&Progress<'_>),
+        keep: &mut dyn FnMut(&Paired) -> Result<()>,
+    ) -> Result<Paired> {
+        let mut paired = self.new_record(&experiment.plan);
+        let mut random = Random::new(experiment.plan.seed);
+        let pairing = self.case_pairing(&experiment.plan, experiment.starts, ids.len());
+        for id in ids {
+            let mut case =
+                pairing.compare_case(id, [0.0; 2], schedule, &mut random, &mut |at, _| watch(at))?;
+            if signal::pending().is_some() {
+                break;
+            }
+            case.canary = CANARIES.contains(&id.as_str());
+            paired.cases.push(case);
+            keep(&paired)?;
+        }
+        paired.cases.extend(unpaired.iter().map(Unpaired::to_case_pairs));
+        if let Err(reason) = self.clock.verify_frequency() {
+            paired.notes.push(format!("the clock cannot be trusted: {reason}"));
+        }
+        Ok(paired)
+    }
+
+    pub(super) fn new_record(&self, plan: &Plan) -> Paired {
+        let (started, run) = fresh_run_name();
+        Paired {
+            paired: LAYOUT,
+            tool: concat!("syscost ", env!("CARGO_PKG_VERSION")).into(),
+            run,
+            started,
+            seed: plan.seed,
+            rule: plan.rule,
+            by_turns: plan.by_turns,
+            placement: plan.placement.map(str::to_owned),
+            sides: plan.sides.clone(),
+            guests: None,
+            fingerprint: self.fingerprint.clone(),
+            cpu: self.cpu,
+            notes: self.notes(),
+            cases: Vec::new(),
+        }
+    }
+}
+
+/// The matching cases, preceded by the canaries that both sides have.
+///
+/// # Errors
+/// No case matches.
+pub fn choose_cases(all: &[String], matches: impl Fn(&str) -> bool, canaries: bool) -> Result<Vec<String>> {
+    let wanted: Vec<_> = all.iter().filter(|id| matches(id)).collect();
+    if wanted.is_empty() {
+        return Err(Error::Usage(
+            "no case that both sides have matches the filter; `syscost list` prints ours".into(),
+        ));
+    }
+    let is_canary = |id: &&String| CANARIES.contains(&id.as_str());
+    let first = all.iter().filter(|id| is_canary(id) && canaries);
+    let rest = wanted.into_iter().filter(|id| !(canaries && is_canary(id)));
+    Ok(first.chain(rest).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canaries_run_first_and_once() {
+        let all = ["call/u64/0", "known_work/add", "syscall/bare"].map(String::from);
+        assert_eq!(
+            choose_cases(&all, |_| true, true).unwrap(),
+            ["known_work/add", "call/u64/0", "syscall/bare"]
+        );
+        assert_eq!(
+            choose_cases(&all, |id| id == "syscall/bare", true).unwrap(),
+            ["known_work/add", "syscall/bare"]
+        );
+        assert_eq!(choose_cases(&all, |id| id == "syscall/bare", false).unwrap(), ["syscall/bare"]);
+        assert!(choose_cases(&all, |_| false, true).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! The command of a side: a binary, the words before it, and the check that it is still the same file.
+
+use super::running_side::{Draw, Seat, Side, Start};
+use super::side_stream::Connection;
+use crate::error::{Error, Result};
+use crate::platform::cpu::Aside;
+use crate::platform::process::inheritance;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use syscost_engine::pair::protocol::VARIABLE;
+
+/// Time that a side has to remove its scratch files after its input was closed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A build that can be linked again.
+pub trait Relink: std::fmt::Debug {
+    /// The program of this link, made if it is not there yet.
+    ///
+    /// # Errors
+    /// It cannot be linked.
+    fn link(&self, number: u32) -> Result<PathBuf>;
+}
+
+/// How a side is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Its name in sentences: `A` or `B`.
+    pub label: &'static str,
+    /// A link to the binary whose path is as long as the other side's: a longer path would shift the stack.
+    program: PathBuf,
+    /// The file behind the link when the comparison began.
+    binary: PathBuf,
+    identity: Identity,
+    /// Shell words to put before the binary.
+    wrap: Option<String>,
+    /// Other links of the same build.
+    links: Option<Rc<dyn Relink>>,
+}
+
+impl Launch {
+    /// A side that runs `binary`, by a link in `directory`, behind the shell words of `wrap`.
+    ///
+    /// # Errors
+    /// The binary does not exist, or the link cannot be made.
+    pub fn new(label: &'static str, binary: &Path, wrap: Option<String>, directory: &Path) -> Result<Self> {
+        let there = std::fs::canonicalize(binary).map_err(|e| Error::file(binary, "looking for", e))?;
+        let identity = Identity::read(&there)?;
+        let home = directory.join(label);
+        let program = home.join("syscost-side");
+        std::fs::create_dir_all(&home).map_err(|e| Error::file(&home, "making", e))?;
+        point_to(&program, &there)?;
+        Ok(Self { label, program, identity, binary: there, wrap, links: None })
+    }
+
+    /// The same side, whose processes run the links of its build that are drawn for them.
+    pub fn with_links(self, links: impl Relink + 'static) -> Self {
+        Self { links: Some(Rc::new(links)), ..self }
+    }
+
+    /// Makes the link that is drawn the program of the side.
+    ///
+    /// # Errors
+    /// It cannot be linked, or the binary of the side is not as before.
+    fn choose_program(&self, draw: Draw) -> Result<()> {
+        match (&self.links, draw.link) {
+            (Some(links), Some(number)) => point_to(&self.program, &links.link(number)?),
+            (Some(_), None) => point_to(&self.program, &self.binary),
+            (None, _) => self.check_binary_unchanged(),
+        }
+    }
+
+    /// Starts it with the CPU affinity that this process had before it moved aside, and with pipes for all three streams.
+    ///
+    /// # Errors
+    /// Its binary is not as before, or cannot be started.
+    fn spawn_child(&self, draw: Draw, aside: &Aside) -> Result<Child> {
+        self.choose_program(draw)?;
+        let mut command = self.side_command(draw.padding);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let spawned = aside.run_with_former_affinity(|| command.spawn())?;
+        spawned.map_err(|e| self.start_error(e))
+    }
+
+    /// The error of a side that cannot be started. A file that is no program was named by the user.
+    fn start_error(&self, cause: io::Error) -> Error {
+        match cause.kind() {
+            ErrorKind::PermissionDenied => Error::Usage(format!(
+                "side {}: {} is no program, or this user may not start it ({cause}): name a bench or a `syscost` whose file is \
+                 executable",
+                self.label,
+                self.binary.display()
+            )),
+            _ => Error::file(&self.binary, "starting a side", cause),
+        }
+    }
+
+    /// Whether the link still leads to the same file: a build in the middle replaces it, and the pairs after it would be of
+    /// another program than those before.
+    ///
+    /// # Errors
+    /// It does not.
+    fn check_binary_unchanged(&self) -> Result<()> {
+        if Identity::read(&self.binary)? == self.identity {
+            return Ok(());
+        }
+        Err(Error::Disturbed(format!(
+            "the binary of side {} was replaced in the middle ({}): compare copies of the two binaries, or \
+             revisions (--a-rev, --b-rev)",
+            self.label,
+            self.binary.display()
+        )))
+    }
+
+    /// The command, with an environment variable of random length: each process must draw its own stack position, instead
+    /// of all processes of a side sharing one.
+    fn side_command(&self, padding: usize) -> Command {
+        let mut command = match &self.wrap {
+            None => Command::new(&self.program),
+            Some(wrap) => {
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(format!("{wrap} \"$@\"")).arg("sh").arg(&self.program);
+                shell
+            }
+        };
+        command.env(VARIABLE, "x".repeat(1 + padding)).process_group(0);
+        inheritance::close_other_descriptors(&mut command, &[]);
+        command
+    }
+}
+
+impl Start for Launch {
+    fn start_side(&self, draw: Draw, aside: &Aside) -> Result<Side> {
+        let mut child = self.spawn_child(draw, aside)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let seat = Box::new(Process(child));
+        let (Some(requests), Some(responses), Some(error)) = pipes else {
+            return Err(Error::Disproved("a side was started without its pipes".into()));
+        };
+        let connection = Connection::new(requests.into(), responses.into(), error.into())?;
+        Ok(Side::new(self.label, Rc::new(RefCell::new(connection)), seat))
+    }
+}
+
+/// Makes `program` a symbolic link to this file, in place of one that is there.
+fn point_to(program: &Path, file: &Path) -> Result<()> {
+    let fresh = program.with_extension("new");
+    let pointed = std::os::unix::fs::symlink(file, &fresh).and_then(|()| std::fs::rename(&fresh, program));
+    pointed.map_err(|e| Error::file(program, "linking", e))
+}
+
+/// A process of this machine. It reads by itself how long it waited for its CPU.
+struct Process(Child);
+
+impl Seat for Process {
+    fn exit_description(&mut self) -> String {
+        match self.0.try_wait() {
+            Ok(Some(status)) => status.to_string(),
+            _ => "it closed its output".into(),
+        }
+    }
+
+    /// Closes its input, which ends it; after [`GRACE`] its whole process group is killed.
+    fn end_process(&mut self, connection: &mut Connection, _is_gone: bool) {
+        connection.close_input();
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until && matches!(self.0.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Its process group contains a wrapper's other children. ESRCH means that all have ended.
+        let _ = killpg(Pid::from_raw(self.0.id() as i32), Signal::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// What shows that a file was replaced or written: its device and inode, its length, and when it was last written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity([u64; 5]);
+
+impl Identity {
+    fn read(path: &Path) -> Result<Self> {
+        let found = path.metadata().map_err(|e| Error::file(path, "looking for", e))?;
+        let [seconds, nanoseconds] = [found.mtime(), found.mtime_nsec()].map(|part| part as u64);
+        Ok(Self([found.dev(), found.ino(), found.size(), seconds, nanoseconds]))
+    }
+}

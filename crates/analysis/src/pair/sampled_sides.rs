@@ -1,0 +1,278 @@
+//! Processes whose stacks are sampled while they run a case: pairs of two sides, or one process after the other of one side.
+
+mod code_names;
+
+use super::experiment::{Experiment, Testbed};
+use super::running_side::Start;
+use super::sequence::{Schedule, rejection_reason};
+use super::turns::{Half, PairSpec, Shape, run_half};
+use crate::error::Result;
+use crate::platform::signal;
+use crate::platform::stack_sampler::StackSampler;
+use crate::record::sampled_process::{FunctionTime, ProcessTimes, SampledCase};
+use crate::statistic::{Random, median};
+use crate::study::time_class::{USER, kernel_class};
+use code_names::CodeNames;
+use std::collections::{BTreeMap, HashSet};
+use syscost_engine::case::Scale;
+use syscost_engine::trial::{CaseEnd, SampledStacks, Turn};
+
+/// The row and class of time without samples: the thread waited, or its CPU was taken.
+const UNSAMPLED: &str = "(waiting, or not sampled)";
+/// The same where only programs may be sampled.
+const KERNEL_OR_WAITING: &str = "(the kernel, or waiting)";
+/// What is to be done about that.
+const PROGRAMS_ONLY: &str =
+    "the kernel's functions are not sampled: `sysctl kernel.perf_event_paranoid=1`, or root, allows it";
+/// How the names of the clock's functions end that mark a bracket: they stand at its borders, and are no part of the operation.
+const MARKS: [&str; 2] = ["Clock>::start_apart", "Clock>::stop_apart"];
+/// The turns of a sampled process against those of one that is timed: samples come by the thousand a second.
+const LONGER: usize = 3;
+/// Observations that may fail or be disturbed, against those that are wanted.
+const ATTEMPTS: usize = 2;
+
+/// Samples the cases of a comparison.
+pub struct CaseSampler<'a> {
+    testbed: &'a Testbed,
+    starts: [&'a dyn Start; 2],
+    scale: Scale,
+    by_turns: bool,
+    relinked: bool,
+    names: CodeNames,
+    seed: u64,
+}
+
+impl<'a> CaseSampler<'a> {
+    /// A sampler of these sides, where [`check_perf_events`] found no fault.
+    pub fn new(testbed: &'a Testbed, experiment: &Experiment<'a>) -> Self {
+        let plan = &experiment.plan;
+        Self {
+            testbed,
+            starts: experiment.starts,
+            scale: plan.scale,
+            by_turns: plan.by_turns,
+            relinked: plan.placement.is_some(),
+            names: CodeNames::new(),
+            seed: plan.seed,
+        }
+    }
+
+    /// Samples `count` pairs of a case.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
+    pub fn sample_pairs(
+        &mut self,
+        id: &str,
+        count: usize,
+        schedule: &mut dyn Schedule,
+    ) -> Result<SampledCase> {
+        self.sample_case(id, count, |sampler, shape, number, random| {
+            let link = (sampler.relinked && number > 0).then_some(number as u32);
+            let spec = sampler.spec(id, shape, link);
+            let pair = match schedule.run_pair(&spec, random)? {
+                Ok(pair) => pair,
+                Err(end) => return Ok(Err(end)),
+            };
+            if let Some(why) = rejection_reason(&pair, sampler.by_turns) {
+                return Ok(Err(CaseEnd::Disturbed(why)));
+            }
+            let notes = pair.ready.iter().flat_map(|ready| ready.notes.clone()).collect();
+            let sides = pair.turns.into_iter().zip(pair.samples);
+            Ok(Ok(Sampled { shape: pair.shape, sides: sides.collect(), notes }))
+        })
+    }
+
+    /// Samples `count` processes of side A.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn sample_processes(&mut self, id: &str, count: usize) -> Result<SampledCase> {
+        self.sample_case(id, count, |sampler, shape, _, random| {
+            let half = run_half(&sampler.spec(id, shape, None), 0, shape, random);
+            Ok(half.map(|Half { ready, shape, turns, samples }| Sampled {
+                shape,
+                sides: vec![(turns, samples)],
+                notes: ready.notes,
+            }))
+        })
+    }
+
+    fn spec<'b>(&'b self, case: &'b str, shape: Option<Shape>, link: Option<u32>) -> PairSpec<'b> {
+        PairSpec {
+            starts: self.starts,
+            aside: self.testbed.aside(),
+            case,
+            cpu: self.testbed.cpu(),
+            clock: self.testbed.clock_scale(),
+            shape,
+            scale: self.scale,
+            spin: [0.0; 2],
+            link,
+            sampled: true,
+        }
+    }
+
+    fn sample_case(
+        &mut self,
+        id: &str,
+        count: usize,
+        mut observe: impl FnMut(
+            &Self,
+            Option<Shape>,
+            usize,
+            &mut Random,
+        ) -> Result<std::result::Result<Sampled, CaseEnd>>,
+    ) -> Result<SampledCase> {
+        let mut case = SampledCase { id: id.to_owned(), ..SampledCase::default() };
+        let (mut shape, mut random, mut lost) = (None, Random::new(self.seed), Vec::new());
+        for number in 0..ATTEMPTS * count {
+            if case.observations.len() == count || signal::pending().is_some() {
+                break;
+            }
+            match observe(self, shape, number, &mut random)? {
+                Ok(sampled) => {
+                    // Only the first one proves the case, in turns of the usual number.
+                    shape = shape.or(Some(Shape { rounds: LONGER * sampled.shape.rounds, ..sampled.shape }));
+                    add_notes(&mut case.notes, sampled.notes.iter().cloned());
+                    self.add_observation(&mut case, sampled);
+                }
+                Err(end @ (CaseEnd::Skipped(_) | CaseEnd::Failed(_))) => {
+                    case.failure = Some(end.into_sentence());
+                    break;
+                }
+                Err(end) => lost.push(end.into_sentence()),
+            }
+        }
+        let first = lost.first().cloned();
+        if case.observations.is_empty() {
+            case.failure.get_or_insert_with(|| first.unwrap_or_else(|| "a signal ended it".into()));
+        } else if let Some(first) = first {
+            case.notes.push(format!("{} more are not counted, the first of them since {first}", lost.len()));
+        }
+        Ok(case)
+    }
+
+    fn add_observation(&mut self, case: &mut SampledCase, sampled: Sampled) {
+        if self.relinked {
+            self.names.forget_files();
+        }
+        let mut observation = Vec::new();
+        for (turns, samples) in sampled.sides {
+            let Some(samples) = samples else { continue };
+            if samples.lost > 0 {
+                let lost = format!("{} samples of a process were lost: its turns are long", samples.lost);
+                add_notes(&mut case.notes, [lost]);
+            }
+            let note =
+                if samples.with_kernel { self.names.kernel_note() } else { Some(PROGRAMS_ONLY.into()) };
+            add_notes(&mut case.notes, note);
+            case.event.clone_from(&samples.event);
+            let ns = |ticks: f64| self.testbed.ticks_to_nanoseconds(ticks);
+            let batches: Vec<_> =
+                turns.iter().flat_map(|turn| &turn.ticks).map(|ticks| ns(*ticks as f64)).collect();
+            let timed_ns = batches.iter().sum::<f64>();
+            let operation_ns = median(&batches) / sampled.shape.iterations as f64;
+            observation.push(process_times(&samples, operation_ns, timed_ns, &mut self.names));
+        }
+        case.observations.push(observation);
+    }
+}
+
+/// One observation: the shape of its turns, and of each process its turns and samples.
+struct Sampled {
+    shape: Shape,
+    sides: Vec<(Vec<Turn>, Option<SampledStacks>)>,
+    notes: Vec<String>,
+}
+
+fn add_notes(notes: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
+    for note in more {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}
+
+/// Checks that stacks can be sampled, before minutes of building.
+///
+/// # Errors
+/// [`Missing`](crate::error::Error::Missing): perf events are not to be had here. The sentence says what to change.
+pub fn check_perf_events() -> Result<()> {
+    StackSampler::open(None, 1e9).map(drop)
+}
+
+/// The times of an operation by what was sampled in brackets that took `timed_ns` in all.
+fn process_times(
+    samples: &SampledStacks,
+    operation_ns: f64,
+    timed_ns: f64,
+    names: &mut CodeNames,
+) -> ProcessTimes {
+    let known: Vec<_> = samples
+        .addresses
+        .iter()
+        .map(|code| {
+            (names.name(code, &samples.program), code.file.is_none() && code_names::is_kernel(code.address))
+        })
+        .collect();
+    let stacks = samples.stacks.iter().map(|(count, places)| {
+        (*count, places.iter().filter_map(|place| known.get(*place as usize)).collect::<Vec<_>>())
+    });
+    let is_mark = |(name, _): &(String, bool)| MARKS.iter().any(|mark| name.ends_with(mark));
+    let stacks: Vec<_> =
+        stacks.filter(|(_, stack)| stack.first().is_some_and(|executed| !is_mark(executed))).collect();
+    let count = stacks.iter().map(|(count, _)| count).sum::<u64>();
+    // A clock that skips a beat samples less than it should; a thread that waits is not sampled.
+    let wanted = (timed_ns / samples.period_ns as f64).max(count as f64);
+    let mut functions = BTreeMap::<String, FunctionTime>::new();
+    let mut classes = BTreeMap::<String, f64>::new();
+    for (count, stack) in &stacks {
+        let ns = operation_ns * *count as f64 / wanted;
+        let (executed, in_kernel) = stack[0];
+        functions.entry(executed.clone()).or_default().own_ns += ns;
+        // A function that calls itself counts once.
+        for name in stack.iter().map(|(name, _)| name).collect::<HashSet<_>>() {
+            functions.entry(name.clone()).or_default().with_callees_ns += ns;
+        }
+        let kernel = stack.iter().filter(|(_, in_kernel)| *in_kernel).map(|(name, _)| name.as_str());
+        let class = if *in_kernel { kernel_class(kernel) } else { USER };
+        *classes.entry(class.to_owned()).or_default() += ns;
+    }
+    let unsampled = operation_ns * (1.0 - count as f64 / wanted);
+    let name = if samples.with_kernel { UNSAMPLED } else { KERNEL_OR_WAITING };
+    functions.insert(name.into(), FunctionTime { own_ns: unsampled, with_callees_ns: unsampled });
+    classes.insert(name.trim_matches(['(', ')']).into(), unsampled);
+    ProcessTimes { operation_ns, samples: count, functions, classes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost_engine::trial::CodeAddress;
+
+    #[test]
+    fn functions_and_classes_sum_up_to_the_operation() {
+        let in_file = |place| CodeAddress { address: place, file: Some("/nowhere/lib.so".into()) };
+        let samples = SampledStacks {
+            with_kernel: true,
+            period_ns: 100,
+            addresses: vec![in_file(1), CodeAddress { address: 8, file: None }],
+            // The second one calls itself.
+            stacks: vec![(30, vec![0, 1]), (10, vec![1, 1, 0])],
+            ..SampledStacks::default()
+        };
+        let times = process_times(&samples, 50.0, 5_000.0, &mut CodeNames::new());
+        let time = |name: &str| times.functions[name];
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(time("(in lib.so)").own_ns, 30.0) && near(time("(in lib.so)").with_callees_ns, 40.0));
+        assert!(
+            near(time("(code in no file)").own_ns, 10.0)
+                && near(time("(code in no file)").with_callees_ns, 40.0)
+        );
+        assert!(near(time(UNSAMPLED).own_ns, 10.0), "{times:?}");
+        assert!(near(times.functions.values().map(|time| time.own_ns).sum(), 50.0));
+        assert!(near(times.classes.values().sum(), 50.0) && near(times.classes["user"], 40.0));
+        assert_eq!(times.samples, 40);
+    }
+}

@@ -1,0 +1,259 @@
+//! Compares one case: pair after pair, until the sequential test reaches a verdict.
+
+use super::running_side::Start;
+use super::turns::{self, Pair, PairSpec, Shape};
+use crate::error::Result;
+use crate::platform::cpu::Aside;
+use crate::platform::signal;
+use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
+use crate::statistic::{Random, median, percentile};
+use syscost_engine::case::Scale;
+use syscost_engine::clock::{Clock, USER_HZ};
+use syscost_engine::trial::{CaseEnd, Turn};
+
+/// Pairs of a case that may be lost (a side died, hung or answered nonsense) before the case has failed.
+const LOST: usize = 1;
+/// Largest share of the median turn of a side during which other tasks may have the CPU.
+const OTHERS: f64 = 0.05;
+/// Largest share of a pair's time that the hypervisor may take.
+const STEAL: f64 = 0.10;
+
+/// What all pairs of a comparison share.
+pub struct CasePairing<'a> {
+    /// How the sides are started.
+    pub starts: [&'a dyn Start; 2],
+    /// The clock that both sides use.
+    pub clock: &'a Clock,
+    /// The CPU on which the sides run.
+    pub cpu: usize,
+    /// Keeps this process off that CPU.
+    pub aside: &'a Aside,
+    /// Scale of the cases' parameters.
+    pub scale: Scale,
+    /// How verdicts are reached.
+    pub rule: Rule,
+    /// Number of cases in the comparison, by which the rule corrects for multiplicity.
+    pub cases: usize,
+    /// Whether both sides must run at the same core frequency.
+    pub one_frequency: bool,
+    /// Whether every pair runs links of its own, with functions in another order.
+    pub relinked: bool,
+}
+
+/// A case while its pairs are run.
+pub struct OpenCase {
+    /// Its pairs so far.
+    pub case: CasePairs,
+    /// What the first pair chose.
+    shape: Option<Shape>,
+    /// Pairs that were lost.
+    lost: usize,
+}
+
+impl OpenCase {
+    /// A case without a pair.
+    pub fn new(id: &str) -> Self {
+        Self { case: CasePairs { id: id.to_owned(), ..CasePairs::default() }, shape: None, lost: 0 }
+    }
+}
+
+/// How the two processes of a pair are scheduled.
+pub trait Schedule {
+    /// Runs one pair. The inner error is the pair's, the outer one ends the comparison.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
+    fn run_pair(
+        &mut self,
+        spec: &PairSpec<'_>,
+        random: &mut Random,
+    ) -> Result<std::result::Result<Pair, CaseEnd>>;
+    /// The pair's log ratio, B over A.
+    fn log_ratio(&self, pair: &Pair) -> f64;
+}
+
+/// Runs both processes at once, in turns.
+pub struct ByTurns;
+
+impl Schedule for ByTurns {
+    fn run_pair(
+        &mut self,
+        spec: &PairSpec<'_>,
+        random: &mut Random,
+    ) -> Result<std::result::Result<Pair, CaseEnd>> {
+        Ok(turns::run_pair_by_turns(spec, random))
+    }
+
+    fn log_ratio(&self, pair: &Pair) -> f64 {
+        pair.log_ratio()
+    }
+}
+
+/// Progress of one case, for display.
+pub struct Progress<'a> {
+    /// The case so far.
+    pub case: &'a CasePairs,
+    /// Pairs that the next interim look needs.
+    pub wanted: usize,
+}
+
+impl CasePairing<'_> {
+    /// Runs pairs of a case until it has a verdict or ends without one. `spin` slows each side by that many additions per
+    /// iteration. `watch` is called before each pair, and again with the pair.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
+    pub fn compare_case(
+        &self,
+        id: &str,
+        spin: [f64; 2],
+        schedule: &mut dyn Schedule,
+        random: &mut Random,
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
+    ) -> Result<CasePairs> {
+        let mut open = OpenCase::new(id);
+        while open.case.pairs_needed(&self.rule, self.cases).is_some() && signal::pending().is_none() {
+            self.run_next_pair(&mut open, spin, schedule, random, watch)?;
+        }
+        Ok(open.case)
+    }
+
+    /// Runs one pair of a case that needs more. A pair that a signal cuts short is not kept.
+    ///
+    /// # Errors
+    /// A side's state cannot be entered.
+    pub fn run_next_pair(
+        &self,
+        open: &mut OpenCase,
+        spin: [f64; 2],
+        schedule: &mut dyn Schedule,
+        random: &mut Random,
+        watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
+    ) -> Result<()> {
+        let Some(wanted) = open.case.pairs_needed(&self.rule, self.cases) else { return Ok(()) };
+        watch(&Progress { case: &open.case, wanted }, None);
+        let pair = schedule.run_pair(&self.pair_spec(open, spin), random)?;
+        if signal::pending().is_some() {
+            return Ok(());
+        }
+        let is_first = open.shape.is_none();
+        match pair {
+            Ok(pair) => {
+                self.record_pair(&mut open.case, &pair, is_first, schedule);
+                open.shape = Some(pair.shape);
+                watch(&Progress { case: &open.case, wanted }, Some(&pair));
+            }
+            Err(end) => record_pair_end(&mut open.case, end, is_first, &mut open.lost),
+        }
+        Ok(())
+    }
+
+    fn pair_spec<'a>(&'a self, open: &'a OpenCase, spin: [f64; 2]) -> PairSpec<'a> {
+        let Self { starts, aside, cpu, scale, .. } = *self;
+        let OpenCase { case, shape, .. } = open;
+        let link = self.next_link(open);
+        PairSpec {
+            starts,
+            aside,
+            case: &case.id,
+            cpu,
+            clock: self.clock.scale(),
+            shape: *shape,
+            scale,
+            spin,
+            link,
+            sampled: false,
+        }
+    }
+
+    /// The links of the next pair. The first pair of a case runs the builds as they are, which tells what their own layout
+    /// makes of the change; no other pair shares its links with another one, so that pairs are independent.
+    fn next_link(&self, open: &OpenCase) -> Option<u32> {
+        (self.relinked && open.shape.is_some()).then(|| open.case.pairs.len() as u32 + 1)
+    }
+
+    fn record_pair(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {
+        if first {
+            case.evidence = pair.ready.each_ref().map(|ready| ready.evidence.clone());
+            case.versions = pair.ready.each_ref().map(|ready| ready.version.clone());
+            case.counts = pair.ready.each_ref().map(|ready| ready.counts.clone());
+            case.notes.extend(setup_notes(pair));
+        }
+        let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
+        let cost_ns = [0, 1].map(|side| ns(percentile(&pair.turn_costs(side), 25.0)));
+        let rejected = rejection_reason(pair, self.one_frequency);
+        let record = PairRecord { difference: schedule.log_ratio(pair), cost_ns, rejected };
+        if self.relinked && first {
+            case.as_built = Some(record);
+        } else {
+            case.pairs.push(record);
+        }
+    }
+}
+
+/// Records a pair without a figure, which may end the case.
+fn record_pair_end(case: &mut CasePairs, end: CaseEnd, first: bool, lost: &mut usize) {
+    match end {
+        // Only the first pair can skip: a case that ran in an earlier pair has all that it needs.
+        CaseEnd::Skipped(sentence) if first => case.end_without_verdict(Why::Skipped, sentence),
+        CaseEnd::Skipped(sentence) | CaseEnd::Failed(sentence) => {
+            case.end_without_verdict(Why::Failed, sentence)
+        }
+        CaseEnd::Disturbed(sentence) | CaseEnd::Contradicted(sentence) => {
+            case.pairs.push(PairRecord::from_rejection(sentence));
+        }
+        CaseEnd::CutShort(_) | CaseEnd::Interrupted => {
+            let sentence = end.into_sentence();
+            *lost += 1;
+            case.notes.push(format!("a pair was lost: {sentence}"));
+            case.pairs.push(PairRecord::from_rejection(sentence.clone()));
+            if *lost > LOST {
+                case.end_without_verdict(Why::Failed, sentence);
+            }
+        }
+    }
+}
+
+/// The notes of both sides at set-up, each sentence once.
+fn setup_notes(pair: &Pair) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (label, ready) in ["A", "B"].iter().zip(&pair.ready) {
+        for note in &ready.notes {
+            let both = pair.ready.iter().all(|ready| ready.notes.contains(note));
+            let sentence = if both { note.clone() } else { format!("side {label}: {note}") };
+            if !notes.contains(&sentence) {
+                notes.push(sentence);
+            }
+        }
+    }
+    let [a, b] = pair.ready.each_ref().map(|ready| &ready.version);
+    if a != b {
+        notes.push(format!("the version of the operation differs between the sides: {a} and {b}"));
+    }
+    notes
+}
+
+/// Why a pair is rejected, if it is. Only events on the machine decide this, never the pair's figure.
+pub(super) fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<String> {
+    let turns = || pair.turns.iter().flatten();
+    let stolen: u64 = turns().filter_map(|turn| turn.stolen_ticks).sum();
+    let elapsed_s = turns().map(|turn| turn.elapsed_ns).sum::<f64>() / 1e9;
+    let share = stolen as f64 / USER_HZ / elapsed_s.max(1e-9);
+    // Stolen time has a resolution of 10 ms: one tick means nothing in a pair of 100 ms.
+    if stolen > 1 && share > STEAL {
+        return Some(format!("the hypervisor took {:.0} % of the CPU", 100.0 * share.min(1.0)));
+    }
+    let waited = |turn: &Turn| turn.waited_ns.unwrap_or(0) as f64 / turn.elapsed_ns.max(1.0);
+    for (label, turns) in ["A", "B"].iter().zip(&pair.turns) {
+        let waited = median(&turns.iter().map(waited).collect::<Vec<_>>());
+        if waited > OTHERS {
+            return Some(format!("other tasks had {:.0} % of side {label}'s CPU", 100.0 * waited.min(1.0)));
+        }
+    }
+    (one_frequency && !pair.runs_at_one_frequency()).then(|| {
+        let frequency =
+            |side: usize| median(&pair.turns[side].iter().map(|turn| turn.core_hz).collect::<Vec<_>>());
+        let apart = 100.0 * (frequency(1) / frequency(0) - 1.0);
+        format!("the core's frequency differed between neighbouring turns of the sides, by {apart:+.1} % in the median")
+    })
+}

@@ -1,0 +1,5 @@
+//! Plain data of comparisons, and the file in which records are carried.
+
+pub mod bundle;
+pub mod paired;
+pub mod sampled_process;

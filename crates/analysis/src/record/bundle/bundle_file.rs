@@ -1,0 +1,262 @@
+//! The file of a bundle, `NAME.syscost`: gzip in two members. The first is one line of JSON, the [`Head`]; the
+//! second holds the runs, a [`Record`] a line. `zcat` shows all of it; each member carries its own checksum;
+//! and a comparison inflates and parses the first alone.
+
+use super::Head;
+use super::check::check_head;
+use super::member::Source;
+use crate::error::{Error, Result};
+use crate::platform::plain_file;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use syscost_engine::record::Record;
+use syscost_engine::record::store::{Store, check_name, create_file, parse};
+
+/// Runs that belong together, and what a comparison needs of them.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// What a comparison needs.
+    pub head: Head,
+    /// The runs, in the order of the head's.
+    pub records: Vec<Record>,
+}
+
+impl Bundle {
+    /// These runs under this name, in the order in which they began.
+    ///
+    /// # Errors
+    /// There is none; two count in different units, or were made at different scales; one is there twice.
+    pub fn from_records(name: &str, created: u64, mut records: Vec<Record>) -> Result<Self> {
+        records.sort_by_key(|record| record.started);
+        check_agreement(name, &records)?;
+        Ok(Self { head: Head::from_records(name, created, &records), records })
+    }
+
+    /// Saves it in a store, under the name in its head; returns the file.
+    ///
+    /// # Errors
+    /// There is a record of this name, or the file cannot be written.
+    pub fn save_in(&self, store: &Store) -> Result<PathBuf> {
+        let path = store.record_path(&self.head.name)?;
+        write_new(&path, self).map(|_| path)
+    }
+}
+
+/// Refuses runs that do not belong together.
+fn check_agreement(name: &str, records: &[Record]) -> Result<()> {
+    let Some(first) = records.first() else {
+        return Err(Error::Usage(format!("there is no run to record under {name}: measure one first")));
+    };
+    for (at, other) in records.iter().enumerate().skip(1) {
+        let differs = |what, ours: &str, theirs: &str| {
+            let sentence = format!(
+                "runs that are recorded together agree in their {what}: that of {} is {ours}, that of {} is {theirs}; \
+                 record them apart",
+                first.run, other.run
+            );
+            if ours == theirs { Ok(()) } else { Err(Error::Usage(sentence)) }
+        };
+        differs("unit", &first.unit, &other.unit)?;
+        differs("scale", &first.scale, &other.scale)?;
+        if records[..at].iter().any(|r| (&r.run, &r.boot) == (&other.run, &other.boot)) {
+            return Err(Error::Usage(format!("the run {} is there twice; name it once", other.run)));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a bundle, whole or not at all, and never in place of another file. Gives its size in bytes.
+///
+/// # Errors
+/// There is a file of this name; it cannot be written; the runs do not belong together; or it could not be read
+/// again, for its size or for a number that is none.
+pub fn write_new(path: &Path, bundle: &Bundle) -> Result<u64> {
+    check_agreement(&bundle.head.name, &bundle.records)?;
+    let bytes = encode_bundle(path, bundle)?;
+    // A file that could not be read again (NaN, for one) is not written.
+    read_whole(Source::new(path, &bytes[..]), path)?;
+    create_file(path, &bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+/// Reads the head of a bundle and no more.
+///
+/// # Errors
+/// The file cannot be read, is no bundle, is damaged, or was written by a newer version.
+pub fn read_head(path: &Path) -> Result<Head> {
+    let file = plain_file::open(path)?;
+    read_matching_head(Source::new(path, &file), &file, path)
+}
+
+/// A head is believed without its runs, so it must be the one that was written with them: it states how their gzip member
+/// ends, which shows another head's runs, and runs that are cut off or changed, without inflating them.
+fn read_matching_head(mut source: Source<'_, &File>, file: &File, path: &Path) -> Result<Head> {
+    let mut head = parse_head(&mut source, path)?;
+    // Older files have no such field, and are not checked.
+    head.runs_end.take().map_or(Ok(()), |stated| check_runs_end(file, path, stated))?;
+    Ok(head)
+}
+
+fn check_runs_end(file: &File, path: &Path, stated: u64) -> Result<()> {
+    let mut end = [0; END];
+    let length = file.metadata().map(|found| found.len());
+    // Shorter than this is no head.
+    let read = length.and_then(|length| file.read_exact_at(&mut end, length.saturating_sub(END as u64)));
+    read.map_err(|e| Error::file(path, "reading", e))?;
+    if u64::from_le_bytes(end) == stated {
+        return Ok(());
+    }
+    Err(content_error(path, "the runs", "those that the head was made of", "others, or not all of them"))
+}
+
+/// Bytes at the end of a gzip member: a CRC-32 of what is in it, and its length (RFC 1952).
+const END: usize = 8;
+
+/// Reads a bundle and checks that its head follows from its runs.
+///
+/// # Errors
+/// As [`read_head`]; and the runs are not those of the head.
+pub fn read(path: &Path) -> Result<Bundle> {
+    read_whole(open_source(path)?, path)
+}
+
+/// Reads the head of a bundle, or makes one of a file with one or more runs as plain JSON, as `cargo bench` and
+/// `--save-baseline` leave them.
+///
+/// # Errors
+/// As [`read_head`]; of plain JSON also if the runs do not have one unit.
+pub fn read_any_head(path: &Path) -> Result<Head> {
+    let file = plain_file::open(path)?;
+    let mut source = Source::new(path, &file);
+    if source.is_gzip()? {
+        read_matching_head(source, &file, path)
+    } else {
+        Ok(read_plain_json(source, path)?.head)
+    }
+}
+
+/// As [`read_any_head`], with the runs.
+///
+/// # Errors
+/// As [`read_any_head`].
+pub fn read_any(path: &Path) -> Result<Bundle> {
+    let mut source = open_source(path)?;
+    if source.is_gzip()? { read_whole(source, path) } else { read_plain_json(source, path) }
+}
+
+fn open_source(path: &Path) -> Result<Source<'_, File>> {
+    Ok(Source::new(path, plain_file::open(path)?))
+}
+
+fn parse_head<R: Read>(source: &mut Source<'_, R>, path: &Path) -> Result<Head> {
+    if !source.is_gzip()? {
+        return Err(not_a_record_error(path, "no gzip"));
+    }
+    let text = source.read_head()?;
+    if !text.starts_with(b"{") {
+        return Err(not_a_record_error(path, "gzip of something else"));
+    }
+    let head: Head =
+        parse::versioned(path, &text, ("bundle", super::LAYOUT), "the head of a record of syscost")?;
+    check_head(path, &head)?;
+    Ok(head)
+}
+
+fn read_whole<R: Read>(mut source: Source<'_, R>, path: &Path) -> Result<Bundle> {
+    let head = parse_head(&mut source, path)?;
+    if source.is_at_end()? {
+        return Err(content_error(path, "the runs", "a second member with the runs", "the end of the file"));
+    }
+    let mut records = Vec::new();
+    source.for_each_line(|above, line| {
+        let record = parse::record_at_line(path, line, above)?;
+        // At once, and not after the last: the head bounds how many there can be.
+        match head.runs.get(above) {
+            Some(run) if run.name == record.run => records.push(record),
+            Some(run) => {
+                return Err(content_error(
+                    path,
+                    &format!("run {above}"),
+                    &run.name,
+                    &format!("{:?}", record.run),
+                ));
+            }
+            None => return Err(content_error(path, "the runs", &head.runs.len().to_string(), "more")),
+        }
+        Ok(())
+    })?;
+    let said = Head::from_records(&head.name, head.created, &records);
+    match first_difference(&head, &said, &records) {
+        Some(part) => Err(content_error(path, part, "what the runs say", "something else")),
+        None => Ok(Bundle { head: Head { runs_end: None, ..head }, records }),
+    }
+}
+
+/// The name of the first field in which the head contradicts its runs.
+fn first_difference(head: &Head, said: &Head, records: &[Record]) -> Option<&'static str> {
+    let agree = |f: fn(&Record) -> &String, with: &String| records.iter().all(|record| f(record) == with);
+    [
+        ("tool", head.tool == said.tool),
+        ("unit", agree(|record| &record.unit, &head.unit)),
+        ("scale", agree(|record| &record.scale, &head.scale)),
+        ("fingerprints", head.fingerprints == said.fingerprints),
+        ("runs", head.runs == said.runs),
+        ("series", head.series == said.series),
+    ]
+    .into_iter()
+    .find_map(|(part, agrees)| (!agrees).then_some(part))
+}
+
+/// A bundle of runs that were saved as plain JSON, with the name of the file if that is a valid name.
+fn read_plain_json<R: Read>(source: Source<'_, R>, path: &Path) -> Result<Bundle> {
+    let records = parse::records(path, &source.read_uncompressed()?)?;
+    let created = records.iter().map(|record| record.started).max().unwrap_or_default();
+    let stem =
+        path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| check_name(stem, "record").is_ok());
+    let name = stem.or_else(|| records.first().map(|record| record.run.as_str())).unwrap_or_default();
+    let head = Head::from_records(name, created, &records);
+    check_head(path, &head)?;
+    if let Some(other) = records.iter().find(|record| record.unit != head.unit) {
+        return Err(content_error(path, "unit", &format!("{} as in the first run", head.unit), &other.unit));
+    }
+    Ok(Bundle { head, records })
+}
+
+fn encode_bundle(path: &Path, bundle: &Bundle) -> Result<Vec<u8>> {
+    let runs = gzip_member(path, &bundle.records)?;
+    let runs_end = runs.last_chunk::<END>().copied().map(u64::from_le_bytes);
+    let head = Head { runs_end, ..bundle.head.clone() };
+    let mut bytes = gzip_member(path, &[head])?;
+    bytes.extend(runs);
+    Ok(bytes)
+}
+
+/// A gzip member with one line of JSON for each value.
+fn gzip_member<T: Serialize>(path: &Path, lines: &[T]) -> Result<Vec<u8>> {
+    let failed = |e| Error::file(path, "writing as JSON", e);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    for line in lines {
+        let mut line = serde_json::to_vec(line).map_err(|e| failed(e.into()))?;
+        line.push(b'\n');
+        encoder.write_all(&line).map_err(failed)?;
+    }
+    encoder.finish().map_err(failed)
+}
+
+fn not_a_record_error(path: &Path, found: &str) -> Error {
+    content_error(path, "the first bytes", "a record of syscost", found)
+}
+
+fn content_error(path: &Path, field: &str, expected: &str, found: &str) -> Error {
+    let remedy =
+        "it is no record of syscost, or was damaged or edited: name another file, or take another copy of it";
+    Error::invalid_content(path, field, expected, found, remedy)
+}
+
+#[cfg(test)]
+mod tests;

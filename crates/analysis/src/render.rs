@@ -1,0 +1,13 @@
+//! How records and comparisons are shown, and written for other programs.
+
+pub mod answer;
+pub mod beside;
+pub mod compared;
+pub mod foreign;
+pub mod format;
+pub mod function_time_table;
+pub mod guest_text;
+pub mod markdown_table;
+pub mod paired_table;
+pub mod paper_table;
+pub mod remark_group;

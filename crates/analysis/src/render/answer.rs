@@ -1,0 +1,150 @@
+//! The end of the output of a comparison: the answer in one sentence, the rows that matter, and how to see the
+//! rest.
+
+use syscost_engine::record::verdict::Verdict;
+use syscost_engine::render::table::Layout;
+use syscost_engine::render::terminal_text::{columns_text, count_with_noun, paint, prose_width, wrap};
+use syscost_engine::render::tone::Tone;
+
+/// Rows that are shown.
+const ROWS: usize = 5;
+
+/// A case that was compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// What was found.
+    pub verdict: Verdict,
+    /// The new cost over the old one, less 1.
+    pub change: Option<f64>,
+}
+
+impl Compared<'_> {
+    fn change_size(&self) -> f64 {
+        self.change.filter(|change| change.is_finite()).map_or(0.0, f64::abs)
+    }
+
+    fn change_or_verdict(&self) -> String {
+        match self.change.filter(|change| change.is_finite()) {
+            Some(change) => format!("{:+.1} %", 100.0 * change),
+            None => self.verdict.to_string(),
+        }
+    }
+}
+
+/// The whole end of the output, every line with its newline. `rest` says how to see more.
+pub fn render_answer(compared: &[Compared<'_>], rest: &str, layout: Layout) -> String {
+    let width = prose_width(layout);
+    let slower = compared.iter().any(|row| row.verdict == Verdict::Slower);
+    let tone = if slower { Tone::Red } else { Tone::Bold };
+    let mut text = paint(tone, &wrap("", &answer_sentence(compared), width), layout) + "\n";
+    let rows: Vec<[String; 2]> =
+        changed_rows(compared).iter().take(ROWS).map(|row| change_cells(row)).collect();
+    text += &columns_text(&rows, width);
+    text + &wrap("", rest, width) + "\n"
+}
+
+fn change_cells(row: &Compared<'_>) -> [String; 2] {
+    [format!("  {:>9}", row.change_or_verdict()), row.id.to_owned()]
+}
+
+/// `3 of 40 are slower, the largest by 12.0 %: page_fault/anonymous/4KiB; 1 is faster; 36 are the same`.
+pub fn answer_sentence(compared: &[Compared<'_>]) -> String {
+    let all = compared.len();
+    if all == 0 {
+        return "Nothing was compared.".into();
+    }
+    let rows_with = |verdict| rows_with_verdict(compared, verdict);
+    let [slower, faster, same] = [Verdict::Slower, Verdict::Faster, Verdict::Same].map(rows_with);
+    let mut parts = Vec::new();
+    for (rows, word) in [(&slower, "slower"), (&faster, "faster")] {
+        parts.extend(rows.first().map(|largest| {
+            format!(
+                "{} {word}, the largest by {}: {}",
+                count_phrase(rows.len(), all),
+                change_percent(largest),
+                largest.id
+            )
+        }));
+    }
+    if parts.is_empty() && same.is_empty() {
+        return format!("No verdict: of {} nothing can be said.", count_with_noun(all, "case", "cases"));
+    }
+    if parts.is_empty() {
+        parts.push("No change was found".into());
+    }
+    if !same.is_empty() {
+        parts.push(format!("{} the same", count_phrase(same.len(), all)));
+    }
+    let open = all - slower.len() - faster.len() - same.len();
+    if open > 0 {
+        parts.push(format!("of {open} nothing can be said"));
+    }
+    parts.join("; ") + "."
+}
+
+fn count_phrase(count: usize, all: usize) -> String {
+    format!("{count} of {all} {}", if count == 1 { "is" } else { "are" })
+}
+
+fn change_percent(row: &Compared<'_>) -> String {
+    format!("{:.1} %", 100.0 * row.change_size())
+}
+
+/// The rows of this verdict, the largest change first.
+fn rows_with_verdict<'a>(compared: &[Compared<'a>], verdict: Verdict) -> Vec<Compared<'a>> {
+    let mut rows: Vec<_> = compared.iter().filter(|row| row.verdict == verdict).copied().collect();
+    rows.sort_by(|a, b| b.change_size().total_cmp(&a.change_size()));
+    rows
+}
+
+/// The slower rows, then the faster ones.
+fn changed_rows<'a>(compared: &[Compared<'a>]) -> Vec<Compared<'a>> {
+    [rows_with_verdict(compared, Verdict::Slower), rows_with_verdict(compared, Verdict::Faster)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, verdict: Verdict, change: Option<f64>) -> Compared<'_> {
+        Compared { id, verdict, change }
+    }
+
+    #[test]
+    fn the_answer_is_a_sentence_that_a_person_would_say() {
+        assert_eq!(answer_sentence(&[]), "Nothing was compared.");
+        let same = row("a", Verdict::Same, Some(0.001));
+        let open = row("o", Verdict::Inconclusive, Some(0.5));
+        assert_eq!(answer_sentence(&[open]), "No verdict: of 1 case nothing can be said.");
+        assert_eq!(answer_sentence(&[same, same]), "No change was found; 2 of 2 are the same.");
+        let rows = [
+            row("b", Verdict::Slower, Some(0.02)),
+            row("c", Verdict::Slower, Some(0.12)),
+            row("d", Verdict::Faster, Some(-0.3)),
+            same,
+            row("e", Verdict::Inconclusive, None),
+        ];
+        assert_eq!(
+            answer_sentence(&rows),
+            "2 of 5 are slower, the largest by 12.0 %: c; 1 of 5 is faster, the largest by 30.0 %: d; 1 of 5 is the \
+             same; of 1 nothing can be said."
+        );
+    }
+
+    #[test]
+    fn the_rows_that_matter_are_the_largest_changes_and_the_slower_ones_first() {
+        let rows = [
+            row("b", Verdict::Slower, Some(0.02)),
+            row("d", Verdict::Faster, Some(-0.3)),
+            row("c", Verdict::Slower, Some(0.12)),
+            row("a", Verdict::Same, Some(0.0)),
+        ];
+        let text = render_answer(&rows, "The rest: elsewhere.", Layout::default());
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        let at = |words: &str| lines.iter().position(|line| line.starts_with(words)).expect(words);
+        assert!(at("+12.0 %") < at("+2.0 %") && at("+2.0 %") < at("-30.0 %"), "{text}");
+        assert!(text.ends_with("The rest: elsewhere.\n") && !text.contains("\u{1b}"), "{text}");
+    }
+}

@@ -1,0 +1,155 @@
+//! The third table of the paper: messages a second, predicted and measured. The paper's own experiment, with one sender, and
+//! the same with six that wait for their replies.
+
+use super::{
+    NOTHING, Sheet, format_fixed, format_percent, format_percent_range, format_signed, header_cells,
+    wire_phrase,
+};
+use crate::study::paper::{Paper, Rate, SeparatePrediction, find_displacement};
+use syscost_engine::record::{Interval, Record, Throughput};
+
+/// One sender, whose computation is slightly longer than its message and the reply take.
+pub fn one_sender_sheet(paper: &Paper, record: &Record) -> Sheet {
+    let rows = paper.throughput.iter().map(|row| {
+        let published = [
+            format_fixed(row.real, 1),
+            format_fixed(row.displacement, 1),
+            format_signed(row.displacement_percent, 2),
+            format_fixed(row.accounting, 1),
+            format_signed(row.accounting_percent, 2),
+        ];
+        let ours = SeparatePrediction::from_record(record, &row.sender, &row.send);
+        [message_size(row)]
+            .into_iter()
+            .chain(published)
+            .chain(rate_cells(record, &row.sender, ours))
+            .collect()
+    });
+    Sheet {
+        title: format!(
+            "Table 3: messages a second of one sender that computes while each is under way, measured and predicted{}",
+            wire_phrase(record)
+        ),
+        head: header_cells(&["message", "1997 real", "displ.", "%", "ioctl", "%"]).into_iter().chain(column_heads()).collect(),
+        rows: rows.collect(),
+        notes: vec![
+            "displ., ioctl, accounting: 1 / (CPU time of a message + that of the computation), as in the paper: the two \
+             measured by themselves (`nodes`, `computation`), neither with the other; % is how far that is off the \
+             measured rate"
+                .into(),
+            "computes: for each message, 1.13 times as long as a message and its reply took when the case was set up, \
+             on this wire, or longer by steps of that factor until 99 of 100 replies were there in time; in 1997 1.13 times \
+             the transmission, and at least 2 ms"
+                .into(),
+            "whole: the same from the CPU time of both together, measured beside the fluid"
+                .into(),
+            "µs more: what the parts cost beyond the whole. The message by itself waits asleep for its reply; the sender \
+             finds it there, and is spared a sleep, a wake-up and two switches, but is interrupted while it computes"
+                .into(),
+        ],
+    }
+}
+
+/// Six senders, each of which waits asleep for its reply while others compute.
+pub fn six_senders_sheet(paper: &Paper, record: &Record) -> Sheet {
+    let rows = paper.throughput.iter().map(|row| {
+        let ours = SeparatePrediction::from_record(record, &row.id, &row.send);
+        [message_size(row)].into_iter().chain(rate_cells(record, &row.id, ours)).collect()
+    });
+    Sheet {
+        title: format!(
+            "Table 3 with six senders, each of which waits asleep for its reply while others compute{}",
+            wire_phrase(record)
+        ),
+        head: header_cells(&["message"]).into_iter().chain(column_heads()).collect(),
+        rows: rows.collect(),
+        notes: vec!["as above; the whole is one sender beside the fluid, which waits asleep too".into()],
+    }
+}
+
+fn message_size(row: &Rate) -> String {
+    row.id.trim_start_matches("throughput/").to_owned()
+}
+
+fn column_heads() -> Vec<String> {
+    header_cells(&[
+        "computes µs",
+        "real",
+        "displ.",
+        "%",
+        "95 %",
+        "accounting",
+        "%",
+        "95 %",
+        "whole",
+        "%",
+        "95 %",
+        "µs more",
+        "95 %",
+    ])
+}
+
+/// The cells of [`column_heads`].
+fn rate_cells(record: &Record, whole: &str, parts: Option<SeparatePrediction>) -> Vec<String> {
+    let measured = find_displacement(record, whole).and_then(|ours| ours.throughput.as_ref());
+    let rate = |rate: Option<Interval>| rate.map_or(NOTHING.into(), |rate| format_fixed(rate.estimate, 0));
+    let throughput = |field: fn(&Throughput) -> Interval| measured.map(field);
+    let part = |field: fn(&SeparatePrediction) -> Interval| parts.as_ref().map(field);
+    let computed =
+        parts.as_ref().map_or(NOTHING.into(), |parts| format_fixed(1e-3 * parts.computation.estimate, 0));
+    let us = parts.and_then(|parts| parts.beyond_whole).map(|more| more.map(|ns| 1e-3 * ns));
+    let ends = us.map_or(String::new(), |us| format!("[{:.1}, {:.1}]", us.low, us.high));
+    vec![
+        computed,
+        rate(throughput(|t| t.real)),
+        rate(part(|p| p.displaced)),
+        format_percent(part(|p| p.displaced_off)),
+        format_percent_range(part(|p| p.displaced_off)),
+        rate(part(|p| p.charged)),
+        format_percent(part(|p| p.charged_off)),
+        format_percent_range(part(|p| p.charged_off)),
+        rate(throughput(|t| t.displaced)),
+        format_percent(throughput(|t| t.displaced_off)),
+        format_percent_range(throughput(|t| t.displaced_off)),
+        us.map_or(NOTHING.into(), |us| format_signed(us.estimate, 1)),
+        ends,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::paper::fixture_paper::{measured_case, record_of_cases, ten_percent_interval};
+    use syscost_engine::record::Displaced;
+
+    #[test]
+    fn both_predictions_stand_beside_the_measured_rate() {
+        let throughput = Throughput {
+            real: Interval::exactly(10_000.0),
+            displaced: Interval::exactly(9_900.0),
+            displaced_off: Interval::exactly(-0.01),
+            ..Throughput::default()
+        };
+        let cost = |ns| Displaced {
+            gap: ten_percent_interval(ns),
+            charged: ten_percent_interval(0.5 * ns),
+            ..Displaced::default()
+        };
+        let cases = vec![
+            measured_case(
+                "sender/2000B",
+                Displaced { throughput: Some(throughput), computed: 60_000, ..cost(101e3) },
+            ),
+            measured_case("nodes/2000B", cost(25e3)),
+            measured_case("computation/120000", cost(160e3)),
+        ];
+        let sheet = one_sender_sheet(&Paper::read().expect("four tables"), &record_of_cases(cases));
+        let row = &sheet.rows[1];
+        assert_eq!(row[..8], ["2000B", "318.5", "314.6", "-1.21", "346.4", "+8.74", "80", "10000"]);
+        assert_eq!(row[8..10], ["9524", "-4.8"]);
+        assert_eq!(row[11..13], ["19048", "+90.5"]);
+        assert_eq!(row[14..16], ["9900", "-1.0"]);
+        assert_eq!(row[17], "+4.0");
+        assert!(sheet.rows[0][6..].contains(&NOTHING.to_owned()));
+    }
+}

@@ -1,0 +1,172 @@
+//! Counts an iteration that are the same in every run, such as allocations. They are compared as they are, and never as times.
+
+use crate::record::paired::Paired;
+use std::collections::BTreeMap;
+use syscost_engine::record::{EventRate, Interval, Record, Verdict};
+
+/// How many times as far apart as they are wide, together, two ranges must lie that differ within a side. Three executions a side
+/// without a change lie so far apart once in a thousand times, and five once in 100 000.
+const GAP: f64 = 2.0;
+
+/// A count of one case on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountChange {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// What is counted, as the record names it.
+    pub name: &'static str,
+    /// An iteration of the old side, and the range over its executions.
+    pub old: Interval,
+    /// An iteration of the new side, and the range over its executions.
+    pub new: Interval,
+}
+
+impl CountChange {
+    /// By how much the new side certainly counts more: exactly where no execution differs, and otherwise less than the gap between
+    /// the ranges, by twice their widths.
+    pub fn least_growth(&self) -> f64 {
+        self.new.low - self.old.high - self.margin()
+    }
+
+    /// What the gap between two ranges must exceed to be a change; 0 where the counts repeat.
+    fn margin(&self) -> f64 {
+        GAP * (self.old.high - self.old.low + self.new.high - self.new.low)
+    }
+
+    /// The new count over the old one; infinite where the old one is nothing.
+    pub fn ratio(&self) -> f64 {
+        if self.new == self.old { 1.0 } else { self.new.estimate / self.old.estimate }
+    }
+
+    /// The verdict on a change that matters from this share on. Counts that differ between executions are compared by their ranges.
+    pub fn verdict(&self, threshold: f64) -> Verdict {
+        let Self { old, new, .. } = self;
+        let (above, below) = (1.0 + threshold, 1.0 - threshold);
+        match () {
+            () if new.low - self.margin() > old.high * above => Verdict::Slower,
+            () if new.high + self.margin() < old.low * below => Verdict::Faster,
+            () if new.high <= old.low * above && new.low >= old.high * below => Verdict::Same,
+            () if self.margin() == 0.0 => Verdict::Same,
+            () => Verdict::Inconclusive,
+        }
+    }
+
+    /// As in `3 allocations an iteration, 2 before`.
+    pub fn sentence(&self) -> String {
+        format!("{} {} an iteration, {} before", count_text(self.new), self.name, count_text(self.old))
+    }
+}
+
+/// The count, or its range where the executions differ.
+fn count_text(count: Interval) -> String {
+    let [low, high] = [count.low, count.high].map(|end| (100.0 * end).round() / 100.0);
+    if low == high { low.to_string() } else { format!("{low} to {high}") }
+}
+
+/// The counts of this name of the cases that both sides have counted, in the same version.
+pub fn changes_between_records(name: &'static str, old: &[Record], new: &[Record]) -> Vec<CountChange> {
+    let [old, new] = [old, new].map(|records| counts_of_records(name, records));
+    let both = new.into_iter().filter_map(|(key, new)| Some((key, *old.get(&key)?, new)));
+    both.map(|((id, _), old, new)| CountChange { id: id.to_owned(), name, old, new }).collect()
+}
+
+/// The count of each id and version over all of these records.
+fn counts_of_records<'a>(name: &str, records: &'a [Record]) -> BTreeMap<(&'a str, &'a str), Interval> {
+    let mut counts = BTreeMap::new();
+    for (group, case) in records.iter().flat_map(Record::cases) {
+        let counted = case.measured().and_then(|measured| rate_of(name, &measured.events));
+        if let Some(rate) = counted {
+            let all = counts.entry((case.id.as_str(), group.version.as_str())).or_insert(rate);
+            *all = all.widened_to(rate);
+        }
+    }
+    counts
+}
+
+/// The counts of this name of the cases that both sides of these pairs have counted, in the same version.
+pub fn changes_of_pairs(name: &'static str, paired: &Paired) -> Vec<CountChange> {
+    let compared = paired.cases.iter().filter(|case| case.versions[0] == case.versions[1]);
+    let both = compared.filter_map(|case| {
+        let [old, new] = case.counts.each_ref().map(|counts| rate_of(name, counts));
+        Some(CountChange { id: case.id.clone(), name, old: old?, new: new? })
+    });
+    both.collect()
+}
+
+fn rate_of(name: &str, counts: &[EventRate]) -> Option<Interval> {
+    counts.iter().find(|count| count.name == name)?.rate
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::paired::CasePairs;
+    use syscost_engine::record::{ALLOCATIONS, Outcome, fixture_run};
+
+    fn counted(low: f64, high: f64) -> Vec<EventRate> {
+        let rate = Some(Interval { estimate: low, low, high });
+        vec![EventRate { name: ALLOCATIONS.into(), rate, remark: None }]
+    }
+
+    fn record(low: f64, high: f64) -> Record {
+        let mut record = fixture_run::fixture_record();
+        for case in record.groups.iter_mut().flat_map(|group| &mut group.cases) {
+            if let (Outcome::Measured(measured), "call/u64/3") = (&mut case.outcome, case.id.as_str()) {
+                measured.events = counted(low, high);
+            }
+        }
+        record
+    }
+
+    #[test]
+    fn counts_that_repeat_are_compared_exactly_and_others_by_their_ranges() {
+        let growth = |old: [Record; 1], new: &[Record]| {
+            let changes = changes_between_records(ALLOCATIONS, &old, new);
+            assert_eq!(changes.len(), 1, "a case that was not counted is not compared");
+            changes[0].least_growth()
+        };
+        assert_eq!(growth([record(2.0, 2.0)], &[record(2.0, 2.0)]), 0.0);
+        assert_eq!(growth([record(2.0, 2.0)], &[record(3.0, 3.0)]), 1.0);
+        assert!(
+            growth([record(2.0, 4.0)], &[record(5.0, 5.0)]) < 0.0,
+            "a gap of 1 between ranges that are 2 wide"
+        );
+        assert!(growth([record(2.0, 4.0)], &[record(9.0, 9.0)]) > 0.0);
+        assert!(growth([record(2.0, 2.0)], &[record(3.0, 3.0), record(2.0, 2.0)]) < 0.0);
+    }
+
+    #[test]
+    fn a_verdict_is_exact_where_the_counts_are() {
+        let exactly = Interval::exactly;
+        let verdict = |old, new, threshold| {
+            CountChange { id: String::new(), name: ALLOCATIONS, old, new }.verdict(threshold)
+        };
+        assert_eq!(verdict(exactly(1_000.0), exactly(1_000.0), 0.0), Verdict::Same);
+        assert_eq!(verdict(exactly(1_000.0), exactly(1_001.0), 0.0), Verdict::Slower);
+        assert_eq!(verdict(exactly(1_001.0), exactly(1_000.0), 0.0), Verdict::Faster);
+        assert_eq!(verdict(exactly(1_000.0), exactly(1_001.0), 0.01), Verdict::Same);
+        let varied = Interval { estimate: 1_000.0, low: 990.0, high: 1_010.0 };
+        assert_eq!(verdict(varied, exactly(1_005.0), 0.0), Verdict::Inconclusive);
+        assert_eq!(verdict(varied, exactly(1_011.0), 0.0), Verdict::Inconclusive);
+        assert_eq!(verdict(varied, exactly(1_051.0), 0.0), Verdict::Slower);
+        assert_eq!(verdict(varied, exactly(1_005.0), 0.03), Verdict::Same);
+    }
+
+    #[test]
+    fn another_version_is_not_compared() {
+        let mut new = record(3.0, 3.0);
+        new.groups.iter_mut().for_each(|group| group.version = "another".into());
+        assert_eq!(changes_between_records(ALLOCATIONS, &[record(2.0, 2.0)], &[new]), []);
+    }
+
+    #[test]
+    fn both_sides_of_a_pair_are_compared() {
+        let counts = [counted(2.0, 2.0), counted(3.0, 4.0)];
+        let case = CasePairs { id: "a/b".into(), counts, ..CasePairs::default() };
+        let alone = CasePairs { counts: [counted(2.0, 2.0), Vec::new()], ..CasePairs::default() };
+        let changes =
+            changes_of_pairs(ALLOCATIONS, &Paired { cases: vec![case, alone], ..Paired::default() });
+        let sentences: Vec<_> = changes.iter().map(CountChange::sentence).collect();
+        assert_eq!(sentences, ["3 to 4 allocations an iteration, 2 before"]);
+    }
+}
