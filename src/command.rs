@@ -3,45 +3,42 @@
 //! On a terminal a command writes for a person: aligned, wrapped to the width, in bold and colour where
 //! `NO_COLOR` is unset. In a pipe it writes for a program: one row a line, its cells between tabs, no head.
 
-pub mod ab;
-pub mod archive;
+mod ab;
 mod baseline;
 mod cache_size;
-pub mod compare;
+mod compare;
 mod completions;
 mod coverage;
 mod displace;
 mod doctor;
 mod explain;
 mod fingerprint;
-pub mod flag;
-pub mod gate;
+mod gate;
 mod help;
 mod list;
 mod man;
 mod manual_page;
-mod outline;
 mod overview;
-pub mod page;
 mod peer;
-pub mod record;
-pub mod report;
-mod restore;
+mod report;
 mod run;
 mod runs;
 mod selftest;
 mod slowdown;
-pub mod start;
 mod tool;
 mod why;
 
 use crate::driver::layout;
 use crate::error::Result;
 use crate::platform::output;
+use crate::suite::GROUPS;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use syscost_command_line::{
+    archive, baselines, flag, judging, manual_pages, outline, page, record, restore, selection, sides, start,
+};
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.
 #[derive(Parser)]
@@ -85,7 +82,7 @@ enum Command {
 
 /// Runs the command that this process's command line names.
 pub fn run() -> ExitCode {
-    start::start_program(|words| {
+    start::start_program(GROUPS, |words| {
         if let Some(text) = help::topic_page(words, layout()) {
             page::write(&text)?;
             return Ok(ExitCode::SUCCESS);
@@ -132,7 +129,7 @@ fn dispatch(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Run(args) => run::run(args),
         Command::Ab(args) => ab::run(args),
-        Command::Record(args) => record::run(args),
+        Command::Record(args) => record::run(args, GROUPS),
         Command::Baseline(args) => baseline::run(args),
         Command::List(args) => list::run(args),
         Command::Coverage(args) => coverage::run(args),

@@ -27,7 +27,6 @@
 pub mod client;
 pub mod control_protocol;
 pub mod control_stream;
-pub mod host_port;
 pub mod proof;
 pub mod secret;
 pub mod server;

@@ -4,6 +4,7 @@ mod comparison_table;
 mod heading;
 
 use super::archive::Archive;
+use super::baselines::{baseline_heads, compare_all_rows};
 use super::flag::{AllocationLimit, Format, Home, Only};
 use super::gate::allocation_changes;
 use super::page;
@@ -11,17 +12,16 @@ use super::report::write_rendered;
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::record::verdict::Verdict;
 use crate::render::table::Layout;
 use clap::ValueEnum;
 use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost_analysis::record::bundle::{Head, read_any_head, split_by_kernel};
+use syscost_analysis::record::bundle::{Head, split_by_kernel};
 use syscost_analysis::render::answer::{self, Compared};
 use syscost_analysis::render::compared::{csv, markdown};
-use syscost_analysis::study::comparison::{Comparison, Options, Row, compare, wants_history};
+use syscost_analysis::study::comparison::{Comparison, Row};
 
 /// Set baselines side by side, with a verdict for every case
 ///
@@ -142,17 +142,6 @@ fn compare_selected(args: &Args) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// The baselines of these names, two at least.
-fn baseline_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
-    if baselines.len() < 2 {
-        return Err(Error::Usage(
-            "one baseline alone cannot be compared; name two or more, the oldest first, or the kernels of one `--by kernel`"
-                .into(),
-        ));
-    }
-    baselines.iter().map(|name| archive.load_head(name)).collect()
-}
-
 /// The kernels that these baselines ran on, two at least.
 fn kernel_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> {
     let bundles = baselines.iter().map(|name| archive.load_bundle(name)).collect::<Result<Vec<_>>>()?;
@@ -166,60 +155,12 @@ fn kernel_heads(archive: &Archive, baselines: &[OsString]) -> Result<Vec<Head>> 
     }
 }
 
-/// All rows of these baselines, each against the first.
-fn compare_all_rows(archive: &Archive, heads: &[Head], threshold: Option<f64>) -> Result<Comparison> {
-    let history = if wants_history(heads) { load_history(archive)? } else { Vec::new() };
-    let comparison = compare(heads, &history, Options { threshold: threshold.unwrap_or_default() });
-    refuse_incomparable(&comparison)?;
-    Ok(comparison)
-}
-
-/// All rows of these baselines with the least threshold, the weightiest change first.
-///
-/// # Errors
-/// A baseline is nowhere or cannot be read, or nothing of them can be compared.
-pub fn compare_baselines(archive: &Archive, baselines: &[OsString]) -> Result<Comparison> {
-    let mut comparison = compare_all_rows(archive, &baseline_heads(archive, baselines)?, None)?;
-    comparison.sort_by_weight();
-    Ok(comparison)
-}
-
 fn parse_filter(filter: &str) -> Result<Regex> {
     Regex::new(filter).map_err(|_| {
         Error::Usage(format!(
             "--filter {filter:?} is not a regular expression; `call/u64` is one, or `^call/`"
         ))
     })
-}
-
-/// The heads of everything that is stored here. Warns of files that cannot be read.
-///
-/// # Errors
-/// A directory of the store cannot be listed.
-pub fn load_history(archive: &Archive) -> Result<Vec<Head>> {
-    let files = archive.all_files()?;
-    let count = files.len();
-    let heads: Vec<Head> = files.iter().filter_map(|file| read_any_head(file).ok()).collect();
-    if heads.len() < count {
-        let damaged = count - heads.len();
-        page::warn(&format!("{damaged} of {count} stored files cannot be read and are left aside"));
-    }
-    Ok(heads)
-}
-
-/// Refuses a comparison in which no case of any baseline can be compared.
-fn refuse_incomparable(comparison: &Comparison) -> Result<()> {
-    if comparison.changes().any(|change| change.verdict != Verdict::Incomparable) {
-        return Ok(());
-    }
-    let mut reasons: Vec<_> = comparison.changes().filter_map(|change| change.reason.as_deref()).collect();
-    reasons.dedup();
-    let reason = reasons.first().copied().unwrap_or("there are no cases");
-    let more = match reasons.len() {
-        0 | 1 => String::new(),
-        n => format!(" (and {} reasons more)", n - 1),
-    };
-    Err(Error::Usage(format!("nothing of these baselines can be compared: {reason}{more}")))
 }
 
 /// Warns on the standard error of what the rows for a program do not hold: how the machines differ.

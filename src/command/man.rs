@@ -1,13 +1,11 @@
 //! `syscost man`: the manual pages of the commands, from the same definitions as their help.
 
 use super::Line;
-use super::page;
-use super::report::save_file;
 use super::start::MAN;
 use super::tool;
+use super::{manual_pages, page};
 use crate::error::{Error, Result};
-use clap::{Command, CommandFactory};
-use clap_mangen::Man;
+use clap::CommandFactory;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,7 +24,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making the directory", e))?;
     let mut line = Line::command();
     line.build();
-    let mut pages = write_pages(&line, "syscost", directory)?;
+    let mut pages = manual_pages::write_pages(&line, "syscost", directory)?;
     for tool in tool::installed_tools() {
         pages += write_tool_pages(&tool, directory)?;
     }
@@ -48,32 +46,4 @@ fn write_tool_pages(tool: &Path, directory: &Path) -> Result<usize> {
             String::from_utf8_lossy(&output.stderr).trim()
         ))
     })
-}
-
-/// Writes the pages of the commands below this one; how many.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write_subcommand_pages(line: &Command, directory: &Path) -> Result<usize> {
-    let mut line = line.clone();
-    line.build();
-    let below = line.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
-    below.map(|below| write_pages(below, &format!("syscost-{}", below.get_name()), directory)).sum()
-}
-
-/// Writes the page of a command and those below it; how many.
-///
-/// # Errors
-/// A file cannot be written.
-fn write_pages(command: &Command, name: &str, directory: &Path) -> Result<usize> {
-    let file = directory.join(format!("{name}.1"));
-    let mut text = Vec::new();
-    let page = Man::new(command.clone()).title(name);
-    page.render(&mut text).map_err(|e| Error::file(&file, "writing a page", e))?;
-    save_file(&file, &text)?;
-    let below = command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set());
-    below
-        .map(|below| write_pages(below, &format!("{name}-{}", below.get_name()), directory))
-        .sum::<Result<usize>>()
-        .map(|pages| pages + 1)
 }

@@ -2,10 +2,10 @@
 
 use super::page;
 use crate::error::{Error, Result};
-use crate::peer::host_port::resolve_addresses;
 use crate::peer::server::Server;
 use crate::peer::service_limit::Limits;
 use crate::peer::token::Token;
+use crate::platform::host_port::resolve_addresses;
 use crate::platform::signal;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,9 +2,8 @@
 
 pub mod displacement_report;
 mod exported;
-mod run_selection;
 
-pub use run_selection::Selection;
+use super::selection::Selection;
 
 use super::archive::Archive;
 use super::flag::{Beside, Column, Format};
@@ -88,7 +87,7 @@ impl<'a> Report<'a> {
     fn new(args: &'a Args) -> Result<Self> {
         let archive = Archive::at(&args.selection.home);
         let overrides = args.beside.read_overrides()?;
-        let mut record = args.selection.load_record(&archive)?;
+        let mut record = args.selection.load_record(&archive, GROUPS)?;
         for id in apply_overrides(&overrides, &mut record) {
             warn_of_unknown_case(&id, &record);
         }
@@ -244,20 +243,10 @@ fn run_title(record: &Record) -> String {
 pub fn write_rendered(file: Option<&Path>, render: impl Fn(Layout) -> Result<String>) -> Result<()> {
     match file {
         Some(file) => {
-            save_file(file, inert::neutralize_output(&render(Layout::default())?, false).as_bytes())
+            page::save_file(file, inert::neutralize_output(&render(Layout::default())?, false).as_bytes())
         }
         None => page::write(&render(layout())?),
     }
-}
-
-/// Writes a file, whole or not at all.
-///
-/// # Errors
-/// The file, or a temporary one beside it, cannot be written.
-pub fn save_file(file: &Path, bytes: &[u8]) -> Result<()> {
-    // The temporary file needs a directory, which only an absolute path is sure to have.
-    let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
-    store::replace_file(&path, bytes)
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ impl Args {
 
     /// The options that Criterion has no flag for.
     fn options(&self) -> Result<Options> {
-        let options = self.measuring.options()?;
+        let options = self.measuring.options(GROUPS)?;
         let unit = match self.method {
             Some(Method::Clock) => NANOSECONDS.into(),
             Some(Method::Displacement) => DISPLACED.into(),

@@ -5,9 +5,9 @@ mod claims;
 mod relinked;
 mod unpaired;
 
-use super::ab::{announce_pairs, own_executable};
 use super::flag::BuildFlags;
 use super::page::{self, Tone};
+use super::sides::{announce_pairs, own_executable};
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     cases: Vec<String>,
     /// Slowdowns to inject, in per cent, between commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = super::ab::parse_share)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = super::sides::parse_share)]
     effects: Vec<f64>,
     /// Verdicts a case with nothing injected [default: 5, and 31 with --full]
     #[arg(long, value_name = "N")]

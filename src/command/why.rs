@@ -1,12 +1,13 @@
 //! `--why` of `syscost ab` and `syscost run`: stacks are sampled, and the table is one of functions.
 
-use super::ab::{Manner, Sides, own_executable, with_sides};
 use super::flag::{Filter, Format, Measuring};
 use super::page;
+use super::sides::{Manner, Sides, own_executable, with_sides};
 use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::platform::signal;
+use crate::suite::GROUPS;
 use crate::trial::scratch;
 use serde_json::json;
 use std::path::Path;
@@ -70,7 +71,7 @@ pub fn explain_operations(
         by_turns: false,
         rule: Rule::default(),
         seed: 0,
-        scale: measuring.options()?.scale,
+        scale: measuring.options(GROUPS)?.scale,
         placement: None,
     };
     let mut sampler = CaseSampler::new(&testbed, &Experiment { starts, plan });

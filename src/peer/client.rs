@@ -2,7 +2,6 @@
 
 use super::control_protocol::{Answer, Ask, Counted, Hello, LONGEST, Open, VERSION};
 use super::control_stream::Talk;
-use super::host_port::resolve_addresses;
 use super::proof::{End, Nonces, generate_nonce};
 use super::secret::{Secret, parse_hex};
 use super::service_limit::{DATA_PATIENCE, PROOF_PATIENCE, READ_PATIENCE};
@@ -11,6 +10,7 @@ use super::token::Token;
 use crate::environment::{Interface, Station, Wire};
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
+use crate::platform::host_port::resolve_addresses;
 use crate::platform::inert;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};

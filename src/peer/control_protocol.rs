@@ -7,9 +7,6 @@ use std::net::SocketAddr;
 /// The version of the protocol, which is part of every proof. 2: the welcome says at which address the peer was reached, and messages may be answered with one byte.
 pub const VERSION: u32 = 2;
 
-/// The default port.
-pub const PORT: u16 = 7470;
-
 /// The longest line before authentication, bytes: five times a hello.
 pub const LONGEST_BEFORE: usize = 1 << 10;
 /// The longest line after it, bytes: ten times a fingerprint.

@@ -3,8 +3,8 @@
 use crate::executed::function_table::MovedFunction;
 use crate::instruction_counts::{CaseCounts, CountOutcome, InstructionCounts};
 use serde::Serialize;
-use syscost::record::Verdict;
 use syscost_analysis::study::gate::{Finding, Progress};
+use syscost_engine::record::Verdict;
 use syscost_statistic::median;
 
 /// Boots a side from which counts that differ between boots are judged. If all boots of one kernel lie above all of the

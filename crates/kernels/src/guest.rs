@@ -1,7 +1,7 @@
 //! Linux guests: another kernel, booted by QEMU, that runs cases and counts instructions, or takes turns with a second one.
 //!
 //! By turns ([`boot_pairs`], [`live_guest`]) two guests live at once on one CPU, and their first process (`turn_server`) starts a side of
-//! [`syscost::pair`] for each case. By counted instructions the host writes an initramfs of this binary and its questions ([`initramfs`], [`question`]), boots a [`kernel`] with
+//! [`syscost_engine::pair`] for each case. By counted instructions the host writes an initramfs of this binary and its questions ([`initramfs`], [`question`]), boots a [`kernel`] with
 //! it ([`boot`]) and reads the answers from the console ([`console`]). In the guest the binary is the first process
 //! ([`init`]). The emulator advances the guest's clock by one nanosecond for each instruction, so that a time is a number
 //! of instructions, which repeats exactly.

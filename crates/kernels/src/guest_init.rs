@@ -2,7 +2,7 @@
 
 use crate::guest::init;
 use std::process::ExitCode;
-use syscost::command::page;
+use syscost_command_line::page;
 use syscost_platform::error::Result;
 
 /// The name of this command.

@@ -4,8 +4,8 @@
 use crate::executed::function_table::MovedFunction;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use syscost::record::guest_side::{ClockKind, GuestSide};
-use syscost::record::store;
+use syscost_engine::record::guest_side::{ClockKind, GuestSide};
+use syscost_engine::record::store;
 use syscost_platform::error::{Error, Result};
 
 /// The version of the layout.

@@ -20,14 +20,14 @@ use clap::Subcommand;
 use counted_table::CountedForm;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::ab::{self, parse_share};
-use syscost::command::flag::{Filter, Home};
-use syscost::command::page;
-use syscost::driver::layout;
-use syscost::exit::Exit;
-use syscost::record::Verdict;
-use syscost::record::guest_side::ClockKind;
 use syscost_analysis::study::gate::{Finding, findings_from_pairs};
+use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::page;
+use syscost_command_line::sides::{self, parse_share};
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::Verdict;
+use syscost_engine::record::guest_side::ClockKind;
 use syscost_platform::error::Result;
 use syscost_platform::signal;
 
@@ -145,7 +145,7 @@ fn run_by_turns(args: &AbArgs, kernels: &[Kernel; 2], clock: ClockKind) -> Resul
     let how = (&args.counting, &args.turning);
     let paired = by_turns::compare_by_turns(kernels, clock, &args.filter, how, args.threshold, &args.home)?;
     let rows = paired.judge();
-    ab::write(&paired, &rows, &args.form.pairs_form(), layout())?;
+    sides::write(&paired, &rows, &args.form.pairs_form(), layout())?;
     let has_faults =
         paired.guests.iter().flat_map(|guests| &guests.sides).any(|side| !side.faults.is_empty());
     Ok(exit_code(has_faults || paired.has_failed()))

@@ -2,7 +2,8 @@
 
 use clap::Subcommand;
 use std::process::ExitCode;
-use syscost::command::start::start_tool;
+use syscost::suite::GROUPS;
+use syscost_command_line::start::start_tool;
 use syscost_kernels::{guest_init, kernels};
 use syscost_platform::output;
 
@@ -14,7 +15,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    start_tool("Compares kernels", |command: &Command| match command {
+    start_tool("Compares kernels", GROUPS, |command: &Command| match command {
         Command::Kernels(args) => {
             // It measures for long before it prints: the output is checked first.
             output::check_stdout()?;

@@ -9,9 +9,9 @@ mod family;
 
 use family::{FAMILIES, Family};
 use std::time::{Duration, Instant};
-use syscost::render::metric_page::{MetricFormat, MetricPage};
 use syscost_counters::snapshot::Snapshot;
 use syscost_counters::{Fault, Process};
+use syscost_engine::render::metric_page::{MetricFormat, MetricPage};
 
 /// The data of a page.
 #[derive(Debug)]

@@ -164,8 +164,8 @@ fn parse_labels(mut rest: &str) -> Option<Vec<(String, String)>> {
 mod tests {
     use super::*;
     use crate::exposition::{Scene, render_page};
-    use syscost::render::metric_page::MetricFormat;
     use syscost_counters::Process;
+    use syscost_engine::render::metric_page::MetricFormat;
 
     #[test]
     fn what_the_monitor_writes_is_read() {

@@ -19,7 +19,7 @@ mod watch;
 
 use clap::Subcommand;
 use std::process::ExitCode;
-use syscost::command::start::start_tool;
+use syscost_command_line::start::start_tool;
 use syscost_platform::output;
 
 #[derive(Subcommand)]
@@ -30,7 +30,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    start_tool("Watches the system's counters, and validates them", |command: &Command| {
+    start_tool("Watches the system's counters, and validates them", &[], |command: &Command| {
         // These measure for long before they print: the output is checked first.
         if !matches!(command, Command::Monitor(_)) {
             output::check_stdout()?;

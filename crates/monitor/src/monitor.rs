@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost::command::{flag, page};
-use syscost::exit::Exit;
+use syscost_command_line::{flag, page};
 use syscost_counters::pace::Pace;
+use syscost_engine::exit::Exit;
 use syscost_platform::error::Result;
 use syscost_platform::signal;
 

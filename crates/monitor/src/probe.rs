@@ -8,11 +8,11 @@ mod rate_curve;
 use block_line::Form;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::command::{flag, page};
-use syscost::exit::Exit;
+use syscost_command_line::{flag, page};
 use syscost_counters::pace::Pace;
 use syscost_counters::probe_cost::ProbeCost;
 use syscost_counters::{Block, Fault, Probe};
+use syscost_engine::exit::Exit;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::signal;
 

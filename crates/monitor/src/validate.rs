@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use syscost::command::page::{self, Tone};
-use syscost::driver::layout;
-use syscost::exit::Exit;
-use syscost::render::table::Layout;
-use syscost::trial::scratch;
+use syscost_command_line::page::{self, Tone};
 use syscost_counters::validation::{
     EXPERIMENTS, Experiment, Finding, Functions, LIES, Lie, Setting, Verdict,
 };
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::render::table::Layout;
+use syscost_engine::trial::scratch;
 use syscost_platform::error::Result;
 use syscost_platform::process::inheritance;
 use syscost_platform::signal;

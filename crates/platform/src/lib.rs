@@ -23,6 +23,7 @@ pub mod error;
 pub mod evictable;
 pub mod fluid;
 pub mod futex;
+pub mod host_port;
 pub mod inert;
 pub mod instruction;
 pub mod interface;

@@ -7,7 +7,8 @@ mod page;
 
 use clap::Subcommand;
 use std::process::ExitCode;
-use syscost::command::start::start_tool;
+use syscost::suite::GROUPS;
+use syscost_command_line::start::start_tool;
 use syscost_platform::output;
 
 #[derive(Subcommand)]
@@ -20,16 +21,20 @@ enum Command {
 
 /// Does what this process's command line asks.
 pub fn run() -> ExitCode {
-    start_tool("Follows measurements over nights and machines, and draws them", |command: &Command| {
-        // These measure for long before they print: the output is checked first.
-        if matches!(command, Command::History(_) | Command::Fleet(_)) {
-            output::check_stdout()?;
-        }
-        match command {
-            Command::History(args) => history::run(args),
-            Command::Fleet(args) => fleet::run(args),
-            Command::Page(args) => page::run(args),
-            Command::Draw(args) => draw::run(args),
-        }
-    })
+    start_tool(
+        "Follows measurements over nights and machines, and draws them",
+        GROUPS,
+        |command: &Command| {
+            // These measure for long before they print: the output is checked first.
+            if matches!(command, Command::History(_) | Command::Fleet(_)) {
+                output::check_stdout()?;
+            }
+            match command {
+                Command::History(args) => history::run(args),
+                Command::Fleet(args) => fleet::run(args),
+                Command::Page(args) => page::run(args),
+                Command::Draw(args) => draw::run(args),
+            }
+        },
+    )
 }

@@ -1,10 +1,10 @@
 //! Two builds whose instructions are counted: `syscost gate --instructions`, with `--a-rev` or `--a-bin`.
 
-use super::Compared;
+use super::super::judging::Compared;
 use crate::case::Scale;
-use crate::command::ab::{Sides, save_pairs};
 use crate::command::flag::Filter;
 use crate::command::page;
+use crate::command::sides::{Sides, save_pairs};
 use crate::error::{Error, Result};
 use crate::record::quantity::INSTRUCTIONS;
 use crate::record::store::OwnFile;

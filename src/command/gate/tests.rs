@@ -1,29 +1,4 @@
-use super::*;
-use crate::exit::Exit;
 use clap::Parser;
-
-#[test]
-fn an_error_ends_a_gate_as_the_manual_says_and_skips_a_step_of_a_bisection() {
-    let missing = || Error::file("typo", "looking for", std::io::ErrorKind::NotFound.into());
-    let errors: [(Error, Exit); 5] = [
-        (Error::Usage("no such case".into()), Exit::Usage),
-        (missing(), Exit::Usage),
-        (Error::invalid_content("f", "unit", "ns", "x", "mend it"), Exit::Usage),
-        (Error::Incomparable("release against debug".into()), Exit::Incomparable),
-        (Error::Disturbed("a side died".into()), Exit::Skipped),
-    ];
-    for (error, exit) in errors {
-        let judging = |bisect| Judging { max_regress: 0.03, mute: None, bisect, summary: None };
-        let (kind, text) = (error.kind(), error.to_string());
-        let ended = judging(false).judge_comparison(|| Err(error));
-        let code = ended.unwrap_or_else(|error| Exit::from(error.kind()).into());
-        assert_eq!(code, exit.into(), "{kind:?} {text}");
-    }
-    let judging = Judging { max_regress: 0.03, mute: None, bisect: true, summary: None };
-    for error in [missing(), Error::Incomparable("release against debug".into())] {
-        assert_eq!(judging.judge_comparison(|| Err(error)).unwrap(), Exit::Skipped.into());
-    }
-}
 
 #[test]
 fn the_workflow_that_is_offered_is_understood() {

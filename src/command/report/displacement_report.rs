@@ -4,61 +4,20 @@
 use super::super::archive::Archive;
 use super::super::flag::Format;
 use super::super::page;
-use super::{Args, Selection, run_title, write_rendered};
-use crate::error::{Error, Result};
+use super::super::selection::find_paper_run;
+use super::{Args, run_title, write_rendered};
+use crate::error::Result;
 use crate::record::Record;
-use crate::record::store::Store;
 use crate::render::table::Layout;
 use std::process::ExitCode;
 use syscost_analysis::render::paper_table::{Sheet, paper_sheets};
-use syscost_analysis::study::paper::{GROUP, Paper};
+use syscost_analysis::study::paper::Paper;
 
 pub fn write_report(args: &Args) -> Result<ExitCode> {
-    let record = find_record(&args.selection, &Archive::at(&args.selection.home))?;
+    let record = find_paper_run(&args.selection, &Archive::at(&args.selection.home))?;
     let sheets = paper_sheets(&Paper::read()?, &record);
     write_rendered(args.output.as_deref(), |layout| render_tables(args.format, &record, &sheets, layout))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The run that was named, or the newest that has measured any of the paper's cases.
-///
-/// # Errors
-/// There is no such run, or it has none of the cases.
-pub fn find_record(selection: &Selection, archive: &Archive) -> Result<Record> {
-    let record = match &selection.run {
-        Some(run) => archive.load_run(Some(run))?,
-        None => newest_with_paper_cases(archive)?,
-    };
-    match has_paper_cases(&record) {
-        true => Ok(record),
-        false => Err(Error::Usage(format!(
-            "{} has no case of {GROUP} that was measured; {}",
-            record.run,
-            measuring_hint()
-        ))),
-    }
-}
-
-fn measuring_hint() -> &'static str {
-    "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root"
-}
-
-fn has_paper_cases(record: &Record) -> bool {
-    record
-        .groups
-        .iter()
-        .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
-}
-
-/// The newest run that has measured any of the cases.
-fn newest_with_paper_cases(archive: &Archive) -> Result<Record> {
-    for file in archive.run_files()?.iter().rev() {
-        let record = Store::load(file)?;
-        if has_paper_cases(&record) {
-            return Ok(record);
-        }
-    }
-    Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", measuring_hint())))
 }
 
 fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {

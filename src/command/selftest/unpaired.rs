@@ -1,8 +1,8 @@
 //! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
 
 use super::{interval_percent, verdict_bar};
-use crate::command::ab::own_executable;
 use crate::command::page::{self, Tone};
+use crate::command::sides::own_executable;
 use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;

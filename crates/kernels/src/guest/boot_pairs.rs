@@ -2,9 +2,9 @@
 
 use super::kernel::Kernel;
 use super::live_guest::{LiveGuest, LiveMachine};
-use syscost::record::guest_side::{ClockKind, GuestSide};
 use syscost_analysis::pair::by_boot::{BootedSides, Boots};
 use syscost_analysis::record::paired::{Paired, PairedGuests};
+use syscost_engine::record::guest_side::{ClockKind, GuestSide};
 use syscost_platform::error::Result;
 
 /// Sentences about boots that are kept for a kernel.

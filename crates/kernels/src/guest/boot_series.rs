@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use syscost::record::guest_side::GuestSide;
-use syscost::trial::scratch::Scratch;
+use syscost_engine::record::guest_side::GuestSide;
+use syscost_engine::trial::scratch::Scratch;
 use syscost_platform::error::{Error, Result};
 
 /// Boots of each kernel that have to agree.

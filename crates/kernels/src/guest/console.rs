@@ -4,7 +4,7 @@ use super::last_words::{self, printable_line};
 use super::question::VERSION;
 use crate::instruction_counts::CountOutcome;
 use serde::{Deserialize, Serialize};
-use syscost::record::guest_side::Identity;
+use syscost_engine::record::guest_side::Identity;
 
 /// Begins each line of ours.
 pub const MARK: &str = "@syscost ";

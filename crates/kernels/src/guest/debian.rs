@@ -101,7 +101,7 @@ fn parse_packages(shown: &str) -> Vec<Package> {
         let name = field(part, "Package: ")?;
         let release = name.strip_prefix(PREFIX)?.to_owned();
         // It becomes the name of a directory.
-        syscost::record::store::check_name(&release, "release").ok()?;
+        syscost_engine::record::store::check_name(&release, "release").ok()?;
         Some(Package { release, version: field(part, "Version: ")?, name })
     };
     let mut packages: Vec<_> = shown.split("\n\n").filter_map(package).collect();

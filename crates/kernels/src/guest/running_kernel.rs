@@ -3,7 +3,7 @@
 use super::question::VERSION;
 use crate::executed::execution_log::symbol_line;
 use std::io::{BufRead, BufReader};
-use syscost::record::guest_side::Identity;
+use syscost_engine::record::guest_side::Identity;
 use syscost_platform::emulator_mark;
 use syscost_platform::kernel_files::{KernelFiles, field};
 use syscost_platform::process;

@@ -13,8 +13,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use syscost::json_line::{Lines, NoMessage, send};
-use syscost::pair::protocol::{LONGEST_REQUEST, Request, Response, VARIABLE};
+use syscost_engine::json_line::{Lines, NoMessage, send};
+use syscost_engine::pair::protocol::{LONGEST_REQUEST, Request, Response, VARIABLE};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::slowdown::install_filter;
 

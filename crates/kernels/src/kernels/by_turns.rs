@@ -12,17 +12,17 @@ use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
-use syscost::case::Scale;
-use syscost::command::ab::{Bar, Pairs, save_pairs};
-use syscost::command::flag::{Filter, Home};
-use syscost::command::page;
-use syscost::pair::side::case_ids;
-use syscost::record::guest_side::ClockKind;
-use syscost::record::store::{OwnFile, Store};
 use syscost::suite::GROUPS;
-use syscost::trial::scratch::{self, Scratch};
 use syscost_analysis::pair::experiment::{Plan, Testbed, choose_cases};
 use syscost_analysis::record::paired::{CasePairs, Paired, Rule};
+use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::page;
+use syscost_command_line::sides::{Bar, Pairs, save_pairs};
+use syscost_engine::case::Scale;
+use syscost_engine::pair::side::case_ids;
+use syscost_engine::record::guest_side::ClockKind;
+use syscost_engine::record::store::{OwnFile, Store};
+use syscost_engine::trial::scratch::{self, Scratch};
 use syscost_platform::error::{Error, Result};
 
 /// Time in which a guest of KVM has begun wherever KVM works.

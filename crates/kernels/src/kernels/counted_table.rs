@@ -4,13 +4,13 @@ use crate::counted_change::{CountedRow, SideCount};
 use crate::executed::function_table::MovedFunction;
 use crate::instruction_counts::{CountingMethod, InstructionCounts};
 use serde_json::json;
-use syscost::command::ab::Form;
-use syscost::command::flag::{Format, Only};
-use syscost::command::page::{self, Tone};
-use syscost::record::Verdict;
-use syscost::record::guest_side::GuestSide;
-use syscost::render::table::Layout;
 use syscost_analysis::render::guest_text::{describe_guest, difference_lines};
+use syscost_command_line::flag::{Format, Only};
+use syscost_command_line::page::{self, Tone};
+use syscost_command_line::sides::Form;
+use syscost_engine::record::Verdict;
+use syscost_engine::record::guest_side::GuestSide;
+use syscost_engine::render::table::Layout;
 use syscost_platform::error::Result;
 
 /// How the verdicts are written.

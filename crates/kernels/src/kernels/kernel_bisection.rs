@@ -8,11 +8,11 @@ use crate::guest::debian::{self, Package};
 use crate::guest::kernel::{Kernel, Supply};
 use std::process::ExitCode;
 use std::time::Instant;
-use syscost::command::ab::parse_share;
-use syscost::command::flag::{Filter, Home};
-use syscost::command::page;
-use syscost::exit::Exit;
-use syscost::record::Verdict;
+use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::page;
+use syscost_command_line::sides::parse_share;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::Verdict;
 use syscost_platform::error::{Error, Result};
 
 /// Find the kernel at which a case began to cost other instructions

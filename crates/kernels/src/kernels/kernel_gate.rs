@@ -3,8 +3,8 @@
 use super::{Counting, count_and_save, find_kernels};
 use crate::counted_change::{findings, judge_counts};
 use std::process::ExitCode;
-use syscost::command::flag::{Filter, Home};
-use syscost::command::gate::{Compared, Judging};
+use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::judging::{Compared, Judging};
 use syscost_platform::error::Result;
 
 /// Fail if a kernel became slower, by counted instructions

@@ -4,9 +4,9 @@ use super::counting::kernel_supply;
 use crate::guest::debian;
 use crate::guest::kernel::installed_releases;
 use std::process::ExitCode;
-use syscost::command::flag::Home;
-use syscost::command::page;
-use syscost::driver::layout;
+use syscost_command_line::flag::Home;
+use syscost_command_line::page;
+use syscost_engine::driver::layout;
 use syscost_platform::error::Result;
 
 /// Print the kernels that can be booted: installed, downloaded, and Debian's packages

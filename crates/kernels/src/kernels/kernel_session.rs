@@ -12,12 +12,13 @@ use clap::Subcommand;
 use nix::unistd::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use syscost::command::ab::own_executable;
-use syscost::command::flag::Home;
-use syscost::command::page;
-use syscost::command::record;
-use syscost::driver::layout;
-use syscost::record::store::{Store, json_file_name};
+use syscost::suite::GROUPS;
+use syscost_command_line::flag::Home;
+use syscost_command_line::page;
+use syscost_command_line::record;
+use syscost_command_line::sides::own_executable;
+use syscost_engine::driver::layout;
+use syscost_engine::record::store::{Store, json_file_name};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::process::find_on_path;
@@ -140,7 +141,7 @@ fn start(args: &Start) -> Result<ExitCode> {
 fn make_plan(args: &Start) -> Result<BootPlan> {
     ResumeUnit::for_session(&args.name)?;
     let home = args.home.directory();
-    record::Args::for_session(&args.name, &home, &args.record)?;
+    record::Args::for_session(&args.name, &home, &args.record, GROUPS)?;
     if let Some((_, file)) = Store::at(&home).session_files(&args.name)?.first() {
         return Err(Error::Usage(format!(
             "{}: there is a record of this name already, and a session does not mix with others: choose another name",

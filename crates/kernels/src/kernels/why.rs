@@ -16,11 +16,11 @@ use clap::ValueEnum;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::flag::{Filter, Home};
-use syscost::command::page;
-use syscost::driver::layout;
-use syscost::exit::Exit;
-use syscost::record::guest_side::GuestSide;
+use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::page;
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::guest_side::GuestSide;
 use syscost_platform::error::{Error, Result};
 
 /// Functions of a case that are shown if nothing else is asked for.

@@ -5,7 +5,7 @@ use super::boot_loader::BootLoader;
 use super::running::Running;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use syscost::record::store;
+use syscost_engine::record::store;
 use syscost_platform::error::{Error, Result};
 
 /// The version of the layout.

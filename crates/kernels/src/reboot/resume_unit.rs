@@ -3,7 +3,7 @@
 use super::boot_loader::run_command;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use syscost::record::store;
+use syscost_engine::record::store;
 use syscost_platform::error::{Error, Result};
 
 /// Where an administrator's units lie (systemd.unit(5)).

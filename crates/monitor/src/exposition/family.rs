@@ -1,9 +1,9 @@
 //! The metric families: name, help, kind, and the source of their values.
 
 use super::Scene;
-use syscost::render::metric_page::{MetricFamily, MetricKind, Sample};
 use syscost_counters::pressure::{Pressed, Resource, Stalled};
 use syscost_counters::{Link, Spent, Traffic};
+use syscost_engine::render::metric_page::{MetricFamily, MetricKind, Sample};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::proc::USER_HZ;
 

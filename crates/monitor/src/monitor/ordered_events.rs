@@ -12,7 +12,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use syscost::command::page;
+use syscost_command_line::page;
 use syscost_platform::error::{Error, Result};
 use syscost_technique::logical_time::{CausalOrder, Event, Link, Logged, Stamp, parse_line};
 

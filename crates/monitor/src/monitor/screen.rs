@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
-use syscost::command::page;
+use syscost_command_line::page;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, signal};
 

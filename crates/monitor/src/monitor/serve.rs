@@ -6,9 +6,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use syscost::command::page;
-use syscost::render::metric_page::MetricFormat;
+use syscost_command_line::page;
 use syscost_counters::Process;
+use syscost_engine::render::metric_page::MetricFormat;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{plain_file, signal};
 

@@ -8,9 +8,9 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-use syscost::command::page::{self, inert};
-use syscost::driver::layout;
-use syscost::record::quantity::format_size;
+use syscost_command_line::page::{self, inert};
+use syscost_engine::driver::layout;
+use syscost_engine::record::quantity::format_size;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::plain_file;
 

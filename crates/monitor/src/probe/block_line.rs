@@ -3,9 +3,9 @@
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use syscost::command::page;
-use syscost::record::quantity::format_size;
+use syscost_command_line::page;
 use syscost_counters::{Block, Probe};
+use syscost_engine::record::quantity::format_size;
 use syscost_platform::process::cpus_online;
 
 /// Widths of the columns on a terminal.

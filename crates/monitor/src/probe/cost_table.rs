@@ -1,9 +1,9 @@
 //! The probe's own cost, as JSON and as a table.
 
 use serde_json::json;
-use syscost::command::page;
-use syscost::record::quantity::{format_duration, format_size};
+use syscost_command_line::page;
 use syscost_counters::probe_cost::ProbeCost;
+use syscost_engine::record::quantity::{format_duration, format_size};
 
 pub(super) fn cost_json(cost: &ProbeCost, rate: u32) -> serde_json::Value {
     json!({"cost": {

@@ -7,10 +7,10 @@
 use serde_json::{Value, json};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use syscost::command::page;
-use syscost::exit::Exit;
-use syscost::record::quantity::format_duration;
+use syscost_command_line::page;
 use syscost_counters::{Fault, camp};
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity::format_duration;
 use syscost_platform::error::Result;
 use syscost_platform::signal;
 

@@ -6,10 +6,10 @@
 use serde_json::{Value, json};
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use syscost::command::page;
-use syscost::exit::Exit;
-use syscost::record::quantity::format_duration;
+use syscost_command_line::page;
 use syscost_counters::{Process, Processors};
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity::format_duration;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::{cpus_online, die_with_starter, own_program_command};
 use syscost_platform::signal;

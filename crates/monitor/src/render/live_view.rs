@@ -3,12 +3,12 @@
 use crate::top_process::Busy;
 use crate::view::{Shares, Stall, View};
 use crate::watch::Seen;
-use syscost::driver::layout;
-use syscost::record::quantity::{self, format_count, format_size};
-use syscost::render::display_width;
-use syscost::render::terminal_text::{paint, utc_moment};
-use syscost::render::tone::Tone;
 use syscost_counters::pressure::Resource;
+use syscost_engine::driver::layout;
+use syscost_engine::record::quantity::{self, format_count, format_size};
+use syscost_engine::render::display_width;
+use syscost_engine::render::terminal_text::{paint, utc_moment};
+use syscost_engine::render::tone::Tone;
 use syscost_platform::inert::neutralize_text;
 use syscost_platform::kernel_files::KernelFiles;
 

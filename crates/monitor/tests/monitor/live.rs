@@ -30,9 +30,9 @@ fn counters_at_an_address_are_the_librarys_until_it_is_ended() {
     let mut running = place.begin(place.syscost(&["monitor", "--listen", "127.0.0.1:0"]));
     running.until_it_says("/metrics\n");
     let address = address_in(&place);
-    let before = syscost::counters::snapshot::Snapshot::take().unwrap();
+    let before = syscost_counters::snapshot::Snapshot::take().unwrap();
     let plain = ask(&address, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
-    let after = syscost::counters::snapshot::Snapshot::take().unwrap();
+    let after = syscost_counters::snapshot::Snapshot::take().unwrap();
     assert!(plain.contains("Content-Type: text/plain; version=0.0.4"), "{plain}");
     let total = before.memory.total;
     assert!(plain.contains(&format!("\nsyscost_memory_size_bytes {total}\n")), "{total}: {plain}");

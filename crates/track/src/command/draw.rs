@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use syscost::command::archive::Archive;
-use syscost::command::report::{Selection, displacement_report, save_file};
-use syscost::command::{compare, page as terminal};
-use syscost::driver::group_headlines;
-use syscost::environment::doctor::{Finding, examine};
-use syscost::environment::{Fingerprint, Weight};
-use syscost::record::Record;
 use syscost::suite::{GROUPS, find_group};
-use syscost::trial::scratch;
 use syscost_analysis::record::paired::Paired;
 use syscost_analysis::study::paper::{Paper, figures};
+use syscost_command_line::archive::Archive;
+use syscost_command_line::page::save_file;
+use syscost_command_line::selection::{Selection, find_paper_run};
+use syscost_command_line::{baselines, page as terminal};
+use syscost_engine::driver::group_headlines;
+use syscost_engine::environment::doctor::{Finding, examine};
+use syscost_engine::environment::{Fingerprint, Weight};
+use syscost_engine::record::Record;
+use syscost_engine::trial::scratch;
 use syscost_platform::error::Result;
 use syscost_platform::kernel_files::KernelFiles;
 
@@ -57,8 +58,8 @@ struct Target {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.selection.home);
     let record = match args.paper {
-        true => displacement_report::find_record(&args.selection, &archive)?,
-        false => args.selection.load_record(&archive)?,
+        true => find_paper_run(&args.selection, &archive)?,
+        false => args.selection.load_record(&archive, GROUPS)?,
     };
     if let Some(file) = &args.target.html {
         write_page(args, file, &record, &archive)?;
@@ -108,7 +109,7 @@ fn write_pictures(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path)
 fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> Result<()> {
     let comparison = match args.compare.is_empty() {
         true => None,
-        false => Some(compare::compare_baselines(archive, &args.compare)?),
+        false => Some(baselines::compare_baselines(archive, &args.compare)?),
     };
     let pairs = args.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
     let page = Page {

@@ -11,7 +11,7 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::page;
+use syscost_command_line::page;
 use syscost_platform::error::Result;
 
 /// Measure kernels on many machines, and say what they cost on all of them

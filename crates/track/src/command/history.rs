@@ -14,10 +14,10 @@ use crate::record::history_point::HistoryPoint;
 use clap::Subcommand;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::archive::Archive;
-use syscost::command::flag::Home;
-use syscost::command::page;
-use syscost::exit::Exit;
+use syscost_command_line::archive::Archive;
+use syscost_command_line::flag::Home;
+use syscost_command_line::page;
+use syscost_engine::exit::Exit;
 use syscost_platform::error::Result;
 
 /// Follow cases over nights and commits, by their ratios to a reference

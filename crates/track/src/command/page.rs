@@ -6,16 +6,16 @@ use crate::record::history_point::HistoryPoint;
 use crate::render::html_page::{History, Page};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use syscost::command::archive::Archive;
-use syscost::command::flag::Home;
-use syscost::command::page;
-use syscost::command::report::save_file;
-use syscost::driver::add_missing_curves;
-use syscost::record::Record;
-use syscost::record::store::Store;
-use syscost::record::store::record_name;
 use syscost::suite::GROUPS;
 use syscost_analysis::record::paired::Paired;
+use syscost_command_line::archive::Archive;
+use syscost_command_line::flag::Home;
+use syscost_command_line::page;
+use syscost_command_line::page::save_file;
+use syscost_engine::driver::add_missing_curves;
+use syscost_engine::record::Record;
+use syscost_engine::record::store::Store;
+use syscost_engine::record::store::record_name;
 use syscost_platform::error::{Error, Result};
 
 /// Write what is kept here as pages of HTML: runs, histories and comparisons by turns

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use syscost::record::store::{check_name, replace_file, seal};
+use syscost_engine::record::store::{check_name, replace_file, seal};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
@@ -266,7 +266,7 @@ fn is_of_newer_layout(line: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost::record::guest_side::ClockKind;
+    use syscost_engine::record::guest_side::ClockKind;
 
     fn point(run: &str) -> HistoryPoint {
         let [label, reference] = ["main", "v1"].map(str::to_owned);

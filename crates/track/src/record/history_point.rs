@@ -1,8 +1,8 @@
 //! A point of a history: what was compared with a reference at one time, case by case, as data.
 
 use serde::{Deserialize, Serialize};
-use syscost::environment::Fingerprint;
-use syscost::record::guest_side::ClockKind;
+use syscost_engine::environment::Fingerprint;
+use syscost_engine::record::guest_side::ClockKind;
 
 /// The version of the layout of a point. 2: it has a clock, which is not that of the host; the others are still written as 1.
 pub const LAYOUT: u32 = 2;

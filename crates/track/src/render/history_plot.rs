@@ -1,7 +1,7 @@
 //! One case over the points of a history in a terminal: a dot a point, and a line where it changed.
 
-use syscost::render::table::Layout;
-use syscost::render::terminal_plot::{
+use syscost_engine::render::table::Layout;
+use syscost_engine::render::terminal_plot::{
     BRAILLE, Ink, ROWS, STARS, WIDEST, braille_bit, cell_character, value_range,
 };
 

@@ -23,14 +23,14 @@ use pair_data::PairsData;
 use paper_data::PaperData;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use syscost::environment::Fingerprint;
-use syscost::environment::doctor::Finding;
-use syscost::record::quantity::NANOSECONDS;
-use syscost::record::{CurveRecord, FitRecord, GroupRun, Record};
-use syscost::study::disturbance::disturbance_sentence;
 use syscost_analysis::record::paired::Paired;
 use syscost_analysis::study::comparison::Comparison;
 use syscost_analysis::study::paper::GROUP;
+use syscost_engine::environment::Fingerprint;
+use syscost_engine::environment::doctor::Finding;
+use syscost_engine::record::quantity::NANOSECONDS;
+use syscost_engine::record::{CurveRecord, FitRecord, GroupRun, Record};
+use syscost_engine::study::disturbance::disturbance_sentence;
 use syscost_platform::error::{Error, Result};
 
 /// The version of the layout of the page's data.

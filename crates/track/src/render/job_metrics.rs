@@ -1,7 +1,7 @@
 //! OpenMetrics of a fleet's jobs: when each began and how far it is, for annotations beside what its host did meanwhile.
 
 use crate::record::fleet_record::Job;
-use syscost::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
+use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 
 /// A job that began.
 #[derive(Clone, Copy, Debug)]

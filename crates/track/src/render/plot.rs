@@ -15,9 +15,9 @@ use overview::Overview;
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
-use syscost::record::{CurveRecord, Headline, Matrix, Record};
-use syscost::study::standout::{PredictedCase, find_standouts};
 use syscost_analysis::study::paper::Figure;
+use syscost_engine::record::{CurveRecord, Headline, Matrix, Record};
+use syscost_engine::study::standout::{PredictedCase, find_standouts};
 use syscost_platform::error::{Error, Result};
 
 /// Width and height in the points of an SVG, but for the overview.

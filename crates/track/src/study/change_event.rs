@@ -4,8 +4,8 @@
 use super::ratio_series::RatioSeries;
 use crate::record::history_point::HistoryPoint;
 use std::collections::BTreeMap;
-use syscost::environment::{Difference, Weight};
-use syscost::record::guest_side::ClockKind;
+use syscost_engine::environment::{Difference, Weight};
+use syscost_engine::record::guest_side::ClockKind;
 use syscost_statistic::change_point::{Family, Noise, Value, change_points, error_level};
 
 /// A step at the first point after a new reference may be the bridge's error: it must be this many of its standard errors.

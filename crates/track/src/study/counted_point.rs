@@ -2,7 +2,7 @@
 
 use super::ratio_series::guest_fingerprint;
 use crate::record::history_point::{CaseRatio, HistoryPoint, layout_for_clock};
-use syscost::environment::Fingerprint;
+use syscost_engine::environment::Fingerprint;
 use syscost_kernels::counted_change::{SideCount, judge_counts};
 use syscost_kernels::instruction_counts::InstructionCounts;
 
@@ -56,7 +56,7 @@ fn log_standard_error(side: &SideCount) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost::record::guest_side::ClockKind;
+    use syscost_engine::record::guest_side::ClockKind;
     use syscost_kernels::instruction_counts::{CaseCounts, Count, CountOutcome, CountingMethod};
 
     #[test]

@@ -29,7 +29,7 @@ mod tests;
 pub use gathering::Gathering;
 
 use serde::Serialize;
-use syscost::record::{Interval, Verdict};
+use syscost_engine::record::{Interval, Verdict};
 
 /// Effects up to this share are no finding.
 pub const THRESHOLD: f64 = 0.01;

@@ -2,8 +2,8 @@
 
 use crate::record::fleet_record::{Figure, Job, JobRecord, LAYOUT, inert_line};
 use std::collections::BTreeSet;
-use syscost::record::quantity::NANOSECONDS;
 use syscost_analysis::record::bundle::{Head, Series, Value};
+use syscost_engine::record::quantity::NANOSECONDS;
 use syscost_platform::error::{Error, Result};
 use syscost_statistic::{Floor, median};
 

@@ -3,10 +3,10 @@
 
 use crate::record::history_point::{CaseRatio, HistoryPoint, layout_for_clock};
 use std::collections::BTreeMap;
-use syscost::environment::Fingerprint;
-use syscost::record::guest_side::{ClockKind, GuestSide};
 use syscost_analysis::record::paired::Paired;
 use syscost_analysis::study::sequential::Row;
+use syscost_engine::environment::Fingerprint;
+use syscost_engine::record::guest_side::{ClockKind, GuestSide};
 use syscost_statistic::change_point::Value;
 
 /// Standard errors from a normal estimate to either end of its 95 % interval.

@@ -12,12 +12,13 @@ use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use syscost::command::ab::own_executable;
-use syscost::command::page;
-use syscost::command::record;
-use syscost::driver::layout;
-use syscost::exit::Exit;
-use syscost::record::quantity;
+use syscost::suite::GROUPS;
+use syscost_command_line::page;
+use syscost_command_line::record;
+use syscost_command_line::sides::own_executable;
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::{plain_file, signal};
@@ -44,7 +45,7 @@ impl Machine for ThisMachine<'_> {
     }
 
     fn measure_process(&mut self, _: &BootPlan) -> Result<Option<String>> {
-        if signal::pending().is_some() { Ok(None) } else { self.record.record_next_process() }
+        if signal::pending().is_some() { Ok(None) } else { self.record.record_next_process(GROUPS) }
     }
 
     fn save_plan(&mut self, plan: &BootPlan) -> Result<()> {
@@ -78,7 +79,7 @@ pub(super) fn continue_session(mut plan: BootPlan, path: &Path, home: &Path) -> 
     if !unit.is_installed() {
         unit.install(&resume_command(&plan.name, home)?)?;
     }
-    let record = record::Args::for_session(&plan.name, home, &plan.record)?;
+    let record = record::Args::for_session(&plan.name, home, &plan.record, GROUPS)?;
     let standing = advance_session(&mut plan, &mut ThisMachine { path, record })?;
     match standing {
         Standing::Restarting(kernel) => {

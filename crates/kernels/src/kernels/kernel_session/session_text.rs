@@ -3,8 +3,8 @@
 use crate::reboot::boot_kernel::BootKernel;
 use crate::reboot::boot_loader::BootLoader;
 use crate::reboot::boot_plan::BootPlan;
-use syscost::command::page;
-use syscost::render::table::Layout;
+use syscost_command_line::page;
+use syscost_engine::render::table::Layout;
 
 /// The plan before it begins.
 pub(super) fn render_plan(plan: &BootPlan, layout: Layout) -> String {

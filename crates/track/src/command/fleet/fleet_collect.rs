@@ -4,8 +4,8 @@ use super::Place;
 use crate::record::fleet_record::{Added, FleetStore};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::page;
-use syscost::exit::Exit;
+use syscost_command_line::page;
+use syscost_engine::exit::Exit;
 use syscost_platform::error::{Error, Result};
 
 /// Most sentences on records that were refused, and most strays that are named.

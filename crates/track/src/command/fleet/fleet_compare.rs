@@ -5,9 +5,9 @@ use crate::record::fleet_record::{Experiment, FleetStore};
 use crate::render::fleet_table;
 use crate::study::fleet_effect::{FleetAnswer, Gathering};
 use std::process::ExitCode;
-use syscost::command::flag::Form;
-use syscost::command::page;
-use syscost::driver::layout;
+use syscost_command_line::flag::Form;
+use syscost_command_line::page;
+use syscost_engine::driver::layout;
 use syscost_platform::error::{Error, Result};
 
 /// Most damaged records that are named.

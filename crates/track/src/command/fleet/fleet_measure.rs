@@ -4,12 +4,13 @@ use super::Place;
 use crate::record::fleet_record::{Experiment, Job, JobRecord};
 use crate::study::job_figures::record_of_job;
 use std::process::ExitCode;
-use syscost::case::Scale;
-use syscost::command::flag::{Filter, Home, Measuring};
-use syscost::command::{page, record};
-use syscost::exit::Exit;
-use syscost::record::quantity;
+use syscost::suite::GROUPS;
 use syscost_analysis::record::bundle;
+use syscost_command_line::flag::{Filter, Home, Measuring};
+use syscost_command_line::{page, record};
+use syscost_engine::case::Scale;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::signal;
@@ -92,7 +93,7 @@ fn measure_job(experiment: &Experiment, job: Job<'_>, home: &Home) -> Result<Mea
     let began = quantity::unix_now();
     let filter = Filter::new(experiment.cases.clone());
     let measuring = Measuring::at_scale(Scale::named(&experiment.scale).unwrap_or_default());
-    let path = record::measure_record(&filter, &measuring, home, experiment.processes)?;
+    let path = record::measure_record(&filter, &measuring, home, experiment.processes, GROUPS)?;
     if let Some(signal) = signal::pending() {
         let after = quantity::unix_now().saturating_sub(began);
         let why = format!(

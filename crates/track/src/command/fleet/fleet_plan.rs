@@ -3,13 +3,13 @@
 use crate::record::fleet_record::{Experiment, FleetStore, Job};
 use clap::ValueEnum;
 use std::process::ExitCode;
-use syscost::case::need::TAKES_SECONDS;
-use syscost::case::{Case, Cpus, Group, Place, Scale};
-use syscost::command::flag::Filter;
-use syscost::command::page;
-use syscost::driver::layout;
-use syscost::record::quantity::format_size;
 use syscost::suite::GROUPS;
+use syscost_command_line::flag::Filter;
+use syscost_command_line::page;
+use syscost_engine::case::need::TAKES_SECONDS;
+use syscost_engine::case::{Case, Cpus, Group, Place, Scale};
+use syscost_engine::driver::layout;
+use syscost_engine::record::quantity::format_size;
 use syscost_platform::error::Result;
 
 /// Bytes of a record without its cases, and of each case: measured on records of whole suites.

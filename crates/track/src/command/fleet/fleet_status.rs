@@ -5,12 +5,12 @@ use crate::record::fleet_record::{Experiment, FleetStore, Job, Progress};
 use crate::render::job_metrics::{Begun, job_start_metrics};
 use serde_json::json;
 use std::process::ExitCode;
-use syscost::command::flag::Form;
-use syscost::command::page::{self, Tone};
-use syscost::driver::layout;
-use syscost::exit::Exit;
-use syscost::record::quantity;
-use syscost::render::table::Layout;
+use syscost_command_line::flag::Form;
+use syscost_command_line::page::{self, Tone};
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity;
+use syscost_engine::render::table::Layout;
 use syscost_platform::error::Result;
 
 /// Hosts up to which all are shown.

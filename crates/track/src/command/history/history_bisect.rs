@@ -2,12 +2,12 @@
 
 use super::suspicion::{Chosen, Origin, Suspicion, exact_id_pattern};
 use std::process::{Command, ExitCode};
-use syscost::command::ab::own_executable;
-use syscost::command::flag::BuildFlags;
-use syscost::command::page;
-use syscost::exit::Exit;
-use syscost::record::guest_side::ClockKind;
 use syscost_build::revision;
+use syscost_command_line::flag::BuildFlags;
+use syscost_command_line::page;
+use syscost_command_line::sides::own_executable;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::guest_side::ClockKind;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::process::tool::quote_for_shell;
 

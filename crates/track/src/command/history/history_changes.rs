@@ -7,13 +7,13 @@ use crate::study::ratio_series::{NORMAL, build_ratio_series};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost::command::flag::Form;
-use syscost::command::page::{self, Tone, inert};
-use syscost::driver::layout;
-use syscost::exit::Exit;
-use syscost::record::quantity;
-use syscost::render::table::Layout;
 use syscost_analysis::study::gate::{Mutes, SECONDS_A_DAY, parse_day};
+use syscost_command_line::flag::Form;
+use syscost_command_line::page::{self, Tone, inert};
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::quantity;
+use syscost_engine::render::table::Layout;
 use syscost_platform::error::Result;
 
 /// The most cases of an event that are named.

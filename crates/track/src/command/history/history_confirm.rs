@@ -3,13 +3,13 @@
 use super::suspicion::{Chosen, Origin, Suspicion, comparison_sides, exact_id_pattern};
 use crate::study::change_event::Moved;
 use std::process::ExitCode;
-use syscost::case::Scale;
-use syscost::command::ab::{Manner, Pairs, compare_sides};
-use syscost::command::flag::{BuildFlags, Filter};
-use syscost::command::page;
-use syscost::record::Verdict;
-use syscost::record::guest_side::ClockKind;
 use syscost_analysis::study::gate::{Answer, Finding, answer, findings_from_pairs};
+use syscost_command_line::flag::{BuildFlags, Filter};
+use syscost_command_line::page;
+use syscost_command_line::sides::{Manner, Pairs, compare_sides};
+use syscost_engine::case::Scale;
+use syscost_engine::record::Verdict;
+use syscost_engine::record::guest_side::ClockKind;
 use syscost_kernels::kernels::{self, Counting};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::signal;
@@ -46,7 +46,7 @@ pub(super) struct Confirm {
     #[arg(long, default_value_t = 0x5eed)]
     seed: u64,
     /// Size of what surrounds the operations: smoke, default, full
-    #[arg(long, default_value = "default", value_parser = syscost::command::flag::scale_parser())]
+    #[arg(long, default_value = "default", value_parser = syscost_command_line::flag::scale_parser())]
     scale: Scale,
     #[command(flatten)]
     counting: Counting,
@@ -149,7 +149,7 @@ fn confirmation_lines(moved: &[&Moved], findings: &[Finding]) -> String {
         "{confirmed} of {} confirmed{disturbed}\n",
         page::count_with_noun(moved.len(), "change", "changes")
     );
-    page::columns_text(&rows, page::table_width(syscost::driver::layout())) + &sum
+    page::columns_text(&rows, page::table_width(syscost_engine::driver::layout())) + &sum
 }
 
 const CONFIRMED: &str = "confirmed";

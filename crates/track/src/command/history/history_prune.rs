@@ -5,8 +5,8 @@ use super::history_changes::first_second_of_day;
 use crate::record::history_log::HistoryLog;
 use crate::study::forgetting::{Forgetting, Pruned};
 use std::process::ExitCode;
-use syscost::command::flag::Filter;
-use syscost::command::page;
+use syscost_command_line::flag::Filter;
+use syscost_command_line::page;
 use syscost_platform::error::{Error, Result};
 
 /// Forget points

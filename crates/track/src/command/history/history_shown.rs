@@ -7,12 +7,12 @@ use crate::render::history_plot::plot_history;
 use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
 use crate::study::ratio_series::{Link, NORMAL, RatioSeries, build_ratio_series};
 use std::process::ExitCode;
-use syscost::command::page;
-use syscost::driver::{layout, nearest_names};
-use syscost::record::guest_side::ClockKind;
-use syscost::record::quantity::{format_duration, format_rfc3339};
-use syscost::render::table::Layout;
 use syscost_analysis::render::format::{LF, csv_text};
+use syscost_command_line::page;
+use syscost_engine::driver::{layout, nearest_names};
+use syscost_engine::record::guest_side::ClockKind;
+use syscost_engine::record::quantity::{format_duration, format_rfc3339};
+use syscost_engine::render::table::Layout;
 use syscost_platform::error::{Error, Result};
 
 /// Print the points

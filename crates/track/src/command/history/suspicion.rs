@@ -6,11 +6,11 @@ use crate::record::history_point::HistoryPoint;
 use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
 use crate::study::ratio_series::build_ratio_series;
 use std::path::PathBuf;
-use syscost::command::ab::Sides;
-use syscost::command::flag::BuildFlags;
-use syscost::command::page;
-use syscost::record::guest_side::ClockKind;
 use syscost_build::revision;
+use syscost_command_line::flag::BuildFlags;
+use syscost_command_line::page;
+use syscost_command_line::sides::Sides;
+use syscost_engine::record::guest_side::ClockKind;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 

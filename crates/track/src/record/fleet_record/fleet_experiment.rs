@@ -4,8 +4,8 @@ use super::host_list::expand_hosts;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use syscost::record::soundness::{Sound, check_that};
-use syscost::record::store::check_name;
+use syscost_engine::record::soundness::{Sound, check_that};
+use syscost_engine::record::store::check_name;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use syscost::record::store::{create_file, replace_file};
+use syscost_engine::record::store::{create_file, replace_file};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 

@@ -5,9 +5,9 @@ use super::Job;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use syscost::environment::Fingerprint;
-use syscost::record::soundness::{Sound, check_that, is_valid_name};
-use syscost::record::store::seal;
+use syscost_engine::environment::Fingerprint;
+use syscost_engine::record::soundness::{Sound, check_that, is_valid_name};
+use syscost_engine::record::store::seal;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert;
 

@@ -2,9 +2,9 @@
 
 use super::sample_shape::{Shape, case_shape};
 use serde::Serialize;
-use syscost::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured};
-use syscost::study::basis::{best_cost, ratio_to_prediction};
-use syscost::study::disturbance::disturbance_summary;
+use syscost_engine::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured};
+use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
+use syscost_engine::study::disturbance::disturbance_summary;
 
 #[derive(Serialize)]
 pub(super) struct CaseData<'a> {

@@ -5,7 +5,7 @@ use crate::record::history_point::HistoryPoint;
 use crate::study::ratio_series::RatioSeries;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use syscost::environment::Fingerprint;
+use syscost_engine::environment::Fingerprint;
 
 /// What tells machines apart, the most telling first.
 const MACHINE: [&str; 11] = [

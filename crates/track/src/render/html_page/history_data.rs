@@ -6,8 +6,8 @@ use crate::study::change_event::{ChangeEvent, find_change_events};
 use crate::study::ratio_series::{NORMAL, RatioSeries, build_ratio_series};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use syscost::record::guest_side::ClockKind;
-use syscost::record::quantity::NANOSECONDS;
+use syscost_engine::record::guest_side::ClockKind;
+use syscost_engine::record::quantity::NANOSECONDS;
 
 /// A ratio of 1.00001 is one more than that of 1: a page holds tens of thousands of them.
 const STEPS: f64 = 1e5;

@@ -1,7 +1,7 @@
 //! What a reader wants to know of a machine before its numbers.
 
-use syscost::environment::{Cache, Fingerprint, Smt};
-use syscost::record::quantity::format_size;
+use syscost_engine::environment::{Cache, Fingerprint, Smt};
+use syscost_engine::record::quantity::format_size;
 
 /// Name and value of what is known, the most telling first.
 pub(super) fn machine_facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {

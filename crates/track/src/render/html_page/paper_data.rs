@@ -1,9 +1,9 @@
 //! The tables and figures of the paper that the group `displacement` redoes, as the page's script reads them.
 
 use serde::Serialize;
-use syscost::record::{CurveRecord, Record};
 use syscost_analysis::render::paper_table::{Sheet, filled_sheets};
 use syscost_analysis::study::paper::{Figure, Paper, figures};
+use syscost_engine::record::{CurveRecord, Record};
 
 #[derive(Serialize)]
 pub(super) struct PaperData {

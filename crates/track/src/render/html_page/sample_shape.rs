@@ -1,8 +1,8 @@
 //! The shape of a case's samples: a histogram small enough for a row of a table.
 
 use serde::Serialize;
-use syscost::record::quantity::NANOSECONDS;
-use syscost::record::{Bar, Distribution, Measured};
+use syscost_engine::record::quantity::NANOSECONDS;
+use syscost_engine::record::{Bar, Distribution, Measured};
 
 /// Bars of a shape.
 const BARS: usize = 40;

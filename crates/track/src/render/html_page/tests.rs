@@ -2,9 +2,9 @@
 
 use super::*;
 use serde_json::Value;
-use syscost::record::{CaseRecord, Displaced, Measured, Outcome, fixture_run};
 use syscost_analysis::study::comparison::{Options, compare, fixture_head::head};
 use syscost_analysis::study::paper::fixture_paper::{measured_case, ten_percent_interval};
+use syscost_engine::record::{CaseRecord, Displaced, Measured, Outcome, fixture_run};
 
 fn html(record: &Record) -> String {
     Page { record: Some(record), ..Page::default() }.to_html().unwrap()

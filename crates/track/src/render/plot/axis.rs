@@ -1,8 +1,8 @@
 //! An axis: the position of a value, and the marks.
 
-use syscost::record::CurveRecord;
-use syscost::record::quantity::format_size;
-use syscost::render::terminal_plot::logarithmic_points;
+use syscost_engine::record::CurveRecord;
+use syscost_engine::record::quantity::format_size;
+use syscost_engine::render::terminal_plot::logarithmic_points;
 
 /// Values that span more than this factor are drawn on a logarithmic axis.
 const WIDE: f64 = 8.0;
@@ -132,7 +132,7 @@ pub(super) fn trimmed_number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost::record::{Interval, Point};
+    use syscost_engine::record::{Interval, Point};
 
     fn curve(unit: &str, values: &[(u64, f64)]) -> CurveRecord {
         let points = values.iter().map(|&(at, v)| Point { at, value: Interval::exactly(v) }).collect();

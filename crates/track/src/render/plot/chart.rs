@@ -5,8 +5,8 @@ use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE, Place};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
-use syscost::record::quantity::{format_duration, format_size};
-use syscost::record::{CurveRecord, LevelRecord, Point};
+use syscost_engine::record::quantity::{format_duration, format_size};
+use syscost_engine::record::{CurveRecord, LevelRecord, Point};
 
 /// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
 pub(super) const COLORS: [RGBColor; 7] = [

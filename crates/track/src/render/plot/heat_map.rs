@@ -4,7 +4,7 @@ use super::canvas::{Canvas, Drawn, INK, Letters};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
-use syscost::record::Matrix;
+use syscost_engine::record::Matrix;
 
 /// From the smallest value to the largest: pale to dark in one hue.
 const NEAR: (f64, f64, f64) = (236.0, 244.0, 250.0);

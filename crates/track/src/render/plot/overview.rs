@@ -6,9 +6,9 @@ use super::chart::{self, COLORS};
 use super::scatter;
 use plotters::backend::DrawingBackend;
 use plotters::style::text_anchor::HPos;
-use syscost::record::{CurveRecord, Headline, Interval, Record};
-use syscost::render::headline_figure::HeadlineFigure;
-use syscost::study::standout::PredictedCase;
+use syscost_engine::record::{CurveRecord, Headline, Interval, Record};
+use syscost_engine::render::headline_figure::HeadlineFigure;
+use syscost_engine::study::standout::PredictedCase;
 
 /// Width and height in points.
 pub(super) const SIZE: (u32, u32) = (1480, 1000);

@@ -6,7 +6,7 @@ use super::chart::{COLORS, Frame, draw_grid};
 use plotters::backend::DrawingBackend;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::HPos;
-use syscost::study::standout::{FAR, PredictedCase};
+use syscost_engine::study::standout::{FAR, PredictedCase};
 
 const BAND: RGBColor = RGBColor(226, 240, 235);
 /// The most ids that are written beside their points.

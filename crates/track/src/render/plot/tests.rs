@@ -1,5 +1,5 @@
 use super::*;
-use syscost::record::{CaseRecord, Interval, LevelRecord, Measured, Point, Predicted, fixture_run};
+use syscost_engine::record::{CaseRecord, Interval, LevelRecord, Measured, Point, Predicted, fixture_run};
 
 fn curve(title: &str, factor: f64) -> CurveRecord {
     let value = |i: u32| Interval {

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::outlying::find_outlying_machines;
 use super::{Alone, CaseEffect, MachineEffect, THRESHOLD, verdict_of_interval};
 use std::collections::BTreeMap;
-use syscost::record::{Interval, Verdict};
+use syscost_engine::record::{Interval, Verdict};
 use syscost_statistic::{
     Effect, adjusted_p_values, random_effects, student_upper_quantile, student_upper_tail,
 };

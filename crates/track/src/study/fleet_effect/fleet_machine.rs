@@ -3,7 +3,7 @@
 use crate::record::fleet_record::JobRecord;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use syscost::environment::Fingerprint;
+use syscost_engine::environment::Fingerprint;
 
 /// One machine in one state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::fleet_record::{Experiment, Figure, JobRecord, LAYOUT};
 use std::collections::BTreeMap;
-use syscost::environment::Fingerprint;
+use syscost_engine::environment::Fingerprint;
 use syscost_statistic::Random;
 
 const KERNELS: [&str; 2] = ["6.1", "6.12"];

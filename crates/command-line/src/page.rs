@@ -4,18 +4,20 @@
 use crate::error::{Error, Result};
 pub use crate::platform::inert::neutralize_text as inert;
 use crate::platform::{inert, output};
-pub use crate::render::display_width as length;
-use crate::render::summary::format_seconds;
-pub use crate::render::terminal_text::{
-    Row, align_columns, columns_and_damaged, columns_text, count_with_noun, heading, paint, prose_width,
-    tabbed_or_damaged, tabbed_rows, table, table_width, utc_moment, wrap, wrap_sentences,
-};
-pub use crate::render::tone::Tone;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use syscost_engine::record::store;
+pub use syscost_engine::render::display_width as length;
+use syscost_engine::render::summary::format_seconds;
+pub use syscost_engine::render::terminal_text::{
+    Row, align_columns, columns_and_damaged, columns_text, count_with_noun, heading, paint, prose_width,
+    tabbed_or_damaged, tabbed_rows, table, table_width, utc_moment, wrap, wrap_sentences,
+};
+pub use syscost_engine::render::tone::Tone;
 
 /// Writes to the standard output. A closed pipe is no error.
 ///
@@ -101,6 +103,16 @@ pub fn warn(sentence: &impl Display) {
 /// Whether the standard output is no terminal. Then commands print one row a line for a program.
 pub fn is_piped() -> bool {
     !std::io::stdout().is_terminal()
+}
+
+/// Writes a file, whole or not at all.
+///
+/// # Errors
+/// The file, or a temporary one beside it, cannot be written.
+pub fn save_file(file: &Path, bytes: &[u8]) -> Result<()> {
+    // The temporary file needs a directory, which only an absolute path is sure to have.
+    let path = std::path::absolute(file).map_err(|e| Error::file(file, "naming", e))?;
+    store::replace_file(&path, bytes)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The format of the verdicts of a comparison by pairs, and their output.
 
-use crate::command::flag::{Format, Only};
-use crate::command::page;
 use crate::error::Result;
-use crate::render::table::Layout;
+use crate::flag::{Format, Only};
+use crate::page;
 use syscost_analysis::record::paired::Paired;
 use syscost_analysis::render::paired_table::{PairedTable, RowChoice, comparison_json, rows_csv};
 use syscost_analysis::study::sequential::Row;
+use syscost_engine::render::table::Layout;
 
 /// Format of the verdicts.
 #[derive(clap::Args)]

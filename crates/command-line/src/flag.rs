@@ -1,15 +1,8 @@
 //! Flags that several commands share, each declared once.
 
-use crate::case::Scale;
-use crate::driver::{Arguments, Options, criterion_home};
 use crate::error::{Error, Result};
-use crate::peer::host_port;
 use crate::platform::cpu::cpu_class;
-use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
-use crate::study::drawn_curve::bytes_of;
-use crate::study::prediction::Overrides;
-use crate::study::published::{self, Published};
-use crate::suite::GROUPS;
+use crate::platform::host_port;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeMap;
@@ -17,6 +10,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use syscost_analysis::study::exact_count::CountChange;
 use syscost_build::revision::Recipe;
+use syscost_engine::Group;
+use syscost_engine::case::Scale;
+use syscost_engine::driver::{Arguments, Options, criterion_home};
+use syscost_engine::record::quantity::{CALLGRIND, INSTRUCTIONS};
+use syscost_engine::study::drawn_curve::bytes_of;
+use syscost_engine::study::prediction::Overrides;
+use syscost_engine::study::published::{self, Published};
 
 /// The cases to take.
 #[derive(clap::Args)]
@@ -146,6 +146,7 @@ pub struct Measuring {
 
 /// How instructions are counted.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)] // clap would print them as help
 pub enum Counting {
     Steps,
     Callgrind,
@@ -192,11 +193,11 @@ impl Measuring {
         Self { scale: Some(scale), ..Self::default() }
     }
 
-    /// The flags; for those that are not given, the environment variables.
+    /// The flags; for those that are not given, the environment variables. `known` are the groups of this program.
     ///
     /// # Errors
     /// A variable's value is wrong, or the peer's address.
-    pub fn options(&self) -> Result<Options> {
+    pub fn options(&self, known: &'static [Group]) -> Result<Options> {
         if let Some(choice) = &self.cpu {
             cpu_class::fix_choice(choice)?;
         }
@@ -210,7 +211,7 @@ impl Measuring {
             host_port::read(address).map_err(|why| Error::Usage(format!("--peer {address}: {why}")))?;
         }
         let peer_token_file = self.peer_token_file.clone().or_else(|| environment.peer_token_file.clone());
-        Ok(Options { scale, unit, directory, peer, peer_token_file, known: GROUPS, ..environment })
+        Ok(Options { scale, unit, directory, peer, peer_token_file, known, ..environment })
     }
 }
 
@@ -257,6 +258,7 @@ pub struct Home {
 }
 
 impl Home {
+    /// Its path, absolute where the current directory is known.
     pub fn directory(&self) -> PathBuf {
         let home = self.given.clone().unwrap_or_else(criterion_home);
         // The homes of other units are found beside its last component, which a relative path may lack.
@@ -267,6 +269,7 @@ impl Home {
 /// Columns beside the numbers.
 #[derive(clap::Args)]
 pub struct Beside {
+    /// Published machines, between commas.
     #[arg(long, value_name = "LIST", help = published_machines_help())]
     pub against: Option<String>,
     /// TOML file of your own predictions: a table an id, with hardware_ns, software_ns, why
@@ -283,10 +286,18 @@ fn published_machines_help() -> String {
 pub type Column = (String, BTreeMap<String, f64>);
 
 impl Beside {
+    /// The predictions of the file.
+    ///
+    /// # Errors
+    /// It cannot be read, or holds something else.
     pub fn read_overrides(&self) -> Result<Overrides> {
         self.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
     }
 
+    /// The published machines.
+    ///
+    /// # Errors
+    /// There is none of a name.
     pub fn find_published(&self) -> Result<Vec<Published>> {
         self.against.as_deref().map_or_else(|| Ok(Vec::new()), published::find)
     }
@@ -294,6 +305,7 @@ impl Beside {
 
 /// Format of a table.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
+#[allow(missing_docs)] // clap would print them as help
 pub enum Format {
     Terminal,
     Markdown,

@@ -1,8 +1,11 @@
 //! `syscost restore`: puts back settings that `syscost ab` left changed because it and its guard were killed.
 
-use super::flag::Home;
-use super::page;
 use crate::error::{Error, Result};
+use crate::flag::Home;
+use crate::page;
+use crate::start::print_clap_answer;
+use clap::{Args as _, FromArgMatches};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_analysis::pair::setting;
@@ -20,6 +23,22 @@ pub struct Args {
     home: Home,
 }
 
+/// Runs the command that these words of a command line are: the program, `restore`, its flags.
+///
+/// # Errors
+/// As those of [`run`]; or the words are no flags of it.
+pub fn run_words(words: &[OsString]) -> Result<ExitCode> {
+    let line = Args::augment_args(clap::Command::new("syscost restore")).try_get_matches_from(&words[1..]);
+    match line.and_then(|matches| Args::from_arg_matches(&matches)) {
+        Ok(args) => run(&args),
+        Err(answer) => print_clap_answer(&answer),
+    }
+}
+
+/// Puts back what is outstanding, or waits as a guard to do so.
+///
+/// # Errors
+/// A setting cannot be put back.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(file) = &args.guard {
         setting::guard(file)?;

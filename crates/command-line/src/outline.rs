@@ -1,7 +1,7 @@
 //! The commands of a tool as JSON: the tool prints it, and `syscost completions`, another program, reads it.
 
-use super::start::OUTLINE;
 use crate::error::{Error, Result};
+use crate::start::OUTLINE;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The progress bar of `syscost ab`: the case, its pairs, the estimate, the time left.
 
-use crate::command::page;
+use crate::page;
 use crate::statistic::median;
 use indicatif::ProgressBar;
 use std::cell::RefCell;
@@ -21,6 +21,7 @@ struct State {
 }
 
 impl Bar {
+    /// A bar over this number of cases.
     pub fn new(cases: usize) -> Self {
         let bar = page::progress_bar(cases, "{pos}/{len} {wide_msg}");
         let state = State { begun: Instant::now(), case: String::new(), done: 0 };
@@ -60,6 +61,7 @@ impl Bar {
         self.bar.set_position(cases as u64);
     }
 
+    /// Removes it.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,16 +1,16 @@
 //! The flags that define the two sides: binaries, wrappers and settings of the machine.
 
-use crate::command::flag::BuildFlags;
-use crate::command::page;
 use crate::error::{Error, Result};
+use crate::flag::BuildFlags;
+use crate::page;
 use crate::platform::process::own_program_file;
 use crate::statistic::Random;
-use crate::trial::scratch::{self, Scratch};
 use std::path::{Path, PathBuf};
 use syscost_analysis::pair::Launch;
 use syscost_build::build_facts::BuildFacts;
 use syscost_build::link::Links;
 use syscost_build::revision::{self, Built};
+use syscost_engine::trial::scratch::{self, Scratch};
 
 /// How the two sides differ.
 #[derive(clap::Args, Default)]
@@ -157,6 +157,10 @@ pub fn own_executable() -> Result<PathBuf> {
 }
 
 impl Ready {
+    /// Sides that run these binaries, behind the words of a shell.
+    ///
+    /// # Errors
+    /// A binary is missing, or the scratch directory.
     pub fn new(binaries: [PathBuf; 2], wraps: [Option<String>; 2]) -> Result<Self> {
         let links = scratch::make_directory()?;
         let launch = |label, binary: &Path, wrap: &Option<String>| {
@@ -194,6 +198,7 @@ impl Ready {
         &self.differences
     }
 
+    /// How each side is started.
     pub fn launches(&self) -> [&Launch; 2] {
         [&self.a, &self.b]
     }

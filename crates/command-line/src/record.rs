@@ -1,25 +1,25 @@
 //! `syscost record`: several fresh processes over the same cases, in one file that can be carried. A process is the
 //! unit of comparison, and a single one does not show how far two processes differ.
 
-use super::flag::{Filter, Home, Measuring};
-use super::page;
-use super::restore::warn_of_outstanding;
-use crate::driver::{Arguments, Options, Session};
 use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::pair::side::case_ids;
+use crate::flag::{Filter, Home, Measuring};
+use crate::page;
 use crate::platform::signal;
-use crate::record::run_name::fresh_run_name;
-use crate::record::store::{Store, check_creatable, check_name};
-use crate::record::{Outcome, Record};
-use crate::study::unmeasured::nothing_measured;
-use crate::suite::GROUPS;
+use crate::restore::warn_of_outstanding;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use syscost_analysis::record::bundle::{Bundle, write_new};
+use syscost_engine::Group;
+use syscost_engine::driver::{Arguments, Options, Session};
+use syscost_engine::exit::Exit;
+use syscost_engine::pair::side::case_ids;
+use syscost_engine::record::run_name::fresh_run_name;
+use syscost_engine::record::store::{Store, check_creatable, check_name};
+use syscost_engine::record::{Outcome, Record};
+use syscost_engine::study::unmeasured::nothing_measured;
 
 /// Failed cases that are named one by one; the rest are counted.
 const TOLD: usize = 10;
@@ -58,7 +58,7 @@ pub struct Args {
     home: Home,
 }
 
-/// Measures these cases now and keeps them in a record named for the moment. Answers its path, or nothing if a signal
+/// Measures these cases of `groups` now and keeps them in a record named for the moment. Answers its path, or nothing if a signal
 /// came before the first process had finished.
 ///
 /// # Errors
@@ -68,11 +68,12 @@ pub fn measure_record(
     measuring: &Measuring,
     home: &Home,
     processes: u32,
+    groups: &'static [Group],
 ) -> Result<Option<PathBuf>> {
     let (began, session) = fresh_run_name();
     let path = Store::at(&home.directory()).record_path(&session)?;
     check_creatable(&path)?;
-    let records: Vec<_> = begin_session(filter, measuring, home, &session, processes)?.collect();
+    let records: Vec<_> = begin_session(filter, measuring, home, &session, processes, groups)?.collect();
     if records.is_empty() {
         return Ok(None);
     }
@@ -81,12 +82,16 @@ pub fn measure_record(
     Ok(Some(path))
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+/// Runs `syscost record` over these groups.
+///
+/// # Errors
+/// No case matches, an option is wrong, or no record can be written.
+pub fn run(args: &Args, groups: &'static [Group]) -> Result<ExitCode> {
     let ends = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * u64::from(minutes)));
     let mut code = ExitCode::SUCCESS;
     loop {
         // A night goes on if a case fails in one of its records, and its exit code says so.
-        let (last, has_numbers) = record_once(args)?;
+        let (last, has_numbers) = record_once(args, groups)?;
         code = if last == ExitCode::SUCCESS { code } else { last };
         if ends.is_none_or(|ends| Instant::now() >= ends) || signal::pending().is_some() || !has_numbers {
             return Ok(code);
@@ -95,10 +100,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Makes one record. Returns its exit code, and whether anything was measured.
-fn record_once(args: &Args) -> Result<(ExitCode, bool)> {
+fn record_once(args: &Args, groups: &'static [Group]) -> Result<(ExitCode, bool)> {
     let (began, session) = fresh_run_name();
     let target = Target::from_args(args, &session)?;
-    let processes = begin_session(&args.filter, &args.measuring, &args.home, &session, args.processes)?;
+    let processes =
+        begin_session(&args.filter, &args.measuring, &args.home, &session, args.processes, groups)?;
     check_creatable(&target.path)?;
     let records: Vec<_> = processes.collect();
     let finished = records.len();
@@ -117,7 +123,7 @@ impl Args {
     ///
     /// # Errors
     /// A word is no flag of this command, or one that the session decides; no case matches.
-    pub fn for_session(name: &str, home: &Path, words: &[String]) -> Result<Self> {
+    pub fn for_session(name: &str, home: &Path, words: &[String], groups: &'static [Group]) -> Result<Self> {
         #[derive(clap::Parser)]
         #[command(name = "syscost record", disable_help_flag = true)]
         struct Alone {
@@ -133,8 +139,8 @@ impl Args {
             return Err(Error::Usage(bad_words_message(words, "--minutes would make further records")));
         }
         let is_meant = args.filter.matcher()?;
-        match case_ids(GROUPS).iter().any(|id| is_meant(id)) {
-            true => args.measuring.options().map(|_| args),
+        match case_ids(groups).iter().any(|id| is_meant(id)) {
+            true => args.measuring.options(groups).map(|_| args),
             false => {
                 Err(args.filter.no_match_error().unwrap_or_else(|| Error::Usage("there is no case".into())))
             }
@@ -145,12 +151,13 @@ impl Args {
     ///
     /// # Errors
     /// Nothing can be measured, or the record cannot be written.
-    pub fn record_next_process(&self) -> Result<Option<String>> {
+    pub fn record_next_process(&self, groups: &'static [Group]) -> Result<Option<String>> {
         let (began, session) = fresh_run_name();
         let mut target = Target::from_args(self, &session)?;
         check_creatable(&target.path)?;
         let records: Vec<_> =
-            begin_session(&self.filter, &self.measuring, &self.home, &session, self.processes)?.collect();
+            begin_session(&self.filter, &self.measuring, &self.home, &session, self.processes, groups)?
+                .collect();
         if records.is_empty() {
             return Ok(None);
         }
@@ -178,11 +185,13 @@ fn begin_session(
     home: &Home,
     session: &str,
     processes: u32,
+    groups: &'static [Group],
 ) -> Result<Session<'static>> {
     let arguments = Arguments::parse(filter.append_to(vec!["--bench".into()]))?;
-    let options = Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options()? };
+    let options =
+        Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options(groups)? };
     warn_of_outstanding(&home.directory());
-    Session::with_single_executions(GROUPS, &arguments, &options, processes as usize)
+    Session::with_single_executions(groups, &arguments, &options, processes as usize)
 }
 
 /// After a signal: says how many processes were finished, and answers the exit code.

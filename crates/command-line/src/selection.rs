@@ -1,14 +1,16 @@
 //! Which run, and which part of it: the arguments that commands which show one run share.
 
-use super::super::archive::Archive;
-use super::super::flag::Home;
-use super::super::page;
-use crate::driver::add_missing_curves;
+use crate::archive::Archive;
 use crate::error::{Error, Result};
-use crate::record::Record;
-use crate::suite::{GROUPS, find_group};
+use crate::flag::Home;
+use crate::page;
 use regex::Regex;
 use std::ffi::{OsStr, OsString};
+use syscost_analysis::study::paper::GROUP;
+use syscost_engine::Group;
+use syscost_engine::driver::add_missing_curves;
+use syscost_engine::record::Record;
+use syscost_engine::record::store::Store;
 
 /// One run, or a part of it.
 #[derive(clap::Args)]
@@ -22,21 +24,22 @@ pub struct Selection {
     /// Only the cases whose ids match this pattern, in which `*` stands for anything: 'chase/*/256MiB'
     #[arg(long, value_name = "GLOB")]
     pub only: Option<String>,
+    /// Where it is kept.
     #[command(flatten)]
     pub home: Home,
 }
 
 impl Selection {
-    /// The record, with its curves, cut down to the part that was named.
+    /// The record, with its curves, which `groups` describe, cut down to the part that was named.
     ///
     /// # Errors
     /// There is no such record, or nothing in it has that name.
-    pub fn load_record(&self, archive: &Archive) -> Result<Record> {
+    pub fn load_record(&self, archive: &Archive, groups: &[Group]) -> Result<Record> {
         let mut record = match (self.run.as_deref(), self.group.as_deref()) {
             (None, Some(group)) => newest_with_group(archive, group)?,
-            (run, _) => {
-                archive.load_run(run).map_err(|error| run.and_then(group_name_error).unwrap_or(error))?
-            }
+            (run, _) => archive
+                .load_run(run)
+                .map_err(|error| run.and_then(|run| group_name_error(run, groups)).unwrap_or(error))?,
         };
         if let Some(group) = &self.group {
             keep_group(&mut record, group)?;
@@ -44,7 +47,7 @@ impl Selection {
         if let Some(pattern) = &self.only {
             keep_matching_cases(&mut record, pattern)?;
         }
-        add_missing_curves(&mut record, GROUPS);
+        add_missing_curves(&mut record, groups);
         Ok(record)
     }
 
@@ -55,8 +58,8 @@ impl Selection {
 }
 
 /// The error of a run whose name is that of a group.
-fn group_name_error(run: &OsStr) -> Option<Error> {
-    let group = run.to_str().filter(|name| find_group(name).is_some())?;
+fn group_name_error(run: &OsStr, groups: &[Group]) -> Option<Error> {
+    let group = run.to_str().filter(|name| groups.iter().any(|group| group.name == *name))?;
     Some(Error::Usage(format!(
         "there is no run {group}; the group of this name is shown by `--group {group}`"
     )))
@@ -111,10 +114,51 @@ fn compile_glob(pattern: &str) -> Result<Regex> {
     compiled.map_err(|error| Error::Usage(format!("--only: {error}")))
 }
 
+/// The run that was named, or the newest that has measured any of the paper's cases.
+///
+/// # Errors
+/// There is no such run, or it has none of the cases.
+pub fn find_paper_run(selection: &Selection, archive: &Archive) -> Result<Record> {
+    let record = match &selection.run {
+        Some(run) => archive.load_run(Some(run))?,
+        None => newest_with_paper_cases(archive)?,
+    };
+    match has_paper_cases(&record) {
+        true => Ok(record),
+        false => Err(Error::Usage(format!(
+            "{} has no case of {GROUP} that was measured; {}",
+            record.run,
+            measuring_hint()
+        ))),
+    }
+}
+
+fn measuring_hint() -> &'static str {
+    "`scripts/two-nodes syscost run '^displacement/' --scale full` measures all of them, as root"
+}
+
+fn has_paper_cases(record: &Record) -> bool {
+    record
+        .groups
+        .iter()
+        .any(|run| run.name == GROUP && run.cases.iter().any(|case| case.measured().is_some()))
+}
+
+/// The newest run that has measured any of the cases.
+fn newest_with_paper_cases(archive: &Archive) -> Result<Record> {
+    for file in archive.run_files()?.iter().rev() {
+        let record = Store::load(file)?;
+        if has_paper_cases(&record) {
+            return Ok(record);
+        }
+    }
+    Err(Error::Usage(format!("no run here has a case of {GROUP}; {}", measuring_hint())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture_run;
+    use syscost_engine::record::fixture_run;
 
     #[test]
     fn a_group_is_kept_and_one_that_is_not_there_is_refused() {

@@ -1,20 +1,20 @@
 //! Stored records, baselines and runs, in every unit. Values in another unit than nanoseconds lie in a directory of
 //! their own beside Criterion's; the newest run is the newest of all units.
 
-use super::flag::Home;
-use super::page;
-use crate::driver::{homes_of_all_units, nearest_names};
 use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::record::Record;
-use crate::record::quantity::{format_utc, unix_now};
-use crate::record::store::Store;
-use crate::record::store::record_name;
+use crate::flag::Home;
+use crate::page;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_analysis::record::bundle::{Bundle, Head, read_any, read_any_head};
 use syscost_analysis::study::pooled_record::pool_records;
+use syscost_engine::driver::{homes_of_all_units, nearest_names};
+use syscost_engine::exit::Exit;
+use syscost_engine::record::Record;
+use syscost_engine::record::quantity::{format_utc, unix_now};
+use syscost_engine::record::store::Store;
+use syscost_engine::record::store::record_name;
 
 /// The exit code of a list that names these damaged files: the highest code that a command would return for one of
 /// them.
@@ -22,11 +22,13 @@ pub fn exit_code_for_damaged<'a>(damaged: impl Iterator<Item = &'a Error>) -> Ex
     ExitCode::from(damaged.map(|error| Exit::from(error.kind()).code()).max().unwrap_or(Exit::Success.code()))
 }
 
+/// Everything that is stored under one home.
 pub struct Archive {
     home: PathBuf,
 }
 
 impl Archive {
+    /// That of this home.
     pub fn at(home: &Home) -> Self {
         Self { home: home.directory() }
     }
@@ -156,6 +158,7 @@ impl Archive {
         Ok(found)
     }
 
+    /// The error of an archive without a run.
     pub fn no_runs_error(&self) -> Error {
         Error::Usage(format!(
             "there is no run in {}: `cargo bench` or `syscost run` makes one, and --home looks elsewhere",
@@ -218,7 +221,7 @@ pub fn warn_of_shadowed_file(name: &OsStr, taken: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::FORMAT;
+    use syscost_engine::record::FORMAT;
 
     /// A home in which one name belongs to a record, a baseline and a run, one to a baseline and a run, one to a run.
     fn home() -> (tempfile::TempDir, Archive) {

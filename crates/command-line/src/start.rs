@@ -1,22 +1,26 @@
 //! How a program of syscost starts: as a measuring process, or by its command line. `syscost` and its tools share it.
 
-use super::outline::Outline;
-use super::{man, page};
 use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::outline::Outline;
 use crate::platform::process::inheritance;
 use crate::platform::signal;
+use crate::{manual_pages, page, restore};
+use clap::Subcommand;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use syscost_engine::Group;
+use syscost_engine::exit::Exit;
 
-/// Runs `dispatch` with this process's command line, unless this process was started to measure. An error is printed as one
+/// Runs `dispatch` with this process's command line, unless this process was started to measure one of `groups`. An error is printed as one
 /// sentence on the standard error.
-pub fn start_program(dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>) -> ExitCode {
-    if crate::driver::is_measuring_process() || crate::pair::is_side_process() {
-        return crate::harness::suite();
+pub fn start_program(
+    groups: &'static [Group],
+    dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>,
+) -> ExitCode {
+    if syscost_engine::driver::is_measuring_process() || syscost_engine::pair::is_side_process() {
+        return syscost_engine::harness::main_of_suite(groups, groups);
     }
     inheritance::allow_owner_access();
     let words: Vec<_> = std::env::args_os().collect();
@@ -29,18 +33,20 @@ pub fn start_program(dispatch: impl FnOnce(&[OsString]) -> Result<ExitCode>) -> 
     }
 }
 
-/// Starts a tool: a program beside `syscost` that has some of its commands, `C`. `about` is what the tool does.
+/// Starts a tool: a program beside `syscost` that has some of its commands, `C`. `about` is what the tool does, `groups` what it
+/// may measure.
 pub fn start_tool<C: Subcommand>(
     about: &'static str,
+    groups: &'static [Group],
     dispatch: impl FnOnce(&C) -> Result<ExitCode>,
 ) -> ExitCode {
     let line =
         clap::Command::new("syscost").bin_name("syscost").version(env!("CARGO_PKG_VERSION")).about(about);
     let line = C::augment_subcommands(line).subcommand_required(true).arg_required_else_help(true);
-    start_program(|words| match words {
+    start_program(groups, |words| match words {
         // `syscost man` asks each tool for its pages.
         [_, word, directory] if word == MAN => {
-            let pages = man::write_subcommand_pages(&line, Path::new(directory))?;
+            let pages = manual_pages::write_subcommand_pages(&line, Path::new(directory))?;
             page::write(&format!("{pages}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
@@ -49,7 +55,7 @@ pub fn start_tool<C: Subcommand>(
             Ok(ExitCode::SUCCESS)
         }
         // The guard of changed settings is the same program, started once more.
-        [_, word, ..] if word == RESTORE => super::run_command_line(super::Line::command(), words),
+        [_, word, ..] if word == RESTORE => restore::run_words(words),
         _ => match line.try_get_matches_from(words).and_then(|matches| C::from_arg_matches(&matches)) {
             Ok(command) => dispatch(&command),
             Err(answer) => print_clap_answer(&answer),

@@ -1,10 +1,12 @@
 //! The address of a peer as people write it: `HOST`, `HOST:PORT`, `192.0.2.7`, `::1`, `[::1]`, `[::1]:7470`,
 //! `fe80::1%eth0`.
 
-use super::control_protocol::PORT;
-use crate::platform::inert;
-use crate::platform::kernel_files::KernelFiles;
+use crate::inert;
+use crate::kernel_files::KernelFiles;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+
+/// The port of `syscost peer`, where none is given.
+pub const PORT: u16 = 7470;
 
 /// What a text says before names are looked up.
 #[derive(Debug, PartialEq)]

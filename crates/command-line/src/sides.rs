@@ -1,0 +1,236 @@
+//! Two sides that are compared by pairs of live processes: the flags that define them, and the measurement.
+
+mod pair_bar;
+mod side_flag;
+mod verdict_form;
+
+pub use pair_bar::Bar;
+pub use side_flag::{Ready, Sides, own_executable};
+pub use verdict_form::{Form, write};
+
+use crate::error::{Error, Result};
+use crate::flag::{Filter, scale_parser};
+use crate::page;
+use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+use syscost_analysis::pair::Start;
+use syscost_analysis::pair::block::ByBlocks;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed, Unpaired, choose_cases};
+use syscost_analysis::pair::sequence::{ByTurns, Schedule};
+use syscost_analysis::pair::setting::Setting;
+use syscost_analysis::record::paired::{Paired, Rule};
+use syscost_engine::case::Scale;
+use syscost_engine::record::store::{OwnFile, Store};
+
+/// A note on two builds of which each has one link.
+const ONE_LINK: &str = "each side runs one link of its build: where the linker put its functions is part of every change; of two \
+                        revisions (--a-rev, --b-rev) every pair runs links of its own";
+
+/// Length of a usual pair, s: two starts, two set-ups and 80 turns.
+const PAIR_S: f64 = 0.15;
+
+/// How thoroughly the sides are compared.
+#[derive(clap::Args)]
+pub struct Manner {
+    /// Changes smaller than this are no finding
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = parse_share)]
+    pub threshold: f64,
+    /// The last look at a case; what is flagged by then takes up to 32 more pairs to be found again
+    /// [default: 64]
+    #[arg(long, value_name = "N", value_enum)]
+    pub pairs: Option<Pairs>,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 0x5eed)]
+    pub seed: u64,
+    /// Size of what surrounds the operations: smoke, default, full
+    #[arg(long, default_value = "default", value_parser = scale_parser())]
+    pub scale: Scale,
+    /// `same` means a change within this share [default: twice the threshold, 2% at least]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
+    pub margin: Option<f64>,
+    /// Leave out the cases that neither side can change
+    #[arg(long)]
+    pub no_canaries: bool,
+}
+
+/// After how many pairs a case is judged for the last time.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+#[allow(missing_docs)] // clap would print them as help
+pub enum Pairs {
+    #[value(name = "8")]
+    Eight,
+    #[value(name = "16")]
+    Sixteen,
+    #[value(name = "32")]
+    ThirtyTwo,
+    #[value(name = "64")]
+    SixtyFour,
+}
+
+impl Pairs {
+    /// Number of times that a case is judged until then.
+    pub fn look_count(self) -> usize {
+        match self {
+            Self::Eight => 1,
+            Self::Sixteen => 2,
+            Self::ThirtyTwo => 3,
+            Self::SixtyFour => 4,
+        }
+    }
+}
+
+/// Parses a share in per cent, with or without the sign.
+///
+/// # Errors
+/// It is no number from 0 to less than 100.
+pub fn parse_share(text: &str) -> Result<f64> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let share = number.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| {
+        Error::Usage(format!("{text:?} is no share: expected 0% to less than 100%, such as 3%"))
+    })
+}
+
+impl Manner {
+    /// The rule that its pairs are judged by.
+    pub fn judging_rule(&self) -> Rule {
+        // Equivalence within a margin of 0 could never be shown.
+        let usual = (2.0 * self.threshold).max(Rule::default().margin);
+        let margin = self.margin.unwrap_or(usual);
+        Rule {
+            looks: self.pairs.unwrap_or(Pairs::SixtyFour).look_count(),
+            margin,
+            ..Rule::for_threshold(self.threshold)
+        }
+    }
+}
+
+/// Measures both sides, and keeps the pairs in the store of this home.
+///
+/// # Errors
+/// No case matches, a side cannot be built or started, a setting cannot be made, or the pairs cannot be written.
+pub fn compare_sides(filter: &Filter, sides: &Sides, manner: &Manner, home: &Path) -> Result<Paired> {
+    Store::at(home).check_directory_usable("pairs")?;
+    let mut file = OwnFile::default();
+    let (mut paired, prepared) = with_sides(
+        filter,
+        sides,
+        manner,
+        !manner.no_canaries,
+        home,
+        |testbed, contest, ids, lone, schedule| {
+            announce_pairs(ids.len(), ["case", "cases"], contest.plan.rule);
+            let bar = Bar::new(ids.len());
+            let mut keep = |paired: &Paired| save_pairs(home, paired, &mut file).map(drop);
+            let compared =
+                testbed.compare_cases(contest, ids, lone, schedule, &mut |at| bar.show_pair(at), &mut keep);
+            bar.finish();
+            compared
+        },
+    )?;
+    paired.notes.extend(prepared.differences);
+    if prepared.has_one_link {
+        paired.notes.push(ONE_LINK.into());
+    }
+    if !paired.cases.is_empty() {
+        page::write_to_stderr(&format!("kept in {}", save_pairs(home, &paired, &mut file)?.display()));
+    }
+    Ok(paired)
+}
+
+/// What is known of two sides that were measured.
+pub struct Prepared {
+    /// Names of the sides.
+    pub names: [String; 2],
+    /// What differs between the builds besides their sources.
+    pub differences: Vec<String>,
+    /// Whether each side is a build of its own with one link.
+    pub has_one_link: bool,
+}
+
+/// Builds and starts both sides, has the cases that match measured, and restores what settings have changed. `measure` is given
+/// the ids, the cases among them that one side alone has, and how the sides take turns.
+///
+/// # Errors
+/// No case matches, a side cannot be built or started, a setting cannot be made, or those of `measure`.
+pub fn with_sides<T>(
+    filter: &Filter,
+    sides: &Sides,
+    manner: &Manner,
+    has_canaries: bool,
+    home: &Path,
+    measure: impl FnOnce(&Testbed, &Experiment<'_>, &[String], &[Unpaired], &mut dyn Schedule) -> Result<T>,
+) -> Result<(T, Prepared)> {
+    let matches = filter.matcher()?;
+    let settings = sides.setting_commands();
+    let by_turns = settings.is_none();
+    if by_turns {
+        crate::restore::warn_of_outstanding(home);
+    }
+    // Before minutes of building, since it may refuse. It changes nothing yet.
+    let mut setting =
+        settings.map(|(commands, restore)| Setting::begin(commands, restore, home)).transpose()?;
+    let ready = sides.build_sides(manner.seed)?;
+    let ring = Testbed::set_up()?;
+    let starts = ready.launches().map(|launch| launch as &dyn Start);
+    let Roster { ids: all, unpaired: lone, differences } = ring.match_cases(starts)?;
+    // Of two revisions more is known than their binaries say.
+    let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
+    sides.check_toolchains(&differences)?;
+    let lone: Vec<_> = lone.into_iter().filter(|lone| matches(&lone.id)).collect();
+    let ids = choose_cases(&all, &matches, has_canaries)?;
+    let plan = Plan {
+        sides: ready.side_names(sides),
+        by_turns,
+        rule: manner.judging_rule(),
+        seed: manner.seed,
+        scale: manner.scale,
+        placement: ready.placement(),
+    };
+    let contest = Experiment { starts, plan };
+    if let Some(setting) = &setting {
+        page::write_to_stderr(&format!(
+            "restored at the end, also after a signal: {}",
+            setting.restore_commands()
+        ));
+    }
+    let measured = {
+        let mut enter = |side: usize| setting.as_mut().map_or(Ok(()), |setting| setting.enter_side(side));
+        let mut turns = ByTurns;
+        let mut blocks = ByBlocks::new(&mut enter);
+        let meeting: &mut dyn Schedule = if by_turns { &mut turns } else { &mut blocks };
+        measure(&ring, &contest, &ids, &lone, meeting)
+    };
+    setting.map(Setting::restore_settings).transpose()?;
+    let has_one_link = ready.are_two_builds() && ready.placement().is_none();
+    Ok((measured?, Prepared { names: contest.plan.sides, differences, has_one_link }))
+}
+
+/// Says how many cases are compared, or verdicts reached, and how long that takes: from all at the first look to all at the last.
+pub fn announce_pairs(count: usize, [one, many]: [&str; 2], rule: Rule) {
+    let [first, last] = rule.fewest_and_most_pairs();
+    let work = format!("{}, {first} to {last} pairs each", page::count_with_noun(count, one, many));
+    page::announce(&work, [first, last].map(|pairs| (count * pairs) as f64 * PAIR_S));
+}
+
+/// Writes the comparison to the store; its path.
+pub fn save_pairs(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<PathBuf> {
+    let path = Store::at(home).home().join("pairs").join(format!("{}.json", paired.run));
+    let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
+    file.write(&path, &bytes)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_read_with_and_without_its_sign() {
+        assert_eq!(parse_share("3%").unwrap(), 0.03);
+        assert_eq!(parse_share(" 0.5 ").unwrap(), 0.005);
+        for wrong in ["", "x", "-1%", "100%", "NaN"] {
+            assert!(parse_share(wrong).is_err(), "{wrong}");
+        }
+    }
+}
