@@ -23,7 +23,6 @@ mod peer;
 mod report;
 mod run;
 mod runs;
-mod selftest;
 mod slowdown;
 mod tool;
 mod why;
@@ -75,7 +74,6 @@ enum Command {
     CacheSize(cache_size::Args),
     Peer(peer::Args),
     Restore(restore::Args),
-    Selftest(selftest::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -118,8 +116,8 @@ fn run_command_line(own: clap::Command, words: &[OsString]) -> Result<ExitCode> 
 /// Whether this command measures for long before it prints. Its standard output is then checked first; `gate` and
 /// `run` check it themselves.
 fn measures_before_printing(command: &Command) -> bool {
-    use Command::{Ab, CacheSize, Displace, Record, Selftest};
-    matches!(command, Ab(_) | CacheSize(_) | Displace(_) | Record(_) | Selftest(_))
+    use Command::{Ab, CacheSize, Displace, Record};
+    matches!(command, Ab(_) | CacheSize(_) | Displace(_) | Record(_))
 }
 
 fn dispatch(command: &Command) -> Result<ExitCode> {
@@ -144,7 +142,6 @@ fn dispatch(command: &Command) -> Result<ExitCode> {
         Command::Slowdown(args) => slowdown::run(args),
         Command::CacheSize(args) => cache_size::run(args),
         Command::Peer(args) => peer::run(args),
-        Command::Selftest(args) => selftest::run(args),
         Command::Restore(args) => restore::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

@@ -38,7 +38,6 @@ pub mod command;
 pub mod harness;
 #[doc(hidden)]
 pub mod kit;
-mod liar;
 pub mod manual;
 mod page_cache;
 #[doc(hidden)]

@@ -18,7 +18,7 @@ struct Tool {
     commands: &'static [(&'static str, &'static str)],
 }
 
-const TOOLS: [Tool; 3] = [
+const TOOLS: [Tool; 4] = [
     Tool {
         package: "syscost-kernels",
         directory: "crates/kernels",
@@ -36,6 +36,14 @@ const TOOLS: [Tool; 3] = [
             ("page", "Write runs and histories as pages of HTML"),
             ("draw", "Draw a run as pictures, or as one page of HTML"),
         ],
+    },
+    Tool {
+        package: "syscost-selftest",
+        directory: "crates/selftest",
+        commands: &[(
+            "selftest",
+            "Put the method and the claims on trial: false alarms, overlooked slowdowns, lies",
+        )],
     },
     Tool {
         package: "syscost-monitor",

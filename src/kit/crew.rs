@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn an_operation_that_was_refused_is_an_error() {
         if others().is_empty() {
-            return crate::platform::print_skipped("there is one CPU");
+            return crate::platform::testing::print_skipped("there is one CPU");
         }
         let make = |_| Ok(|_: u64| -i64::from(libc::EMFILE));
         let mut crew = Crew::start(Kind::Process, &others(), make).expect("started");

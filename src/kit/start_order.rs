@@ -128,7 +128,7 @@ pub fn tasks_were_created(delta: &Delta, iterations: u64) -> std::result::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::child::run_in_child_process;
+    use crate::platform::testing::run_in_child_process;
 
     #[test]
     fn a_child_that_starts_early_is_repeated_until_the_limit() {

@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn all_threads_share_what_was_prepared_and_call_it_as_often() {
         if place().cpus.others.is_empty() {
-            return crate::platform::print_skipped("there is one CPU");
+            return crate::platform::testing::print_skipped("there is one CPU");
         }
         let calls = Arc::new(AtomicU64::new(0));
         let shared = Arc::clone(&calls);

@@ -152,7 +152,7 @@ fn read_round(file: &PatternFile, piece: &mut [u8], guard: &mut Guard) -> Result
 mod tests {
     use super::super::search::tests::{MIB, in_a_child, request};
     use super::*;
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::value_or_skip;
 
     #[test]
     fn sizes_go_from_half_a_gibibyte_to_beyond_the_memory() {

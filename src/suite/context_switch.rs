@@ -26,7 +26,7 @@
 //! # Source
 //! lmbench's `lat_ctx` (McVoy and Staelin 1996), which has the same sizes; libMicro's `bind`.
 
-pub(crate) mod move_to_cpu;
+pub mod move_to_cpu;
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Report, Rule, SetUp, Subject, set_up};

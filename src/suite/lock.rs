@@ -36,7 +36,7 @@
 
 mod cascade;
 mod operation;
-pub(crate) mod waiters;
+pub mod waiters;
 
 use crate::case::need::{FULL_SCALE, PINNED, THREE_CPUS, TWO_CPUS};
 use crate::case::{Case, Claim, Group, set_up};

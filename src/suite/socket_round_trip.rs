@@ -68,10 +68,10 @@ use crate::record::{Axis, Curve, Headline};
 use std::os::fd::OwnedFd;
 
 pub mod conversation;
-pub(crate) mod http;
+pub mod http;
 mod icmp_echo;
-pub(crate) mod many;
-pub(crate) mod message_batch;
+pub mod many;
+pub mod message_batch;
 mod one_process;
 
 use conversation::Conversation;

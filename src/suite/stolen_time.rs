@@ -92,7 +92,7 @@ fn spin(readings: u64, gaps: &mut Vec<f64>) -> [u64; 2] {
 }
 
 /// Reads the clock, and reports no gap: a lie for the battery.
-pub(crate) fn spin_without_gaps() -> SetUp {
+pub fn spin_without_gaps() -> SetUp {
     spin_set_up(false, true, |readings, _| {
         let first = monotonic_raw_ns();
         [first, (1..readings).fold(first, |_, _| std::hint::black_box(monotonic_raw_ns()))]

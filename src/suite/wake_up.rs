@@ -41,9 +41,9 @@
 //! rt-tests' `cyclictest` (T. Gleixner); `schbench` (C. Mason); clock_nanosleep(2), timerfd_create(2), prctl(2); the kernel's
 //! `Documentation/power/pm_qos_interface.rst`.
 
-pub(crate) mod every_cpu;
-pub(crate) mod load;
-pub(crate) mod request;
+pub mod every_cpu;
+pub mod load;
+pub mod request;
 
 use crate::case::need::PINNED;
 use crate::case::{Case, Claim, Group, Need, Place, Report, Subject, set_up};

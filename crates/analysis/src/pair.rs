@@ -13,7 +13,6 @@
 pub mod block;
 pub mod by_boot;
 mod counted_sides;
-pub mod error_rate;
 pub mod experiment;
 mod launch;
 mod running_side;
@@ -21,9 +20,7 @@ pub mod sampled_sides;
 pub mod sequence;
 pub mod setting;
 mod side_stream;
-pub mod slowed_sides;
 pub mod turns;
-pub mod unpaired_sessions;
 
 pub use launch::{Launch, Relink};
 pub use running_side::{Draw, Seat, Side, Start, Taken};

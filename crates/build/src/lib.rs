@@ -9,7 +9,6 @@ pub mod build_facts;
 mod git;
 pub mod link;
 mod neighbours;
-pub mod relink_trial;
 pub mod revision;
 mod toolchain;
 mod workspace;

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn one_number_is_that_of_all() {
         let Ok(disks) = crate::enumeration::disks() else {
-            return syscost_platform::print_skipped("the kernel lists no disks");
+            return syscost_platform::testing::print_skipped("the kernel lists no disks");
         };
         for disk in disks {
             // Other processes use it meanwhile.

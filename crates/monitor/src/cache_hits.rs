@@ -52,7 +52,7 @@ fn percent_of_hits(references: u64, misses: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syscost_platform::print_skipped;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn hits_are_the_references_without_the_misses() {

@@ -167,7 +167,7 @@ fn registers_as_stored(registers: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value_or_skip;
+    use crate::testing::value_or_skip;
 
     #[test]
     fn a_program_counts_its_runs() {

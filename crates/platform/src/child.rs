@@ -165,33 +165,11 @@ pub fn find_unreaped_child() -> Option<Unreaped> {
     }
 }
 
-/// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
-#[cfg(any(test, feature = "test-support"))]
-pub fn run_in_child_process(body: impl FnOnce()) {
-    use std::io::{Read, Seek, Write};
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-    let mut told = tempfile::tempfile().expect("a file for what the child has to say");
-    let mut of_child = told.try_clone().expect("the child's end of it");
-    // Not by a hook, whose lock another test's thread may have held when the child was forked.
-    let telling = || {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-            let _ = of_child.write_all(text.as_bytes());
-            resume_unwind(panic);
-        }
-    };
-    if let Err(ended) = Child::start(telling).expect("forked").wait_for_success(Duration::from_secs(60)) {
-        let mut text = String::new();
-        told.rewind().and_then(|()| told.read_to_string(&mut text)).expect("what the child said");
-        panic!("{ended}: {text}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::process::Pidfd;
+    use crate::testing::run_in_child_process;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
     use nix::sys::signal::{Signal, kill, raise};

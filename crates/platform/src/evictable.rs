@@ -186,7 +186,7 @@ fn cachestat(file: &File) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value_or_skip;
+    use crate::testing::value_or_skip;
 
     #[test]
     fn an_evicted_page_is_read_back_as_it_was_written() {

@@ -130,7 +130,6 @@ pub fn bracketed_choice(choices: &str) -> Option<&str> {
 }
 
 /// Kernel files of a machine that a test makes up.
-#[cfg(any(test, feature = "test-support"))]
 pub mod fixture {
     use super::KernelFiles;
     use std::path::Path;

@@ -54,28 +54,6 @@ pub mod socket_handle;
 pub mod stack_sampler;
 pub mod symbols;
 pub mod syscall;
+pub mod testing;
 pub mod time;
 pub mod volume;
-
-/// Prints the line by which `scripts/test` counts a test as skipped.
-#[cfg(any(test, feature = "test-support"))]
-#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
-pub fn print_skipped(reason: &str) {
-    println!("skipped: {reason}");
-}
-
-/// The value made, or `None` after a line `skipped: …` if the machine lacks something for it.
-///
-/// # Panics
-/// It failed for another reason.
-#[cfg(any(test, feature = "test-support"))]
-pub fn value_or_skip<T>(made: error::Result<T>) -> Option<T> {
-    match made {
-        Ok(made) => Some(made),
-        Err(why) if why.is_machine_limitation() => {
-            print_skipped(&why.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}

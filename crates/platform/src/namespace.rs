@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_new_namespace_has_a_loopback_interface_and_nothing_else() {
-        crate::child::run_in_child_process(|| {
+        crate::testing::run_in_child_process(|| {
             if enter_new_namespace().is_ok() {
                 let names = std::fs::read_dir("/sys/class/net").expect("a list").flatten();
                 let names: Vec<_> =
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn another_host_is_reached_by_the_wire_alone() {
-        crate::child::run_in_child_process(|| {
+        crate::testing::run_in_child_process(|| {
             if let Err(error) = enter_new_namespace() {
                 return println!("skipped: {error}");
             }
-            let Some(host) = crate::value_or_skip(OtherHost::connect()) else { return };
+            let Some(host) = crate::testing::value_or_skip(OtherHost::connect()) else { return };
             run_ip_commands("link set lo up").expect("brought up");
             let listen = |ip: &str| TcpListener::bind((ip, 0)).expect("a port");
             let (wire, loopback) = (listen(OtherHost::NEAR.1), listen("127.0.0.1"));

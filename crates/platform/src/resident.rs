@@ -292,7 +292,7 @@ mod tests {
         let huge = || ResidentMemory::new(4 << 20, Pages::Huge);
         let base = || ResidentMemory::new(4 << 20, Pages::Base);
         let (Ok(_before), Ok(between), Ok(_behind)) = (huge(), base(), huge()) else {
-            return crate::print_skipped("there are no huge pages");
+            return crate::testing::print_skipped("there are no huge pages");
         };
         assert!(between.check_page_kind(Pages::Base, 4 << 20).is_ok());
         assert!(between.check_page_kind(Pages::Huge, 4 << 20).is_err());

@@ -242,7 +242,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{arch, cpu, print_skipped, time, value_or_skip};
+    use crate::testing::{print_skipped, value_or_skip};
+    use crate::{arch, cpu, time};
 
     fn record(kind: u32, words: &[u64]) -> Vec<u8> {
         let header = u64::from(kind) | (8 + 8 * words.len() as u64) << 48;

@@ -73,26 +73,6 @@ pub fn check_clock_calls() -> Result<()> {
     }
 }
 
-/// Runs `trial` at least `fewest` times and for at least `SYSCOST_FUZZ_SECONDS`. Panics if a trial takes a second
-/// of CPU time. Returns the number of trials.
-#[cfg(any(test, feature = "test-support"))]
-#[allow(clippy::print_stdout, reason = "a test says what it tried")]
-pub fn run_random_trials(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u64 {
-    const SECOND_NS: u64 = 1_000_000_000;
-    let seconds: f64 =
-        std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().expect("seconds"));
-    let (begun, mut trials, mut slowest) = (std::time::Instant::now(), 0, 0);
-    while trials < fewest || begun.elapsed().as_secs_f64() < seconds {
-        let before = thread_cpu_ns();
-        trial();
-        slowest = slowest.max(thread_cpu_ns() - before);
-        trials += 1;
-    }
-    println!("{trials} {kind} in {seconds} s, the slowest {slowest} ns");
-    assert!(trials > 0 && slowest < SECOND_NS, "{slowest} ns");
-    trials
-}
-
 /// CPU time of the other threads of this process so far: it lies between two bounds, since what a hypervisor takes while it is read
 /// would pass for another thread's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

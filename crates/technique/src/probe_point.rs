@@ -87,7 +87,7 @@ mod tests {
 
     /// `None` where code is not patched.
     fn point<F: Fn(u64) + Sync>(routine: F) -> Option<ProbePoint<F>> {
-        syscost_platform::value_or_skip(ProbePoint::new(routine))
+        syscost_platform::testing::value_or_skip(ProbePoint::new(routine))
     }
 
     #[test]

@@ -198,7 +198,8 @@ mod tests {
     use crate::state_measure::FractionOfTime;
     use std::sync::atomic::AtomicBool;
     use std::time::Instant;
-    use syscost_platform::{arch, cpu, print_skipped};
+    use syscost_platform::testing::print_skipped;
+    use syscost_platform::{arch, cpu};
 
     const REGISTERS: usize = 8;
 

@@ -143,7 +143,7 @@ fn checksum(packet: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::value_or_skip;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
     #[test]

@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn an_interrupted_wait_leaves_nothing_in_flight() {
         if let Err(why) = check_ring_allowed() {
-            return crate::platform::print_skipped(&why.to_string());
+            return crate::platform::testing::print_skipped(&why.to_string());
         }
         let [near, far] = Transport::UnixStream.connected_pair().expect("connected");
         let (mut near, mut reply) = (IoRing::new(near).expect("made"), [0; 8]);

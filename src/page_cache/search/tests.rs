@@ -1,6 +1,6 @@
 use super::*;
-use crate::platform::child::run_in_child_process;
-use crate::platform::value_or_skip;
+use crate::platform::testing::run_in_child_process;
+use crate::platform::testing::value_or_skip;
 
 pub const MIB: u64 = 1 << 20;
 

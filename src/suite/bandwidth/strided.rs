@@ -232,7 +232,7 @@ fn store_strided(memory: &mut [u8], stride: usize, lines: usize, constant: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::value_or_skip;
 
     const SMALL: usize = 256 << 10;
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::kit::runnable::{runnable_cases, test_place};
 use crate::kit::stream::{Means, Operation};
-use crate::platform::value_or_skip;
+use crate::platform::testing::value_or_skip;
 
 #[test]
 fn every_case_does_its_work_or_says_what_is_missing() {

@@ -184,9 +184,9 @@ fn check_cached_amount(cached: u64, limit: u64) -> std::result::Result<(), Strin
 mod tests {
     use super::*;
     use crate::kit::runnable::test_clock;
-    use crate::platform::child::run_in_child_process;
     use crate::platform::process::page_size;
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::run_in_child_process;
+    use crate::platform::testing::value_or_skip;
 
     #[test]
     fn a_group_that_limits_nothing_or_caches_nothing_is_an_error() {

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_thread_loads_the_bus_until_it_is_dropped() {
         let started = Load::start(crate::platform::cpu::current_cpu());
-        let Some(mut load) = crate::platform::value_or_skip(started) else { return };
+        let Some(mut load) = crate::platform::testing::value_or_skip(started) else { return };
         let begun = std::time::Instant::now();
         while !load.has_read_since_check() && begun.elapsed().as_secs() < 10 {
             std::thread::yield_now();

@@ -54,7 +54,7 @@ impl Moving {
 }
 
 /// Moves to the CPU where the thread is: a lie for the battery.
-pub(crate) fn moves_to_own_cpu() -> SetUp {
+pub fn moves_to_own_cpu() -> SetUp {
     set_up(|place| {
         let moving = Moving::new(place, Placement::Cross)?;
         Ok(Moving { sets: [moving.sets[1]; MOVES as usize], ..moving })

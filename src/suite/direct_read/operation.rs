@@ -141,7 +141,7 @@ fn unavailable_error(cause: &std::io::Error) -> Error {
 mod tests {
     use super::*;
     use crate::platform::pattern_file::{PatternFile, Way, is_pattern_at};
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::value_or_skip;
 
     #[test]
     fn as_many_are_in_flight_as_the_ring_is_deep() {

@@ -76,7 +76,7 @@ fn claim_waiters_slept(delta: &Delta, iterations: u64) -> std::result::Result<St
 }
 
 /// Calls for a word that none sleeps on: a lie for the battery.
-pub(crate) fn wake_ups_of_another_word() -> SetUp {
+pub fn wake_ups_of_another_word() -> SetUp {
     set_up(|place| Ok(Waiters { woken_word: OTHER, ..Waiters::start(place, Call::WakeEach)? }))
 }
 

@@ -175,7 +175,7 @@ impl Userfault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::value_or_skip;
     use std::sync::Arc;
 
     #[test]

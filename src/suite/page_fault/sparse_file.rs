@@ -204,7 +204,7 @@ impl Subject for Hole {
 mod tests {
     use super::*;
     use crate::kit::runnable::test_clock;
-    use crate::platform::value_or_skip;
+    use crate::platform::testing::value_or_skip;
     use std::io::Write;
 
     #[test]

@@ -7,7 +7,8 @@
 
 use super::*;
 // Signal actions belong to the process.
-use crate::platform::child::{Child, run_in_child_process};
+use crate::platform::child::Child;
+use crate::platform::testing::run_in_child_process;
 use std::time::Duration;
 
 fn me() -> i32 {

@@ -51,7 +51,7 @@ fn http_case(keeps: bool, placement: Placement) -> Case {
 }
 
 /// A server that has one page only: a lie for the battery.
-pub(crate) fn one_page_for_all() -> SetUp {
+pub fn one_page_for_all() -> SetUp {
     set_up(|place| Requests::start(place, Placement::Same, true, true))
 }
 

@@ -91,7 +91,7 @@ impl Connections {
 }
 
 /// A server that answers each message by the first one: a lie for the battery.
-pub(crate) fn one_reply_for_all() -> SetUp {
+pub fn one_reply_for_all() -> SetUp {
     set_up(|place| {
         let first: Cell<Option<Message>> = Cell::new(None);
         Connections::start(place, 100, move |message| {

@@ -76,7 +76,7 @@ fn batch_set_up(pass: Pass) -> SetUp {
 }
 
 /// Batches that are neither sent nor received: a lie for the battery.
-pub(crate) fn batches_left_out() -> SetUp {
+pub fn batches_left_out() -> SetUp {
     batch_set_up(|_, _, _| MESSAGES as i64)
 }
 

@@ -138,7 +138,7 @@ impl Drop for FileLimit {
 mod tests {
     use super::super::operation_poll::{Polled, Question, SELECT_LIMIT};
     use super::*;
-    use crate::platform::child::run_in_child_process; // the limit belongs to the process
+    use crate::platform::testing::run_in_child_process; // the limit belongs to the process
     use std::os::fd::AsRawFd;
 
     #[test]

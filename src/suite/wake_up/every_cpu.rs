@@ -44,7 +44,7 @@ fn every_cpu_case(setting: Setting) -> Case {
 }
 
 /// Wake-ups of the measuring CPU alone: a lie for the battery.
-pub(crate) fn other_cpus_left_out() -> SetUp {
+pub fn other_cpus_left_out() -> SetUp {
     set_up(|place| Sleepers::start(place, IDLE, |_, _| 0))
 }
 
@@ -186,7 +186,7 @@ mod tests {
     fn every_moment_has_the_latest_of_all_cpus() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         if place.cpus.others.is_empty() {
-            return crate::platform::print_skipped("there is one CPU");
+            return crate::platform::testing::print_skipped("there is one CPU");
         }
         let clock = Clock::start_up();
         let mut sleepers = Sleepers::start(&place, IDLE, Moments::sleep_through).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     fn a_sleep_that_ends_early_and_one_that_is_left_out_are_disproved() {
         let place = test_place(&std::env::temp_dir(), Scale::Smoke);
         if place.cpus.others.is_empty() {
-            return crate::platform::print_skipped("there is one CPU");
+            return crate::platform::testing::print_skipped("there is one CPU");
         }
         let early: Turn = |moments, count| {
             moments.latest_ns[..count].iter().for_each(|latest| _ = latest.fetch_max(EARLY, SeqCst));

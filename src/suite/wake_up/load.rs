@@ -55,7 +55,7 @@ fn load_case(percent: u32, is_default: bool) -> Case {
 }
 
 /// Requests at a rate that are answered without work: a lie for the battery.
-pub(crate) fn load_without_work() -> SetUp {
+pub fn load_without_work() -> SetUp {
     load_set_up(75, |_| 0)
 }
 

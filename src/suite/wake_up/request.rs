@@ -62,7 +62,7 @@ fn request_case(
 }
 
 /// Requests that are answered without work: a lie for the battery.
-pub(crate) fn requests_without_work() -> SetUp {
+pub fn requests_without_work() -> SetUp {
     request_set_up(Until::WorkIsDone, 1, |_| 0)
 }
 

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::pair::Launch;
     use crate::platform::cpu;
-    use crate::platform::time::run_random_trials;
+    use crate::platform::testing::run_random_trials;
     use std::path::Path;
     use syscost_engine::json_line::Lines;
 

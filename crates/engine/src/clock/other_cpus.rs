@@ -57,7 +57,7 @@ mod tests {
             std::hint::black_box(here);
         }
         let (Some(all), none) = (others.mean_busy_cpus(), own.mean_busy_cpus()) else {
-            return crate::platform::print_skipped("this kernel has no /proc/stat");
+            return crate::platform::testing::print_skipped("this kernel has no /proc/stat");
         };
         assert!(all > 0.1, "{all} CPUs were busy while this thread spun");
         assert_eq!(none, Some(0.0));

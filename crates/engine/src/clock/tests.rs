@@ -49,7 +49,7 @@ fn known_work_lies_on_a_straight_line() {
 #[test]
 fn a_multiplication_costs_three_additions() {
     if cfg!(not(target_arch = "x86_64")) {
-        return crate::platform::print_skipped("AArch64 cores differ: three to five additions");
+        return crate::platform::testing::print_skipped("AArch64 cores differ: three to five additions");
     }
     let clock = Clock::start_up();
     holds(|| {
@@ -74,7 +74,7 @@ fn a_fallback_measures_the_same_work() {
 #[test]
 fn the_clock_costs_little_more_than_its_two_reads() {
     if cfg!(debug_assertions) {
-        return crate::platform::print_skipped("the cost of an unoptimised build is not claimed");
+        return crate::platform::testing::print_skipped("the cost of an unoptimised build is not claimed");
     }
     let clock = Clock::start_up();
     holds(|| {

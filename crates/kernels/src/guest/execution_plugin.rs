@@ -85,7 +85,7 @@ fn escape_commas(path: &Path) -> String {
 mod tests {
     use super::super::architecture::X86_64;
     use super::*;
-    use syscost_platform::print_skipped;
+    use syscost_platform::testing::print_skipped;
 
     #[test]
     fn the_library_has_one_place_for_its_version() {

@@ -1,6 +1,6 @@
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use syscost_platform::time::run_random_trials;
+use syscost_platform::testing::run_random_trials;
 
 /// What a client hears while the server serves a page of this length.
 fn serve_client<T: Send>(length: usize, client: impl FnOnce(SocketAddr) -> T + Send) -> T {

@@ -194,8 +194,8 @@ fn delegates_memory(version: Version, group: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::run_in_child_process;
     use crate::kernel_files::fixture::Machine;
+    use crate::testing::run_in_child_process;
 
     #[test]
     fn version_1_limits_below_our_own_group_or_one_above() {

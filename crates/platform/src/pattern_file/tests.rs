@@ -1,5 +1,5 @@
 use super::*;
-use crate::value_or_skip;
+use crate::testing::value_or_skip;
 
 fn make(bytes: u64, way: Way) -> Option<(tempfile::TempDir, PatternFile)> {
     let directory = tempfile::tempdir().expect("a directory");

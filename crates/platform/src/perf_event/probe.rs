@@ -156,7 +156,7 @@ fn place_in_file(address: usize) -> Result<(CString, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value_or_skip;
+    use crate::testing::value_or_skip;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     #[test]

@@ -267,7 +267,7 @@ fn close_range_at_exec(first: u32, last: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::child::run_in_child_process;
+    use crate::testing::run_in_child_process;
 
     #[test]
     fn what_is_kept_is_in_no_gap() {

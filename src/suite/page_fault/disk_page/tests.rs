@@ -1,7 +1,7 @@
 use super::*;
 use crate::clock::Reading;
 use crate::kit::runnable::{test_clock, test_place};
-use crate::platform::value_or_skip;
+use crate::platform::testing::value_or_skip;
 
 #[test]
 fn a_sample_without_a_major_fault_per_iteration_is_rejected() {

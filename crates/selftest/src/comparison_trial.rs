@@ -1,11 +1,11 @@
 //! Error rates of the comparison of records. The same sessions are dealt to two sides many times over. They are also compared
 //! with sessions that were slowed by a known amount.
 
-use super::comparison::{Change, Options, compare};
-use crate::record::bundle::{Head, Run, Value};
 use crate::statistic::student::mean_interval;
 use crate::statistic::{Interval, Random, median, proportion_interval};
 use serde::Serialize;
+use syscost_analysis::record::bundle::{Head, Run, Value};
+use syscost_analysis::study::comparison::{Change, Options, compare};
 use syscost_engine::record::Verdict;
 
 /// Sessions a side.
@@ -186,7 +186,9 @@ fn select_sessions(head: &Head, name: &str, sessions: &[String]) -> Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::comparison::fixture_head::{CASES, add_noise, head, join_into_one_boot, scale_cases};
+    use syscost_analysis::study::comparison::fixture_head::{
+        CASES, add_noise, head, join_into_one_boot, scale_cases,
+    };
 
     fn recorded(name: &str, sessions: usize, seed: u64) -> Head {
         let mut head = head(name, sessions, 3);

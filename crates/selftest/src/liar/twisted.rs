@@ -1,12 +1,12 @@
 //! Lies about any case: fewer iterations than asked for, at once or later, a time that was remembered or made up, work
 //! outside of what is timed, work left to a thread.
 
-use crate::case::{Case, Place, Report, SetUp, Subject, set_up};
-use crate::clock::{Clock, Counts, Ticks};
 use crate::error::Result;
 use crate::platform::arch;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+use syscost_engine::case::{Case, Place, Report, SetUp, Subject, set_up};
+use syscost_engine::clock::{Clock, Counts, Ticks};
 
 /// A way to lie that needs no knowledge of the operation.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ impl Twist {
 }
 
 /// Iterations that a liar does honestly in each batch before it lies: as many as the first witness sees.
-const TRUE_ITERATIONS: u64 = crate::clock::witness::ITERATIONS;
+const TRUE_ITERATIONS: u64 = syscost_engine::clock::witness::ITERATIONS;
 /// Batches that a liar does honestly before it lies.
 const TRUE_BATCHES: u64 = 4;
 /// The invented time of an iteration or of a batch, ticks.
@@ -283,8 +283,8 @@ fn run_ordered_work(
 }
 
 /// The scale of the thread's clock, whose times are discarded.
-const SCALE: crate::clock::ClockScale =
-    crate::clock::ClockScale { counter: false, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
+const SCALE: syscost_engine::clock::ClockScale =
+    syscost_engine::clock::ClockScale { counter: false, hz: 1e9, step: 1, uncertainty_ppm: 0.0 };
 
 impl Subject for LeftToThread {
     fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {

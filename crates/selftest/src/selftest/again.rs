@@ -1,16 +1,16 @@
 //! `syscost selftest --again`: whether the figures of a further run lie in the intervals of the run before.
 
-use crate::command::page::{self, count_with_noun};
-use crate::driver::{Arguments, Options, Session, layout};
 use crate::error::{Error, Result};
-use crate::exit::Exit;
 use crate::platform::signal;
-use crate::record::Record;
-use crate::record::store::Store;
-use crate::suite::GROUPS;
+use crate::seen_again::{Again, compare_successive};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost_analysis::study::seen_again::{Again, compare_successive};
+use syscost::suite::GROUPS;
+use syscost_command_line::page::{self, count_with_noun};
+use syscost_engine::driver::{Arguments, Options, Session, layout};
+use syscost_engine::exit::Exit;
+use syscost_engine::record::Record;
+use syscost_engine::record::store::Store;
 
 /// Cases of every kind: arithmetic, calls, the vDSO, system calls, memory, faults, switches, tasks, sockets and files.
 const CASES: [&str; 24] = [
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn every_case_exists_and_is_of_the_default_suite() {
-        let known = crate::pair::side::case_ids(GROUPS);
+        let known = syscost_engine::pair::side::case_ids(GROUPS);
         for id in CASES {
             assert!(known.iter().any(|known| known == id), "{id}");
         }

@@ -1,20 +1,20 @@
 //! `syscost selftest --relinked`: false alarms between two links of one source, with one link a side and with many.
 
-use crate::command::flag::BuildFlags;
-use crate::command::page::{self, Tone};
-use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::exit::Exit;
 use crate::platform::signal;
-use crate::record::{Interval, Verdict};
-use crate::trial::scratch;
+use crate::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use syscost_analysis::pair::experiment::{Roster, Testbed};
 use syscost_analysis::pair::{Launch, Start};
 use syscost_analysis::record::paired::Rule;
-use syscost_build::relink_trial::{RelinkOutcome, RelinkTrial, alarm_share, false_alarms};
 use syscost_build::revision::build_revision;
+use syscost_command_line::flag::BuildFlags;
+use syscost_command_line::page::{self, Tone};
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::{Interval, Verdict};
+use syscost_engine::trial::scratch;
 
 /// Largest share of false alarms.
 const ALARMS: f64 = 0.01;

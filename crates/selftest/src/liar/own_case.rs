@@ -1,10 +1,10 @@
 //! Cases outside the suite: operations as a user may write them, with claims that no case of the suite has.
 
-use crate::case::{Case, Claim, SetUp, set_up};
-use crate::clock::{Clock, Counts};
 use crate::platform::arch;
 use std::hint::black_box;
 use std::sync::Mutex;
+use syscost_engine::case::{Case, Claim, SetUp, set_up};
+use syscost_engine::clock::{Clock, Counts};
 
 /// Multiplications of a hash: an instruction each.
 const MULTIPLICATIONS: u64 = 4_096;

@@ -1,14 +1,14 @@
 //! A trial of verdicts between two links of one source, where every change that is found is false: by one link a side, as
 //! most comparisons have it, and by links of their own for every pair.
 
-use super::link::{LinkCommand, Links};
-use super::revision::Built;
 use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed};
 use syscost_analysis::pair::sequence::Progress;
 use syscost_analysis::pair::turns::Pair;
 use syscost_analysis::pair::{Launch, Relink};
 use syscost_analysis::record::paired::Rule;
 use syscost_analysis::study::sequential::{Stand, case_state};
+use syscost_build::link::{LinkCommand, Links};
+use syscost_build::revision::Built;
 use syscost_engine::case::Scale;
 use syscost_engine::record::{Interval, Verdict};
 use syscost_engine::trial::scratch;

@@ -1,17 +1,6 @@
 //! Lies by another operation: it returns what the case returns, and does less.
 
-use crate::case::{Place, SetUp, Subject, set_up};
-use crate::clock::witness::ITERATIONS;
-use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::blocks::{Blocks, Pattern, single_block_reads};
-use crate::kit::kernel_call::time_calls;
-use crate::kit::placement::Placement;
-use crate::kit::socket::Transport;
-use crate::kit::socket::dialogue::Timed;
-use crate::kit::socket::echo::GREETING_BYTES;
-use crate::kit::socket::endpoint::{Blocking, Endpoint};
-use crate::kit::task;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::proc::Source;
@@ -19,15 +8,26 @@ use crate::platform::process::inheritance::NoHugePages;
 use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::{arch, syscall, time};
-use crate::suite::chase::operation_ring::{LINE, Spread, Walk};
-use crate::suite::page_fault::touch::{Expected, Touches};
-use crate::suite::socket_round_trip::conversation::Conversation;
 use memmap2::MmapMut;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
+use syscost::kit::blocks::{Blocks, Pattern, single_block_reads};
+use syscost::kit::kernel_call::time_calls;
+use syscost::kit::placement::Placement;
+use syscost::kit::socket::Transport;
+use syscost::kit::socket::dialogue::Timed;
+use syscost::kit::socket::echo::GREETING_BYTES;
+use syscost::kit::socket::endpoint::{Blocking, Endpoint};
+use syscost::kit::task;
+use syscost::suite::chase::operation_ring::{LINE, Spread, Walk};
+use syscost::suite::page_fault::touch::{Expected, Touches};
+use syscost::suite::socket_round_trip::conversation::Conversation;
+use syscost_engine::case::{Place, SetUp, Subject, set_up};
+use syscost_engine::clock::witness::ITERATIONS;
+use syscost_engine::clock::{Clock, Ticks};
 
 /// A loop in one bracket.
 fn loop_set_up(turns: impl Fn(u64) + Copy + 'static) -> SetUp {
@@ -53,7 +53,7 @@ pub(super) fn quadratic_loop() -> SetUp {
 }
 
 pub(super) fn inlined_call() -> SetUp {
-    loop_set_up(crate::suite::call::operation::control)
+    loop_set_up(syscost::suite::call::operation::control)
 }
 
 pub(super) fn another_call() -> SetUp {

@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::shared::table::Table;
-use crate::suite;
-use crate::trial::{Bench, CaseEnd, Company};
 use std::time::Duration;
+use syscost::suite;
+use syscost_engine::trial::{Bench, CaseEnd, Company};
 
 /// The case of the first copy.
 const ID: &str = "syscall/getppid";
@@ -74,10 +74,10 @@ fn take_round(company: &Company, lies: bool) -> std::result::Result<(), CaseEnd>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Cpus, Place, Scale};
-    use crate::clock::Clock;
-    use crate::platform::child::run_in_child_process;
     use crate::platform::cpu;
+    use crate::platform::testing::run_in_child_process;
+    use syscost_engine::case::{Cpus, Place, Scale};
+    use syscost_engine::clock::Clock;
 
     #[test]
     fn a_copy_that_comes_late_is_caught_and_one_that_keeps_company_is_not() {

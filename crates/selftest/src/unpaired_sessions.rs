@@ -1,16 +1,16 @@
 //! Sessions for the trial of the comparison of records: ten plain ones and ten slowed by a known amount, by turns.
 
-use super::error_rate::{Parameters, calibrate_filter};
-use super::experiment::Testbed;
-use super::slowed_sides::SlowedSides;
+use crate::comparison_trial::SESSIONS;
 use crate::error::{Error, Result};
+use crate::error_rate::{Parameters, calibrate_filter};
 use crate::platform::signal;
-use crate::record::bundle::{Head, read_any};
-use crate::record::paired::Rule;
-use crate::study::comparison_trial::SESSIONS;
+use crate::slowed_sides::SlowedSides;
 use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
+use syscost_analysis::pair::experiment::Testbed;
+use syscost_analysis::record::bundle::{Head, read_any};
+use syscost_analysis::record::paired::Rule;
 use syscost_engine::case::Group;
 use syscost_engine::record::Record;
 use syscost_engine::trial::scratch;

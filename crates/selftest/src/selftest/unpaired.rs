@@ -1,17 +1,17 @@
 //! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
 
 use super::{interval_percent, verdict_bar};
-use crate::command::page::{self, Tone};
-use crate::command::sides::own_executable;
-use crate::driver::layout;
+use crate::comparison_trial::{Judged, SESSIONS, Trial, found_share};
 use crate::error::Result;
-use crate::exit::Exit;
 use crate::platform::signal;
-use crate::render::table::Layout;
-use crate::suite::GROUPS;
+use crate::unpaired_sessions::{PROCESSES, STEPS, Step, record_sessions};
 use std::process::ExitCode;
-use syscost_analysis::pair::unpaired_sessions::{PROCESSES, STEPS, Step, record_sessions};
-use syscost_analysis::study::comparison_trial::{Judged, SESSIONS, Trial, found_share};
+use syscost::suite::GROUPS;
+use syscost_command_line::page::{self, Tone};
+use syscost_command_line::sides::own_executable;
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::render::table::Layout;
 
 pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
     let bar = verdict_bar(STEPS);

@@ -4,18 +4,18 @@
 //! Where an operation enters the kernel the slowdown is in the kernel: both sides run under a seccomp filter, and that
 //! of B is longer. Any other operation is followed by a known number of dependent additions, one core cycle each.
 
-use super::experiment::{Experiment, Plan, Testbed};
-use super::launch::Launch;
-use super::sequence::Progress;
-use super::turns::Pair;
 use crate::error::{Error, Result};
 use crate::platform::signal;
 use crate::platform::slowdown::LONGEST;
-use crate::record::paired::{CasePairs, Rule};
 use crate::statistic::{Change, Random, change_between, median};
-use crate::study::sequential::{Stand, case_state};
 use std::fmt;
 use std::time::{Duration, Instant};
+use syscost_analysis::pair::Launch;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed};
+use syscost_analysis::pair::sequence::Progress;
+use syscost_analysis::pair::turns::Pair;
+use syscost_analysis::record::paired::{CasePairs, Rule};
+use syscost_analysis::study::sequential::{Stand, case_state};
 use syscost_engine::case::{Claim, Group, Scale};
 use syscost_engine::pair::side::find_case;
 use syscost_engine::record::Verdict;

@@ -9,8 +9,8 @@ use super::twisted::{
     ONE_TIMED, OUTSIDE, REMEMBERED, SEVEN_TENTHS, SEVEN_TENTHS_TIMED, SINGLES_LEFT_OUT, TENTH,
     THREE_QUARTERS_BEYOND_1000, THREE_TENTHS_BESIDE, Twist, UNEVEN, UNWATCHED, leave_to_thread, twist_case,
 };
-use crate::case::{Case, Cpus, Need, Place, Scale, SetUp};
-use crate::suite;
+use syscost::suite;
+use syscost_engine::case::{Case, Cpus, Need, Place, Scale, SetUp};
 
 /// What a liar does instead of its operation.
 #[derive(Clone, Copy)]
@@ -106,11 +106,11 @@ pub(super) const LIARS: &[Row] = &[
     ("socket_round_trip/unix-stream-same-cpu/56B", "Counted switches", Twisted(NINE_TENTHS)),
     ("socket_round_trip/unix-stream-same-cpu/56B", "Checked answer", Instead("the partner answers from memory", stranger::remembering_partner)),
     ("wake_up/timerfd/idle", "single times", Twisted(NINE_TENTHS)),
-    ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", crate::suite::lock::waiters::wake_ups_of_another_word)),
-    ("context_switch/move/cross-cpu", "Checked CPU", Instead("moves to its own CPU", crate::suite::context_switch::move_to_cpu::moves_to_own_cpu)),
-    ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Checked page", Instead("serves one page for all requests", crate::suite::socket_round_trip::http::one_page_for_all)),
-    ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Checked reply", Instead("replies by the first message", crate::suite::socket_round_trip::many::one_reply_for_all)),
-    ("socket_round_trip/udp-batch-one-process/mmsg", "Checked messages", Instead("sends nothing", crate::suite::socket_round_trip::message_batch::batches_left_out)),
+    ("lock/futex-wake/one-by-one-16", "Checked wake-ups", Instead("wakes sleepers of another word", syscost::suite::lock::waiters::wake_ups_of_another_word)),
+    ("context_switch/move/cross-cpu", "Checked CPU", Instead("moves to its own CPU", syscost::suite::context_switch::move_to_cpu::moves_to_own_cpu)),
+    ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Checked page", Instead("serves one page for all requests", syscost::suite::socket_round_trip::http::one_page_for_all)),
+    ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Checked reply", Instead("replies by the first message", syscost::suite::socket_round_trip::many::one_reply_for_all)),
+    ("socket_round_trip/udp-batch-one-process/mmsg", "Checked messages", Instead("sends nothing", syscost::suite::socket_round_trip::message_batch::batches_left_out)),
     ("socket_round_trip/http-keep-alive-same-cpu/1KiB", "Counted switches", Twisted(NINE_TENTHS)),
     ("socket_round_trip/tcp-connections-100-same-cpu/56B", "Counted transfers", Twisted(NINE_TENTHS)),
     ("socket_round_trip/udp-batch-one-process/mmsg", "Enters", Twisted(NINE_TENTHS)),
@@ -119,13 +119,13 @@ pub(super) const LIARS: &[Row] = &[
     ("lock/cascade/futex-mutex-8", "Counted switches", Twisted(REMEMBERED)),
     ("lock/cascade/futex-mutex-8", "Counted switches", Twisted(CAPPED)),
     ("wake_up/request-wake/busy-1-per-cpu", "single times", Twisted(NINE_TENTHS)),
-    ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", crate::suite::wake_up::request::requests_without_work)),
-    ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", crate::suite::wake_up::load::load_without_work)),
+    ("wake_up/request/busy-1-per-cpu", "Checked work", Instead("answers requests without work", syscost::suite::wake_up::request::requests_without_work)),
+    ("wake_up/load-p99/75", "Checked work", Instead("answers requests at a rate without work", syscost::suite::wake_up::load::load_without_work)),
     ("wake_up/load-p99/75", "single times", Twisted(NINE_TENTHS)),
-    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", crate::suite::wake_up::every_cpu::other_cpus_left_out)),
+    ("wake_up/every-cpu/idle", "Checked wake-ups", Instead("leaves out the other CPUs", syscost::suite::wake_up::every_cpu::other_cpus_left_out)),
     ("wake_up/every-cpu/idle", "single times", Twisted(NINE_TENTHS)),
     ("stolen_time/spin/ordinary", "Calls", Twisted(NINE_TENTHS)),
-    ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", crate::suite::stolen_time::spin_without_gaps)),
+    ("stolen_time/spin/beside-hog", "Checked gaps", Instead("reports no gap", syscost::suite::stolen_time::spin_without_gaps)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(NINE_TENTHS)),
     ("direct_read/random/4KiB", "Counted bytes", Twisted(HALF)),
     ("direct_read/random/4KiB", "Checked bytes", Instead("reads from the page cache", stranger::cached_instead_of_direct)),

@@ -5,25 +5,25 @@ mod claims;
 mod relinked;
 mod unpaired;
 
-use super::flag::BuildFlags;
-use super::page::{self, Tone};
-use super::sides::{announce_pairs, own_executable};
-use crate::driver::layout;
 use crate::error::Result;
-use crate::exit::Exit;
+use crate::error_rate::{Outcome, Parameters, reach_verdicts};
 use crate::platform::signal;
-use crate::record::Verdict;
-use crate::render::table::Layout;
+use crate::slowed_sides::SlowedSides;
 use crate::statistic::{Interval, median, proportion_interval};
-use crate::suite::GROUPS;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use syscost_analysis::pair::error_rate::{Outcome, Parameters, reach_verdicts};
+use syscost::suite::GROUPS;
 use syscost_analysis::pair::experiment::Testbed;
-use syscost_analysis::pair::slowed_sides::SlowedSides;
 use syscost_analysis::record::paired::Rule;
+use syscost_command_line::flag::BuildFlags;
+use syscost_command_line::page::{self, Tone};
+use syscost_command_line::sides::{announce_pairs, own_executable};
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::record::Verdict;
+use syscost_engine::render::table::Layout;
 
 /// Cases of a full trial: arithmetic, a loop, a call, the vDSO, short and long system calls, memory.
 const CASES: [&str; 10] = [
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     cases: Vec<String>,
     /// Slowdowns to inject, in per cent, between commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = super::sides::parse_share)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "5%,3%", value_parser = syscost_command_line::sides::parse_share)]
     effects: Vec<f64>,
     /// Verdicts a case with nothing injected [default: 5, and 31 with --full]
     #[arg(long, value_name = "N")]

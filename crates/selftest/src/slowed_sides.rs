@@ -1,10 +1,10 @@
 //! Two sides of one binary, of which seccomp filters slow one.
 
-use super::launch::Launch;
 use crate::error::Result;
 use crate::platform::process::tool::quote_for_shell;
 use std::cell::Cell;
 use std::path::Path;
+use syscost_analysis::pair::Launch;
 use syscost_engine::trial::scratch::{self, Scratch};
 
 /// Prepares sides of one binary; each pair of sides has a directory of its own.

@@ -1,20 +1,20 @@
 //! `syscost selftest --claims`: whether the claims catch operations that do not happen, and hold for those that do.
 
-use super::super::page::{self, Tone};
-use crate::case::{Case, Cpus, Place, Scale};
-use crate::clock::{Clock, check_clocks};
-use crate::driver::layout;
 use crate::error::{Error, Result};
-use crate::exit::Exit;
 use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
 use crate::liar::{Hearing, Liar, OPEN, Ruling, judge_claims, liars, real_cases};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
-use crate::render::table::Layout;
-use crate::trial::{self, Bench, scratch};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Instant;
+use syscost_command_line::page::{self, Tone};
+use syscost_engine::case::{Case, Cpus, Place, Scale};
+use syscost_engine::clock::{Clock, check_clocks};
+use syscost_engine::driver::layout;
+use syscost_engine::exit::Exit;
+use syscost_engine::render::table::Layout;
+use syscost_engine::trial::{self, Bench, scratch};
 
 /// A case whose claims were judged.
 struct Row {

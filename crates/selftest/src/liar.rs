@@ -9,10 +9,10 @@ mod roster;
 mod stranger;
 mod twisted;
 
-use crate::case::Case;
-use crate::harness::size_as_run;
-use crate::record::{HELD_LATE, Measured};
-use crate::trial::{Bench, CaseEnd, Trial};
+use syscost_engine::case::Case;
+use syscost_engine::harness::size_as_run;
+use syscost_engine::record::{HELD_LATE, Measured};
+use syscost_engine::trial::{Bench, CaseEnd, Trial};
 
 pub use roster::{OPEN, liars, real_cases};
 

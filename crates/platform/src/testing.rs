@@ -1,0 +1,68 @@
+//! What tests of several crates share.
+
+use crate::child::Child;
+use crate::error;
+use crate::time::thread_cpu_ns;
+use std::time::Duration;
+
+/// Prints the line by which `scripts/test` counts a test as skipped.
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub fn print_skipped(reason: &str) {
+    println!("skipped: {reason}");
+}
+
+/// The value made, or `None` after a line `skipped: …` if the machine lacks something for it.
+///
+/// # Panics
+/// It failed for another reason.
+pub fn value_or_skip<T>(made: error::Result<T>) -> Option<T> {
+    match made {
+        Ok(made) => Some(made),
+        Err(why) if why.is_machine_limitation() => {
+            print_skipped(&why.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs `trial` at least `fewest` times and for at least `SYSCOST_FUZZ_SECONDS`. Panics if a trial takes a second
+/// of CPU time. Returns the number of trials.
+#[allow(clippy::print_stdout, reason = "a test says what it tried")]
+pub fn run_random_trials(kind: &str, fewest: u64, mut trial: impl FnMut()) -> u64 {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let seconds: f64 =
+        std::env::var("SYSCOST_FUZZ_SECONDS").map_or(0.0, |text| text.parse().expect("seconds"));
+    let (begun, mut trials, mut slowest) = (std::time::Instant::now(), 0, 0);
+    while trials < fewest || begun.elapsed().as_secs_f64() < seconds {
+        let before = thread_cpu_ns();
+        trial();
+        slowest = slowest.max(thread_cpu_ns() - before);
+        trials += 1;
+    }
+    println!("{trials} {kind} in {seconds} s, the slowest {slowest} ns");
+    assert!(trials > 0 && slowest < SECOND_NS, "{slowest} ns");
+    trials
+}
+
+/// Runs a test in a process of its own, whose limits, signals, namespaces and control groups end with it.
+pub fn run_in_child_process(body: impl FnOnce()) {
+    use std::io::{Read, Seek, Write};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    let mut told = tempfile::tempfile().expect("a file for what the child has to say");
+    let mut of_child = told.try_clone().expect("the child's end of it");
+    // Not by a hook, whose lock another test's thread may have held when the child was forked.
+    let telling = || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+            let _ = of_child.write_all(text.as_bytes());
+            resume_unwind(panic);
+        }
+    };
+    if let Err(ended) = Child::start(telling).expect("forked").wait_for_success(Duration::from_secs(60)) {
+        let mut text = String::new();
+        told.rewind().and_then(|()| told.read_to_string(&mut text)).expect("what the child said");
+        panic!("{ended}: {text}");
+    }
+}

@@ -1,0 +1,34 @@
+//! `syscost selftest`: the method and its claims on trial, on this machine.
+//!
+//! `syscost` starts this program for that command. [`liar`] holds cases that lie and the claims that must catch them,
+//! [`error_rate`] and its siblings the trials of comparisons and of intervals.
+#![deny(unsafe_code)]
+
+mod comparison_trial;
+mod error_rate;
+mod liar;
+mod relink_trial;
+mod seen_again;
+mod selftest;
+mod slowed_sides;
+mod unpaired_sessions;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+use syscost::suite::GROUPS;
+use syscost_command_line::start::start_tool;
+use syscost_platform::{self as platform, error, output};
+use syscost_statistic as statistic;
+
+#[derive(Subcommand)]
+enum Command {
+    Selftest(selftest::Args),
+}
+
+fn main() -> ExitCode {
+    start_tool("Puts the method and its claims on trial", GROUPS, |Command::Selftest(args)| {
+        // It measures for long before it prints: the output is checked first.
+        output::check_stdout()?;
+        selftest::run(args)
+    })
+}

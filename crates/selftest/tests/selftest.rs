@@ -1,0 +1,42 @@
+//! The program itself: what it refuses, and that a lie is caught by it.
+#![cfg(target_os = "linux")]
+
+use std::fs::OpenOptions;
+use std::process::{Command, Output, Stdio};
+
+fn selftest(words: &[&str], output: Stdio) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_syscost-selftest"));
+    command.arg("selftest").args(words).env("SYSCOST_SCALE", "smoke").stdout(output);
+    command.stderr(Stdio::piped()).output().expect("the program starts")
+}
+
+#[test]
+fn a_standard_output_that_takes_nothing_is_refused_before_anything_is_measured() {
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = selftest(&[], full.into());
+    let error = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.code() == Some(1) && error.contains("the standard output: writing failed"),
+        "{error}"
+    );
+}
+
+#[test]
+fn lies_of_one_case_are_caught_and_the_case_holds() {
+    let ended = selftest(&["--claims", "--cases", "call/u64/3", "--json"], Stdio::piped());
+    let rows: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    // What other tasks disturb is no answer.
+    let caught = |row: &&serde_json::Value| row["ruling"] == "caught";
+    let rows = rows.as_array().unwrap();
+    assert!(
+        rows.iter().any(|row| caught(&row)) && rows.iter().all(|row| row["ruling"] != "believed"),
+        "{rows:#?}"
+    );
+}
+
+#[test]
+fn a_case_that_is_nowhere_is_named() {
+    let ended = selftest(&["--claims", "--cases", "call/nowhere"], Stdio::piped());
+    let error = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(2) && error.contains("call/nowhere"), "{error}");
+}
