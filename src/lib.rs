@@ -52,16 +52,14 @@ pub use case::{Derived, Found, Matrix, Report, Role, Rule, Subject, Task};
 pub use error::{Error, Kind, Result};
 pub use kit::threads::in_threads;
 #[doc(inline)]
-pub use syscost_counters as counters;
-#[doc(inline)]
 pub use syscost_engine::{alloc, clock};
 #[doc(hidden)]
 pub use syscost_engine::{case, driver, environment, exit, json_line, pair, record, render, study, trial};
-#[doc(inline)]
-pub use syscost_technique as technique;
 
+use syscost_counters as counters;
 use syscost_platform::{self as platform, error};
 use syscost_statistic as statistic;
+use syscost_technique as technique;
 
 /// The C library's names, for claims: the number of a system call is another on each architecture.
 pub use libc;
