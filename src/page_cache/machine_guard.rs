@@ -1,14 +1,14 @@
 //! What keeps the machine usable while its file cache is filled.
 //!
-//! * The file never becomes longer than what is available, less a reserve ([`Bounds`]).
+//! * It is refused where less than a reserve is available ([`Bounds`]). The pages of the file are written back, so that the kernel can
+//!   give them up to a task that needs memory.
 //! * The disk is used when no other task wants it ([`IdleAtTheDisk`](crate::kit::io_priority::IdleAtTheDisk)).
-//! * Several times a second the [`Guard`] looks whether others have taken the reserve, whether anything was swapped or
-//!   killed, and whether tasks waited for memory ([`Pressure`]); then the search ends.
+//! * Several times a second the [`Guard`] looks whether others have taken the reserve, and whether anything was swapped or killed;
+//!   then the run ends.
 //!
 //! A file that is read once costs others the pages that they have not used for longest. What they use again and again is
 //! on another list of the kernel's, from which a single reader takes nothing.
 
-use crate::counters::pressure::{Pressure, Resource};
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::{KernelFiles, meminfo_bytes};
 use crate::platform::limit;
@@ -19,11 +19,8 @@ const MIB: u64 = 1 << 20;
 const RESERVE_PART: u64 = 10;
 /// … and at least as much as a doctor wants for other measurements, bytes.
 const LEAST_RESERVE: u64 = 1024 * MIB;
-/// Time between two looks at the pressure: its share of a shorter one means little.
+/// Time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
-/// Share of a [`LOOK`] for which all tasks may wait for memory. A single reader on a machine at rest causes some percent
-/// while the kernel makes room for it.
-const MOST_STALLED: f64 = 0.25;
 
 /// How much of the memory the file may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,44 +65,33 @@ impl Bounds {
 /// The shortest file whose result means anything, bytes.
 pub const LEAST_FILE: u64 = 64 * MIB;
 
-/// What the search cost other processes.
+/// What the run cost other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Toll {
+pub struct Cost {
     /// Processes that the kernel killed for want of memory.
     pub killed: u64,
     /// Pages that were swapped out.
     pub swapped: u64,
-    /// Time for which all tasks waited for memory; `None` where the kernel does not measure it.
-    pub stalled: Option<Duration>,
 }
 
-/// Watches memory pressure during a search and ends the search before others suffer.
+/// Watches memory pressure during a run and ends it before others suffer.
 pub struct Guard<'a> {
     files: KernelFiles,
     reserve: u64,
-    pressure: Option<Pressure>,
-    /// Counts when the search began.
-    first: Toll,
-    /// When the pressure was looked at, and what it was.
-    last: (Instant, Option<Duration>),
+    /// Counts when the run began.
+    first: Cost,
+    /// When it looked last.
+    last: Instant,
     ends: Instant,
-    ignores_stalls: bool,
     interrupted: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Guard<'a> {
     /// Begins to watch the machine, for this time at most.
     pub fn begin(reserve: u64, time: Duration, interrupted: &'a dyn Fn() -> bool) -> Self {
-        let (files, pressure) = (KernelFiles::live(), Pressure::open(Resource::Memory).ok());
-        let first = read_toll(&files, pressure.as_ref());
-        let now = Instant::now();
-        let (last, ends, ignores_stalls) = ((now, first.stalled), now + time, false);
-        Self { files, reserve, pressure, first, last, ends, ignores_stalls, interrupted }
-    }
-
-    /// Lets tasks wait for memory: for a reader that itself waits for what the cache has given up.
-    pub fn without_stalls(self) -> Self {
-        Self { ignores_stalls: true, ..self }
+        let (files, now) = (KernelFiles::live(), Instant::now());
+        let first = read_cost(&files);
+        Self { files, reserve, first, last: now, ends: now + time, interrupted }
     }
 
     /// Whether the time is over.
@@ -113,7 +99,7 @@ impl<'a> Guard<'a> {
         Instant::now() >= self.ends
     }
 
-    /// Whether the search may go on.
+    /// Whether the run may go on.
     ///
     /// # Errors
     /// [`Error::Disturbed`]: why not.
@@ -121,41 +107,33 @@ impl<'a> Guard<'a> {
         if (self.interrupted)() {
             return Err(Error::Disturbed("interrupted".into()));
         }
-        if self.last.0.elapsed() < LOOK {
+        if self.last.elapsed() < LOOK {
             return Ok(());
         }
-        let stalled = self.pressure.as_ref().and_then(total_stall_time);
-        let grown = stalled.zip(self.last.1).map(|(now, before)| now.saturating_sub(before));
-        let share = grown.map_or(0.0, |grown| grown.as_secs_f64() / self.last.0.elapsed().as_secs_f64());
-        self.last = (Instant::now(), stalled);
+        self.last = Instant::now();
         let meminfo = self.files.read_text("proc/meminfo").unwrap_or_default();
-        let share = if self.ignores_stalls { 0.0 } else { share };
-        reason_to_end(meminfo_bytes(&meminfo, "MemAvailable"), self.reserve, share, self.toll_so_far())
+        reason_to_end(meminfo_bytes(&meminfo, "MemAvailable"), self.reserve, self.cost_so_far())
             .map_or(Ok(()), |why| Err(Error::Disturbed(why)))
     }
 
-    /// What the search has cost other processes so far.
-    pub fn toll_so_far(&self) -> Toll {
-        let now = read_toll(&self.files, self.pressure.as_ref());
-        Toll {
+    /// What the run has cost other processes so far.
+    pub fn cost_so_far(&self) -> Cost {
+        let now = read_cost(&self.files);
+        Cost {
             killed: now.killed.saturating_sub(self.first.killed),
             swapped: now.swapped.saturating_sub(self.first.swapped),
-            stalled: now.stalled.zip(self.first.stalled).map(|(now, first)| now.saturating_sub(first)),
         }
     }
 }
 
-/// Why the search must end, if it must.
-fn reason_to_end(available: Option<u64>, reserve: u64, stalled: f64, toll: Toll) -> Option<String> {
+/// Why the run must end, if it must.
+fn reason_to_end(available: Option<u64>, reserve: u64, cost: Cost) -> Option<String> {
     let left = available.unwrap_or(u64::MAX);
-    let why = match toll {
-        Toll { killed: 1.., .. } => "the kernel has killed a process for want of memory".to_owned(),
-        Toll { swapped: 1.., .. } => format!("the kernel has swapped {} pages out", toll.swapped),
+    let why = match cost {
+        Cost { killed: 1.., .. } => "the kernel has killed a process for want of memory".to_owned(),
+        Cost { swapped: 1.., .. } => format!("the kernel has swapped {} pages out", cost.swapped),
         _ if left < reserve / 2 => {
             format!("{} MiB of memory are still available: others took half of the reserve", left / MIB)
-        }
-        _ if stalled > MOST_STALLED => {
-            format!("all tasks waited for memory for {:.0} % of half a second", 100.0 * stalled)
         }
         _ => return None,
     };
@@ -164,18 +142,13 @@ fn reason_to_end(available: Option<u64>, reserve: u64, stalled: f64, toll: Toll)
     ))
 }
 
-fn read_toll(files: &KernelFiles, pressure: Option<&Pressure>) -> Toll {
+fn read_cost(files: &KernelFiles) -> Cost {
     let text = files.read_text("proc/vmstat").unwrap_or_default();
     let count = |key: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         lines.find(|(name, _)| *name == key).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
     };
-    let stalled = pressure.and_then(total_stall_time);
-    Toll { killed: count("oom_kill"), swapped: count("pswpout"), stalled }
-}
-
-fn total_stall_time(pressure: &Pressure) -> Option<Duration> {
-    pressure.read().ok()?.value.full.map(|full| full.total)
+    Cost { killed: count("oom_kill"), swapped: count("pswpout") }
 }
 
 #[cfg(test)]
@@ -203,13 +176,12 @@ mod tests {
 
     #[test]
     fn it_ends_for_the_sake_of_others() {
-        let why = |available, stalled, toll| reason_to_end(Some(available), 1 << 30, stalled, toll);
-        assert_eq!(why(1 << 30, 0.1, Toll::default()), None);
+        let why = |available, cost| reason_to_end(Some(available), 1 << 30, cost);
+        assert_eq!(why(1 << 30, Cost::default()), None);
         let cases = [
-            (why(1 << 28, 0.0, Toll::default()), "256 MiB of memory are still available"),
-            (why(1 << 30, 0.5, Toll::default()), "50 % of half a second"),
-            (why(1 << 30, 0.0, Toll { killed: 1, ..Toll::default() }), "killed a process"),
-            (why(1 << 30, 0.0, Toll { swapped: 9, ..Toll::default() }), "swapped 9 pages out"),
+            (why(1 << 28, Cost::default()), "256 MiB of memory are still available"),
+            (why(1 << 30, Cost { killed: 1, ..Cost::default() }), "killed a process"),
+            (why(1 << 30, Cost { swapped: 9, ..Cost::default() }), "swapped 9 pages out"),
         ];
         for (why, words) in cases {
             assert!(why.as_deref().is_some_and(|why| why.contains(words)), "{why:?} {words}");
@@ -220,6 +192,6 @@ mod tests {
     fn an_interruption_ends_it_at_once() {
         let mut guard = Guard::begin(0, Duration::from_secs(60), &|| true);
         assert!(guard.check_machine().is_err());
-        assert_eq!(guard.toll_so_far().killed, 0);
+        assert_eq!(guard.cost_so_far().killed, 0);
     }
 }

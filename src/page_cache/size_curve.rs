@@ -3,12 +3,9 @@
 //! One file grows from size to size. At each size it is read from its beginning to its end, once to fill the cache and then
 //! again for the time. Longer than the memory, a file that is read in order leaves the cache before it is read again: then the
 //! disk is measured.
-//!
-//! A reader that waits for what it has just lost from the cache stalls for memory by the kernel's account. That stall is what is
-//! measured here, so the guard does not end the run for it.
 
-use super::search::{begin_search, check_disk_space};
-use super::{Bounds, Guard, Request, Toll};
+use super::curve_request::{begin, check_disk_space};
+use super::{Bounds, Cost, Guard, Request};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::bytes_read_from_devices;
 use crate::platform::kernel_files::KernelFiles;
@@ -36,7 +33,7 @@ pub struct SizeCurve {
     /// Why the longer sizes are missing, if they are.
     pub ended: Option<String>,
     /// What the run cost other processes.
-    pub toll: Toll,
+    pub cost: Cost,
 }
 
 /// A file of one length, read again.
@@ -59,7 +56,7 @@ pub struct SizePoint {
 /// ends it before the second point.
 pub fn measure_size_curve(request: &Request<'_>) -> Result<SizeCurve> {
     // Dropped after the file, so that the group is empty when it goes.
-    let (_idle, _group) = begin_search(request)?;
+    let (_idle, _group) = begin(request)?;
     let bounds = match request.group {
         Some(bytes) => Bounds { available: bytes, reserve: 0 },
         None => Bounds::read(&KernelFiles::live(), request.reserve)?,
@@ -71,7 +68,7 @@ pub fn measure_size_curve(request: &Request<'_>) -> Result<SizeCurve> {
         longest,
         "let less memory stand in for the machine (`--within 1GiB`)",
     )?;
-    let mut guard = Guard::begin(bounds.reserve, request.time, request.interrupted).without_stalls();
+    let mut guard = Guard::begin(bounds.reserve, request.time, request.interrupted);
     let mut file = PatternFile::create_empty(request.directory)?;
     let (mut points, mut ended) = (Vec::new(), None);
     for bytes in sizes {
@@ -85,7 +82,7 @@ pub fn measure_size_curve(request: &Request<'_>) -> Result<SizeCurve> {
             break;
         }
     }
-    Ok(SizeCurve { points, memory: bounds.available, ended, toll: guard.toll_so_far() })
+    Ok(SizeCurve { points, memory: bounds.available, ended, cost: guard.cost_so_far() })
 }
 
 /// Lengths of files: doubled up to half of the memory, then by quarters of it to beyond its end.
@@ -150,9 +147,32 @@ fn read_round(file: &PatternFile, piece: &mut [u8], guard: &mut Guard) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::super::search::tests::{MIB, in_a_child, request};
     use super::*;
-    use crate::platform::testing::value_or_skip;
+    use crate::platform::testing::{run_in_child_process, value_or_skip};
+    use std::path::Path;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Runs it in a process of its own: a group takes in a whole process, and an idle priority is a thread's.
+    fn in_a_child(test: impl FnOnce(&Path)) {
+        let directory = tempfile::tempdir().expect("a directory");
+        run_in_child_process(|| test(directory.path()));
+        assert_eq!(std::fs::read_dir(directory.path()).expect("read").count(), 0, "the file is gone");
+    }
+
+    fn request<'a>(directory: &'a Path, interrupted: &'a dyn Fn() -> bool) -> Request<'a> {
+        let (group, time) = (Some(256 * MIB), Duration::from_secs(20));
+        Request { directory, reserve: None, group, time, interrupted, progress: &|_, _| () }
+    }
+
+    #[test]
+    fn an_interrupted_curve_leaves_nothing() {
+        in_a_child(|directory| {
+            let error = measure_size_curve(&request(directory, &|| true)).expect_err("interrupted");
+            let is_interrupted = matches!(&error, Error::Disturbed(why) if why == "interrupted");
+            assert!(is_interrupted || error.is_machine_limitation(), "{error}");
+        });
+    }
 
     #[test]
     fn sizes_go_from_half_a_gibibyte_to_beyond_the_memory() {

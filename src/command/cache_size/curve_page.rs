@@ -1,4 +1,4 @@
-//! The curve of `syscost file-cache --curve` as a drawing with a table, as rows and as JSON.
+//! The curve of `syscost file-cache` as a drawing with a table, as rows and as JSON.
 
 use crate::command::page;
 use crate::driver::layout;
@@ -78,15 +78,15 @@ fn curve_json(curve: &SizeCurve) -> Value {
         "points": curve.points.iter().map(point).collect::<Vec<_>>(),
         "memory_bytes": curve.memory,
         "ended": curve.ended,
-        "killed": curve.toll.killed,
-        "pages_swapped": curve.toll.swapped,
+        "killed": curve.cost.killed,
+        "pages_swapped": curve.cost.swapped,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_cache::Toll;
+    use crate::page_cache::Cost;
 
     fn curve(speeds: &[f64]) -> SizeCurve {
         let point = |(at, gb_s): (usize, &f64)| SizePoint {
@@ -96,7 +96,7 @@ mod tests {
             from_memory: (*gb_s < 8.0).then_some(0.25),
         };
         let points = speeds.iter().enumerate().map(point).collect();
-        SizeCurve { points, memory: 2 << 30, ended: None, toll: Toll::default() }
+        SizeCurve { points, memory: 2 << 30, ended: None, cost: Cost::default() }
     }
 
     #[test]
