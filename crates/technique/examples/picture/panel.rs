@@ -1,13 +1,13 @@
-//! Panels below each other that share their horizontal axis, both axes from zero, as SVG and PNG: an index over time,
+//! Panels below each other that share their horizontal axis, both axes from zero, as SVG: an index over time,
 //! and the settings that control it.
 
-use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::backend::SVGBackend;
 use plotters::chart::{ChartBuilder, SeriesLabelPosition};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::element::{DashedPathElement, PathElement, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{BLACK, Color, FontStyle, IntoFont, RGBColor, TextStyle, WHITE, register_font};
+use plotters::style::{BLACK, Color, IntoFont, RGBColor, TextStyle, WHITE};
 use std::path::Path;
 use syscost_technique::{Error, Result};
 
@@ -33,8 +33,6 @@ pub struct Line {
 }
 
 const SIZE: (u32, u32) = (960, 560);
-/// Pixels of the PNG for each unit of the picture.
-const PIXELS: u32 = 2;
 /// Colours that are distinguishable with colour blindness (Okabe and Ito).
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
@@ -42,77 +40,43 @@ const FONT: &str = "sans-serif";
 
 type Drawn = std::result::Result<(), String>;
 
-/// Writes `NAME.svg` and `NAME.png` into a directory: a title, a line below it, and the panels over seconds.
+/// Writes `NAME.svg` into a directory: a title, a line below it, and the panels over seconds.
 ///
 /// # Errors
 ///
 /// When it cannot be drawn, or a file cannot be written.
 pub fn write(directory: &str, name: &str, titles: [&str; 2], panels: &[Panel]) -> Result<()> {
     let refused = |why: String| Error::Missing(format!("the picture {name} could not be drawn: {why}"));
-    let save = |ending: &str, bytes: &[u8]| {
-        let path = Path::new(directory).join(format!("{name}.{ending}"));
-        std::fs::write(&path, bytes).map_err(|e| Error::file(path, "writing", e))
-    };
-    register_font(FONT, FontStyle::Normal, ttf_noto_sans::REGULAR)
-        .map_err(|_| refused("the letters that come with the crate are no font".into()))?;
     let mut text = String::new();
-    let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-    draw(&area, 1, titles, panels).map_err(refused)?;
-    drop(area);
-    save("svg", text.as_bytes())?;
-    save("png", &png(titles, panels).map_err(refused)?)
+    draw(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), titles, panels).map_err(refused)?;
+    let path = Path::new(directory).join(format!("{name}.svg"));
+    std::fs::write(&path, text).map_err(|e| Error::file(path, "writing", e))
 }
 
-fn png(titles: [&str; 2], panels: &[Panel]) -> std::result::Result<Vec<u8>, String> {
-    let (wide, tall) = (PIXELS * SIZE.0, PIXELS * SIZE.1);
-    let mut pixels = vec![255; (wide * tall * 3) as usize];
-    draw(&BitMapBackend::with_buffer(&mut pixels, (wide, tall)).into_drawing_area(), PIXELS, titles, panels)?;
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, wide, tall);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().map_err(|e| e.to_string())?;
-    writer.write_image_data(&pixels).and_then(|()| writer.finish()).map_err(|e| e.to_string())?;
-    Ok(bytes)
-}
-
-/// Draws all of it, each length `times` as many pixels.
-fn draw<B: DrawingBackend>(
-    area: &DrawingArea<B, Shift>,
-    times: u32,
-    [title, subtitle]: [&str; 2],
-    panels: &[Panel],
-) -> Drawn {
+/// Draws all of it.
+fn draw(area: &DrawingArea<SVGBackend<'_>, Shift>, [title, subtitle]: [&str; 2], panels: &[Panel]) -> Drawn {
     area.fill(&WHITE).map_err(|e| e.to_string())?;
-    let head = area
-        .margin(12 * times, 0, 0, 0)
-        .titled(title, (FONT, 19 * times))
-        .and_then(|area| area.titled(subtitle, (FONT, 13 * times)));
+    let head =
+        area.margin(12, 0, 0, 0).titled(title, (FONT, 19)).and_then(|area| area.titled(subtitle, (FONT, 13)));
     let places = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
     let end = places.map(|place| place.0).fold(f64::MIN_POSITIVE, f64::max);
     for (number, place) in head.map_err(|e| e.to_string())?.split_evenly((panels.len(), 1)).iter().enumerate()
     {
         let across = if number + 1 == panels.len() { "seconds" } else { "" };
-        one(place, times, &panels[number], end, across)?;
+        one(place, &panels[number], end, across)?;
     }
     area.present().map_err(|e| e.to_string())
 }
 
-fn one<B: DrawingBackend>(
-    place: &DrawingArea<B, Shift>,
-    times: u32,
-    panel: &Panel,
-    end: f64,
-    across: &str,
-) -> Drawn {
+fn one(place: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, end: f64, across: &str) -> Drawn {
     let refused = |e: &dyn std::error::Error| e.to_string();
     let values = panel.lines.iter().flat_map(|line| &line.points).map(|place| place.1);
     let highest = values.chain(panel.goal.iter().map(|goal| goal.0)).fold(f64::MIN_POSITIVE, f64::max);
-    let small = (FONT, 13 * times).into_font();
+    let small = (FONT, 13).into_font();
     let mut chart = ChartBuilder::on(place)
-        .margin(12 * times)
-        .x_label_area_size(if across.is_empty() { 20 } else { 40 } * times)
-        .y_label_area_size(72 * times)
+        .margin(12)
+        .x_label_area_size(if across.is_empty() { 20 } else { 40 })
+        .y_label_area_size(72)
         .build_cartesian_2d(0.0..end, 0.0..1.1 * highest)
         .map_err(|e| refused(&e))?;
     chart
@@ -125,7 +89,7 @@ fn one<B: DrawingBackend>(
         .draw()
         .map_err(|e| refused(&e))?;
     for (line, color) in panel.lines.iter().zip(COLORS.iter().cycle()) {
-        let stroke = color.stroke_width(times + times / 2);
+        let stroke = color.stroke_width(2);
         let drawn = chart.draw_series([PathElement::new(places(line), stroke)]).map_err(|e| refused(&e))?;
         if !line.title.is_empty() {
             let sign = move |(x, y)| PathElement::new(vec![(x, y), (x + 20, y)], stroke);
@@ -133,8 +97,8 @@ fn one<B: DrawingBackend>(
         }
     }
     if let Some((value, name)) = &panel.goal {
-        let (ends, ink) = ([(0.0, *value), (end, *value)], BLACK.stroke_width(times));
-        let goal = DashedPathElement::new(ends, 4 * times, 4 * times, ink);
+        let (ends, ink) = ([(0.0, *value), (end, *value)], BLACK.stroke_width(1));
+        let goal = DashedPathElement::new(ends, 4, 4, ink);
         chart.draw_series([goal]).map_err(|e| refused(&e))?;
         let style = TextStyle::from(small.clone()).pos(Pos::new(HPos::Right, VPos::Bottom));
         chart.draw_series([Text::new(name.clone(), (end, *value), style)]).map_err(|e| refused(&e))?;

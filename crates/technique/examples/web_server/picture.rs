@@ -1,12 +1,12 @@
-//! Four measures of two servers against time, as PNG.
+//! Four measures of two servers against time, as SVG.
 
 use crate::Answer;
 use crate::platforms::Row;
-use plotters::backend::BitMapBackend;
+use plotters::backend::SVGBackend;
 use plotters::chart::ChartBuilder;
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::{PathElement, Text};
-use plotters::style::{Color, FontStyle, IntoFont, RGBColor, WHITE, register_font};
+use plotters::style::{Color, IntoFont, RGBColor, WHITE};
 
 pub const SIZE: (u32, u32) = (1600, 1000);
 /// Colours that are distinguishable with colour blindness (Okabe and Ito).
@@ -23,28 +23,20 @@ const MEASURES: [Measure; 4] = [
     ("page faults of the server, a second", |row| row.faults),
 ];
 
-pub fn png(servers: &[(&str, Vec<Row>)]) -> Answer<Vec<u8>> {
-    drawn(|pixels| draw(pixels, servers))
+pub fn svg(servers: &[(&str, Vec<Row>)]) -> Answer<String> {
+    drawn(|text| draw(text, servers))
 }
 
 /// A picture of this size, drawn on white.
-pub fn drawn(draw: impl FnOnce(&mut [u8]) -> Answer) -> Answer<Vec<u8>> {
-    register_font("sans-serif", FontStyle::Normal, ttf_noto_sans::REGULAR).map_err(|_| "the font is none")?;
-    let mut pixels = vec![255; (SIZE.0 * SIZE.1 * 3) as usize];
-    draw(&mut pixels)?;
-    let mut bytes = Vec::new();
-    let mut encoder = png::Encoder::new(&mut bytes, SIZE.0, SIZE.1);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(&pixels)?;
-    writer.finish()?;
-    Ok(bytes)
+pub fn drawn(draw: impl FnOnce(&mut String) -> Answer) -> Answer<String> {
+    let mut text = String::new();
+    draw(&mut text)?;
+    Ok(text)
 }
 
-fn draw(pixels: &mut [u8], servers: &[(&str, Vec<Row>)]) -> Answer {
+fn draw(text: &mut String, servers: &[(&str, Vec<Row>)]) -> Answer {
     let refused = |why: String| -> Box<dyn std::error::Error> { why.into() };
-    let area = BitMapBackend::with_buffer(pixels, SIZE).into_drawing_area();
+    let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     area.fill(&WHITE).map_err(|e| refused(e.to_string()))?;
     let rows = || servers.iter().flat_map(|(_, rows)| rows);
     let end = rows().map(|row| row.seconds).fold(1.0, f64::max);

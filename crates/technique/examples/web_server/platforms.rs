@@ -63,8 +63,8 @@ pub fn run(directory: &Path, clients: &Arc<OtherHost>) -> Answer {
         std::fs::write(directory.join(format!("{}.csv", model.name())), table(&rows)?)?;
         all.push((model.name(), rows));
     }
-    let file = directory.join("platforms.png");
-    std::fs::write(&file, picture::png(&all)?)?;
+    let file = directory.join("platforms.svg");
+    std::fs::write(&file, picture::svg(&all)?)?;
     println!("{}", file.display());
     Ok(())
 }

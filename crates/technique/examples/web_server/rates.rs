@@ -65,8 +65,8 @@ pub fn run(directory: &Path, rates: &[&str], clients: &OtherHost) -> Answer {
         all.push(at);
     }
     std::fs::write(directory.join("rates.csv"), table(&all)?)?;
-    let file = directory.join("rates.png");
-    std::fs::write(&file, rates_picture::png(&all)?)?;
+    let file = directory.join("rates.svg");
+    std::fs::write(&file, rates_picture::svg(&all)?)?;
     println!("{}", file.display());
     Ok(())
 }

@@ -1,21 +1,21 @@
-//! Response time against the probe's rate, a line for each rate of connections, as PNG.
+//! Response time against the probe's rate, a line for each rate of connections, as SVG.
 
 use crate::Answer;
 use crate::picture::{COLORS, SIZE, drawn};
 use crate::rates::{AtRate, PROBES};
-use plotters::backend::BitMapBackend;
+use plotters::backend::SVGBackend;
 use plotters::chart::ChartBuilder;
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::{Circle, PathElement, Text};
 use plotters::style::{Color, IntoFont, WHITE};
 
-pub fn png(all: &[AtRate]) -> Answer<Vec<u8>> {
-    drawn(|pixels| draw(pixels, all))
+pub fn svg(all: &[AtRate]) -> Answer<String> {
+    drawn(|text| draw(text, all))
 }
 
-fn draw(pixels: &mut [u8], all: &[AtRate]) -> Answer {
+fn draw(text: &mut String, all: &[AtRate]) -> Answer {
     let refused = |why: String| -> Box<dyn std::error::Error> { why.into() };
-    let area = BitMapBackend::with_buffer(pixels, SIZE).into_drawing_area();
+    let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
     area.fill(&WHITE).map_err(|e| refused(e.to_string()))?;
     let ends = all.iter().flat_map(|at| (0..PROBES.len()).map(|probe| at.response(probe).high));
     let top = 1.3 * ends.fold(1e-3, f64::max);

@@ -23,7 +23,7 @@ use syscost_platform::kernel_files::KernelFiles;
 
 /// Draw a saved run as pictures, or as one page of HTML
 ///
-/// With --plot, SVG and PNG: a page with the whole run, what was measured over what was predicted, and each curve. With --html,
+/// With --plot, SVG: a page with the whole run, what was measured over what was predicted, and each curve. With --html,
 /// one page that needs no other file and no network: table, distributions, curves, manuals, search and links are in it.
 #[derive(clap::Args)]
 pub struct Args {
@@ -89,7 +89,7 @@ fn chosen_pictures<'a>(args: &Args, record: &'a Record) -> Vec<Picture<'a>> {
     all
 }
 
-/// Writes the pictures of a record as SVG and PNG.
+/// Writes the pictures of a record as SVG.
 fn write_pictures(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path) -> Result<()> {
     if pictures.is_empty() {
         terminal::warn(&format!(
@@ -98,10 +98,9 @@ fn write_pictures(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path)
         ));
     }
     for picture in pictures {
-        let file = |kind| directory.join(format!("{}-{}.{kind}", record.run, picture.name));
-        save_file(&file("svg"), picture.to_svg()?.as_bytes())?;
-        save_file(&file("png"), &picture.to_png()?)?;
-        terminal::write_to_stderr(&format!("{} and .png", file("svg").display()));
+        let file = directory.join(format!("{}-{}.svg", record.run, picture.name));
+        save_file(&file, picture.to_svg().as_bytes())?;
+        terminal::write_to_stderr(&file.display().to_string());
     }
     Ok(())
 }

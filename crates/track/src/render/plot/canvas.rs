@@ -1,48 +1,54 @@
-//! Lines, marks and text at places in points of an SVG, drawn on any backend.
+//! Lines, marks and text as the elements of an SVG.
 
-use plotters::backend::DrawingBackend;
-use plotters::coord::Shift;
-use plotters::drawing::DrawingArea;
-use plotters::element::{PathElement, Polygon, Rectangle, Text};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontStyle, IntoFont, RGBColor, ShapeStyle, TextStyle, WHITE, register_font};
-use std::fmt::Display;
+use std::cell::RefCell;
+use std::fmt::Write;
 
-pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
-pub(super) const PALE: RGBColor = RGBColor(105, 105, 105);
-pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
-const FONT: &str = "sans-serif";
+/// Red, green, blue.
+#[derive(Clone, Copy)]
+pub(super) struct Color(pub(super) u8, pub(super) u8, pub(super) u8);
 
-/// The result of drawing; the error is a message of the backend.
-pub(super) type Drawn<T = ()> = std::result::Result<T, String>;
+pub(super) const INK: Color = Color(40, 40, 40);
+pub(super) const PALE: Color = Color(105, 105, 105);
+pub(super) const GRID: Color = Color(228, 228, 228);
+const WHITE: Color = Color(255, 255, 255);
+/// Width of a mean letter of a sans-serif font, in sizes of it. A browser may have another font.
+const LETTER_WIDTH: f64 = 0.6;
 
 /// Distance from the left and from the top.
 pub(super) type Place = (f64, f64);
+
+/// Which part of a text stands at its place.
+#[derive(Clone, Copy)]
+pub(super) enum Anchor {
+    Left,
+    Center,
+    Right,
+}
 
 /// Size, colour and anchor of a text; vertically the anchor is its middle.
 #[derive(Clone, Copy)]
 pub(super) struct Letters {
     size: f64,
-    color: RGBColor,
-    anchor: HPos,
+    color: Color,
+    anchor: Anchor,
     /// Whether the background is filled, so that lines do not cross the text.
     is_opaque: bool,
 }
 
 impl Letters {
     pub(super) fn title_style() -> Self {
-        Self { size: 19.0, color: INK, anchor: HPos::Left, is_opaque: false }
+        Self { size: 19.0, color: INK, anchor: Anchor::Left, is_opaque: false }
     }
 
     pub(super) fn small_style() -> Self {
-        Self { size: 13.0, color: PALE, ..Self::title_style() }
+        Self { size: 12.0, color: PALE, ..Self::title_style() }
     }
 
-    pub(super) fn with_color(self, color: RGBColor) -> Self {
+    pub(super) fn with_color(self, color: Color) -> Self {
         Self { color, ..self }
     }
 
-    pub(super) fn with_anchor(self, anchor: HPos) -> Self {
+    pub(super) fn with_anchor(self, anchor: Anchor) -> Self {
         Self { anchor, ..self }
     }
 
@@ -60,119 +66,129 @@ pub(super) enum Mark {
     Triangle,
 }
 
-pub(super) struct Canvas<B: DrawingBackend> {
-    area: DrawingArea<B, Shift>,
-    times: f64,
-    /// Its upper left corner on the area.
+pub(super) struct Canvas<'a> {
+    elements: &'a RefCell<String>,
+    /// Its upper left corner on the picture.
     origin: Place,
     /// Width and height.
     pub(super) size: Place,
 }
 
-impl<B: DrawingBackend> Canvas<B> {
-    /// A canvas of this size on an area that is `times` as large.
-    pub(super) fn new(area: DrawingArea<B, Shift>, size: Place, times: f64) -> Self {
-        Self { area, times, origin: (0.0, 0.0), size }
-    }
+/// A picture of this size, in points, of what `draw` draws.
+pub(super) fn svg_of(size: Place, draw: impl FnOnce(&Canvas<'_>)) -> String {
+    let elements = RefCell::new(String::new());
+    let canvas = Canvas { elements: &elements, origin: (0.0, 0.0), size };
+    canvas.fill_rectangle((0.0, 0.0), size, WHITE);
+    draw(&canvas);
+    let (wide, tall) = size;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{tall}\" viewBox=\"0 0 {wide} {tall}\" \
+         font-family=\"sans-serif\">\n{}</svg>\n",
+        elements.into_inner()
+    )
+}
 
+impl Canvas<'_> {
     /// A part of this canvas, with places of its own.
     pub(super) fn sub_canvas(&self, (x, y): Place, size: Place) -> Self {
-        let origin = (self.origin.0 + x, self.origin.1 + y);
-        Self { area: self.area.clone(), times: self.times, origin, size }
+        Self { elements: self.elements, origin: (self.origin.0 + x, self.origin.1 + y), size }
     }
 
-    pub(super) fn prepare(&self) -> Drawn {
-        register_font(FONT, FontStyle::Normal, ttf_noto_sans::REGULAR)
-            .map_err(|_| "the letters that come with the crate are no font".to_owned())?;
-        self.area.fill(&WHITE).map_err(error_text)
+    fn add(&self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.elements.borrow_mut(), "{element}");
     }
 
-    pub(super) fn finish(&self) -> Drawn {
-        self.area.present().map_err(error_text)
+    fn points(&self, places: &[Place]) -> String {
+        let at = |(x, y): &Place| format!("{:.1},{:.1}", self.origin.0 + x, self.origin.1 + y);
+        places.iter().map(at).collect::<Vec<_>>().join(" ")
     }
 
-    pub(super) fn draw_line(&self, places: &[Place], color: RGBColor, width: f64) -> Drawn {
-        let path: Vec<_> = places.iter().map(|place| self.to_pixel(*place)).collect();
-        self.area.draw(&PathElement::new(path, self.stroke_style(color, width))).map_err(error_text)
+    pub(super) fn draw_line(&self, places: &[Place], color: Color, width: f64) {
+        self.draw_path(places, color, width, "");
     }
 
     /// A straight line with gaps.
-    pub(super) fn draw_dashed_line(&self, from: Place, to: Place, color: RGBColor, dash: f64) -> Drawn {
-        let length = (to.0 - from.0).hypot(to.1 - from.1);
-        let at = |along: f64| {
-            let share = (along / length.max(f64::MIN_POSITIVE)).min(1.0);
-            (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share)
-        };
-        let dashes = (length / (2.0 * dash)).ceil() as usize;
-        (0..dashes)
-            .map(|i| 2.0 * dash * i as f64)
-            .try_for_each(|along| self.draw_line(&[at(along), at(along + dash)], color, 1.2))
+    pub(super) fn draw_dashed_line(&self, from: Place, to: Place, color: Color, dash: f64) {
+        self.draw_path(&[from, to], color, 1.2, &format!(" stroke-dasharray=\"{dash}\""));
     }
 
-    pub(super) fn fill_rectangle(&self, from: Place, to: Place, color: RGBColor) -> Drawn {
-        let corners = [self.to_pixel(from), self.to_pixel(to)];
-        self.area.draw(&Rectangle::new(corners, color.filled())).map_err(error_text)
+    fn draw_path(&self, places: &[Place], color: Color, width: f64, more: &str) {
+        let points = self.points(places);
+        let color = hex(color);
+        self.add(format_args!(
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"{more}/>"
+        ));
+    }
+
+    pub(super) fn fill_rectangle(&self, from: Place, to: Place, color: Color) {
+        self.fill_polygon(&[from, (to.0, from.1), to, (from.0, to.1)], color);
+    }
+
+    fn fill_polygon(&self, places: &[Place], color: Color) {
+        self.add(format_args!("<polygon points=\"{}\" fill=\"{}\"/>", self.points(places), hex(color)));
     }
 
     /// A ring: a circle with nothing in it.
-    pub(super) fn draw_ring(&self, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
-        let turn = |i: u32| f64::from(i) / 24.0 * std::f64::consts::TAU;
-        let round: Vec<Place> =
-            (0..=24).map(|i| (x + radius * turn(i).cos(), y + radius * turn(i).sin())).collect();
-        self.draw_line(&round, color, 1.4)
+    pub(super) fn draw_ring(&self, (x, y): Place, radius: f64, color: Color) {
+        let (x, y) = (self.origin.0 + x, self.origin.1 + y);
+        let color = hex(color);
+        self.add(format_args!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.4\"/>"
+        ));
     }
 
-    pub(super) fn draw_mark(&self, mark: Mark, (x, y): Place, radius: f64, color: RGBColor) -> Drawn {
-        let corners = |count: usize, turned: f64, radius: f64| {
+    pub(super) fn draw_mark(&self, mark: Mark, (x, y): Place, radius: f64, color: Color) {
+        let corners = |count: usize, turned: f64, radius: f64| -> Vec<Place> {
             let turn = move |i: usize| (turned + i as f64 / count as f64) * std::f64::consts::TAU;
-            (0..count).map(move |i| (x + radius * turn(i).cos(), y + radius * turn(i).sin()))
+            (0..count).map(move |i| (x + radius * turn(i).cos(), y + radius * turn(i).sin())).collect()
         };
-        let places: Vec<Place> = match mark {
-            Mark::Circle => corners(24, 0.0, radius).collect(),
-            Mark::Square => corners(4, 0.125, 1.25 * radius).collect(),
-            Mark::Diamond => corners(4, 0.0, 1.35 * radius).collect(),
-            Mark::Triangle => corners(3, 0.75, 1.4 * radius).collect(),
+        let places = match mark {
+            Mark::Circle => corners(24, 0.0, radius),
+            Mark::Square => corners(4, 0.125, 1.25 * radius),
+            Mark::Diamond => corners(4, 0.0, 1.35 * radius),
+            Mark::Triangle => corners(3, 0.75, 1.4 * radius),
         };
-        let pixels: Vec<_> = places.into_iter().map(|place| self.to_pixel(place)).collect();
-        self.area.draw(&Polygon::new(pixels, color.filled())).map_err(error_text)
+        self.fill_polygon(&places, color);
     }
 
-    pub(super) fn draw_text(&self, words: &str, place: Place, letters: &Letters) -> Drawn {
-        let style = self.text_style(letters);
+    pub(super) fn draw_text(&self, words: &str, place: Place, letters: &Letters) {
+        let (wide, tall) = self.text_size(words, letters);
+        let (anchor, left) = match letters.anchor {
+            Anchor::Left => ("start", place.0),
+            Anchor::Center => ("middle", place.0 - 0.5 * wide),
+            Anchor::Right => ("end", place.0 - wide),
+        };
         if letters.is_opaque {
-            let (wide, tall) = self.text_size(words, letters)?;
-            let left = match letters.anchor {
-                HPos::Left => place.0,
-                HPos::Center => place.0 - 0.5 * wide,
-                HPos::Right => place.0 - wide,
-            };
             let upper = (left - 2.0, place.1 - 0.5 * tall);
-            self.fill_rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE)?;
+            self.fill_rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE);
         }
-        self.area.draw(&Text::new(words.to_owned(), self.to_pixel(place), style)).map_err(error_text)
+        let (x, y) = (self.origin.0 + place.0, self.origin.1 + place.1);
+        let (size, color, words) = (letters.size, hex(letters.color), escaped(words));
+        self.add(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{color}\" text-anchor=\"{anchor}\" \
+             dominant-baseline=\"central\">{words}</text>"
+        ));
     }
 
-    /// Width and height of a text.
-    pub(super) fn text_size(&self, words: &str, letters: &Letters) -> Drawn<Place> {
-        let size = self.area.estimate_text_size(words, &self.text_style(letters)).map_err(error_text)?;
-        Ok((f64::from(size.0) / self.times, f64::from(size.1) / self.times))
-    }
-
-    fn text_style<'l>(&self, letters: &'l Letters) -> TextStyle<'l> {
-        let font = (FONT, letters.size * self.times).into_font();
-        TextStyle::from(font).color(&letters.color).pos(Pos::new(letters.anchor, VPos::Center))
-    }
-
-    fn stroke_style(&self, color: RGBColor, width: f64) -> ShapeStyle {
-        color.stroke_width(((width * self.times).round() as u32).max(1))
-    }
-
-    fn to_pixel(&self, (x, y): Place) -> (i32, i32) {
-        let pixels = |points: f64| (points * self.times).round() as i32;
-        (pixels(self.origin.0 + x), pixels(self.origin.1 + y))
+    /// About the width and the height of a text.
+    pub(super) fn text_size(&self, words: &str, letters: &Letters) -> Place {
+        (LETTER_WIDTH * letters.size * words.chars().count() as f64, 1.2 * letters.size)
     }
 }
 
-fn error_text(error: impl Display) -> String {
-    error.to_string()
+fn hex(Color(red, green, blue): Color) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// Text as XML may hold it.
+fn escaped(words: &str) -> String {
+    let one = |letter: char| match letter {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        letter if letter.is_control() => "\u{fffd}".to_owned(),
+        letter => letter.to_string(),
+    };
+    words.chars().map(one).collect()
 }

@@ -1,9 +1,6 @@
 //! Figures of every two CPUs as a square: the darker the farther.
 
-use super::canvas::{Canvas, Drawn, INK, Letters};
-use plotters::backend::DrawingBackend;
-use plotters::style::RGBColor;
-use plotters::style::text_anchor::HPos;
+use super::canvas::{Anchor, Canvas, Color, INK, Letters};
 use syscost_engine::record::Matrix;
 
 /// From the smallest value to the largest: pale to dark in one hue.
@@ -16,7 +13,7 @@ const LARGEST: f64 = 96.0;
 /// The most names along each side.
 const NAMES: usize = 32;
 
-pub(super) fn draw_heat_map<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matrix) -> Drawn {
+pub(super) fn draw_heat_map(canvas: &Canvas, matrix: &Matrix) {
     let count = matrix.cpus.len();
     let all: Vec<f64> = matrix.rows.iter().flatten().copied().collect();
     let (low, high) = all.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
@@ -27,25 +24,20 @@ pub(super) fn draw_heat_map<B: DrawingBackend>(canvas: &Canvas<B>, matrix: &Matr
         for (column, &ns) in figures.iter().enumerate() {
             for (row, column) in [(row, column), (column, row)] {
                 let (x, y) = corner(row, column);
-                canvas.fill_rectangle((x, y), (x + side - 1.0, y + side - 1.0), heat_color(share(ns)))?;
+                canvas.fill_rectangle((x, y), (x + side - 1.0, y + side - 1.0), heat_color(share(ns)));
                 if count <= WITH_FIGURES {
-                    let paper = if share(ns) > 0.5 { RGBColor(255, 255, 255) } else { INK };
-                    let letters = Letters::small_style().with_color(paper).with_anchor(HPos::Center);
-                    canvas.draw_text(&format!("{ns:.0}"), (x + 0.5 * side, y + 0.5 * side), &letters)?;
+                    let paper = if share(ns) > 0.5 { Color(255, 255, 255) } else { INK };
+                    let letters = Letters::small_style().with_color(paper).with_anchor(Anchor::Center);
+                    canvas.draw_text(&format!("{ns:.0}"), (x + 0.5 * side, y + 0.5 * side), &letters);
                 }
             }
         }
     }
-    draw_cpu_names(canvas, matrix, side, corner)?;
+    draw_cpu_names(canvas, matrix, side, corner);
     draw_color_key(canvas, low, high, 96.0 + side * count as f64 + 48.0)
 }
 
-fn draw_cpu_names<B: DrawingBackend>(
-    canvas: &Canvas<B>,
-    matrix: &Matrix,
-    side: f64,
-    corner: impl Fn(usize, usize) -> (f64, f64),
-) -> Drawn {
+fn draw_cpu_names(canvas: &Canvas, matrix: &Matrix, side: f64, corner: impl Fn(usize, usize) -> (f64, f64)) {
     let step = matrix.cpus.len().div_ceil(NAMES).max(1);
     for (at, cpu) in matrix.cpus.iter().enumerate().step_by(step) {
         let (x, y) = corner(at, at);
@@ -53,34 +45,33 @@ fn draw_cpu_names<B: DrawingBackend>(
         canvas.draw_text(
             &format!("CPU {cpu}"),
             (left - 8.0, y + 0.5 * side),
-            &Letters::small_style().with_anchor(HPos::Right),
-        )?;
+            &Letters::small_style().with_anchor(Anchor::Right),
+        );
         canvas.draw_text(
             &cpu.to_string(),
             (x + 0.5 * side, bottom + 14.0),
-            &Letters::small_style().with_anchor(HPos::Center),
-        )?;
+            &Letters::small_style().with_anchor(Anchor::Center),
+        );
     }
-    Ok(())
 }
 
 /// The key of the colours.
-fn draw_color_key<B: DrawingBackend>(canvas: &Canvas<B>, low: f64, high: f64, x: f64) -> Drawn {
+fn draw_color_key(canvas: &Canvas, low: f64, high: f64, x: f64) {
     const STEPS: usize = 40;
     let (top, bottom) = (84.0, 284.0);
     let y = |share: f64| bottom - share * (bottom - top);
     if low >= high {
-        return Ok(());
+        return;
     }
     for step in 0..STEPS {
         let share = step as f64 / STEPS as f64;
-        canvas.fill_rectangle((x, y(share + 1.0 / STEPS as f64)), (x + 18.0, y(share)), heat_color(share))?;
+        canvas.fill_rectangle((x, y(share + 1.0 / STEPS as f64)), (x + 18.0, y(share)), heat_color(share));
     }
-    canvas.draw_text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), &Letters::small_style())?;
+    canvas.draw_text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), &Letters::small_style());
     canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), &Letters::small_style())
 }
 
-fn heat_color(share: f64) -> RGBColor {
+fn heat_color(share: f64) -> Color {
     let mix = |near: f64, far: f64| (near + (far - near) * share.clamp(0.0, 1.0)).round() as u8;
-    RGBColor(mix(NEAR.0, FAR.0), mix(NEAR.1, FAR.1), mix(NEAR.2, FAR.2))
+    Color(mix(NEAR.0, FAR.0), mix(NEAR.1, FAR.1), mix(NEAR.2, FAR.2))
 }

@@ -1,17 +1,15 @@
 //! A whole run on one page: the operations of the first screen on one axis, the curve of the caches, and the predictions.
 
 use super::axis::{Scale, time_label, trimmed_number};
-use super::canvas::{Canvas, Drawn, GRID, INK, Letters, Mark, PALE};
+use super::canvas::{Anchor, Canvas, GRID, INK, Letters, Mark, PALE};
 use super::chart::{self, COLORS};
 use super::scatter;
-use plotters::backend::DrawingBackend;
-use plotters::style::text_anchor::HPos;
 use syscost_engine::record::{CurveRecord, Headline, Interval, Record};
 use syscost_engine::render::headline_figure::HeadlineFigure;
 use syscost_engine::study::standout::PredictedCase;
 
 /// Width and height in points.
-pub(super) const SIZE: (u32, u32) = (1480, 1000);
+pub(super) const SIZE: (f64, f64) = (1480.0, 1000.0);
 /// Height of a row, points.
 const TALL: f64 = 22.0;
 /// Where the axis of the rows begins and ends.
@@ -57,18 +55,18 @@ pub(super) fn overview_rows(record: &Record, headlines: &[(String, Headline)]) -
     [times, rates].map(|rows| rows.into_iter().map(|(_, row)| row).collect())
 }
 
-pub(super) fn draw_overview<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Overview<'_>) -> Drawn {
-    draw_mark_key(canvas)?;
+pub(super) fn draw_overview(canvas: &Canvas, overview: &Overview<'_>) {
+    draw_mark_key(canvas);
     let [times, rates] = &overview.rows;
-    let end = draw_row_block(canvas, times, 104.0, time_label)?;
-    draw_row_block(canvas, rates, end + 34.0, |rate| format!("{} GB/s", trimmed_number(rate)))?;
+    let end = draw_row_block(canvas, times, 104.0, time_label);
+    draw_row_block(canvas, rates, end + 34.0, |rate| format!("{} GB/s", trimmed_number(rate)));
     let (x, wide) = (AMOUNT + 24.0, canvas.size.0 - AMOUNT - 24.0);
     let mut top = 60.0;
     if let Some(curve) = overview.curve {
         let part = canvas.sub_canvas((x, top), (wide, 440.0));
         let title = format!("{}{} against {}", curve.prefix, curve.chart, curve.parameter);
-        part.draw_text(&title.replace('/', " "), (24.0, 26.0), &Letters::small_style().with_color(INK))?;
-        chart::draw_chart(&part, &[curve])?;
+        part.draw_text(&title.replace('/', " "), (24.0, 26.0), &Letters::small_style().with_color(INK));
+        chart::draw_chart(&part, &[curve]);
         top += 440.0;
     }
     let part = canvas.sub_canvas((x, top), (wide, canvas.size.1 - top));
@@ -78,31 +76,26 @@ pub(super) fn draw_overview<B: DrawingBackend>(canvas: &Canvas<B>, overview: &Ov
         overview.predicted.len() - far,
         overview.predicted.len()
     );
-    part.draw_text(&title, (24.0, 40.0), &Letters::small_style().with_color(INK))?;
+    part.draw_text(&title, (24.0, 40.0), &Letters::small_style().with_color(INK));
     scatter::draw_scatter(&part, &overview.predicted)
 }
 
 /// What the marks mean.
-fn draw_mark_key<B: DrawingBackend>(canvas: &Canvas<B>) -> Drawn {
+fn draw_mark_key(canvas: &Canvas) {
     let (y, small) = (76.0, Letters::small_style());
-    canvas.draw_line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0)?;
-    canvas.draw_mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0])?;
-    canvas.draw_text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small)?;
-    canvas.draw_line(&[(LEFT + 270.0, y - 6.0), (LEFT + 270.0, y + 6.0)], INK, 1.6)?;
-    canvas.draw_text("typical", (LEFT + 278.0, y), &small)?;
-    canvas.draw_ring((LEFT + 342.0, y), 4.5, COLORS[1])?;
-    canvas.draw_text("expected", (LEFT + 354.0, y), &small)
+    canvas.draw_line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0);
+    canvas.draw_mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0]);
+    canvas.draw_text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small);
+    canvas.draw_line(&[(LEFT + 280.0, y - 6.0), (LEFT + 280.0, y + 6.0)], INK, 1.6);
+    canvas.draw_text("typical", (LEFT + 288.0, y), &small);
+    canvas.draw_ring((LEFT + 352.0, y), 4.5, COLORS[1]);
+    canvas.draw_text("expected", (LEFT + 364.0, y), &small)
 }
 
 /// Rows on one axis from here down; returns where they end.
-fn draw_row_block<B: DrawingBackend>(
-    canvas: &Canvas<B>,
-    rows: &[Row],
-    top: f64,
-    named: impl Fn(f64) -> String,
-) -> Drawn<f64> {
+fn draw_row_block(canvas: &Canvas, rows: &[Row], top: f64, named: impl Fn(f64) -> String) -> f64 {
     if rows.is_empty() {
-        return Ok(top);
+        return top;
     }
     let row_values = |row: &Row| [Some(row.value.estimate), Some(row.value.high), row.typical, row.expected];
     let all: Vec<f64> = rows.iter().flat_map(row_values).flatten().filter(|value| *value > 0.0).collect();
@@ -110,27 +103,28 @@ fn draw_row_block<B: DrawingBackend>(
     let bottom = top + TALL * rows.len() as f64;
     for (value, name) in &scale.marks {
         let x = LEFT + scale.position_share(*value) * (RIGHT - LEFT);
-        canvas.draw_line(&[(x, top), (x, bottom)], GRID, 1.0)?;
-        canvas.draw_text(name, (x, bottom + 12.0), &Letters::small_style().with_anchor(HPos::Center))?;
+        canvas.draw_line(&[(x, top), (x, bottom)], GRID, 1.0);
+        canvas.draw_text(name, (x, bottom + 12.0), &Letters::small_style().with_anchor(Anchor::Center));
     }
     for (at, row) in rows.iter().enumerate() {
-        draw_row(canvas, &scale, row, top + TALL * (at as f64 + 0.5))?;
+        draw_row(canvas, &scale, row, top + TALL * (at as f64 + 0.5));
     }
-    Ok(bottom)
+    bottom
 }
 
-fn draw_row<B: DrawingBackend>(canvas: &Canvas<B>, scale: &Scale, row: &Row, y: f64) -> Drawn {
+fn draw_row(canvas: &Canvas, scale: &Scale, row: &Row, y: f64) {
     let x = |value: f64| LEFT + scale.position_share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
     let ink = Letters::small_style().with_color(INK);
-    canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.with_anchor(HPos::Right))?;
-    canvas.draw_text(&row.amount, (AMOUNT, y), &ink.with_anchor(HPos::Right))?;
-    canvas.draw_line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0)?;
+    canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.with_anchor(Anchor::Right));
+    canvas.draw_text(&row.amount, (AMOUNT, y), &ink.with_anchor(Anchor::Right));
+    canvas.draw_line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0);
     if let Some(expected) = row.expected.filter(|expected| *expected > 0.0) {
-        canvas.draw_line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0)?;
-        canvas.draw_ring((x(expected), y), 4.5, COLORS[1])?;
+        canvas.draw_line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0);
+        canvas.draw_ring((x(expected), y), 4.5, COLORS[1]);
     }
-    canvas.draw_line(&[(x(row.value.low), y), (x(row.value.high), y)], COLORS[0], 2.0)?;
-    canvas.draw_mark(Mark::Circle, (x(row.value.estimate), y), 4.0, COLORS[0])?;
-    row.typical
-        .map_or(Ok(()), |typical| canvas.draw_line(&[(x(typical), y - 6.0), (x(typical), y + 6.0)], INK, 1.6))
+    canvas.draw_line(&[(x(row.value.low), y), (x(row.value.high), y)], COLORS[0], 2.0);
+    canvas.draw_mark(Mark::Circle, (x(row.value.estimate), y), 4.0, COLORS[0]);
+    if let Some(typical) = row.typical {
+        canvas.draw_line(&[(x(typical), y - 6.0), (x(typical), y + 6.0)], INK, 1.6);
+    }
 }

@@ -53,7 +53,7 @@ fn curves_of_a_chart_share_a_picture_and_a_map_has_its_own() {
 #[test]
 fn a_picture_names_its_axes_its_curves_and_its_levels() {
     let record = record();
-    let svg = record_pictures(&record)[0].to_svg().expect("drawn");
+    let svg = record_pictures(&record)[0].to_svg();
     for words in [
         "latency",
         "size of the ring",
@@ -64,21 +64,7 @@ fn a_picture_names_its_axes_its_curves_and_its_levels() {
     ] {
         assert!(svg.contains(words), "{words}");
     }
-    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-}
-
-#[test]
-fn a_png_is_whole_and_not_white() {
-    let record = record();
-    for picture in record_pictures(&record) {
-        let bytes = picture.to_png().expect("drawn");
-        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
-        let mut pixels = vec![0; reader.output_buffer_size().expect("its size")];
-        let info = reader.next_frame(&mut pixels).expect("its pixels");
-        assert_eq!((info.width, info.height), (SIZE.0 * PIXELS, SIZE.1 * PIXELS));
-        let inked = pixels.iter().filter(|value| **value < 128).count();
-        assert!(inked > 2_000 && inked < pixels.len() / 2, "{}: {inked}", picture.name);
-    }
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
 }
 
 /// A measured case of this cost, predicted to cost 10 ns.
@@ -95,15 +81,9 @@ fn the_overview_has_a_row_for_each_headline_and_the_predictions_name_the_farthes
     record.groups[1].cases = ids.map(|id| case(id, if id == "far/off" { 70.0 } else { 11.0 })).into();
     let headlines = ids.map(|id| (id.to_owned(), Headline::new(1, "case", "an operation of the suite")));
     let pictures = run_pictures(&record, &headlines);
-    let svg = pictures.iter().map(|picture| picture.to_svg().expect("drawn")).collect::<Vec<_>>();
+    let svg = pictures.iter().map(|picture| picture.to_svg()).collect::<Vec<_>>();
     assert_eq!(svg[0].matches("an operation of the suite").count(), 6);
     assert_eq!(svg[0].matches("70.00 ns").count(), 1);
     assert!(svg[1].contains("far/off") && !svg[1].contains("near/1"));
     assert!(run_pictures(&record, &headlines[..3]).is_empty(), "a part of a run is no whole");
-}
-
-#[test]
-fn pixels_are_averaged() {
-    let black_left: Vec<u8> = [[0, 0, 0], [200, 100, 40]].concat().repeat(2);
-    assert_eq!(average_down(&black_left, 2), [100, 50, 20]);
 }
