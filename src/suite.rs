@@ -41,7 +41,7 @@ pub mod wait;
 pub mod wake_up;
 
 use crate::case::{Group, SetUp};
-use crate::kit::operation_table::{Deed, Row};
+use crate::kit::operation_table::{Omit, Row};
 
 /// The groups of this crate, in the order in which they run.
 pub const GROUPS: &[Group] = &[
@@ -100,7 +100,7 @@ const TABLES: [(&str, &[Row]); 4] = [
 pub fn left_out_set_up(id: &str) -> Option<SetUp> {
     let (group, name) = id.split_once('/')?;
     let rows = TABLES.iter().filter(|(of, _)| *of == group).flat_map(|(_, rows)| *rows);
-    rows.into_iter().find(|row| row.name == name).map(|row| row.set_up(Deed::LeftOut))
+    rows.into_iter().find(|row| row.name == name).map(|row| row.set_up(Omit::Operation))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct Row {
     /// The predicted core cycles of hardware and software, and the reason.
     pub cycles: (f64, f64, &'static str),
     /// Prepares the operation.
-    pub make: fn(&Place, Deed) -> Result<Box<dyn Subject>>,
+    pub make: fn(&Place, Omit) -> Result<Box<dyn Subject>>,
 }
 
 /// What proves that the operation of a row happened.
@@ -33,13 +33,13 @@ pub enum Proof {
     Each(&'static str),
 }
 
-/// Whether the operation is done. A liar of the self-test leaves it out, which the check of its row must notice.
+/// What a subject leaves out. A liar of the self-test leaves out the operation, which the check of its row must notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Omit {
     /// As in a measurement.
-    Done,
+    Nothing,
     /// The rest happens, without the operation.
-    LeftOut,
+    Operation,
 }
 
 /// The system calls of a row, by their constants in libc.
@@ -69,7 +69,7 @@ pub fn table_cases(rows: &'static [Row], by_default: &[&str]) -> Vec<Case> {
 
 impl Row {
     fn case(&'static self) -> Case {
-        let set_up = self.set_up(Deed::Done);
+        let set_up = self.set_up(Omit::Nothing);
         let case = match self.proof {
             Proof::Calls(calls) => {
                 call_case(self.name, self.title, set_up).claim(Claim::Enters(calls.to_vec()))
@@ -88,8 +88,8 @@ impl Row {
     }
 
     /// The set-up of the case, or of the liar that leaves the operation out.
-    pub fn set_up(&'static self, deed: Deed) -> SetUp {
-        Box::new(move |place| (self.make)(place, deed))
+    pub fn set_up(&'static self, omit: Omit) -> SetUp {
+        Box::new(move |place| (self.make)(place, omit))
     }
 }
 
@@ -123,13 +123,13 @@ pub fn answer_of(result: nix::Result<()>) -> i64 {
 /// None: it is the result of a row.
 pub fn checked_each<S: 'static>(
     mut state: S,
-    deed: Deed,
+    omit: Omit,
     mut prepare: impl FnMut(&mut S) -> Result<()> + 'static,
     mut operate: impl FnMut(&mut S) -> Result<()> + 'static,
     mut check: impl FnMut(&mut S) -> Result<()> + 'static,
 ) -> Result<Box<dyn Subject>> {
     Ok(Box::new(move |n: u64, clock: &Clock| {
-        let once = |state: &mut S| if deed == Deed::Done { operate(state) } else { Ok(()) };
+        let once = |state: &mut S| if omit == Omit::Nothing { operate(state) } else { Ok(()) };
         let judge =
             |state: &mut S, answer: Result<()>| answer.and_then(|()| check(state)).map(|()| Counts::Yes);
         clock.time_each(n, &mut state, &mut prepare, once, judge)

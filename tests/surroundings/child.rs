@@ -68,12 +68,13 @@ fn live(group: &Group, place: &Where, clock: &Clock) -> Vec<String> {
     let pinned = Some(cpu::current_cpu());
     let mut failed = Vec::new();
     for case in (group.cases)() {
-        let lived = Trial::prepare(&case, Bench { place, clock, pinned, lent: None, company: None }, None)
-            .and_then(|mut trial| {
-                trial.begin_sampling();
-                trial.measure_sample(3)?;
-                trial.conclude(1)
-            });
+        let lived =
+            Trial::prepare(&case, Bench { place, clock, pinned, lent: None, other_copies: None }, None)
+                .and_then(|mut trial| {
+                    trial.begin_sampling();
+                    trial.measure_sample(3)?;
+                    trial.conclude(1)
+                });
         match lived {
             // A machine that others use too is not on trial here.
             Ok(_) | Err(CaseEnd::Skipped(_) | CaseEnd::Disturbed(_) | CaseEnd::Contradicted(_)) => {}

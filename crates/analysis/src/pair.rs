@@ -23,5 +23,5 @@ mod side_stream;
 pub mod turns;
 
 pub use launch::{Launch, Relink};
-pub use running_side::{Draw, Seat, Side, Start, Taken};
+pub use running_side::{Draw, Side, SideProcess, Start, Taken};
 pub use side_stream::Connection;

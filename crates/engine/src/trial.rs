@@ -15,7 +15,6 @@ const ROUNDS_BESIDE: usize = 2;
 mod allocation_count;
 mod batch_size;
 mod case_end;
-pub mod company;
 mod conclusion;
 mod derived;
 pub mod displaced_process;
@@ -24,6 +23,7 @@ mod distribution;
 mod event_count;
 mod instruction_count;
 mod judge;
+pub mod other_copies;
 mod pair_turn;
 mod preparation;
 mod refused_call;
@@ -42,10 +42,10 @@ use crate::record::EventRate;
 use batch_size::Enough;
 pub use batch_size::{BatchSize, SAMPLE_STRETCH};
 pub use case_end::{CaseEnd, repeat_while_disturbed, under_one_clock_source};
-use company::Accompanied;
-pub use company::Company;
 pub use displacement::measure_displaced;
 pub use instruction_count::measure_instructions;
+use other_copies::Accompanied;
+pub use other_copies::OtherCopies;
 pub use pair_turn::Turn;
 pub use preparation::prepare_memory;
 pub use refused_call::refused_call_sentence;
@@ -120,7 +120,7 @@ pub struct Bench<'a> {
     /// The operation, in place of what the case's set-up would make.
     pub lent: Option<Lent<'a>>,
     /// The copies beside which this process measures, if it is one of several.
-    pub company: Option<&'a Company>,
+    pub other_copies: Option<&'a OtherCopies>,
 }
 
 impl<'a> Bench<'a> {
@@ -142,8 +142,8 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// A need is not met, or the set-up fails.
     pub fn prepare(case: &'a Case, bench: Bench<'a>, event: Option<Counter>) -> Result<Self, CaseEnd> {
-        let Bench { place, clock, pinned, company, .. } = bench;
-        check_needs(case, place, event.is_some(), company)?;
+        let Bench { place, clock, pinned, other_copies, .. } = bench;
+        check_needs(case, place, event.is_some(), other_copies)?;
         // Left by an attempt that was given up.
         clock.take_single_times();
         allocation::take_counts();
@@ -151,7 +151,7 @@ impl<'a> Trial<'a> {
         let here = pinned.unwrap_or_else(cpu::current_cpu);
         let partners = subject.report().partners;
         let monitor = PartnerMonitor::open(&partners, here).map_err(CaseEnd::from_set_up_error)?;
-        let copies = company.iter().flat_map(|company| company.cpus.iter().copied());
+        let copies = other_copies.iter().flat_map(|other_copies| other_copies.cpus.iter().copied());
         let own = || partners.iter().map(|task| task.cpu).chain([here]).chain(copies).collect();
         Ok(Self {
             case,
@@ -182,7 +182,7 @@ impl<'a> Trial<'a> {
             core_hz: clock.core_hz(),
             counts_events: case.derived.iter().any(|figure| figure.rule == Rule::PerEvent),
             sampler: None,
-            accompanied: company.map(Accompanied::new),
+            accompanied: other_copies.map(Accompanied::new),
         })
     }
 
@@ -262,9 +262,9 @@ impl<'a> Trial<'a> {
         if signal::pending().is_some() {
             return Err(CaseEnd::Interrupted);
         }
-        let company = self.accompanied.as_ref().map(|accompanied| accompanied.company);
-        if let Some(company) = company.filter(|_| self.began) {
-            return self.measure_beside_copies(company, iterations);
+        let other_copies = self.accompanied.as_ref().map(|accompanied| accompanied.other_copies);
+        if let Some(other_copies) = other_copies.filter(|_| self.began) {
+            return self.measure_beside_copies(other_copies, iterations);
         }
         if self.wants_retraining() {
             let lap = self.lap_length();
@@ -291,13 +291,13 @@ impl<'a> Trial<'a> {
         self.partners.read();
         let kept = self.clock.count_single_times();
         let before = self.counters.read()?;
-        self.company_of_sample().map_or(Ok(()), Company::begin_batch)?;
+        self.other_copies_of_sample().map_or(Ok(()), OtherCopies::begin_batch)?;
         let start = self.clock.start();
         let ran = time::thread_cpu_ns();
         let counted = self.run_batch(iterations)?;
         let ran_ns = time::thread_cpu_ns() - ran;
         let elapsed_ns = self.clock.nanoseconds(self.clock.stop() - start).0;
-        self.company_of_sample().into_iter().for_each(Company::end_batch);
+        self.other_copies_of_sample().into_iter().for_each(OtherCopies::end_batch);
         let after = self.counters.read()?;
         if let Some(name) = before.find_decreased_counter(&after) {
             return Err(CaseEnd::Disturbed(format!(
@@ -336,7 +336,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The subject or its control fails.
     pub fn continue_sweep(&mut self) -> Result<(), CaseEnd> {
-        // Small batches between the rounds of several copies would have company at times.
+        // Small batches between the rounds of several copies would have other_copies at times.
         if self.accompanied.is_some() {
             return Ok(());
         }
@@ -363,11 +363,18 @@ impl<'a> Trial<'a> {
 }
 
 /// Whether the case can be measured here.
-fn check_needs(case: &Case, place: &Place, counts: bool, company: Option<&Company>) -> Result<(), CaseEnd> {
+fn check_needs(
+    case: &Case,
+    place: &Place,
+    counts: bool,
+    other_copies: Option<&OtherCopies>,
+) -> Result<(), CaseEnd> {
     for need in &case.needs {
         need.check_place(place).map_err(|sentence| {
             CaseEnd::Skipped(
-                company.and_then(|company| company.skip_sentence(need, place)).unwrap_or(sentence),
+                other_copies
+                    .and_then(|other_copies| other_copies.skip_sentence(need, place))
+                    .unwrap_or(sentence),
             )
         })?;
     }

@@ -49,7 +49,7 @@ pub enum Ruling {
 
 /// A ruling, the number of executions that led to it, and the sentence of the last execution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hearing {
+pub struct ClaimTrial {
     pub ruling: Ruling,
     pub executions: u32,
     /// Empty if the claims hold.
@@ -67,9 +67,9 @@ const CONTRADICTED: u32 = 6;
 const DISTURBED: u32 = 24;
 
 /// Executes a case with samples as a run has them, on a machine `slowness` times as slow, until its claims have held or are disproved.
-pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> Hearing {
+pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> ClaimTrial {
     let (mut iterations, mut late) = (0, Vec::new());
-    let hearing = judge_executions(|| {
+    let tried = judge_executions(|| {
         let mut trial = Trial::prepare(case, bench, None)?;
         trial.prove_operation()?;
         let size = size_as_run(&mut trial, case, slowness)?;
@@ -78,7 +78,7 @@ pub fn judge_claims(case: &Case, bench: Bench<'_>, slowness: f64) -> Hearing {
         late = measured.evidence.iter().filter(|sentence| sentence.contains(HELD_LATE)).cloned().collect();
         Ok(measured.unwitnessed_claims().next().cloned())
     });
-    Hearing { iterations, late, ..hearing }
+    ClaimTrial { iterations, late, ..tried }
 }
 
 /// An execution without Criterion.
@@ -95,7 +95,7 @@ fn sample_and_conclude(
 }
 
 /// The sentence of an execution that held names a claim that could not be checked.
-fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>) -> Hearing {
+fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>) -> ClaimTrial {
     let (mut contradicted, mut executions) = (0, 0);
     loop {
         executions += 1;
@@ -121,7 +121,7 @@ fn judge_executions(mut execute: impl FnMut() -> Result<Option<String>, CaseEnd>
                 (Ruling::Disturbed, sentence)
             }
         };
-        return Hearing { ruling, executions, sentence, iterations: 0, late: Vec::new() };
+        return ClaimTrial { ruling, executions, sentence, iterations: 0, late: Vec::new() };
     }
 }
 
@@ -131,8 +131,8 @@ mod tests {
 
     fn heard(ends: &[Result<Option<String>, CaseEnd>]) -> (Ruling, u32) {
         let mut ends = ends.iter().cycle();
-        let hearing = judge_executions(|| ends.next().expect("endless").clone());
-        (hearing.ruling, hearing.executions)
+        let tried = judge_executions(|| ends.next().expect("endless").clone());
+        (tried.ruling, tried.executions)
     }
 
     #[test]

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_that_disagree_are_settled_where_the_run_before_foretold_them() {
+    fn executions_that_disagree_are_settled_where_the_run_before_told_them() {
         let mut runs = [run(100.0), run(100.5), run(110.0)];
         for run in &mut runs {
             if let Outcome::Measured(measured) = &mut run.groups[0].cases[0].outcome {

@@ -4,7 +4,7 @@ use crate::case::{Place, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::{check_granted, errno_of};
-use crate::kit::operation_table::{Deed, Proof, Row, each_in_child, operation_rows};
+use crate::kit::operation_table::{Omit, Proof, Row, each_in_child, operation_rows};
 use crate::kit::smallest_program::write_runnable_elf;
 use crate::kit::task;
 use crate::platform::control_group::own_group::OwnGroup;
@@ -42,19 +42,19 @@ const REFUSED: usize = 20;
 const NOT_EXECUTED: usize = 21;
 
 pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
-    "start", "a container started, from its namespaces to the end of its program", STARTED, 200_000.0, 1_500_000.0, "the sum of its steps", |place, deed| steps(place, NAMESPACES, END, deed);
-    "namespaces", "six new namespaces entered (unshare)", STARTED, 50_000.0, 500_000.0, "mounts copied, a network with its tables made", |place, deed| steps(place, NAMESPACES, USER_MAP, deed);
-    "user-map", "the user mapped to root in the namespace, by three files", STARTED, 10_000.0, 60_000.0, "three files opened, written and closed", |place, deed| steps(place, USER_MAP, FIRST_PROCESS, deed);
-    "first-process", "the first process of the namespace made, until it runs", STARTED, 30_000.0, 150_000.0, "a fork with a new number, a switch", |place, deed| steps(place, FIRST_PROCESS, ROOT, deed);
-    "root", "a directory made the root (mount, pivot_root, umount)", STARTED, 30_000.0, 200_000.0, "four calls that change the tree of mounts, under its lock", |place, deed| steps(place, ROOT, FILTER, deed);
-    "filter", "a filter of system calls installed", STARTED, 10_000.0, 60_000.0, "the program checked, compiled, and asked about each number", |place, deed| steps(place, FILTER, CHECK, deed);
-    "exec", "the smallest program executed, until its process is reaped", STARTED, 30_000.0, 400_000.0, "memory replaced, a process and a namespace ended, a switch", |place, deed| steps(place, EXEC, END, deed);
+    "start", "a container started, from its namespaces to the end of its program", STARTED, 200_000.0, 1_500_000.0, "the sum of its steps", |place, omit| steps(place, NAMESPACES, END, omit);
+    "namespaces", "six new namespaces entered (unshare)", STARTED, 50_000.0, 500_000.0, "mounts copied, a network with its tables made", |place, omit| steps(place, NAMESPACES, USER_MAP, omit);
+    "user-map", "the user mapped to root in the namespace, by three files", STARTED, 10_000.0, 60_000.0, "three files opened, written and closed", |place, omit| steps(place, USER_MAP, FIRST_PROCESS, omit);
+    "first-process", "the first process of the namespace made, until it runs", STARTED, 30_000.0, 150_000.0, "a fork with a new number, a switch", |place, omit| steps(place, FIRST_PROCESS, ROOT, omit);
+    "root", "a directory made the root (mount, pivot_root, umount)", STARTED, 30_000.0, 200_000.0, "four calls that change the tree of mounts, under its lock", |place, omit| steps(place, ROOT, FILTER, omit);
+    "filter", "a filter of system calls installed", STARTED, 10_000.0, 60_000.0, "the program checked, compiled, and asked about each number", |place, omit| steps(place, FILTER, CHECK, omit);
+    "exec", "the smallest program executed, until its process is reaped", STARTED, 30_000.0, 400_000.0, "memory replaced, a process and a namespace ended, a switch", |place, omit| steps(place, EXEC, END, omit);
     "cgroup-move", "a process moved into a control group", Proof::Each("the file of the group named the process"), 10_000.0, 60_000.0, "a file opened and written, a lock that waits for all CPUs", move_to_group;
 };
 
 /// The time from the beginning of a step to that of another. A liar leaves out the first of them.
-fn steps(place: &Place, from: usize, to: usize, deed: Deed) -> Result<Box<dyn Subject>> {
-    let left_out = (deed == Deed::LeftOut).then_some(from);
+fn steps(place: &Place, from: usize, to: usize, omit: Omit) -> Result<Box<dyn Subject>> {
+    let left_out = (omit == Omit::Operation).then_some(from);
     check_all_named(&namespaces())?;
     check_root_can_be_replaced(&KernelFiles::live())?;
     let root = place.scratch.join("container-root");
@@ -218,7 +218,7 @@ fn write(path: impl AsRef<Path>, text: &str) -> nix::Result<()> {
 }
 
 /// Moves a child into a group that it makes below its own, and back.
-fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+fn move_to_group(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     each_in_child(move |clock| {
         let own = own_groups(&KernelFiles::live(), "pids").pop();
         let own = own.ok_or_else(|| Error::Missing("no control groups are mounted: mount cgroup2".into()))?;
@@ -228,7 +228,7 @@ fn move_to_group(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
         let (file, pid) = (below.directory().join("cgroup.procs"), Pid::this().to_string());
         let mut moved = Ok(());
         let ticks = clock.time(|| {
-            if deed == Deed::Done {
+            if omit == Omit::Nothing {
                 moved = write(&file, &pid);
             }
         });

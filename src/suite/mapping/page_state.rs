@@ -4,7 +4,7 @@ use super::{MIB, touched_region};
 use crate::case::{Place, Subject};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::Faults;
-use crate::kit::operation_table::{Deed, Proof, Row, checked_each, entered, operation_rows, repeated};
+use crate::kit::operation_table::{Omit, Proof, Row, checked_each, entered, operation_rows, repeated};
 use crate::platform::numa;
 use crate::platform::pattern_file::{PatternFile, Way};
 use crate::platform::region::{HUGE_PAGE, PAGE, Region};
@@ -29,34 +29,34 @@ pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
     };
     "mremap-move/4KiB", "a touched page moved to other addresses (mremap)", MOVED, 1_000.0, 5_000.0, WHY_MOVE, move_pages::<PAGE>;
     "mremap-move/1MiB", "1 MiB moved to other addresses, all of it touched (mremap)", MOVED, 6_000.0, 14_000.0, WHY_MOVE, move_pages::<MIB>;
-    "madvise-free/1MiB", "madvise of 1 MiB as free, all of it touched", Proof::Each("at least half of the pages may be freed by the kernel when it likes (LazyFree of smaps)"), 10_000.0, 50_000.0, "each page's entry made clean, each page put on another list", |_, deed| {
+    "madvise-free/1MiB", "madvise of 1 MiB as free, all of it touched", Proof::Each("at least half of the pages may be freed by the kernel when it likes (LazyFree of smaps)"), 10_000.0, 50_000.0, "each page's entry made clean, each page put on another list", |_, omit| {
         let region = touched_region(MIB)?;
         region.give_advice(libc::MADV_FREE, "MADV_FREE")?;
-        checked_each(region, deed, |region| { region.discard(0..MIB / PAGE)?; touch(region) },
+        checked_each(region, omit, |region| { region.discard(0..MIB / PAGE)?; touch(region) },
             |region| region.give_advice(libc::MADV_FREE, "MADV_FREE"),
             |region| check_kib(region, "LazyFree:", |kib| kib >= MIB / 2048))
     };
-    "madvise-populate/1MiB", "madvise of 1 MiB as to be written: every page made at once", Proof::Each("every page was resident before it was touched"), 100_000.0, 100_000.0, "each page of 4 KiB zeroed, without an exception", |_, deed| {
+    "madvise-populate/1MiB", "madvise of 1 MiB as to be written: every page made at once", Proof::Each("every page was resident before it was touched"), 100_000.0, 100_000.0, "each page of 4 KiB zeroed, without an exception", |_, omit| {
         let region = touched_region(MIB)?;
         region.give_advice(libc::MADV_POPULATE_WRITE, "MADV_POPULATE_WRITE")?;
-        checked_each(region, deed, |region| region.discard(0..MIB / PAGE),
+        checked_each(region, omit, |region| region.discard(0..MIB / PAGE),
             |region| region.give_advice(libc::MADV_POPULATE_WRITE, "MADV_POPULATE_WRITE"),
             |region| check_resident(region, |pages| pages == MIB / PAGE))
     };
     "madvise-pageout/1MiB", "madvise of 1 MiB of a cached file as not needed in memory", Proof::Each("at least half of the pages had left the page cache"), 20_000.0, 150_000.0, "each page unmapped, taken off its list and out of the file, freed", page_out;
-    "madvise-collapse/2MiB", "512 touched pages made one huge page (MADV_COLLAPSE)", Proof::Each("smaps shows a huge page where there were pages of 4 KiB"), 400_000.0, 150_000.0, "2 MiB copied, 512 pages freed, a flush", |_, deed| {
+    "madvise-collapse/2MiB", "512 touched pages made one huge page (MADV_COLLAPSE)", Proof::Each("smaps shows a huge page where there were pages of 4 KiB"), 400_000.0, 150_000.0, "2 MiB copied, 512 pages freed, a flush", |_, omit| {
         let mut region = Region::map_anonymous(HUGE_PAGE, Pages::Huge)?;
         scatter(&mut region)?;
         region.give_advice(libc::MADV_COLLAPSE, "MADV_COLLAPSE")?;
-        checked_each(region, deed, scatter, |region| region.give_advice(libc::MADV_COLLAPSE, "MADV_COLLAPSE"),
+        checked_each(region, omit, scatter, |region| region.give_advice(libc::MADV_COLLAPSE, "MADV_COLLAPSE"),
             |region| check_kib(region, HUGE, |kib| kib >= HUGE_PAGE >> 10))
     };
     "migrate/1MiB", "1 MiB moved to another node, and to the next one (move_pages)",
         Proof::Each("the kernel names the other node for every page"), 100_000.0, 300_000.0,
         "each page unmapped, copied and mapped; the other CPUs' translations flushed", migrate;
-    "huge-split/2MiB", "a page within a huge page made read-only: its mapping is split", Proof::Each("smaps showed a huge page before, and none afterwards"), 3_000.0, 12_000.0, "512 entries written for one, a flush", |_, deed| {
+    "huge-split/2MiB", "a page within a huge page made read-only: its mapping is split", Proof::Each("smaps showed a huge page before, and none afterwards"), 3_000.0, 12_000.0, "512 entries written for one, a flush", |_, omit| {
         let region = Region::map_anonymous(HUGE_PAGE, Pages::Huge)?;
-        checked_each(region, deed, make_huge, |region| region.protect(0..1, false),
+        checked_each(region, omit, make_huge, |region| region.protect(0..1, false),
             |region| check_kib(region, HUGE, |kib| kib < HUGE_PAGE >> 10))
     };
 };
@@ -84,7 +84,7 @@ fn check_resident(region: &Region, is_right: impl Fn(usize) -> bool) -> Result<(
     }
 }
 
-fn write_back<const BYTES: usize>(place: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+fn write_back<const BYTES: usize>(place: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     let file = PatternFile::create_filled(&place.scratch, BYTES as u64, Way::Cached)?;
     let region = Region::map_shared(file.file(), BYTES)?;
     let pages = region.page_count();
@@ -101,14 +101,14 @@ fn write_back<const BYTES: usize>(place: &Place, deed: Deed) -> Result<Box<dyn S
             ))),
         }
     };
-    checked_each(region, deed, dirty, |region| region.write_back(), |_| Ok(()))
+    checked_each(region, omit, dirty, |region| region.write_back(), |_| Ok(()))
 }
 
-fn move_pages<const BYTES: usize>(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+fn move_pages<const BYTES: usize>(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     let state = (touched_region(BYTES)?, Region::reserve(BYTES)?, 0);
     checked_each(
         state,
-        deed,
+        omit,
         |(_, reserved, wanted)| {
             *wanted = reserved.start_address();
             Ok(())
@@ -124,7 +124,7 @@ fn move_pages<const BYTES: usize>(_: &Place, deed: Deed) -> Result<Box<dyn Subje
     )
 }
 
-fn page_out(place: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+fn page_out(place: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     const NAME: &str = "MADV_PAGEOUT";
     let file = PatternFile::create_filled(&place.scratch, MIB as u64, Way::Cached)?;
     file.evict()?;
@@ -145,7 +145,7 @@ fn page_out(place: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
     // The file must live as long as it is evicted from.
     checked_each(
         region,
-        deed,
+        omit,
         read,
         move |region| {
             let _open = &file;
@@ -155,14 +155,14 @@ fn page_out(place: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
     )
 }
 
-fn migrate(_: &Place, deed: Deed) -> Result<Box<dyn Subject>> {
+fn migrate(_: &Place, omit: Omit) -> Result<Box<dyn Subject>> {
     let mut nodes = numa::several_memory_nodes()?.into_iter().cycle();
     let region = touched_region(MIB)?;
     let mut next = move || nodes.next().unwrap_or_default();
     numa::move_region(&region, next())?;
     checked_each(
         (region, 0),
-        deed,
+        omit,
         move |(_, target)| {
             *target = next();
             Ok(())

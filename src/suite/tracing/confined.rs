@@ -4,7 +4,7 @@ use crate::case::{Place, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::{check_answers, check_granted};
-use crate::kit::operation_table::{Deed, Proof, Row, batches_in_child, operation_rows};
+use crate::kit::operation_table::{Omit, Proof, Row, batches_in_child, operation_rows};
 use crate::platform::child::Child;
 use crate::platform::landlock;
 use crate::platform::seccomp::{self, FIRST_ARGUMENT, MARK, NUMBER};
@@ -28,15 +28,15 @@ const WHY_OPEN: &str =
 
 pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
     "seccomp/none", "getppid in a child without a filter", Proof::Batch("getppid was answered by the number of the parent"), 100.0, 90.0, "entry and exit, and a field of the task", |_, _| batches_in_child(unfiltered);
-    "seccomp/16", "getppid under a filter of 16 instructions", FILTERED, 120.0, 160.0, WHY_FILTER, |_, deed| filtered(16, FIRST_ARGUMENT, deed);
-    "seccomp/256", "getppid under a filter of 256 instructions", FILTERED, 120.0, 400.0, WHY_FILTER, |_, deed| filtered(256, FIRST_ARGUMENT, deed);
-    "seccomp/4096", "getppid under a filter of 4096 instructions", FILTERED, 120.0, 4_200.0, WHY_FILTER, |_, deed| filtered(4_096, FIRST_ARGUMENT, deed);
-    "seccomp-by-number/256", "getppid under a filter of 256 instructions that look at its number only", FILTERED, 100.0, 110.0, "entry and exit; the kernel remembers what the filter says of each number", |_, deed| filtered(256, NUMBER, deed);
-    "seccomp-notify", "a call that another thread answers for the kernel (SECCOMP_RET_USER_NOTIF)", Proof::Batch("every call was answered by the other thread, with a number of its own"), 2_000.0, 8_000.0, "two switches, three entries, a note allocated and found twice", |_, deed| batches_in_child(move |n, clock| notify(n, deed, clock));
-    "ptrace-stop", "a traced process let run to its next entry into the kernel or exit from it", Proof::Batch("the traced process counted half as many calls as it was stopped"), 2_000.0, 7_000.0, "two switches, a signal to the tracer, a wait", |_, deed| batches_in_child(move |n, clock| stop(n, deed, clock));
-    "landlock-open/0", "open and close of a scratch file in a child, without Landlock", Proof::Batch("the file was opened"), 200.0, 3_000.0, WHY_OPEN, |place, deed| open_restricted(place, 0, deed);
-    "landlock-open/1", "open and close of a scratch file under one layer of Landlock", RESTRICTED, 250.0, 3_600.0, WHY_OPEN, |place, deed| open_restricted(place, 1, deed);
-    "landlock-open/16", "open and close of a scratch file under 16 layers of Landlock", RESTRICTED, 400.0, 6_000.0, WHY_OPEN, |place, deed| open_restricted(place, 16, deed);
+    "seccomp/16", "getppid under a filter of 16 instructions", FILTERED, 120.0, 160.0, WHY_FILTER, |_, omit| filtered(16, FIRST_ARGUMENT, omit);
+    "seccomp/256", "getppid under a filter of 256 instructions", FILTERED, 120.0, 400.0, WHY_FILTER, |_, omit| filtered(256, FIRST_ARGUMENT, omit);
+    "seccomp/4096", "getppid under a filter of 4096 instructions", FILTERED, 120.0, 4_200.0, WHY_FILTER, |_, omit| filtered(4_096, FIRST_ARGUMENT, omit);
+    "seccomp-by-number/256", "getppid under a filter of 256 instructions that look at its number only", FILTERED, 100.0, 110.0, "entry and exit; the kernel remembers what the filter says of each number", |_, omit| filtered(256, NUMBER, omit);
+    "seccomp-notify", "a call that another thread answers for the kernel (SECCOMP_RET_USER_NOTIF)", Proof::Batch("every call was answered by the other thread, with a number of its own"), 2_000.0, 8_000.0, "two switches, three entries, a note allocated and found twice", |_, omit| batches_in_child(move |n, clock| notify(n, omit, clock));
+    "ptrace-stop", "a traced process let run to its next entry into the kernel or exit from it", Proof::Batch("the traced process counted half as many calls as it was stopped"), 2_000.0, 7_000.0, "two switches, a signal to the tracer, a wait", |_, omit| batches_in_child(move |n, clock| stop(n, omit, clock));
+    "landlock-open/0", "open and close of a scratch file in a child, without Landlock", Proof::Batch("the file was opened"), 200.0, 3_000.0, WHY_OPEN, |place, omit| open_restricted(place, 0, omit);
+    "landlock-open/1", "open and close of a scratch file under one layer of Landlock", RESTRICTED, 250.0, 3_600.0, WHY_OPEN, |place, omit| open_restricted(place, 1, omit);
+    "landlock-open/16", "open and close of a scratch file under 16 layers of Landlock", RESTRICTED, 400.0, 6_000.0, WHY_OPEN, |place, omit| open_restricted(place, 16, omit);
 };
 
 /// Times getppid, which must be answered by this number.
@@ -51,10 +51,10 @@ fn unfiltered(n: u64, clock: &Clock) -> Result<Ticks> {
 }
 
 /// Calls under a filter of this length, which looks at this word of each call.
-fn filtered(length: usize, looks_at: u32, deed: Deed) -> Result<Box<dyn Subject>> {
+fn filtered(length: usize, looks_at: u32, omit: Omit) -> Result<Box<dyn Subject>> {
     let filter = seccomp::marked_filter(length, looks_at);
     batches_in_child(move |n, clock| {
-        if deed == Deed::Done {
+        if omit == Omit::Nothing {
             seccomp::install(&filter)?;
         }
         let ticks = unfiltered(n, clock)?;
@@ -71,7 +71,7 @@ fn filtered(length: usize, looks_at: u32, deed: Deed) -> Result<Box<dyn Subject>
 const ANSWER: i64 = 1 << 30;
 
 /// A thread's calls, answered by the thread that started it.
-fn notify(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
+fn notify(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     let filter = [
         seccomp::load(NUMBER),
         seccomp::skip_unless(libc::SYS_getppid as u32, 1),
@@ -82,7 +82,7 @@ fn notify(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
     std::thread::scope(|scope| {
         let caller = scope.spawn(move || {
             let clock = Clock::with_scale(scale);
-            if deed == Deed::Done {
+            if omit == Omit::Nothing {
                 let _ = send.send(seccomp::install_with_listener(&filter)?);
             }
             drop(send);
@@ -97,7 +97,7 @@ fn notify(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
 }
 
 /// Stops of a process that only calls getppid.
-fn stop(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
+fn stop(n: u64, omit: Omit, clock: &Clock) -> Result<Ticks> {
     use nix::sys::ptrace;
     let calls = Words::new()?;
     let traced = Child::start(|| {
@@ -116,7 +116,7 @@ fn stop(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
     }
     let mut last = Ok(WaitStatus::StillAlive);
     let ticks = clock.time(|| {
-        for _ in 0..n * u64::from(deed == Deed::Done) {
+        for _ in 0..n * u64::from(omit == Omit::Nothing) {
             last = ptrace::syscall(traced.pid(), None).and_then(|()| waitpid(traced.pid(), None));
         }
     });
@@ -132,13 +132,13 @@ fn stop(n: u64, deed: Deed, clock: &Clock) -> Result<Ticks> {
 }
 
 /// Opens a file in the scratch directory under this number of layers.
-fn open_restricted(place: &Place, layers: usize, deed: Deed) -> Result<Box<dyn Subject>> {
+fn open_restricted(place: &Place, layers: usize, omit: Omit) -> Result<Box<dyn Subject>> {
     let (directory, path) = (place.scratch.clone(), place.scratch.join("landlock"));
     std::fs::write(&path, [1]).map_err(|e| Error::file(&path, "writing", e))?;
     let path = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::Usage(format!("{}: a path holds a zero byte", path.display())))?;
     batches_in_child(move |n, clock| {
-        for _ in 0..layers * usize::from(deed == Deed::Done) {
+        for _ in 0..layers * usize::from(omit == Omit::Nothing) {
             landlock::restrict_reading_to(&directory)?;
         }
         let mut lowest = -i64::from(libc::ENOENT);

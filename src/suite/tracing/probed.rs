@@ -3,7 +3,7 @@
 use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::kit::operation_table::{Deed, Proof, Row, entered, is_true, operation_rows, repeated};
+use crate::kit::operation_table::{Omit, Proof, Row, entered, is_true, operation_rows, repeated};
 use crate::platform::bpf::{Counter, Map, RETURNED};
 use crate::platform::perf_event::probe::{GETPPID, Probe};
 use nix::errno::Errno;
@@ -14,26 +14,26 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 const HIT: Proof = Proof::Batch("the probe was hit exactly once an iteration, by its own count");
 
 pub(in crate::suite) const ROWS: &[Row] = operation_rows! {
-    "breakpoint-hit", "a write to a word with a hardware breakpoint", HIT, 600.0, 1_500.0, "an exception, the event found and counted", |_, deed| {
+    "breakpoint-hit", "a write to a word with a hardware breakpoint", HIT, 600.0, 1_500.0, "an exception, the event found and counted", |_, omit| {
         let word = Box::leak(Box::new(AtomicU32::new(0)));
-        hits(Probe::on_write(word.as_ptr())?, deed, || word.store(1, Relaxed))
+        hits(Probe::on_write(word.as_ptr())?, omit, || word.store(1, Relaxed))
     };
     "breakpoint-toggle", "a hardware breakpoint switched off and on", entered![SYS_ioctl, SYS_ioctl], 1_000.0, 1_500.0, "two entries, an event taken off and put on, a debug register written", |_, _| {
         static WORD: AtomicU32 = AtomicU32::new(0);
         toggle(Probe::on_write(WORD.as_ptr())?)
     };
-    "uprobe-hit", "a call of a function with a probe at its beginning", HIT, 1_200.0, 2_500.0, "an exception or two, the probe found, its event counted", |_, deed| {
-        hits(Probe::on_function(probed as fn() as usize, false)?, deed, probed)
+    "uprobe-hit", "a call of a function with a probe at its beginning", HIT, 1_200.0, 2_500.0, "an exception or two, the probe found, its event counted", |_, omit| {
+        hits(Probe::on_function(probed as fn() as usize, false)?, omit, probed)
     };
-    "uretprobe-hit", "a call of a function with a probe of its return", HIT, 1_800.0, 4_000.0, "two exceptions, the return address replaced, the event counted", |_, deed| {
-        hits(Probe::on_function(probed as fn() as usize, true)?, deed, probed)
+    "uretprobe-hit", "a call of a function with a probe of its return", HIT, 1_800.0, 4_000.0, "two exceptions, the return address replaced, the event counted", |_, omit| {
+        hits(Probe::on_function(probed as fn() as usize, true)?, omit, probed)
     };
     "uprobe-toggle", "the event of a probe switched off and on", entered![SYS_ioctl, SYS_ioctl], 300.0, 1_200.0, "two entries, an event taken off a list and put on", |_, _| toggle(Probe::on_function(probed as fn() as usize, false)?);
-    "kprobe-hit", "a call of getppid with a probe of the kernel's function", HIT, 300.0, 1_000.0, "entry and exit, a jump or an exception to the probe, its event counted", |_, deed| {
-        hits(Probe::on_kernel_function(GETPPID)?, deed, || _ = getppid())
+    "kprobe-hit", "a call of getppid with a probe of the kernel's function", HIT, 300.0, 1_000.0, "entry and exit, a jump or an exception to the probe, its event counted", |_, omit| {
+        hits(Probe::on_kernel_function(GETPPID)?, omit, || _ = getppid())
     };
-    "tracepoint-hit", "a call of getppid whose tracepoint is on", HIT, 300.0, 700.0, "entry and exit by the slow path, an event counted", |_, deed| {
-        hits(Probe::on_tracepoint("syscalls/sys_enter_getppid")?, deed, || _ = getppid())
+    "tracepoint-hit", "a call of getppid whose tracepoint is on", HIT, 300.0, 700.0, "entry and exit by the slow path, an event counted", |_, omit| {
+        hits(Probe::on_tracepoint("syscalls/sys_enter_getppid")?, omit, || _ = getppid())
     };
     "bpf-call", "one run of a BPF program of 11 instructions by a system call (BPF_PROG_TEST_RUN)", entered![SYS_bpf], 300.0, 3_000.0, "entry and exit, a packet made and freed, the program", |_, _| {
         let program = Counter::load()?;
@@ -58,7 +58,7 @@ fn probed() {
 }
 
 /// Times what hits a probe, and asks the probe how often it did.
-fn hits(probe: Probe, deed: Deed, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
+fn hits(probe: Probe, omit: Omit, hit: impl Fn() + 'static) -> Result<Box<dyn Subject>> {
     hit();
     if probe.count()? != 1 {
         return Err(Error::Missing(
@@ -67,7 +67,7 @@ fn hits(probe: Probe, deed: Deed, hit: impl Fn() + 'static) -> Result<Box<dyn Su
     }
     Ok(Box::new(move |n: u64, clock: &Clock| {
         let before = probe.count()?;
-        let ticks = clock.time(|| (0..n * u64::from(deed == Deed::Done)).for_each(|_| hit()));
+        let ticks = clock.time(|| (0..n * u64::from(omit == Omit::Nothing)).for_each(|_| hit()));
         check_count(probe.count()? - before, n).map(|()| ticks)
     }))
 }
@@ -85,7 +85,7 @@ fn toggle(probe: Probe) -> Result<Box<dyn Subject>> {
 }
 
 /// Runs of the program that one system call asks for.
-fn count_runs(_: &crate::case::Place, deed: Deed) -> Result<Box<dyn Subject>> {
+fn count_runs(_: &crate::case::Place, omit: Omit) -> Result<Box<dyn Subject>> {
     let program = Counter::load()?;
     let refused = |e| match e {
         Errno::EINTR => Error::Disturbed("a signal ended the runs of the program".into()),
@@ -96,7 +96,7 @@ fn count_runs(_: &crate::case::Place, deed: Deed) -> Result<Box<dyn Subject>> {
         let mut answer = Ok(0);
         // More at once than a call takes are several calls.
         let ticks = clock.time(|| {
-            let mut left = n * u64::from(deed == Deed::Done);
+            let mut left = n * u64::from(omit == Omit::Nothing);
             while left > 0 && answer.is_ok() {
                 let times = left.min(1 << 20);
                 (answer, left) = (program.run(times as u32), left - times);

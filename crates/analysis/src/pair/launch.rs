@@ -1,6 +1,6 @@
 //! The command of a side: a binary, the words before it, and the check that it is still the same file.
 
-use super::running_side::{Draw, Seat, Side, Start};
+use super::running_side::{Draw, Side, SideProcess, Start};
 use super::side_stream::Connection;
 use crate::error::{Error, Result};
 use crate::platform::cpu::Aside;
@@ -140,12 +140,12 @@ impl Start for Launch {
     fn start_side(&self, draw: Draw, aside: &Aside) -> Result<Side> {
         let mut child = self.spawn_child(draw, aside)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let seat = Box::new(Process(child));
+        let process = Box::new(Process(child));
         let (Some(requests), Some(responses), Some(error)) = pipes else {
             return Err(Error::Disproved("a side was started without its pipes".into()));
         };
         let connection = Connection::new(requests.into(), responses.into(), error.into())?;
-        Ok(Side::new(self.label, Rc::new(RefCell::new(connection)), seat))
+        Ok(Side::new(self.label, Rc::new(RefCell::new(connection)), process))
     }
 }
 
@@ -159,7 +159,7 @@ fn point_to(program: &Path, file: &Path) -> Result<()> {
 /// A process of this machine. It reads by itself how long it waited for its CPU.
 struct Process(Child);
 
-impl Seat for Process {
+impl SideProcess for Process {
     fn exit_description(&mut self) -> String {
         match self.0.try_wait() {
             Ok(Some(status)) => status.to_string(),

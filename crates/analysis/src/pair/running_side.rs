@@ -33,7 +33,7 @@ pub trait Start {
 }
 
 /// The machine on which the process of a side runs: this one, or a guest.
-pub trait Seat {
+pub trait SideProcess {
     /// How the process ended, after it has closed its output.
     fn exit_description(&mut self) -> String;
     /// CPU time that others took from the side so far, measured from outside; `None` if the side measures it itself.
@@ -58,19 +58,23 @@ pub struct Side {
     label: &'static str,
     /// A guest lends its own to one side after the other.
     connection: Rc<RefCell<Connection>>,
-    seat: Box<dyn Seat>,
+    process: Box<dyn SideProcess>,
     is_gone: bool,
 }
 
 impl Side {
     /// A side that was started, by its name in sentences.
-    pub fn new(label: &'static str, connection: Rc<RefCell<Connection>>, seat: Box<dyn Seat>) -> Self {
-        Self { label, connection, seat, is_gone: false }
+    pub fn new(
+        label: &'static str,
+        connection: Rc<RefCell<Connection>>,
+        process: Box<dyn SideProcess>,
+    ) -> Self {
+        Self { label, connection, process, is_gone: false }
     }
 
     /// CPU time that others took from this side so far, if it is measured from outside.
     pub(super) fn taken_time(&self) -> Option<Taken> {
-        self.seat.taken_time()
+        self.process.taken_time()
     }
 
     /// Sends a request, without waiting for the response.
@@ -134,7 +138,7 @@ impl Side {
     fn describe_end(&mut self) -> String {
         // Its output is closed, so it is about to exit; a wrapper may live on.
         std::thread::sleep(Duration::from_millis(50));
-        let how = self.seat.exit_description();
+        let how = self.process.exit_description();
         self.end_sentence(&how)
     }
 
@@ -146,7 +150,7 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        self.seat.end_process(&mut self.connection.borrow_mut(), self.is_gone);
+        self.process.end_process(&mut self.connection.borrow_mut(), self.is_gone);
     }
 }
 

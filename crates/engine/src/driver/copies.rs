@@ -1,6 +1,6 @@
 //! Several measuring processes that carry out one task at the same time, each on a CPU of its own (`-P N`).
 //!
-//! Each runs the cases as if it were alone on a machine of one CPU; [`Company`](crate::trial::Company) makes them take their samples
+//! Each runs the cases as if it were alone on a machine of one CPU; [`OtherCopies`](crate::trial::OtherCopies) makes them take their samples
 //! together. Their results become one: the figures of the slowest copy, the sum of the rates, and the efficiency.
 
 use super::options::Options;
@@ -16,7 +16,7 @@ use crate::platform::signal;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Interval, Measured};
 use crate::trial::CaseEnd;
-use crate::trial::company::{ALONE, LEFT, mark_gone};
+use crate::trial::other_copies::{ALONE, LEFT, mark_gone};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 

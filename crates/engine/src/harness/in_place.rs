@@ -5,7 +5,7 @@
 //! the names; [`InPlace::finish`] then starts the same program again to measure. There, an operation that is wanted is measured
 //! while its function is on the stack.
 
-use super::measuring::{Assigned, Room};
+use super::measuring::{Assigned, GroupProcess};
 use super::{driver_settings, failed_exit};
 use crate::case::{Case, Derived, Group, Lent, Rule, set_up};
 use crate::clock::{Clock, Ticks};
@@ -37,7 +37,7 @@ pub struct InPlace {
 enum Role {
     Driver(Box<(Arguments, Options)>),
     /// With whether it goes on: a signal or an error ends it.
-    Measuring(Box<(Room, Assigned)>, Result<bool>),
+    Measuring(Box<(GroupProcess, Assigned)>, Result<bool>),
     Side(OfferedSide),
 }
 
@@ -64,12 +64,12 @@ impl InPlace {
         match &mut self.role {
             Role::Driver(_) => lock_offers().push(offer),
             Role::Measuring(process, ended) => {
-                let (room, assigned) = &mut **process;
+                let (measuring, assigned) = &mut **process;
                 let Some(proven) = assigned.may_begin(&id).filter(|_| matches!(ended, Ok(true))) else {
                     return;
                 };
-                *ended = room.measure(id, Some(subject), |clock| describe(clock, proven), assigned);
-                room.unpin();
+                *ended = measuring.measure(id, Some(subject), |clock| describe(clock, proven), assigned);
+                measuring.unpin();
             }
             Role::Side(side) => side.offer(&self.group, id, subject, describe),
         }
@@ -108,9 +108,9 @@ impl InPlace {
         match &mut self.role {
             Role::Driver(_) => Exit::Success,
             Role::Measuring(process, ended) => {
-                let (room, assigned) = &mut **process;
+                let (measuring, assigned) = &mut **process;
                 let measured = std::mem::replace(ended, Ok(false)).map(drop);
-                let closed = functions.map(|()| measured.and_then(|()| room.close(assigned)));
+                let closed = functions.map(|()| measured.and_then(|()| measuring.close(assigned)));
                 assigned.conclude(closed).unwrap_or(Exit::Disproved)
             }
             Role::Side(side) => side.end(),
@@ -125,10 +125,10 @@ impl Role {
         }
         if driver::is_measuring_process() {
             let mut assigned = Assigned::receive()?;
-            return Ok(match Room::open(group, &mut assigned) {
-                Ok(Some(room)) => {
-                    room.unpin();
-                    Ok(Self::Measuring(Box::new((room, assigned)), Ok(true)))
+            return Ok(match GroupProcess::open(group, &mut assigned) {
+                Ok(Some(measuring)) => {
+                    measuring.unpin();
+                    Ok(Self::Measuring(Box::new((measuring, assigned)), Ok(true)))
                 }
                 Ok(None) => Err(Exit::Success),
                 Err(error) => Err(assigned.conclude(Ok(Err(error)))?),

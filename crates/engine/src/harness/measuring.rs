@@ -28,8 +28,8 @@ use crate::platform::{cpu, signal};
 use crate::record::baseline::criterion_name;
 use crate::record::quantity::{DISPLACED, NANOSECONDS, is_instruction_unit, is_time_unit};
 use crate::trial::{
-    self, Bench, CaseEnd, Company, SAMPLE_STRETCH, Trial, company, measure_displaced, measure_instructions,
-    scratch,
+    self, Bench, CaseEnd, OtherCopies, SAMPLE_STRETCH, Trial, measure_displaced, measure_instructions,
+    other_copies, scratch,
 };
 use criterion::{Criterion, SamplingMode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,17 +106,17 @@ fn measure_group(groups: &[Group], assigned: &mut Assigned) -> Result<()> {
     let name = &assigned.assignment.group;
     let group = groups.iter().find(|group| group.name == name);
     let group = group.ok_or_else(|| Error::Usage(format!("this binary has no group {name}")))?;
-    let Some(mut room) = Room::open(group, assigned)? else { return Ok(()) };
+    let Some(mut measuring) = GroupProcess::open(group, assigned)? else { return Ok(()) };
     for case in (group.cases)() {
         let id = group.id(&case);
-        if assigned.may_begin(&id).is_some() && !room.measure(id, None, |_| Ok(case), assigned)? {
+        if assigned.may_begin(&id).is_some() && !measuring.measure(id, None, |_| Ok(case), assigned)? {
             return Ok(());
         }
     }
-    room.close(assigned)
+    measuring.close(assigned)
 }
 
-impl Room {
+impl GroupProcess {
     /// Prepares this process to measure cases of this group; `None` if its task is another one, which is done then.
     ///
     /// # Errors
@@ -130,8 +130,8 @@ impl Room {
             return replay::write(group, (cases, *clock), unit, arguments, sender).map(|()| None);
         }
         let events = parse_events(events)?;
-        let company = assignment.copy.as_ref();
-        let company = company.map(|copy| Company::inherit(copy.table, copy.own, &copy.cpus)).transpose()?;
+        let copies = assignment.copy.as_ref();
+        let copies = copies.map(|copy| OtherCopies::inherit(copy.table, copy.own, &copy.cpus)).transpose()?;
         // Before pinning, since the clock compares the counters of all CPUs.
         let clock = Rc::new(clock.map_or_else(Clock::start_up, Clock::with_scale));
         let allowed = cpu::allowed_cpus();
@@ -144,7 +144,7 @@ impl Room {
         let place = Place { scratch: scratch.path().to_path_buf(), scale: *scale, cpus };
         let accounting_told = assignment.unit == DISPLACED;
         let group = *group;
-        Ok(Some(Self { group, clock, events, claimed, place, company, _scratch: scratch, accounting_told }))
+        Ok(Some(Self { group, clock, events, claimed, place, copies, _scratch: scratch, accounting_told }))
     }
 
     /// Sends the last message: every case has been measured.
@@ -157,13 +157,13 @@ impl Room {
 }
 
 /// A process that is ready to measure cases of one group.
-pub(super) struct Room {
+pub(super) struct GroupProcess {
     group: Group,
     clock: Rc<Clock>,
     events: Vec<Event>,
     claimed: Option<cpu::Claimed>,
     place: Place,
-    company: Option<Company>,
+    copies: Option<OtherCopies>,
     _scratch: scratch::Scratch,
     accounting_told: bool,
 }
@@ -190,7 +190,7 @@ fn complete_repetition(mut case: Case, assignment: &Assignment) -> Case {
     case
 }
 
-impl Room {
+impl GroupProcess {
     /// Measures the case of this id, which `describe` makes; false if a signal ends the run. A case that is lent runs on any CPU
     /// until it is described, and while it is measured if its tasks run elsewhere.
     ///
@@ -204,8 +204,8 @@ impl Room {
         assigned: &mut Assigned,
     ) -> Result<bool> {
         assigned.sender.send(&Message::Begin(id.clone()))?;
-        if self.company.as_ref().is_some_and(Company::is_broken) {
-            assigned.sender.send(&Message::Broken(company::LEFT.into()))?;
+        if self.copies.as_ref().is_some_and(OtherCopies::is_broken) {
+            assigned.sender.send(&Message::Broken(other_copies::LEFT.into()))?;
             return Ok(false);
         }
         let wanted = assigned.assignment.find_wanted(&id);
@@ -221,7 +221,7 @@ impl Room {
             Ok(Err(error)) => (String::new(), Err(error.into())),
             Err(payload) => (String::new(), Err(panic::case_end_from_payload(payload))),
         };
-        self.company.as_ref().inspect(|company| company.leave_case());
+        self.copies.as_ref().inspect(|copies| copies.leave_case());
         if matches!(end, Err(CaseEnd::Interrupted)) {
             return Ok(false);
         }
@@ -250,8 +250,8 @@ impl Room {
         let Assigned { assignment, arguments, .. } = assigned;
         let is_free = lent.is_some() && case.own_tasks == OwnTasks::Elsewhere;
         let pinned = self.claimed.as_ref().map(|claimed| claimed.cpu).filter(|_| !is_free);
-        let company = self.company.as_ref();
-        let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent, company };
+        let other_copies = self.copies.as_ref();
+        let bench = Bench { place: &self.place, clock: &self.clock, pinned, lent, other_copies };
         let process = Process { group: &self.group, bench, arguments, assignment, events: &self.events };
         let unit = &assignment.unit;
         // An exact count has no samples for Criterion.
@@ -282,7 +282,7 @@ impl Process<'_> {
     /// Measures a case. A panic ends this case only.
     fn measure_case<M: Counted>(&self, case: &Case, proven: bool, measurement: M) -> ExecutionEnd {
         let sampling = Sampling::for_scale(self.bench.place.scale);
-        let sampling = if self.bench.company.is_some() { sampling.for_copies() } else { sampling };
+        let sampling = if self.bench.other_copies.is_some() { sampling.for_copies() } else { sampling };
         // The driver has set it to the directory of this unit.
         let mut criterion = configured_criterion(&sampling, measurement, &self.criterion_output_home());
         let attempt = || {
@@ -290,7 +290,7 @@ impl Process<'_> {
             self.try_case(case, proven, &mut criterion, &sampling)
         };
         // Copies would take each other for other tasks.
-        let before = self.bench.company.is_none().then(background_activity::Before::read).flatten();
+        let before = self.bench.other_copies.is_none().then(background_activity::Before::read).flatten();
         let ended = trial::under_one_clock_source(|| {
             catch_unwind(AssertUnwindSafe(attempt))
                 .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
@@ -347,7 +347,7 @@ impl Process<'_> {
             let file = self.assignment.callgrind.as_deref();
             return Ok(Box::new(measure_instructions(case, self.bench, proven, file)?));
         }
-        if case.displaced.is_some() && self.bench.company.is_some() {
+        if case.displaced.is_some() && self.bench.other_copies.is_some() {
             let sentence =
                 "it is measured by what it displaces on an idle CPU, and not beside copies: leave out -P";
             return Err(CaseEnd::Skipped(sentence.into()));
@@ -371,7 +371,8 @@ impl Process<'_> {
         // A test keeps no number.
         let lap = if self.arguments.mode == Mode::Test { 1 } else { case.lap_at(self.bench.place.scale) };
         let sizes = sampling.size_samples(asked, lap, sized)?;
-        let (samples, iterations) = self.bench.company.map_or(Ok(sizes), |company| company.agree(sizes))?;
+        let (samples, iterations) =
+            self.bench.other_copies.map_or(Ok(sizes), |copies| copies.agree(sizes))?;
         let warm_up = self.arguments.warm_up_seconds.map_or(sampling.warm_up, Duration::from_secs_f64);
         let batches = Batches { trial, iterations, samples, warm_up, events: self.events };
         let _silence = Silence::new()?;

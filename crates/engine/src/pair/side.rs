@@ -187,8 +187,13 @@ fn run_case_by_turns(
         scale: prepare.scale,
         cpus: Cpus::from_allowed(Some(cpu), allowed),
     };
-    let bench =
-        Bench { place: &place, clock: &clock, pinned: Some(cpu).filter(|_| !is_free), lent, company: None };
+    let bench = Bench {
+        place: &place,
+        clock: &clock,
+        pinned: Some(cpu).filter(|_| !is_free),
+        lent,
+        other_copies: None,
+    };
     if prepare.instructions {
         let measured = trial::measure_instructions(&case, bench, !prepare.prove, None)?;
         let ready = Ready { version: group.version_text(), cpu, notes, ..ready_to_compare(measured) };

@@ -34,8 +34,8 @@ pub struct Quiet {
     pub settled: bool,
     /// Whether the figure lies where the run before on this machine had said, in an interval that is no wider than its own
     /// figure; `None` where no run before had it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foretold: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "foretold")]
+    pub in_last_interval: Option<bool>,
     /// The figure of a faster mode that too few executions met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faster: Option<f64>,
@@ -47,7 +47,7 @@ pub struct Quiet {
 impl Quiet {
     /// Whether the figure was seen twice: by executions that agree, or by the run before, whose interval it lies in.
     pub fn is_settled(&self) -> bool {
-        self.settled || self.foretold == Some(true)
+        self.settled || self.in_last_interval == Some(true)
     }
 
     /// The factor that converts this figure to the frequency of another; 1 where one of them has none.

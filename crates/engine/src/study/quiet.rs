@@ -108,7 +108,7 @@ pub fn check_against_last(quiet: &mut Quiet, last: &Quiet) {
     let Interval { estimate, low, high } = last.figure;
     let figure = quiet.figure.estimate * quiet.frequency_factor_to(last);
     let tells = high - low <= WIDEST * estimate.abs();
-    quiet.foretold = Some(tells && (low..=high).contains(&figure));
+    quiet.in_last_interval = Some(tells && (low..=high).contains(&figure));
 }
 
 /// Widens the interval of a figure to those of earlier runs of the same case on the same machine.
@@ -197,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_the_last_run_foretold_is_settled() {
+    fn a_figure_that_the_last_run_told_is_settled() {
         let said = |ns: f64, half| Quiet { figure: Interval::around(ns, half), ..Quiet::default() };
         let mut found = quiet_times(&[100.0, 105.0, 110.0]).expect("three");
-        assert!(!found.is_settled() && found.foretold.is_none());
+        assert!(!found.is_settled() && found.in_last_interval.is_none());
         for (last, is) in [(said(104.0, 5.0), true), (said(150.0, 5.0), false), (said(100.0, 60.0), false)] {
             check_against_last(&mut found, &last);
-            assert_eq!((found.foretold, found.is_settled()), (Some(is), is), "{last:?}");
+            assert_eq!((found.in_last_interval, found.is_settled()), (Some(is), is), "{last:?}");
         }
     }
 }

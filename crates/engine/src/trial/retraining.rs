@@ -99,7 +99,7 @@ mod tests {
     fn asked_at(scale: Scale, case: Case, log: &Log, act: impl Fn(&mut Trial)) -> Vec<u64> {
         let place = Place { scratch: "/".into(), scale, cpus: Default::default() };
         let clock = Clock::start_up();
-        let bench = Bench { place: &place, clock: &clock, pinned: None, lent: None, company: None };
+        let bench = Bench { place: &place, clock: &clock, pinned: None, lent: None, other_copies: None };
         let mut trial = Trial::prepare(&case, bench, None).expect("no needs");
         log.borrow_mut().clear();
         act(&mut trial);

@@ -150,7 +150,7 @@ fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEn
     let cpus = Cpus::from_allowed(Some(here), allowed);
     // By the instruction clock, cases of full scale cost no more than the others, so all can be counted.
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Full, cpus };
-    let bench = Bench { place: &place, clock: &clock, pinned: Some(here), lent: None, company: None };
+    let bench = Bench { place: &place, clock: &clock, pinned: Some(here), lent: None, other_copies: None };
     let mut trial = Trial::prepare(case, bench, None)?;
     let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.run_turn(iterations, BATCHES)?.ticks));
     let batches = [batch(iterations)?, batch(2 * iterations)?];

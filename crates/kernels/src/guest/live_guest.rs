@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use syscost_analysis::pair::{Connection, Draw, Seat, Side, Start, Taken};
+use syscost_analysis::pair::{Connection, Draw, Side, SideProcess, Start, Taken};
 use syscost_engine::json_line::NoMessage;
 use syscost_engine::pair::protocol::{Request, Response};
 use syscost_engine::record::guest_side::{ClockKind, Identity};
@@ -150,7 +150,7 @@ impl Start for LiveGuest {
 /// The process of a side in a guest.
 struct InGuest(Rc<Shared>);
 
-impl Seat for InGuest {
+impl SideProcess for InGuest {
     fn exit_description(&mut self) -> String {
         self.0.is_lost.set(true);
         match self.0.process.0.borrow_mut().try_wait() {

@@ -1,14 +1,14 @@
 //! The claim that copies run at the same time: one that only begins when the other has ended must be caught, and one that keeps
-//! company must not be condemned.
+//! other_copies must not be condemned.
 
-use super::{Hearing, Ruling, judge_claims};
+use super::{ClaimTrial, Ruling, judge_claims};
 use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::platform::shared::table::Table;
 use std::time::Duration;
 use syscost::suite;
-use syscost_engine::trial::{Bench, CaseEnd, Company};
+use syscost_engine::trial::{Bench, CaseEnd, OtherCopies};
 
 /// The case of the first copy.
 const ID: &str = "syscall/getppid";
@@ -22,19 +22,19 @@ const TURNS: u64 = 10_000;
 const LATE: Duration = Duration::from_millis(10);
 
 /// Judges the claims of the case beside a second copy, which is a process that lies or does not. Skipped where there is one CPU.
-pub fn judge_copies(bench: Bench<'_>, lies: bool) -> (String, Hearing) {
-    let skipped = |sentence| Hearing {
+pub fn judge_copies(bench: Bench<'_>, lies: bool) -> (String, ClaimTrial) {
+    let skipped = |sentence| ClaimTrial {
         ruling: Ruling::Skipped,
         executions: 1,
         sentence,
         iterations: 0,
         late: Vec::new(),
     };
-    let hearing = judge_beside(bench, lies).unwrap_or_else(|why| skipped(why.to_string()));
-    (format!("{ID} by 2 copies"), hearing)
+    let tried = judge_beside(bench, lies).unwrap_or_else(|why| skipped(why.to_string()));
+    (format!("{ID} by 2 copies"), tried)
 }
 
-fn judge_beside(bench: Bench<'_>, lies: bool) -> Result<Hearing> {
+fn judge_beside(bench: Bench<'_>, lies: bool) -> Result<ClaimTrial> {
     let cpus = bench.pinned.into_iter().chain(bench.place.cpus.others.first().copied());
     let cpus = cpus.collect::<Vec<_>>();
     let &[_, second] = &cpus[..] else {
@@ -47,25 +47,25 @@ fn judge_beside(bench: Bench<'_>, lies: bool) -> Result<Hearing> {
     let file =
         tempfile::tempfile_in(&bench.place.scratch).map_err(|e| Error::file("a table", "making", e))?;
     file.set_len(Table::file_length(2)).map_err(|e| Error::file("a table", "making", e))?;
-    let copy = |own| Ok::<_, Error>(Company::new(Table::map(&file, 2)?, own, cpus.clone()));
+    let copy = |own| Ok::<_, Error>(OtherCopies::new(Table::map(&file, 2)?, own, cpus.clone()));
     let (first, other) = (copy(0)?, copy(1)?);
     let step = move || take_round(&other, lies).map_or(-i64::from(libc::ECANCELED), |()| 0);
     let _second = Partner::start(Kind::Process, (second, Class::Ordinary), step, || {})?;
-    Ok(judge_claims(&case, Bench { company: Some(&first), ..bench }, 1.0))
+    Ok(judge_claims(&case, Bench { other_copies: Some(&first), ..bench }, 1.0))
 }
 
 /// One round of the second copy.
-fn take_round(company: &Company, lies: bool) -> std::result::Result<(), CaseEnd> {
-    company.meet_all()?;
-    company.meet_all()?;
-    company.begin_batch()?;
+fn take_round(other_copies: &OtherCopies, lies: bool) -> std::result::Result<(), CaseEnd> {
+    other_copies.meet_all()?;
+    other_copies.meet_all()?;
+    other_copies.begin_batch()?;
     if lies {
         std::thread::sleep(LATE);
-        company.mark_begin();
+        other_copies.mark_begin();
     }
     arch::register_loop(TURNS);
-    company.end_batch();
-    company.keep_company(0, || {
+    other_copies.end_batch();
+    other_copies.keep_company(0, || {
         arch::register_loop(TURNS);
         Ok(())
     })
@@ -88,7 +88,8 @@ mod tests {
             cpu::pin_thread(here).expect("pinned");
             let cpus = Cpus::from_allowed(Some(here), allowed);
             let place = Place { scratch: directory.path().to_path_buf(), scale: Scale::Smoke, cpus };
-            let bench = Bench { place: &place, clock: &clock, pinned: Some(here), lent: None, company: None };
+            let bench =
+                Bench { place: &place, clock: &clock, pinned: Some(here), lent: None, other_copies: None };
             let [late, honest] = [true, false].map(|lies| judge_copies(bench, lies).1);
             // Other tests disturb either.
             assert!(!matches!(late.ruling, Ruling::Held | Ruling::Unwitnessed), "{late:?}");

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::liar::late_copy::{CLAIM, LIE, judge_copies};
-use crate::liar::{Hearing, Liar, OPEN, Ruling, judge_claims, liars, real_cases};
+use crate::liar::{ClaimTrial, Liar, OPEN, Ruling, judge_claims, liars, real_cases};
 use crate::platform::process::inheritance;
 use crate::platform::{cpu, signal};
 use serde_json::{Value, json};
@@ -23,25 +23,25 @@ struct Row {
     lie: Option<(&'static str, &'static str)>,
     /// See [`Liar::from`].
     from: u64,
-    hearing: Hearing,
+    tried: ClaimTrial,
     seconds: f64,
 }
 
 impl Row {
     fn unheard(id: String, lie: Option<(&'static str, &'static str)>, from: u64) -> Self {
         let (sentence, late) = (String::new(), Vec::new());
-        let hearing = Hearing { ruling: Ruling::Disturbed, executions: 0, sentence, iterations: 0, late };
-        Self { id, lie, from, hearing, seconds: 0.0 }
+        let tried = ClaimTrial { ruling: Ruling::Disturbed, executions: 0, sentence, iterations: 0, late };
+        Self { id, lie, from, tried, seconds: 0.0 }
     }
 
     /// The ruling in a word; in capitals if it must not happen.
     fn ruling_word(&self) -> &'static str {
         let is_lie = self.lie.is_some();
-        match self.hearing.ruling {
+        match self.tried.ruling {
             Ruling::Skipped => "skipped",
             Ruling::Disproved | Ruling::Contradicted if is_lie => "caught",
             Ruling::Unwitnessed => "unwitnessed",
-            Ruling::Held if is_lie && self.hearing.iterations < self.from => "no lie",
+            Ruling::Held if is_lie && self.tried.iterations < self.from => "no lie",
             Ruling::Held if self.lie.is_some_and(|(_, claim)| claim == OPEN) => "believed",
             Ruling::Held if is_lie => "BELIEVED",
             Ruling::Disturbed if is_lie => "DISTURBED",
@@ -54,9 +54,9 @@ impl Row {
         }
     }
 
-    /// Puts a later hearing in place of one that was disturbed. The executions of both are counted.
-    fn hear_again(&mut self, later: Hearing) {
-        self.hearing = Hearing { executions: self.hearing.executions + later.executions, ..later };
+    /// Puts a later tried in place of one that was disturbed. The executions of both are counted.
+    fn hear_again(&mut self, later: ClaimTrial) {
+        self.tried = ClaimTrial { executions: self.tried.executions + later.executions, ..later };
     }
 
     /// Whether the ruling is acceptable: a liar must not be believed or left undecided by disturbance, a real case
@@ -85,7 +85,7 @@ pub fn run(ids: &[String], slowness: f64, as_json: bool) -> Result<ExitCode> {
     let scratch = scratch::make_directory()?;
     let cpus = Cpus::from_allowed(pinned, allowed);
     let place = Place { scratch: scratch.path().to_path_buf(), scale: Scale::Smoke, cpus };
-    let bench = Bench { place: &place, clock: &clock, pinned, lent: None, company: None };
+    let bench = Bench { place: &place, clock: &clock, pinned, lent: None, other_copies: None };
     let mut rows = hear_cases(on_trial, bench, slowness);
     let copies = [true, false].into_iter().filter(|_| ids.is_empty() && signal::pending().is_none());
     rows.extend(copies.map(|lies| hear_copies(bench, lies)));
@@ -117,21 +117,21 @@ fn cases_on_trial(ids: &[String]) -> Result<Vec<(Row, Case)>> {
 /// Judges these cases one after the other, until a signal comes, and then those again that were disturbed.
 fn hear_cases(mut cases: Vec<(Row, Case)>, bench: Bench<'_>, slowness: f64) -> Vec<Row> {
     for _ in 0..PASSES {
-        let undecided = cases.iter_mut().filter(|(row, _)| row.hearing.ruling == Ruling::Disturbed);
+        let undecided = cases.iter_mut().filter(|(row, _)| row.tried.ruling == Ruling::Disturbed);
         for (row, case) in undecided.take_while(|_| signal::pending().is_none()) {
             let begun = Instant::now();
             row.hear_again(judge_claims(case, bench, slowness));
             row.seconds += begun.elapsed().as_secs_f64();
         }
     }
-    cases.into_iter().map(|(row, _)| row).filter(|row| row.hearing.executions > 0).collect()
+    cases.into_iter().map(|(row, _)| row).filter(|row| row.tried.executions > 0).collect()
 }
 
 /// Judges a case beside a second copy.
 fn hear_copies(bench: Bench<'_>, lies: bool) -> Row {
     let begun = Instant::now();
-    let (id, hearing) = judge_copies(bench, lies);
-    Row { id, lie: lies.then_some((LIE, CLAIM)), from: 1, hearing, seconds: begun.elapsed().as_secs_f64() }
+    let (id, tried) = judge_copies(bench, lies);
+    Row { id, lie: lies.then_some((LIE, CLAIM)), from: 1, tried, seconds: begun.elapsed().as_secs_f64() }
 }
 
 fn claims_table(rows: &[Row], layout: Layout) -> String {
@@ -150,10 +150,10 @@ fn claims_table(rows: &[Row], layout: Layout) -> String {
 fn attempts_line(rows: &[Row], is_lie: bool) -> String {
     let part = || rows.iter().filter(|row| row.lie.is_some() == is_lie && row.ruling_word() != "skipped");
     let mut counts = std::collections::BTreeMap::<u32, usize>::new();
-    part().for_each(|row| *counts.entry(row.hearing.executions).or_default() += 1);
+    part().for_each(|row| *counts.entry(row.tried.executions).or_default() += 1);
     let counts = counts.iter().map(|(executions, cases)| format!("{cases} by {executions}"));
     let counts = counts.collect::<Vec<_>>().join(", ");
-    let late = part().flat_map(|row| row.hearing.late.iter().map(|late| format!("  {}: {late}\n", row.id)));
+    let late = part().flat_map(|row| row.tried.late.iter().map(|late| format!("  {}: {late}\n", row.id)));
     let what = if is_lie { "lies" } else { "true cases" };
     format!("{what} decided by executions: {counts}\n{}", late.collect::<String>())
 }
@@ -165,10 +165,10 @@ fn row_cells(row: &Row) -> [String; 6] {
         lie.into(),
         claim.into(),
         row.ruling_word().into(),
-        row.hearing.executions.to_string(),
+        row.tried.executions.to_string(),
         match row.ruling_word() {
-            "no lie" => format!("batches of {}: it is one from {} on", row.hearing.iterations, row.from),
-            _ => row.hearing.sentence.clone(),
+            "no lie" => format!("batches of {}: it is one from {} on", row.tried.iterations, row.from),
+            _ => row.tried.sentence.clone(),
         },
     ]
 }
@@ -192,7 +192,7 @@ fn summary_line(rows: &[Row]) -> String {
 }
 
 fn row_json(row: &Row) -> Value {
-    let Hearing { executions, sentence, iterations, late, .. } = &row.hearing;
+    let ClaimTrial { executions, sentence, iterations, late, .. } = &row.tried;
     json!({
         "id": row.id, "lie": row.lie.map(|(lie, _)| lie), "claim": row.lie.map(|(_, claim)| claim),
         "ruling": row.ruling_word().to_lowercase(), "executions": executions, "sentence": sentence, "well": row.is_as_expected(),
@@ -206,7 +206,7 @@ mod tests {
 
     fn row(is_lie: bool, ruling: Ruling) -> Row {
         let mut row = Row::unheard("a/b".into(), is_lie.then_some(("lies", "Claim")), 100);
-        row.hearing = Hearing { ruling, executions: 1, iterations: 100, ..row.hearing };
+        row.tried = ClaimTrial { ruling, executions: 1, iterations: 100, ..row.tried };
         row
     }
 
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn what_was_disturbed_is_judged_by_its_later_hearing_and_tells_all_executions() {
         let mut disturbed = row(true, Ruling::Disturbed);
-        let later = Hearing { sentence: "later".into(), ..row(true, Ruling::Held).hearing };
-        disturbed.hear_again(Hearing { executions: 2, ..later });
-        assert_eq!((disturbed.ruling_word(), disturbed.hearing.executions), ("BELIEVED", 3));
-        assert_eq!(disturbed.hearing.sentence, "later");
+        let later = ClaimTrial { sentence: "later".into(), ..row(true, Ruling::Held).tried };
+        disturbed.hear_again(ClaimTrial { executions: 2, ..later });
+        assert_eq!((disturbed.ruling_word(), disturbed.tried.executions), ("BELIEVED", 3));
+        assert_eq!(disturbed.tried.sentence, "later");
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(row(true, Held).ruling_word(), "BELIEVED");
         assert_eq!(row(false, Disproved).ruling_word(), "CONDEMNED");
         let mut short = row(true, Held);
-        short.hearing.iterations = 99;
+        short.tried.iterations = 99;
         assert!(
             short.ruling_word() == "no lie" && row_cells(&short)[5].contains("99: it is one from 100 on")
         );

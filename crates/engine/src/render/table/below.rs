@@ -267,7 +267,7 @@ fn unsettled_remark(sheet: &Sheet<'_>) -> Option<String> {
     (!open.is_empty()).then(|| {
         format!(
             "not settled: {} of {all} cases, whose lowest executions differ by more than 1 %, and whose figures the run before \
-             did not foretell; more time (SYSCOST_TIME, `--time`), a quieter machine or another run helps: {}",
+             did not predict; more time (SYSCOST_TIME, `--time`), a quieter machine or another run helps: {}",
             open.len(),
             first_few(&open)
         )

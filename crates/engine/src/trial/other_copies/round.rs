@@ -1,6 +1,6 @@
 //! The samples that a trial takes beside other copies.
 
-use super::{ALONE, Company, Times, least_company};
+use super::{ALONE, OtherCopies, Times, least_company};
 use crate::clock::{Reading, Ticks};
 use crate::record::Derived;
 use crate::record::quantity::NANOSECONDS;
@@ -10,19 +10,19 @@ use crate::trial::{CaseEnd, Sample, Trial};
 /// Least share of a batch during which each other copy must run its own. Readings of the counters at the end of a batch of 4 ms
 /// take 1 or 2 % of it.
 const COMPANY: f64 = 0.9;
-/// A copy with less company than this began when another had ended, or was about to.
+/// A copy with less other_copies than this began when another had ended, or was about to.
 const APART: f64 = 0.1;
 /// Batches of a copy that goes on are this part of a sample.
 const PART: u64 = 8;
-/// Rounds of an execution that may lack company before the execution is given up: twice as many as it keeps at default scale.
+/// Rounds of an execution that may lack other_copies before the execution is given up: twice as many as it keeps at default scale.
 const VOID_ROUNDS: u32 = 20;
 
-/// What a trial knows of its company.
+/// What a trial knows of its other_copies.
 pub(in crate::trial) struct Accompanied<'a> {
-    pub(in crate::trial) company: &'a Company,
+    pub(in crate::trial) other_copies: &'a OtherCopies,
     /// Cost of an iteration in each batch that the first copy ran alone, ns.
     pub(in crate::trial) alone: Vec<f64>,
-    /// The least company of a sample that counts.
+    /// The least other_copies of a sample that counts.
     least: f64,
     /// Rounds that do not count.
     void: u32,
@@ -33,8 +33,8 @@ pub(in crate::trial) struct Accompanied<'a> {
 }
 
 impl<'a> Accompanied<'a> {
-    pub(in crate::trial) fn new(company: &'a Company) -> Self {
-        Self { company, alone: Vec::new(), least: 1.0, void: 0, hindered: 0, apart: 0 }
+    pub(in crate::trial) fn new(other_copies: &'a OtherCopies) -> Self {
+        Self { other_copies, alone: Vec::new(), least: 1.0, void: 0, hindered: 0, apart: 0 }
     }
 
     /// Whether a round with these times counts.
@@ -59,8 +59,8 @@ impl<'a> Accompanied<'a> {
             return Ok(false);
         }
         let sentence = format!(
-            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
-            self.company.count(),
+            "the {} copies did not run at the same time: in {} rounds a copy had no other_copies for {:.0} % of its batch or more",
+            self.other_copies.count(),
             self.void,
             100.0 * (1.0 - COMPANY)
         );
@@ -83,7 +83,7 @@ impl<'a> Accompanied<'a> {
         let share = 100.0 * self.least;
         format!(
             "{} copies ran at the same time, for {share:.0} % or more of every sample",
-            self.company.count()
+            self.other_copies.count()
         )
     }
 }
@@ -96,8 +96,8 @@ fn hindered_ns(counted: &Reading) -> u64 {
 
 impl Trial<'_> {
     /// The other copies, if this sample is taken beside them.
-    pub(in crate::trial) fn company_of_sample(&self) -> Option<&Company> {
-        self.accompanied.as_ref().map(|accompanied| accompanied.company).filter(|_| self.began)
+    pub(in crate::trial) fn other_copies_of_sample(&self) -> Option<&OtherCopies> {
+        self.accompanied.as_ref().map(|accompanied| accompanied.other_copies).filter(|_| self.began)
     }
 
     /// Measures a sample beside the other copies, in as many rounds as it takes.
@@ -106,29 +106,29 @@ impl Trial<'_> {
     /// As of [`Trial::measure_sample`], or the copies do not run at the same time.
     pub(in crate::trial) fn measure_beside_copies(
         &mut self,
-        company: &Company,
+        other_copies: &OtherCopies,
         iterations: u64,
     ) -> Result<(), CaseEnd> {
         let kept = self.clock.count_single_times();
         loop {
-            company.meet_all()?;
-            if company.is_first() {
+            other_copies.meet_all()?;
+            if other_copies.is_first() {
                 let ticks = self.run_batch(iterations)?;
                 let cost = self.clock.nanoseconds(Ticks(ticks)).0 / iterations.max(1) as f64;
                 self.accompanied.iter_mut().for_each(|accompanied| accompanied.alone.push(cost));
                 self.clock.shorten_single_times(kept);
             }
-            company.meet_all()?;
+            other_copies.meet_all()?;
             let before = self.clock.core_hz();
             let sample = self.batch_between_readings(iterations)?;
             let own = self.clock.count_single_times();
-            company.keep_company(hindered_ns(&sample.delta.counted), || {
+            other_copies.keep_company(hindered_ns(&sample.delta.counted), || {
                 self.subject.run((iterations / PART).max(1), self.clock)?;
                 Ok(())
             })?;
             let core_hz = 0.5 * (before + self.clock.core_hz());
             let counts = match &mut self.accompanied {
-                Some(accompanied) => accompanied.judge_round(&company.times())?,
+                Some(accompanied) => accompanied.judge_round(&other_copies.times())?,
                 None => true,
             };
             self.clock.shorten_single_times(if counts { own } else { kept });

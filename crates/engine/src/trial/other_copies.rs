@@ -7,7 +7,7 @@
 //! 3. A copy that has ended its batch reads its counters, and goes on with small batches until all have ended theirs.
 //!
 //! Each writes into its row when its batch began and ended, and from when to when it went on. A round counts if every copy had the
-//! company of each other one for most of its batch (`round`). All copies judge the same numbers, so all of them keep a round or none.
+//! other_copies of each other one for most of its batch (`round`). All copies judge the same numbers, so all of them keep a round or none.
 
 mod round;
 
@@ -61,7 +61,7 @@ pub fn mark_gone(table: &Table, copy: usize) {
 }
 
 /// The copies of a run, as one of them sees them.
-pub struct Company {
+pub struct OtherCopies {
     table: Table,
     own: usize,
     /// The CPUs of the copies.
@@ -76,7 +76,7 @@ struct Times {
     waited: u64,
 }
 
-impl Company {
+impl OtherCopies {
     /// The copy of this number, on its CPU of these.
     pub fn new(table: Table, own: usize, cpus: Vec<usize>) -> Self {
         Self { table, own, cpus }
@@ -173,7 +173,7 @@ impl Company {
     /// The number of samples and their iterations for all copies: those of the first one.
     ///
     /// # Errors
-    /// As of [`Company::meet_all`].
+    /// As of [`OtherCopies::meet_all`].
     pub fn agree(&self, (samples, iterations): (usize, u64)) -> std::result::Result<(usize, u64), CaseEnd> {
         if self.is_first() {
             self.write(Column::Samples, samples as u64);
@@ -286,10 +286,10 @@ mod tests {
         );
     }
 
-    pub(super) fn pair() -> [Company; 2] {
+    pub(super) fn pair() -> [OtherCopies; 2] {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(Table::file_length(2)).expect("longer");
-        [0, 1].map(|own| Company::new(Table::map(&file, 2).expect("mapped"), own, vec![0, 1]))
+        [0, 1].map(|own| OtherCopies::new(Table::map(&file, 2).expect("mapped"), own, vec![0, 1]))
     }
 
     #[test]
