@@ -72,7 +72,7 @@ impl Archive {
         }
     }
 
-    /// Like [`Archive::head`], with the runs.
+    /// Like [`Archive::load_head`], with the runs.
     pub fn load_bundle(&self, asked: &OsStr) -> Result<Bundle> {
         match self.resolve_name(asked)? {
             Found::File(file) => read_any(&file),

@@ -27,10 +27,10 @@ pub fn write(text: &str) -> Result<()> {
     write_unless_closed(text).map(|_| ())
 }
 
-/// Like [`write`], but answers false once the reader has closed the pipe.
+/// Like [`write()`], but answers false once the reader has closed the pipe.
 ///
 /// # Errors
-/// As those of [`write`].
+/// As those of [`write()`].
 pub fn write_unless_closed(text: &str) -> Result<bool> {
     write_bytes(&inert::neutralize_output(text, std::io::stdout().is_terminal()))
 }
@@ -38,7 +38,7 @@ pub fn write_unless_closed(text: &str) -> Result<bool> {
 /// Writes control sequences for a terminal. Text from elsewhere must have passed [`inert::neutralize_output`].
 ///
 /// # Errors
-/// As those of [`write`].
+/// As those of [`write()`].
 pub fn write_terminal_control(text: &str) -> Result<()> {
     write_bytes(text).map(drop)
 }
@@ -58,7 +58,7 @@ fn write_bytes(text: &str) -> Result<bool> {
 /// Writes a value as indented JSON, its keys in alphabetical order.
 ///
 /// # Errors
-/// As those of [`write`]; or it holds a key that JSON cannot hold.
+/// As those of [`write()`]; or it holds a key that JSON cannot hold.
 pub fn write_json(value: &impl Serialize) -> Result<()> {
     let value = serde_json::to_value(value);
     let value = value.map_err(|e| Error::file("the output", "writing as JSON", e.into()))?;
