@@ -3,11 +3,11 @@
 
 use super::outline;
 use crate::error::{Error, Result};
-use crate::platform::process::{find_on_path, own_program_file};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use syscost_command_line::start::find_program_file;
 
 /// A package of this workspace whose program has further commands.
 struct Tool {
@@ -83,11 +83,6 @@ fn command_name(words: &[OsString]) -> Option<&str> {
     let name = if word(1) == Some("help") { word(2) } else { word(1) }?;
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !name.starts_with('-');
     is_plain.then_some(name)
-}
-
-fn find_program_file(name: &str) -> Option<PathBuf> {
-    let beside = own_program_file().ok().and_then(|own| Some(own.parent()?.join(name)));
-    beside.filter(|file| file.is_file()).or_else(|| find_on_path(name))
 }
 
 /// Becomes this program, with the same words.

@@ -2,13 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::outline::Outline;
-use crate::platform::process::inheritance;
+use crate::platform::process::{find_on_path, inheritance, own_program_file};
 use crate::platform::signal;
 use crate::{manual_pages, page, restore};
 use clap::Subcommand;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_engine::Group;
 use syscost_engine::exit::Exit;
@@ -61,6 +61,12 @@ pub fn start_tool<C: Subcommand>(
             Err(answer) => print_clap_answer(&answer),
         },
     })
+}
+
+/// The file of a program of this name: beside this one, or on the search path.
+pub fn find_program_file(name: &str) -> Option<PathBuf> {
+    let beside = own_program_file().ok().and_then(|own| Some(own.parent()?.join(name)));
+    beside.filter(|file| file.is_file()).or_else(|| find_on_path(name))
 }
 
 /// The hidden word by which `syscost man` asks a tool.

@@ -5,7 +5,7 @@ mod claims;
 mod relinked;
 mod unpaired;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::error_rate::{Outcome, Parameters, reach_verdicts};
 use crate::platform::signal;
 use crate::slowed_sides::SlowedSides;
@@ -19,7 +19,8 @@ use syscost_analysis::pair::experiment::Testbed;
 use syscost_analysis::record::paired::Rule;
 use syscost_command_line::flag::BuildFlags;
 use syscost_command_line::page::{self, Tone};
-use syscost_command_line::sides::{announce_pairs, own_executable};
+use syscost_command_line::sides::announce_pairs;
+use syscost_command_line::start::find_program_file;
 use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::record::Verdict;
@@ -111,7 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let cases = args.chosen_cases();
     let ring = Testbed::set_up()?;
-    let exe = own_executable()?;
+    let exe = syscost_program()?;
     let sides = SlowedSides::new(&exe)?;
     let start = |filters| sides.prepare_launches(filters);
     let question = Parameters {
@@ -157,6 +158,13 @@ impl Args {
         let rounds = std::iter::once((0.0, count)).chain(effects);
         rounds.flat_map(|(effect, n)| cases.iter().map(move |id| (id.clone(), effect, n))).collect()
     }
+}
+
+/// The program that is on trial, which has the commands `burden` and `record` too.
+fn syscost_program() -> Result<PathBuf> {
+    find_program_file("syscost").ok_or_else(|| {
+        Error::Usage("there is no program `syscost` beside this one or on the search path: install it".into())
+    })
 }
 
 fn verdict_bar(verdicts: usize) -> ProgressBar {

@@ -40,3 +40,15 @@ fn a_case_that_is_nowhere_is_named() {
     let error = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(2) && error.contains("call/nowhere"), "{error}");
 }
+
+#[test]
+fn an_operation_that_enters_the_kernel_is_slowed_by_a_filter() {
+    if !std::path::Path::new(env!("CARGO_BIN_EXE_syscost-selftest")).with_file_name("syscost").is_file() {
+        return println!("skipped: syscost is not built: cargo build --workspace");
+    }
+    let words = ["--cases", "syscall/getppid", "--effects", "50%", "--verdicts", "1", "--json"];
+    let ended = selftest(&words, Stdio::piped());
+    let rows: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row["ended"].is_null()), "{rows:#?}");
+}

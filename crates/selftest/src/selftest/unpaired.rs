@@ -1,6 +1,6 @@
 //! `syscost selftest --unpaired`: the rates of false alarms and of overlooked slowdowns of `syscost compare` on this machine.
 
-use super::{interval_percent, verdict_bar};
+use super::{interval_percent, syscost_program, verdict_bar};
 use crate::comparison_trial::{Judged, SESSIONS, Trial, found_share};
 use crate::error::Result;
 use crate::platform::signal;
@@ -8,7 +8,6 @@ use crate::unpaired_sessions::{PROCESSES, STEPS, Step, record_sessions};
 use std::process::ExitCode;
 use syscost::suite::GROUPS;
 use syscost_command_line::page::{self, Tone};
-use syscost_command_line::sides::own_executable;
 use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::render::table::Layout;
@@ -20,7 +19,7 @@ pub fn run(seed: u64, as_json: bool) -> Result<ExitCode> {
         Step::Session(number) => bar.set_message(format!("session {number} of {}", 2 * SESSIONS)),
         Step::Ended => bar.inc(1),
     };
-    let sessions = record_sessions(GROUPS, &own_executable()?, seed, &show);
+    let sessions = record_sessions(GROUPS, &syscost_program()?, seed, &show);
     bar.finish_and_clear();
     if let Some(signal) = signal::pending() {
         page::warn(&format!("interrupted by {signal}: there is no answer"));
