@@ -336,7 +336,7 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// The subject or its control fails.
     pub fn continue_sweep(&mut self) -> Result<(), CaseEnd> {
-        // Small batches between the rounds of several copies would have other_copies at times.
+        // Small batches between the rounds of several copies would have company at times.
         if self.accompanied.is_some() {
             return Ok(());
         }

@@ -66,7 +66,7 @@ impl Trial<'_> {
                 judged.into_iter().for_each(|judgement| self.add(judgement));
             }
         }
-        // That of several copies had other_copies at times only: it proves the operation, and is no cost.
+        // That of several copies had company at times only: it proves the operation, and is no cost.
         let sweeper = self.sweeper.as_ref().filter(|_| self.accompanied.is_none());
         let sweep = sweeper.map(|sweeper| sweeper.result_since(kept[0].rounds));
         if let Some(sweep) = &sweep {

@@ -7,7 +7,7 @@
 //! 3. A copy that has ended its batch reads its counters, and goes on with small batches until all have ended theirs.
 //!
 //! Each writes into its row when its batch began and ended, and from when to when it went on. A round counts if every copy had the
-//! other_copies of each other one for most of its batch (`round`). All copies judge the same numbers, so all of them keep a round or none.
+//! company of each other one for most of its batch (`round`). All copies judge the same numbers, so all of them keep a round or none.
 
 mod round;
 

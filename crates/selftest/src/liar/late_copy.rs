@@ -1,5 +1,5 @@
 //! The claim that copies run at the same time: one that only begins when the other has ended must be caught, and one that keeps
-//! other_copies must not be condemned.
+//! company must not be condemned.
 
 use super::{ClaimTrial, Ruling, judge_claims};
 use crate::error::{Error, Result};

@@ -54,7 +54,7 @@ impl Row {
         }
     }
 
-    /// Puts a later tried in place of one that was disturbed. The executions of both are counted.
+    /// Puts a later trial in place of one that was disturbed. The executions of both are counted.
     fn hear_again(&mut self, later: ClaimTrial) {
         self.tried = ClaimTrial { executions: self.tried.executions + later.executions, ..later };
     }

@@ -10,19 +10,19 @@ use crate::trial::{CaseEnd, Sample, Trial};
 /// Least share of a batch during which each other copy must run its own. Readings of the counters at the end of a batch of 4 ms
 /// take 1 or 2 % of it.
 const COMPANY: f64 = 0.9;
-/// A copy with less other_copies than this began when another had ended, or was about to.
+/// A copy with less company than this began when another had ended, or was about to.
 const APART: f64 = 0.1;
 /// Batches of a copy that goes on are this part of a sample.
 const PART: u64 = 8;
-/// Rounds of an execution that may lack other_copies before the execution is given up: twice as many as it keeps at default scale.
+/// Rounds of an execution that may lack company before the execution is given up: twice as many as it keeps at default scale.
 const VOID_ROUNDS: u32 = 20;
 
-/// What a trial knows of its other_copies.
+/// What a trial knows of the other copies.
 pub(in crate::trial) struct Accompanied<'a> {
     pub(in crate::trial) other_copies: &'a OtherCopies,
     /// Cost of an iteration in each batch that the first copy ran alone, ns.
     pub(in crate::trial) alone: Vec<f64>,
-    /// The least other_copies of a sample that counts.
+    /// The least company of a sample that counts.
     least: f64,
     /// Rounds that do not count.
     void: u32,
@@ -59,7 +59,7 @@ impl<'a> Accompanied<'a> {
             return Ok(false);
         }
         let sentence = format!(
-            "the {} copies did not run at the same time: in {} rounds a copy had no other_copies for {:.0} % of its batch or more",
+            "the {} copies did not run at the same time: in {} rounds a copy had no company for {:.0} % of its batch or more",
             self.other_copies.count(),
             self.void,
             100.0 * (1.0 - COMPANY)
