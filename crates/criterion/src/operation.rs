@@ -66,7 +66,7 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         let first = if proven || untraced_reason(open_files).is_some() { None } else { self.follow(clock) };
         let idle_ns =
             if thread_count() > 1 { mean(&[(); WINDOWS].map(|()| others_in_window())) } else { 0.0 };
-        self.try_until_warm(clock)?;
+        self.try_until_warm(idle_ns, clock)?;
         // Threads that a bench keeps busy meanwhile may get no CPU while the operation is tried.
         self.is_parallel |= idle_ns > BEHIND * WINDOW.as_nanos() as f64;
         let parallel = || self.is_parallel.then(|| "its threads would not be counted".to_owned());
@@ -85,8 +85,9 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
         Ok(case.claim(Claim::KeepsWorking(self.outcome.empty_loop)).timed_share(0.0))
     }
 
-    /// Runs growing batches until they take a millisecond, and notes whether other threads take part.
-    fn try_until_warm(&mut self, clock: &Clock) -> Result<()> {
+    /// Runs growing batches until they take a millisecond, and notes whether other threads take part, then or just behind.
+    /// `idle_ns`: what they do in a window beside no batch.
+    fn try_until_warm(&mut self, idle_ns: f64, clock: &Clock) -> Result<()> {
         const MOST: u64 = 1 << 20;
         let (mut iterations, others) = (1, OtherThreadsTime::now());
         let begun = Instant::now();
@@ -98,8 +99,12 @@ impl<'f, M: Measurement + 'static> Operation<'f, M> {
             }
             iterations *= 4;
         }
-        let (others_ns, passed_ns) =
-            (OtherThreadsTime::now().least_ns_since(others) as f64, begun.elapsed().as_nanos() as f64);
+        let passed_ns = begun.elapsed().as_nanos() as f64;
+        if thread_count() > 1 {
+            // A busy machine may give the threads no CPU until the last batch is over.
+            std::thread::sleep(WINDOW * WINDOWS as u32);
+        }
+        let others_ns = OtherThreadsTime::now().least_ns_since(others) as f64 - idle_ns * WINDOWS as f64;
         self.is_parallel = others_ns > (SHARE * passed_ns).max(LEAST_NS);
         Ok(())
     }
