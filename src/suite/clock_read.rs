@@ -1,8 +1,8 @@
 //! # What is timed
-//! Reading the time, one read after another, in every available way: the counter alone and behind each kind of barrier,
-//! the kernel's clocks through the vDSO and by a real entry, and what Rust's library offers. The cases `bracket/…`
-//! measure the clock itself: the distribution of the time between two reads with nothing between them. Every
-//! measurement of a single operation includes that time.
+//! Reading the time, one read after another, in every way: the counter alone and behind each kind of barrier, the
+//! kernel's clocks through the vDSO and by a real entry, and what Rust's library offers. The cases `bracket/…` measure
+//! the clock itself: the distribution of the time between two reads with nothing between them. Every measurement of a
+//! single operation includes that time.
 //!
 //! # What is not
 //! The loop around the reads (about one cycle, hidden behind the read).

@@ -1,6 +1,7 @@
 //! # What is timed
-//! Reading the same block of 4 KiB past the page cache (`O_DIRECT`) while N other processes read files of their own of
-//! 64 KiB, 4 KiB at a time, past the cache too and without a pause: `others/N`, N from 0 to 9.
+//! Reading one block of a file while other processes read, too: the same 4 KiB past the page cache (`O_DIRECT`), while
+//! N other processes read files of their own of 64 KiB, 4 KiB at a time, past the cache too and without a pause:
+//! `others/N`, N from 0 to 9.
 //!
 //! # What is not
 //! Making the files, and starting the processes. They run on the other CPUs in turn, so they compete for the disk and

@@ -1,8 +1,8 @@
 //! # What is timed
-//! The transfer of a cache line from one core to another and back: two threads poll one word, and each waits for the
-//! value that the other writes. `neighbour` is the measuring CPU and the highest other. In `every-pair` all pairs of CPUs do
-//! that in turn, each at least 64 times a batch, of which fewer iterations are a share: the figure is their mean, and the
-//! matrix below the table has each.
+//! A cache line that moves from one core to another and back: two threads poll one word, and each waits for the value
+//! that the other writes. `neighbour` is the measuring CPU and the highest other. In `every-pair` all pairs of CPUs do
+//! that in turn, each at least 64 times a batch, of which fewer iterations are a share: the figure is their mean, and
+//! the matrix below the table has each.
 //!
 //! # What is not
 //! The start of the threads. In `every-pair`, the distribution of the work: each pair is timed by one of its own

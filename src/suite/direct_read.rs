@@ -1,11 +1,12 @@
 //! # What is timed
-//! Reading or writing one block of a file past the page cache (`O_DIRECT`), from the call to its return.
+//! Reading or writing one block of a file past the page cache: by `O_DIRECT`, from the call to its return.
 //! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths. `sequential` and `random` read
 //! blocks of several lengths from 64 MiB, one at a time, with pread(2). `uring-depth/N` and `threads-depth/N` read 4
-//! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread. `uring-registered-depth`
-//! shows the file and the memory to the kernel beforehand; `aio-depth` uses io_submit(2), as libaio does. `write` and
-//! `write-random` write; in `write-dsync` each write returns when the device has stored the block (`O_DSYNC`). `mixed`
-//! writes a block and reads another one; `write-back` writes to the page cache and waits until it is written back (`fdatasync`).
+//! KiB at random with N reads in flight: with io_uring(7), and with N threads that each call pread.
+//! `uring-registered-depth` shows the file and the memory to the kernel beforehand; `aio-depth` uses io_submit(2), as
+//! libaio does. `write` and `write-random` write; in `write-dsync` each write returns when the device has stored the
+//! block (`O_DSYNC`). `mixed` writes a block and reads another one; `write-back` writes to the page cache and waits
+//! until it is written back (`fdatasync`).
 //!
 //! # What is not
 //! Preparing the file: it is written, flushed to the device and evicted before. Drawing the order. With N in flight

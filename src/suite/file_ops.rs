@@ -1,7 +1,7 @@
 //! # What is timed
-//! One operation on a name in a directory of 1, 1000 or 100 000 entries, each by itself: creating an empty file
-//! (`openat` with `O_CREAT` and `O_EXCL`), opening one that exists, `stat`, `rename` to another name and back,
-//! `unlink`, `mkdir`, and `fsync` of a file of which 4 KiB were just overwritten.
+//! One operation on a name in a directory, each by itself. The directory has 1, 1000 or 100 000 entries. The
+//! operations: creating an empty file (`openat` with `O_CREAT` and `O_EXCL`), opening one that exists, `stat`, `rename`
+//! to another name and back, `unlink`, `mkdir`, and `fsync` of a file of which 4 KiB were just overwritten.
 //!
 //! # What is not
 //! Making the entries; closing what was opened; removing what was made, and making what is removed; overwriting what

@@ -1,6 +1,6 @@
 //! # What is timed
-//! Listing a whole directory of 10, 1000 or 100 000 names (`list/…`) by the raw system call, without the C library.
-//! One iteration is `lseek` to 0, and then `getdents64` with a buffer of 32 KiB until it answers 0.
+//! Listing a whole directory by the raw system call. It has 10, 1000 or 100 000 names (`list/…`). One iteration is
+//! `lseek` to 0, and then `getdents64` with a buffer of 32 KiB until it answers 0.
 //!
 //! # What is not
 //! Opening and closing the directory, making the files, and looking at what was listed: no record is parsed, no

@@ -1,12 +1,12 @@
 //! # What is timed
-//! The first touch of a page that is not in the page table, by what the kernel must then do: make a fresh anonymous
-//! page of 4 KiB or 2 MiB (`anonymous`; for `anonymous/read` its shared page of zeroes suffices); find a page of a
-//! file in the page cache (`cached`) or read it from the disk (`major`); copy a page that a forked child keeps
-//! (`copy-on-write`); make a write-protected page writable (`write-protect`); ask another thread to fill the page
-//! (`userfaultfd`). `second-touch` and `third-touch` touch the same page again after it was read from the disk: the
-//! second after its mapping was removed, the third without. `sparse-40GB` touches a mapped file of 40 GB that is one
-//! hole, at index 0 or at a random page, each time after it was opened and mapped anew; for `alone` the kernel is
-//! advised to take the touched page only.
+//! The first touch of a page that is not in the page table. The kernel must then make a fresh anonymous page of 4 KiB
+//! or 2 MiB (`anonymous`; for `anonymous/read` its shared page of zeroes suffices); find a page of a file in the page
+//! cache (`cached`) or read it from the disk (`major`); copy a page that a forked child keeps (`copy-on-write`); make a
+//! write-protected page writable (`write-protect`); ask another thread to fill the page (`userfaultfd`). `second-touch`
+//! and `third-touch` touch the same page again after it was read from the disk: the second after its mapping was
+//! removed, the third without. `sparse-40GB` touches a mapped file of 40 GB that is one hole, at index 0 or at a random
+//! page, each time after it was opened and mapped anew; for `alone` the kernel is advised to take the touched page
+//! only.
 //!
 //! # What is not
 //! Making the next touch a fault again: `madvise(MADV_DONTNEED)`, `mprotect`, the fork and the child's end, and

@@ -1,8 +1,8 @@
 //! # What is timed
-//! Reading one block of a file on another machine past the cache of this one (`O_DIRECT`), from the call to its return.
-//! `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads larger blocks
-//! from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file system that the kernel
-//! mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
+//! Reading one block of a file on another machine: past the cache of this one (`O_DIRECT`), from the call to its
+//! return. `sequential-by-file` and `random-by-file` read 4 KiB from files of several lengths; `sequential` reads
+//! larger blocks from 3 MiB. The files are in the directory that `--dir`, or SYSCOST_DIR, names: on any file system
+//! that the kernel mounts from another machine (NFS, SMB, 9P, Ceph, sshfs and others).
 //!
 //! # What is not
 //! Making the file there, and drawing the order. The server's own cache is not evicted: it holds a file that was just

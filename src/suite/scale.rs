@@ -1,9 +1,10 @@
 //! # What is timed
-//! One operation on several CPUs at the same time, by a process or a thread on each, from the signal until the last
-//! task has finished: some forty operations on descriptors, files, locks, sockets and memory, each on an object of the task's
-//! own, or on one that all share (`-shared`). `getppid`, `pipe`, `fresh-page` and `open-close` are part of a default run, the
-//! others of a full one. An iteration is one operation on each CPU. `one` is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where that
-//! is none of the other numbers.
+//! One operation on several CPUs at the same time. A process or a thread on each does it; the time is that from the
+//! signal until the last task has finished. There are some forty operations on descriptors, files, locks, sockets and
+//! memory, each on an object of the task's own, or on one that all share (`-shared`). `getppid`, `pipe`, `fresh-page`
+//! and `open-close` are part of a default run, the others of a full one. An iteration is one operation on each CPU.
+//! `one` is the measuring thread alone. The last part of an id is the number of tasks; `all` is one on each CPU, where
+//! that is none of the other numbers.
 //!
 //! # What is not
 //! The start of the partners, and their wait for the signal.

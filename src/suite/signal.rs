@@ -1,8 +1,8 @@
 //! # What is timed
-//! Choosing the action of a signal (`install`), blocking and unblocking a signal (`mask`), and sending one to oneself
-//! that is ignored, caught by a handler, or read from a `signalfd`. A write to a read-only page whose handler makes it
-//! writable (`fault`). And the expiry of a timer that is set to a time in the past: of a POSIX timer until its handler
-//! has run, and of a timerfd until it has been read.
+//! Setting the action of a signal, blocking it, and sending it. `install` sets the action, `mask` blocks and unblocks.
+//! A signal that a process sends to itself is ignored, caught by a handler, or read from a `signalfd`. A write to a
+//! read-only page whose handler makes it writable (`fault`). And the expiry of a timer that is set to a time in the
+//! past: of a POSIX timer until its handler has run, and of a timerfd until it has been read.
 //!
 //! # What is not
 //! The control of `caught` calls `kill` with the number 0, which finds the process and sends nothing, so that the net

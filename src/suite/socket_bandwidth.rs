@@ -1,13 +1,13 @@
 //! # What is timed
-//! A stream of messages from the measuring process to another process on another CPU, from the first call that sends
-//! until the receiver has confirmed all bytes. The parameter is the length of a message, 1 byte to 8 MiB: through TCP
-//! and UDP over 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same
-//! by `splice` through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024
-//! messages, and at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver
-//! of its own. `tcp-same-cpu` has the receiver on the measuring CPU. The buffers of a TCP connection on this machine have a
-//! fixed size, 208 KiB as programs ask for it, which the kernel doubles; with `autotuned` the kernel sizes them. With `peer`
-//! the receiver is a `syscost peer`, on another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's last
-//! packet is not held back.
+//! A stream of messages to a process on another CPU. The time is that from the first call that sends until the receiver
+//! has confirmed all bytes. The parameter is the length of a message, 1 byte to 8 MiB: through TCP and UDP over
+//! 127.0.0.1, a Unix stream, a pipe; through TCP from a file in the page cache by `sendfile`, the same by `splice`
+//! through a pipe, and from a buffer by `MSG_ZEROCOPY`. An iteration is 1 MiB, but never more than 1024 messages, and
+//! at least one. `N-streams` sends one message by each of N connections in turn, each with a receiver of its own.
+//! `tcp-same-cpu` has the receiver on the measuring CPU. The buffers of a TCP connection on this machine have a fixed
+//! size, 208 KiB as programs ask for it, which the kernel doubles; with `autotuned` the kernel sizes them. With `peer`
+//! the receiver is a `syscost peer`, on another machine; there TCP sends at once (`TCP_NODELAY`), so that a batch's
+//! last packet is not held back.
 //!
 //! # What is not
 //! Connecting, the start of the receiver, the announcement of the bytes of a batch. Every batch holds one answer of the

@@ -1,7 +1,7 @@
 //! # What is timed
-//! The calls of a connection over 127.0.0.1 or a Unix stream, each by itself, in one process: `connect` alone,
-//! `accept` alone of one connection that waits or of the first of a hundred, `set-up` (connect and accept together),
-//! `tear-down` (the close of both ends, in the order that the id says; `one-end`, the server's close alone).
+//! The calls of a connection, each by itself: of TCP over 127.0.0.1 or of a Unix stream, in one process; `connect`
+//! alone, `accept` alone of one connection that waits or of the first of a hundred, `set-up` (connect and accept
+//! together), `tear-down` (the close of both ends, in the order that the id says; `one-end`, the server's close alone).
 //! `reuseport-16` is 16 listeners that share the port by `SO_REUSEPORT`, of which the kernel picks one. `whole` is a
 //! connection from socket(2) to the second close, in a plain loop. With `peer` the server is a `syscost peer`, on
 //! another machine, and the client's own calls are timed.

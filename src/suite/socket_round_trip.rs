@@ -1,15 +1,15 @@
 //! # What is timed
-//! One message from the measuring process to another process and one of the same length back: by TCP and UDP over
-//! 127.0.0.1, a Unix stream, Unix datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of
-//! `ping`, up to 64 KiB. Both ends wait in the call that receives; with `epoll` in epoll_wait(2), after which they
-//! receive without waiting; with `spin` they poll until data has arrived; with `io-uring` one call submits the send
-//! and the receive and waits for both. `each` times every round trip by itself. `at-1000-a-second` sends at this rate, and times from
-//! the moment at which a message is due. In `tcp-connections-100` a message goes to and fro over each of 100 connections, which one
-//! loop of epoll serves. `http` is a page of 1 KiB from a web server of the suite, by `keep-alive` over one connection, and by
-//! `connection` over one each. `udp-batch-one-process` sends and receives 32 messages, by `sendmmsg` and `recvmmsg` or one by one.
-//! `one-process` has
-//! both ends in the measuring process, so that nothing switches, as the CSE 221 report had them. `icmp-each` is an echo that the
-//! kernel answers, the same as `ping` sends. With `peer` the other end is a `syscost peer`, on another machine.
+//! One message to another process and one of that length back: by TCP and UDP over 127.0.0.1, a Unix stream, Unix
+//! datagrams, Unix packets in sequence. The parameter is the length: 1 byte, the 56 of `ping`, up to 64 KiB. Both ends
+//! wait in the call that receives; with `epoll` in epoll_wait(2), after which they receive without waiting; with `spin`
+//! they poll until data has arrived; with `io-uring` one call submits the send and the receive and waits for both.
+//! `each` times every round trip by itself. `at-1000-a-second` sends at this rate, and times from the moment at which a
+//! message is due. In `tcp-connections-100` a message goes to and fro over each of 100 connections, which one loop of
+//! epoll serves. `http` is a page of 1 KiB from a web server of the suite, by `keep-alive` over one connection, and by
+//! `connection` over one each. `udp-batch-one-process` sends and receives 32 messages, by `sendmmsg` and `recvmmsg` or
+//! one by one. `one-process` has both ends in the measuring process, so that nothing switches, as the CSE 221 report
+//! had them. `icmp-each` is an echo that the kernel answers, the same as `ping` sends. With `peer` the other end is a
+//! `syscost peer`, on another machine.
 //!
 //! # What is not
 //! Opening, connecting, the partner's start and its greeting. Writing the number into every message and checking the

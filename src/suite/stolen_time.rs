@@ -1,7 +1,7 @@
 //! # What is timed
-//! A thread that does nothing but read the clock, by one reading an iteration. A time between two readings of more than 1 µs is a
-//! gap: the thread did not get the CPU. `ordinary` is a thread of the ordinary scheduling class, `fifo` one of
-//! the real-time class `SCHED_FIFO`, and `beside-hog` shares its CPU with a task that uses all it can get.
+//! A thread that does nothing but read the clock. An iteration is one reading. A time between two readings of more than
+//! 1 µs is a gap: the thread did not get the CPU. `ordinary` is a thread of the ordinary scheduling class, `fifo` one
+//! of the real-time class `SCHED_FIFO`, and `beside-hog` shares its CPU with a task that uses all it can get.
 //!
 //! # What is not
 //! Gaps shorter than 1 µs: a cache miss, a short interrupt. Gaps between two batches.

@@ -1,12 +1,12 @@
 //! # What is timed
-//! Entering the kernel and returning, with as little work there as each call allows: an invalid call number (`bare`:
-//! the entry and exit alone), calls that return one field, the status of a file by descriptor and by path, opening and
-//! closing a file, one byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding
-//! while no other task is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time
-//! single calls, each after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes
-//! it, between two readings of the clock, and exits. At full scale also calls on sockets (`setsockopt`, `getsockname`, `getpeername`),
-//! `chdir`, `isatty`, extended attributes, descriptors of processes (`pidfd`), and by default too `epoll-ctl`
-//! (registered and removed: two calls) and `uring-nop`, an operation of io_uring that does nothing.
+//! Entering the kernel and returning, with little work there: an invalid call number (`bare`: the entry and exit
+//! alone), calls that return one field, the status of a file by descriptor and by path, opening and closing a file, one
+//! byte read from `/dev/zero`, one written to `/dev/null` and one sent through a pipe, and yielding while no other task
+//! is ready. The time is read both through the vDSO and by a real entry. Cases named `…/cold` time single calls, each
+//! after the caches were displaced. `getppid/once` times the only call of a fresh process: a forked child makes it,
+//! between two readings of the clock, and exits. At full scale also calls on sockets (`setsockopt`, `getsockname`,
+//! `getpeername`), `chdir`, `isatty`, extended attributes, descriptors of processes (`pidfd`), and by default too
+//! `epoll-ctl` (registered and removed: two calls) and `uring-nop`, an operation of io_uring that does nothing.
 //!
 //! # What is not
 //! The C library: the instruction that enters the kernel is in our own loop, except for the calls of full scale and `epoll-ctl`,

@@ -1,7 +1,7 @@
 //! # What is timed
-//! Asking once, without waiting, which of 10, 100 or 500 descriptors can be read: by `poll`, by `select` and by
-//! `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over loopback, of which
-//! none is ready, or (`…-last`) only the last, permanently.
+//! Asking which of many descriptors can be read. One call asks for 10, 100 or 500 and does not wait: by `poll`, by
+//! `select` and by `epoll_wait`. They are regular files, which are always ready; or pipes, or TCP connections over
+//! loopback, of which none is ready, or (`…-last`) only the last, permanently.
 //!
 //! # What is not
 //! Opening, connecting and registering. `select` overwrites its set: the copy of some 70 to 130 bytes that every

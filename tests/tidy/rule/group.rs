@@ -8,8 +8,13 @@ use crate::house::House;
 const HEADINGS: [&str; 6] =
     ["What is timed", "What is not", "How we know", "What fools it", "Reading the number", "Source"];
 
+/// The characters of a manual's first sentence at most: it is the group's line in a list.
+const SUMMARY: usize = 60;
+
 pub fn complaints(house: &House) -> Vec<String> {
-    groups(house).flat_map(|(name, text)| [wiring(house, name, text), order(name, text)].concat()).collect()
+    groups(house)
+        .flat_map(|(name, text)| [wiring(house, name, text), order(name, text), summary(name, text)].concat())
+        .collect()
 }
 
 /// The files of `src/suite` that declare a group: name and text.
@@ -79,6 +84,19 @@ fn order(name: &str, text: &str) -> Vec<String> {
     said
 }
 
+/// The first sentence under `# What is timed`, as `scripts/groups` cuts it out, is short.
+fn summary(name: &str, text: &str) -> Vec<String> {
+    let manual = manual(text);
+    let timed = manual.split_once("# What is timed\n").map_or("", |(_, timed)| timed).replace('\n', " ");
+    let sentence =
+        [". ", ": ", "; "].iter().fold(&*timed, |text, end| text.split(end).next().unwrap_or(text));
+    let length = sentence.chars().count();
+    let why = format!(
+        "src/suite/{name}.rs: the first sentence of its manual has {length} characters, and {SUMMARY} fit"
+    );
+    (length > SUMMARY).then_some(why).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +144,15 @@ mod tests {
         assert_eq!(said("//! # Source\n//! Words.\n", ""), 1);
         assert_eq!(said("# How we know\n//! Words.\n", "# How we know\n"), 1);
         assert_eq!(said("//! # What is timed\n", "//! # Source\n//! # What is timed\n"), 2);
+    }
+
+    #[test]
+    fn a_first_sentence_that_fills_more_than_a_line_of_the_list_is_found() {
+        let said = |sentence: String| {
+            let timed = format!("What is timed\n//! {sentence} More words: {}", "and more ".repeat(9));
+            complaints(&house().replacing("src/suite/pipe.rs", "What is timed\n//! Words.", &timed)).len()
+        };
+        assert_eq!(said("w".repeat(60) + "."), 0);
+        assert_eq!(said("w".repeat(61) + "."), 1);
     }
 }
