@@ -1,5 +1,8 @@
 //! The manual, a topic a module: the same text as `syscost help TOPIC`. It holds documentation and no code.
 
+#[doc = include_str!("manual/glossary.md")]
+pub mod glossary {}
+
 #[doc = include_str!("manual/method.md")]
 pub mod method {}
 

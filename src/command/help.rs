@@ -7,7 +7,8 @@ use crate::render::table::Layout;
 use std::ffi::OsString;
 
 /// Name and text, in reading order. `src/manual.rs` shows the same texts in the crate's documentation.
-const TOPICS: [(&str, &str); 27] = [
+const TOPICS: [(&str, &str); 28] = [
+    ("glossary", include_str!("../manual/glossary.md")),
     ("method", include_str!("../manual/method.md")),
     ("clock", include_str!("../manual/clock.md")),
     ("claims", include_str!("../manual/claims.md")),

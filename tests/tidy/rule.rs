@@ -1,5 +1,6 @@
 //! The rules, one a file. A rule is a function from a house to the sentences that it has to say.
 
+mod arrow;
 mod compiler;
 mod danger;
 mod group;
@@ -23,6 +24,7 @@ use crate::house::House;
 type Rule = fn(&House) -> Vec<String>;
 
 const RULES: &[Rule] = &[
+    arrow::complaints,
     seam::complaints,
     danger::complaints,
     voice::complaints,
