@@ -229,7 +229,6 @@ fn observed_events_case<I: Interface>(name: String, title: String, burst: u64, l
         Ok(Events { observer, burst, sent: 0, captured: Vec::new(), least })
     });
     Case::new(name, title, set_up)
-        .own_tasks(OwnTasks::Elsewhere)
         .need(PINNED)
         .need(TWO_CPUS)
         .claim(Claim::Linear)
