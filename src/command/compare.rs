@@ -1,7 +1,6 @@
 //! `syscost compare`: two or more baselines side by side, each against the first. It measures nothing.
 
 mod comparison_table;
-mod heading;
 
 use super::archive::Archive;
 use super::baselines::{baseline_heads, compare_all_rows};
@@ -207,11 +206,11 @@ fn render_comparison(format: Format, comparison: &Comparison, layout: Layout) ->
     match format {
         Format::Terminal => {
             let parts = [
-                heading::render_heading(comparison, layout),
+                comparison_table::render_heading(comparison, layout),
                 comparison_table::render_table(comparison, layout),
             ];
             Ok(parts.concat()
-                + &heading::render_footer(comparison, layout)
+                + &comparison_table::render_footer(comparison, layout)
                 + "\n"
                 + &render_answer(comparison, layout))
         }

@@ -10,4 +10,3 @@ pub mod guest_text;
 pub mod markdown_table;
 pub mod paired_table;
 pub mod paper_table;
-pub mod remark_group;

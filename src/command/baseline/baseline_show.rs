@@ -1,6 +1,6 @@
 //! `syscost baseline show`: the machines, sessions and cases of a record.
 
-use super::baseline_list::{count_contents, replication_text};
+use super::{count_contents, replication_text};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};

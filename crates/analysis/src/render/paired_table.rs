@@ -1,10 +1,9 @@
 //! The verdicts of a comparison by pairs, in every format.
 
-use super::answer::{self, Compared};
+use super::answer::{self, Compared, group_sentences};
 use super::format::{LF, csv_text};
 use super::guest_text::heading_lines;
 use super::markdown_table::markdown_table;
-use super::remark_group::group_sentences;
 use crate::error::Result;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::study::sequential::{Row, layout_sentence};
@@ -229,10 +228,10 @@ fn why_skipped(paired: &Paired) -> Option<String> {
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|&(why, cases)| (Reverse(cases), why));
     let all: usize = reasons.iter().map(|(_, cases)| cases).sum();
-    let told = reasons.iter().take(REASONS).map(|(why, cases)| match all == *cases {
-        true => (*why).to_owned(),
-        false => format!("{cases}: {why}"),
-    });
+    let told = reasons
+        .iter()
+        .take(REASONS)
+        .map(|(why, cases)| if all == *cases { (*why).to_owned() } else { format!("{cases}: {why}") });
     let told = told.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
     let all = count_with_noun(all, "case was", "cases were");
     (!reasons.is_empty())

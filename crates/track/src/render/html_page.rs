@@ -7,28 +7,22 @@
 mod case_data;
 mod choice_data;
 mod history_data;
-mod machine_fact;
 mod page_asset;
-mod pair_data;
-mod paper_data;
-mod sample_shape;
-#[cfg(test)]
-mod tests;
 
 pub use history_data::History;
 
 use case_data::CaseData;
 use history_data::HistoryData;
-use pair_data::PairsData;
-use paper_data::PaperData;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use syscost_analysis::record::paired::Paired;
+use syscost_analysis::record::paired::{CasePairs, Paired};
+use syscost_analysis::render::paper_table::{Sheet, filled_sheets};
 use syscost_analysis::study::comparison::Comparison;
-use syscost_analysis::study::paper::GROUP;
-use syscost_engine::environment::Fingerprint;
+use syscost_analysis::study::paper::{Figure, GROUP, Paper, figures};
+use syscost_analysis::study::sequential::Row;
 use syscost_engine::environment::doctor::Finding;
-use syscost_engine::record::quantity::NANOSECONDS;
+use syscost_engine::environment::{Cache, Fingerprint, Smt};
+use syscost_engine::record::quantity::{NANOSECONDS, format_size};
 use syscost_engine::record::{CurveRecord, FitRecord, GroupRun, Record};
 use syscost_engine::study::disturbance::disturbance_sentence;
 use syscost_platform::error::{Error, Result};
@@ -117,7 +111,7 @@ impl Page<'_> {
             seed: run.map_or(0, |record| record.seed),
             started: run.map_or(0, |record| record.started),
             seconds: run.map_or(0.0, run_seconds),
-            machine: machine.map(machine_fact::machine_facts).unwrap_or_default(),
+            machine: machine.map(machine_facts).unwrap_or_default(),
             mitigations: machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
             findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
             groups: run.map(|record| self.all_group_data(record)).unwrap_or_default(),
@@ -165,8 +159,139 @@ fn run_seconds(record: &Record) -> f64 {
 
 fn clock_text(group: &GroupRun) -> String {
     let clock = &group.clock;
-    match clock.hz > 0.0 {
-        true => format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm),
-        false => clock.source.clone(),
+    if clock.hz > 0.0 {
+        format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm)
+    } else {
+        clock.source.clone()
     }
 }
+
+// What a reader wants to know of a machine before its numbers.
+
+/// Name and value of what is known, the most telling first.
+fn machine_facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {
+    let f = fingerprint;
+    let text = |text: &Option<String>| text.clone();
+    let all = [
+        ("processor", text(&f.cpu_model)),
+        ("CPUs", cpu_text(f)),
+        ("kernel", text(&f.kernel_release)),
+        ("kernel build", text(&f.kernel_version)),
+        ("kernel command line", text(&f.kernel_command_line)),
+        ("hypervisor", f.hypervisor.clone().or_else(|| Some("none visible".into()))),
+        ("product", text(&f.product)),
+        ("memory", f.memory_bytes.map(format_size)),
+        ("NUMA nodes", f.numa_nodes.map(|nodes| nodes.to_string())),
+        ("caches", cache_text(&f.caches)),
+        ("CPU quota", f.cpu_quota.map(|quota| format!("{quota} CPUs"))),
+        ("frequency governor", text(&f.governor)),
+        ("turbo", f.turbo.map(|on| if on { "on" } else { "off" }.into())),
+        ("microcode", text(&f.microcode)),
+        ("clock source of the kernel", text(&f.clock_source)),
+        ("huge pages", text(&f.huge_pages)),
+        ("scratch file system", text(&f.scratch_filesystem)),
+        ("compiler", text(&f.compiler)),
+        ("target and profile", target_and_profile(f)),
+        ("syscost", text(&f.crate_version)),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).collect()
+}
+
+fn cpu_text(f: &Fingerprint) -> Option<String> {
+    let threads = match f.smt {
+        Smt::Active => ", several threads a core",
+        Smt::Off => ", one thread a core",
+        Smt::Unknown => "",
+    };
+    let allowed = f.cpus_allowed.as_ref().map_or(String::new(), |list| format!(", allowed {list}"));
+    Some(format!("{}{threads}{allowed}", f.cpu_count?))
+}
+
+fn cache_text(caches: &[Cache]) -> Option<String> {
+    let one = |cache: &Cache| {
+        format!("L{} {} {}", cache.level, cache.kind.to_lowercase(), format_size(cache.bytes))
+    };
+    let all: Vec<_> = caches.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(" · "))
+}
+
+fn target_and_profile(f: &Fingerprint) -> Option<String> {
+    Some(format!("{}, {}", f.target.as_ref()?, f.profile.as_deref().unwrap_or("unknown profile")))
+}
+
+// A comparison by turns as the page's script reads it: the verdicts, derived from the pairs, and the pairs.
+
+#[derive(Serialize)]
+struct PairsData<'a> {
+    run: &'a str,
+    started: u64,
+    by_turns: bool,
+    sides: &'a [String; 2],
+    threshold: f64,
+    margin: f64,
+    /// What the times are of, where they are not this machine's, and the notes on the whole.
+    notes: Vec<String>,
+    cases: Vec<Case<'a>>,
+}
+
+#[derive(Serialize)]
+struct Case<'a> {
+    #[serde(flatten)]
+    row: Row,
+    /// Each pair: B over A less 1, and why it does not count.
+    points: Vec<(f64, Option<&'a str>)>,
+}
+
+impl<'a> PairsData<'a> {
+    /// The comparison with its verdicts.
+    pub(super) fn new(paired: &'a Paired) -> Self {
+        let cases = paired.judge().into_iter().zip(&paired.cases);
+        Self {
+            run: &paired.run,
+            started: paired.started,
+            by_turns: paired.by_turns,
+            sides: &paired.sides,
+            threshold: paired.rule.threshold,
+            margin: paired.rule.margin,
+            notes: caution_and_notes(paired),
+            cases: cases.map(|(row, case)| Case { row, points: pair_points(case) }).collect(),
+        }
+    }
+}
+
+fn caution_and_notes(paired: &Paired) -> Vec<String> {
+    let caution = paired.clock_kind().clock_warning().map(|caution| format!("measured: {caution}"));
+    caution.into_iter().chain(paired.notes.iter().cloned()).collect()
+}
+
+fn pair_points(case: &CasePairs) -> Vec<(f64, Option<&str>)> {
+    case.pairs.iter().map(|pair| (pair.difference.exp_m1(), pair.rejected.as_deref())).collect()
+}
+
+// The tables and figures of the paper that the group `displacement` redoes, as the page's script reads them.
+
+#[derive(Serialize)]
+struct PaperData {
+    tables: Vec<Sheet>,
+    figures: Vec<FigureData>,
+}
+
+#[derive(Serialize)]
+struct FigureData {
+    title: &'static str,
+    curves: Vec<CurveRecord>,
+}
+
+impl PaperData {
+    /// Those that have a number of the record; `None` where none has.
+    pub(super) fn from_record(record: &Record) -> Option<Self> {
+        let paper = Paper::read().ok()?;
+        let drawn = |Figure { title, curves, .. }| FigureData { title, curves };
+        let tables = filled_sheets(&paper, record);
+        let figures = figures(&paper, record).into_iter().map(drawn).collect();
+        (!tables.is_empty()).then_some(Self { tables, figures })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,7 @@
 mod axis;
 mod canvas;
 mod chart;
-mod heat_map;
 mod overview;
-mod scatter;
 
 use canvas::{Canvas, Letters, svg_of};
 use overview::Overview;
@@ -115,8 +113,8 @@ impl Picture<'_> {
         canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small_style());
         match &self.content {
             Content::Curves(curves) => chart::draw_chart(canvas, curves),
-            Content::Map(matrix) => heat_map::draw_heat_map(canvas, matrix),
-            Content::Predictions(cases) => scatter::draw_scatter(canvas, cases),
+            Content::Map(matrix) => chart::draw_heat_map(canvas, matrix),
+            Content::Predictions(cases) => chart::draw_scatter(canvas, cases),
             Content::Overview(page) => overview::draw_overview(canvas, page),
         }
     }

@@ -80,7 +80,7 @@ impl Sheet {
     }
 
     /// Aligned columns, numbers to the right.
-    pub fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).cloned().collect();
         let lines = cell::align_columns(&all, |at| (at == 0, 2));
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();

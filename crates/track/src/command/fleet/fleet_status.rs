@@ -2,7 +2,7 @@
 
 use super::Place;
 use crate::record::fleet_record::{Experiment, FleetStore, Job, Progress};
-use crate::render::job_metrics::{Begun, job_start_metrics};
+use crate::render::fleet_table::{Begun, job_start_metrics};
 use serde_json::json;
 use std::process::ExitCode;
 use syscost_command_line::flag::Form;

@@ -59,9 +59,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         page::write_json(&changes_json(&events, &points, series.len(), &muted))?;
         return Ok(Exit::failed_if(alarms).into());
     }
-    let text = match page::is_piped() {
-        true => page::tabbed_rows(&change_rows(&events, &points, &muted)),
-        false => render_events(&events, &points, series.len(), &muted, layout()),
+    let text = if page::is_piped() {
+        page::tabbed_rows(&change_rows(&events, &points, &muted))
+    } else {
+        render_events(&events, &points, series.len(), &muted, layout())
     };
     page::write(&text)?;
     Ok(Exit::failed_if(alarms).into())
@@ -187,9 +188,10 @@ fn functions_json(moved: &Moved) -> Vec<Value> {
 fn confirm_command(point: &HistoryPoint) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
     let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
-    match is_plain && !point.label.is_empty() {
-        true => format!("syscost history confirm '{}'", point.label),
-        false => "syscost history confirm LABEL".into(),
+    if is_plain && !point.label.is_empty() {
+        format!("syscost history confirm '{}'", point.label)
+    } else {
+        "syscost history confirm LABEL".into()
     }
 }
 

@@ -1,7 +1,6 @@
 //! `syscost history list`, `show` and `export`: what is in a history.
 
 use super::Place;
-use super::history_sql::sql_script;
 use crate::record::history_point::HistoryPoint;
 use crate::render::history_plot::plot_history;
 use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
@@ -39,27 +38,16 @@ pub(super) struct Show {
     place: Place,
 }
 
-/// Print every case of every point as CSV or SQL
+/// Print every case of every point as CSV
 ///
-/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read. SQL makes tables
-/// in SQLite or PostgreSQL and fills them; what is there already stays.
+/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read.
 #[derive(clap::Args)]
 pub(super) struct Export {
     /// A line a point: time, label, reference, and each case's ratio
     #[arg(long)]
     wide: bool,
-    /// What is printed: csv, or sql for `sqlite3 FILE` and `psql`
-    #[arg(long, value_enum, default_value_t = Form::Csv, conflicts_with = "wide")]
-    format: Form,
     #[command(flatten)]
     place: Place,
-}
-
-/// What an export is written in.
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Form {
-    Csv,
-    Sql,
 }
 
 pub(super) fn list(args: &List) -> Result<ExitCode> {
@@ -81,11 +69,10 @@ pub(super) fn show(args: &Show) -> Result<ExitCode> {
     said.iter().for_each(page::warn);
     let Some(one) = all.iter().find(|one| one.id == args.case) else {
         let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
-        return Err(Error::Usage(match known.is_empty() {
-            true => format!("no point has a case {}", args.case),
-            false => {
-                format!("no point has a case {}; near: {}", args.case, nearest_names(&args.case, &known))
-            }
+        return Err(Error::Usage(if known.is_empty() {
+            format!("no point has a case {}", args.case)
+        } else {
+            format!("no point has a case {}; near: {}", args.case, nearest_names(&args.case, &known))
         }));
     };
     let plot = || page::write(&plot_with_changes(one, &points, &find_change_events(&points, &all), layout()));
@@ -171,9 +158,6 @@ fn print_rows<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Re
 
 pub(super) fn export(args: &Export) -> Result<ExitCode> {
     let points = args.place.read_points()?;
-    if args.format == Form::Sql {
-        return page::write(&sql_script(&points)).map(|()| ExitCode::SUCCESS);
-    }
     let (all, said) = build_ratio_series(&points);
     said.iter().for_each(page::warn);
     if args.wide {

@@ -3,7 +3,6 @@
 use super::axis::{Scale, time_label, trimmed_number};
 use super::canvas::{Anchor, Canvas, GRID, INK, Letters, Mark, PALE};
 use super::chart::{self, COLORS};
-use super::scatter;
 use syscost_engine::record::{CurveRecord, Headline, Interval, Record};
 use syscost_engine::render::headline_figure::HeadlineFigure;
 use syscost_engine::study::standout::PredictedCase;
@@ -77,7 +76,7 @@ pub(super) fn draw_overview(canvas: &Canvas, overview: &Overview<'_>) {
         overview.predicted.len()
     );
     part.draw_text(&title, (24.0, 40.0), &Letters::small_style().with_color(INK));
-    scatter::draw_scatter(&part, &overview.predicted)
+    chart::draw_scatter(&part, &overview.predicted)
 }
 
 /// What the marks mean.
