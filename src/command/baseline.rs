@@ -5,7 +5,6 @@ mod baseline_show;
 use super::archive::{self, Archive};
 use super::flag::{Form, Home};
 use super::page;
-use crate::driver::layout;
 use crate::error::{Error, Result};
 use crate::record::quantity;
 use crate::record::store::record_name;
@@ -184,17 +183,11 @@ fn list(args: &List) -> Result<ExitCode> {
             &"there is no record yet: `syscost record` makes one, and `syscost baseline save` keeps a run",
         );
     }
-    match page::is_piped() {
-        _ if args.form.json => page::write_json(&kept.iter().map(Kept::json).collect::<Vec<_>>())?,
-        true => {
-            let lines = kept.iter().map(|kept| page::tabbed_or_damaged(kept.name(), kept.tabbed_cells()));
-            page::write(&lines.collect::<String>())?;
-        }
-        false => page::write(&page::columns_and_damaged(
-            &kept.iter().map(Kept::terminal_row).collect::<Vec<_>>(),
-            layout(),
-        ))?,
-    }
+    args.form.write(
+        || kept.iter().map(Kept::json).collect::<Vec<_>>(),
+        || kept.iter().map(|kept| page::tabbed_or_damaged(kept.name(), kept.tabbed_cells())).collect(),
+        |layout| page::columns_and_damaged(&kept.iter().map(Kept::terminal_row).collect::<Vec<_>>(), layout),
+    )?;
     Ok(archive::exit_code_for_damaged(kept.iter().filter_map(|kept| kept.head.as_ref().err())))
 }
 

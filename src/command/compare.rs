@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let piped = args.format.is_none() && args.output.is_none() && page::is_piped();
     if piped {
         warn_of_differences(&comparison);
-        page::write(&page::tabbed_rows(&program_rows(&comparison)))?;
+        page::write(&page::tabbed_rows(comparison.rows.iter().map(row_cells)))?;
     } else {
         let format = args.format.unwrap_or(Format::Terminal);
         write_rendered(args.output.as_deref(), |layout| render_comparison(format, &comparison, layout))?;
@@ -172,10 +172,6 @@ fn warn_of_differences(comparison: &Comparison) {
             page::warn(&format!("{}: {sentence}", baseline.name));
         }
     }
-}
-
-fn program_rows(comparison: &Comparison) -> Vec<Vec<String>> {
-    comparison.rows.iter().map(row_cells).collect()
 }
 
 fn row_cells(row: &Row) -> Vec<String> {

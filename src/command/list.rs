@@ -3,7 +3,6 @@
 use super::flag::{Filter, Form};
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Place, Scale};
-use crate::driver::layout;
 use crate::error::Result;
 use crate::render::table::Layout;
 use crate::suite::GROUPS;
@@ -39,14 +38,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             matching_rows(|id| starts.iter().any(|start| id.starts_with(start)))?
         }
     };
-    match page::is_piped() {
-        _ if args.form.json => page::write_json(&rows.iter().map(Row::json).collect::<Vec<_>>())?,
-        true => page::write(&page::tabbed_rows(&rows.iter().map(Row::tabbed_cells).collect::<Vec<_>>()))?,
-        false if !args.all && args.like.is_none() && !args.filter.is_given() => {
-            page::write(&groups_table(&rows, layout()))?
-        }
-        false => page::write(&cases_table(&rows, layout()))?,
-    }
+    let is_part = args.all || args.like.is_some() || args.filter.is_given();
+    args.form.write(
+        || rows.iter().map(Row::json).collect::<Vec<_>>(),
+        || page::tabbed_rows(rows.iter().map(Row::tabbed_cells)),
+        |layout| if is_part { cases_table(&rows, layout) } else { groups_table(&rows, layout) },
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -27,8 +27,9 @@ use syscost_analysis::render::beside::published_tables;
 use syscost_analysis::render::foreign::{
     action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
 };
-use syscost_analysis::render::format::{self, indented_json};
-use syscost_analysis::render::paper_table::{Sheet, paper_sheets};
+use syscost_analysis::render::format;
+use syscost_analysis::render::paper_table::paper_sheets;
+use syscost_analysis::render::sheet::{Sheet, indented_json};
 use syscost_analysis::study::paper::Paper;
 
 /// Print a saved run as a table, or convert it

@@ -73,7 +73,8 @@ pub fn explain_operations(
         scale: measuring.options(GROUPS)?.scale,
         placement: None,
     };
-    let mut sampler = CaseSampler::new(&testbed, &Experiment { starts, plan });
+    let experiment = Experiment { starts, plan };
+    let mut sampler = CaseSampler::new(&testbed, &experiment);
     let cases = sample_each(&ids, |id| sampler.sample_processes(id, OBSERVATIONS))?;
     write(&cases, &[], format)
 }

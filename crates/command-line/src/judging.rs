@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_analysis::render::answer::{self, id_list, sentence_shape};
-use syscost_analysis::render::markdown_table::markdown_table;
+use syscost_analysis::render::sheet::markdown_table;
 use syscost_analysis::study::gate::{Answer, Finding, Mutes, NOT_MEASURED, Progress, answer};
 use syscost_engine::driver::layout;
 use syscost_engine::record::{Verdict, quantity};

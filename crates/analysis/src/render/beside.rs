@@ -1,6 +1,6 @@
 //! The Observation Table of published reports: their rows in their order, what they expected and measured, and ours beside.
 
-use crate::render::paper_table::Sheet;
+use super::sheet::Sheet;
 use syscost_engine::record::quantity::{
     NANOSECONDS, format_amount, format_count, format_duration, format_size,
 };

@@ -1,12 +1,12 @@
 //! Comparisons as text: marks, sentences, CSV and Markdown.
 
-use super::format::{CRLF, csv_text, interval_columns, number_cell};
-use super::markdown_table::markdown_table;
+use super::sheet::{CRLF, Column, csv_table, markdown_table, number_cell};
 use crate::error::Result;
 use crate::study::comparison::{Baseline, Basis, Cell, Change, Comparison, Relation, Replicate, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use syscost_engine::environment::{Difference, Weight};
+use syscost_engine::record::Interval;
 use syscost_engine::record::quantity::{self, format_amount, format_change};
 use syscost_engine::record::verdict::Verdict;
 use syscost_engine::render::enumerate_names;
@@ -142,74 +142,68 @@ fn remark_reason(change: &Change) -> Option<&str> {
     }
 }
 
-// One line a case and baseline, as a spreadsheet or a data frame wants it.
+/// A line of CSV: a case in one baseline.
+struct CsvLine<'a> {
+    first: &'a str,
+    baseline: &'a Baseline,
+    row: &'a Row,
+    cell: &'a Cell,
+}
 
-const HEAD: [&str; 19] = [
-    "id",
-    "group",
-    "baseline",
-    "against",
-    "unit",
-    "value",
-    "value_low",
-    "value_high",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "verdict",
-    "basis",
-    "p",
-    "p_among_all",
-    "replicates_against",
-    "replicates",
-    "detectable_percent",
-    "reason",
-];
+impl CsvLine<'_> {
+    fn value(&self, end: fn(Interval) -> f64) -> String {
+        number_cell(self.cell.value.map(end))
+    }
+
+    fn change(&self, part: fn(&Change) -> String) -> String {
+        self.cell.change.as_ref().map(part).unwrap_or_default()
+    }
+}
+
+fn csv_columns<'a>() -> [Column<CsvLine<'a>>; 19] {
+    [
+        ("id", |line| line.row.id.clone()),
+        ("group", |line| line.row.group.clone()),
+        ("baseline", |line| line.baseline.name.clone()),
+        ("against", |line| if line.cell.change.is_some() { line.first.to_owned() } else { String::new() }),
+        ("unit", |line| line.baseline.unit.clone()),
+        ("value", |line| line.value(|value| value.estimate)),
+        ("value_low", |line| line.value(|value| value.low)),
+        ("value_high", |line| line.value(|value| value.high)),
+        ("ratio", |line| line.change(|change| number_cell(change.ratio))),
+        ("ratio_low", |line| line.change(|change| number_cell(change.interval.map(|ends| ends[0])))),
+        ("ratio_high", |line| line.change(|change| number_cell(change.interval.map(|ends| ends[1])))),
+        ("verdict", |line| line.change(|change| change.verdict.to_string())),
+        ("basis", |line| line.change(|change| change.basis.map_or("", Basis::name).to_owned())),
+        ("p", |line| line.change(|change| number_cell(change.p))),
+        ("p_among_all", |line| line.change(|change| number_cell(change.p_among_all))),
+        ("replicates_against", |line| line.change(|change| change.replicates[0].to_string())),
+        ("replicates", |line| line.change(|change| change.replicates[1].to_string())),
+        ("detectable_percent", |line| line.change(|change| number_cell(change.detectable_percent))),
+        ("reason", |line| line.change(|change| change.reason.clone().unwrap_or_default())),
+    ]
+}
+
+impl Basis {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Replicates => "replicates",
+            Self::History => "history",
+        }
+    }
+}
 
 /// A head, and a line a case and baseline; the first baseline's lines end after its values.
 ///
 /// # Errors
 /// Never in practice: the text is made in memory.
 pub fn csv(comparison: &Comparison) -> Result<String> {
+    let first = comparison.baselines.first().map_or("", |first| &first.name);
     let lines = comparison.rows.iter().flat_map(|row| {
         let cells = comparison.baselines.iter().zip(&row.cells);
-        cells.map(move |(baseline, cell)| csv_cells(comparison, row, baseline, cell))
+        cells.map(move |(baseline, cell)| CsvLine { first, baseline, row, cell })
     });
-    csv_text(CRLF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(lines))
-}
-
-fn csv_cells(comparison: &Comparison, row: &Row, baseline: &Baseline, cell: &Cell) -> Vec<String> {
-    let against = cell.change.as_ref().and(comparison.baselines.first()).map_or("", |first| &first.name);
-    let mut cells =
-        [&row.id, &row.group, &baseline.name, against, &baseline.unit].map(str::to_owned).to_vec();
-    cells.extend(interval_columns(cell.value).map(number_cell));
-    if let Some(change) = &cell.change {
-        cells.extend(verdict_cells(change));
-    }
-    cells.resize(HEAD.len() - 1, String::new());
-    cells.push(cell.change.as_ref().and_then(|change| change.reason.clone()).unwrap_or_default());
-    cells
-}
-
-fn verdict_cells(change: &Change) -> Vec<String> {
-    let basis = match change.basis {
-        Some(Basis::Replicates) => "replicates",
-        Some(Basis::History) => "history",
-        None => "",
-    };
-    let [against, own] = change.replicates.map(|n| n.to_string());
-    vec![
-        number_cell(change.ratio),
-        number_cell(change.interval.map(|ends| ends[0])),
-        number_cell(change.interval.map(|ends| ends[1])),
-        change.verdict.to_string(),
-        basis.to_owned(),
-        number_cell(change.p),
-        number_cell(change.p_among_all),
-        against,
-        own,
-        number_cell(change.detectable_percent),
-    ]
+    csv_table(CRLF, &csv_columns(), lines)
 }
 
 // Tables that a forge or a mail reader shows, one a group.
@@ -330,7 +324,7 @@ mod tests {
             let unquoted: String = line.split('"').step_by(2).collect();
             unquoted.matches(',').count() + 1
         };
-        assert!(lines.iter().all(|line| columns(line) == HEAD.len()), "{text}");
+        assert!(lines.iter().all(|line| columns(line) == csv_columns().len()), "{text}");
         assert!(lines[1].starts_with("known_work/add,known_work,old,,ns,100,99,101,,,,,"), "{}", lines[1]);
         assert!(lines[2].starts_with("known_work/add,known_work,new,old,ns,100,99,101,1,,,inconclusive,,"));
     }

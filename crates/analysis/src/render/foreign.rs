@@ -7,7 +7,7 @@ mod kcidb;
 
 pub use kcidb::kcidb_report;
 
-use super::format::indented_json;
+use super::sheet::indented_json;
 use crate::error::Result;
 use serde_json::{Map, json};
 use std::fmt::Write;
@@ -59,7 +59,7 @@ fn outcome_xml(case: &CaseRecord, unit: &str) -> String {
 }
 
 /// Text as XML takes it: its marks escaped, characters that no XML may hold replaced.
-fn escape_xml(text: &str) -> String {
+pub fn escape_xml(text: &str) -> String {
     let one = |c: char| match c {
         '&' => "&amp;".into(),
         '<' => "&lt;".into(),

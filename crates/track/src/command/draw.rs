@@ -122,7 +122,7 @@ fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> R
         pairs: &pairs,
         ..Page::default()
     };
-    save_file(file, page.to_html()?.as_bytes())?;
+    save_file(file, page.to_html().as_bytes())?;
     terminal::write_to_stderr(&file.display().to_string());
     Ok(())
 }

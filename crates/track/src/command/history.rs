@@ -9,6 +9,7 @@ mod history_shown;
 use crate::record::history_log::{Content, HistoryLog};
 use crate::record::history_point::HistoryPoint;
 use crate::study::forgetting::{Forgetting, Pruned};
+use crate::study::ratio_series::{RatioSeries, build_ratio_series};
 use clap::Subcommand;
 use history_changes::first_second_of_day;
 use std::path::PathBuf;
@@ -86,6 +87,17 @@ impl Place {
             ));
         }
         Ok(points)
+    }
+
+    /// The points and the series of their cases, after a warning for cases that belong to none.
+    ///
+    /// # Errors
+    /// As of [`Place::read_points`].
+    fn read_series(&self) -> Result<(Vec<HistoryPoint>, Vec<RatioSeries>)> {
+        let points = self.read_points()?;
+        let (series, said) = build_ratio_series(&points);
+        said.iter().for_each(page::warn);
+        Ok((points, series))
     }
 }
 

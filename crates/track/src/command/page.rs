@@ -106,5 +106,5 @@ fn run_description(run: &Record) -> String {
 fn write(file: &Path, shown: &Page<'_>) -> Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making", e))?;
-    save_file(file, shown.to_html()?.as_bytes())
+    save_file(file, shown.to_html().as_bytes())
 }

@@ -5,7 +5,7 @@ mod canvas;
 mod chart;
 mod overview;
 
-use canvas::{Canvas, Letters, svg_of};
+use canvas::{Canvas, SMALL, TITLE, svg_of};
 use overview::Overview;
 use syscost_analysis::study::paper::Figure;
 use syscost_engine::record::{CurveRecord, Headline, Matrix, Record};
@@ -109,8 +109,8 @@ impl Picture<'_> {
     }
 
     fn draw(&self, canvas: &Canvas<'_>) {
-        canvas.draw_text(&self.title, (24.0, 26.0), &Letters::title_style());
-        canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small_style());
+        canvas.draw_text(&self.title, (24.0, 26.0), TITLE);
+        canvas.draw_text(&self.subtitle, (24.0, 48.0), SMALL);
         match &self.content {
             Content::Curves(curves) => chart::draw_chart(canvas, curves),
             Content::Map(matrix) => chart::draw_heat_map(canvas, matrix),

@@ -4,7 +4,6 @@ use super::Place;
 use super::history_measure::reference_file;
 use crate::record::history_point::HistoryPoint;
 use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
-use crate::study::ratio_series::build_ratio_series;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use syscost_build::revision;
@@ -201,9 +200,7 @@ impl Chosen {
     /// # Errors
     /// The history cannot be read, or tells of no change, or of none with this label.
     pub(super) fn find_suspicion(&self) -> Result<Suspicion> {
-        let points = self.place.read_points()?;
-        let (series, said) = build_ratio_series(&points);
-        said.iter().for_each(page::warn);
+        let (points, series) = self.place.read_series()?;
         let mut events = find_change_events(&points, &series);
         let is_meant = |event: &ChangeEvent| {
             self.label.as_ref().is_none_or(|label| inert::neutralize_text(&points[event.at].label) == *label)
