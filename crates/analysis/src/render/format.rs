@@ -44,8 +44,11 @@ impl CsvCase<'_> {
     }
 }
 
+/// The head of a column of CSV, and its cell.
+type CsvColumn = (&'static str, fn(&CsvCase<'_>) -> String);
+
 /// The fixed columns of CSV; those of the values from elsewhere follow.
-const CSV_COLUMNS: [(&str, fn(&CsvCase<'_>) -> String); 41] = [
+const CSV_COLUMNS: [CsvColumn; 41] = [
     ("id", |row| row.case.id.clone()),
     ("title", |row| row.case.title.clone()),
     ("group", |row| row.group.name.clone()),
@@ -121,8 +124,11 @@ fn event_text(m: &Measured) -> String {
     events.collect::<Vec<_>>().join("; ")
 }
 
-/// The columns of Markdown for a case and a unit, after that of the operation.
-const COLUMNS: [(&str, fn(&Measured, &str) -> String); 10] = [
+/// The head of a column of Markdown, and its cell for a case in this unit.
+type Column = (&'static str, fn(&Measured, &str) -> String);
+
+/// The columns of Markdown after that of the operation.
+const COLUMNS: [Column; 10] = [
     ("hardware", |m, unit| predicted_text(m, unit, |p| p.hardware)),
     ("software", |m, unit| predicted_text(m, unit, |p| p.software)),
     ("expected", |m, unit| predicted_text(m, unit, |p| p.hardware + p.software)),
