@@ -17,7 +17,6 @@ mod gate;
 mod help;
 mod list;
 mod man;
-mod manual_page;
 mod overview;
 mod peer;
 mod report;
@@ -36,7 +35,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use syscost_command_line::{
-    archive, baselines, flag, judging, manual_pages, outline, page, record, restore, selection, sides, start,
+    archive, baselines, flag, judging, outline, page, record, restore, selection, sides, start,
 };
 
 /// Measures what a kernel and its hardware charge, and proves what was timed.

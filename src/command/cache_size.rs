@@ -1,13 +1,19 @@
 //! `syscost file-cache`: how long a file may be that this machine still reads at memory's speed.
 
-mod curve_page;
-
 use super::{flag, page};
+use crate::driver::layout;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::page_cache::{Request, measure_size_curve};
+use crate::page_cache::{Request, SizeCurve, SizePoint, measure_size_curve};
 use crate::platform::signal;
+use crate::record::quantity::format_size;
+use crate::record::{CurveRecord, Interval, Point};
+use crate::render::table::Layout;
+use crate::render::table::curve_text::fall_line;
+use crate::render::terminal_plot::plot_lines;
+use crate::study::drawn_curve::find_fall;
 use crate::trial::scratch;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -64,5 +70,120 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(signal) = signal::pending() {
         return Ok(Exit::Signal(signal).into());
     }
-    curve_page::print_curve(&found?, args.json).map(|()| ExitCode::SUCCESS)
+    print_curve(&found?, args.json).map(|()| ExitCode::SUCCESS)
+}
+
+// The curve of `syscost file-cache` as a drawing with a table, as rows and as JSON.
+
+/// The fewest points that are drawn.
+const FEWEST: usize = 3;
+
+fn print_curve(curve: &SizeCurve, as_json: bool) -> Result<()> {
+    if as_json {
+        return page::write_json(&curve_json(curve));
+    }
+    let rows: Vec<_> = curve.points.iter().map(point_row).collect();
+    if page::is_piped() {
+        page::write(&page::tabbed_rows(&rows))?;
+    } else {
+        page::write(&drawing(curve, &rows, layout()))?;
+    }
+    curve.ended.iter().for_each(|why| page::warn(&format!("longer files are missing: {why}")));
+    Ok(())
+}
+
+/// Length, speed, share from memory, rounds.
+fn point_row(point: &SizePoint) -> [String; 4] {
+    let share = point.from_memory.map_or("unknown".into(), |share| format!("{:.1} %", 100.0 * share));
+    [format_size(point.bytes), format!("{:.2} GB/s", point.gb_s), share, point.rounds.to_string()]
+}
+
+fn drawing(curve: &SizeCurve, rows: &[[String; 4]], layout: Layout) -> String {
+    let record = curve_record(curve);
+    let mut lines = Vec::new();
+    if record.points.len() >= FEWEST {
+        lines.extend(plot_lines(&record, layout.width, layout.ascii));
+        lines.push(String::new());
+    }
+    let head = ["file", "read again", "from memory", "rounds"].map(str::to_owned);
+    let table: Vec<_> = std::iter::once(head).chain(rows.iter().cloned()).collect();
+    lines.extend(page::align_columns(&table, page::table_width(layout)));
+    lines.push(String::new());
+    let fall = record.fall.as_ref().map(|fall| fall_line(&record, fall));
+    let fall = fall.unwrap_or_else(|| "no fall was found".into());
+    lines.push(format!("memory that the cache could take: {}; {fall}", format_size(curve.memory)));
+    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn curve_record(curve: &SizeCurve) -> CurveRecord {
+    let point = |point: &SizePoint| Point { at: point.bytes, value: Interval::exactly(point.gb_s) };
+    let points: Vec<Point> = curve.points.iter().map(point).collect();
+    CurveRecord {
+        prefix: "file-cache".into(),
+        title: "a file read again".into(),
+        chart: "bandwidth".into(),
+        parameter: "file".into(),
+        bytes: true,
+        unit: "GB/s".into(),
+        fall: find_fall(&points),
+        points,
+        ..CurveRecord::default()
+    }
+}
+
+fn curve_json(curve: &SizeCurve) -> Value {
+    let point = |point: &SizePoint| {
+        json!({
+            "bytes": point.bytes, "gb_s": point.gb_s, "from_memory": point.from_memory, "rounds": point.rounds,
+        })
+    };
+    json!({
+        "points": curve.points.iter().map(point).collect::<Vec<_>>(),
+        "memory_bytes": curve.memory,
+        "ended": curve.ended,
+        "killed": curve.cost.killed,
+        "pages_swapped": curve.cost.swapped,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page_cache::Cost;
+
+    fn curve(speeds: &[f64]) -> SizeCurve {
+        let point = |(at, gb_s): (usize, &f64)| SizePoint {
+            bytes: 1 << (29 + at),
+            rounds: 2,
+            gb_s: *gb_s,
+            from_memory: (*gb_s < 8.0).then_some(0.25),
+        };
+        let points = speeds.iter().enumerate().map(point).collect();
+        SizeCurve { points, memory: 2 << 30, ended: None, cost: Cost::default() }
+    }
+
+    #[test]
+    fn a_fall_is_drawn_tabled_and_said() {
+        let curve = curve(&[8.0, 8.0, 1.0, 1.0]);
+        let rows: Vec<_> = curve.points.iter().map(point_row).collect();
+        let text = drawing(&curve, &rows, Layout::default());
+        for words in [
+            "file-cache (a file read again):",
+            "512 MiB",
+            "unknown",
+            "1.00 GB/s",
+            "25.0 %",
+            "2 GiB; falls between 1 GiB and 2 GiB, from 8",
+        ] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+        assert_eq!(curve_json(&curve)["points"][3]["from_memory"], 0.25);
+    }
+
+    #[test]
+    fn one_point_is_no_drawing_and_has_no_fall() {
+        let curve = curve(&[8.0]);
+        let text = drawing(&curve, &[point_row(&curve.points[0])], Layout::default());
+        assert!(!text.contains("a file read again") && text.contains("no fall was found"), "{text}");
+    }
 }

@@ -1,7 +1,6 @@
 //! `syscost compare`: two or more baselines side by side, each against the first. It measures nothing.
 
 mod comparison_table;
-mod heading;
 
 use super::archive::Archive;
 use super::baselines::{baseline_heads, compare_all_rows};
@@ -94,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let piped = args.format.is_none() && args.output.is_none() && page::is_piped();
     if piped {
         warn_of_differences(&comparison);
-        page::write(&page::tabbed_rows(&program_rows(&comparison)))?;
+        page::write(&page::tabbed_rows(comparison.rows.iter().map(row_cells)))?;
     } else {
         let format = args.format.unwrap_or(Format::Terminal);
         write_rendered(args.output.as_deref(), |layout| render_comparison(format, &comparison, layout))?;
@@ -175,10 +174,6 @@ fn warn_of_differences(comparison: &Comparison) {
     }
 }
 
-fn program_rows(comparison: &Comparison) -> Vec<Vec<String>> {
-    comparison.rows.iter().map(row_cells).collect()
-}
-
 fn row_cells(row: &Row) -> Vec<String> {
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
     let mut cells = vec![row.id.clone()];
@@ -207,11 +202,11 @@ fn render_comparison(format: Format, comparison: &Comparison, layout: Layout) ->
     match format {
         Format::Terminal => {
             let parts = [
-                heading::render_heading(comparison, layout),
+                comparison_table::render_heading(comparison, layout),
                 comparison_table::render_table(comparison, layout),
             ];
             Ok(parts.concat()
-                + &heading::render_footer(comparison, layout)
+                + &comparison_table::render_footer(comparison, layout)
                 + "\n"
                 + &render_answer(comparison, layout))
         }

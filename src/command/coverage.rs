@@ -2,8 +2,8 @@
 
 use super::flag::Form;
 use super::page::{self, Tone};
-use crate::driver::layout;
 use crate::error::Result;
+use crate::render::table::Layout;
 use crate::suite::coverage::{Answer, Row, rows};
 use serde_json::json;
 use std::process::ExitCode;
@@ -24,11 +24,11 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let rows = rows();
-    match page::is_piped() {
-        _ if args.form.json => page::write_json(&rows.iter().map(row_json).collect::<Vec<_>>())?,
-        true => page::write(&page::tabbed_rows(&rows.iter().map(row_cells).collect::<Vec<_>>()))?,
-        false => page::write(&page_text(&rows, args.all))?,
-    }
+    args.form.write(
+        || rows.iter().map(row_json).collect::<Vec<_>>(),
+        || page::tabbed_rows(rows.iter().map(row_cells)),
+        |layout| page_text(&rows, args.all, layout),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -51,8 +51,7 @@ fn row_cells(row: &Row) -> [String; 4] {
     [row.suite.into(), row.tests.into(), row.what.into(), answer]
 }
 
-fn page_text(rows: &[Row], all: bool) -> String {
-    let layout = layout();
+fn page_text(rows: &[Row], all: bool, layout: Layout) -> String {
     let line = |row: &Row| {
         let [suite, tests, what, answer] = row_cells(row);
         page::wrap("    ", &format!("{suite}: {tests} ({what}): {answer}"), page::prose_width(layout)) + "\n"
@@ -90,13 +89,13 @@ mod tests {
     #[test]
     fn the_page_counts_by_suite_and_names_what_is_missing() {
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = words(page_text(&rows(), false));
+        let text = words(page_text(&rows(), false, Layout::default()));
         assert!(text.contains("lmbench") && !text.contains("not measured: "), "{text}");
         for row in rows() {
             if let Answer::Missing(reason) = row.answer {
                 assert!(text.contains(&words(format!("missing: {reason}"))), "{reason}: {text}");
             }
         }
-        assert!(words(page_text(&rows(), true)).contains("scale/futex-mismatch"));
+        assert!(words(page_text(&rows(), true, Layout::default())).contains("scale/futex-mismatch"));
     }
 }

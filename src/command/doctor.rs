@@ -25,12 +25,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (files, scratch) = (KernelFiles::live(), scratch::scratch_parent());
     let fingerprint = Fingerprint::take(&files, &scratch);
     let findings = examine(&files, &fingerprint, &scratch);
-    match args.form.json {
-        true => page::write_json(&findings)?,
-        false => {
-            let layout = layout();
-            page::write(&(render_hardware(&fingerprint, layout) + &render_findings(&findings, layout)))?;
-        }
+    if args.form.json {
+        page::write_json(&findings)?
+    } else {
+        let layout = layout();
+        page::write(&(render_hardware(&fingerprint, layout) + &render_findings(&findings, layout)))?;
     }
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -3,8 +3,8 @@
 
 use super::archive::Archive;
 use super::flag::Home;
+use super::help::render_manual_page;
 use super::list::missing_need;
-use super::manual_page::render_manual_page;
 use super::page::{self, Tone};
 use crate::case::{Case, Cpus, Group, Place, Prediction, Scale};
 use crate::driver::{layout, nearest_names};

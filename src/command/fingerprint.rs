@@ -69,8 +69,9 @@ fn print_differences(found: &[Difference], json: bool) -> Result<()> {
 }
 
 fn render_rows<const N: usize>(rows: &[[String; N]]) -> String {
-    match page::is_piped() {
-        true => page::tabbed_rows(rows),
-        false => page::columns_text(rows, page::table_width(layout())),
+    if page::is_piped() {
+        page::tabbed_rows(rows)
+    } else {
+        page::columns_text(rows, page::table_width(layout()))
     }
 }

@@ -1,25 +1,29 @@
 //! `syscost gate`: an exit code for continuous integration.
 
-mod counted_builds;
-
 use super::archive::Archive;
 use super::flag::{AllocationLimit, Filter, Home, Measuring};
 use super::judging::{Compared, Judging};
-use super::record;
-use super::sides::{self, Manner, Pairs, Sides, parse_share};
+use super::sides::{self, Manner, Pairs, Sides, parse_share, save_pairs};
+use super::{page, record};
+use crate::case::Scale;
 use crate::error::{Error, Result};
 use crate::record::ALLOCATIONS;
 use crate::record::quantity::{INSTRUCTIONS, NANOSECONDS, is_instruction_unit};
+use crate::record::store::OwnFile;
 use crate::suite::GROUPS;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
-use syscost_analysis::render::remark_group::group_sentences;
+use syscost_analysis::pair::Start;
+use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed, choose_cases};
+use syscost_analysis::record::paired::{Paired, Rule};
+use syscost_analysis::render::answer::group_sentences;
 use syscost_analysis::study::comparison::{Comparison, Options, compare, is_exact};
 use syscost_analysis::study::exact_count::{CountChange, changes_between_records, changes_of_pairs};
-use syscost_analysis::study::gate::{Finding, findings_from_comparison, findings_from_pairs};
+use syscost_analysis::study::gate::{
+    Finding, findings_from_comparison, findings_from_counts, findings_from_pairs,
+};
 use syscost_analysis::study::sequential::layout_sentence;
-
-use counted_builds::{compared_counts, count_builds};
 
 /// Fail if something became slower: for continuous integration and for `git bisect run`
 ///
@@ -159,6 +163,58 @@ fn mark_grown(findings: &mut [Finding], grown: Vec<CountChange>) {
             finding.grown = Some(change.sentence());
         }
     }
+}
+
+// Two builds whose instructions are counted: `syscost gate --instructions`, with `--a-rev` or `--a-bin`.
+
+/// What the user is to know of the verdicts.
+const COUNTED: &str = "instructions in user space were counted, by single steps, and no time was measured: slower means more of them";
+
+/// Counts the cases that match on both sides. The counts are kept in the store of this home.
+///
+/// # Errors
+/// No case matches, the sides are settings of the machine, or one cannot be built or started.
+fn count_builds(filter: &Filter, sides: &Sides, (scale, seed): (Scale, u64), home: &Path) -> Result<Paired> {
+    if sides.setting_commands().is_some() {
+        return Err(Error::Usage(
+            "no setting of the machine changes the instructions of an operation: compare builds, or measure time".into(),
+        ));
+    }
+    let matches = filter.matcher()?;
+    let ready = sides.build_sides(seed)?;
+    let testbed = Testbed::set_up()?;
+    let starts = ready.launches().map(|launch| launch as &dyn Start);
+    let Roster { ids, unpaired, differences } = testbed.match_cases(starts)?;
+    let differences = if ready.differences().is_empty() { differences } else { ready.differences().to_vec() };
+    sides.check_toolchains(&differences)?;
+    let ids = choose_cases(&ids, &matches, false)?;
+    let plan = Plan {
+        sides: ready.side_names(sides),
+        by_turns: false,
+        rule: Rule::default(),
+        seed,
+        scale,
+        placement: None,
+    };
+    let bar = page::progress_bar(ids.len(), "{pos}/{len} {wide_msg}");
+    let mut paired = testbed.count_cases(&Experiment { starts, plan }, &ids, &mut |id| {
+        bar.set_message(id.to_owned());
+        bar.inc(1);
+    });
+    bar.finish_and_clear();
+    paired.cases.extend(unpaired.iter().filter(|only| matches(&only.id)).map(|only| only.to_case_pairs()));
+    paired.notes.extend(differences.into_iter().chain([COUNTED.to_owned()]));
+    page::write_to_stderr(&format!(
+        "kept in {}",
+        save_pairs(home, &paired, &mut OwnFile::default())?.display()
+    ));
+    Ok(paired)
+}
+
+/// The findings on these counts; up to this share more is let through.
+fn compared_counts(paired: &Paired, limit: f64) -> Compared {
+    let changes = changes_of_pairs(INSTRUCTIONS, paired);
+    (findings_from_counts(paired, &changes, limit), paired.notes.clone())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::Line;
 use super::start::MAN;
 use super::tool;
-use super::{manual_pages, page};
+use super::{outline, page};
 use crate::error::{Error, Result};
 use clap::CommandFactory;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making the directory", e))?;
     let mut line = Line::command();
     line.build();
-    let mut pages = manual_pages::write_pages(&line, "syscost", directory)?;
+    let mut pages = outline::write_pages(&line, "syscost", directory)?;
     for tool in tool::installed_tools() {
         pages += write_tool_pages(&tool, directory)?;
     }

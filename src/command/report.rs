@@ -1,18 +1,15 @@
 //! `syscost report`: a stored run as a table or in another format. It measures nothing.
 
-pub mod displacement_report;
-mod exported;
-
-use super::selection::Selection;
-
 use super::archive::Archive;
 use super::flag::{Beside, Column, Format};
 use super::page::{self, Tone};
+use super::selection::{Selection, find_paper_run};
 use crate::driver::{group_headlines, layout, nearest_names, program_command};
 use crate::environment::Weight;
 use crate::error::{Error, Result};
 use crate::pair::side::case_ids;
 use crate::platform::inert;
+use crate::platform::kernel_files::KernelFiles;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{CaseRecord, Record, store};
 use crate::render::summary::{Summary, summary_screen};
@@ -20,12 +17,20 @@ use crate::render::table::{Against, Layout, format_sentences, record_table};
 use crate::study::alike::{self, is_same_series};
 use crate::study::prediction::apply_overrides;
 use crate::study::published::Published;
+use crate::study::usual::Reference;
 use crate::suite::GROUPS;
+use clap::ValueEnum;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_analysis::render::beside::published_tables;
+use syscost_analysis::render::foreign::{
+    action_benchmark_json, bencher_json, junit_xml, kcidb_report, lava_lines, open_metrics_text,
+};
 use syscost_analysis::render::format;
+use syscost_analysis::render::paper_table::paper_sheets;
+use syscost_analysis::render::sheet::{Sheet, indented_json};
+use syscost_analysis::study::paper::Paper;
 
 /// Print a saved run as a table, or convert it
 ///
@@ -58,7 +63,7 @@ pub struct Args {
     output: Option<PathBuf>,
     /// Write it as another tool reads it, in place of --format
     #[arg(long, value_enum, value_name = "READER", conflicts_with_all = ["format", "against", "baseline"])]
-    export: Option<exported::Reader>,
+    export: Option<Reader>,
     /// The build that was tested, as KCIDB knows it
     #[arg(long, value_name = "ORIGIN:ID", requires = "export")]
     build: Option<String>,
@@ -66,7 +71,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.paper {
-        return displacement_report::write_report(args);
+        return write_report(args);
     }
     Report::new(args)?.write()?;
     Ok(ExitCode::SUCCESS)
@@ -105,7 +110,7 @@ impl<'a> Report<'a> {
     /// Prints it, or writes it to a file.
     fn write(&self) -> Result<()> {
         write_rendered(self.args.output.as_deref(), |layout| match self.args.export {
-            Some(reader) => exported::export(reader, &self.record, self.args.build.as_deref()),
+            Some(reader) => export(reader, &self.record, self.args.build.as_deref()),
             None => self.render(layout),
         })
     }
@@ -246,6 +251,96 @@ pub fn write_rendered(file: Option<&Path>, render: impl Fn(Layout) -> Result<Str
             page::save_file(file, inert::neutralize_output(&render(Layout::default())?, false).as_bytes())
         }
         None => page::write(&render(layout())?),
+    }
+}
+
+// `syscost report --export`: a run in the format of another tool.
+
+/// The service that reads it.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Reader {
+    /// JSON for github-action-benchmark, as `customSmallerIsBetter`
+    ActionBenchmark,
+    /// Bencher's metric format, JSON
+    Bencher,
+    /// A list of tests for a CI, XML
+    Junit,
+    /// Tests for the kernel community's database KCIDB, JSON by its schema 5; needs --build
+    Kcidb,
+    /// Gauges for Prometheus and its relatives
+    Openmetrics,
+    /// Lines for `lava-test-case`, as Linaro's test definitions send them
+    Lava,
+    /// The headline figures as a reference for machines of this kind, as `fixtures/reference` holds them
+    Reference,
+}
+
+/// The run as this reader takes it.
+///
+/// # Errors
+/// A number is not finite, or the reader needs the name of a build and there is none.
+pub fn export(reader: Reader, record: &Record, build: Option<&str>) -> Result<String> {
+    match reader {
+        Reader::ActionBenchmark => action_benchmark_json(record),
+        Reader::Bencher => bencher_json(record),
+        Reader::Junit => Ok(junit_xml(record)),
+        Reader::Kcidb => kcidb_report(record, build.ok_or_else(missing_build_error)?),
+        Reader::Lava => Ok(lava_lines(record)),
+        Reader::Openmetrics => Ok(open_metrics_text(record, host_name(record).as_deref())),
+        Reader::Reference => reference_json(record),
+    }
+}
+
+/// The headline figures of a run, for the screen of other runs on machines of this kind.
+fn reference_json(record: &Record) -> Result<String> {
+    let reference = Reference::from_record(record, &group_headlines(GROUPS.iter()));
+    let reference = reference.ok_or_else(|| {
+        Error::Missing(
+            "the microarchitecture of this processor has no name here, and nothing can be like it".into(),
+        )
+    })?;
+    indented_json("the reference", &reference)
+}
+
+/// The name of this machine, if the run was made on it since it was started: a record names its boot and no host.
+fn host_name(record: &Record) -> Option<String> {
+    let files = KernelFiles::live();
+    let boot = files.read_first_line("proc/sys/kernel/random/boot_id")?;
+    files.read_first_line("proc/sys/kernel/hostname").filter(|_| record.boot == Some(boot))
+}
+
+fn missing_build_error() -> Error {
+    Error::Usage(
+        "KCIDB asks which build was tested: name it by --build ORIGIN:ID, as it was reported there".into(),
+    )
+}
+
+// `syscost report --paper`: the tables of Woodside, Courtois and Schramm (1997), with a run's values
+// beside the published ones.
+
+fn write_report(args: &Args) -> Result<ExitCode> {
+    let record = find_paper_run(&args.selection, &Archive::at(&args.selection.home))?;
+    let sheets = paper_sheets(&Paper::read()?, &record);
+    write_rendered(args.output.as_deref(), |layout| render_tables(args.format, &record, &sheets, layout))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render_tables(format: Format, record: &Record, sheets: &[Sheet], layout: Layout) -> Result<String> {
+    let joined = |field: fn(&Sheet) -> String| sheets.iter().map(field).collect::<Vec<_>>().join("\n");
+    match format {
+        Format::Terminal => {
+            let head = page::paint(page::Tone::Bold, &run_title(record), layout);
+            Ok(format!(
+                "{head}\n\n{}",
+                sheets.iter().map(|sheet| sheet.fit_to_terminal(layout)).collect::<Vec<_>>().join("\n")
+            ))
+        }
+        Format::Markdown => Ok(format!("{}\n\n{}", run_title(record), joined(Sheet::to_markdown))),
+        Format::Csv => sheets.iter().map(Sheet::to_csv).collect(),
+        Format::Json => {
+            let value = serde_json::json!({ "run": record.run, "tables": sheets });
+            Ok(format!("{value:#}\n"))
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::archive::{self, Archive};
 use super::flag::{Form, Home};
 use super::page;
-use crate::driver::layout;
 use crate::error::Result;
 use crate::record::store::Store;
 use crate::record::{Record, Tally};
@@ -32,17 +31,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         page::warn(&archive.no_runs_error());
     }
     let runs: Vec<_> = files.into_iter().map(Run::read).collect();
-    match page::is_piped() {
-        _ if args.form.json => page::write_json(&runs.iter().map(Run::json).collect::<Vec<_>>())?,
-        true => {
-            let lines = runs.iter().map(|run| page::tabbed_or_damaged(run.name(), run.tabbed_cells()));
-            page::write(&lines.collect::<String>())?;
-        }
-        false => page::write(&page::columns_and_damaged(
-            &runs.iter().map(Run::terminal_row).collect::<Vec<_>>(),
-            layout(),
-        ))?,
-    }
+    args.form.write(
+        || runs.iter().map(Run::json).collect::<Vec<_>>(),
+        || runs.iter().map(|run| page::tabbed_or_damaged(run.name(), run.tabbed_cells())).collect(),
+        |layout| page::columns_and_damaged(&runs.iter().map(Run::terminal_row).collect::<Vec<_>>(), layout),
+    )?;
     Ok(archive::exit_code_for_damaged(runs.iter().filter_map(|run| run.record.as_ref().err())))
 }
 

@@ -15,8 +15,7 @@ use std::process::ExitCode;
 use syscost_analysis::pair::experiment::{Experiment, Plan, Testbed, choose_cases};
 use syscost_analysis::pair::sampled_sides::{CaseSampler, check_perf_events};
 use syscost_analysis::pair::{Launch, Start};
-use syscost_analysis::record::paired::Rule;
-use syscost_analysis::record::sampled_process::SampledCase;
+use syscost_analysis::record::paired::{Rule, SampledCase};
 use syscost_analysis::render::function_time_table::{function_table, function_times_csv};
 use syscost_analysis::study::function_times::{FunctionTimes, study_functions};
 
@@ -74,7 +73,8 @@ pub fn explain_operations(
         scale: measuring.options(GROUPS)?.scale,
         placement: None,
     };
-    let mut sampler = CaseSampler::new(&testbed, &Experiment { starts, plan });
+    let experiment = Experiment { starts, plan };
+    let mut sampler = CaseSampler::new(&testbed, &experiment);
     let cases = sample_each(&ids, |id| sampler.sample_processes(id, OBSERVATIONS))?;
     write(&cases, &[], format)
 }

@@ -2,7 +2,7 @@
 //!
 //! A *pair* is one fresh process of each side. Where both can run at once they take *turns* of about a millisecond on
 //! one CPU, so a disturbance of the machine affects both ([`turns`]). Where the sides exclude each other, such as two
-//! values of a global setting, whole processes run in blocks of ABBA or BAAB ([`block`]). Either way a pair yields one
+//! values of a global setting, whole processes run in blocks of ABBA or BAAB ([`sequence::ByBlocks`]). Either way a pair yields one
 //! number, a log ratio. Pairs differ in memory layout and page placement, which fresh processes draw anew (except for the
 //! pages of their text). So a verdict is made of pairs and never of samples ([`sequence`]).
 //!
@@ -10,7 +10,6 @@
 //! proportionality is checked, and the case's counters are judged in every turn. A claim that fails on a side ends the
 //! case without a result.
 
-pub mod block;
 pub mod by_boot;
 mod counted_sides;
 pub mod experiment;

@@ -2,4 +2,3 @@
 
 pub mod bundle;
 pub mod paired;
-pub mod sampled_process;

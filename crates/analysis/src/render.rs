@@ -7,7 +7,6 @@ pub mod foreign;
 pub mod format;
 pub mod function_time_table;
 pub mod guest_text;
-pub mod markdown_table;
 pub mod paired_table;
 pub mod paper_table;
-pub mod remark_group;
+pub mod sheet;

@@ -7,4 +7,3 @@ pub mod gate;
 pub mod paper;
 pub mod pooled_record;
 pub mod sequential;
-pub mod time_class;

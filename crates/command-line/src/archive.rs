@@ -169,14 +169,13 @@ impl Archive {
     fn not_found_error(&self, asked: &OsStr, kept: &[PathBuf]) -> Error {
         let asked = asked.to_string_lossy();
         let names: Vec<_> = kept.iter().map(|file| record_name(file)).collect();
-        let near = match names.is_empty() {
-            true => {
-                format!("nor is anything kept in {}: `syscost record` makes a record", self.home.display())
-            }
-            false => format!(
+        let near = if names.is_empty() {
+            format!("nor is anything kept in {}: `syscost record` makes a record", self.home.display())
+        } else {
+            format!(
                 "the nearest are {}; `syscost baseline list` and `syscost runs` name them all",
                 nearest_names(&asked, &names)
-            ),
+            )
         };
         Error::Usage(format!("there is no record, no baseline, no run and no file {asked}; {near}"))
     }
@@ -209,7 +208,7 @@ fn existing_file(asked: &OsStr) -> Option<PathBuf> {
 }
 
 /// Warns that a stored run or record is taken, and not the file of the same name in the current directory.
-pub fn warn_of_shadowed_file(name: &OsStr, taken: &str) {
+fn warn_of_shadowed_file(name: &OsStr, taken: &str) {
     if existing_file(name).is_some() {
         page::warn(&format!(
             "{0}: {taken} is taken, and not the file of this directory, which ./{0} names",

@@ -1,10 +1,12 @@
 //! Flags that several commands share, each declared once.
 
 use crate::error::{Error, Result};
+use crate::page;
 use crate::platform::cpu::cpu_class;
 use crate::platform::host_port;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,8 +14,9 @@ use syscost_analysis::study::exact_count::CountChange;
 use syscost_build::revision::Recipe;
 use syscost_engine::Group;
 use syscost_engine::case::Scale;
-use syscost_engine::driver::{Arguments, Options, criterion_home};
+use syscost_engine::driver::{Arguments, Options, criterion_home, layout};
 use syscost_engine::record::quantity::{CALLGRIND, INSTRUCTIONS};
+use syscost_engine::render::table::Layout;
 use syscost_engine::study::drawn_curve::bytes_of;
 use syscost_engine::study::prediction::Overrides;
 use syscost_engine::study::published::{self, Published};
@@ -328,6 +331,25 @@ pub struct Form {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl Form {
+    /// Writes JSON if it is asked for, rows in a pipe, and else what a person reads.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn write<T: Serialize>(
+        &self,
+        json: impl FnOnce() -> T,
+        rows: impl FnOnce() -> String,
+        screen: impl FnOnce(Layout) -> String,
+    ) -> Result<()> {
+        match page::is_piped() {
+            _ if self.json => page::write_json(&json()),
+            true => page::write(&rows()),
+            false => page::write(&screen(layout())),
+        }
+    }
 }
 
 /// The arguments of a command in this line, for its tests.

@@ -7,9 +7,8 @@ use crate::sides::parse_share;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use syscost_analysis::render::answer;
-use syscost_analysis::render::markdown_table::markdown_table;
-use syscost_analysis::render::remark_group::{id_list, sentence_shape};
+use syscost_analysis::render::answer::{self, id_list, sentence_shape};
+use syscost_analysis::render::sheet::markdown_table;
 use syscost_analysis::study::gate::{Answer, Finding, Mutes, NOT_MEASURED, Progress, answer};
 use syscost_engine::driver::layout;
 use syscost_engine::record::{Verdict, quantity};
@@ -36,9 +35,10 @@ pub struct Judging {
 /// shown.
 fn parse_max_regress(text: &str) -> Result<f64> {
     let share = parse_share(text)?;
-    match share >= 0.01 {
-        true => Ok(share),
-        false => Err(Error::Usage(format!("{text:?} is too little to be shown: expected 1% or more"))),
+    if share >= 0.01 {
+        Ok(share)
+    } else {
+        Err(Error::Usage(format!("{text:?} is too little to be shown: expected 1% or more")))
     }
 }
 

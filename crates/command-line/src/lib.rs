@@ -7,7 +7,6 @@ pub mod archive;
 pub mod baselines;
 pub mod flag;
 pub mod judging;
-pub mod manual_pages;
 pub mod outline;
 pub mod page;
 pub mod record;

@@ -139,11 +139,10 @@ impl Args {
             return Err(Error::Usage(bad_words_message(words, "--minutes would make further records")));
         }
         let is_meant = args.filter.matcher()?;
-        match case_ids(groups).iter().any(|id| is_meant(id)) {
-            true => args.measuring.options(groups).map(|_| args),
-            false => {
-                Err(args.filter.no_match_error().unwrap_or_else(|| Error::Usage("there is no case".into())))
-            }
+        if case_ids(groups).iter().any(|id| is_meant(id)) {
+            args.measuring.options(groups).map(|_| args)
+        } else {
+            Err(args.filter.no_match_error().unwrap_or_else(|| Error::Usage("there is no case".into())))
         }
     }
 
@@ -234,9 +233,10 @@ impl Target {
     fn write(mut self, mut bundle: Bundle) -> Result<(ExitCode, bool)> {
         let mut refused = false;
         for path in std::iter::once(self.path.clone()).chain(self.instead.clone()) {
-            let written = match path == self.path {
-                true => self.write_to_path(&mut bundle),
-                false => write_new(&path, &bundle).map(|size| (path, size)),
+            let written = if path == self.path {
+                self.write_to_path(&mut bundle)
+            } else {
+                write_new(&path, &bundle).map(|size| (path, size))
             };
             match written {
                 Err(error) => {

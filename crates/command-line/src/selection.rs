@@ -78,9 +78,10 @@ fn newest_with_group(archive: &Archive, group: &str) -> Result<Record> {
 fn keep_group(record: &mut Record, name: &str) -> Result<()> {
     let known: Vec<_> = record.groups.iter().map(|group| group.name.clone()).collect();
     record.groups.retain(|group| group.name == name);
-    match record.groups.is_empty() {
-        true => Err(Error::Usage(format!("this run has no group {name}; it has {}", known.join(", ")))),
-        false => Ok(()),
+    if record.groups.is_empty() {
+        Err(Error::Usage(format!("this run has no group {name}; it has {}", known.join(", "))))
+    } else {
+        Ok(())
     }
 }
 
@@ -98,11 +99,12 @@ fn keep_matching_cases(record: &mut Record, pattern: &str) -> Result<()> {
         group.fits.clear();
     }
     record.groups.retain(|group| !group.cases.is_empty());
-    match record.groups.is_empty() {
-        true => Err(Error::Usage(format!(
+    if record.groups.is_empty() {
+        Err(Error::Usage(format!(
             "no case of this run matches {pattern:?}; `*` stands for anything, as in 'chase/*/256MiB'"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -123,13 +125,14 @@ pub fn find_paper_run(selection: &Selection, archive: &Archive) -> Result<Record
         Some(run) => archive.load_run(Some(run))?,
         None => newest_with_paper_cases(archive)?,
     };
-    match has_paper_cases(&record) {
-        true => Ok(record),
-        false => Err(Error::Usage(format!(
+    if has_paper_cases(&record) {
+        Ok(record)
+    } else {
+        Err(Error::Usage(format!(
             "{} has no case of {GROUP} that was measured; {}",
             record.run,
             measuring_hint()
-        ))),
+        )))
     }
 }
 

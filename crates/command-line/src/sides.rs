@@ -1,26 +1,28 @@
 //! Two sides that are compared by pairs of live processes: the flags that define them, and the measurement.
 
-mod pair_bar;
 mod side_flag;
-mod verdict_form;
 
-pub use pair_bar::Bar;
 pub use side_flag::{Ready, Sides, own_executable};
-pub use verdict_form::{Form, write};
 
 use crate::error::{Error, Result};
-use crate::flag::{Filter, scale_parser};
+use crate::flag::{Filter, Format, Only, scale_parser};
 use crate::page;
+use crate::statistic::median;
 use clap::ValueEnum;
+use indicatif::ProgressBar;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use syscost_analysis::pair::Start;
-use syscost_analysis::pair::block::ByBlocks;
 use syscost_analysis::pair::experiment::{Experiment, Plan, Roster, Testbed, Unpaired, choose_cases};
-use syscost_analysis::pair::sequence::{ByTurns, Schedule};
+use syscost_analysis::pair::sequence::{ByBlocks, ByTurns, Progress, Schedule};
 use syscost_analysis::pair::setting::Setting;
 use syscost_analysis::record::paired::{Paired, Rule};
+use syscost_analysis::render::paired_table::{PairedTable, RowChoice, comparison_json, rows_csv};
+use syscost_analysis::study::sequential::Row;
 use syscost_engine::case::Scale;
 use syscost_engine::record::store::{OwnFile, Store};
+use syscost_engine::render::table::Layout;
 
 /// A note on two builds of which each has one link.
 const ONE_LINK: &str = "each side runs one link of its build: where the linker put its functions is part of every change; of two \
@@ -93,7 +95,7 @@ pub fn parse_share(text: &str) -> Result<f64> {
 
 impl Manner {
     /// The rule that its pairs are judged by.
-    pub fn judging_rule(&self) -> Rule {
+    fn judging_rule(&self) -> Rule {
         // Equivalence within a margin of 0 could never be shown.
         let usual = (2.0 * self.threshold).max(Rule::default().margin);
         let margin = self.margin.unwrap_or(usual);
@@ -219,6 +221,125 @@ pub fn save_pairs(home: &Path, paired: &Paired, file: &mut OwnFile) -> Result<Pa
     let bytes = serde_json::to_vec(paired).map_err(|e| Error::file(&path, "writing as JSON", e.into()))?;
     file.write(&path, &bytes)?;
     Ok(path)
+}
+
+// The progress bar of `syscost ab`: the case, its pairs, the estimate, the time left.
+
+/// A progress bar on the terminal, nothing in a pipe. The driver draws it between pairs, off the measured CPU.
+pub struct Bar {
+    bar: ProgressBar,
+    cases: usize,
+    state: RefCell<State>,
+}
+
+struct State {
+    begun: Instant,
+    case: String,
+    done: usize,
+}
+
+impl Bar {
+    /// A bar over this number of cases.
+    pub fn new(cases: usize) -> Self {
+        let bar = page::progress_bar(cases, "{pos}/{len} {wide_msg}");
+        let state = State { begun: Instant::now(), case: String::new(), done: 0 };
+        Self { bar, cases, state: RefCell::new(state) }
+    }
+
+    /// Updates the bar after a pair.
+    fn show_pair(&self, at: &Progress<'_>) {
+        let mut state = self.state.borrow_mut();
+        if state.case != at.case.id {
+            state.done += usize::from(!state.case.is_empty());
+            state.case.clone_from(&at.case.id);
+            self.bar.set_position(state.done as u64);
+        }
+        let differences = at.case.valid_log_ratios();
+        let estimate = match differences.len() {
+            0 => "…".to_owned(),
+            _ => format!("{:+.2} %", 100.0 * median(&differences).exp_m1()),
+        };
+        self.bar.set_message(format!(
+            "{}  pair {} of {}  {estimate}  {}",
+            at.case.id,
+            (differences.len() + 1).min(at.wanted),
+            at.wanted,
+            time_left(&state, self.cases)
+        ));
+    }
+
+    /// Shows the case that has its pair on a boot that serves many.
+    pub fn show_boot_pair(&self, at: &Progress<'_>) {
+        let boots = at.case.pairs.len() + 1;
+        self.bar.set_message(format!("open  boot {boots}  {}", at.case.id));
+    }
+
+    /// Shows how many cases need no more boots.
+    pub fn show_settled(&self, cases: usize) {
+        self.bar.set_position(cases as u64);
+    }
+
+    /// Removes it.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The time left by the mean time of the finished cases; empty before the first has finished.
+fn time_left(state: &State, cases: usize) -> String {
+    if state.done == 0 {
+        return String::new();
+    }
+    let each = state.begun.elapsed().as_secs_f64() / state.done as f64;
+    let seconds = each * cases.saturating_sub(state.done) as f64;
+    format!("about {}:{:02} left", seconds as u64 / 60, seconds as u64 % 60)
+}
+
+// The format of the verdicts of a comparison by pairs, and their output.
+
+/// Format of the verdicts.
+#[derive(clap::Args)]
+pub struct Form {
+    /// How to write the verdicts
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    format: Format,
+    /// Which rows
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+}
+
+impl Form {
+    /// A form that another command's flags ask for.
+    pub fn new(format: Format, only: Option<Only>) -> Self {
+        Self { format, only }
+    }
+
+    /// How to write the verdicts.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    fn row_choice(&self) -> RowChoice {
+        match self.only {
+            None => RowChoice::Usual,
+            Some(Only::Changed) => RowChoice::Changed,
+            Some(Only::All) => RowChoice::All,
+        }
+    }
+}
+
+/// Writes the rows to the standard output.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn write(paired: &Paired, rows: &[Row], form: &Form, layout: Layout) -> Result<()> {
+    let choice = form.row_choice();
+    page::write(&match form.format {
+        Format::Terminal => PairedTable::new(paired, rows, choice).render_terminal(layout),
+        Format::Markdown => PairedTable::new(paired, rows, choice).render_markdown(),
+        Format::Json => return page::write_json(&comparison_json(paired, rows, choice)),
+        Format::Csv => rows_csv(paired.clock_kind(), rows, choice)?,
+    })
 }
 
 #[cfg(test)]

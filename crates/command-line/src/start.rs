@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::outline::Outline;
 use crate::platform::process::{find_on_path, inheritance, own_program_file};
 use crate::platform::signal;
-use crate::{manual_pages, page, restore};
+use crate::{outline, page, restore};
 use clap::Subcommand;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ pub fn start_tool<C: Subcommand>(
     start_program(groups, |words| match words {
         // `syscost man` asks each tool for its pages.
         [_, word, directory] if word == MAN => {
-            let pages = manual_pages::write_subcommand_pages(&line, Path::new(directory))?;
+            let pages = outline::write_subcommand_pages(&line, Path::new(directory))?;
             page::write(&format!("{pages}\n"))?;
             Ok(ExitCode::SUCCESS)
         }

@@ -98,9 +98,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     bar.finish_and_clear();
     match (args.json, page::is_piped()) {
         (true, _) => page::write_json(&done.iter().flat_map(findings_json).collect::<Vec<_>>())?,
-        (false, true) => {
-            page::write(&page::tabbed_rows(&done.iter().flat_map(finding_rows).collect::<Vec<_>>()))?
-        }
+        (false, true) => page::write(&page::tabbed_rows(done.iter().flat_map(finding_rows)))?,
         (false, false) => page::write(&render_experiments(&done, layout()))?,
     }
     Ok(exit_status(&done).or_signal(signal::pending()).into())

@@ -3,5 +3,4 @@
 pub mod fleet_table;
 pub mod history_plot;
 pub mod html_page;
-pub mod job_metrics;
 pub mod plot;

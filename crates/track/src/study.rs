@@ -1,7 +1,6 @@
 //! What histories and fleets mean.
 
 pub mod change_event;
-pub mod counted_point;
 pub mod fleet_effect;
 pub mod forgetting;
 pub mod job_figures;

@@ -1,10 +1,9 @@
 //! `syscost baseline show`: the machines, sessions and cases of a record.
 
-use super::baseline_list::{count_contents, replication_text};
+use super::{count_contents, replication_text};
 use crate::command::archive::Archive;
 use crate::command::flag::{Form, Home};
 use crate::command::page::{self, Tone};
-use crate::driver::layout;
 use crate::error::Result;
 use crate::record::quantity::{format_amount, format_count};
 use crate::render::table::Layout;
@@ -43,13 +42,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let head = Archive::at(&args.home).load_head(&args.name)?;
-    if args.form.json {
-        page::write_json(&head)?;
-    } else if page::is_piped() {
-        page::write(&program_text(&head))?;
-    } else {
-        page::write(&render_head(&head, layout()))?;
-    }
+    args.form.write(|| &head, || program_text(&head), |layout| render_head(&head, layout))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,26 +107,16 @@ fn missing_value_rows(head: &Head) -> Vec<[String; 2]> {
 }
 
 fn program_text(head: &Head) -> String {
-    let [processes, sessions_count, cases_count] = count_contents(head).map(|count| count.to_string());
-    let (name, unit, scale) = (head.name.clone(), head.unit.clone(), head.scale.clone());
-    let about = [
-        "record".into(),
-        name,
-        page::utc_moment(head.created),
-        scale,
-        unit,
-        processes,
-        sessions_count,
-        cases_count,
-    ];
+    let counts = count_contents(head).map(|count| count.to_string());
+    let about = ["record", &head.name, &page::utc_moment(head.created), &head.scale, &head.unit];
     let fact = |[field, value]: [String; 2]| ["fact".into(), field, value];
     let reason = |[id, sentence]: [String; 2]| ["without".into(), id, sentence];
     let four = |word: &'static str| move |[a, b, c, d]: [String; 4]| [word.into(), a, b, c, d];
-    page::tabbed_rows(&[about])
-        + &page::tabbed_rows(&machine_rows(head).into_iter().map(fact).collect::<Vec<_>>())
-        + &page::tabbed_rows(&session_rows(head).into_iter().map(four("session")).collect::<Vec<_>>())
-        + &page::tabbed_rows(&case_rows(head).into_iter().map(four("case")).collect::<Vec<_>>())
-        + &page::tabbed_rows(&missing_value_rows(head).into_iter().map(reason).collect::<Vec<_>>())
+    page::tabbed_rows([[about.map(str::to_owned).to_vec(), counts.to_vec()].concat()])
+        + &page::tabbed_rows(machine_rows(head).into_iter().map(fact))
+        + &page::tabbed_rows(session_rows(head).into_iter().map(four("session")))
+        + &page::tabbed_rows(case_rows(head).into_iter().map(four("case")))
+        + &page::tabbed_rows(missing_value_rows(head).into_iter().map(reason))
 }
 
 fn render_head(head: &Head, layout: Layout) -> String {
@@ -156,11 +139,9 @@ fn render_head(head: &Head, layout: Layout) -> String {
 }
 
 fn render_part<const N: usize>(name: &str, rows: &[[String; N]], layout: Layout) -> String {
-    match rows {
-        [] => String::new(),
-        _ => {
-            let head = page::heading(name, page::prose_width(layout), layout);
-            format!("{head}\n{}", page::columns_text(rows, page::table_width(layout)))
-        }
+    if rows.is_empty() {
+        return String::new();
     }
+    let head = page::heading(name, page::prose_width(layout), layout);
+    format!("{head}\n{}", page::columns_text(rows, page::table_width(layout)))
 }

@@ -3,7 +3,7 @@
 
 use super::experiment::{Experiment, Testbed};
 use super::running_side::{Draw, Start};
-use super::turns::{Shape, combine_halves, request_preparation};
+use super::turns::{CaseResult, Shape, combine_halves, request_preparation};
 use crate::error::Result;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Why};
@@ -40,7 +40,7 @@ impl Testbed {
         paired
     }
 
-    fn count_case(&self, experiment: &Experiment<'_>, id: &str) -> std::result::Result<[Ready; 2], CaseEnd> {
+    fn count_case(&self, experiment: &Experiment<'_>, id: &str) -> CaseResult<[Ready; 2]> {
         let one_of_each = |is_first| {
             combine_halves(
                 experiment.starts.map(|start| Some(self.count_side(start, experiment, id, is_first))),
@@ -64,7 +64,7 @@ impl Testbed {
         experiment: &Experiment<'_>,
         id: &str,
         prove: bool,
-    ) -> std::result::Result<Ready, CaseEnd> {
+    ) -> CaseResult<Ready> {
         let side: Result<_> = start.start_side(Draw::default(), self.aside());
         let request = Prepare {
             case: id.to_owned(),
@@ -95,7 +95,7 @@ fn widen_counts(counts: &mut [EventRate], others: &[EventRate]) {
     }
 }
 
-fn counted_case(id: &str, sides: std::result::Result<[Ready; 2], CaseEnd>) -> CasePairs {
+fn counted_case(id: &str, sides: CaseResult<[Ready; 2]>) -> CasePairs {
     let mut case = CasePairs { id: id.to_owned(), ..CasePairs::default() };
     match sides {
         Ok(ready) => {

@@ -166,13 +166,8 @@ impl Testbed {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
-        self.case_pairing(&experiment.plan, experiment.starts, cases).compare_case(
-            id,
-            spin,
-            &mut ByTurns,
-            random,
-            watch,
-        )
+        let pairing = self.case_pairing(&experiment.plan, experiment.starts, cases);
+        pairing.compare_case(id, spin, &mut ByTurns, random, watch)
     }
 
     /// Converts ticks of the sides' clock to nanoseconds.
@@ -188,24 +183,12 @@ impl Testbed {
 
     pub(super) fn case_pairing<'a>(
         &'a self,
-        plan: &Plan,
+        plan: &'a Plan,
         starts: [&'a dyn Start; 2],
         cases: usize,
     ) -> CasePairing<'a> {
-        let Self { clock, cpu, aside, .. } = self;
-        let Plan { scale, rule, by_turns, placement, .. } = *plan;
         // Blocks are of settings, which may be those of the frequency.
-        CasePairing {
-            starts,
-            clock,
-            cpu: *cpu,
-            aside,
-            scale,
-            rule,
-            cases,
-            one_frequency: by_turns,
-            relinked: placement.is_some(),
-        }
+        CasePairing { testbed: self, plan, starts, cpu: self.cpu, cases, one_frequency: plan.by_turns }
     }
 
     /// Keeps this process off that CPU.

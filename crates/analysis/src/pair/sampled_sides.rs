@@ -3,18 +3,16 @@
 mod code_names;
 
 use super::experiment::{Experiment, Testbed};
-use super::running_side::Start;
-use super::sequence::{Schedule, rejection_reason};
-use super::turns::{Half, PairSpec, Shape, run_half};
+use super::sequence::{CasePairing, Schedule, rejection_reason};
+use super::turns::{CaseResult, Half, PairSpec, Shape, run_half};
 use crate::error::Result;
 use crate::platform::signal;
 use crate::platform::stack_sampler::StackSampler;
-use crate::record::sampled_process::{FunctionTime, ProcessTimes, SampledCase};
+use crate::record::paired::{FunctionTime, ProcessTimes, SampledCase};
 use crate::statistic::{Random, median};
-use crate::study::time_class::{USER, kernel_class};
+use crate::study::function_times::{USER, kernel_class};
 use code_names::CodeNames;
 use std::collections::{BTreeMap, HashSet};
-use syscost_engine::case::Scale;
 use syscost_engine::trial::{CaseEnd, SampledStacks, Turn};
 
 /// The row and class of time without samples: the thread waited, or its CPU was taken.
@@ -33,28 +31,15 @@ const ATTEMPTS: usize = 2;
 
 /// Samples the cases of a comparison.
 pub struct CaseSampler<'a> {
-    testbed: &'a Testbed,
-    starts: [&'a dyn Start; 2],
-    scale: Scale,
-    by_turns: bool,
-    relinked: bool,
+    pairing: CasePairing<'a>,
     names: CodeNames,
-    seed: u64,
 }
 
 impl<'a> CaseSampler<'a> {
     /// A sampler of these sides, where [`check_perf_events`] found no fault.
-    pub fn new(testbed: &'a Testbed, experiment: &Experiment<'a>) -> Self {
-        let plan = &experiment.plan;
-        Self {
-            testbed,
-            starts: experiment.starts,
-            scale: plan.scale,
-            by_turns: plan.by_turns,
-            relinked: plan.placement.is_some(),
-            names: CodeNames::new(),
-            seed: plan.seed,
-        }
+    pub fn new(testbed: &'a Testbed, experiment: &'a Experiment<'a>) -> Self {
+        let pairing = testbed.case_pairing(&experiment.plan, experiment.starts, 0);
+        Self { pairing, names: CodeNames::new() }
     }
 
     /// Samples `count` pairs of a case.
@@ -68,13 +53,13 @@ impl<'a> CaseSampler<'a> {
         schedule: &mut dyn Schedule,
     ) -> Result<SampledCase> {
         self.sample_case(id, count, |sampler, shape, number, random| {
-            let link = (sampler.relinked && number > 0).then_some(number as u32);
+            let link = (sampler.pairing.is_relinked() && number > 0).then_some(number as u32);
             let spec = sampler.spec(id, shape, link);
             let pair = match schedule.run_pair(&spec, random)? {
                 Ok(pair) => pair,
                 Err(end) => return Ok(Err(end)),
             };
-            if let Some(why) = rejection_reason(&pair, sampler.by_turns) {
+            if let Some(why) = rejection_reason(&pair, sampler.pairing.one_frequency) {
                 return Ok(Err(CaseEnd::Disturbed(why)));
             }
             let notes = pair.ready.iter().flat_map(|ready| ready.notes.clone()).collect();
@@ -99,33 +84,17 @@ impl<'a> CaseSampler<'a> {
     }
 
     fn spec<'b>(&'b self, case: &'b str, shape: Option<Shape>, link: Option<u32>) -> PairSpec<'b> {
-        PairSpec {
-            starts: self.starts,
-            aside: self.testbed.aside(),
-            case,
-            cpu: self.testbed.cpu(),
-            clock: self.testbed.clock_scale(),
-            shape,
-            scale: self.scale,
-            spin: [0.0; 2],
-            link,
-            sampled: true,
-        }
+        PairSpec { sampled: true, ..self.pairing.pair_spec(case, shape, link) }
     }
 
     fn sample_case(
         &mut self,
         id: &str,
         count: usize,
-        mut observe: impl FnMut(
-            &Self,
-            Option<Shape>,
-            usize,
-            &mut Random,
-        ) -> Result<std::result::Result<Sampled, CaseEnd>>,
+        mut observe: impl FnMut(&Self, Option<Shape>, usize, &mut Random) -> Result<CaseResult<Sampled>>,
     ) -> Result<SampledCase> {
         let mut case = SampledCase { id: id.to_owned(), ..SampledCase::default() };
-        let (mut shape, mut random, mut lost) = (None, Random::new(self.seed), Vec::new());
+        let (mut shape, mut random, mut lost) = (None, Random::new(self.pairing.plan.seed), Vec::new());
         for number in 0..ATTEMPTS * count {
             if case.observations.len() == count || signal::pending().is_some() {
                 break;
@@ -154,7 +123,7 @@ impl<'a> CaseSampler<'a> {
     }
 
     fn add_observation(&mut self, case: &mut SampledCase, sampled: Sampled) {
-        if self.relinked {
+        if self.pairing.is_relinked() {
             self.names.forget_files();
         }
         let mut observation = Vec::new();
@@ -168,7 +137,7 @@ impl<'a> CaseSampler<'a> {
                 if samples.with_kernel { self.names.kernel_note() } else { Some(PROGRAMS_ONLY.into()) };
             add_notes(&mut case.notes, note);
             case.event.clone_from(&samples.event);
-            let ns = |ticks: f64| self.testbed.ticks_to_nanoseconds(ticks);
+            let ns = |ticks: f64| self.pairing.testbed.ticks_to_nanoseconds(ticks);
             let batches: Vec<_> =
                 turns.iter().flat_map(|turn| &turn.ticks).map(|ticks| ns(*ticks as f64)).collect();
             let timed_ns = batches.iter().sum::<f64>();

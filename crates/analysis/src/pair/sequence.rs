@@ -1,14 +1,13 @@
 //! Compares one case: pair after pair, until the sequential test reaches a verdict.
 
+use super::experiment::{Plan, Testbed};
 use super::running_side::Start;
-use super::turns::{self, Pair, PairSpec, Shape};
+use super::turns::{self, CaseResult, Pair, PairSpec, Shape, combine_halves, run_half};
 use crate::error::Result;
-use crate::platform::cpu::Aside;
 use crate::platform::signal;
-use crate::record::paired::{CasePairs, PairRecord, Rule, Why};
+use crate::record::paired::{CasePairs, PairRecord, Why};
 use crate::statistic::{Random, median, percentile};
-use syscost_engine::case::Scale;
-use syscost_engine::clock::{Clock, USER_HZ};
+use syscost_engine::clock::USER_HZ;
 use syscost_engine::trial::{CaseEnd, Turn};
 
 /// Pairs of a case that may be lost (a side died, hung or answered nonsense) before the case has failed.
@@ -20,24 +19,18 @@ const STEAL: f64 = 0.10;
 
 /// What all pairs of a comparison share.
 pub struct CasePairing<'a> {
+    /// The clock that both sides use, and what keeps this process off their CPU.
+    pub testbed: &'a Testbed,
+    /// How they are compared.
+    pub plan: &'a Plan,
     /// How the sides are started.
     pub starts: [&'a dyn Start; 2],
-    /// The clock that both sides use.
-    pub clock: &'a Clock,
     /// The CPU on which the sides run.
     pub cpu: usize,
-    /// Keeps this process off that CPU.
-    pub aside: &'a Aside,
-    /// Scale of the cases' parameters.
-    pub scale: Scale,
-    /// How verdicts are reached.
-    pub rule: Rule,
     /// Number of cases in the comparison, by which the rule corrects for multiplicity.
     pub cases: usize,
     /// Whether both sides must run at the same core frequency.
     pub one_frequency: bool,
-    /// Whether every pair runs links of its own, with functions in another order.
-    pub relinked: bool,
 }
 
 /// A case while its pairs are run.
@@ -63,11 +56,7 @@ pub trait Schedule {
     ///
     /// # Errors
     /// A side's state cannot be entered.
-    fn run_pair(
-        &mut self,
-        spec: &PairSpec<'_>,
-        random: &mut Random,
-    ) -> Result<std::result::Result<Pair, CaseEnd>>;
+    fn run_pair(&mut self, spec: &PairSpec<'_>, random: &mut Random) -> Result<CaseResult<Pair>>;
     /// The pair's log ratio, B over A.
     fn log_ratio(&self, pair: &Pair) -> f64;
 }
@@ -76,11 +65,7 @@ pub trait Schedule {
 pub struct ByTurns;
 
 impl Schedule for ByTurns {
-    fn run_pair(
-        &mut self,
-        spec: &PairSpec<'_>,
-        random: &mut Random,
-    ) -> Result<std::result::Result<Pair, CaseEnd>> {
+    fn run_pair(&mut self, spec: &PairSpec<'_>, random: &mut Random) -> Result<CaseResult<Pair>> {
         Ok(turns::run_pair_by_turns(spec, random))
     }
 
@@ -112,7 +97,7 @@ impl CasePairing<'_> {
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<CasePairs> {
         let mut open = OpenCase::new(id);
-        while open.case.pairs_needed(&self.rule, self.cases).is_some() && signal::pending().is_none() {
+        while open.case.pairs_needed(&self.plan.rule, self.cases).is_some() && signal::pending().is_none() {
             self.run_next_pair(&mut open, spin, schedule, random, watch)?;
         }
         Ok(open.case)
@@ -130,9 +115,12 @@ impl CasePairing<'_> {
         random: &mut Random,
         watch: &mut dyn FnMut(&Progress<'_>, Option<&Pair>),
     ) -> Result<()> {
-        let Some(wanted) = open.case.pairs_needed(&self.rule, self.cases) else { return Ok(()) };
+        let Some(wanted) = open.case.pairs_needed(&self.plan.rule, self.cases) else { return Ok(()) };
         watch(&Progress { case: &open.case, wanted }, None);
-        let pair = schedule.run_pair(&self.pair_spec(open, spin), random)?;
+        let pair = schedule.run_pair(
+            &PairSpec { spin, ..self.pair_spec(&open.case.id, open.shape, self.next_link(open)) },
+            random,
+        )?;
         if signal::pending().is_some() {
             return Ok(());
         }
@@ -148,28 +136,36 @@ impl CasePairing<'_> {
         Ok(())
     }
 
-    fn pair_spec<'a>(&'a self, open: &'a OpenCase, spin: [f64; 2]) -> PairSpec<'a> {
-        let Self { starts, aside, cpu, scale, .. } = *self;
-        let OpenCase { case, shape, .. } = open;
-        let link = self.next_link(open);
+    /// A pair of this case. It is not sampled, and no side is slowed.
+    pub(super) fn pair_spec<'a>(
+        &'a self,
+        case: &'a str,
+        shape: Option<Shape>,
+        link: Option<u32>,
+    ) -> PairSpec<'a> {
         PairSpec {
-            starts,
-            aside,
-            case: &case.id,
-            cpu,
-            clock: self.clock.scale(),
-            shape: *shape,
-            scale,
-            spin,
+            starts: self.starts,
+            aside: self.testbed.aside(),
+            case,
+            cpu: self.cpu,
+            clock: self.testbed.clock_scale(),
+            shape,
+            scale: self.plan.scale,
+            spin: [0.0; 2],
             link,
             sampled: false,
         }
     }
 
+    /// Whether every pair runs links of its own, with functions in another order.
+    pub(super) fn is_relinked(&self) -> bool {
+        self.plan.placement.is_some()
+    }
+
     /// The links of the next pair. The first pair of a case runs the builds as they are, which tells what their own layout
     /// makes of the change; no other pair shares its links with another one, so that pairs are independent.
     fn next_link(&self, open: &OpenCase) -> Option<u32> {
-        (self.relinked && open.shape.is_some()).then(|| open.case.pairs.len() as u32 + 1)
+        (self.is_relinked() && open.shape.is_some()).then(|| open.case.pairs.len() as u32 + 1)
     }
 
     fn record_pair(&self, case: &mut CasePairs, pair: &Pair, first: bool, schedule: &dyn Schedule) {
@@ -179,11 +175,11 @@ impl CasePairing<'_> {
             case.counts = pair.ready.each_ref().map(|ready| ready.counts.clone());
             case.notes.extend(setup_notes(pair));
         }
-        let ns = |ticks: f64| ticks * 1e9 / self.clock.hz();
-        let cost_ns = [0, 1].map(|side| ns(percentile(&pair.turn_costs(side), 25.0)));
+        let cost = |side: usize| percentile(&pair.turn_costs(side), 25.0);
+        let cost_ns = [0, 1].map(|side| self.testbed.ticks_to_nanoseconds(cost(side)));
         let rejected = rejection_reason(pair, self.one_frequency);
         let record = PairRecord { difference: schedule.log_ratio(pair), cost_ns, rejected };
-        if self.relinked && first {
+        if self.is_relinked() && first {
             case.as_built = Some(record);
         } else {
             case.pairs.push(record);
@@ -256,4 +252,69 @@ pub(super) fn rejection_reason(pair: &Pair, one_frequency: bool) -> Option<Strin
         let apart = 100.0 * (frequency(1) / frequency(0) - 1.0);
         format!("the core's frequency differed between neighbouring turns of the sides, by {apart:+.1} % in the median")
     })
+}
+
+// Pairs of sides that exclude each other: each runs alone, in its own state of the machine, in blocks of ABBA or BAAB.
+
+/// Puts the machine into the state of a side (0 for A, 1 for B).
+pub type Enter<'a> = dyn FnMut(usize) -> Result<()> + 'a;
+
+/// Runs whole processes one after the other, each after its side's state was entered.
+pub struct ByBlocks<'a> {
+    enter: &'a mut Enter<'a>,
+    /// The side that begins the next pair, if that pair completes a block.
+    mirrored: Option<usize>,
+    /// The side whose state the machine is in.
+    state: Option<usize>,
+}
+
+impl<'a> ByBlocks<'a> {
+    /// A schedule that enters states by this function.
+    pub fn new(enter: &'a mut Enter<'a>) -> Self {
+        Self { enter, mirrored: None, state: None }
+    }
+
+    /// The side that begins: random in the first pair of a block, the other one in the second.
+    fn first_side(&mut self, random: &mut Random) -> usize {
+        self.mirrored.take().unwrap_or_else(|| {
+            let first = random.number_below(2);
+            self.mirrored = Some(1 - first);
+            first
+        })
+    }
+}
+
+impl Schedule for ByBlocks<'_> {
+    fn run_pair(&mut self, spec: &PairSpec<'_>, random: &mut Random) -> Result<CaseResult<Pair>> {
+        let first = self.first_side(random);
+        let mut found = [const { None }; 2];
+        let mut shape = spec.shape;
+        for side in [first, 1 - first] {
+            if self.state != Some(side) {
+                (self.enter)(side)?;
+                self.state = Some(side);
+            }
+            let half = run_half(spec, side, shape, random);
+            // Both sides do the same: the second one takes the first one's shape.
+            shape = shape.or(half.as_ref().ok().map(|half| half.shape));
+            let goes_on = matches!(half, Ok(_) | Err(CaseEnd::Skipped(_)));
+            found[side] = Some(half);
+            // A skip of one side is judged by whether the other skips too; any other end decides the pair.
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(combine_halves(found).map(|[a, b]| Pair {
+            shape: a.shape,
+            ready: [a.ready, b.ready],
+            turns: [a.turns, b.turns],
+            samples: [a.samples, b.samples],
+        }))
+    }
+
+    /// The log ratio of the lower quartiles of each side's turns, since no turn of A has a neighbour of B.
+    fn log_ratio(&self, pair: &Pair) -> f64 {
+        let [a, b] = [0, 1].map(|side| percentile(&pair.turn_costs(side), 25.0));
+        (b / a).ln()
+    }
 }

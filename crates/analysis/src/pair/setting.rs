@@ -8,7 +8,6 @@
 mod guard;
 mod journal;
 mod shell;
-mod tunable;
 
 pub use guard::run_guard as guard;
 pub use journal::Journal;

@@ -65,6 +65,9 @@ impl Shape {
     }
 }
 
+/// What a side or a pair gives, or how its case ended.
+pub type CaseResult<T> = std::result::Result<T, CaseEnd>;
+
 /// What one pair compares, and where.
 #[derive(Clone)]
 pub struct PairSpec<'a> {
@@ -122,7 +125,7 @@ pub(super) struct Half {
 ///
 /// # Errors
 /// Why the pair has no figure.
-pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> std::result::Result<Pair, CaseEnd> {
+pub fn run_pair_by_turns(spec: &PairSpec<'_>, random: &mut Random) -> CaseResult<Pair> {
     let failed = |error: Error| CaseEnd::CutShort(error.to_string());
     // The order of starting decides which pages a side gets, so it is random too.
     let first = random.number_below(2);
@@ -173,9 +176,7 @@ fn first_duplicate(ids: &[String]) -> Option<&String> {
 }
 
 /// Combines the results of both sides. A need that only one side lacks is a failure of that side, not a skip.
-pub(super) fn combine_halves<T>(
-    halves: [Option<std::result::Result<T, CaseEnd>>; 2],
-) -> std::result::Result<[T; 2], CaseEnd> {
+pub(super) fn combine_halves<T>(halves: [Option<CaseResult<T>>; 2]) -> CaseResult<[T; 2]> {
     let only = |label: &str, sentence: String| {
         CaseEnd::Failed(format!("side {label} cannot run it, and the other side can: {sentence}"))
     };
@@ -194,7 +195,7 @@ pub(super) fn combine_halves<T>(
 }
 
 /// What a side has sampled in its turns, if that was asked for.
-fn take_samples(side: &mut Side, spec: &PairSpec<'_>) -> std::result::Result<Option<SampledStacks>, CaseEnd> {
+fn take_samples(side: &mut Side, spec: &PairSpec<'_>) -> CaseResult<Option<SampledStacks>> {
     if !spec.sampled {
         return Ok(None);
     }
@@ -211,7 +212,7 @@ pub(super) fn run_half(
     at: usize,
     shape: Option<Shape>,
     random: &mut Random,
-) -> std::result::Result<Half, CaseEnd> {
+) -> CaseResult<Half> {
     let started = spec.starts[at].start_side(spec.draw(random.number_below(PADDING)), spec.aside);
     let mut side = started.map_err(|error| CaseEnd::CutShort(error.to_string()))?;
     let ready = prepare_case(&mut side, at, spec)?;
@@ -223,7 +224,7 @@ pub(super) fn run_half(
 }
 
 /// Has a side set the case up.
-fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> std::result::Result<Ready, CaseEnd> {
+fn prepare_case(side: &mut Side, at: usize, spec: &PairSpec<'_>) -> CaseResult<Ready> {
     let request = Prepare {
         case: spec.case.to_owned(),
         cpu: spec.cpu,
@@ -244,7 +245,7 @@ pub(super) fn request_preparation(
     side: &mut Side,
     request: Prepare,
     patience: Duration,
-) -> std::result::Result<Ready, CaseEnd> {
+) -> CaseResult<Ready> {
     side.receive_hello(PATIENCE).map_err(CaseEnd::CutShort)?;
     side.send_request(&Request::Prepare(request)).map_err(CaseEnd::CutShort)?;
     match side.receive_response(patience).map_err(CaseEnd::CutShort)? {
@@ -253,7 +254,7 @@ pub(super) fn request_preparation(
     }
 }
 
-fn run_turn(side: &mut Side, shape: Shape) -> std::result::Result<Turn, CaseEnd> {
+fn run_turn(side: &mut Side, shape: Shape) -> CaseResult<Turn> {
     let Shape { iterations, batches, .. } = shape;
     let before = side.taken_time();
     side.send_request(&Request::Turn { iterations, batches }).map_err(CaseEnd::CutShort)?;

@@ -1,8 +1,9 @@
-//! A comparison by pairs of processes, as data. Verdicts are not stored: `Paired::judge` of [`syscost_engine::study`] derives
+//! A comparison by pairs of processes, and processes that were sampled, as data. Verdicts are not stored: `Paired::judge` of [`syscost_engine::study`] derives
 //! them, so the same pairs always give the same verdicts.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 use syscost_engine::environment::Fingerprint;
 use syscost_engine::record::EventRate;
@@ -178,6 +179,45 @@ impl CasePairs {
     pub fn valid_log_ratios(&self) -> Vec<f64> {
         self.pairs.iter().filter(|pair| pair.rejected.is_none()).map(|pair| pair.difference).collect()
     }
+}
+
+// Where the time of an operation went in one process, by the functions that were sampled.
+
+/// Times of an operation in one process, ns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessTimes {
+    /// The whole operation: the median of its batches.
+    pub operation_ns: f64,
+    /// Samples in the brackets of the clock.
+    pub samples: u64,
+    /// By function. They sum up to the operation.
+    pub functions: BTreeMap<String, FunctionTime>,
+    /// By class (`entry`, `copy`, …). They sum up to the operation, too.
+    pub classes: BTreeMap<String, f64>,
+}
+
+/// Times of a function in an operation, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FunctionTime {
+    /// In the function itself.
+    pub own_ns: f64,
+    /// In the function and in what it calls.
+    pub with_callees_ns: f64,
+}
+
+/// What was sampled of a case.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SampledCase {
+    /// Its id.
+    pub id: String,
+    /// Each an observation: a pair of processes, one a side, or one process.
+    pub observations: Vec<Vec<ProcessTimes>>,
+    /// `cpu-cycles` or `cpu-clock`.
+    pub event: String,
+    /// What a reader must know of it, and why observations are missing.
+    pub notes: Vec<String>,
+    /// Why there is none.
+    pub failure: Option<String>,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The Observation Table of published reports: their rows in their order, what they expected and measured, and ours beside.
 
-use crate::render::paper_table::Sheet;
+use super::sheet::Sheet;
 use syscost_engine::record::quantity::{
     NANOSECONDS, format_amount, format_count, format_duration, format_size,
 };
@@ -140,9 +140,10 @@ fn cost_cells(measured: &Measured, times: f64, unit: &str) -> Ours {
 
 /// The cost less its control; of a difference that may be nothing, the most that it can be.
 fn net_text(net: Interval, unit: &str) -> String {
-    match net.low > 0.0 {
-        true => format_amount(net.estimate, unit),
-        false => format!("below {}", format_amount(net.high.max(0.0), unit)),
+    if net.low > 0.0 {
+        format_amount(net.estimate, unit)
+    } else {
+        format!("below {}", format_amount(net.high.max(0.0), unit))
     }
 }
 
@@ -154,9 +155,10 @@ fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f
     let is_time = figure.unit == NANOSECONDS;
     // A rate has the relative deviation of its time if that is small. Beyond a half the figure would mean nothing.
     let relative = measured.standard_deviation / measured.median.estimate;
-    let deviation = match is_time {
-        true => sd_times.map(|part| part * measured.standard_deviation),
-        false => Some(value * relative).filter(|_| relative < 0.5),
+    let deviation = if is_time {
+        sd_times.map(|part| part * measured.standard_deviation)
+    } else {
+        Some(value * relative).filter(|_| relative < 0.5)
     };
     Ours {
         here: figure_text(value, &figure.unit),
@@ -166,10 +168,7 @@ fn derived_cells(measured: &Measured, name: &str, times: f64, sd_times: Option<f
 }
 
 fn figure_text(value: f64, unit: &str) -> String {
-    match unit == NANOSECONDS {
-        true => format_duration(value),
-        false => format!("{} {unit}", format_count(value)),
-    }
+    if unit == NANOSECONDS { format_duration(value) } else { format!("{} {unit}", format_count(value)) }
 }
 
 /// The slope of the line of this step.

@@ -3,17 +3,188 @@
 //! Only measured cases have values. The figure is that which the table shows first, its ends those between which the next
 //! run's will lie.
 
-mod junit;
 mod kcidb;
-mod lava;
-mod open_metrics;
-mod trend;
 
-pub use junit::junit_xml;
 pub use kcidb::kcidb_report;
-pub use lava::lava_lines;
-pub use open_metrics::open_metrics_text;
-pub use trend::{action_benchmark_json, bencher_json};
+
+use super::sheet::indented_json;
+use crate::error::Result;
+use serde_json::{Map, json};
+use std::fmt::Write;
+use syscost_engine::record::quantity::{DISPLACED, NANOSECONDS, format_amount, format_interval};
+use syscost_engine::record::{CaseRecord, GroupRun, Interval, Outcome, Record};
+use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
+
+// JUnit's XML, which every CI shows as a list of tests: a group is a suite, a case a test. A disproved claim is a failure;
+// what was skipped or disturbed is skipped, with its reason.
+
+/// The record as a list of tests.
+pub fn junit_xml(record: &Record) -> String {
+    let suites: String = record.groups.iter().map(|group| suite_xml(group, &record.unit)).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\">\n{suites}</testsuites>\n",
+        escape_xml(&record.run)
+    )
+}
+
+fn suite_xml(group: &GroupRun, unit: &str) -> String {
+    let count = |is: fn(&Outcome) -> bool| group.cases.iter().filter(|case| is(&case.outcome)).count();
+    let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_) | Outcome::Disturbed(_)));
+    let name = escape_xml(&group.name);
+    let mut text = format!(
+        "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\">\n",
+        group.cases.len()
+    );
+    for case in &group.cases {
+        let seconds = case.measured().and_then(|m| m.meanwhile.as_ref()).map_or(0.0, |m| m.seconds);
+        let id = escape_xml(&case.id);
+        let _ = writeln!(text, "    <testcase classname=\"{name}\" name=\"{id}\" time=\"{seconds:.3}\">");
+        let _ = writeln!(text, "      {}\n    </testcase>", outcome_xml(case, unit));
+    }
+    text + "  </testsuite>\n"
+}
+
+fn outcome_xml(case: &CaseRecord, unit: &str) -> String {
+    match &case.outcome {
+        Outcome::Measured(measured) => {
+            let figure = measured.figure();
+            let told = format!("{} {}", format_amount(figure.estimate, unit), format_interval(&figure, unit));
+            format!("<system-out>{}</system-out>", escape_xml(&told))
+        }
+        Outcome::Skipped(sentence) => format!("<skipped message=\"{}\"/>", escape_xml(sentence)),
+        Outcome::Disturbed(sentence) => format!("<skipped message=\"disturbed: {}\"/>", escape_xml(sentence)),
+        Outcome::Failed(sentence) => format!("<failure message=\"{}\"/>", escape_xml(sentence)),
+    }
+}
+
+/// Text as XML takes it: its marks escaped, characters that no XML may hold replaced.
+pub fn escape_xml(text: &str) -> String {
+    let one = |c: char| match c {
+        '&' => "&amp;".into(),
+        '<' => "&lt;".into(),
+        '>' => "&gt;".into(),
+        '"' => "&quot;".into(),
+        '\n' | '\t' => " ".into(),
+        c if c.is_control() || ['\u{fffe}', '\u{ffff}'].contains(&c) => "\u{fffd}".into(),
+        c => c.to_string(),
+    };
+    text.chars().map(one).collect::<String>()
+}
+
+// LAVA, which runs tests on boards: the lines that Linaro's test definitions hand to `lava-test-case`, one a case.
+
+/// `NAME pass FIGURE UNIT`, `NAME fail` or `NAME skip`. A case that was disturbed has no result, and is skipped. Of an id all but
+/// ASCII letters, digits, `_` and `-` becomes a dot, since a name becomes part of an address and of a path there.
+pub fn lava_lines(record: &Record) -> String {
+    record.cases().map(|(_, case)| case_line(case, &record.unit)).collect()
+}
+
+fn case_line(case: &CaseRecord, unit: &str) -> String {
+    let plain = |text: &str| text.replace(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c)), ".");
+    let name = plain(&case.id);
+    match &case.outcome {
+        Outcome::Measured(measured) => {
+            format!("{name} pass {} {}\n", measured.figure().estimate, plain(unit))
+        }
+        Outcome::Failed(_) => format!("{name} fail\n"),
+        Outcome::Skipped(_) | Outcome::Disturbed(_) => format!("{name} skip\n"),
+    }
+}
+
+// OpenMetrics, which Prometheus and its relatives take: the figures of the record and the numbers of its cases.
+
+/// Nanoseconds of a second, which is the unit that these tools want.
+const SECOND: f64 = 1e9;
+
+/// Name, help, and what of an interval it is.
+type Gauge = (&'static str, &'static str, fn(Interval) -> f64);
+
+/// Gauges: the run and its machine, the figure and its ends by case, and the number of cases by outcome. A record does not
+/// name its `host`, which is left out where it is unknown.
+pub fn open_metrics_text(record: &Record, host: Option<&str>) -> String {
+    let is_time = [NANOSECONDS, DISPLACED].contains(&&*record.unit);
+    let (unit, scale) = if is_time { ("seconds", SECOND) } else { ("events", 1.0) };
+    let figures: [Gauge; 3] = [
+        ("operation", "What one operation costs.", |figure| figure.estimate),
+        ("operation_low", "Lower end of where the next run's figure lies.", |figure| figure.low),
+        ("operation_high", "Upper end of where the next run's figure lies.", |figure| figure.high),
+    ];
+    let mut page = MetricPage::new(MetricFormat::OpenMetrics);
+    let run = MetricFamily {
+        name: "syscost_run_info",
+        kind: MetricKind::Gauge,
+        help: "The run of all figures on this page.",
+    };
+    page.add_family(&run, [Sample::new(run_labels(record, host), 1)]);
+    for (name, help, end) in figures {
+        let name = format!("syscost_{name}_{unit}");
+        let samples = record.cases().filter_map(|(group, case)| {
+            let mut labels = vec![("group", group.name.clone()), ("id", case.id.clone())];
+            labels.extend((!is_time).then(|| ("event", record.unit.clone())));
+            Some(Sample::new(labels, end(case.measured()?.figure()) / scale))
+        });
+        page.add_family(&MetricFamily { name: &name, kind: MetricKind::Gauge, help }, samples);
+    }
+    let tally = record.tally();
+    let outcomes = [
+        ("measured", tally.measured),
+        ("skipped", tally.skipped),
+        ("disturbed", tally.disturbed),
+        ("failed", tally.failed),
+    ];
+    let cases = MetricFamily {
+        name: "syscost_cases",
+        kind: MetricKind::Gauge,
+        help: "Cases of the run by how they ended.",
+    };
+    let samples = outcomes.map(|(outcome, count)| Sample::new(vec![("outcome", outcome.into())], count));
+    page.add_family(&cases, samples);
+    page.finish()
+}
+
+/// What tells this run from others: join them to the figures, or look them up by a figure that moved.
+fn run_labels(record: &Record, host: Option<&str>) -> Vec<(&'static str, String)> {
+    let version = record.tool.trim_start_matches("syscost ");
+    let kernel = record.fingerprint.kernel_release.as_deref();
+    let labels =
+        [("host", host), ("kernel", kernel), ("run", Some(&*record.run)), ("version", Some(version))];
+    labels.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect()
+}
+
+// JSON for services that draw trends: Bencher and github-action-benchmark. In both a smaller value is better.
+
+/// Bencher Metric Format: by case, by measure, value with its ends. The measure `latency` is in nanoseconds by Bencher's own
+/// definition; a count is a measure with the name of its event.
+///
+/// # Errors
+/// Never in practice: the text is made in memory.
+pub fn bencher_json(record: &Record) -> Result<String> {
+    let measure = if record.unit == NANOSECONDS { "latency" } else { &*record.unit };
+    let cases = case_figures(record).map(|(id, Interval { estimate, low, high })| {
+        let metric = json!({ "value": estimate, "lower_value": low, "upper_value": high });
+        (id.to_owned(), json!({ measure: metric }))
+    });
+    indented_json(&record.run, &cases.collect::<Map<_, _>>())
+}
+
+/// The list that github-action-benchmark takes as `customSmallerIsBetter`.
+///
+/// # Errors
+/// As those of [`bencher_json`].
+pub fn action_benchmark_json(record: &Record) -> Result<String> {
+    let cases = case_figures(record).map(|(id, Interval { estimate, low, high })| {
+        json!({
+            "name": id, "unit": record.unit, "value": estimate, "range": format!("± {}", (high - low) / 2.0),
+            "extra": format!("next run in [{low}, {high}], 19 times in 20"),
+        })
+    });
+    indented_json(&record.run, &cases.collect::<Vec<_>>())
+}
+
+fn case_figures(record: &Record) -> impl Iterator<Item = (&str, Interval)> {
+    record.cases().filter_map(|(_, case)| Some((case.id.as_str(), case.measured()?.figure())))
+}
 
 #[cfg(test)]
 mod tests {

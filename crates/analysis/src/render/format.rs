@@ -1,44 +1,18 @@
 //! A record as Markdown for a discussion, CSV for a spreadsheet, JSON for a program: all columns, and all decimals in
 //! CSV and JSON.
 
-pub mod record_csv;
-pub mod record_markdown;
-
-pub use record_csv::csv;
-pub use record_markdown::markdown;
-
-use crate::error::{Error, Result};
-use serde::Serialize;
-use syscost_engine::record::{Interval, Record};
-
-/// The end of a line by RFC 4180.
-pub const CRLF: csv::Terminator = csv::Terminator::CRLF;
-/// The end of a line in Unix.
-pub const LF: csv::Terminator = csv::Terminator::Any(b'\n');
-
-/// Lines of cells as CSV; a cell is quoted only where it must be.
-///
-/// # Errors
-/// Two lines have different numbers of cells.
-pub fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
-    let failed = |cause| Error::file("the table", "writing as CSV", cause);
-    let mut writer = csv::WriterBuilder::new().terminator(end).from_writer(Vec::new());
-    for line in lines {
-        writer.write_record(line).map_err(|e| failed(e.into()))?;
-    }
-    let bytes = writer.into_inner().map_err(|e| failed(e.into_error()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Estimate, lower and upper end, as three columns have them.
-pub fn interval_columns(interval: Option<Interval>) -> [Option<f64>; 3] {
-    interval.map_or([None; 3], |i| [Some(i.estimate), Some(i.low), Some(i.high)])
-}
-
-/// The cell of a number, with all its decimals; empty for none.
-pub fn number_cell(value: Option<f64>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
-}
+use super::sheet::{CRLF, csv_text, indented_json, markdown_table, number_cell};
+use crate::error::Result;
+use std::fmt::Write;
+use syscost_engine::record::quantity::{
+    NANOSECONDS, format_amount, format_count, format_duration, format_interval, format_ratio,
+};
+use syscost_engine::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Predicted, Record};
+use syscost_engine::render::figure_line::{derived_line, distribution_line, fit_sentence};
+use syscost_engine::render::table::Against;
+use syscost_engine::render::terminal_heat_map::heat_map;
+use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
+use syscost_engine::study::disturbance::disturbance_sentence;
 
 /// The record itself, indented. It can be read back as it is.
 ///
@@ -48,27 +22,213 @@ pub fn record_json(record: &Record) -> Result<String> {
     indented_json(&record.run, record)
 }
 
-/// A value as indented JSON; `of` names it in an error.
-pub fn indented_json(of: &str, value: &impl Serialize) -> Result<String> {
-    let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
+/// A case as a line of CSV.
+struct CsvCase<'a> {
+    unit: &'a str,
+    group: &'a GroupRun,
+    case: &'a CaseRecord,
+}
+
+impl CsvCase<'_> {
+    fn number(&self, of: fn(&Measured) -> Option<f64>) -> String {
+        number_cell(self.case.measured().and_then(of))
+    }
+
+    fn text(&self, of: fn(&Measured) -> String) -> String {
+        self.case.measured().map(of).unwrap_or_default()
+    }
+
+    /// The evidence of a measured case; of any other the reason why there is no number.
+    fn sentence(&self) -> String {
+        self.case.outcome.reason().map_or_else(|| self.text(|m| m.evidence.join(" ")), str::to_owned)
+    }
+}
+
+/// The head of a column of CSV, and its cell.
+type CsvColumn = (&'static str, fn(&CsvCase<'_>) -> String);
+
+/// The fixed columns of CSV; those of the values from elsewhere follow.
+const CSV_COLUMNS: [CsvColumn; 41] = [
+    ("id", |row| row.case.id.clone()),
+    ("title", |row| row.case.title.clone()),
+    ("group", |row| row.group.name.clone()),
+    ("outcome", |row| row.case.status_word().to_owned()),
+    ("unit", |row| row.unit.to_owned()),
+    ("hardware", |row| row.number(|m| Some(m.predicted.as_ref()?.hardware))),
+    ("software", |row| row.number(|m| Some(m.predicted.as_ref()?.software))),
+    ("predicted", |row| row.number(|m| m.predicted.as_ref().map(|p| p.hardware + p.software))),
+    ("median", |row| row.number(|m| Some(m.median.estimate))),
+    ("median_low", |row| row.number(|m| Some(m.median.low))),
+    ("median_high", |row| row.number(|m| Some(m.median.high))),
+    ("standard_deviation", |row| row.number(|m| Some(m.standard_deviation))),
+    ("ticks", |row| row.number(|m| Some(m.ticks))),
+    ("slope", |row| row.number(|m| Some(m.slope.estimate))),
+    ("slope_low", |row| row.number(|m| Some(m.slope.low))),
+    ("slope_high", |row| row.number(|m| Some(m.slope.high))),
+    ("intercept", |row| row.number(|m| Some(m.intercept.estimate))),
+    ("intercept_low", |row| row.number(|m| Some(m.intercept.low))),
+    ("intercept_high", |row| row.number(|m| Some(m.intercept.high))),
+    ("control", |row| row.number(|m| Some(m.control?.estimate))),
+    ("net", |row| row.number(|m| Some(m.net?.estimate))),
+    ("net_low", |row| row.number(|m| Some(m.net?.low))),
+    ("net_high", |row| row.number(|m| Some(m.net?.high))),
+    ("measured_over_predicted", |row| row.number(ratio_to_prediction)),
+    ("instructions", |row| row.number(|m| m.instructions)),
+    ("samples", |row| row.text(|m| m.counted.len().to_string())),
+    ("disturbed", |row| row.text(|m| m.contamination.count_disturbed().to_string())),
+    ("claims", |row| row.text(|m| m.evidence.len().to_string())),
+    ("p50", |row| row.number(|m| m.distribution.as_ref()?.value_at(50.0))),
+    ("p99", |row| row.number(|m| m.distribution.as_ref()?.value_at(99.0))),
+    ("p99.9", |row| row.number(|m| m.distribution.as_ref()?.value_at(99.9))),
+    ("p99.99", |row| row.number(|m| m.distribution.as_ref()?.value_at(99.99))),
+    ("maximum", |row| row.number(|m| m.distribution.as_ref()?.value_at(100.0))),
+    ("derived", |row| row.text(derived_text)),
+    ("quiet", |row| row.number(|m| Some(m.quiet?.figure.estimate))),
+    ("next_run_low", |row| row.number(|m| Some(m.quiet?.figure.low))),
+    ("next_run_high", |row| row.number(|m| Some(m.quiet?.figure.high))),
+    ("settled", |row| row.text(|m| m.quiet.map_or(String::new(), |quiet| quiet.is_settled().to_string()))),
+    ("executions", |row| row.text(|m| m.executions.len().to_string())),
+    ("events", |row| row.text(event_text)),
+    ("sentence", |row| row.sentence()),
+];
+
+/// A head and one line a case, as RFC 4180 has it, every figure with all its decimals.
+///
+/// # Errors
+/// Never in practice: the text is made in memory.
+pub fn csv(record: &Record, against: &[Against<'_>]) -> Result<String> {
+    let head = CSV_COLUMNS.iter().map(|(head, _)| *head).chain(against.iter().map(|a| a.name));
+    let head = head.map(str::to_owned).collect();
+    let lines = record.cases().map(|(group, case)| {
+        let value = |a: &Against<'_>| a.values.get(&case.id).copied().filter(|_| record.unit == NANOSECONDS);
+        let row = CsvCase { unit: &record.unit, group, case };
+        let cells = CSV_COLUMNS.iter().map(|(_, cell)| cell(&row));
+        cells.chain(against.iter().map(|a| number_cell(value(a)))).collect()
+    });
+    csv_text(CRLF, std::iter::once(head).chain(lines))
+}
+
+fn derived_text(m: &Measured) -> String {
+    let derived = m.derived.iter().map(|d| {
+        let Interval { estimate, low, high } = d.value;
+        format!("{}={estimate} [{low} {high}] {}", d.name, d.unit).trim_end().to_owned()
+    });
+    derived.collect::<Vec<_>>().join("; ")
+}
+
+fn event_text(m: &Measured) -> String {
+    let events = m.events.iter().filter_map(|event| {
+        let Interval { estimate, low, high } = event.rate?;
+        Some(format!("{}={estimate} [{low} {high}]", event.name))
+    });
+    events.collect::<Vec<_>>().join("; ")
+}
+
+/// The head of a column of Markdown, and its cell for a case in this unit.
+type Column = (&'static str, fn(&Measured, &str) -> String);
+
+/// The columns of Markdown after that of the operation.
+const COLUMNS: [Column; 10] = [
+    ("hardware", |m, unit| predicted_text(m, unit, |p| p.hardware)),
+    ("software", |m, unit| predicted_text(m, unit, |p| p.software)),
+    ("expected", |m, unit| predicted_text(m, unit, |p| p.hardware + p.software)),
+    (QUIET, |m, unit| format_amount(m.figure().estimate, unit)),
+    ("next run", |m, unit| format_interval(&m.figure(), unit)),
+    ("typical", |m, unit| format_amount(m.median.estimate, unit)),
+    ("ticks", |m, unit| if unit == NANOSECONDS { format_count(m.ticks) } else { String::new() }),
+    ("net", |m, unit| best_cost(m).map(|(_, cost)| format_amount(cost.estimate, unit)).unwrap_or_default()),
+    ("ratio", |m, unit| {
+        ratio_to_prediction(m).filter(|_| unit == NANOSECONDS).map(format_ratio).unwrap_or_default()
+    }),
+    ("evidence", |m, _| evidence_text(m)),
+];
+/// The column that says how a case without a number ended; of a count its head is the unit.
+const QUIET: &str = "quiet";
+
+/// Tables that a forge or a wiki shows, with every column: for each group a heading, a table, and its reasons, fits and notes.
+pub fn markdown(record: &Record, against: &[Against<'_>]) -> String {
+    let mut text = format!("# {}\n\n{}, {}, seed {}\n", record.run, record.tool, record.scale, record.seed);
+    for group in record.groups.iter().filter(|group| !group.cases.is_empty()) {
+        let rows = group.cases.iter().map(|case| case_row(case, &record.unit, against));
+        // Numbers are aligned right, the operation and the evidence left.
+        let table =
+            markdown_table(column_heads(&record.unit, against), |column| [0, 10].contains(&column), rows);
+        let _ = write!(text, "\n## {}\n\n{table}", group.name);
+        text.push_str(&group_details(group, &record.unit));
+    }
+    let _ = writeln!(text, "\n{}", record.tally());
+    text
+}
+
+fn column_heads(unit: &str, against: &[Against<'_>]) -> Vec<String> {
+    let named = |name| if name == QUIET && unit != NANOSECONDS { unit } else { name };
+    let own = std::iter::once("operation").chain(COLUMNS.iter().map(|(head, _)| named(head)));
+    own.chain(against.iter().map(|a| a.name)).map(str::to_owned).collect()
+}
+
+fn case_row(case: &CaseRecord, unit: &str, against: &[Against<'_>]) -> Vec<String> {
+    let value = |a: &Against<'_>| {
+        a.values.get(&case.id).filter(|_| unit == NANOSECONDS).map(|ns| format_duration(*ns))
+    };
+    let own = COLUMNS.iter().map(|(head, cell)| match case.measured() {
+        Some(measured) => cell(measured, unit),
+        None if *head == QUIET => outcome_word(&case.outcome).to_owned(),
+        None => String::new(),
+    });
+    let elsewhere = against.iter().map(|a| value(a).unwrap_or_default());
+    std::iter::once(format!("`{}`", case.id)).chain(own).chain(elsewhere).collect()
+}
+
+/// How a case without a number ended.
+fn outcome_word(outcome: &Outcome) -> &'static str {
+    if matches!(outcome, Outcome::Failed(_)) { "**FAILED**" } else { outcome.status_word() }
+}
+
+fn predicted_text(m: &Measured, unit: &str, part: fn(&Predicted) -> f64) -> String {
+    let predicted = m.predicted.as_ref().filter(|_| unit == NANOSECONDS);
+    predicted.map(|predicted| format_duration(part(predicted))).unwrap_or_default()
+}
+
+/// The claims that could not be checked, then the evidence of those that held.
+fn evidence_text(m: &Measured) -> String {
+    let open = m.unwitnessed_claims().map(|sentence| format!("**unwitnessed**: {sentence}"));
+    open.chain(m.evidence.iter().cloned()).collect::<Vec<_>>().join("; ")
+}
+
+fn group_details(group: &GroupRun, unit: &str) -> String {
+    let reasons = group.cases.iter().filter_map(|case| {
+        Some(format!("{} `{}`: {}", outcome_word(&case.outcome), case.id, case.outcome.reason()?))
+    });
+    let fits = group.fits.iter().map(|fit| fit_sentence(fit, unit));
+    let spreads = group.cases.iter().filter_map(|case| {
+        let distribution = case.measured()?.distribution.as_ref()?;
+        Some(format!("`{}`: {}", case.id, distribution_line(distribution)))
+    });
+    let derived = group.cases.iter().flat_map(|case| {
+        let figures = case.measured().map_or(&[][..], |m| &m.derived);
+        figures.iter().map(|figure| format!("`{}`: {}", case.id, derived_line(figure)))
+    });
+    let items: String = reasons
+        .chain(spreads)
+        .chain(derived)
+        .chain(fits)
+        .chain(disturbance_sentence(group.cases.iter()))
+        .chain(group.notes.iter().cloned())
+        .map(|i| format!("* {i}\n"))
+        .collect();
+    let maps = group.cases.iter().filter_map(|case| {
+        let map = heat_map(case.measured()?.matrix.as_ref()?).join("\n");
+        Some(format!("\n`{}`, ns between CPUs:\n\n```text\n{map}\n```\n", case.id))
+    });
+    let maps: String = maps.collect();
+    if items.is_empty() { maps } else { format!("\n{items}{maps}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use syscost_engine::record::fixture_run;
-
-    #[test]
-    fn cells_are_quoted_where_they_must_be_and_nowhere_else() {
-        let cells =
-            ["a,b", "say \"x\"", "two\nlines", "\r", "c", "", " ", "'", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
-        let text = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",\"\r\",c,, ,',µs; [1 2],#,\t,-1.5,=1";
-        for (end, line_end) in [(CRLF, "\r\n"), (LF, "\n")] {
-            let line = std::iter::once(cells.map(str::to_owned).to_vec());
-            assert_eq!(csv_text(end, line).unwrap(), format!("{text}{line_end}"));
-        }
-    }
 
     #[test]
     fn json_is_the_record() {
@@ -76,5 +236,73 @@ mod tests {
         let back: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(back.tally(), fixture_run::fixture_record().tally());
         assert!(text.ends_with("}\n"));
+    }
+
+    #[test]
+    fn every_case_has_one_line_with_all_columns() {
+        let mut record = fixture_run::fixture_record();
+        for case in record.groups.iter_mut().flat_map(|g| &mut g.cases) {
+            if let Outcome::Measured(m) = &mut case.outcome {
+                m.evidence = vec!["Held.".into()];
+            }
+        }
+        let values = BTreeMap::from([("syscall/getpid".to_owned(), 60.0)]);
+        let text = csv(&record, &[Against { name: "csc501", values: &values }]).unwrap();
+        let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(lines.len(), 1 + record.cases().count());
+        for line in &lines {
+            // A quoted sentence of the fixture has one comma at most, other cells have none.
+            let commas = line.matches(',').count() - usize::from(line.contains('"'));
+            assert_eq!(commas, CSV_COLUMNS.len(), "{line}");
+        }
+        assert!(lines.iter().any(|l| l.starts_with("syscall/getpid,") && l.ends_with(",Held.,60")), "{text}");
+    }
+
+    #[test]
+    fn figures_stand_under_their_heads() {
+        let text = csv(&fixture_run::fixture_record(), &[]).unwrap();
+        let row: Vec<&str> =
+            text.lines().find(|l| l.starts_with("call/u64/3,")).unwrap().split(',').collect();
+        let at = |head: &str| row[CSV_COLUMNS.iter().position(|(h, _)| *h == head).unwrap()];
+        assert_eq!((at("hardware"), at("net"), at("instructions")), ("1.2", "1.25", "5"));
+        assert_eq!((at("samples"), at("disturbed"), at("claims")), ("50", "0", "5"));
+    }
+
+    #[test]
+    fn a_tail_stands_under_its_heads() {
+        let text = csv(&fixture_run::fixture_record(), &[]).unwrap();
+        let row = text.lines().find(|line| line.starts_with("syscall/getpid/cold,")).unwrap();
+        let cells: Vec<_> = row.split(',').collect();
+        let at = |head: &str| cells[CSV_COLUMNS.iter().position(|(h, _)| *h == head).unwrap()];
+        assert_eq!((at("p50"), at("p99"), at("p99.9"), at("maximum")), ("2314", "7400", "", "48211"));
+    }
+
+    #[test]
+    fn every_row_of_a_table_has_as_many_cells_as_its_head() {
+        let text = markdown(&fixture_run::fixture_record(), &[]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+        assert!(rows.iter().all(|row| row.matches('|').count() == COLUMNS.len() + 2), "{text}");
+        assert_eq!(rows.len(), fixture_run::fixture_record().cases().count() + 2 * 4);
+    }
+
+    #[test]
+    fn reasons_and_lines_stand_below_their_group() {
+        let text = markdown(&fixture_run::fixture_record(), &[]);
+        let call = text.split("## ").find(|part| part.starts_with("call")).unwrap();
+        assert!(call.contains("* **FAILED** `call/f64/0`: time(2n)"), "{call}");
+        assert!(call.contains("* a further u64 argument costs 0.3100 ns"), "{call}");
+    }
+
+    #[test]
+    fn a_distribution_is_told() {
+        assert!(
+            markdown(&fixture_run::fixture_record(), &[]).contains("* `syscall/getpid/cold`: p5 1.902 µs")
+        );
+    }
+
+    #[test]
+    fn what_follows_is_told() {
+        let text = markdown(&fixture_run::fixture_record(), &[]);
+        assert!(text.contains("* `syscall/getpid/cold`: switch 1.157 µs [1.155, 1.158]"), "{text}");
     }
 }

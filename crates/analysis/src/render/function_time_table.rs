@@ -1,6 +1,6 @@
 //! The functions of a sampled case as a table for a person, as CSV and as JSON.
 
-use super::format::{LF, csv_text};
+use super::sheet::{Column, LF, csv_table, number_cell};
 use crate::error::Result;
 use crate::statistic::Interval;
 use crate::study::function_times::{FunctionTimes, TimeRow};
@@ -12,19 +12,6 @@ use syscost_engine::render::tone::Tone;
 
 /// Functions of a case that are shown.
 const ROWS: usize = 10;
-const CSV_HEAD: [&str; 11] = [
-    "case",
-    "kind",
-    "name",
-    "a_ns",
-    "b_ns",
-    "figure_ns",
-    "low_ns",
-    "high_ns",
-    "with_callees_ns",
-    "significant",
-    "samples",
-];
 
 /// The table of one case.
 pub fn function_table(study: &FunctionTimes, layout: Layout) -> String {
@@ -170,31 +157,36 @@ impl Scale {
     }
 }
 
+/// A line of CSV: its case, its kind and its figures.
+type CsvLine<'a> = (&'a FunctionTimes, &'static str, &'a TimeRow);
+
+fn csv_columns<'a>() -> [Column<CsvLine<'a>>; 11] {
+    [
+        ("case", |(study, ..)| study.id.clone()),
+        ("kind", |(_, kind, _)| (*kind).to_owned()),
+        ("name", |(.., row)| row.name.clone()),
+        ("a_ns", |(.., row)| number_cell(row.sides_ns.first().copied())),
+        ("b_ns", |(.., row)| number_cell(row.sides_ns.get(1).copied())),
+        ("figure_ns", |(.., row)| row.figure.estimate.to_string()),
+        ("low_ns", |(.., row)| row.figure.low.to_string()),
+        ("high_ns", |(.., row)| row.figure.high.to_string()),
+        ("with_callees_ns", |(.., row)| row.with_callees_ns.to_string()),
+        ("significant", |(.., row)| row.is_significant.to_string()),
+        ("samples", |(study, ..)| study.samples.iter().sum::<u64>().to_string()),
+    ]
+}
+
 /// All functions and classes of all cases.
 ///
 /// # Errors
 /// None that is known.
 pub fn function_times_csv(cases: &[FunctionTimes]) -> Result<String> {
-    let rows = cases.iter().flat_map(|study| {
-        let kinds = [
-            ("total", std::slice::from_ref(&study.total)),
-            ("class", &study.classes[..]),
-            ("function", &study.functions),
-        ];
-        let rows = kinds.into_iter().flat_map(|(kind, rows)| rows.iter().map(move |row| (kind, row)));
-        let rows = rows.filter(move |_| study.failure.is_none());
-        rows.map(move |(kind, row)| csv_cells(study, kind, row)).collect::<Vec<_>>()
+    let rows = cases.iter().filter(|study| study.failure.is_none()).flat_map(|study| {
+        let total = [(study, "total", &study.total)].into_iter();
+        let classes = study.classes.iter().map(move |row| (study, "class", row));
+        total.chain(classes).chain(study.functions.iter().map(move |row| (study, "function", row)))
     });
-    csv_text(LF, std::iter::once(CSV_HEAD.map(str::to_owned).to_vec()).chain(rows))
-}
-
-fn csv_cells(study: &FunctionTimes, kind: &str, row: &TimeRow) -> Vec<String> {
-    let side = |side: usize| row.sides_ns.get(side).map(f64::to_string).unwrap_or_default();
-    let Interval { estimate, low, high } = row.figure;
-    let mut cells = vec![study.id.clone(), kind.to_owned(), row.name.clone(), side(0), side(1)];
-    cells.extend([estimate, low, high, row.with_callees_ns].map(|ns| ns.to_string()));
-    cells.extend([row.is_significant.to_string(), study.samples.iter().sum::<u64>().to_string()]);
-    cells
+    csv_table(LF, &csv_columns(), rows)
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! The verdicts of a comparison by pairs, in every format.
 
-use super::answer::{self, Compared};
-use super::format::{LF, csv_text};
+use super::answer::{self, Compared, group_sentences};
 use super::guest_text::heading_lines;
-use super::markdown_table::markdown_table;
-use super::remark_group::group_sentences;
+use super::sheet::{Column, LF, csv_table, markdown_table, number_cell};
 use crate::error::Result;
 use crate::record::paired::{Ended, Paired, Why};
 use crate::study::sequential::{Row, layout_sentence};
@@ -229,10 +227,10 @@ fn why_skipped(paired: &Paired) -> Option<String> {
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|&(why, cases)| (Reverse(cases), why));
     let all: usize = reasons.iter().map(|(_, cases)| cases).sum();
-    let told = reasons.iter().take(REASONS).map(|(why, cases)| match all == *cases {
-        true => (*why).to_owned(),
-        false => format!("{cases}: {why}"),
-    });
+    let told = reasons
+        .iter()
+        .take(REASONS)
+        .map(|(why, cases)| if all == *cases { (*why).to_owned() } else { format!("{cases}: {why}") });
     let told = told.chain((reasons.len() > REASONS).then(|| "others, which `--format json` has".to_owned()));
     let all = count_with_noun(all, "case was", "cases were");
     (!reasons.is_empty())
@@ -254,38 +252,31 @@ pub fn comparison_json(paired: &Paired, rows: &[Row], choice: RowChoice) -> Valu
     })
 }
 
+/// The columns of CSV for a row and the clock of its times.
+fn csv_columns<'a>() -> [Column<(&'a Row, ClockKind)>; 12] {
+    [
+        ("id", |(row, _)| row.id.clone()),
+        ("a_ns", |(row, _)| row.cost_ns[0].to_string()),
+        ("b_ns", |(row, _)| row.cost_ns[1].to_string()),
+        ("change", |(row, _)| row.judgement.change.estimate.to_string()),
+        ("low", |(row, _)| row.judgement.change.low.to_string()),
+        ("high", |(row, _)| row.judgement.change.high.to_string()),
+        ("verdict", |(row, _)| row.judgement.verdict.to_string()),
+        ("p", |(row, _)| row.judgement.p.to_string()),
+        ("pairs", |(row, _)| row.pairs.to_string()),
+        ("rejected", |(row, _)| row.rejected.to_string()),
+        ("detectable", |(row, _)| number_cell(row.detectable)),
+        ("clock", |(_, clock)| clock.to_string()),
+    ]
+}
+
 /// The chosen rows as CSV.
 ///
 /// # Errors
-/// As of [`csv_text`].
+/// As of [`csv_table`].
 pub fn rows_csv(clock: ClockKind, rows: &[Row], choice: RowChoice) -> Result<String> {
-    const HEAD: [&str; 12] = [
-        "id",
-        "a_ns",
-        "b_ns",
-        "change",
-        "low",
-        "high",
-        "verdict",
-        "p",
-        "pairs",
-        "rejected",
-        "detectable",
-        "clock",
-    ];
-    let line = |row: &Row| {
-        let Row { id, cost_ns: [a, b], pairs, rejected, .. } = row;
-        let (change, verdict, p) = (row.judgement.change, row.judgement.verdict, row.judgement.p);
-        let detectable = row.detectable.map(|share| share.to_string()).unwrap_or_default();
-        let numbers = [*a, *b, change.estimate, change.low, change.high].map(|number| number.to_string());
-        let mut cells = vec![id.clone()];
-        cells.extend(numbers);
-        cells.extend([verdict.to_string(), p.to_string(), pairs.to_string(), rejected.to_string()]);
-        cells.extend([detectable, clock.to_string()]);
-        cells
-    };
-    let lines = choice.rows_for_program(rows).into_iter().map(line);
-    csv_text(LF, std::iter::once(HEAD.map(str::to_owned).to_vec()).chain(lines))
+    let rows = choice.rows_for_program(rows).into_iter();
+    csv_table(LF, &csv_columns(), rows.map(|row| (row, clock)))
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! The tables of the displacement paper: the published columns, those of a run, and the error terms.
 
 mod rate_sheet;
-mod sheet;
 
-pub use sheet::Sheet;
-
+use super::sheet::Sheet;
 use crate::study::paper::{GROUP, Paper, find_displacement};
 use syscost_engine::record::{Displaced, Interval, Record};
 

@@ -45,27 +45,20 @@
 //!
 //! The output depends on the heads and the options only, to the byte.
 
-mod canary;
 mod contender;
-mod contrast;
-mod exact;
 pub mod fixture_head;
-mod frequency;
 mod identity;
 mod pairing;
 mod past_spread;
-mod pooled;
 mod replicate;
-mod replicated;
 mod rule;
 mod selection;
-mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use past_spread::needs_history as wants_history;
 pub use replicate::Replicate;
-pub use tally::Tally;
+pub use selection::Tally;
 
 use crate::error::{Error, Result};
 use crate::record::bundle::Head;
@@ -271,7 +264,7 @@ fn measured_ids(heads: &[Head]) -> Vec<&str> {
 
 fn row_without_changes(id: &str, indexes: &[Index<'_>]) -> Row {
     let value = |index: &Index<'_>| {
-        index.fullest_series(id).and_then(|series| contrast::case_value(index.head, series))
+        index.fullest_series(id).and_then(|series| pairing::case_value(index.head, series))
     };
     Row {
         id: id.to_owned(),

@@ -88,12 +88,12 @@ impl Judgement {
     }
 
     /// Inconclusive, for want of pairs.
-    pub(super) fn from_too_few_pairs(differences: &[f64], wanted: usize) -> Self {
+    fn from_too_few_pairs(differences: &[f64], wanted: usize) -> Self {
         let open = Self::new(Verdict::Inconclusive, differences, 1.0);
         open.with_reason(format!("ended after {} of {wanted} pairs", differences.len()))
     }
 
-    pub(super) fn with_reason(mut self, sentence: String) -> Self {
+    fn with_reason(mut self, sentence: String) -> Self {
         self.reason = Some(sentence);
         self.p = 1.0;
         self
@@ -291,7 +291,5 @@ impl Paired {
     }
 }
 
-#[cfg(test)]
-mod row_tests;
 #[cfg(test)]
 mod tests;

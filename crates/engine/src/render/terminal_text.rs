@@ -103,9 +103,9 @@ pub fn tabbed_or_damaged<const N: usize>(name: String, row: Row<N>) -> String {
 }
 
 /// Rows for a program: one a line, tabs between cells.
-pub fn tabbed_rows<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub fn tabbed_rows(rows: impl IntoIterator<Item = impl AsRef<[String]>>) -> String {
     let cell = |text: &String| neutralize_text(text).replace(['\t', '\n'], " ");
-    rows.iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
+    rows.into_iter().map(|row| row.as_ref().iter().map(cell).collect::<Vec<_>>().join("\t") + "\n").collect()
 }
 
 /// A moment for a person, in universal time: `2026-11-20 13:44`.

@@ -36,7 +36,7 @@ pub(super) fn watch_hosts(list: &Path, args: &Args, views: u64) -> Result<()> {
     if args.json || page::is_piped() {
         return write_at_intervals(args, views, || {
             let seen = query_hosts(&mut hosts, every);
-            let table = || page::tabbed_rows(&rows(&select_detail(&hosts, &seen, detail), false));
+            let table = || page::tabbed_rows(rows(&select_detail(&hosts, &seen, detail), false));
             Ok(if args.json { hosts_json(&hosts, &seen, detail) } else { table() })
         });
     }

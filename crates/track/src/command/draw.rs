@@ -57,9 +57,10 @@ struct Target {
 /// Draws what the arguments name.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let archive = Archive::at(&args.selection.home);
-    let record = match args.paper {
-        true => find_paper_run(&args.selection, &archive)?,
-        false => args.selection.load_record(&archive, GROUPS)?,
+    let record = if args.paper {
+        find_paper_run(&args.selection, &archive)?
+    } else {
+        args.selection.load_record(&archive, GROUPS)?
     };
     if let Some(file) = &args.target.html {
         write_page(args, file, &record, &archive)?;
@@ -81,9 +82,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// The run as a whole, if all of it was chosen, and each of its curves and maps.
 fn chosen_pictures<'a>(args: &Args, record: &'a Record) -> Vec<Picture<'a>> {
-    let mut all = match args.selection.is_whole() {
-        true => run_pictures(record, &group_headlines(GROUPS.iter())),
-        false => Vec::new(),
+    let mut all = if args.selection.is_whole() {
+        run_pictures(record, &group_headlines(GROUPS.iter()))
+    } else {
+        Vec::new()
     };
     all.extend(record_pictures(record));
     all
@@ -106,9 +108,10 @@ fn write_pictures(record: &Record, pictures: Vec<Picture<'_>>, directory: &Path)
 }
 
 fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> Result<()> {
-    let comparison = match args.compare.is_empty() {
-        true => None,
-        false => Some(baselines::compare_baselines(archive, &args.compare)?),
+    let comparison = if args.compare.is_empty() {
+        None
+    } else {
+        Some(baselines::compare_baselines(archive, &args.compare)?)
     };
     let pairs = args.pairs.iter().map(|file| Paired::load(file)).collect::<Result<Vec<_>>>()?;
     let page = Page {
@@ -119,7 +122,7 @@ fn write_page(args: &Args, file: &Path, record: &Record, archive: &Archive) -> R
         pairs: &pairs,
         ..Page::default()
     };
-    save_file(file, page.to_html()?.as_bytes())?;
+    save_file(file, page.to_html().as_bytes())?;
     terminal::write_to_stderr(&file.display().to_string());
     Ok(())
 }

@@ -83,10 +83,7 @@ fn newest_runs(archive: &Archive, most: usize) -> Result<Vec<Record>> {
 
 /// Names and points of the histories that are asked for, or of all that are kept.
 fn read_histories(args: &Args, archive: &Archive) -> Result<Vec<(String, Vec<HistoryPoint>)>> {
-    let kept = match args.history.is_empty() {
-        true => archive.store().history_files()?,
-        false => args.history.clone(),
-    };
+    let kept = if args.history.is_empty() { archive.store().history_files()? } else { args.history.clone() };
     let read = |file: &PathBuf| {
         let Content { points, damaged } = HistoryLog::from_existing_file(file)?.read()?;
         damaged.iter().for_each(page::warn);
@@ -109,5 +106,5 @@ fn run_description(run: &Record) -> String {
 fn write(file: &Path, shown: &Page<'_>) -> Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making", e))?;
-    save_file(file, shown.to_html()?.as_bytes())
+    save_file(file, shown.to_html().as_bytes())
 }

@@ -2,7 +2,6 @@
 
 mod fleet_experiment;
 mod fleet_store;
-mod host_list;
 mod job_record;
 
 pub use fleet_experiment::{Experiment, Job};

@@ -4,6 +4,7 @@ use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, Machine
 use std::collections::BTreeMap;
 use syscost_engine::record::quantity::format_change;
 use syscost_engine::record::{Interval, Verdict};
+use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{
     count_with_noun, heading, paint, prose_width, tabbed_rows, table, table_width, wrap,
@@ -255,4 +256,36 @@ fn class_lines(answer: &FleetAnswer, shown: &[&CaseEffect], layout: Layout) -> S
         text += &(said + "\n");
     }
     text
+}
+
+/// OpenMetrics of the jobs that began: a gauge for each, whose value is that moment, Unix seconds, for annotations beside what its host
+/// did meanwhile. A job is its host, its kernel, its repeat, and how far it is.
+pub fn job_start_metrics(experiment: &str, jobs: impl IntoIterator<Item = ([String; 4], u64)>) -> String {
+    const BEGIN: MetricFamily<'_> = MetricFamily {
+        name: "syscost_job_begin_timestamp_seconds",
+        kind: MetricKind::Gauge,
+        help: "When a job of an experiment on many machines began.",
+    };
+    let sample = |(job, at): ([String; 4], u64)| {
+        let labels = ["host", "kernel", "repeat", "state"].into_iter().zip(job);
+        Sample::new(std::iter::once(("experiment", experiment.to_owned())).chain(labels).collect(), at)
+    };
+    let mut page = MetricPage::new(MetricFormat::OpenMetrics);
+    page.add_family(&BEGIN, jobs.into_iter().map(sample));
+    page.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_a_gauge_of_its_beginning_and_names_are_escaped() {
+        let job = ["a\"b", "6.12@pti=on", "2", "running"].map(str::to_owned);
+        let text = job_start_metrics("fork", [(job, 1_800_000_000)]);
+        let line = text.lines().nth(3).unwrap();
+        let labels = r#"{experiment="fork",host="a\"b",kernel="6.12@pti=on",repeat="2",state="running"}"#;
+        assert_eq!(line, format!("syscost_job_begin_timestamp_seconds{labels} 1800000000"));
+        assert!(text.ends_with("# EOF\n"));
+    }
 }

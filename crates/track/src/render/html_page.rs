@@ -7,31 +7,23 @@
 mod case_data;
 mod choice_data;
 mod history_data;
-mod machine_fact;
 mod page_asset;
-mod pair_data;
-mod paper_data;
-mod sample_shape;
-#[cfg(test)]
-mod tests;
 
 pub use history_data::History;
 
-use case_data::CaseData;
-use history_data::HistoryData;
-use pair_data::PairsData;
-use paper_data::PaperData;
-use serde::Serialize;
+use case_data::case_data;
+use history_data::history_data;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use syscost_analysis::record::paired::Paired;
+use syscost_analysis::record::paired::{PairRecord, Paired};
+use syscost_analysis::render::paper_table::filled_sheets;
 use syscost_analysis::study::comparison::Comparison;
-use syscost_analysis::study::paper::GROUP;
-use syscost_engine::environment::Fingerprint;
+use syscost_analysis::study::paper::{GROUP, Paper, figures};
 use syscost_engine::environment::doctor::Finding;
-use syscost_engine::record::quantity::NANOSECONDS;
-use syscost_engine::record::{CurveRecord, FitRecord, GroupRun, Record};
+use syscost_engine::environment::{Cache, Fingerprint, Smt};
+use syscost_engine::record::quantity::{NANOSECONDS, format_size};
+use syscost_engine::record::{GroupRun, Record};
 use syscost_engine::study::disturbance::disturbance_sentence;
-use syscost_platform::error::{Error, Result};
 
 /// The version of the layout of the page's data.
 const LAYOUT: u32 = 2;
@@ -57,75 +49,27 @@ pub struct Page<'a> {
     pub others: &'a [(String, String)],
 }
 
-#[derive(Serialize)]
-struct Data<'a> {
-    page: u32,
-    run: &'a str,
-    tool: &'a str,
-    scale: &'a str,
-    unit: &'a str,
-    session: Option<&'a str>,
-    seed: u64,
-    started: u64,
-    seconds: f64,
-    machine: Vec<[String; 2]>,
-    mitigations: BTreeMap<String, String>,
-    findings: Vec<[&'a str; 3]>,
-    groups: Vec<GroupData<'a>>,
-    comparison: Option<&'a Comparison>,
-    pairs: Vec<PairsData<'a>>,
-    histories: Vec<HistoryData<'a>>,
-    others: &'a [(String, String)],
-}
-
-#[derive(Serialize)]
-struct GroupData<'a> {
-    name: &'a str,
-    version: &'a str,
-    clock: String,
-    cpu: Option<usize>,
-    manual: Option<&'a str>,
-    notes: Vec<String>,
-    fits: &'a [FitRecord],
-    curves: &'a [CurveRecord],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paper: Option<PaperData>,
-    cases: Vec<CaseData<'a>>,
-}
-
 impl Page<'_> {
     /// The page as text.
-    ///
-    /// # Errors
-    /// The data cannot be written as JSON.
-    pub fn to_html(&self) -> Result<String> {
-        let json = serde_json::to_string(&self.page_data())
-            .map_err(|e| Error::file("the page", "writing as JSON", e.into()))?;
-        Ok(page_asset::html_document(&json))
+    pub fn to_html(&self) -> String {
+        page_asset::html_document(&self.page_data().to_string())
     }
 
-    fn page_data(&self) -> Data<'_> {
+    fn page_data(&self) -> Value {
         let (run, machine) = (self.record, self.shown_machine());
         let text = |field: fn(&Record) -> &str| run.map_or("", field);
-        Data {
-            page: LAYOUT,
-            run: text(|record| &record.run),
-            tool: run.map_or(TOOL, |record| &record.tool),
-            scale: text(|record| &record.scale),
-            unit: run.map_or(NANOSECONDS, |record| &record.unit),
-            session: run.and_then(|record| record.session.as_deref()),
-            seed: run.map_or(0, |record| record.seed),
-            started: run.map_or(0, |record| record.started),
-            seconds: run.map_or(0.0, run_seconds),
-            machine: machine.map(machine_fact::machine_facts).unwrap_or_default(),
-            mitigations: machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
-            findings: self.findings.iter().map(|f| [&*f.fact, &*f.why, &*f.remedy]).collect(),
-            groups: run.map(|record| self.all_group_data(record)).unwrap_or_default(),
-            comparison: self.comparison,
-            pairs: self.pairs.iter().map(PairsData::new).collect(),
-            histories: self.histories.iter().map(HistoryData::new).collect(),
-            others: self.others,
-        }
+        json!({
+            "page": LAYOUT, "run": text(|record| &record.run), "tool": run.map_or(TOOL, |record| &record.tool),
+            "scale": text(|record| &record.scale), "unit": run.map_or(NANOSECONDS, |record| &record.unit),
+            "session": run.and_then(|record| record.session.as_deref()), "seed": run.map_or(0, |record| record.seed),
+            "started": run.map_or(0, |record| record.started), "seconds": run.map_or(0.0, run_seconds),
+            "machine": machine.map(machine_facts).unwrap_or_default(),
+            "mitigations": machine.map(|machine| machine.mitigations.clone()).unwrap_or_default(),
+            "findings": self.findings.iter().map(|f| [&f.fact, &f.why, &f.remedy]).collect::<Vec<_>>(),
+            "groups": run.map(|record| self.groups_data(record)).unwrap_or_default(),
+            "comparison": self.comparison, "pairs": self.pairs.iter().map(pairs_data).collect::<Vec<_>>(),
+            "histories": self.histories.iter().map(history_data).collect::<Vec<_>>(), "others": self.others,
+        })
     }
 
     /// The machine of the run, or the one on which a history went on last.
@@ -134,26 +78,22 @@ impl Page<'_> {
         self.record.map(|record| &record.fingerprint).or_else(|| newest().map(|point| &point.fingerprint))
     }
 
-    fn all_group_data<'a>(&'a self, record: &'a Record) -> Vec<GroupData<'a>> {
+    fn groups_data(&self, record: &Record) -> Vec<Value> {
         record.groups.iter().map(|group| self.group_data(group, record)).collect()
     }
 
-    fn group_data<'a>(&'a self, group: &'a GroupRun, record: &Record) -> GroupData<'a> {
-        GroupData {
-            name: &group.name,
-            version: &group.version,
-            clock: clock_text(group),
-            cpu: group.cpu,
-            manual: self.manuals.get(&group.name).map(String::as_str),
-            notes: disturbance_sentence(group.cases.iter())
-                .into_iter()
-                .chain(group.notes.iter().cloned())
-                .collect(),
-            fits: &group.fits,
-            curves: &group.curves,
-            paper: (group.name == GROUP).then(|| PaperData::from_record(record)).flatten(),
-            cases: group.cases.iter().map(|case| CaseData::new(case, group, &record.unit)).collect(),
+    fn group_data(&self, group: &GroupRun, record: &Record) -> Value {
+        let notes = disturbance_sentence(group.cases.iter()).into_iter().chain(group.notes.iter().cloned());
+        let cases = group.cases.iter().map(|case| case_data(case, group, &record.unit));
+        let mut data = json!({
+            "name": group.name, "version": group.version, "clock": clock_text(group), "cpu": group.cpu,
+            "manual": self.manuals.get(&group.name), "notes": notes.collect::<Vec<_>>(), "fits": group.fits,
+            "curves": group.curves, "cases": cases.collect::<Vec<_>>(),
+        });
+        if let Some(paper) = paper_data(record).filter(|_| group.name == GROUP) {
+            data["paper"] = paper;
         }
+        data
     }
 }
 
@@ -165,8 +105,91 @@ fn run_seconds(record: &Record) -> f64 {
 
 fn clock_text(group: &GroupRun) -> String {
     let clock = &group.clock;
-    match clock.hz > 0.0 {
-        true => format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm),
-        false => clock.source.clone(),
+    if clock.hz > 0.0 {
+        format!("{} {:.1} MHz ± {:.2} ppm", clock.source, clock.hz / 1e6, clock.uncertainty_ppm)
+    } else {
+        clock.source.clone()
     }
 }
+
+// What a reader wants to know of a machine before its numbers.
+
+/// Name and value of what is known, the most telling first.
+fn machine_facts(fingerprint: &Fingerprint) -> Vec<[String; 2]> {
+    let f = fingerprint;
+    let text = |text: &Option<String>| text.clone();
+    let all = [
+        ("processor", text(&f.cpu_model)),
+        ("CPUs", cpu_text(f)),
+        ("kernel", text(&f.kernel_release)),
+        ("kernel build", text(&f.kernel_version)),
+        ("kernel command line", text(&f.kernel_command_line)),
+        ("hypervisor", f.hypervisor.clone().or_else(|| Some("none visible".into()))),
+        ("product", text(&f.product)),
+        ("memory", f.memory_bytes.map(format_size)),
+        ("NUMA nodes", f.numa_nodes.map(|nodes| nodes.to_string())),
+        ("caches", cache_text(&f.caches)),
+        ("CPU quota", f.cpu_quota.map(|quota| format!("{quota} CPUs"))),
+        ("frequency governor", text(&f.governor)),
+        ("turbo", f.turbo.map(|on| if on { "on" } else { "off" }.into())),
+        ("microcode", text(&f.microcode)),
+        ("clock source of the kernel", text(&f.clock_source)),
+        ("huge pages", text(&f.huge_pages)),
+        ("scratch file system", text(&f.scratch_filesystem)),
+        ("compiler", text(&f.compiler)),
+        ("target and profile", target_and_profile(f)),
+        ("syscost", text(&f.crate_version)),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).collect()
+}
+
+fn cpu_text(f: &Fingerprint) -> Option<String> {
+    let threads = match f.smt {
+        Smt::Active => ", several threads a core",
+        Smt::Off => ", one thread a core",
+        Smt::Unknown => "",
+    };
+    let allowed = f.cpus_allowed.as_ref().map_or(String::new(), |list| format!(", allowed {list}"));
+    Some(format!("{}{threads}{allowed}", f.cpu_count?))
+}
+
+fn cache_text(caches: &[Cache]) -> Option<String> {
+    let one = |cache: &Cache| {
+        format!("L{} {} {}", cache.level, cache.kind.to_lowercase(), format_size(cache.bytes))
+    };
+    let all: Vec<_> = caches.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(" · "))
+}
+
+fn target_and_profile(f: &Fingerprint) -> Option<String> {
+    Some(format!("{}, {}", f.target.as_ref()?, f.profile.as_deref().unwrap_or("unknown profile")))
+}
+
+/// A comparison by turns: the verdicts, and of each case its pairs, B over A less 1, and why one does not count.
+fn pairs_data(paired: &Paired) -> Value {
+    let caution = paired.clock_kind().clock_warning().map(|caution| format!("measured: {caution}"));
+    let notes: Vec<_> = caution.into_iter().chain(paired.notes.iter().cloned()).collect();
+    let cases = paired.judge().into_iter().zip(&paired.cases).map(|(row, case)| {
+        let point = |pair: &PairRecord| (pair.difference.exp_m1(), pair.rejected.clone());
+        let mut data = json!(row);
+        data["points"] = case.pairs.iter().map(|pair| json!(point(pair))).collect();
+        data
+    });
+    json!({
+        "run": paired.run, "started": paired.started, "by_turns": paired.by_turns, "sides": paired.sides,
+        "threshold": paired.rule.threshold, "margin": paired.rule.margin, "notes": notes,
+        "cases": cases.collect::<Vec<_>>(),
+    })
+}
+
+/// The tables and figures of the paper that have a number of the record; `None` where none has.
+fn paper_data(record: &Record) -> Option<Value> {
+    let paper = Paper::read().ok()?;
+    let tables = filled_sheets(&paper, record);
+    let figures = figures(&paper, record).into_iter();
+    let figures: Vec<_> = figures.map(|one| json!({ "title": one.title, "curves": one.curves })).collect();
+    (!tables.is_empty()).then(|| json!({ "tables": tables, "figures": figures }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,9 @@
 mod axis;
 mod canvas;
 mod chart;
-mod heat_map;
 mod overview;
-mod scatter;
 
-use canvas::{Canvas, Letters, svg_of};
+use canvas::{Canvas, SMALL, TITLE, svg_of};
 use overview::Overview;
 use syscost_analysis::study::paper::Figure;
 use syscost_engine::record::{CurveRecord, Headline, Matrix, Record};
@@ -111,12 +109,12 @@ impl Picture<'_> {
     }
 
     fn draw(&self, canvas: &Canvas<'_>) {
-        canvas.draw_text(&self.title, (24.0, 26.0), &Letters::title_style());
-        canvas.draw_text(&self.subtitle, (24.0, 48.0), &Letters::small_style());
+        canvas.draw_text(&self.title, (24.0, 26.0), TITLE);
+        canvas.draw_text(&self.subtitle, (24.0, 48.0), SMALL);
         match &self.content {
             Content::Curves(curves) => chart::draw_chart(canvas, curves),
-            Content::Map(matrix) => heat_map::draw_heat_map(canvas, matrix),
-            Content::Predictions(cases) => scatter::draw_scatter(canvas, cases),
+            Content::Map(matrix) => chart::draw_heat_map(canvas, matrix),
+            Content::Predictions(cases) => chart::draw_scatter(canvas, cases),
             Content::Overview(page) => overview::draw_overview(canvas, page),
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! The effect is a difference of logarithms: the mean of the jobs under the other kernel less that under the first, at one
 //! frequency of the core where it is known. How far the jobs of one machine and kernel lie apart is pooled over the machines
-//! of its [class](fleet_machine), and gives the effect's interval. A machine's own speed drops out.
+//! of its [class](Class), and gives the effect's interval. A machine's own speed drops out.
 //!
 //! # Over machines
 //!
@@ -19,14 +19,11 @@
 //! the lowest of its jobs say so, too, since what disturbs a job only lengthens it. The mean is that of the others.
 
 mod effect_verdict;
-pub mod fleet_machine;
 mod gathering;
-mod observed;
-mod outlying;
 #[cfg(test)]
 mod tests;
 
-pub use gathering::Gathering;
+pub use gathering::{Class, Gathering, Machine};
 
 use serde::Serialize;
 use syscost_engine::record::{Interval, Verdict};
@@ -46,9 +43,9 @@ pub struct FleetAnswer {
     /// The kernels; the others are compared with the first.
     pub kernels: Vec<String>,
     /// The machines, in the order of the hosts; one that changed in the middle is several.
-    pub machines: Vec<fleet_machine::Machine>,
+    pub machines: Vec<Machine>,
     /// Machines that are alike, in order of the hosts.
-    pub classes: Vec<fleet_machine::Class>,
+    pub classes: Vec<Class>,
     /// What a reader must know about the whole.
     pub warnings: Vec<String>,
     /// For each kernel but the first, its cases in order of the ids.

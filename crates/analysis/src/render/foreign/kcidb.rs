@@ -1,7 +1,7 @@
 //! KCIDB, the Linux Foundation's database of kernel tests: a report by its schema 5, one test a case.
 
 use crate::error::{Error, Result};
-use crate::render::format::indented_json;
+use crate::render::sheet::indented_json;
 use serde_json::{Value, json};
 use syscost_engine::record::quantity::{NANOSECONDS, format_rfc3339};
 use syscost_engine::record::{CaseRecord, Measured, Outcome, Record};

@@ -2,9 +2,9 @@
 //! the same with six that wait for their replies.
 
 use super::{
-    NOTHING, Sheet, format_fixed, format_percent, format_percent_range, format_signed, header_cells,
-    wire_phrase,
+    NOTHING, format_fixed, format_percent, format_percent_range, format_signed, header_cells, wire_phrase,
 };
+use crate::render::sheet::Sheet;
 use crate::study::paper::{Paper, Rate, SeparatePrediction, find_displacement};
 use syscost_engine::record::{Interval, Record, Throughput};
 

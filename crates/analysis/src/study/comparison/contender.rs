@@ -1,13 +1,12 @@
 //! Compares one baseline with the first, case by case.
 
-use super::canary::{Canary, is_canary};
-use super::contrast::{Contrast, series_key};
-use super::pairing::{Index, pair_series};
+use super::pairing::{Contrast, Index, pair_series, series_key};
 use super::past_spread::History;
-use super::replicate::{Replicate, Replicates};
-use super::rule::{ENOUGH, Rule};
-use super::{Change, Relation, exact, frequency, identity, is_exact, pooled, replicated};
-use crate::statistic::Floor;
+use super::replicate::{Logs, Replicate, Replicates};
+use super::rule::{self, ENOUGH, Rule};
+use super::{Change, Relation, identity, is_exact};
+use crate::record::bundle::{Head, Series};
+use crate::statistic::{Floor, mean, median};
 use syscost_engine::record::quantity::NANOSECONDS;
 use syscost_engine::record::verdict::Verdict;
 
@@ -36,7 +35,7 @@ impl<'a> Sides<'a> {
     fn contrast(&self, id: &str) -> Result<Contrast, String> {
         let (x, y) = pair_series(id, self.a, self.b)?;
         let timed = self.a.head.unit == NANOSECONDS;
-        let core = timed && frequency::is_known([x, y]) && !is_canary(id);
+        let core = timed && is_frequency_known([x, y]) && !is_canary(id);
         let mut logs = [self.of_a.value_logarithms(x, core), self.of_b.value_logarithms(y, core)];
         // A frequency says what a canary would, and of each value.
         if let Some(canary) = self.canary.as_ref().filter(|_| !core) {
@@ -51,7 +50,7 @@ impl<'a> Sides<'a> {
 
     fn relation(&self) -> Relation {
         let canary = self.canary.as_ref().map(Canary::ratio_between_sides);
-        let cycle = frequency::cycle_time_ratio(self.a.head, self.b.head);
+        let cycle = cycle_time_ratio(self.a.head, self.b.head);
         Relation {
             replicate: self.replicate,
             replicates: [self.of_a.count, self.of_b.count],
@@ -79,18 +78,18 @@ pub(super) fn compare(
         return (relation, changes);
     }
     if is_exact(a.head) {
-        let changes = ids.iter().map(|id| exact::compare_case(a, b, id, rule));
+        let changes = ids.iter().map(|id| rule::compare_exactly(a, b, id, rule));
         return (relation, changes.map(|change| change.unwrap_or_else(incomparable_change)).collect());
     }
     let contrasts: Vec<_> = ids.iter().map(|id| sides.contrast(id)).collect();
     let few: Vec<_> =
         contrasts.iter().flatten().filter(|contrast| replicated_floors(contrast).is_none()).collect();
     let deviations = history.deviations(sides.replicate, sides.canary.is_some());
-    let mut few = pooled::judge_rows(&few, sides.replicate, &deviations, rule).into_iter();
+    let mut few = rule::judge_rows(&few, sides.replicate, &deviations, rule).into_iter();
     let judged = |contrast: &Result<Contrast, String>| match contrast {
         Err(reason) => Some(incomparable_change(reason.clone())),
         Ok(contrast) => match replicated_floors(contrast) {
-            Some(floors) => Some(replicated::judge(contrast, floors, rule)),
+            Some(floors) => Some(rule::judge(contrast, floors, rule)),
             None => few.next(),
         },
     };
@@ -106,4 +105,81 @@ fn replicated_floors(contrast: &Contrast) -> Option<[Floor; 2]> {
 
 fn incomparable_change(reason: String) -> Change {
     Change { verdict: Verdict::Incomparable, reason: Some(reason), ..Change::default() }
+}
+
+// Canaries: work that no kernel can change. If it differs between two boots, the core had another frequency or other
+// load, and all other values differ by the same factor.
+
+/// Dependent additions and multiplications in registers.
+const IDS: [&str; 2] = ["known_work/add", "known_work/multiply"];
+
+/// Mean logarithm of the canaries in each replicate of both sides.
+struct Canary([Vec<f64>; 2]);
+
+impl Canary {
+    /// The canaries that every replicate of both sides has measured; `None` if there are none, or if the unit is not
+    /// time.
+    fn from_sides(a: &Index<'_>, b: &Index<'_>, of_a: &Replicates, of_b: &Replicates) -> Option<Self> {
+        if a.head.unit != NANOSECONDS {
+            return None;
+        }
+        let pairs = IDS.iter().filter_map(|id| pair_series(id, a, b).ok());
+        let complete =
+            pairs.filter_map(|(x, y)| Some((replicate_means(of_a, x)?, replicate_means(of_b, y)?)));
+        let (of_a, of_b): (Vec<_>, Vec<_>) = complete.unzip();
+        (!of_a.is_empty()).then(|| Self([average_over_canaries(&of_a), average_over_canaries(&of_b)]))
+    }
+
+    /// Subtracts the canaries from a case. A canary itself stays: it shows what was subtracted.
+    fn subtract_from(&self, id: &str, sides: &mut [Logs; 2]) {
+        if is_canary(id) {
+            return;
+        }
+        for (logs, canary) in sides.iter_mut().zip(&self.0) {
+            logs.iter_mut().for_each(|(replicate, log)| *log -= canary[*replicate]);
+        }
+    }
+
+    /// The canaries of the second side over those of the first.
+    fn ratio_between_sides(&self) -> f64 {
+        let [a, b] = self.0.each_ref().map(|logs| mean(logs));
+        (b - a).exp()
+    }
+}
+
+pub(super) fn is_canary(id: &str) -> bool {
+    IDS.contains(&id)
+}
+
+fn replicate_means(replicates: &Replicates, series: &crate::record::bundle::Series) -> Option<Vec<f64>> {
+    let estimates = replicates.estimates(&replicates.value_logarithms(series, false));
+    estimates.into_iter().map(|estimate| Some(estimate?.mean)).collect()
+}
+
+/// The mean over the canaries, for each replicate.
+fn average_over_canaries(of_each: &[Vec<f64>]) -> Vec<f64> {
+    let replicates = of_each.first().map_or(0, Vec::len);
+    let mean = |at: usize| of_each.iter().map(|logs| logs[at]).sum::<f64>() / of_each.len() as f64;
+    (0..replicates).map(mean).collect()
+}
+
+// The core's frequency, which was inferred beside each value from a chain of additions. Times at two frequencies are
+// compared as numbers of cycles.
+
+/// Whether every value of these series has a frequency.
+fn is_frequency_known(series: [&Series; 2]) -> bool {
+    series.iter().all(|series| series.values.iter().all(|value| value.core_hz.is_some()))
+}
+
+/// The time of a cycle on the second side over that on the first; `None` if no time was measured, or a side has no
+/// frequency.
+fn cycle_time_ratio(a: &Head, b: &Head) -> Option<f64> {
+    let timed = [a, b].iter().all(|head| head.unit == NANOSECONDS);
+    Some(median_frequency(a)? / median_frequency(b)?).filter(|_| timed)
+}
+
+fn median_frequency(head: &Head) -> Option<f64> {
+    let values = head.series.iter().flat_map(|series| &series.values);
+    let known: Vec<f64> = values.filter_map(|value| value.core_hz).collect();
+    (!known.is_empty()).then(|| median(&known))
 }

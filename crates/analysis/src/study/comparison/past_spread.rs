@@ -1,7 +1,7 @@
 //! The deviation between replicates of a machine, from its other records.
 
-use super::canary::is_canary;
-use super::contrast::{Key, series_key};
+use super::contender::is_canary;
+use super::pairing::{Key, series_key};
 use super::replicate::Replicate;
 use super::rule::ENOUGH;
 use crate::record::bundle::{Head, Run, Series};

@@ -1,7 +1,7 @@
 //! The functions of a case as a table for a person and as CSV.
 
 use crate::executed::function_table::{CaseDifference, FunctionDifference};
-use syscost_analysis::render::format::{LF, csv_text, number_cell};
+use syscost_analysis::render::sheet::{LF, csv_text, number_cell};
 use syscost_command_line::page::{self, Tone};
 use syscost_engine::render::table::Layout;
 use syscost_platform::error::Result;

@@ -7,7 +7,6 @@ use crate::study::fleet_effect::{FleetAnswer, Gathering};
 use std::process::ExitCode;
 use syscost_command_line::flag::Form;
 use syscost_command_line::page;
-use syscost_engine::driver::layout;
 use syscost_platform::error::{Error, Result};
 
 /// Most damaged records that are named.
@@ -52,13 +51,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             store.root().display()
         )));
     }
-    match (host, page::is_piped()) {
-        _ if args.form.json => page::write_json(&answer)?,
-        (Some(_), true) => page::write(&fleet_table::tabbed_host_rows(&answer))?,
-        (Some(host), false) => page::write(&fleet_table::render_host(&answer, host, args.all, layout()))?,
-        (None, true) => page::write(&fleet_table::tabbed_case_rows(&answer))?,
-        (None, false) => page::write(&fleet_table::render_fleet(&answer, args.all, layout()))?,
-    }
+    args.form.write(
+        || &answer,
+        || match host {
+            Some(_) => fleet_table::tabbed_host_rows(&answer),
+            None => fleet_table::tabbed_case_rows(&answer),
+        },
+        |layout| match host {
+            Some(host) => fleet_table::render_host(&answer, host, args.all, layout),
+            None => fleet_table::render_fleet(&answer, args.all, layout),
+        },
+    )?;
     Ok(ExitCode::from(u8::from(!damaged.is_empty())))
 }
 

@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 fn plan_text(experiment: &Experiment, store: &FleetStore) -> Result<String> {
     let cases = count_matching_cases(experiment)?;
     if page::is_piped() {
-        return Ok(experiment.jobs().map(|job| page::tabbed_rows(&[job_row(experiment, job)])).collect());
+        return Ok(page::tabbed_rows(experiment.jobs().map(|job| job_row(experiment, job))));
     }
     Ok(render_plan(experiment, store, cases))
 }
@@ -88,51 +88,32 @@ fn job_row(experiment: &Experiment, job: Job<'_>) -> [String; 5] {
 }
 
 fn render_plan(experiment: &Experiment, store: &FleetStore, cases: usize) -> String {
-    let [hosts, kernels] = [experiment.hosts.len(), experiment.kernels.len()];
-    let of_host = kernels * experiment.repeats as usize;
-    let minutes = of_host as u64 * u64::from(experiment.minutes);
+    let Experiment { scale, minutes, repeats, processes, .. } = experiment;
+    let of_host = experiment.kernels.len() * *repeats as usize;
+    let jobs = experiment.hosts.len() * of_host;
+    let in_all = of_host as u64 * u64::from(*minutes);
     let bytes = RECORD[0] + RECORD[1] * cases as u64;
+    let count = page::count_with_noun;
+    let hosts = count(experiment.hosts.len(), "host", "hosts");
+    let kernels = count(experiment.kernels.len(), "kernel", "kernels");
+    let repeats = count(*repeats as usize, "repeat", "repeats");
+    let cases = count(cases, "case", "cases");
+    let processes = count(*processes as usize, "process", "processes");
+    let [each, all] = [bytes, bytes * jobs as u64].map(format_size);
     let rows = [
-        [
-            "jobs",
-            &format!(
-                "{}: {} × {} × {}, {of_host} a host",
-                hosts * of_host,
-                page::count_with_noun(hosts, "host", "hosts"),
-                page::count_with_noun(kernels, "kernel", "kernels"),
-                page::count_with_noun(experiment.repeats as usize, "repeat", "repeats"),
-            ),
-        ],
-        [
-            "each",
-            &format!(
-                "up to {} in {} at {} scale, {} min at most",
-                page::count_with_noun(cases, "case", "cases"),
-                page::count_with_noun(experiment.processes as usize, "process", "processes"),
-                experiment.scale,
-                experiment.minutes,
-            ),
-        ],
+        ["jobs", &format!("{jobs}: {hosts} × {kernels} × {repeats}, {of_host} a host")],
+        ["each", &format!("up to {cases} in {processes} at {scale} scale, {minutes} min at most")],
         [
             "a host",
             &format!(
                 "{} h {:02} min at most, and the boots; hosts work beside each other",
-                minutes / 60,
-                minutes % 60
+                in_all / 60,
+                in_all % 60
             ),
         ],
-        [
-            "records",
-            &format!(
-                "{}: about {} each, {} in all",
-                store.root().display(),
-                format_size(bytes),
-                format_size(bytes * (hosts * of_host) as u64),
-            ),
-        ],
+        ["records", &format!("{}: about {each} each, {all} in all", store.root().display())],
         ["order", "a host's kernels take turns, in reversed order every other repeat"],
         ["a job is", "syscost fleet measure EXPERIMENT HOST KERNEL REPEAT"],
     ];
-    let rows = rows.map(|row| row.map(str::to_owned));
-    page::columns_text(&rows, page::table_width(layout()))
+    page::columns_text(&rows.map(|row| row.map(str::to_owned)), page::table_width(layout()))
 }

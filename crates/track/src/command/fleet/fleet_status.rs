@@ -2,12 +2,11 @@
 
 use super::Place;
 use crate::record::fleet_record::{Experiment, FleetStore, Job, Progress};
-use crate::render::job_metrics::{Begun, job_start_metrics};
+use crate::render::fleet_table::job_start_metrics;
 use serde_json::json;
 use std::process::ExitCode;
 use syscost_command_line::flag::Form;
 use syscost_command_line::page::{self, Tone};
-use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::record::quantity;
 use syscost_engine::render::table::Layout;
@@ -47,15 +46,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let now = quantity::unix_now();
     let line = |job| Line { job, progress: store.progress(&experiment, job, now) };
     let lines: Vec<_> = experiment.jobs().map(line).collect();
-    match () {
-        () if args.form.json => page::write_json(&lines.iter().map(Line::to_json).collect::<Vec<_>>())?,
-        () if args.metrics => page::write(&openmetrics_text(&experiment, &store, &lines))?,
-        () if page::is_piped() => {
-            page::write(
-                &lines.iter().map(|line| page::tabbed_rows(&[line.table_cells()])).collect::<String>(),
-            )?;
-        }
-        () => page::write(&render_matrix(&experiment, &store, &lines, args.all, layout()))?,
+    if args.metrics {
+        page::write(&openmetrics_text(&experiment, &store, &lines))?;
+    } else {
+        args.form.write(
+            || lines.iter().map(Line::to_json).collect::<Vec<_>>(),
+            || page::tabbed_rows(lines.iter().map(Line::table_cells)),
+            |layout| render_matrix(&experiment, &store, &lines, args.all, layout),
+        )?;
     }
     Ok(Exit::failed_if(lines.iter().any(Line::is_bad)).into())
 }
@@ -107,15 +105,11 @@ impl Line<'_> {
 }
 
 fn openmetrics_text(experiment: &Experiment, store: &FleetStore, lines: &[Line<'_>]) -> String {
-    let mut begun = Vec::new();
-    for line in lines {
-        begun.extend(store.start_time(line.job).map(|at| Begun {
-            job: line.job,
-            state: line.state_and_mark().0,
-            at,
-        }));
-    }
-    job_start_metrics(&experiment.name, &begun)
+    let begun = lines.iter().filter_map(|line| {
+        let [host, kernel, repeat, state, _] = line.table_cells();
+        Some(([host, kernel, repeat, state], store.start_time(line.job)?))
+    });
+    job_start_metrics(&experiment.name, begun)
 }
 
 fn duration_text(seconds: u64) -> String {
@@ -133,28 +127,23 @@ fn render_matrix(
     all: bool,
     layout: Layout,
 ) -> String {
-    let width = page::table_width(layout);
-    let of_host = experiment.kernels.len() * experiment.repeats as usize;
-    let hosts: Vec<&[Line<'_>]> = lines.chunks(of_host).collect();
-    let open = |host: &&&[Line<'_>]| all || hosts.len() <= FEW || !host.iter().all(Line::is_done);
-    let shown: Vec<_> = hosts.iter().filter(open).collect();
+    let kernels = &experiment.kernels;
+    let hosts: Vec<&[Line<'_>]> = lines.chunks(kernels.len() * experiment.repeats as usize).collect();
+    let is_open = |host: &&&[Line<'_>]| all || hosts.len() <= FEW || !host.iter().all(Line::is_done);
+    let shown: Vec<_> = hosts.iter().filter(is_open).collect();
     let most = if all { usize::MAX } else { TOLD };
+    let names = shown.iter().take(most).map(|host| page::length(host[0].job.host));
+    let widest = names.chain(["host".len()]).max().unwrap_or(0);
+    let head = format!("{:<widest$}  {}", "host", kernels.join("   "));
     let mut text = format!("{}: {}\n\n", experiment.name, state_counts(lines));
-    let head = [String::from("host"), experiment.kernels.join("   ")];
-    let row = |host: &&&[Line<'_>]| {
-        let cell = |kernel: &String| {
+    text += &(page::paint(Tone::Bold, head.trim_end(), layout) + "\n");
+    for host in shown.iter().take(most) {
+        let marks = |kernel: &String| {
             let jobs = host.iter().filter(|line| line.job.kernel == kernel);
             format!("{:<1$}", repeat_marks(jobs), page::length(kernel))
         };
-        let cells = experiment.kernels.iter().map(cell).collect::<Vec<_>>().join("   ");
-        [host[0].job.host.to_owned(), cells]
-    };
-    let rows: Vec<_> = std::iter::once(head).chain(shown.iter().take(most).map(row)).collect();
-    let widest = rows.iter().map(|row| page::length(&row[0])).max().unwrap_or(0);
-    let plain = rows.iter().map(|[host, cells]| format!("{host:<widest$}  {}", cells.trim_end()));
-    for (at, line) in plain.enumerate() {
-        text += &(if at == 0 { page::paint(Tone::Bold, &line, layout) } else { line });
-        text.push('\n');
+        let cells = kernels.iter().map(marks).collect::<Vec<_>>().join("   ");
+        text += &format!("{:<widest$}  {}\n", host[0].job.host, cells.trim_end());
     }
     if shown.len() > most {
         text += &format!("and {} more hosts that are not done (--all)\n", shown.len() - most);
@@ -162,9 +151,9 @@ fn render_matrix(
     text += "\n# done  > running  ! failed  ? lost  x damaged  . missing: a character a repeat\n";
     let bad: Vec<_> = lines.iter().filter(|line| line.is_bad()).collect();
     for line in bad.iter().take(most) {
-        let Job { host, kernel, repeat } = line.job;
+        let [host, kernel, repeat, state, reason] = line.table_cells();
         let first = format!("{host} {kernel} {repeat}: ");
-        let said = page::wrap(&first, &format!("{}: {}", line.state_and_mark().0, line.reason()), width);
+        let said = page::wrap(&first, &format!("{state}: {reason}"), page::table_width(layout));
         text += &(page::paint(Tone::Red, &said, layout) + "\n");
     }
     if bad.len() > most {

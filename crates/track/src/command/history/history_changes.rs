@@ -3,14 +3,13 @@
 use super::Place;
 use crate::record::history_point::HistoryPoint;
 use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
-use crate::study::ratio_series::{NORMAL, build_ratio_series};
+use crate::study::ratio_series::NORMAL;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use syscost_analysis::study::gate::{Mutes, SECONDS_A_DAY, parse_day};
 use syscost_command_line::flag::Form;
 use syscost_command_line::page::{self, Tone, inert};
-use syscost_engine::driver::layout;
 use syscost_engine::exit::Exit;
 use syscost_engine::record::quantity;
 use syscost_engine::render::table::Layout;
@@ -46,129 +45,125 @@ pub(super) fn first_second_of_day(text: &str) -> std::result::Result<u64, &'stat
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mutes = args.mute.as_deref().map_or_else(|| Ok(Mutes::default()), Mutes::read)?;
-    let points = args.place.read_points()?;
-    let (series, said) = build_ratio_series(&points);
-    said.iter().for_each(page::warn);
+    let (points, series) = args.place.read_series()?;
     let since = args.since.unwrap_or(0);
-    let events = find_change_events(&points, &series);
-    let events: Vec<_> = events.into_iter().filter(|event| points[event.found].started >= since).collect();
-    let muted = |moved: &Moved| mutes.reason_for_case(&moved.id, quantity::unix_now());
+    let mut events = find_change_events(&points, &series);
+    events.retain(|event| points[event.found].started >= since);
     mutes.expired_sentences(quantity::unix_now()).iter().for_each(page::warn);
-    let alarms = events.iter().flat_map(ChangeEvent::slower_cases).any(|moved| muted(moved).is_none());
-    if args.form.json {
-        page::write_json(&changes_json(&events, &points, series.len(), &muted))?;
-        return Ok(Exit::failed_if(alarms).into());
+    let report = Report { events, points: &points, cases: series.len(), mutes };
+    args.form.write(
+        || report.to_json(),
+        || page::tabbed_rows(report.rows()),
+        |layout| report.render(layout),
+    )?;
+    Ok(Exit::failed_if(report.events.iter().any(|event| report.is_alarm(event))).into())
+}
+
+/// What changed in a history.
+struct Report<'a> {
+    events: Vec<ChangeEvent>,
+    points: &'a [HistoryPoint],
+    /// Number of cases.
+    cases: usize,
+    mutes: Mutes,
+}
+
+impl Report<'_> {
+    /// Why a case is muted, if it is.
+    fn muted(&self, moved: &Moved) -> Option<String> {
+        self.mutes.reason_for_case(&moved.id, quantity::unix_now())
     }
-    let text = match page::is_piped() {
-        true => page::tabbed_rows(&change_rows(&events, &points, &muted)),
-        false => render_events(&events, &points, series.len(), &muted, layout()),
-    };
-    page::write(&text)?;
-    Ok(Exit::failed_if(alarms).into())
-}
 
-fn change_rows(
-    events: &[ChangeEvent],
-    points: &[HistoryPoint],
-    muted: &dyn Fn(&Moved) -> Option<String>,
-) -> Vec<[String; 8]> {
-    let row = |event: &ChangeEvent, moved: &Moved| {
-        let point = &points[event.at];
-        [
-            page::utc_moment(point.started),
-            if moved.change > 0.0 { "slower" } else { "faster" }.into(),
-            format!("{:+.2}", 100.0 * moved.change),
-            format!("{:.2}", 100.0 * moved.error),
-            moved.id.clone(),
-            point.label.clone(),
-            if moved.canary { "canary" } else { "" }.into(),
-            muted(moved).unwrap_or_default(),
-        ]
-    };
-    events.iter().flat_map(|event| event.moved.iter().map(move |moved| row(event, moved))).collect()
-}
-
-fn changes_json(
-    events: &[ChangeEvent],
-    points: &[HistoryPoint],
-    series: usize,
-    muted: &dyn Fn(&Moved) -> Option<String>,
-) -> Value {
-    let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": muted(moved), "functions": functions_json(moved)});
-    let point = |at: usize| {
-        let HistoryPoint { run, started, label, reference, .. } = &points[at];
-        json!({"run": inert(run), "started": started, "label": inert(label), "reference": inert(reference)})
-    };
-    let event = |event: &ChangeEvent| {
-        let profile: Map<String, Value> =
-            event.profile.iter().map(|d| (d.field.into(), json!([d.theirs, d.ours]))).collect();
-        json!({
-            "before": point(event.before), "after": point(event.at), "found": point(event.found),
-            "machine": profile, "moved": event.moved.iter().map(moved).collect::<Vec<_>>(),
-        })
-    };
-    let clock = points.first().map(|point| point.clock.to_string());
-    let events: Vec<_> = events.iter().map(event).collect();
-    json!({"points": points.len(), "cases": series, "clock": clock, "events": events})
-}
-
-fn render_events(
-    events: &[ChangeEvent],
-    points: &[HistoryPoint],
-    series: usize,
-    muted: &dyn Fn(&Moved) -> Option<String>,
-    layout: Layout,
-) -> String {
-    let scope = format!(
-        "{} of {}",
-        page::count_with_noun(points.len(), "point", "points"),
-        page::count_with_noun(series, "case", "cases")
-    );
-    let caution = points.first().and_then(|point| point.clock.clock_warning());
-    let scope = caution.map_or(scope.clone(), |caution| format!("{scope}: {caution}"));
-    if events.is_empty() {
-        return format!("Nothing changed in {scope}.\n");
+    /// Whether a case that is not muted became slower.
+    fn is_alarm(&self, event: &ChangeEvent) -> bool {
+        event.slower_cases().any(|moved| self.muted(moved).is_none())
     }
-    let head = format!("{} in {scope}:\n", page::count_with_noun(events.len(), "event", "events"));
-    let one = |event: &ChangeEvent| format!("\n{}", event_text(event, points, muted, layout));
-    head + &events.iter().map(one).collect::<String>()
-}
 
-fn event_text(
-    event: &ChangeEvent,
-    points: &[HistoryPoint],
-    muted: &dyn Fn(&Moved) -> Option<String>,
-    layout: Layout,
-) -> String {
-    let (point, before) = (&points[event.at], &points[event.before]);
-    let width = page::prose_width(layout);
-    let mut lines = vec![page::paint(
-        if event.slower_cases().any(|moved| muted(moved).is_none()) { Tone::Red } else { Tone::Bold },
-        &format!("{}  {}", page::utc_moment(point.started), event_headline(event)),
-        layout,
-    )];
-    lines.push(page::wrap("    between ", &format!("{} and {}", before.label, point.label), width));
-    for difference in &event.profile {
-        let text = format!("{}: {} -> {}", difference.field, difference.theirs, difference.ours);
-        lines.push(page::wrap("    ", &text, width));
-    }
-    for moved in event.moved.iter().take(NAMED) {
-        let why = match (moved.canary, muted(moved)) {
-            (true, _) => "  a canary, which neither side can change: the machine did".to_owned(),
-            (false, Some(reason)) => format!("  muted: {reason}"),
-            (false, None) => String::new(),
+    fn rows(&self) -> Vec<[String; 8]> {
+        let row = |event: &ChangeEvent, moved: &Moved| {
+            let point = &self.points[event.at];
+            [
+                page::utc_moment(point.started),
+                if moved.change > 0.0 { "slower" } else { "faster" }.into(),
+                format!("{:+.2}", 100.0 * moved.change),
+                format!("{:.2}", 100.0 * moved.error),
+                moved.id.clone(),
+                point.label.clone(),
+                if moved.canary { "canary" } else { "" }.into(),
+                self.muted(moved).unwrap_or_default(),
+            ]
         };
-        let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
-        lines.push(format!("    {change:<16} {}{why}", moved.id));
-        lines.extend(functions_text(moved).map(|text| page::wrap("        ", &text, width)));
+        self.events.iter().flat_map(|event| event.moved.iter().map(move |moved| row(event, moved))).collect()
     }
-    if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        lines.push(format!("    and {more} more; in a pipe, each has its line"));
+
+    fn to_json(&self) -> Value {
+        let functions = |moved: &Moved| -> Vec<Value> {
+            moved.functions.iter().map(|(name, by)| json!([inert(name), by])).collect()
+        };
+        let moved = |moved: &Moved| json!({"case": inert(&moved.id), "change": moved.change, "error": moved.error, "canary": moved.canary, "muted": self.muted(moved), "functions": functions(moved)});
+        let point = |at: usize| {
+            let HistoryPoint { run, started, label, reference, .. } = &self.points[at];
+            json!({"run": inert(run), "started": started, "label": inert(label), "reference": inert(reference)})
+        };
+        let event = |event: &ChangeEvent| {
+            let profile: Map<String, Value> =
+                event.profile.iter().map(|d| (d.field.into(), json!([d.theirs, d.ours]))).collect();
+            json!({
+                "before": point(event.before), "after": point(event.at), "found": point(event.found),
+                "machine": profile, "moved": event.moved.iter().map(moved).collect::<Vec<_>>(),
+            })
+        };
+        let clock = self.points.first().map(|point| point.clock.to_string());
+        let events: Vec<_> = self.events.iter().map(event).collect();
+        json!({"points": self.points.len(), "cases": self.cases, "clock": clock, "events": events})
     }
-    if event.moved.iter().any(|moved| !moved.canary) {
-        lines.push(page::wrap("    again: ", &confirm_command(point), width));
+
+    fn render(&self, layout: Layout) -> String {
+        let points = page::count_with_noun(self.points.len(), "point", "points");
+        let mut scope = format!("{points} of {}", page::count_with_noun(self.cases, "case", "cases"));
+        if let Some(caution) = self.points.first().and_then(|point| point.clock.clock_warning()) {
+            scope += &format!(": {caution}");
+        }
+        if self.events.is_empty() {
+            return format!("Nothing changed in {scope}.\n");
+        }
+        let head = format!("{} in {scope}:\n", page::count_with_noun(self.events.len(), "event", "events"));
+        head + &self
+            .events
+            .iter()
+            .map(|event| format!("\n{}", self.event_text(event, layout)))
+            .collect::<String>()
     }
-    lines.into_iter().map(|line| line + "\n").collect()
+
+    fn event_text(&self, event: &ChangeEvent, layout: Layout) -> String {
+        let (point, before) = (&self.points[event.at], &self.points[event.before]);
+        let width = page::prose_width(layout);
+        let tone = if self.is_alarm(event) { Tone::Red } else { Tone::Bold };
+        let head = format!("{}  {}", page::utc_moment(point.started), event_headline(event));
+        let mut lines = vec![page::paint(tone, &head, layout)];
+        lines.push(page::wrap("    between ", &format!("{} and {}", before.label, point.label), width));
+        for difference in &event.profile {
+            let text = format!("{}: {} -> {}", difference.field, difference.theirs, difference.ours);
+            lines.push(page::wrap("    ", &text, width));
+        }
+        for moved in event.moved.iter().take(NAMED) {
+            let why = match (moved.canary, self.muted(moved)) {
+                (true, _) => "  a canary, which neither side can change: the machine did".to_owned(),
+                (false, Some(reason)) => format!("  muted: {reason}"),
+                (false, None) => String::new(),
+            };
+            let change = format!("{:+.2} % ±{:.2}", 100.0 * moved.change, 100.0 * NORMAL * moved.error);
+            lines.push(format!("    {change:<16} {}{why}", moved.id));
+            lines.extend(functions_text(moved).map(|text| page::wrap("        ", &text, width)));
+        }
+        if let Some(more) = event.moved.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            lines.push(format!("    and {more} more; in a pipe, each has its line"));
+        }
+        if event.moved.iter().any(|moved| !moved.canary) {
+            lines.push(page::wrap("    again: ", &confirm_command(point), width));
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
 }
 
 /// The functions that moved most: `instructions: +74.00 fdget_pos, -68.00 __fget_light`.
@@ -178,18 +173,15 @@ fn functions_text(moved: &Moved) -> Option<String> {
     (!list.is_empty()).then(|| format!("instructions: {}", list.join(", ")))
 }
 
-fn functions_json(moved: &Moved) -> Vec<Value> {
-    moved.functions.iter().map(|(name, by)| json!([inert(name), by])).collect()
-}
-
 /// The command that compares both sides again, which distinguishes a change from an outlier. The label is inserted
 /// only if it is plain text that is safe in a shell, because it comes from a file.
 fn confirm_command(point: &HistoryPoint) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-: ".contains(c);
     let is_plain = point.label.chars().all(is_plain) && !point.label.starts_with('-');
-    match is_plain && !point.label.is_empty() {
-        true => format!("syscost history confirm '{}'", point.label),
-        false => "syscost history confirm LABEL".into(),
+    if is_plain && !point.label.is_empty() {
+        format!("syscost history confirm '{}'", point.label)
+    } else {
+        "syscost history confirm LABEL".into()
     }
 }
 

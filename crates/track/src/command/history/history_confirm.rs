@@ -1,6 +1,6 @@
 //! `syscost history confirm`: a suspicion becomes a verdict, by a comparison of its two sides that is made now.
 
-use super::suspicion::{Chosen, Origin, Suspicion, comparison_sides, exact_id_pattern};
+use super::history_bisect::{Chosen, Origin, Suspicion, comparison_sides, exact_id_pattern};
 use crate::study::change_event::Moved;
 use std::process::ExitCode;
 use syscost_analysis::study::gate::{Answer, Finding, answer, findings_from_pairs};

@@ -2,8 +2,7 @@
 
 use super::Place;
 use crate::record::history_point::HistoryPoint;
-use crate::study::counted_point::point_from_counts;
-use crate::study::ratio_series::point_from_pairs;
+use crate::study::ratio_series::{point_from_counts, point_from_pairs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,13 +1,12 @@
 //! `syscost history list`, `show` and `export`: what is in a history.
 
 use super::Place;
-use super::history_sql::sql_script;
 use crate::record::history_point::HistoryPoint;
 use crate::render::history_plot::plot_history;
 use crate::study::change_event::{ChangeEvent, Moved, find_change_events};
-use crate::study::ratio_series::{Link, NORMAL, RatioSeries, build_ratio_series};
+use crate::study::ratio_series::{Link, NORMAL, RatioSeries};
 use std::process::ExitCode;
-use syscost_analysis::render::format::{LF, csv_text};
+use syscost_analysis::render::sheet::{Column, LF, csv_table, csv_text};
 use syscost_command_line::page;
 use syscost_engine::driver::{layout, nearest_names};
 use syscost_engine::record::guest_side::ClockKind;
@@ -39,27 +38,16 @@ pub(super) struct Show {
     place: Place,
 }
 
-/// Print every case of every point as CSV or SQL
+/// Print every case of every point as CSV
 ///
-/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read. SQL makes tables
-/// in SQLite or PostgreSQL and fills them; what is there already stays.
+/// A line for each case of each point; or with `--wide` a line a point and a column a case, which Apache Otava and spreadsheets read.
 #[derive(clap::Args)]
 pub(super) struct Export {
     /// A line a point: time, label, reference, and each case's ratio
     #[arg(long)]
     wide: bool,
-    /// What is printed: csv, or sql for `sqlite3 FILE` and `psql`
-    #[arg(long, value_enum, default_value_t = Form::Csv, conflicts_with = "wide")]
-    format: Form,
     #[command(flatten)]
     place: Place,
-}
-
-/// What an export is written in.
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Form {
-    Csv,
-    Sql,
 }
 
 pub(super) fn list(args: &List) -> Result<ExitCode> {
@@ -76,16 +64,13 @@ pub(super) fn list(args: &List) -> Result<ExitCode> {
 }
 
 pub(super) fn show(args: &Show) -> Result<ExitCode> {
-    let points = args.place.read_points()?;
-    let (all, said) = build_ratio_series(&points);
-    said.iter().for_each(page::warn);
+    let (points, all) = args.place.read_series()?;
     let Some(one) = all.iter().find(|one| one.id == args.case) else {
         let known: Vec<String> = all.iter().map(|one| one.id.clone()).collect();
-        return Err(Error::Usage(match known.is_empty() {
-            true => format!("no point has a case {}", args.case),
-            false => {
-                format!("no point has a case {}; near: {}", args.case, nearest_names(&args.case, &known))
-            }
+        return Err(Error::Usage(if known.is_empty() {
+            format!("no point has a case {}", args.case)
+        } else {
+            format!("no point has a case {}; near: {}", args.case, nearest_names(&args.case, &known))
         }));
     };
     let plot = || page::write(&plot_with_changes(one, &points, &find_change_events(&points, &all), layout()));
@@ -170,21 +155,34 @@ fn print_rows<const N: usize>(mut rows: Vec<[String; N]>, head: [&str; N]) -> Re
 }
 
 pub(super) fn export(args: &Export) -> Result<ExitCode> {
-    let points = args.place.read_points()?;
-    if args.format == Form::Sql {
-        return page::write(&sql_script(&points)).map(|()| ExitCode::SUCCESS);
-    }
-    let (all, said) = build_ratio_series(&points);
-    said.iter().for_each(page::warn);
+    let (points, all) = args.place.read_series()?;
     if args.wide {
         page::write(&csv_text(LF, wide_rows(&all, &points).into_iter())?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let head =
-        ["case", "run", "started", "label", "reference", "ratio", "low", "high", "cost_ns", "pairs", "clock"];
-    let rows = all.iter().flat_map(|one| one.links.iter().map(|link| csv_cells(one, link, &points)));
-    page::write(&csv_text(LF, std::iter::once(head.map(str::to_owned).to_vec()).chain(rows))?)?;
+    let lines = all.iter().flat_map(|one| one.links.iter().map(move |link| (one, link)));
+    let lines = lines.map(|(one, link)| (one, link, &points[link.point]));
+    page::write(&csv_table(LF, &csv_columns(), lines)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line of CSV: a case at a point.
+type CsvLine<'a> = (&'a RatioSeries, &'a Link, &'a HistoryPoint);
+
+fn csv_columns<'a>() -> [Column<CsvLine<'a>>; 11] {
+    [
+        ("case", |(one, ..)| one.id.clone()),
+        ("run", |(.., point)| point.run.clone()),
+        ("started", |(.., point)| point.started.to_string()),
+        ("label", |(.., point)| point.label.clone()),
+        ("reference", |(.., point)| point.reference.clone()),
+        ("ratio", |(_, link, _)| ratio_interval(link)[0].to_string()),
+        ("low", |(_, link, _)| ratio_interval(link)[1].to_string()),
+        ("high", |(_, link, _)| ratio_interval(link)[2].to_string()),
+        ("cost_ns", |(_, link, _)| link.cost_ns.to_string()),
+        ("pairs", |(_, link, _)| link.pairs.to_string()),
+        ("clock", |(.., point)| point.clock.to_string()),
+    ]
 }
 
 /// A head and a line for each point that is no bridge; a case that a point lacks is an empty cell.
@@ -200,16 +198,4 @@ fn wide_rows(all: &[RatioSeries], points: &[HistoryPoint]) -> Vec<Vec<String>> {
         lines.push(names.into_iter().chain(all.iter().map(|one| ratio(one).unwrap_or_default())).collect());
     }
     lines
-}
-
-fn csv_cells(one: &RatioSeries, link: &Link, points: &[HistoryPoint]) -> Vec<String> {
-    let (point, ends) = (&points[link.point], ratio_interval(link));
-    let names = [&one.id, &point.run, &point.started.to_string(), &point.label, &point.reference];
-    let numbers = ends.iter().chain([&link.cost_ns]).map(ToString::to_string);
-    names
-        .into_iter()
-        .cloned()
-        .chain(numbers)
-        .chain([link.pairs.to_string(), point.clock.to_string()])
-        .collect()
 }

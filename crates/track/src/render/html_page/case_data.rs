@@ -1,109 +1,165 @@
-//! A case as the page's script reads it.
+//! A case as the page's script reads it, and the shape of its samples: a histogram small enough for a row of a table.
 
-use super::sample_shape::{Shape, case_shape};
 use serde::Serialize;
-use syscost_engine::record::{CaseRecord, Derived, GroupRun, Interval, Matrix, Measured};
+use serde_json::{Value, json};
+use syscost_engine::record::quantity::NANOSECONDS;
+use syscost_engine::record::{Bar, CaseRecord, Distribution, GroupRun, Interval, Measured};
 use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
 use syscost_engine::study::disturbance::disturbance_summary;
 
-#[derive(Serialize)]
-pub(super) struct CaseData<'a> {
-    id: &'a str,
-    title: &'a str,
-    /// `measured`, `unwitnessed`, `not settled`, `skipped`, `disturbed` or `failed`.
-    outcome: &'static str,
-    /// All of these that are true of it: an unsettled case counts as measured, too, as everywhere.
-    outcomes: Vec<&'static str>,
-    /// Why there is no number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sentence: Option<&'a str>,
-    #[serde(flatten)]
-    figures: Option<Figures<'a>>,
+/// The case of this group, in this unit. Its `outcomes` are all that are true of it, since an unsettled case counts as measured, too,
+/// as everywhere; `outcome` is the last of them. Without a number it has a `sentence` that says why.
+pub(super) fn case_data(case: &CaseRecord, group: &GroupRun, unit: &str) -> Value {
+    let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
+    let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
+    let words =
+        [(true, case.outcome.status_word()), (is_open, "not settled"), (is_unwitnessed, "unwitnessed")];
+    let outcomes: Vec<_> = words.into_iter().filter_map(|(is_so, word)| is_so.then_some(word)).collect();
+    let mut data = match case.measured() {
+        Some(measured) => figure_data(measured, group, unit),
+        None => json!({ "sentence": case.outcome.reason() }),
+    };
+    (data["id"], data["title"]) = (json!(case.id), json!(case.title));
+    (data["outcome"], data["outcomes"]) = (json!(outcomes.last()), json!(outcomes));
+    data
 }
 
-/// Estimate and ends.
-type Ends = [f64; 3];
-
-#[derive(Serialize)]
-struct Figures<'a> {
-    /// The figure that is shown first, with the interval of the next run's.
-    figure: Ends,
-    /// Whether it is a quiet figure; else it is the median of one execution.
-    quiet: bool,
-    faster: Option<f64>,
-    earlier: usize,
-    typical: Ends,
-    ticks: f64,
-    net: Option<f64>,
-    /// Hardware and software, ns.
-    expected: Option<[f64; 2]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'a str>,
-    ratio: Option<f64>,
-    instructions: Option<f64>,
-    samples: usize,
-    disturbed: usize,
-    /// Each execution: seconds after the beginning, lower quartile, median, the core's frequency in GHz.
-    executions: Vec<(f64, f64, f64, Option<f64>)>,
-    shape: Option<Shape>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    percentiles: &'a [(f64, f64)],
-    derived: &'a [Derived],
-    evidence: &'a [String],
-    unasked: &'a [String],
-    left_out: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meanwhile: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    matrix: Option<&'a Matrix>,
-}
-
-impl<'a> CaseData<'a> {
-    /// The case of this group, in this unit.
-    pub(super) fn new(case: &'a CaseRecord, group: &GroupRun, unit: &str) -> Self {
-        let is_open = case.measured().is_some_and(|measured| !measured.is_settled());
-        let is_unwitnessed = case.measured().is_some_and(Measured::is_unwitnessed);
-        let words =
-            [(true, case.outcome.status_word()), (is_open, "not settled"), (is_unwitnessed, "unwitnessed")];
-        let outcomes: Vec<_> = words.into_iter().filter_map(|(is_so, word)| is_so.then_some(word)).collect();
-        let outcome = outcomes.last().copied().unwrap_or_default();
-        let figures = case.measured().map(|measured| case_figures(measured, group, unit));
-        Self { id: &case.id, title: &case.title, outcome, outcomes, sentence: case.outcome.reason(), figures }
+/// `figure` is shown first, with the interval of the next run's, and is `quiet` or else the median of one execution; `expected` is hardware
+/// and software, ns; an execution is seconds after the beginning, lower quartile, median, the core's frequency in GHz.
+fn figure_data(m: &Measured, group: &GroupRun, unit: &str) -> Value {
+    let ends = |Interval { estimate, low, high }: Interval| [estimate, low, high];
+    let executions = m.executions.iter().map(|e| (e.at, e.low, e.median, e.core_hz.map(|hz| hz / 1e9)));
+    let mut data = json!({
+        "figure": ends(m.figure()), "quiet": m.quiet.is_some(), "typical": ends(m.median), "ticks": m.ticks,
+        "faster": m.quiet.and_then(|quiet| quiet.faster), "earlier": m.quiet.map_or(0, |quiet| quiet.earlier),
+        "net": best_cost(m).map(|(_, figure)| figure.estimate), "ratio": ratio_to_prediction(m),
+        "expected": m.predicted.as_ref().map(|p| [p.hardware, p.software]), "instructions": m.instructions,
+        "samples": m.counted.len(), "disturbed": m.contamination.count_disturbed(),
+        "executions": executions.collect::<Vec<_>>(), "shape": case_shape(m, group.clock.hz, unit),
+        "derived": m.derived, "evidence": m.evidence, "unasked": m.unasked, "left_out": m.left_out,
+    });
+    let percentiles = m.distribution.as_ref().map(|d| &d.percentiles).filter(|all| !all.is_empty());
+    let rare = [
+        ("why", json!(m.predicted.as_ref().map(|p| &p.why))),
+        ("percentiles", json!(percentiles)),
+        ("meanwhile", json!(m.meanwhile.as_ref().map(disturbance_summary))),
+        ("matrix", json!(m.matrix)),
+    ];
+    for (name, value) in rare.into_iter().filter(|(_, value)| !value.is_null()) {
+        data[name] = value;
     }
+    data
 }
 
-fn case_figures<'a>(m: &'a Measured, group: &GroupRun, unit: &str) -> Figures<'a> {
-    let distribution = m.distribution.as_ref();
-    Figures {
-        figure: estimate_and_ends(m.figure()),
-        quiet: m.quiet.is_some(),
-        faster: m.quiet.and_then(|quiet| quiet.faster),
-        earlier: m.quiet.map_or(0, |quiet| quiet.earlier),
-        typical: estimate_and_ends(m.median),
-        ticks: m.ticks,
-        net: best_cost(m).map(|(_, figure)| figure.estimate),
-        expected: m.predicted.as_ref().map(|p| [p.hardware, p.software]),
-        why: m.predicted.as_ref().map(|p| p.why.as_str()),
-        ratio: ratio_to_prediction(m),
-        instructions: m.instructions,
-        samples: m.counted.len(),
-        disturbed: m.contamination.count_disturbed(),
-        executions: m
-            .executions
-            .iter()
-            .map(|e| (e.at, e.low, e.median, e.core_hz.map(|hz| hz / 1e9)))
-            .collect(),
-        shape: case_shape(m, group.clock.hz, unit),
-        percentiles: distribution.map_or(&[], |d| &d.percentiles),
-        derived: &m.derived,
-        evidence: &m.evidence,
-        unasked: &m.unasked,
-        left_out: &m.left_out,
-        meanwhile: m.meanwhile.as_ref().map(disturbance_summary),
-        matrix: m.matrix.as_ref(),
+/// Bars of a shape.
+const BARS: usize = 40;
+/// A shape spans this share of its median at least, so that the noise of a quiet case looks small.
+const LEAST_SPAN: f64 = 0.04;
+/// Share of the values that is drawn. Higher ones are only counted, since one far sample would squeeze all the
+/// others.
+const DRAWN: f64 = 0.98;
+/// A sample beyond this multiple of the median was disturbed; of single operations the tail is what matters.
+const MOST: f64 = 2.5;
+/// A factor between the ends from which the bars have equal ratios and no longer equal widths.
+const WIDE: f64 = 4.0;
+
+/// Bars between two values, in the record's unit.
+#[derive(Debug, PartialEq, Serialize)]
+struct Shape {
+    low: f64,
+    high: f64,
+    /// Whether each bar is as many times higher than the one before.
+    logarithmic: bool,
+    bars: Vec<u64>,
+    /// Number of values above `high`, and the greatest of them.
+    beyond: u64,
+    greatest: f64,
+}
+
+/// The shape of single operations where they were timed one by one, else of the samples. `None` of a case without samples.
+fn case_shape(measured: &Measured, hz: f64, unit: &str) -> Option<Shape> {
+    let (bars, most) = match measured.distribution.as_ref() {
+        Some(Distribution { histogram, .. }) if !histogram.is_empty() => (histogram.clone(), f64::INFINITY),
+        _ => (sample_bars(measured, hz, unit).collect(), MOST),
+    };
+    shape_of_bars(bars.into_iter().filter(|bar| bar.low.is_finite() && bar.low > 0.0).collect(), most)
+}
+
+fn sample_bars(measured: &Measured, hz: f64, unit: &str) -> impl Iterator<Item = Bar> {
+    let per_count = if unit == NANOSECONDS && hz > 0.0 { 1e9 / hz } else { 1.0 };
+    let both = measured.counted.iter().zip(&measured.iterations);
+    both.map(move |(&counted, &iterations)| Bar {
+        low: counted as f64 * per_count / iterations as f64,
+        count: 1,
+    })
+}
+
+/// `most` is the furthest that is drawn, as a multiple of the median.
+fn shape_of_bars(mut values: Vec<Bar>, most: f64) -> Option<Shape> {
+    values.sort_by(|a, b| a.low.total_cmp(&b.low));
+    let greatest = values.last()?.low;
+    let median = value_at_share(&values, 0.5);
+    let spare = LEAST_SPAN / 2.0 * median;
+    let (low, high) = (values[0].low, value_at_share(&values, DRAWN).min(most * median));
+    let middle = (low + high) / 2.0;
+    let (low, high) = (low.min(middle - spare), high.max(middle + spare));
+    let logarithmic = high > WIDE * low && low > 0.0;
+    let place = |value: f64| {
+        if logarithmic { (value / low).ln() / (high / low).ln() } else { (value - low) / (high - low) }
+    };
+    let (mut bars, mut beyond) = (vec![0; BARS], 0);
+    for bar in &values {
+        match place(bar.low) {
+            share if share > 1.0 => beyond += bar.count,
+            share => bars[((share * BARS as f64) as usize).min(BARS - 1)] += bar.count,
+        }
     }
+    Some(Shape { low, high, logarithmic, bars, beyond, greatest })
 }
 
-fn estimate_and_ends(Interval { estimate, low, high }: Interval) -> Ends {
-    [estimate, low, high]
+/// The value at this share of all counts; the bars are in order.
+fn value_at_share(bars: &[Bar], share: f64) -> f64 {
+    let wanted = share * bars.iter().map(|bar| bar.count).sum::<u64>() as f64;
+    let mut seen = 0;
+    let found = bars.iter().find(|bar| {
+        seen += bar.count;
+        seen as f64 >= wanted
+    });
+    found.or(bars.last()).map_or(0.0, |bar| bar.low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bars(values: &[f64]) -> Vec<Bar> {
+        values.iter().map(|&low| Bar { low, count: 1 }).collect()
+    }
+
+    #[test]
+    fn every_value_is_in_a_bar_or_beyond() {
+        let values: Vec<f64> = (0..100).map(|i| 100.0 + f64::from(i % 7)).chain([9e9]).collect();
+        let shape = shape_of_bars(bars(&values), f64::INFINITY).expect("values");
+        assert_eq!(shape.bars.iter().sum::<u64>() + shape.beyond, 101);
+        assert_eq!((shape.beyond, shape.greatest, shape.logarithmic), (1, 9e9, false));
+    }
+
+    #[test]
+    fn equal_values_stand_in_the_middle_of_a_span() {
+        let shape = shape_of_bars(bars(&[50.0; 9]), MOST).expect("values");
+        assert!(shape.low < 50.0 && shape.high > 50.0 && shape.bars.contains(&9), "{shape:?}");
+    }
+
+    #[test]
+    fn a_wide_shape_has_equal_ratios() {
+        let values: Vec<f64> = (0..200).map(|i| 1.05f64.powi(i)).collect();
+        assert!(shape_of_bars(bars(&values), f64::INFINITY).is_some_and(|shape| shape.logarithmic));
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_shape() {
+        assert_eq!(shape_of_bars(Vec::new(), MOST), None);
+        let none = Measured { counted: vec![0, 0], iterations: vec![0, 1], ..Measured::default() };
+        assert_eq!(case_shape(&none, 1e9, "ns"), None);
+    }
 }

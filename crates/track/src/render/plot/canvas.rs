@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt::Write;
+use syscost_analysis::render::foreign::escape_xml;
 
 /// Red, green, blue.
 #[derive(Clone, Copy)]
@@ -28,34 +29,21 @@ pub(super) enum Anchor {
 /// Size, colour and anchor of a text; vertically the anchor is its middle.
 #[derive(Clone, Copy)]
 pub(super) struct Letters {
-    size: f64,
-    color: Color,
-    anchor: Anchor,
+    pub(super) size: f64,
+    pub(super) color: Color,
+    pub(super) anchor: Anchor,
     /// Whether the background is filled, so that lines do not cross the text.
-    is_opaque: bool,
+    pub(super) is_opaque: bool,
 }
 
-impl Letters {
-    pub(super) fn title_style() -> Self {
-        Self { size: 19.0, color: INK, anchor: Anchor::Left, is_opaque: false }
-    }
-
-    pub(super) fn small_style() -> Self {
-        Self { size: 12.0, color: PALE, ..Self::title_style() }
-    }
-
-    pub(super) fn with_color(self, color: Color) -> Self {
-        Self { color, ..self }
-    }
-
-    pub(super) fn with_anchor(self, anchor: Anchor) -> Self {
-        Self { anchor, ..self }
-    }
-
-    pub(super) fn with_background(self) -> Self {
-        Self { is_opaque: true, ..self }
-    }
-}
+pub(super) const TITLE: Letters = Letters { size: 19.0, color: INK, anchor: Anchor::Left, is_opaque: false };
+/// Small letters, pale or in ink, whose left end, middle or right end stands at their place.
+pub(super) const SMALL: Letters = Letters { size: 12.0, color: PALE, ..TITLE };
+pub(super) const SMALL_CENTER: Letters = Letters { anchor: Anchor::Center, ..SMALL };
+pub(super) const SMALL_RIGHT: Letters = Letters { anchor: Anchor::Right, ..SMALL };
+pub(super) const DARK: Letters = Letters { color: INK, ..SMALL };
+pub(super) const DARK_CENTER: Letters = Letters { anchor: Anchor::Center, ..DARK };
+pub(super) const DARK_RIGHT: Letters = Letters { anchor: Anchor::Right, ..DARK };
 
 /// The shapes that tell curves apart where their colours do not.
 #[derive(Clone, Copy)]
@@ -152,7 +140,7 @@ impl Canvas<'_> {
         self.fill_polygon(&places, color);
     }
 
-    pub(super) fn draw_text(&self, words: &str, place: Place, letters: &Letters) {
+    pub(super) fn draw_text(&self, words: &str, place: Place, letters: Letters) {
         let (wide, tall) = self.text_size(words, letters);
         let (anchor, left) = match letters.anchor {
             Anchor::Left => ("start", place.0),
@@ -164,7 +152,7 @@ impl Canvas<'_> {
             self.fill_rectangle(upper, (left + wide + 2.0, place.1 + 0.5 * tall), WHITE);
         }
         let (x, y) = (self.origin.0 + place.0, self.origin.1 + place.1);
-        let (size, color, words) = (letters.size, hex(letters.color), escaped(words));
+        let (size, color, words) = (letters.size, hex(letters.color), escape_xml(words));
         self.add(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{color}\" text-anchor=\"{anchor}\" \
              dominant-baseline=\"central\">{words}</text>"
@@ -172,23 +160,11 @@ impl Canvas<'_> {
     }
 
     /// About the width and the height of a text.
-    pub(super) fn text_size(&self, words: &str, letters: &Letters) -> Place {
+    pub(super) fn text_size(&self, words: &str, letters: Letters) -> Place {
         (LETTER_WIDTH * letters.size * words.chars().count() as f64, 1.2 * letters.size)
     }
 }
 
 fn hex(Color(red, green, blue): Color) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
-}
-
-/// Text as XML may hold it.
-fn escaped(words: &str) -> String {
-    let one = |letter: char| match letter {
-        '&' => "&amp;".to_owned(),
-        '<' => "&lt;".to_owned(),
-        '>' => "&gt;".to_owned(),
-        letter if letter.is_control() => "\u{fffd}".to_owned(),
-        letter => letter.to_string(),
-    };
-    words.chars().map(one).collect()
 }

@@ -1,9 +1,12 @@
-//! Curves of one kind on two axes, with their levels.
+//! The drawings of a picture: curves of one kind on two axes with their levels, predictions, and figures of every two CPUs.
 
-use super::axis::Scale;
-use super::canvas::{Anchor, Canvas, Color, GRID, INK, Letters, Mark, PALE, Place};
+use super::axis::{Scale, time_label, trimmed_number};
+use super::canvas::{
+    Canvas, Color, DARK, DARK_CENTER, GRID, INK, Letters, Mark, PALE, Place, SMALL, SMALL_CENTER, SMALL_RIGHT,
+};
 use syscost_engine::record::quantity::{format_duration, format_size};
-use syscost_engine::record::{CurveRecord, LevelRecord, Point};
+use syscost_engine::record::{CurveRecord, LevelRecord, Matrix, Point};
+use syscost_engine::study::standout::{FAR, PredictedCase};
 
 /// The palette of Okabe and Ito, for all kinds of colour vision; without its yellow, which is too pale.
 pub(super) const COLORS: [Color; 7] = [
@@ -18,7 +21,7 @@ pub(super) const COLORS: [Color; 7] = [
 const MARKS: [Mark; 4] = [Mark::Circle, Mark::Square, Mark::Diamond, Mark::Triangle];
 
 /// The area of the curves on the canvas.
-pub(super) struct Frame {
+struct Frame {
     pub(super) left: f64,
     pub(super) right: f64,
     pub(super) top: f64,
@@ -34,11 +37,11 @@ impl Frame {
         self.x_of(if at == 0 { 0.5 * least as f64 } else { at as f64 })
     }
 
-    pub(super) fn x_of(&self, value: f64) -> f64 {
+    fn x_of(&self, value: f64) -> f64 {
         self.left + self.across.position_share(value) * (self.right - self.left)
     }
 
-    pub(super) fn y_of(&self, value: f64) -> f64 {
+    fn y_of(&self, value: f64) -> f64 {
         (self.bottom - self.up.position_share(value) * (self.bottom - self.top)).clamp(self.top, self.bottom)
     }
 
@@ -69,16 +72,16 @@ pub(super) fn draw_chart(canvas: &Canvas, curves: &[&CurveRecord]) {
 }
 
 /// Both axes with their marks, and a line of the grid at each.
-pub(super) fn draw_grid(canvas: &Canvas, frame: &Frame) {
+fn draw_grid(canvas: &Canvas, frame: &Frame) {
     for (value, name) in &frame.across.marks {
         let x = frame.x_of(*value);
         canvas.draw_line(&[(x, frame.top), (x, frame.bottom)], GRID, 1.0);
-        canvas.draw_text(name, (x, frame.bottom + 16.0), &Letters::small_style().with_anchor(Anchor::Center));
+        canvas.draw_text(name, (x, frame.bottom + 16.0), SMALL_CENTER);
     }
     for (value, name) in &frame.up.marks {
         let y = frame.y_of(*value);
         canvas.draw_line(&[(frame.left, y), (frame.right, y)], GRID, 1.0);
-        canvas.draw_text(name, (frame.left - 8.0, y), &Letters::small_style().with_anchor(Anchor::Right));
+        canvas.draw_text(name, (frame.left - 8.0, y), SMALL_RIGHT);
     }
     let corner = (frame.left, frame.bottom);
     canvas.draw_line(&[(frame.left, frame.top), corner, (frame.right, frame.bottom)], INK, 1.2)
@@ -90,13 +93,9 @@ fn draw_axes(canvas: &Canvas, frame: &Frame, curves: &[&CurveRecord]) {
     let unit = if curve.unit == "ns" { String::new() } else { curve.unit.clone() };
     let kind = [curve.chart.clone(), unit].into_iter().filter(|part| !part.is_empty());
     let kind = kind.collect::<Vec<_>>().join(", ");
-    canvas.draw_text(&kind, (24.0, frame.top - 26.0), &Letters::small_style().with_color(INK));
+    canvas.draw_text(&kind, (24.0, frame.top - 26.0), DARK);
     let middle = (0.5 * (frame.left + frame.right), frame.bottom + 40.0);
-    canvas.draw_text(
-        &curve.parameter,
-        middle,
-        &Letters::small_style().with_color(INK).with_anchor(Anchor::Center),
-    )
+    canvas.draw_text(&curve.parameter, middle, DARK_CENTER)
 }
 
 /// The line, its points, and their intervals.
@@ -123,12 +122,12 @@ fn draw_level_bands(canvas: &Canvas, frame: &Frame, curve: &CurveRecord, Color(r
 /// The name of each level, below it, because a rising curve leaves room there.
 fn draw_level_names(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
     const TALL: f64 = 18.0;
-    let letters = Letters::small_style().with_color(INK).with_background();
+    let letters = Letters { is_opaque: true, ..DARK };
     let mut taken: Vec<(f64, f64, f64)> = Vec::new();
     for level in &curve.levels {
         let name = level.name.as_deref().unwrap_or("level");
         let words = format!("{name} {}", format_duration(level.latency.estimate));
-        let wide = canvas.text_size(&words, &letters).0;
+        let wide = canvas.text_size(&words, letters).0;
         let left = frame.x_of_parameter(level.first, curve).min(frame.right - wide);
         // Below whatever is drawn there, the ends of its intervals too.
         let beside = |point: &&Point| (left..=left + wide).contains(&frame.x_of_parameter(point.at, curve));
@@ -142,7 +141,7 @@ fn draw_level_names(canvas: &Canvas, frame: &Frame, curve: &CurveRecord) {
             y += TALL;
         }
         taken.push((left, left + wide, y));
-        canvas.draw_text(&words, (left, y), &letters);
+        canvas.draw_text(&words, (left, y), letters);
     }
 }
 
@@ -163,11 +162,7 @@ fn draw_level_step(canvas: &Canvas, frame: &Frame, level: &LevelRecord) {
     if level.agrees_with_kernel() == Some(false) && (frame.left..=frame.right).contains(&x) {
         canvas.draw_dashed_line((x, frame.top), (x, frame.bottom), PALE, 1.5);
         let words = format!("{name} reported {}", format_size(reported));
-        canvas.draw_text(
-            &words,
-            (x, frame.top + 12.0),
-            &Letters::small_style().with_anchor(Anchor::Center).with_background(),
-        );
+        canvas.draw_text(&words, (x, frame.top + 12.0), Letters { is_opaque: true, ..SMALL_CENTER });
     }
     draw_step_line(canvas, frame, step, &format!("{name} {}", format_size(step.0)))
 }
@@ -175,18 +170,14 @@ fn draw_level_step(canvas: &Canvas, frame: &Frame, level: &LevelRecord) {
 fn draw_step_line(canvas: &Canvas, frame: &Frame, step: (u64, u64), words: &str) {
     let x = frame.x_of((step.0 as f64 * step.1 as f64).sqrt());
     canvas.draw_dashed_line((x, frame.top), (x, frame.bottom), INK, 4.0);
-    canvas.draw_text(
-        words,
-        (x, frame.top - 8.0),
-        &Letters::small_style().with_color(INK).with_anchor(Anchor::Center),
-    )
+    canvas.draw_text(words, (x, frame.top - 8.0), DARK_CENTER)
 }
 
 fn legend_width(canvas: &Canvas, curves: &[&CurveRecord]) -> f64 {
     if curves.len() < 2 {
         return 0.0;
     }
-    let width = |curve: &&CurveRecord| canvas.text_size(&curve.title, &Letters::small_style()).0;
+    let width = |curve: &&CurveRecord| canvas.text_size(&curve.title, SMALL).0;
     curves.iter().map(width).fold(0.0, f64::max) + 44.0
 }
 
@@ -200,6 +191,152 @@ fn draw_legend(canvas: &Canvas, frame: &Frame, curves: &[&CurveRecord]) {
         let color = COLORS[at % COLORS.len()];
         canvas.draw_line(&[(x, y), (x + 20.0, y)], color, 1.5);
         canvas.draw_mark(MARKS[at % MARKS.len()], (x + 10.0, y), 3.2, color);
-        canvas.draw_text(&curve.title, (x + 26.0, y), &Letters::small_style().with_color(INK));
+        canvas.draw_text(&curve.title, (x + 26.0, y), DARK);
     }
+}
+
+// Predictions against what was measured: a point a case, and a band in which a prediction was a good one.
+
+const BAND: Color = Color(226, 240, 235);
+/// The most ids that are written beside their points.
+const NAMED: usize = 14;
+/// The height of a written id, points.
+const TALL: f64 = 15.0;
+
+fn plot_frame(canvas: &Canvas, cases: &[PredictedCase<'_>]) -> Frame {
+    let predicted: Vec<f64> = cases.iter().map(|case| case.predicted).collect();
+    let ratios: Vec<f64> = cases.iter().map(|case| case.ratio).chain([2.0 * FAR, 0.5 / FAR]).collect();
+    let (right, bottom) = (canvas.size.0 - 24.0, canvas.size.1 - 58.0);
+    let across = Scale::logarithmic_axis(&predicted, time_label);
+    let up = Scale::logarithmic_axis(&ratios, |ratio| format!("{}×", trimmed_number(ratio)));
+    Frame { left: 84.0, right, top: 96.0, bottom, across, up }
+}
+
+fn place_of_case(frame: &Frame, case: &PredictedCase<'_>) -> Place {
+    (frame.x_of(case.predicted), frame.y_of(case.ratio))
+}
+
+/// Draws these cases, the farthest first.
+pub(super) fn draw_scatter(canvas: &Canvas, cases: &[PredictedCase<'_>]) {
+    let frame = plot_frame(canvas, cases);
+    draw_scatter_axes(canvas, &frame);
+    for case in cases {
+        let color = if case.is_far() { COLORS[1] } else { COLORS[0] };
+        canvas.draw_ring(place_of_case(&frame, case), 2.6, color);
+    }
+    draw_case_names(canvas, &frame, cases)
+}
+
+fn draw_scatter_axes(canvas: &Canvas, frame: &Frame) {
+    canvas.fill_rectangle((frame.left, frame.y_of(FAR)), (frame.right, frame.y_of(FAR.recip())), BAND);
+    draw_grid(canvas, frame);
+    canvas.draw_line(&[(frame.left, frame.y_of(1.0)), (frame.right, frame.y_of(1.0))], PALE, 1.2);
+    canvas.draw_text("measured over predicted", (24.0, frame.top - 20.0), DARK);
+    let middle = 0.5 * (frame.left + frame.right);
+    canvas.draw_text("predicted", (middle, frame.bottom + 40.0), DARK_CENTER)
+}
+
+/// The ids of the farthest, each beside its point where neither another id nor another point is in its way.
+fn draw_case_names(canvas: &Canvas, frame: &Frame, cases: &[PredictedCase<'_>]) {
+    let points: Vec<Place> = cases.iter().map(|case| place_of_case(frame, case)).collect();
+    let mut taken: Vec<Span> = Vec::new();
+    for case in cases.iter().filter(|case| case.is_far()).take(NAMED) {
+        let wide = canvas.text_size(case.id, DARK).0;
+        let (x, y) = place_of_case(frame, case);
+        let sides = [x + 8.0, x - 8.0 - wide].map(|left| Span { left, right: left + wide, y });
+        let free = |side: &Span| {
+            let is_inside = side.left > frame.left && side.right < frame.right;
+            is_inside
+                && !taken.iter().any(|other| side.is_overlapping(other))
+                && !points.iter().any(|at| side.is_covering(*at))
+        };
+        if let Some(side) = sides.into_iter().find(free) {
+            canvas.draw_text(case.id, (side.left, y), DARK);
+            taken.push(side);
+        }
+    }
+}
+
+/// The place of a written id.
+struct Span {
+    left: f64,
+    right: f64,
+    y: f64,
+}
+
+impl Span {
+    fn is_overlapping(&self, other: &Self) -> bool {
+        self.left < other.right && other.left < self.right && (self.y - other.y).abs() < TALL
+    }
+
+    fn is_covering(&self, (x, y): Place) -> bool {
+        (self.left - 3.0..self.right + 3.0).contains(&x) && (self.y - y).abs() < 0.6 * TALL
+    }
+}
+
+// Figures of every two CPUs as a square: the darker the farther.
+
+/// From the smallest value to the largest: pale to dark in one hue.
+const NEAREST: (f64, f64, f64) = (236.0, 244.0, 250.0);
+const FARTHEST: (f64, f64, f64) = (3.0, 60.0, 110.0);
+/// Up to this number of CPUs the squares show figures.
+const WITH_FIGURES: usize = 16;
+/// The largest side of a square, points.
+const LARGEST: f64 = 96.0;
+/// The most names along each side.
+const NAMES: usize = 32;
+
+pub(super) fn draw_heat_map(canvas: &Canvas, matrix: &Matrix) {
+    let count = matrix.cpus.len();
+    let all: Vec<f64> = matrix.rows.iter().flatten().copied().collect();
+    let (low, high) = all.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+    let side = ((canvas.size.1 - 140.0) / count.max(1) as f64).min(LARGEST);
+    let corner = |row: usize, column: usize| (96.0 + side * column as f64, 84.0 + side * row as f64);
+    let share = |ns: f64| if high > low { (ns - low) / (high - low) } else { 0.5 };
+    for (row, figures) in matrix.rows.iter().enumerate() {
+        for (column, &ns) in figures.iter().enumerate() {
+            for (row, column) in [(row, column), (column, row)] {
+                let (x, y) = corner(row, column);
+                canvas.fill_rectangle((x, y), (x + side - 1.0, y + side - 1.0), heat_color(share(ns)));
+                if count <= WITH_FIGURES {
+                    let paper = if share(ns) > 0.5 { Color(255, 255, 255) } else { INK };
+                    let letters = Letters { color: paper, ..SMALL_CENTER };
+                    canvas.draw_text(&format!("{ns:.0}"), (x + 0.5 * side, y + 0.5 * side), letters);
+                }
+            }
+        }
+    }
+    draw_cpu_names(canvas, matrix, side, corner);
+    draw_color_key(canvas, low, high, 96.0 + side * count as f64 + 48.0)
+}
+
+fn draw_cpu_names(canvas: &Canvas, matrix: &Matrix, side: f64, corner: impl Fn(usize, usize) -> (f64, f64)) {
+    let step = matrix.cpus.len().div_ceil(NAMES).max(1);
+    for (at, cpu) in matrix.cpus.iter().enumerate().step_by(step) {
+        let (x, y) = corner(at, at);
+        let (left, bottom) = (corner(0, 0).0, corner(matrix.cpus.len(), 0).1);
+        canvas.draw_text(&format!("CPU {cpu}"), (left - 8.0, y + 0.5 * side), SMALL_RIGHT);
+        canvas.draw_text(&cpu.to_string(), (x + 0.5 * side, bottom + 14.0), SMALL_CENTER);
+    }
+}
+
+/// The key of the colours.
+fn draw_color_key(canvas: &Canvas, low: f64, high: f64, x: f64) {
+    const STEPS: usize = 40;
+    let (top, bottom) = (84.0, 284.0);
+    let y = |share: f64| bottom - share * (bottom - top);
+    if low >= high {
+        return;
+    }
+    for step in 0..STEPS {
+        let share = step as f64 / STEPS as f64;
+        canvas.fill_rectangle((x, y(share + 1.0 / STEPS as f64)), (x + 18.0, y(share)), heat_color(share));
+    }
+    canvas.draw_text(&format!("{high:.1} ns"), (x + 26.0, top + 6.0), SMALL);
+    canvas.draw_text(&format!("{low:.1} ns"), (x + 26.0, bottom - 6.0), SMALL)
+}
+
+fn heat_color(share: f64) -> Color {
+    let mix = |near: f64, far: f64| (near + (far - near) * share.clamp(0.0, 1.0)).round() as u8;
+    Color(mix(NEAREST.0, FARTHEST.0), mix(NEAREST.1, FARTHEST.1), mix(NEAREST.2, FARTHEST.2))
 }

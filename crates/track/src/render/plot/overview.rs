@@ -1,9 +1,8 @@
 //! A whole run on one page: the operations of the first screen on one axis, the curve of the caches, and the predictions.
 
 use super::axis::{Scale, time_label, trimmed_number};
-use super::canvas::{Anchor, Canvas, GRID, INK, Letters, Mark, PALE};
+use super::canvas::{Canvas, DARK, DARK_RIGHT, GRID, INK, Mark, PALE, SMALL, SMALL_CENTER};
 use super::chart::{self, COLORS};
-use super::scatter;
 use syscost_engine::record::{CurveRecord, Headline, Interval, Record};
 use syscost_engine::render::headline_figure::HeadlineFigure;
 use syscost_engine::study::standout::PredictedCase;
@@ -65,7 +64,7 @@ pub(super) fn draw_overview(canvas: &Canvas, overview: &Overview<'_>) {
     if let Some(curve) = overview.curve {
         let part = canvas.sub_canvas((x, top), (wide, 440.0));
         let title = format!("{}{} against {}", curve.prefix, curve.chart, curve.parameter);
-        part.draw_text(&title.replace('/', " "), (24.0, 26.0), &Letters::small_style().with_color(INK));
+        part.draw_text(&title.replace('/', " "), (24.0, 26.0), DARK);
         chart::draw_chart(&part, &[curve]);
         top += 440.0;
     }
@@ -76,20 +75,20 @@ pub(super) fn draw_overview(canvas: &Canvas, overview: &Overview<'_>) {
         overview.predicted.len() - far,
         overview.predicted.len()
     );
-    part.draw_text(&title, (24.0, 40.0), &Letters::small_style().with_color(INK));
-    scatter::draw_scatter(&part, &overview.predicted)
+    part.draw_text(&title, (24.0, 40.0), DARK);
+    chart::draw_scatter(&part, &overview.predicted)
 }
 
 /// What the marks mean.
 fn draw_mark_key(canvas: &Canvas) {
-    let (y, small) = (76.0, Letters::small_style());
+    let y = 76.0;
     canvas.draw_line(&[(LEFT, y), (LEFT + 24.0, y)], COLORS[0], 2.0);
     canvas.draw_mark(Mark::Circle, (LEFT + 12.0, y), 4.0, COLORS[0]);
-    canvas.draw_text("quiet, and where the next run will lie", (LEFT + 32.0, y), &small);
+    canvas.draw_text("quiet, and where the next run will lie", (LEFT + 32.0, y), SMALL);
     canvas.draw_line(&[(LEFT + 280.0, y - 6.0), (LEFT + 280.0, y + 6.0)], INK, 1.6);
-    canvas.draw_text("typical", (LEFT + 288.0, y), &small);
+    canvas.draw_text("typical", (LEFT + 288.0, y), SMALL);
     canvas.draw_ring((LEFT + 352.0, y), 4.5, COLORS[1]);
-    canvas.draw_text("expected", (LEFT + 364.0, y), &small)
+    canvas.draw_text("expected", (LEFT + 364.0, y), SMALL)
 }
 
 /// Rows on one axis from here down; returns where they end.
@@ -104,7 +103,7 @@ fn draw_row_block(canvas: &Canvas, rows: &[Row], top: f64, named: impl Fn(f64) -
     for (value, name) in &scale.marks {
         let x = LEFT + scale.position_share(*value) * (RIGHT - LEFT);
         canvas.draw_line(&[(x, top), (x, bottom)], GRID, 1.0);
-        canvas.draw_text(name, (x, bottom + 12.0), &Letters::small_style().with_anchor(Anchor::Center));
+        canvas.draw_text(name, (x, bottom + 12.0), SMALL_CENTER);
     }
     for (at, row) in rows.iter().enumerate() {
         draw_row(canvas, &scale, row, top + TALL * (at as f64 + 0.5));
@@ -114,9 +113,8 @@ fn draw_row_block(canvas: &Canvas, rows: &[Row], top: f64, named: impl Fn(f64) -
 
 fn draw_row(canvas: &Canvas, scale: &Scale, row: &Row, y: f64) {
     let x = |value: f64| LEFT + scale.position_share(value).clamp(0.0, 1.0) * (RIGHT - LEFT);
-    let ink = Letters::small_style().with_color(INK);
-    canvas.draw_text(row.words, (LEFT - 12.0, y), &ink.with_anchor(Anchor::Right));
-    canvas.draw_text(&row.amount, (AMOUNT, y), &ink.with_anchor(Anchor::Right));
+    canvas.draw_text(row.words, (LEFT - 12.0, y), DARK_RIGHT);
+    canvas.draw_text(&row.amount, (AMOUNT, y), DARK_RIGHT);
     canvas.draw_line(&[(LEFT, y), (RIGHT, y)], GRID, 1.0);
     if let Some(expected) = row.expected.filter(|expected| *expected > 0.0) {
         canvas.draw_line(&[(x(expected), y), (x(row.value.estimate), y)], PALE, 1.0);

@@ -1,12 +1,10 @@
 //! From the effects of machines to one verdict a case.
 
-use super::observed::Observed;
-use super::outlying::find_outlying_machines;
-use super::{Alone, CaseEffect, MachineEffect, THRESHOLD, verdict_of_interval};
-use std::collections::BTreeMap;
+use super::{Alone, CaseEffect, FEWEST_TO_STAND_OUT, MachineEffect, THRESHOLD, verdict_of_interval};
+use std::collections::{BTreeMap, BTreeSet};
 use syscost_engine::record::{Interval, Verdict};
 use syscost_statistic::{
-    Effect, adjusted_p_values, random_effects, student_upper_quantile, student_upper_tail,
+    Effect, adjusted_p_values, mean, median, random_effects, student_upper_quantile, student_upper_tail,
 };
 
 /// The expected share of wrong findings among all of an answer.
@@ -154,4 +152,84 @@ fn count_verdicts(effects: &[MachineEffect]) -> Alone {
         }
     }
     alone
+}
+
+// The effect of a kernel on one machine in one case, in few bytes.
+
+/// What one machine shows of one case. There are millions of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observed {
+    pub machine: u32,
+    /// The other kernel's mean logarithm less the first one's.
+    pub log: f32,
+    /// The same of the lowest jobs.
+    pub lowest: f32,
+    /// Squared distances of the jobs from the means of their kernels.
+    pub squares: f32,
+    /// Jobs under the first kernel and under the other.
+    jobs: [u16; 2],
+}
+
+impl Observed {
+    /// `None` where a kernel has no job.
+    pub(super) fn from_logs(machine: u32, reference: &[f64], other: &[f64]) -> Option<Self> {
+        let squares = |logs: &[f64]| logs.iter().map(|log| (log - mean(logs)).powi(2)).sum::<f64>();
+        let lowest = |logs: &[f64]| logs.iter().copied().fold(f64::INFINITY, f64::min);
+        (!reference.is_empty() && !other.is_empty()).then(|| Self {
+            machine,
+            log: (mean(other) - mean(reference)) as f32,
+            lowest: (lowest(other) - lowest(reference)) as f32,
+            squares: (squares(reference) + squares(other)) as f32,
+            jobs: [reference, other].map(|logs| logs.len().min(usize::from(u16::MAX)) as u16),
+        })
+    }
+
+    /// Degrees of freedom: the number of jobs less one for each kernel's mean.
+    pub(super) fn degrees_of_freedom(&self) -> usize {
+        self.jobs.iter().map(|&jobs| usize::from(jobs) - 1).sum()
+    }
+
+    /// Factor from the variance of one job to the variance of the effect.
+    fn variance_factor(&self) -> f64 {
+        self.jobs.iter().map(|&jobs| 1.0 / f64::from(jobs)).sum()
+    }
+}
+
+// Machines whose effect is not that of the others.
+
+/// The chance of naming any machine in any case of a fleet in which no machine stands out.
+const CHANCE: f64 = 0.01;
+/// From the median absolute deviation of a normal law to its standard deviation.
+const NORMAL: f64 = 1.4826;
+/// What the median absolute deviation knows of the spread, in degrees of freedom of a standard deviation, for each value
+/// (Rousseeuw and Croux 1993: its efficiency is 37 %).
+const EFFICIENCY: f64 = 0.37;
+
+/// The places of the machines that stand out. `degrees` is how well the variances within machines are known, `tests` the number
+/// of machines and cases in the answer.
+fn find_outlying_machines(
+    observed: &[Observed],
+    variance: &impl Fn(&Observed) -> f64,
+    degrees: usize,
+    tests: usize,
+) -> BTreeSet<usize> {
+    if observed.len() < FEWEST_TO_STAND_OUT {
+        return BTreeSet::new();
+    }
+    let centre = median(&observed.iter().map(|one| f64::from(one.log)).collect::<Vec<_>>());
+    let lowest = median(&observed.iter().map(|one| f64::from(one.lowest)).collect::<Vec<_>>());
+    let distances: Vec<f64> = observed.iter().map(|one| (f64::from(one.log) - centre).abs()).collect();
+    let spread = NORMAL * median(&distances);
+    let of_spread = (EFFICIENCY * (observed.len() - 1) as f64).floor().max(1.0) as usize;
+    let chance = CHANCE / (2.0 * tests.max(1) as f64);
+    let by_spread = student_upper_quantile(chance, of_spread) * spread;
+    let by_jobs = student_upper_quantile(chance, degrees);
+    let is_out = |at: &usize| {
+        let one = &observed[*at];
+        let within = variance(one).sqrt();
+        let limit = by_spread.max(if within > 0.0 { by_jobs * within } else { 0.0 }).max(THRESHOLD.ln_1p());
+        let (by_mean, by_lowest) = (f64::from(one.log) - centre, f64::from(one.lowest) - lowest);
+        by_mean.abs() > limit && by_lowest * by_mean.signum() > by_mean.abs() / 2.0
+    };
+    (0..observed.len()).filter(is_out).collect()
 }

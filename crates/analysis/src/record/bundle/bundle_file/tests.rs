@@ -122,9 +122,10 @@ fn a_flipped_bit_is_noticed_or_changes_nothing() {
     let before = whole(&bundle());
     // An unoptimised build takes long: there a sample is drawn, elsewhere every bit is flipped.
     let mut random = Random::new(0x5eed);
-    let bits: Vec<usize> = match cfg!(debug_assertions) {
-        true => (0..100).map(|_| random.number_below(8 * bytes.len())).collect(),
-        false => (0..8 * bytes.len()).collect(),
+    let bits: Vec<usize> = if cfg!(debug_assertions) {
+        (0..100).map(|_| random.number_below(8 * bytes.len())).collect()
+    } else {
+        (0..8 * bytes.len()).collect()
     };
     let mut noticed = 0;
     for &bit in &bits {

@@ -1,8 +1,6 @@
-//! A table as text for a terminal, as Markdown, as CSV.
+//! The one writer of tables: a table as text for a terminal, as Markdown, as CSV; and a value as JSON.
 
-use crate::error::Result;
-use crate::render::format::{LF, csv_text};
-use crate::render::markdown_table::markdown_table;
+use crate::error::{Error, Result};
 use serde::Serialize;
 use syscost_engine::render::cell;
 use syscost_engine::render::table::{Layout, format_sentences};
@@ -80,7 +78,7 @@ impl Sheet {
     }
 
     /// Aligned columns, numbers to the right.
-    pub fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         let all: Vec<_> = std::iter::once(&self.head).chain(&self.rows).cloned().collect();
         let lines = cell::align_columns(&all, |at| (at == 0, 2));
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
@@ -102,6 +100,72 @@ impl Sheet {
         let titled = |row: &Vec<String>| [vec![self.title.clone()], row.clone()].concat();
         csv_text(LF, std::iter::once(&self.head).chain(&self.rows).map(titled))
     }
+}
+
+/// The end of a line by RFC 4180.
+pub const CRLF: csv::Terminator = csv::Terminator::CRLF;
+/// The end of a line in Unix.
+pub const LF: csv::Terminator = csv::Terminator::Any(b'\n');
+
+/// A column of CSV: its head, and its cell in a row.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// The heads of these columns, and a line a row.
+///
+/// # Errors
+/// Never in practice: the text is made in memory.
+pub fn csv_table<T>(
+    end: csv::Terminator,
+    columns: &[Column<T>],
+    rows: impl Iterator<Item = T>,
+) -> Result<String> {
+    let heads = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let lines = rows.map(|row| columns.iter().map(|(_, cell)| cell(&row)).collect());
+    csv_text(end, std::iter::once(heads).chain(lines))
+}
+
+/// Lines of cells as CSV; a cell is quoted only where it must be.
+///
+/// # Errors
+/// Two lines have different numbers of cells.
+pub fn csv_text(end: csv::Terminator, lines: impl Iterator<Item = Vec<String>>) -> Result<String> {
+    let failed = |cause| Error::file("the table", "writing as CSV", cause);
+    let mut writer = csv::WriterBuilder::new().terminator(end).from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line).map_err(|e| failed(e.into()))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| failed(e.into_error()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The cell of a number, with all its decimals; empty for none.
+pub fn number_cell(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// A value as indented JSON; `of` names it in an error.
+pub fn indented_json(of: &str, value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|e| Error::file(of, "writing as JSON", e.into()))
+}
+
+/// A table: its heads, the columns that are text (numbers end at the right), and its rows. A bar in a cell is escaped, and a line
+/// break becomes a blank.
+pub fn markdown_table(
+    heads: impl IntoIterator<Item = impl Into<String>>,
+    is_text: impl Fn(usize) -> bool,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let heads: Vec<String> = heads.into_iter().map(Into::into).collect();
+    let rule = (0..heads.len()).map(|column| if is_text(column) { ":--" } else { "--:" });
+    let mut text = table_line(heads.iter()) + &table_line(rule);
+    text.extend(rows.into_iter().map(|row| table_line(row.iter())));
+    text
+}
+
+fn table_line(cells: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let cells: Vec<String> = cells.map(|cell| cell.as_ref().replace('|', "\\|").replace('\n', " ")).collect();
+    format!("| {} |\n", cells.join(" | "))
 }
 
 #[cfg(test)]
@@ -141,5 +205,23 @@ mod tests {
     fn other_programs_find_the_same_cells() {
         assert!(sheet().to_markdown().contains("| :-- | --: |\n| 1000B | 7.5 |\n"));
         assert_eq!(sheet().to_csv().unwrap(), "Table 9,size,µs\nTable 9,1000B,7.5\nTable 9,20B,\"1,000\"\n");
+    }
+
+    #[test]
+    fn cells_are_quoted_where_they_must_be_and_nowhere_else() {
+        let cells =
+            ["a,b", "say \"x\"", "two\nlines", "\r", "c", "", " ", "'", "µs; [1 2]", "#", "\t", "-1.5", "=1"];
+        let text = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",\"\r\",c,, ,',µs; [1 2],#,\t,-1.5,=1";
+        for (end, line_end) in [(CRLF, "\r\n"), (LF, "\n")] {
+            let line = std::iter::once(cells.map(str::to_owned).to_vec());
+            assert_eq!(csv_text(end, line).unwrap(), format!("{text}{line_end}"));
+        }
+    }
+
+    #[test]
+    fn a_cell_breaks_no_row_and_numbers_end_at_the_right() {
+        let row = vec!["a|b\nc".to_owned(), "1".to_owned()];
+        let text = markdown_table(["case", "ns"], |column| column == 0, [row]);
+        assert_eq!(text, "| case | ns |\n| :-- | --: |\n| a\\|b c | 1 |\n");
     }
 }
