@@ -1,7 +1,7 @@
 //! The loops of [`Bencher`], with a wait for the future of each iteration inside the timed part.
 
 use crate::Bencher;
-use crate::batch::{input_counts, make_inputs};
+use crate::bencher::{input_counts, make_inputs};
 use criterion::BatchSize;
 use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::{Measurement, WallTime};

@@ -11,11 +11,11 @@
 //!
 //! The names and their meaning are Criterion's: its documentation holds. What is accepted and changes nothing here is listed at
 //! the end of a run, by name.
+
 #![deny(unsafe_code)]
 
 #[cfg(feature = "async")]
 mod async_bencher;
-mod batch;
 mod bencher;
 mod group;
 mod operation;

@@ -11,7 +11,6 @@ pub mod doctor;
 mod fingerprint;
 mod inherited;
 pub mod memory_module;
-mod microarchitecture;
 mod network_path;
 
 pub use crate::platform::cpu::cpu_list;

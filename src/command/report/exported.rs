@@ -4,7 +4,7 @@ use crate::driver::group_headlines;
 use crate::error::{Error, Result};
 use crate::platform::kernel_files::KernelFiles;
 use crate::record::Record;
-use crate::study::usual::Reference;
+use crate::study::published::Reference;
 use crate::suite::GROUPS;
 use clap::ValueEnum;
 use syscost_analysis::render::foreign::{

@@ -4,10 +4,9 @@
 //! together. Their results become one: the figures of the slowest copy, the sum of the rates, and the efficiency.
 
 use super::options::Options;
-use super::pipe_message::{CaseExecution, ExecutionEnd};
-use super::process_task::{Copied, Task, make_inheritable_file};
-use super::progress::{Progress, Telling};
+use super::process_task::{CaseExecution, Copied, ExecutionEnd, Task, make_inheritable_file};
 use super::supervision::{ProcessRun, Supervisor};
+use super::terminal::{Progress, Telling};
 use crate::error::{Error, Result};
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::cpu::cpu_list;

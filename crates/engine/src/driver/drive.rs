@@ -4,17 +4,14 @@ use super::arguments::{Arguments, Mode};
 use super::collected::Collected;
 use super::criterion_files;
 use super::earlier_runs::EarlierRuns;
-use super::final_report::{FinalReport, Outcome, print_ids};
+use super::final_report::{FinalReport, FirstScreen, RunEnd, print_ids};
 use super::first_checks::{baseline_complaints, check_home, full_disk_sentence, prepare_run};
-use super::first_screen::FirstScreen;
-use super::options::Options;
+use super::options::{Options, TimeLimit};
 use super::plan::{Planned, plan_groups};
 use super::process_task::{Task, Wanted};
-use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
 use super::supervision::Supervisor;
-use super::terminal::{layout, report_error};
-use super::time_limit::TimeLimit;
+use super::terminal::{Progress, Telling, layout, report_error};
 use crate::case::Group;
 use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
@@ -22,8 +19,7 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{output, signal};
-use crate::record::quantity::{NANOSECONDS, is_instruction_unit};
-use crate::record::run_name::fresh_run_name;
+use crate::record::quantity::{NANOSECONDS, fresh_run_name, is_instruction_unit};
 use crate::record::store::Store;
 use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
@@ -80,7 +76,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let saved = drive.save_record();
     let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
     let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
-    let outcome = Outcome {
+    let end = RunEnd {
         record: drive.record,
         complaints,
         unsaved: drive.unsaved,
@@ -89,7 +85,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
         earlier,
         not_begun,
     };
-    let exit = report.print_all(outcome, arguments, options);
+    let exit = report.print_all(end, arguments, options);
     set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
 }

@@ -2,20 +2,21 @@
 
 use super::arguments::{Arguments, Mode};
 use super::copies::CopyStart;
-use super::options::{CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
-use super::pipe_message::{CaseExecution, Message, open_pipe};
-use super::process_task::{ANEW_VARIABLE, Assignment, TASK_VARIABLE, Task};
-use super::progress::Progress;
-use super::time_limit::TimeLimit;
+use super::options::{
+    CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE, TimeLimit,
+};
+use super::process_task::{
+    ANEW_VARIABLE, Assignment, CaseExecution, Message, TASK_VARIABLE, Task, open_pipe,
+};
+use super::terminal::Progress;
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
-use crate::platform::cpu::{self, cpu_class::CPU_VARIABLE, cpu_class::fixed_choice};
+use crate::platform::cpu::cpu_class::{CPU_VARIABLE, fixed_choice};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::process::inheritance;
-use crate::platform::process::{self, own_program_command};
-use crate::platform::{callgrind, limit, signal};
+use crate::platform::process::{self, inheritance, own_program_command};
+use crate::platform::{callgrind, cpu, limit, signal};
 use crate::record::GroupRun;
 use crate::record::quantity::CALLGRIND;
 use crate::record::store::LIMIT;
@@ -361,7 +362,7 @@ impl<'a> Received<'a> {
 mod tests {
     use super::*;
     use crate::driver::process_task::Wanted;
-    use crate::driver::progress::Telling;
+    use crate::driver::terminal::Telling;
     use std::io::Write;
 
     #[test]

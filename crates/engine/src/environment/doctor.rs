@@ -4,12 +4,8 @@
 //! A finding is what makes a number vary from run to run, or mean something else than it says. Mitigations, address
 //! randomization and the kernel's own choices are no findings: they belong to what is measured.
 
-mod build;
-mod core_frequency;
-mod free_memory;
 mod neighbour;
 mod processor_setting;
-mod scratch_disk;
 
 use super::Fingerprint;
 use crate::platform::kernel_files::KernelFiles;
@@ -59,17 +55,17 @@ type Check = fn(&Patient) -> Option<Finding>;
 
 /// All checks: first those of the binary, then by how much the finding disturbs.
 const CHECKS: &[Check] = &[
-    build::is_unoptimized,
-    build::has_debug_assertions,
+    processor_setting::is_unoptimized,
+    processor_setting::has_debug_assertions,
     neighbour::other_work_runs,
     neighbour::hypervisor_is_present,
     neighbour::time_was_stolen,
     neighbour::cpu_quota_is_set,
     neighbour::io_limit_is_set,
     neighbour::process_is_traced,
-    core_frequency::governor_is_not_performance,
-    core_frequency::turbo_is_on,
-    core_frequency::battery_discharges,
+    processor_setting::governor_is_not_performance,
+    processor_setting::turbo_is_on,
+    processor_setting::battery_discharges,
     processor_setting::cpus_are_of_several_classes,
     processor_setting::smt_is_active,
     processor_setting::one_cpu_is_allowed,
@@ -78,11 +74,11 @@ const CHECKS: &[Check] = &[
     processor_setting::mitigations_are_off,
     processor_setting::perf_is_forbidden,
     processor_setting::core_counters_are_missing,
-    free_memory::huge_pages_are_always,
-    free_memory::little_memory_is_available,
-    free_memory::swap_is_in_use,
-    free_memory::memory_locking_is_limited,
-    scratch_disk::scratch_has_no_disk,
+    neighbour::huge_pages_are_always,
+    neighbour::little_memory_is_available,
+    neighbour::swap_is_in_use,
+    neighbour::memory_locking_is_limited,
+    neighbour::scratch_has_no_disk,
 ];
 
 /// Everything that would disturb a measurement on this machine, the worst first.

@@ -1,6 +1,6 @@
 //! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
-use super::protocol::{BATCHES, LONGEST_REQUEST, Prepare, Ready, Request, Response, VERSION};
+use super::{BATCHES, LONGEST_REQUEST, Prepare, Ready, Request, Response, VERSION};
 use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Fingerprint;

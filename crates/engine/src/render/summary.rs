@@ -3,16 +3,15 @@
 
 mod answers;
 mod look;
-mod machine;
 mod observation;
 
 pub use answers::{ANSWER_LINES, answer_lines, answer_screen};
-pub use machine::format_seconds;
+pub use look::format_seconds;
 
 use super::cell;
 use crate::record::{CaseRecord, Headline, Outcome, Record};
+use crate::render::cell::Tone;
 use crate::render::table::Layout;
-use crate::render::tone::Tone;
 
 /// The most lines of a screen.
 pub const LINES: usize = 50;
@@ -43,7 +42,7 @@ pub fn summary_screen(summary: &Summary<'_>, layout: Layout) -> String {
         roomy => roomy,
     };
     let prose = width.min(COLUMNS);
-    let above = machine::machine_lines(summary, prose);
+    let above = look::machine_lines(summary, prose);
     let look = look::look_lines(summary, prose);
     let whole = case_count_lines(summary, prose);
     // The head of the table takes a line.

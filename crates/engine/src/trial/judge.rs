@@ -1,11 +1,16 @@
 //! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
-mod brackets;
-mod hold_up;
 mod interference;
 mod later;
 mod plausible;
 mod testimony;
+
+pub(super) use interference::held_up_samples;
+pub(super) use interference::{judge_interference, other_cpus_sentence, other_tasks_ns};
+pub(super) use later::judge_later_batch;
+pub(super) use plausible::judge_brackets;
+pub(super) use plausible::{check_batch_length, check_reported_time, judge_plausible, judge_timed_share};
+pub(super) use testimony::judge_by_witness;
 
 use super::batch_size::BatchSize;
 use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
@@ -15,12 +20,6 @@ use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
 use crate::platform::time::kernel_clock::{self, KernelClock};
 use crate::record::{HELD_LATE, Interval, NEVER_ASKED};
-pub(super) use brackets::judge_brackets;
-pub(super) use hold_up::held_up_samples;
-pub(super) use interference::{judge_interference, other_cpus_sentence, other_tasks_ns};
-pub(super) use later::judge_later_batch;
-pub(super) use plausible::{check_batch_length, check_reported_time, judge_plausible, judge_timed_share};
-pub(super) use testimony::judge_by_witness;
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
 /// a loaded CPU, and far from the 1.0 of a remembered result.

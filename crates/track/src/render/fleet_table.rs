@@ -4,11 +4,11 @@ use crate::study::fleet_effect::{Alone, CaseEffect, Column, FleetAnswer, Machine
 use std::collections::BTreeMap;
 use syscost_engine::record::quantity::format_change;
 use syscost_engine::record::{Interval, Verdict};
+use syscost_engine::render::cell::Tone;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{
     count_with_noun, heading, paint, prose_width, tabbed_rows, table, table_width, wrap,
 };
-use syscost_engine::render::tone::Tone;
 
 /// Machines that are named.
 const NAMED: usize = 8;

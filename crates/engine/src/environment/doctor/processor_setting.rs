@@ -122,3 +122,75 @@ fn counts_core_events(source: &str) -> bool {
     ["cpu", "cpu_core", "cpu_atom"].contains(&source)
         || ["armv", "apple_"].iter().any(|prefix| source.starts_with(prefix))
 }
+
+// Settings that let the core's frequency change during a measurement.
+
+pub(super) fn governor_is_not_performance(patient: &Patient) -> Option<Finding> {
+    let governor = patient.fingerprint.governor.as_deref().filter(|&g| g != "performance")?;
+    Some(Finding::new(
+        format!("the frequency governor is {governor}"),
+        "the core speeds up while it is measured, so the first samples cost more than the last",
+        "scripts/quiet COMMAND, or: sudo cpupower frequency-set -g performance",
+    ))
+}
+
+pub(super) fn turbo_is_on(patient: &Patient) -> Option<Finding> {
+    patient.fingerprint.turbo.filter(|&on| on)?;
+    Some(Finding::new(
+        "turbo (boost) is on",
+        "the frequency then depends on the temperature and on what the other cores do",
+        format!("scripts/quiet COMMAND, or: {}", turbo_command(patient)),
+    ))
+}
+
+fn turbo_command(patient: &Patient) -> &'static str {
+    if patient.files.has("sys/devices/system/cpu/intel_pstate/no_turbo") {
+        "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
+    } else {
+        "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
+    }
+}
+
+/// A mouse has a battery too; the kernel gives it the scope `Device`.
+pub(super) fn battery_discharges(patient: &Patient) -> Option<Finding> {
+    let directory = "sys/class/power_supply";
+    let says = |supply: &str, file: &str, word: &str| {
+        patient
+            .files
+            .read_first_line(&format!("{directory}/{supply}/{file}"))
+            .is_some_and(|line| line == word)
+    };
+    let supplies = patient.files.entry_names(directory);
+    let supply = supplies
+        .iter()
+        .filter(|s| says(s, "type", "Battery") && !says(s, "scope", "Device"))
+        .find(|s| says(s, "status", "Discharging"))?;
+    Some(Finding::new(
+        format!("the machine runs on its battery ({supply})"),
+        "firmware lowers the power limit as the charge falls",
+        "connect the power supply",
+    ))
+}
+
+// How this binary was compiled.
+
+const REMEDY: &str = "measure with `cargo bench`, or build with `cargo build --release`";
+
+pub(super) fn is_unoptimized(patient: &Patient) -> Option<Finding> {
+    let level = patient.fingerprint.opt_level.as_deref().filter(|&level| level == "0")?;
+    Some(Finding::new(
+        format!("this binary was built with opt-level {level}"),
+        "the loop around an operation then costs more than many of the operations",
+        REMEDY,
+    ))
+}
+
+pub(super) fn has_debug_assertions(patient: &Patient) -> Option<Finding> {
+    patient.fingerprint.debug_assertions.then(|| {
+        Finding::new(
+            "this binary checks debug assertions",
+            "overflow and bounds checks run inside what is timed",
+            REMEDY,
+        )
+    })
+}

@@ -5,9 +5,12 @@ use crate::clock::Clock;
 use crate::driver::{Assignment, Message, Sender, open_counter};
 use crate::environment::Accounting;
 use crate::error::Result;
+use crate::platform::cpu;
 use crate::platform::kernel_files::KernelFiles;
 use crate::record::quantity::{DISPLACED, NANOSECONDS, is_time_unit};
 use crate::record::{ClockRun, GroupRun};
+use crate::trial::{self, CaseEnd};
+use std::sync::{Mutex, PoisonError};
 
 /// Notes that hold for the whole run.
 fn run_notes(assignment: &Assignment) -> Vec<String> {
@@ -95,4 +98,49 @@ pub(super) fn send_verified_clock(clock: &Clock, sender: &mut Sender) -> Result<
         Err(reason) => sender.send(&Message::Note(format!("the clock cannot be trusted: {reason}")))?,
     }
     sender.send(&Message::End(facts))
+}
+
+// Records the message of a case's panic, which belongs into the record and not on the terminal.
+
+/// The message of the last panic.
+static MESSAGE: Mutex<String> = Mutex::new(String::new());
+
+/// From here on a panic is recorded and prints nothing.
+pub(super) fn record_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.to_string().replace('\n', " ");
+        *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner) = message;
+    }));
+}
+
+/// Why a case unwound: its own [`CaseEnd`], or a panic.
+pub(super) fn case_end_from_payload(payload: Box<dyn std::any::Any + Send>) -> CaseEnd {
+    match payload.downcast::<CaseEnd>() {
+        Ok(end) => *end,
+        Err(_) => CaseEnd::Failed(last_message()),
+    }
+}
+
+/// The message of the last panic, with its place in the source.
+pub(super) fn last_message() -> String {
+    MESSAGE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+// A CPU and memory of its own for a measuring process.
+
+/// Claims a CPU, pins the process to it and prepares its memory. What fails becomes a note, since the numbers stay valid.
+pub(super) fn claim_cpu_and_memory() -> (Option<cpu::Claimed>, Vec<String>) {
+    let mut notes = Vec::new();
+    let claimed = cpu::claim_cpu().filter(|claimed| match cpu::pin_and_verify(claimed.cpu) {
+        Ok(()) => true,
+        Err(error) => {
+            notes.push(format!("not pinned to a CPU: {error}"));
+            false
+        }
+    });
+    if claimed.is_none() && notes.is_empty() {
+        notes.push("not pinned to a CPU: none could be claimed for this run alone".into());
+    }
+    notes.extend(trial::prepare_memory());
+    (claimed, notes)
 }

@@ -1,16 +1,15 @@
 //! The screen that ends a run: whose numbers these are, a dozen answers and whether they are usual, and what to type next. At
 //! most [`ANSWER_LINES`] lines, so that a terminal of 24 shows it whole above its prompt.
 
-use super::{COLUMNS, Line, Summary, case_count_texts, fit_text, look, machine};
+use super::{COLUMNS, Line, Summary, case_count_texts, fit_text, look};
 use crate::record::quantity::{format_change, format_half_width};
 use crate::record::{CaseRecord, Headline, Interval, Measured, Outcome};
-use crate::render::cell;
-use crate::render::headline_figure::HeadlineFigure;
+use crate::render::cell::{self, Tone};
+use crate::render::figure_line::HeadlineFigure;
 use crate::render::table::Layout;
-use crate::render::tone::Tone;
 use crate::study::alike;
+use crate::study::published::UsualRange;
 use crate::study::standout::FAR;
-use crate::study::usual::UsualRange;
 use std::collections::BTreeMap;
 
 /// The most lines of the screen.
@@ -31,7 +30,7 @@ pub fn answer_screen(
 ) -> String {
     let width = layout.width.map_or(COLUMNS, usize::from).min(COLUMNS);
     let plain = |text: String| Line::new(Tone::Plain, cell::cut_to_width(&text, width));
-    let mut above = machine::machine_lines(summary, width);
+    let mut above = look::machine_lines(summary, width);
     // The mitigations may take two lines; the doctor and the run come last.
     while above.len() > ABOUT {
         above.remove(ABOUT - 2);

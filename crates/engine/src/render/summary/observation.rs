@@ -3,10 +3,10 @@
 use super::{Line, Summary};
 use crate::record::quantity::{format_change, format_half_width};
 use crate::record::{CaseRecord, Headline, Measured, Outcome};
-use crate::render::cell;
-use crate::render::headline_figure::HeadlineFigure;
-use crate::render::tone::Tone;
+use crate::render::cell::{self, Tone};
+use crate::render::figure_line::HeadlineFigure;
 use crate::study::alike;
+use Column::{Expected, Id, Interval as Ends, Last, Operation, Quiet, Ratio, Share, Typical};
 
 /// A column, in the order from left to right.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,8 +21,6 @@ enum Column {
     Last,
     Id,
 }
-
-use Column::{Expected, Id, Interval as Ends, Last, Operation, Quiet, Ratio, Share, Typical};
 
 const ALL: [Column; 8] = [Operation, Quiet, Ends, Typical, Expected, Ratio, Last, Id];
 /// The columns of a narrower screen, the widest first.

@@ -1,12 +1,12 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
 use super::column::{Column, DOUBTED, outcome_label, rate};
-use super::{Layout, Row, Shape, Sheet, curve_text, event_line, wrap_sentence};
+use super::{Layout, Row, Shape, Sheet, curve_text, wrap_sentence};
 use crate::record::quantity::{format_amount, is_instruction_unit};
 use crate::record::{GroupRun, Outcome, Tally};
+use crate::render::cell::Tone;
 use crate::render::figure_line::{derived_line, distribution_line, fit_sentence};
-use crate::render::terminal_heat_map::heat_map;
-use crate::render::tone::Tone;
+use crate::render::terminal_plot::heat_map;
 use crate::study::disturbance::disturbance_sentence;
 use crate::study::reference_frequency::frequency_range;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
         plain_paragraphs(distribution_lines(sheet)),
         plain_paragraphs(derived_lines(sheet, shape)),
-        plain_paragraphs(event_line::event_lines(sheet.rows.iter().map(|row| row.case))),
+        plain_paragraphs(curve_text::event_lines(sheet.rows.iter().map(|row| row.case))),
         heat_map_lines(sheet).into_iter().map(|line| (None, line)).collect(),
         curve_text::drawing_lines(&groups, layout).into_iter().map(|line| (None, line)).collect(),
         plain_paragraphs(curve_text::curve_lines(&groups)),

@@ -5,7 +5,7 @@ use super::canvas::{Anchor, Canvas, GRID, INK, Letters, Mark, PALE};
 use super::chart::{self, COLORS};
 use super::scatter;
 use syscost_engine::record::{CurveRecord, Headline, Interval, Record};
-use syscost_engine::render::headline_figure::HeadlineFigure;
+use syscost_engine::render::figure_line::HeadlineFigure;
 use syscost_engine::study::standout::PredictedCase;
 
 /// Width and height in points.
