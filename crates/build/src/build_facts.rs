@@ -36,7 +36,6 @@ pub struct BuildFacts {
     #[serde(default)]
     pub package: PathBuf,
     /// The toolchain that is chosen for the user's directory and not by the sources.
-    #[serde(default)]
     pub toolchain: Option<String>,
     /// The words for cargo that choose features.
     #[serde(default)]
@@ -58,7 +57,6 @@ pub struct BuildFacts {
     /// Flags that align functions and loops; empty for a plain build.
     pub alignment: String,
     /// The linker, if the build says which.
-    #[serde(default)]
     pub linker: Option<String>,
 }
 

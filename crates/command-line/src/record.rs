@@ -191,7 +191,7 @@ fn begin_session(
     let options =
         Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options(groups)? };
     warn_of_outstanding(&home.directory());
-    Session::with_single_executions(groups, &arguments, &options, processes as usize)
+    Session::plan(groups, &arguments, &options, processes as usize, false)
 }
 
 /// After a signal: says how many processes were finished, and answers the exit code.

@@ -34,10 +34,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
     /// Times `routine`, called again and again. Its results are dropped inside the timed part.
     #[inline(never)]
-    pub fn iter<O, R>(&mut self, mut routine: R)
-    where
-        R: FnMut() -> O,
-    {
+    pub fn iter<O, R: FnMut() -> O>(&mut self, mut routine: R) {
         let start = self.clock.start();
         for _ in 0..self.iterations {
             black_box(routine());
@@ -48,10 +45,7 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
     /// Takes the time that `routine` says its argument of iterations took.
     #[inline(never)]
-    pub fn iter_custom<R>(&mut self, mut routine: R)
-    where
-        R: FnMut(u64) -> M::Value,
-    {
+    pub fn iter_custom<R: FnMut(u64) -> M::Value>(&mut self, mut routine: R) {
         let value = routine(self.iterations);
         self.take_value(&value);
     }
@@ -65,29 +59,18 @@ impl<'a, M: Measurement> Bencher<'a, M> {
 
     /// As [`Bencher::iter_batched`] with one input at a time.
     #[doc(hidden)]
-    pub fn iter_with_setup<I, O, S, R>(&mut self, setup: S, routine: R)
-    where
-        S: FnMut() -> I,
-        R: FnMut(I) -> O,
-    {
+    pub fn iter_with_setup<I, O, S: FnMut() -> I, R: FnMut(I) -> O>(&mut self, setup: S, routine: R) {
         self.iter_batched(setup, routine, BatchSize::PerIteration);
     }
 
     /// As [`Bencher::iter_batched`] with all inputs at a time.
     #[doc(hidden)]
-    pub fn iter_with_large_setup<I, O, S, R>(&mut self, setup: S, routine: R)
-    where
-        S: FnMut() -> I,
-        R: FnMut(I) -> O,
-    {
+    pub fn iter_with_large_setup<I, O, S: FnMut() -> I, R: FnMut(I) -> O>(&mut self, setup: S, routine: R) {
         self.iter_batched(setup, routine, BatchSize::NumBatches(1));
     }
 
     /// As [`Bencher::iter`], with the results dropped outside of the timed part.
-    pub fn iter_with_large_drop<O, R>(&mut self, mut routine: R)
-    where
-        R: FnMut() -> O,
-    {
+    pub fn iter_with_large_drop<O, R: FnMut() -> O>(&mut self, mut routine: R) {
         self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
     }
 

@@ -9,7 +9,6 @@ mod collected;
 mod copies;
 mod criterion_files;
 mod drive;
-mod earlier_runs;
 mod final_report;
 mod first_checks;
 mod group_notes;

@@ -47,10 +47,8 @@ pub struct Record {
     /// Unique name of the run: its start and random characters, as in `20261120T134405-217k3x9q`.
     pub run: String,
     /// The session that it belongs to, when several runs were made in one go.
-    #[serde(default)]
     pub session: Option<String>,
     /// The kernel's own name of this boot (`/proc/sys/kernel/random/boot_id`).
-    #[serde(default)]
     pub boot: Option<String>,
     /// When it began, Unix seconds.
     pub started: u64,
@@ -201,10 +199,8 @@ pub struct Measured {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRate>,
     /// Values between every two CPUs, for a case that measures all of them.
-    #[serde(default)]
     pub matrix: Option<Matrix>,
     /// CPU time that it displaced, if it was measured by displacement.
-    #[serde(default)]
     pub displaced: Option<Displaced>,
     /// The peer and the transport, as the `Wire::key` of the group's wire. Values against different peers are not
     /// comparable.

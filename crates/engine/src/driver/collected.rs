@@ -8,8 +8,8 @@ use super::supervision::ProcessRun;
 use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Tally};
 use crate::study::executions::{pool_executions, quiet_of_executions};
+use crate::study::interval::widen_to_kind;
 use crate::study::reference_frequency::core_frequency;
-use crate::study::spread_of_kind::widen_to_kind;
 use crate::trial::CaseEnd;
 
 /// The executions of one group.

@@ -3,13 +3,13 @@
 use super::arguments::{Arguments, Mode};
 use super::collected::Collected;
 use super::criterion_files;
-use super::earlier_runs::EarlierRuns;
 use super::final_report::{FinalReport, FirstScreen, RunEnd, print_ids};
 use super::first_checks::{baseline_complaints, check_home, full_disk_sentence, prepare_run};
 use super::options::{Options, TimeLimit};
 use super::plan::{Planned, plan_groups};
 use super::process_task::{Task, Wanted};
 use super::rounds::Rounds;
+use super::session_runs::EarlierRuns;
 use super::supervision::Supervisor;
 use super::terminal::{Progress, Telling, layout, report_error};
 use crate::case::Group;
@@ -23,7 +23,7 @@ use crate::record::quantity::{NANOSECONDS, fresh_run_name, is_instruction_unit};
 use crate::record::store::Store;
 use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
-use crate::study::executions::make_figure_exact;
+use crate::study::interval::make_figure_exact;
 use crate::study::reference_frequency::undisturbed_frequency;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
@@ -353,9 +353,10 @@ impl<'a> Drive<'a> {
             return Ok(None);
         }
         let store = Store::at(&self.home);
-        let path = match self.is_stored {
-            true => store.save_run(&self.record)?,
-            false => store.save_new_run(&mut self.record)?,
+        let path = if self.is_stored {
+            store.save_run(&self.record)?
+        } else {
+            store.save_new_run(&mut self.record)?
         };
         self.is_stored = true;
         if let Some(name) = &self.arguments.save {

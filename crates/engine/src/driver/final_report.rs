@@ -41,18 +41,8 @@ pub(super) struct RunEnd {
 /// Prints the tables of a run, with the predictions and published machines that the user asked for.
 pub(super) struct FinalReport {
     overrides: Overrides,
-    against: Vec<Machine>,
-}
-
-type Below = dyn Fn(&Record) -> Vec<String>;
-
-/// A published machine as a column of the table.
-struct Machine {
-    name: String,
-    /// Nanoseconds by case id.
-    values: BTreeMap<String, f64>,
-    /// Sentences about it that belong below the table of a record.
-    below: Box<Below>,
+    /// Published machines, with their nanoseconds by case id.
+    against: Vec<(Published, BTreeMap<String, f64>)>,
 }
 
 impl FinalReport {
@@ -121,12 +111,12 @@ impl FinalReport {
     }
 
     fn against_columns(&self) -> Vec<Against<'_>> {
-        self.against.iter().map(|Machine { name, values, .. }| Against { name, values }).collect()
+        self.against.iter().map(|(machine, values)| Against { name: &machine.name, values }).collect()
     }
 
     /// The sources of the published values.
     fn source_notes(&self, record: &Record, layout: Layout) -> String {
-        let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
+        let said: Vec<_> = self.against.iter().flat_map(|(machine, _)| machine.notes(record)).collect();
         format_sentences(&said, layout)
     }
 }
@@ -160,14 +150,14 @@ fn overrides(options: &Options) -> Result<Overrides> {
     options.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
 }
 
-fn against(options: &Options) -> Result<Vec<Machine>> {
+fn against(options: &Options) -> Result<Vec<(Published, BTreeMap<String, f64>)>> {
     let Some(names) = &options.against else { return Ok(Vec::new()) };
-    let machine = |published: Published| Machine {
-        name: published.name.clone(),
-        values: published.values_ns(),
-        below: Box::new(move |record| published.notes(record)),
-    };
-    Ok(published::find(names)?.into_iter().map(machine).collect())
+    let with_values = |machine: Published| (machine.values_ns(), machine);
+    Ok(published::find(names)?
+        .into_iter()
+        .map(with_values)
+        .map(|(values, machine)| (machine, values))
+        .collect())
 }
 
 // `--output-format bencher`: the lines of Rust's own `#[bench]`, which several CI tools read.

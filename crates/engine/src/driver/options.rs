@@ -80,6 +80,7 @@ impl Options {
             Some(Ok(value)) => Ok(Some(value)),
             None => Ok(None),
         };
+        let seconds = |name| variable(name)?.map(|text: String| parse_time_limit(name, &text)).transpose();
         let scale = match variable(SCALE_VARIABLE)? {
             None => Scale::Default,
             Some(name) => Scale::named(&name).ok_or_else(|| {
@@ -99,12 +100,8 @@ impl Options {
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
-            seconds: variable(TIME_VARIABLE)?
-                .map(|text| parse_time_limit(TIME_VARIABLE, &text))
-                .transpose()?,
-            case_seconds: variable(CASE_TIME_VARIABLE)?
-                .map(|text| parse_time_limit(CASE_TIME_VARIABLE, &text))
-                .transpose()?,
+            seconds: seconds(TIME_VARIABLE)?,
+            case_seconds: seconds(CASE_TIME_VARIABLE)?,
             operations: variable(OPERATIONS_VARIABLE)?
                 .map(|text| parse_count(OPERATIONS_VARIABLE, &text, 1))
                 .transpose()?,

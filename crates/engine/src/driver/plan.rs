@@ -54,9 +54,10 @@ pub(super) fn plan_groups<'a>(
     match &arguments.filter {
         Some(filter) if planned.is_empty() && !arguments.none => {
             let elsewhere = other_groups_matching(groups, known, &matches);
-            Err(Error::Usage(match elsewhere.is_empty() {
-                true => no_match_message(filter, &groups.iter().flat_map(group_ids).collect::<Vec<_>>()),
-                false => found_elsewhere_message(filter, &elsewhere),
+            Err(Error::Usage(if elsewhere.is_empty() {
+                no_match_message(filter, &groups.iter().flat_map(group_ids).collect::<Vec<_>>())
+            } else {
+                found_elsewhere_message(filter, &elsewhere)
             }))
         }
         _ => Ok(planned),

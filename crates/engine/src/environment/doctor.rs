@@ -29,6 +29,16 @@ impl Finding {
     }
 }
 
+/// The finding, if `is_found`.
+fn finding_if(
+    is_found: bool,
+    fact: impl Into<String>,
+    why: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Option<Finding> {
+    is_found.then(|| Finding::new(fact, why, remedy))
+}
+
 /// The machine that the checks examine.
 struct Patient<'a> {
     files: &'a KernelFiles,

@@ -1,6 +1,5 @@
 //! The measuring process: measures one group on one CPU and sends each outcome to the driver. It prints nothing itself.
 
-mod background_activity;
 mod criterion_drive;
 mod group_note;
 mod replay;
@@ -284,7 +283,7 @@ impl Process<'_> {
             self.try_case(case, proven, &mut criterion, &sampling)
         };
         // Copies would take each other for other tasks.
-        let before = self.bench.other_copies.is_none().then(background_activity::Before::read).flatten();
+        let before = self.bench.other_copies.is_none().then(group_note::Before::read).flatten();
         let ended = trial::under_one_clock_source(|| {
             catch_unwind(AssertUnwindSafe(attempt))
                 .unwrap_or_else(|payload| Err(group_note::case_end_from_payload(payload)))

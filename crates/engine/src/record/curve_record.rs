@@ -98,7 +98,6 @@ pub struct CurveRecord {
     #[serde(default)]
     pub levels: Vec<LevelRecord>,
     /// Where it falls.
-    #[serde(default)]
     pub fall: Option<FallRecord>,
     /// Remarks in sentences.
     #[serde(default)]

@@ -106,7 +106,6 @@ pub struct Meanwhile {
     /// Interrupts.
     pub interrupts: u64,
     /// Page faults of everybody else.
-    #[serde(default)]
     pub others_faults: Option<u64>,
     /// Free memory before and after, bytes, with what lies in the lists of each CPU where that can be seen.
     pub free_bytes: (u64, u64),
@@ -189,7 +188,6 @@ pub struct Displaced {
     /// Reasons to doubt a column, or why it is missing.
     pub flags: Vec<String>,
     /// Throughput of a CPU that never idles, where that was measured as well.
-    #[serde(default)]
     pub throughput: Option<Throughput>,
 }
 

@@ -179,10 +179,8 @@ pub fn heat_map(matrix: &Matrix) -> Vec<String> {
         SHADES[((share * SHADES.len() as f64) as usize).min(SHADES.len() - 1)]
     };
     let with_figures = matrix.cpus.len() <= WITH_FIGURES;
-    let cell = |ns: &f64| match with_figures {
-        true => format!("{ns:6.1}{}", shade(*ns)),
-        false => shade(*ns).to_string(),
-    };
+    let cell =
+        |ns: &f64| if with_figures { format!("{ns:6.1}{}", shade(*ns)) } else { shade(*ns).to_string() };
     let row = |(cpu, row): (&usize, &Vec<f64>)| {
         let cells: String = row.iter().map(cell).collect();
         format!("CPU {cpu:>3} {cells}").trim_end().to_owned()

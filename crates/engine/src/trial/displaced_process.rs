@@ -245,8 +245,9 @@ pub fn allowed_cpus_of(pid: u32) -> Result<Vec<usize>> {
     let mut cpus: Vec<_> = lists.flatten().filter(|cpu| online.contains(cpu)).collect();
     cpus.sort_unstable();
     cpus.dedup();
-    match cpus.is_empty() {
-        true => Err(Error::Missing(format!("/proc/{pid} does not tell on which CPUs process {pid} may run"))),
-        false => Ok(cpus),
+    if cpus.is_empty() {
+        Err(Error::Missing(format!("/proc/{pid} does not tell on which CPUs process {pid} may run")))
+    } else {
+        Ok(cpus)
     }
 }

@@ -1,6 +1,6 @@
 //! Others that take time from this process: processes, guests, a tracer, and the limits of a control group.
 
-use super::{Finding, Patient};
+use super::{Finding, Patient, finding_if};
 use crate::platform::kernel_files::meminfo_bytes;
 use crate::platform::limit;
 use crate::platform::proc::{CAP_IPC_LOCK, has_capability, locked_memory_limit, stolen_share, tracer};
@@ -15,13 +15,12 @@ const STOLEN_SHARE: f64 = 0.005;
 pub(super) fn other_work_runs(patient: &Patient) -> Option<Finding> {
     let load = one_minute_load(&patient.files.read_first_line("proc/loadavg")?)?;
     let cpus = patient.online_cpu_count();
-    (load / cpus > BUSY_LOAD_PER_CPU).then(|| {
-        Finding::new(
-            format!("the load of the last minute is {load:.2} on {cpus} CPUs"),
-            "other work shares the caches and the memory, and takes the CPU away",
-            "find the process with `top`, stop it, and wait a minute",
-        )
-    })
+    finding_if(
+        load / cpus > BUSY_LOAD_PER_CPU,
+        format!("the load of the last minute is {load:.2} on {cpus} CPUs"),
+        "other work shares the caches and the memory, and takes the CPU away",
+        "find the process with `top`, stop it, and wait a minute",
+    )
 }
 
 pub(super) fn hypervisor_is_present(patient: &Patient) -> Option<Finding> {
@@ -36,13 +35,12 @@ pub(super) fn hypervisor_is_present(patient: &Patient) -> Option<Finding> {
 
 pub(super) fn time_was_stolen(patient: &Patient) -> Option<Finding> {
     let share = stolen_share(&patient.files.read_text("proc/stat")?)?;
-    (share > STOLEN_SHARE).then(|| {
-        Finding::new(
-            format!("{:.1} % of the time since boot was stolen by the hypervisor", share * 100.0),
-            "a guest that is not run still sees its clock advance, and the operation is charged for it",
-            "measure on a host with fewer guests, on dedicated CPUs, or at another hour",
-        )
-    })
+    finding_if(
+        share > STOLEN_SHARE,
+        format!("{:.1} % of the time since boot was stolen by the hypervisor", share * 100.0),
+        "a guest that is not run still sees its clock advance, and the operation is charged for it",
+        "measure on a host with fewer guests, on dedicated CPUs, or at another hour",
+    )
 }
 
 pub(super) fn cpu_quota_is_set(patient: &Patient) -> Option<Finding> {
@@ -102,39 +100,36 @@ pub(super) fn huge_pages_are_always(patient: &Patient) -> Option<Finding> {
 pub(super) fn little_memory_is_available(patient: &Patient) -> Option<Finding> {
     let group = limit::cgroup_memory_left(patient.files).unwrap_or(u64::MAX);
     let available = read_meminfo(patient, "MemAvailable")?.min(group);
-    (available < AVAILABLE_WANTED).then(|| {
-        Finding::new(
-            format!("{} MiB of memory are available", available / MIB),
-            "the kernel reclaims memory while it is measured, and large cases are skipped",
-            format!(
-                "stop what uses memory, or give the guest or the control group more, until {} MiB are",
-                AVAILABLE_WANTED / MIB
-            ),
-        )
-    })
+    finding_if(
+        available < AVAILABLE_WANTED,
+        format!("{} MiB of memory are available", available / MIB),
+        "the kernel reclaims memory while it is measured, and large cases are skipped",
+        format!(
+            "stop what uses memory, or give the guest or the control group more, until {} MiB are",
+            AVAILABLE_WANTED / MIB
+        ),
+    )
 }
 
 pub(super) fn swap_is_in_use(patient: &Patient) -> Option<Finding> {
     let used = read_meminfo(patient, "SwapTotal")?.saturating_sub(read_meminfo(patient, "SwapFree")?);
-    (used > 0).then(|| {
-        Finding::new(
-            format!("{} MiB are swapped out", used.div_ceil(MIB)),
-            "a touch of memory may wait for a disk",
-            "sudo swapoff -a (and `sudo swapon -a` afterwards)",
-        )
-    })
+    finding_if(
+        used > 0,
+        format!("{} MiB are swapped out", used.div_ceil(MIB)),
+        "a touch of memory may wait for a disk",
+        "sudo swapoff -a (and `sudo swapon -a` afterwards)",
+    )
 }
 
 pub(super) fn memory_locking_is_limited(patient: &Patient) -> Option<Finding> {
     let limit = locked_memory_limit(&patient.files.read_text("proc/self/limits")?)?;
     let exempt = has_capability(&patient.read_process_status(), CAP_IPC_LOCK);
-    (limit < LOCKED_WANTED && !exempt).then(|| {
-        Finding::new(
-            format!("at most {} MiB may be locked in memory", limit / MIB),
-            "the bench process cannot be kept from page faults of its own",
-            "sudo prlimit --pid $$ --memlock=unlimited, in the shell that measures",
-        )
-    })
+    finding_if(
+        limit < LOCKED_WANTED && !exempt,
+        format!("at most {} MiB may be locked in memory", limit / MIB),
+        "the bench process cannot be kept from page faults of its own",
+        "sudo prlimit --pid $$ --memlock=unlimited, in the shell that measures",
+    )
 }
 
 fn read_meminfo(patient: &Patient, key: &str) -> Option<u64> {

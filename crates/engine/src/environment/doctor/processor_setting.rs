@@ -1,18 +1,17 @@
 //! Settings of the processor, its clock and its counters.
 
-use super::{Finding, Patient};
+use super::{Finding, Patient, finding_if};
 use crate::environment::{Smt, cpu_list, cpuinfo};
 use crate::platform::cpu::cpu_class::cpu_classes;
 use crate::platform::proc::{CAP_PERFMON, CAP_SYS_ADMIN, has_capability};
 
 pub(super) fn smt_is_active(patient: &Patient) -> Option<Finding> {
-    (patient.fingerprint.smt == Smt::Active).then(|| {
-        Finding::new(
-            "cores run two or more threads (SMT)",
-            "whatever runs on the sibling shares the core's units and its first caches",
-            "echo off | sudo tee /sys/devices/system/cpu/smt/control (and `on` afterwards)",
-        )
-    })
+    finding_if(
+        patient.fingerprint.smt == Smt::Active,
+        "cores run two or more threads (SMT)",
+        "whatever runs on the sibling shares the core's units and its first caches",
+        "echo off | sudo tee /sys/devices/system/cpu/smt/control (and `on` afterwards)",
+    )
 }
 
 pub(super) fn cpus_are_of_several_classes(patient: &Patient) -> Option<Finding> {
@@ -21,24 +20,22 @@ pub(super) fn cpus_are_of_several_classes(patient: &Patient) -> Option<Finding> 
     let classes = cpu_classes(patient.files, &online);
     let texts: Vec<_> =
         classes.iter().map(|class| format!("{} ({})", class.name, cpu_list::format(&class.cpus))).collect();
-    (classes.len() > 1).then(|| {
-        Finding::new(
-            format!("the CPUs are of {} classes: {}", classes.len(), texts.join(", ")),
-            format!("a figure holds for one class, here {measured}, and a task beside it may run on another"),
-            "--cpu (or SYSCOST_CPU) names another class, or a CPU by its number; compare runs of one class",
-        )
-    })
+    finding_if(
+        classes.len() > 1,
+        format!("the CPUs are of {} classes: {}", classes.len(), texts.join(", ")),
+        format!("a figure holds for one class, here {measured}, and a task beside it may run on another"),
+        "--cpu (or SYSCOST_CPU) names another class, or a CPU by its number; compare runs of one class",
+    )
 }
 
 pub(super) fn one_cpu_is_allowed(patient: &Patient) -> Option<Finding> {
     let allowed = patient.fingerprint.cpus_allowed.as_deref()?;
-    (cpu_list::parse(allowed).len() == 1).then(|| {
-        Finding::new(
-            format!("this process may use one CPU only ({allowed})"),
-            "cases between two CPUs are skipped, and everything else on the machine shares that one",
-            "widen the affinity (taskset, docker --cpuset-cpus), or give the guest another CPU",
-        )
-    })
+    finding_if(
+        cpu_list::parse(allowed).len() == 1,
+        format!("this process may use one CPU only ({allowed})"),
+        "cases between two CPUs are skipped, and everything else on the machine shares that one",
+        "widen the affinity (taskset, docker --cpuset-cpus), or give the guest another CPU",
+    )
 }
 
 /// Clock sources that user space reads without a system call.
@@ -47,13 +44,12 @@ const FAST_SOURCES: [&str; 2] = ["tsc", "arch_sys_counter"];
 pub(super) fn clock_source_is_slow(patient: &Patient) -> Option<Finding> {
     let known = patient.is_x86() || patient.fingerprint.architecture.as_deref() == Some("aarch64");
     let source = patient.fingerprint.clock_source.as_deref().filter(|s| !FAST_SOURCES.contains(s))?;
-    known.then(|| {
-        Finding::new(
-            format!("the kernel's clock source is {source}"),
-            "it rejected the hardware counter, by itself or by a setting; reading the time may then be a system call",
-            clock_source_remedy(patient),
-        )
-    })
+    finding_if(
+        known,
+        format!("the kernel's clock source is {source}"),
+        "it rejected the hardware counter, by itself or by a setting; reading the time may then be a system call",
+        clock_source_remedy(patient),
+    )
 }
 
 fn clock_source_remedy(patient: &Patient) -> &'static str {
@@ -69,25 +65,23 @@ pub(super) fn tsc_is_not_constant(patient: &Patient) -> Option<Finding> {
     let cpuinfo = patient.files.read_text("proc/cpuinfo").filter(|_| patient.is_x86())?;
     let lacks = |flag: &&str| cpuinfo::has_flag(&cpuinfo, flag) == Some(false);
     let missing: Vec<_> = ["constant_tsc", "nonstop_tsc"].into_iter().filter(lacks).collect();
-    (!missing.is_empty()).then(|| {
-        Finding::new(
-            format!("the CPU does not promise {}", missing.join(" and ")),
-            "the time-stamp counter may change its rate or stand still, so its ticks are no time",
-            "in a guest ask the host for an invariant TSC (QEMU: -cpu host,+invtsc)",
-        )
-    })
+    finding_if(
+        !missing.is_empty(),
+        format!("the CPU does not promise {}", missing.join(" and ")),
+        "the time-stamp counter may change its rate or stand still, so its ticks are no time",
+        "in a guest ask the host for an invariant TSC (QEMU: -cpu host,+invtsc)",
+    )
 }
 
 /// Single mitigations are part of what is measured. With all of them off the machine is of another kind.
 pub(super) fn mitigations_are_off(patient: &Patient) -> Option<Finding> {
     let line = patient.fingerprint.kernel_command_line.as_deref()?;
-    line.split_whitespace().any(|word| word == "mitigations=off").then(|| {
-        Finding::new(
-            "the kernel was booted with mitigations=off",
-            "entering the kernel is cheaper here than on any machine that must be safe",
-            "boot without it, unless this is what you compare",
-        )
-    })
+    finding_if(
+        line.split_whitespace().any(|word| word == "mitigations=off"),
+        "the kernel was booted with mitigations=off",
+        "entering the kernel is cheaper here than on any machine that must be safe",
+        "boot without it, unless this is what you compare",
+    )
 }
 
 /// Above this level an ordinary user may not count events of its own processes.
@@ -97,24 +91,22 @@ pub(super) fn perf_is_forbidden(patient: &Patient) -> Option<Finding> {
     let level = patient.fingerprint.perf_event_paranoid.filter(|&level| level > PARANOID_LIMIT)?;
     let status = patient.read_process_status();
     let exempt = has_capability(&status, CAP_PERFMON) || has_capability(&status, CAP_SYS_ADMIN);
-    (!exempt).then(|| {
-        Finding::new(
-            format!("perf_event_paranoid is {level}"),
-            "the kernel refuses to count events, and cases that count in events are skipped",
-            format!("sudo sysctl kernel.perf_event_paranoid={PARANOID_LIMIT}"),
-        )
-    })
+    finding_if(
+        !exempt,
+        format!("perf_event_paranoid is {level}"),
+        "the kernel refuses to count events, and cases that count in events are skipped",
+        format!("sudo sysctl kernel.perf_event_paranoid={PARANOID_LIMIT}"),
+    )
 }
 
 pub(super) fn core_counters_are_missing(patient: &Patient) -> Option<Finding> {
     let sources = patient.files.entry_names("sys/bus/event_source/devices");
-    (!sources.iter().any(|name| counts_core_events(name))).then(|| {
-        Finding::new(
-            "the kernel has no performance counters for the CPU",
-            "core cycles, instructions and cache misses cannot be counted; ticks and software events can",
-            "in a guest ask the host for a virtual PMU; otherwise look for `PMU` in `sudo dmesg`",
-        )
-    })
+    finding_if(
+        !sources.iter().any(|name| counts_core_events(name)),
+        "the kernel has no performance counters for the CPU",
+        "core cycles, instructions and cache misses cannot be counted; ticks and software events can",
+        "in a guest ask the host for a virtual PMU; otherwise look for `PMU` in `sudo dmesg`",
+    )
 }
 
 /// `cpu` in general, `cpu_core` and `cpu_atom` on hybrid x86, a name of the core on ARM.
@@ -186,11 +178,10 @@ pub(super) fn is_unoptimized(patient: &Patient) -> Option<Finding> {
 }
 
 pub(super) fn has_debug_assertions(patient: &Patient) -> Option<Finding> {
-    patient.fingerprint.debug_assertions.then(|| {
-        Finding::new(
-            "this binary checks debug assertions",
-            "overflow and bounds checks run inside what is timed",
-            REMEDY,
-        )
-    })
+    finding_if(
+        patient.fingerprint.debug_assertions,
+        "this binary checks debug assertions",
+        "overflow and bounds checks run inside what is timed",
+        REMEDY,
+    )
 }

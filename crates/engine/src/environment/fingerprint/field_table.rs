@@ -218,9 +218,10 @@ impl Field {
         if a == b {
             return None;
         }
-        let (weight, series) = match a.is_some() && b.is_some() {
-            true => (self.weight, self.series),
-            false => (self.weight.step_down(), Series::Same),
+        let (weight, series) = if a.is_some() && b.is_some() {
+            (self.weight, self.series)
+        } else {
+            (self.weight.step_down(), Series::Same)
         };
         let text = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
         let (ours, theirs) = drop_common_entries(&text(a), &text(b));

@@ -177,9 +177,10 @@ impl Answer<'_> {
             return Standing::Unknown;
         };
         let ((low, high), value) = (range.ends(), figure.value);
-        let (above, below) = match figure.is_rate() {
-            false => (Standing::Slow, Standing::Fast),
-            true => (Standing::Fast, Standing::Slow),
+        let (above, below) = if figure.is_rate() {
+            (Standing::Fast, Standing::Slow)
+        } else {
+            (Standing::Slow, Standing::Fast)
         };
         let is_inside = value.low >= low && value.high <= high;
         // An interval wider than the usual range, or mostly beyond it, promises figures that are not usual.

@@ -24,11 +24,10 @@ pub fn look_lines(summary: &Summary<'_>, width: usize) -> Vec<Line> {
     let names = farthest_line(&found, width).map(|names| Line::new(Tone::Plain, names));
     let lines = before.into_iter().flatten().map(line).chain(names);
     let lines: Vec<Line> = lines.chain(level_look(&found.levels).map(line)).collect();
-    let heading = match lines.is_empty() {
-        true => {
-            format!("Nothing to look at: every number is settled and within {FAR} times what was expected.")
-        }
-        false => "Look at these:".into(),
+    let heading = if lines.is_empty() {
+        format!("Nothing to look at: every number is settled and within {FAR} times what was expected.")
+    } else {
+        "Look at these:".into()
     };
     std::iter::once(Line::new(Tone::Bold, cell::cut_to_width(&heading, width))).chain(lines).collect()
 }

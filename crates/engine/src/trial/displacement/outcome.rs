@@ -62,9 +62,10 @@ pub(super) fn measured_outcome(
 }
 
 fn no_number_reason(summary: &Summary) -> String {
-    match summary.flags.is_empty() {
-        true => "the cost is below what the runs can resolve: there were too few runs, or their results differ too much".into(),
-        false => summary.flags.join("; "),
+    if summary.flags.is_empty() {
+        "the cost is below what the runs can resolve: there were too few runs, or their results differ too much".into()
+    } else {
+        summary.flags.join("; ")
     }
 }
 
