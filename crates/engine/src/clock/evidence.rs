@@ -7,7 +7,6 @@ use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::{self, Account, Source};
 use crate::platform::time::OtherThreadsTime;
 use crate::platform::{cpu, process};
-use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -90,8 +89,6 @@ impl Counters {
     /// The kernel refuses `getrusage`.
     pub fn read(&mut self) -> Result<Reading> {
         let usage = process::thread_usage()?;
-        let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64;
-        let charged = |usage: &Usage| micros(usage.user_time()) + micros(usage.system_time());
         let cpu = self.cpu;
         let buffer = &mut self.buffer;
         let (stolen_ticks, created) = read_text(&self.stat, buffer)
@@ -102,8 +99,8 @@ impl Counters {
             major_faults: usage.major_page_faults() as u64,
             voluntary_switches: usage.voluntary_context_switches() as u64,
             involuntary_switches: usage.involuntary_context_switches() as u64,
-            user_us: micros(usage.user_time()),
-            system_us: micros(usage.system_time()),
+            user_us: process::micros(usage.user_time()),
+            system_us: process::micros(usage.system_time()),
             waited_ns: read_text(&self.schedstat, buffer)
                 .and_then(proc::parse_schedstat)
                 .map(|s| s.waited_ns),
@@ -111,7 +108,7 @@ impl Counters {
             throttled: read_text(&self.cgroup, buffer).and_then(proc::throttled_periods),
             created,
             other_threads: OtherThreadsTime::now(),
-            process_us: process::process_usage()?.iter().map(charged).sum(),
+            process_us: process::process_usage()?.iter().map(process::cpu_time_us).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
             cpu: cpu::current_cpu(),

@@ -66,7 +66,8 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     };
     let expected = rounds.minimum_executions(count_cases(&planned));
     let progress = Progress::over(expected, choose_telling(arguments, planned.len()));
-    let mut drive = Drive::new(arguments, options, home, &progress).with_dispute(disputed);
+    let mut drive = Drive::new(arguments, options, home, &progress);
+    drive.disputed = disputed;
     drive.screen = screen.as_ref();
     drive.measure(&planned, rounds);
     progress.finish();
@@ -125,7 +126,7 @@ pub(super) struct Drive<'a> {
     /// The scale of the first process' clock.
     clock: Option<ClockScale>,
     earlier: EarlierRuns,
-    /// A clock that contradicts the one that measures.
+    /// A clock that contradicts the one that measures: every group is then marked as doubtful.
     disputed: Option<Dispute>,
     /// What a whole run shows as soon as its headline cases are measured.
     screen: Option<&'a FirstScreen>,
@@ -173,11 +174,6 @@ impl<'a> Drive<'a> {
         drive
     }
 
-    /// Adds a dispute of the clocks, if there is one: every group is then marked as doubtful.
-    fn with_dispute(self, disputed: Option<Dispute>) -> Self {
-        Self { disputed, ..self }
-    }
-
     /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
     /// Then Criterion writes its files.
     pub(super) fn measure(&mut self, planned: &[Planned], rounds: Rounds) {
@@ -199,7 +195,8 @@ impl<'a> Drive<'a> {
             let time = rounds.time_limit(groups.iter().map(Collected::count_runnable).sum());
             for &at in &order {
                 let time = self.time.began.elapsed() < time;
-                executed |= self.execute_group(&mut groups[at], &rounds, round, time);
+                let cases = groups[at].wanted_cases(&rounds, round, time);
+                executed |= self.execute_cases(&mut groups[at], cases);
                 if round == first && !groups[at].is_empty() {
                     self.progress.print_group_line(&groups[at].summary_line());
                 }
@@ -248,12 +245,6 @@ impl<'a> Drive<'a> {
         let record = Record { groups: self.group_runs(groups), ..self.record.clone() };
         let answers = self.screen.map(|screen| screen.answer_lines(&record)).unwrap_or_default();
         answers.iter().for_each(|line| self.progress.print_group_line(&format!("  {line}")));
-    }
-
-    /// One process for the cases of a group that this round wants; false if it wants none.
-    fn execute_group(&mut self, group: &mut Collected, rounds: &Rounds, round: usize, time: bool) -> bool {
-        let cases = group.wanted_cases(rounds, round, time);
-        self.execute_cases(group, cases)
     }
 
     /// One process for these cases of a group; false if there are none, or no time.

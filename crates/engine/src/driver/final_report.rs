@@ -51,7 +51,8 @@ impl FinalReport {
     /// # Errors
     /// A file of predictions is broken, or a published machine is unknown.
     pub(super) fn new(options: &Options) -> Result<Self> {
-        Ok(Self { overrides: overrides(options)?, against: against(options)? })
+        let overrides = options.predictions.as_deref().map(Overrides::read).transpose()?.unwrap_or_default();
+        Ok(Self { overrides, against: against(options)? })
     }
 
     /// Prints the table, and everything that went wrong.
@@ -61,13 +62,15 @@ impl FinalReport {
         if arguments.bencher {
             record.cases().for_each(|(_, case)| print(&bencher_line(case, &record.unit)));
         }
-        if has_table(arguments) {
+        // Neither a test nor bencher's format has a table.
+        if arguments.mode == Mode::Measure && !arguments.bencher {
             let layout = layout();
             let screen = screen.map(|screen| screen.render(&record, &earlier, None, layout));
-            let tables = || {
-                record_table(&record, None, &self.against_columns(), layout)
-                    + &self.source_notes(&record, layout)
-            };
+            let columns = self.against.iter();
+            let columns =
+                columns.map(|(machine, values)| Against { name: &machine.name, values }).collect::<Vec<_>>();
+            let tables =
+                || record_table(&record, None, &columns, layout) + &self.source_notes(&record, layout);
             print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
@@ -110,10 +113,6 @@ impl FinalReport {
         .or_signal(signal::pending())
     }
 
-    fn against_columns(&self) -> Vec<Against<'_>> {
-        self.against.iter().map(|(machine, values)| Against { name: &machine.name, values }).collect()
-    }
-
     /// The sources of the published values.
     fn source_notes(&self, record: &Record, layout: Layout) -> String {
         let said: Vec<_> = self.against.iter().flat_map(|(machine, _)| machine.notes(record)).collect();
@@ -130,11 +129,6 @@ fn report_first_errors(sentences: &[String]) {
     }
 }
 
-/// Whether the run ends with a table: not for tests, nor in bencher's format.
-fn has_table(arguments: &Arguments) -> bool {
-    arguments.mode == Mode::Measure && !arguments.bencher
-}
-
 /// `--list`: prints the ids as Criterion does.
 ///
 /// # Errors
@@ -144,10 +138,6 @@ pub(super) fn print_ids(planned: &[Planned]) -> Result<Exit> {
         print(&format!("{id}: benchmark"));
     }
     output_error().map_or(Ok(Exit::Success), Err)
-}
-
-fn overrides(options: &Options) -> Result<Overrides> {
-    options.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
 }
 
 fn against(options: &Options) -> Result<Vec<(Published, BTreeMap<String, f64>)>> {
@@ -200,7 +190,9 @@ impl FirstScreen {
             // The load of the run itself is not among the findings.
             let doctor = examine(&files, &known, &scratch).into_iter().map(|finding| finding.fact).collect();
             let headlines = group_headlines(planned.iter().map(|planned| planned.group));
-            Self { headlines, doctor, usual: usual_here(&known) }
+            let references: Vec<_> = reference_names().filter_map(find_reference).collect();
+            let usual = known.machine_kind().map(|kind| usual_ranges(&references, &kind)).unwrap_or_default();
+            Self { headlines, doctor, usual }
         })
     }
 
@@ -244,12 +236,6 @@ pub fn group_headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(Stri
         group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
     };
     groups.flat_map(named_headlines).collect()
-}
-
-/// What is usual for machines of this kind.
-fn usual_here(known: &Fingerprint) -> BTreeMap<String, UsualRange> {
-    let references: Vec<_> = reference_names().filter_map(find_reference).collect();
-    known.machine_kind().map(|kind| usual_ranges(&references, &kind)).unwrap_or_default()
 }
 
 #[cfg(test)]

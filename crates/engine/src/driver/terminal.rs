@@ -154,12 +154,6 @@ impl Progress {
         }
     }
 
-    fn replace_screen(&self, text: &str) {
-        self.erase_screen();
-        print(text.trim_end());
-        self.shown.set(text.lines().count());
-    }
-
     /// Takes the answers so far away: the final ones follow, or newer ones.
     fn erase_screen(&self) {
         erase_lines_above(self.shown.take());
@@ -223,7 +217,11 @@ impl Progress {
 
     /// Shows the answers so far in place of those before.
     pub(super) fn show_screen(&self, text: &str) {
-        self.bar.suspend(|| self.replace_screen(text));
+        self.bar.suspend(|| {
+            self.erase_screen();
+            print(text.trim_end());
+            self.shown.set(text.lines().count());
+        });
     }
 
     pub(super) fn finish(&self) {

@@ -130,6 +130,9 @@ enum Column {
     Id,
 }
 
+/// By column.
+const HEADINGS: [&str; 9] =
+    ["operation", "quiet", "next run", "next", "typical", "expected", "ratio", "to last", "case"];
 const ALL: [Column; 8] = [Operation, Quiet, Ends, Typical, Expected, Ratio, Last, Id];
 /// The columns of a narrower screen, the widest first.
 const NARROWER: [&[Column]; 7] = [
@@ -182,7 +185,7 @@ fn headline_rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
 }
 
 fn format_columns(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
-    let head: Vec<String> = columns.iter().map(|column| column.heading().to_owned()).collect();
+    let head: Vec<String> = columns.iter().map(|column| HEADINGS[*column as usize].to_owned()).collect();
     let cells = rows.iter().map(|row| columns.iter().map(|column| row.cell_text(*column, unit)).collect());
     let all: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
     let lines = cell::align_columns(&all, |at| columns[at].alignment());
@@ -196,20 +199,6 @@ fn format_columns(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line>
 }
 
 impl Column {
-    fn heading(self) -> &'static str {
-        match self {
-            Operation => "operation",
-            Quiet => "quiet",
-            Ends => "next run",
-            Share => "next",
-            Typical => "typical",
-            Expected => "expected",
-            Ratio => "ratio",
-            Last => "to last",
-            Id => "case",
-        }
-    }
-
     /// Numbers end at the right; an interval belongs to the number before it.
     fn alignment(self) -> (bool, usize) {
         let is_text = matches!(self, Operation | Ends | Share | Ratio | Id);

@@ -6,7 +6,7 @@ mod cache_level;
 mod tests;
 
 use super::basis::Basis;
-use crate::environment::Fingerprint;
+use crate::environment::{Fingerprint, cpu_list};
 use crate::record::{
     Axis, CaseRecord, Curve, CurveRecord, FallRecord, FitRecord, GroupRun, Interval, LevelRecord, Measured,
     Point, Study,
@@ -16,7 +16,7 @@ use crate::statistic::{Law, find_levels, fit_growth, fit_line, locate_fall, medi
 
 /// The curve through the measured cases of a group, if there are two at least.
 pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<CurveRecord> {
-    let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| count_cpus(list) as u64);
+    let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| cpu_list::parse(list).len() as u64);
     let members: Vec<_> =
         run.cases.iter().filter_map(|case| member_with_parameter(curve, case, cpus)).collect();
     let (basis, unit, mut points) = points_and_unit(curve.figure, &members)?;
@@ -47,10 +47,6 @@ pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> O
         Study::Bound(ns) => drawn.remarks = vec![describe_bound(&drawn, ns)],
     }
     Some(drawn)
-}
-
-fn count_cpus(list: &str) -> usize {
-    crate::environment::cpu_list::parse(list).len()
 }
 
 fn member_with_parameter<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> Option<(u64, &'a Measured)> {
@@ -197,17 +193,16 @@ pub fn fit_sweep(parameter: &str, prefix: &str, cases: &[CaseRecord]) -> Option<
 fn points(prefix: &str, cases: &[CaseRecord]) -> Option<Vec<(f64, f64)>> {
     let members: Vec<(f64, &Measured)> =
         cases.iter().filter_map(|case| member_with_number(prefix, case)).collect();
-    Basis::ALL.into_iter().find_map(|basis| points_on_basis(basis, &members))
+    let points_on = |basis: Basis| {
+        members.iter().map(|(x, measured)| Some((*x, basis.figure(measured)?.estimate))).collect()
+    };
+    Basis::ALL.into_iter().find_map(points_on)
 }
 
 fn member_with_number<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
     // Whole numbers only: "inf" and "nan" would parse as floating point.
     let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
     Some((parameter as f64, case.measured()?))
-}
-
-fn points_on_basis(basis: Basis, members: &[(f64, &Measured)]) -> Option<Vec<(f64, f64)>> {
-    members.iter().map(|(x, measured)| Some((*x, basis.figure(measured)?.estimate))).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! prediction.
 
 use super::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
-use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record};
+use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record, Tally};
 
 /// A prediction that is off by less than this factor, either way, was a good one.
 pub const FAR: f64 = 3.0;
@@ -101,15 +101,10 @@ fn relative_half_width(interval: &Interval) -> f64 {
 pub fn nothing_measured<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Option<NothingMeasured> {
     let mut found = NothingMeasured::default();
     for (_, case) in runs.into_iter().flat_map(Record::cases) {
-        let (count, sentence) = match &case.outcome {
-            Outcome::Measured(_) => return None,
-            Outcome::Skipped(sentence) => (&mut found.skipped, sentence),
-            Outcome::Disturbed(sentence) => (&mut found.disturbed, sentence),
-            Outcome::Failed(sentence) => (&mut found.failed, sentence),
-        };
-        *count += 1;
+        let sentence = case.outcome.reason()?;
+        found.tally.add(&case.outcome);
         // The reason of a case that ran is more useful than that of a skipped one.
-        let says_more = matches!(case.outcome, Outcome::Disturbed(_)) && found.disturbed == 1;
+        let says_more = matches!(case.outcome, Outcome::Disturbed(_)) && found.tally.disturbed == 1;
         if found.first.is_none() || says_more {
             found.first = Some(format!("{}: {sentence}", case.id));
         }
@@ -120,21 +115,20 @@ pub fn nothing_measured<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Optio
 /// How the cases of such runs ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NothingMeasured {
-    skipped: usize,
-    disturbed: usize,
-    failed: usize,
+    tally: Tally,
     first: Option<String>,
 }
 
 impl NothingMeasured {
     /// Whether every case was skipped because the machine lacks something that it needs.
     pub fn is_all_skipped(&self) -> bool {
-        self.disturbed == 0 && self.failed == 0
+        self.tally.disturbed == 0 && self.tally.failed == 0
     }
 
     /// The sentence for the user.
     pub fn sentence(&self) -> String {
-        let counts = [(self.skipped, "skipped"), (self.disturbed, "disturbed"), (self.failed, "failed")];
+        let Tally { skipped, disturbed, failed, .. } = self.tally;
+        let counts = [(skipped, "skipped"), (disturbed, "disturbed"), (failed, "failed")];
         let told: Vec<_> = counts
             .iter()
             .filter(|(count, _)| *count > 0)

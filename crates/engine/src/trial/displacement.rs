@@ -266,8 +266,7 @@ impl Account {
     fn total_charge(&mut self) -> error::Result<Charge> {
         let partners = self.sum_run_time(true) - self.sum_run_time(false);
         let usages = process::process_usage()?;
-        let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
-        let [own, children] = usages.map(|u| 1e3 * (micros(u.user_time()) + micros(u.system_time())));
+        let [own, children] = usages.map(|usage| 1e3 * process::cpu_time_us(&usage) as f64);
         let waits = usages.map(|u| u.voluntary_context_switches() as f64).iter().sum();
         let clock = time::clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID) as f64;
         Ok(Charge { clock: clock + children + partners, rusage: own + children + partners, waits })

@@ -9,7 +9,7 @@ use crate::environment::Accounting;
 use crate::error::Result;
 use crate::platform::cpu;
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::process::process_usage;
+use crate::platform::process::{cpu_time_us, process_usage};
 use crate::record::quantity::{DISPLACED, NANOSECONDS, is_time_unit};
 use crate::record::{ClockRun, GroupRun, Meanwhile};
 use crate::trial::{self, CaseEnd};
@@ -186,12 +186,8 @@ impl Own {
     fn read_usage() -> Option<Self> {
         let all = process_usage().ok()?;
         let sum = |field: fn(&Usage) -> i64| all.iter().map(field).sum::<i64>().max(0) as u64;
-        let micros = sum(|usage| {
-            let (user, system) = (usage.user_time(), usage.system_time());
-            1_000_000 * (user.tv_sec() + system.tv_sec()) + user.tv_usec() + system.tv_usec()
-        });
         Some(Self {
-            seconds: micros as f64 / 1e6,
+            seconds: all.iter().map(cpu_time_us).sum::<u64>() as f64 / 1e6,
             faults: sum(|usage| usage.minor_page_faults() + usage.major_page_faults()),
             read: BLOCK * sum(Usage::block_reads),
             written: BLOCK * sum(Usage::block_writes),
