@@ -15,9 +15,7 @@ const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
 pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
-const TIME_VARIABLE: &str = "SYSCOST_TIME";
 pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
-const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
 pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
 pub(super) const REPLICATIONS_VARIABLE: &str = "SYSCOST_REPLICATIONS";
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
@@ -100,7 +98,7 @@ impl Options {
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
-            seconds: seconds(TIME_VARIABLE)?,
+            seconds: seconds("SYSCOST_TIME")?,
             case_seconds: seconds(CASE_TIME_VARIABLE)?,
             operations: variable(OPERATIONS_VARIABLE)?
                 .map(|text| parse_count(OPERATIONS_VARIABLE, &text, 1))
@@ -108,7 +106,7 @@ impl Options {
             replications: variable(REPLICATIONS_VARIABLE)?
                 .map(|text| parse_count(REPLICATIONS_VARIABLE, &text, FEWEST_REPLICATIONS))
                 .transpose()?,
-            strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
+            strict: given("SYSCOST_STRICT").is_some_and(|value| value != "0"),
             wants_a_number: false,
             copies: 1,
             session: None,

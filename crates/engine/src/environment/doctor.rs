@@ -4,8 +4,7 @@
 //! A finding is what makes a number vary from run to run, or mean something else than it says. Mitigations, address
 //! randomization and the kernel's own choices are no findings: they belong to what is measured.
 
-mod neighbour;
-mod processor_setting;
+mod machine_finding;
 
 use super::Fingerprint;
 use crate::platform::kernel_files::KernelFiles;
@@ -65,30 +64,30 @@ type Check = fn(&Patient) -> Option<Finding>;
 
 /// All checks: first those of the binary, then by how much the finding disturbs.
 const CHECKS: &[Check] = &[
-    processor_setting::is_unoptimized,
-    processor_setting::has_debug_assertions,
-    neighbour::other_work_runs,
-    neighbour::hypervisor_is_present,
-    neighbour::time_was_stolen,
-    neighbour::cpu_quota_is_set,
-    neighbour::io_limit_is_set,
-    neighbour::process_is_traced,
-    processor_setting::governor_is_not_performance,
-    processor_setting::turbo_is_on,
-    processor_setting::battery_discharges,
-    processor_setting::cpus_are_of_several_classes,
-    processor_setting::smt_is_active,
-    processor_setting::one_cpu_is_allowed,
-    processor_setting::clock_source_is_slow,
-    processor_setting::tsc_is_not_constant,
-    processor_setting::mitigations_are_off,
-    processor_setting::perf_is_forbidden,
-    processor_setting::core_counters_are_missing,
-    neighbour::huge_pages_are_always,
-    neighbour::little_memory_is_available,
-    neighbour::swap_is_in_use,
-    neighbour::memory_locking_is_limited,
-    neighbour::scratch_has_no_disk,
+    machine_finding::is_unoptimized,
+    machine_finding::has_debug_assertions,
+    machine_finding::other_work_runs,
+    machine_finding::hypervisor_is_present,
+    machine_finding::time_was_stolen,
+    machine_finding::cpu_quota_is_set,
+    machine_finding::io_limit_is_set,
+    machine_finding::process_is_traced,
+    machine_finding::governor_is_not_performance,
+    machine_finding::turbo_is_on,
+    machine_finding::battery_discharges,
+    machine_finding::cpus_are_of_several_classes,
+    machine_finding::smt_is_active,
+    machine_finding::one_cpu_is_allowed,
+    machine_finding::clock_source_is_slow,
+    machine_finding::tsc_is_not_constant,
+    machine_finding::mitigations_are_off,
+    machine_finding::perf_is_forbidden,
+    machine_finding::core_counters_are_missing,
+    machine_finding::huge_pages_are_always,
+    machine_finding::little_memory_is_available,
+    machine_finding::swap_is_in_use,
+    machine_finding::memory_locking_is_limited,
+    machine_finding::scratch_has_no_disk,
 ];
 
 /// Everything that would disturb a measurement on this machine, the worst first.

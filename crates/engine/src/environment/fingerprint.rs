@@ -12,7 +12,7 @@ pub use field_table::{Series, Weight};
 pub use hardware::Hardware;
 pub use surroundings::Surroundings;
 
-use super::{Cache, cache, cpu_list, cpuinfo};
+use super::{Cache, cpu_list, cpuinfo};
 use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
 use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};
 use crate::platform::time::kernel_clock::clock_source;
@@ -185,7 +185,7 @@ impl Fingerprint {
         let allowed = self.cpus_allowed.as_deref().map(cpu_list::parse).unwrap_or_default();
         self.cpu_class = choose_cpus(files, &allowed, fixed_choice()).ok().and_then(|(_, class)| class);
         self.smt = read_smt(files, &cpuinfo);
-        self.caches = cache::read_caches(files);
+        self.caches = cpuinfo::read_caches(files);
         self.hardware = Hardware::read(files, self.cpu_model.as_deref());
         self.product = files.read_first_line("sys/class/dmi/id/product_name");
         self.hypervisor = hypervisor_name(files, &cpuinfo, self.product.as_deref());

@@ -251,8 +251,6 @@ impl Trial<'_> {
                 median: statistic::median(&paced.values),
                 core_hz: Some(paced.core_hz),
             }],
-            quiet: None,
-            left_out: Vec::new(),
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
             core_mhz: paced.mhz,
@@ -269,14 +267,14 @@ impl Trial<'_> {
             evidence: self.evidence,
             unasked: self.unasked,
             contamination: contamination(self.case.own_tasks, kept),
-            meanwhile: None, // the caller adds it, since it spans set-up and drop
             distribution: if self.case.one_by_one { derived::summarize(&singles) } else { None },
             matrix: report.matrix.map(derived::median_matrix),
             derived,
             events: self.rates,
-            displaced: None,
             peer: report.wire.as_ref().map(crate::environment::Wire::comparison_key),
             wire: report.wire.map(Box::new),
+            // The caller adds `meanwhile`, since it spans set-up and drop.
+            ..Measured::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing here names one machine: no serial number, no address, and no name of an interface, which may hold an address.
 
 use super::field_table::BETWEEN;
-use crate::environment::cache::{find_cpu_caches, read_online_cpus};
+use crate::environment::cpuinfo::{find_cpu_caches, read_online_cpus};
 use crate::environment::memory_module;
 use crate::platform::inert;
 use crate::platform::kernel_files::{KernelFiles, join_distinct};

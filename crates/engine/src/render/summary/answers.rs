@@ -212,25 +212,15 @@ impl Answer<'_> {
 
     /// The cells from left to right: operation, figure, next run, whether that is usual, what is usual, change.
     fn cells(&self, ends: bool) -> [String; 6] {
-        let Some((figure, _)) = &self.figure else {
-            return [
-                self.headline.words.into(),
-                "–".into(),
-                String::new(),
-                self.standing_text(),
-                String::new(),
-                String::new(),
-            ];
-        };
-        let next = if ends { figure.next_run_interval() } else { format_half_width(&figure.value) };
-        [
-            self.headline.words.into(),
-            figure.format_value(figure.value.estimate),
-            next,
-            self.standing_text(),
-            self.range.as_ref().map(|range| range.describe_range(figure)).unwrap_or_default(),
-            self.last.map(format_change).unwrap_or_default(),
-        ]
+        let mut cells = [self.headline.words, "–", "", "", "", ""].map(str::to_owned);
+        cells[3] = self.standing_text();
+        if let Some((figure, _)) = &self.figure {
+            cells[1] = figure.format_value(figure.value.estimate);
+            cells[2] = if ends { figure.next_run_interval() } else { format_half_width(&figure.value) };
+            cells[4] = self.range.as_ref().map(|range| range.describe_range(figure)).unwrap_or_default();
+            cells[5] = self.last.map(format_change).unwrap_or_default();
+        }
+        cells
     }
 
     fn tone(&self) -> Tone {

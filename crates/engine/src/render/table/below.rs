@@ -157,29 +157,23 @@ fn note_lines(groups: &[&GroupRun]) -> Vec<String> {
 
 /// The meaning of the short heads, and the columns that are not shown.
 fn column_legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
+    let of_several = [
+        "quiet: the cost without interference",
+        "next run: where the next run's figure lies, 19 times in 20",
+        "next: how far off the next run's figure may be, 19 times in 20",
+    ];
+    let of_one = ["measured: the median", ONE_PROCESS, ONE_PROCESS];
+    let [measured, interval, share] = if known { of_several } else { of_one };
     let explained = [
         (
             Column::Net,
             "net: slope less the same loop without the operation, where such a control was measured",
         ),
-        (
-            Column::Interval,
-            if known { "next run: where the next run's figure lies, 19 times in 20" } else { ONE_PROCESS },
-        ),
-        (
-            Column::Measured,
-            if known { "quiet: the cost without interference" } else { "measured: the median" },
-        ),
+        (Column::Interval, interval),
+        (Column::Measured, measured),
         (Column::Typical, "typical: the median of all samples"),
         (Column::Ratio, "ratio: the figure over the expected; both net, unless the whole was predicted"),
-        (
-            Column::Share,
-            if known {
-                "next: how far off the next run's figure may be, 19 times in 20"
-            } else {
-                ONE_PROCESS
-            },
-        ),
+        (Column::Share, share),
         (Column::Claims, "claims: how many held, samples disturbed, ~ for not settled"),
     ];
     let shown = explained.iter().filter(|(column, _)| shape.columns.contains(column));
