@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_reference_is_whole_and_names_headlines_of_ours() {
-        use crate::study::usual::{find_reference, reference_names};
+        use crate::study::published::{find_reference, reference_names};
         let headlines = crate::driver::group_headlines(GROUPS.iter());
         for name in reference_names() {
             let reference = find_reference(name).unwrap_or_else(|| panic!("{name} cannot be read"));

@@ -17,7 +17,7 @@ use crate::render::table::{Against, Layout, format_sentences, record_table};
 use crate::study::alike::{self, is_same_series};
 use crate::study::prediction::apply_overrides;
 use crate::study::published::Published;
-use crate::study::usual::Reference;
+use crate::study::published::Reference;
 use crate::suite::GROUPS;
 use clap::ValueEnum;
 use std::collections::BTreeSet;

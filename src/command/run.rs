@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_run_on_a_full_disk_is_still_understood() {
         let unsaved = arguments("call/u64/3 --exact --save-baseline main").without_saving();
-        let again = Arguments::parse(unsaved.raw).expect("Criterion's");
+        let again = Arguments::parse(unsaved.for_measuring_process()).expect("Criterion's");
         assert_eq!((again.filter.as_deref(), again.exact, again.save), (Some("call/u64/3"), true, None));
     }
 

@@ -1,7 +1,7 @@
 //! What a build depends on besides the sources of its commit: the compiler, its flags, the profile, the linker. A build is
 //! kept under all of it, and two builds that differ in it are no comparison of their sources.
 
-use super::git;
+use super::git::{self, Repository};
 use super::neighbours::outside_dependencies;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -36,7 +36,6 @@ pub struct BuildFacts {
     #[serde(default)]
     pub package: PathBuf,
     /// The toolchain that is chosen for the user's directory and not by the sources.
-    #[serde(default)]
     pub toolchain: Option<String>,
     /// The words for cargo that choose features.
     #[serde(default)]
@@ -58,7 +57,6 @@ pub struct BuildFacts {
     /// Flags that align functions and loops; empty for a plain build.
     pub alignment: String,
     /// The linker, if the build says which.
-    #[serde(default)]
     pub linker: Option<String>,
 }
 
@@ -194,6 +192,58 @@ fn configuration_files(sources: &Path) -> Vec<PathBuf> {
     files
 }
 
+// The toolchain that a user has chosen for a directory, where the commits do not say it: by `rustup override set`, or by a
+// `rust-toolchain.toml` that git does not track. rustup finds neither from the temporary directory in which a revision is built.
+
+/// The names of the file that chooses a toolchain.
+const FILES: [&str; 2] = ["rust-toolchain.toml", "rust-toolchain"];
+
+/// The toolchain of the current directory that a build in `place`, below the top of a revision's `tree`, has to be given.
+/// `None` if rustup finds it there by itself, or if there is no rustup.
+///
+/// # Errors
+/// The toolchain of the current directory is not installed.
+pub(super) fn chosen_toolchain(repository: &Repository, tree: &Path, place: &Path) -> Result<Option<String>> {
+    let Ok(shown) = tool::command("rustup").args(["show", "active-toolchain"]).output() else {
+        return Ok(None);
+    };
+    if !shown.status.success() {
+        // The compiler may be none of rustup's.
+        return compiler(Path::new("."), None).map(|_| None);
+    }
+    let text = String::from_utf8_lossy(&shown.stdout);
+    let Some((name, origin, is_file)) = parse_choice(&text) else { return Ok(None) };
+    let inside = repository.top_directory().and_then(|top| Path::new(origin).strip_prefix(top).ok());
+    let is_tracked = |file: &Path| {
+        let pattern = format!(":(top,literal){}", file.display());
+        repository.read(&["ls-files", "--error-unmatch", "--", &pattern]).is_ok()
+    };
+    let is_of_commits = is_file && inside.is_some_and(is_tracked);
+    // An override of a directory of the repository counts more than a file, one of a directory above it less.
+    let is_first = !is_file && inside.is_some();
+    let applies = !is_of_commits && (is_first || !has_own_file(tree, place));
+    Ok(applies.then(|| name.to_owned()))
+}
+
+/// Whether the revision chooses a toolchain by a file.
+fn has_own_file(tree: &Path, place: &Path) -> bool {
+    let directories = place.ancestors().take_while(|directory| directory.starts_with(tree));
+    directories.into_iter().any(|directory| FILES.iter().any(|name| directory.join(name).is_file()))
+}
+
+/// The name of the toolchain, the directory or the file that it is chosen by, and whether that is a file. `None` for a choice
+/// that holds in every directory: the default, and the variable `RUSTUP_TOOLCHAIN`, which a build inherits.
+fn parse_choice(shown: &str) -> Option<(&str, &str, bool)> {
+    let (name, reason) = shown.trim().split_once(" (")?;
+    let (words, rest) = reason.split_once('\'')?;
+    let is_file = match words.trim() {
+        "directory override for" => false,
+        "overridden by" => true,
+        _ => return None,
+    };
+    Some((name, rest.rsplit_once('\'')?.0, is_file))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,5 +308,33 @@ mod tests {
         std::fs::write(place.path().join("Cargo.toml"), "[profile").unwrap();
         let error = read(place.path()).unwrap_err().to_string();
         assert!(error.contains("Cargo.toml"), "{error}");
+    }
+
+    #[test]
+    fn a_choice_of_a_directory_is_told_from_one_of_everywhere() {
+        for (shown, expected) in [
+            ("1.86.0-x (directory override for '/a (b)')\n", Some(("1.86.0-x", "/a (b)", false))),
+            (
+                "1.86.0-x (overridden by '/it's/rust-toolchain.toml')",
+                Some(("1.86.0-x", "/it's/rust-toolchain.toml", true)),
+            ),
+            ("1.86.0-x (overridden by environment variable RUSTUP_TOOLCHAIN)", None),
+            ("1.86.0-x (environment override by RUSTUP_TOOLCHAIN)", None),
+            ("stable-x (default)", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_choice(shown), expected, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_revision_is_looked_for_up_to_its_top() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (tree, place) = (scratch.path().join("tree"), scratch.path().join("tree/a/b"));
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(scratch.path().join("rust-toolchain"), "").unwrap();
+        assert!(!has_own_file(&tree, &place));
+        std::fs::write(tree.join("rust-toolchain.toml"), "").unwrap();
+        assert!(has_own_file(&tree, &place));
     }
 }

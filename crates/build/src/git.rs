@@ -136,9 +136,10 @@ impl Repository {
         let is_shallow = self
             .read(&["rev-parse", "--is-shallow-repository"])
             .is_ok_and(|said| trimmed_output(&said) == "true");
-        let cut = match is_shallow {
-            true => "; its history was cut off when it was cloned: `git fetch --unshallow` gets the rest",
-            false => "",
+        let cut = if is_shallow {
+            "; its history was cut off when it was cloned: `git fetch --unshallow` gets the rest"
+        } else {
+            ""
         };
         Err(Error::Usage(format!(
             "{rev} is no revision of the git repository {}{why}{cut}",

@@ -2,6 +2,7 @@
 //!
 //! [`revision::build_revision`] checks a commit out, builds one bench of it and keeps the result; [`link`] repeats the last step
 //! of the build with its functions in another order. Nothing of the user's is touched: no tree, no index, no build directory.
+
 #![deny(unsafe_code)]
 
 mod borrowed_tree;
@@ -10,5 +11,4 @@ mod git;
 pub mod link;
 mod neighbours;
 pub mod revision;
-mod toolchain;
 mod workspace;

@@ -2,10 +2,9 @@
 //! is kept under the facts that it depends on, so that no revision is compiled twice, and none by another compiler is used.
 
 use super::borrowed_tree::BorrowedTree;
-use super::build_facts::{BuildFacts, TOOLCHAIN};
+use super::build_facts::{BuildFacts, TOOLCHAIN, chosen_toolchain};
 use super::git::{self, Repository};
 use super::link::LinkCommand;
-use super::toolchain::chosen_toolchain;
 use super::workspace::{BenchTarget, Workspace};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

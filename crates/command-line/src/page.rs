@@ -1,8 +1,16 @@
 //! Output of the commands: the standard output and the standard error, JSON, warnings and progress.
+
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use crate::error::{Error, Result};
 pub use crate::platform::inert::neutralize_text as inert;
+pub use syscost_engine::render::cell::Tone;
+pub use syscost_engine::render::display_width as length;
+pub use syscost_engine::render::terminal_text::{
+    Row, align_columns, columns_and_damaged, columns_text, count_with_noun, heading, paint, prose_width,
+    tabbed_or_damaged, tabbed_rows, table, table_width, utc_moment, wrap, wrap_sentences,
+};
+
+use crate::error::{Error, Result};
 use crate::platform::{inert, output};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nix::errno::Errno;
@@ -11,13 +19,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use syscost_engine::record::store;
-pub use syscost_engine::render::display_width as length;
 use syscost_engine::render::summary::format_seconds;
-pub use syscost_engine::render::terminal_text::{
-    Row, align_columns, columns_and_damaged, columns_text, count_with_noun, heading, paint, prose_width,
-    tabbed_or_damaged, tabbed_rows, table, table_width, utc_moment, wrap, wrap_sentences,
-};
-pub use syscost_engine::render::tone::Tone;
 
 /// Writes to the standard output. A closed pipe is no error.
 ///

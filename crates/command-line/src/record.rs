@@ -16,10 +16,10 @@ use syscost_engine::Group;
 use syscost_engine::driver::{Arguments, Options, Session};
 use syscost_engine::exit::Exit;
 use syscost_engine::pair::side::case_ids;
-use syscost_engine::record::run_name::fresh_run_name;
+use syscost_engine::record::quantity::fresh_run_name;
 use syscost_engine::record::store::{Store, check_creatable, check_name};
 use syscost_engine::record::{Outcome, Record};
-use syscost_engine::study::unmeasured::nothing_measured;
+use syscost_engine::study::standout::nothing_measured;
 
 /// Failed cases that are named one by one; the rest are counted.
 const TOLD: usize = 10;
@@ -190,7 +190,7 @@ fn begin_session(
     let options =
         Options { session: Some(session.into()), home: home.given.clone(), ..measuring.options(groups)? };
     warn_of_outstanding(&home.directory());
-    Session::with_single_executions(groups, &arguments, &options, processes as usize)
+    Session::plan(groups, &arguments, &options, processes as usize, false)
 }
 
 /// After a signal: says how many processes were finished, and answers the exit code.

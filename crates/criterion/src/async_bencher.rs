@@ -1,7 +1,7 @@
 //! The loops of [`Bencher`], with a wait for the future of each iteration inside the timed part.
 
 use crate::Bencher;
-use crate::batch::{input_counts, make_inputs};
+use crate::bencher::{input_counts, make_inputs};
 use criterion::BatchSize;
 use criterion::async_executor::AsyncExecutor;
 use criterion::measurement::{Measurement, WallTime};
@@ -18,11 +18,7 @@ pub struct AsyncBencher<'a, 'b, A: AsyncExecutor, M: Measurement = WallTime> {
 impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     /// As [`Bencher::iter`].
     #[inline(never)]
-    pub fn iter<O, R, F>(&mut self, mut routine: R)
-    where
-        R: FnMut() -> F,
-        F: Future<Output = O>,
-    {
+    pub fn iter<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, mut routine: R) {
         let Self { bencher, runner } = self;
         runner.block_on(async {
             let start = bencher.clock.start();
@@ -35,11 +31,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
 
     /// As [`Bencher::iter_custom`].
     #[inline(never)]
-    pub fn iter_custom<R, F>(&mut self, mut routine: R)
-    where
-        R: FnMut(u64) -> F,
-        F: Future<Output = M::Value>,
-    {
+    pub fn iter_custom<R: FnMut(u64) -> F, F: Future<Output = M::Value>>(&mut self, mut routine: R) {
         let Self { bencher, runner } = self;
         runner.block_on(async {
             let value = routine(bencher.iterations).await;
@@ -70,11 +62,7 @@ impl<A: AsyncExecutor, M: Measurement> AsyncBencher<'_, '_, A, M> {
     }
 
     /// As [`Bencher::iter_with_large_drop`].
-    pub fn iter_with_large_drop<O, R, F>(&mut self, mut routine: R)
-    where
-        R: FnMut() -> F,
-        F: Future<Output = O>,
-    {
+    pub fn iter_with_large_drop<O, R: FnMut() -> F, F: Future<Output = O>>(&mut self, mut routine: R) {
         self.iter_batched(|| (), |()| routine(), BatchSize::SmallInput);
     }
 

@@ -11,13 +11,12 @@
 //!
 //! The names and their meaning are Criterion's: its documentation holds. What is accepted and changes nothing here is listed at
 //! the end of a run, by name.
+
 #![deny(unsafe_code)]
 
 #[cfg(feature = "async")]
 mod async_bencher;
-mod batch;
 mod bencher;
-mod group;
 mod operation;
 mod session;
 mod settings;
@@ -32,10 +31,10 @@ pub use criterion::profiler;
 pub use criterion::{
     AxisScale, BatchSize, BenchmarkFilter, PlotConfiguration, PlottingBackend, SamplingMode, Throughput,
 };
-pub use group::{BenchmarkGroup, BenchmarkId, IntoBenchmarkId};
 #[doc(hidden)]
 pub use session::run_groups;
 pub use settings::Criterion;
+pub use settings::{BenchmarkGroup, BenchmarkId, IntoBenchmarkId};
 pub use syscost_engine::alloc;
 
 /// Hides a value from the optimiser, as [`std::hint::black_box`] does.

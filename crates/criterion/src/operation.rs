@@ -215,10 +215,8 @@ impl<M: Measurement + 'static> Subject for Operation<'_, M> {
             "other threads of the process ran for {times:.2} times the time of the batches: the figure is the time until their \
              answer, on all CPUs"
         );
-        let evidence = match self.is_parallel {
-            true => beside,
-            false => "no other thread of the process took part".into(),
-        };
+        let evidence =
+            if self.is_parallel { beside } else { "no other thread of the process took part".into() };
         let (unchecked, untraced) = (self.unchecked.clone(), self.untraced.clone());
         Report { evidence: vec![evidence], unchecked, untraced, ..Report::default() }
     }

@@ -3,11 +3,9 @@
 
 mod agreement;
 mod calibration;
-mod clock_edge;
 mod counting_clock;
 mod evidence;
 mod fluid_meter;
-mod other_cpus;
 mod partner_monitor;
 #[cfg(test)]
 mod tests;
@@ -19,15 +17,14 @@ pub use crate::platform::proc::USER_HZ;
 pub use crate::statistic::fluid_cost::{Covered, Window};
 pub use agreement::{Dispute, check_clocks};
 pub use calibration::{Calibration, PairedReading};
+pub use evidence::OtherCpus;
 pub use evidence::{Counters, Delta, Reading};
 pub use fluid_meter::{CalibrationPlan, Charge, FluidMeter};
-pub use other_cpus::OtherCpus;
 pub use partner_monitor::{PartnerMonitor, PartnerReport};
 pub use unit::{Nanoseconds, Ticks};
 
-use crate::platform::arch;
 use crate::platform::emulator_mark::{self, Mark};
-use crate::platform::{cpu, time};
+use crate::platform::{arch, cpu, time};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::hint::black_box;

@@ -5,47 +5,32 @@
 //! `cargo bench --bench call` and `syscost run` all take this path.
 
 mod arguments;
-mod bencher;
-mod case_names;
 mod collected;
 mod copies;
 mod criterion_files;
 mod drive;
-mod earlier_runs;
 mod final_report;
 mod first_checks;
-mod first_screen;
-mod fitting;
-mod frequency_drift;
+mod group_notes;
 mod options;
-mod other_cpu_load;
-mod output_directory;
-mod pipe_message;
 mod plan;
-mod prefetch;
 mod process_task;
-mod progress;
 mod rounds;
 mod session_runs;
 mod supervision;
 mod terminal;
-mod time_limit;
-mod unquiet;
-mod verdict_line;
 
 pub use arguments::{Arguments, Mode};
-pub use case_names::check_names;
 pub use drive::run;
-pub use first_screen::{group_headlines, program_command};
-pub use fitting::add_missing_curves;
-pub use options::{FEWEST_REPLICATIONS, Options, open_counter, parse_events};
-pub use output_directory::criterion_home;
-pub use output_directory::homes_of_all_units;
-pub use pipe_message::{CaseExecution, ExecutionEnd, Message, Sender};
-pub use plan::nearest_names;
+pub use final_report::{group_headlines, program_command};
+pub use group_notes::add_missing_curves;
+pub use options::{
+    FEWEST_REPLICATIONS, Options, criterion_home, homes_of_all_units, open_counter, parse_events,
+};
+pub use plan::{check_names, nearest_names};
 pub use process_task::{
-    Assignment, Copied, Samples, Task, Wanted, Work, begin_anew, is_measuring_process, read_handed_over,
+    Assignment, CaseExecution, Copied, ExecutionEnd, Message, Samples, Sender, Task, Wanted, Work,
+    begin_anew, is_measuring_process, read_handed_over,
 };
 pub use session_runs::Session;
-pub use terminal::layout;
-pub use terminal::{end_process, output_error, print, report_error};
+pub use terminal::{end_process, layout, output_error, print, report_error};

@@ -5,18 +5,16 @@
 //! machine. Structured text is parsed by pure functions that are tested on captured text.
 
 mod accounting;
-mod cache;
 mod cpuinfo;
 pub mod doctor;
 mod fingerprint;
 mod inherited;
 pub mod memory_module;
-mod microarchitecture;
 mod network_path;
 
 pub use crate::platform::cpu::cpu_list;
 pub use accounting::Accounting;
-pub use cache::Cache;
+pub use cpuinfo::Cache;
 pub use fingerprint::{Difference, Fingerprint, Hardware, Series, Smt, Surroundings, Weight};
 pub use inherited::Inherited;
 pub use network_path::{Interface, Station, Wire};

@@ -6,32 +6,27 @@
 //! claim that did not hold. All durations are nanoseconds, all times Unix seconds.
 
 pub mod baseline;
-mod case_tally;
-mod contamination;
 mod curve_record;
-mod displacement_record;
-mod event_rate;
 mod execution;
 pub mod fixture_run;
 pub mod guest_side;
-mod headline;
 pub mod quantity;
-pub mod run_name;
 pub mod soundness;
 pub mod store;
 pub mod verdict;
 
-use crate::environment::{Fingerprint, Wire};
 pub use crate::statistic::Interval;
-pub use case_tally::Tally;
-pub use contamination::{Contamination, Meanwhile};
+pub use curve_record::Headline;
 pub use curve_record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
-pub use displacement_record::{Displaced, Throughput};
-pub use event_rate::{ALLOCATED_BYTES, ALLOCATIONS, EventRate, PEAK_BYTES};
+pub use execution::{ALLOCATED_BYTES, ALLOCATIONS, EventRate, PEAK_BYTES};
+pub use execution::{Contamination, Meanwhile};
+pub use execution::{Displaced, Throughput};
 pub use execution::{Execution, Quiet};
-pub use headline::Headline;
-use serde::{Deserialize, Serialize};
+pub use verdict::Tally;
 pub use verdict::Verdict;
+
+use crate::environment::{Fingerprint, Wire};
+use serde::{Deserialize, Serialize};
 
 /// The version of the record's layout. Other versions are refused: none was released.
 pub const FORMAT: u32 = 3;
@@ -52,10 +47,8 @@ pub struct Record {
     /// Unique name of the run: its start and random characters, as in `20261120T134405-217k3x9q`.
     pub run: String,
     /// The session that it belongs to, when several runs were made in one go.
-    #[serde(default)]
     pub session: Option<String>,
     /// The kernel's own name of this boot (`/proc/sys/kernel/random/boot_id`).
-    #[serde(default)]
     pub boot: Option<String>,
     /// When it began, Unix seconds.
     pub started: u64,
@@ -206,10 +199,8 @@ pub struct Measured {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRate>,
     /// Values between every two CPUs, for a case that measures all of them.
-    #[serde(default)]
     pub matrix: Option<Matrix>,
     /// CPU time that it displaced, if it was measured by displacement.
-    #[serde(default)]
     pub displaced: Option<Displaced>,
     /// The peer and the transport, as the `Wire::key` of the group's wire. Values against different peers are not
     /// comparable.

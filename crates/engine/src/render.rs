@@ -2,13 +2,10 @@
 
 pub mod cell;
 pub mod figure_line;
-pub mod headline_figure;
 pub mod metric_page;
 pub mod summary;
 pub mod table;
-pub mod terminal_heat_map;
 pub mod terminal_plot;
 pub mod terminal_text;
-pub mod tone;
 
 pub use cell::{display_width, enumerate_names, pad_right, rule_with_name, shorten_middle, wrap_words};

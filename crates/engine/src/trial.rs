@@ -5,34 +5,6 @@
 //! samples there are. [`Trial::conclude`] judges the claims about all samples. Each step may end the case by a
 //! [`CaseEnd`], and then there is no number.
 
-/// Seed of the order in which batches of a sweep run.
-pub const SEED: u64 = 0x5eed;
-
-/// Rounds of the sweep after each sample. With Criterion's least number of samples they add up to what an interval
-/// needs.
-const ROUNDS_BESIDE: usize = 2;
-
-mod allocation_count;
-mod batch_size;
-mod case_end;
-mod conclusion;
-mod derived;
-pub mod displaced_process;
-mod displacement;
-mod distribution;
-mod event_count;
-mod instruction_count;
-mod judge;
-pub mod other_copies;
-mod pair_turn;
-mod preparation;
-mod refused_call;
-mod retraining;
-mod sample_frequency;
-pub mod scratch;
-mod sweep;
-mod turn_samples;
-
 use crate::case::{Case, Lent, Place, Rule, Subject};
 use crate::clock::witness::WitnessReport;
 use crate::clock::{Clock, Counters, Delta, OtherCpus, PartnerMonitor, Ticks};
@@ -40,18 +12,40 @@ use crate::platform::perf_event::Counter;
 use crate::platform::{allocation, cpu, signal, time};
 use crate::record::EventRate;
 use batch_size::Enough;
-pub use batch_size::{BatchSize, SAMPLE_STRETCH};
-pub use case_end::{CaseEnd, repeat_while_disturbed, under_one_clock_source};
-pub use displacement::measure_displaced;
-pub use instruction_count::measure_instructions;
 use other_copies::Accompanied;
-pub use other_copies::OtherCopies;
-pub use pair_turn::Turn;
-pub use preparation::prepare_memory;
-pub use refused_call::refused_call_sentence;
 use retraining::{LONG_NS, retrain_predictor};
 use sweep::{Effort, Sweeper};
-pub use turn_samples::{CodeAddress, SampledStacks, TurnSampler};
+
+/// Seed of the order in which batches of a sweep run.
+pub const SEED: u64 = 0x5eed;
+
+/// Rounds of the sweep after each sample. With Criterion's least number of samples they add up to what an interval
+/// needs.
+const ROUNDS_BESIDE: usize = 2;
+
+mod batch_size;
+mod case_end;
+mod conclusion;
+mod derived;
+pub mod displaced_process;
+mod displacement;
+mod event_count;
+mod judge;
+pub mod other_copies;
+mod pair_turn;
+mod retraining;
+pub mod scratch;
+mod sweep;
+
+pub use batch_size::{BatchSize, SAMPLE_STRETCH};
+pub use case_end::refused_call_sentence;
+pub use case_end::{CaseEnd, repeat_while_disturbed, under_one_clock_source};
+pub use displacement::measure_displaced;
+pub use event_count::measure_instructions;
+pub use other_copies::OtherCopies;
+pub use pair_turn::Turn;
+pub use pair_turn::{CodeAddress, SampledStacks, TurnSampler};
+pub use retraining::prepare_memory;
 
 /// One case while it is measured.
 pub struct Trial<'a> {

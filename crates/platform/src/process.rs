@@ -24,6 +24,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::resource::{Resource, Usage, UsageWho, getrlimit, getrusage};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::time::TimeVal;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 use std::io;
@@ -289,11 +290,18 @@ pub fn process_usage() -> Result<[Usage; 2]> {
 
 /// CPU time of all children that were waited for; 0 where the kernel does not tell.
 pub fn children_cpu_time() -> Duration {
-    let time = |t: nix::sys::time::TimeVal| {
-        Duration::from_micros(u64::try_from(t.tv_sec() * 1_000_000 + t.tv_usec()).unwrap_or(0))
-    };
     getrusage(UsageWho::RUSAGE_CHILDREN)
-        .map_or(Duration::ZERO, |usage| time(usage.user_time()) + time(usage.system_time()))
+        .map_or(Duration::ZERO, |usage| Duration::from_micros(cpu_time_us(&usage)))
+}
+
+/// CPU time in user space and in the kernel together, µs.
+pub fn cpu_time_us(usage: &Usage) -> u64 {
+    micros(usage.user_time()) + micros(usage.system_time())
+}
+
+/// A time of getrusage(2), µs.
+pub fn micros(time: TimeVal) -> u64 {
+    u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::statistic::{Interval, percentile, proportion_interval};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use syscost_engine::record::{Measured, Quiet, Record};
-use syscost_engine::study::quiet::{check_against_last, widen_to_earlier};
+use syscost_engine::study::interval::compare_with_earlier;
 
 /// The predictions of the intervals, and how many held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,10 +39,7 @@ pub fn compare_successive(runs: &[Record]) -> Option<Again> {
         let next = runs.get(at + 1).map(quiet_figures).unwrap_or_default();
         for (id, mut quiet) in quiet_figures(run) {
             let earlier = known.entry(id).or_default();
-            earlier.first().inspect(|last| check_against_last(&mut quiet, last));
-            if quiet.earlier == 0 {
-                widen_to_earlier(&mut quiet, earlier);
-            }
+            compare_with_earlier(&mut quiet, earlier);
             settled.push((quiet.settled, earlier.first().map(|_| quiet.is_settled())));
             earlier.insert(0, quiet);
             // A saved run converts its figures to the frequency of those before it.

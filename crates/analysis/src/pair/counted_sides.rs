@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::platform::signal;
 use crate::record::paired::{CasePairs, Paired, Why};
 use std::time::Duration;
-use syscost_engine::pair::protocol::{Prepare, Ready};
+use syscost_engine::pair::{Prepare, Ready};
 use syscost_engine::record::EventRate;
 use syscost_engine::trial::CaseEnd;
 

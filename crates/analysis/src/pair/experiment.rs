@@ -14,7 +14,7 @@ use crate::statistic::Random;
 use syscost_engine::case::Scale;
 use syscost_engine::clock::{Clock, ClockScale, Dispute, check_clocks};
 use syscost_engine::environment::{Fingerprint, Inherited};
-use syscost_engine::record::run_name::fresh_run_name;
+use syscost_engine::record::quantity::fresh_run_name;
 use syscost_engine::trial::scratch;
 
 /// Cases that no kernel and no wrapper can change: arithmetic in registers. If they differ, the machine has changed.

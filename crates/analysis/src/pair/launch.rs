@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use syscost_engine::pair::protocol::VARIABLE;
+use syscost_engine::pair::VARIABLE;
 
 /// Time that a side has to remove its scratch files after its input was closed.
 const GRACE: Duration = Duration::from_millis(500);

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 use syscost_engine::json_line::NoMessage;
-use syscost_engine::pair::protocol::{Request, Response, VERSION};
+use syscost_engine::pair::{Request, Response, VERSION};
 
 /// What each process of a side draws anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

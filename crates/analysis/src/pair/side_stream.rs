@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use syscost_engine::json_line::{Lines, NoMessage, send};
-use syscost_engine::pair::protocol::Request;
+use syscost_engine::pair::Request;
 
 /// Longest possible response, bytes.
 const LONGEST_LINE: usize = 1 << 20;

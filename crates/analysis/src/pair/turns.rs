@@ -9,7 +9,7 @@ use std::time::Duration;
 use syscost_engine::case::Scale;
 use syscost_engine::clock::ClockScale;
 use syscost_engine::json_line::NoMessage;
-use syscost_engine::pair::protocol::{BATCHES, Prepare, Ready, Request, Response};
+use syscost_engine::pair::{BATCHES, Prepare, Ready, Request, Response};
 use syscost_engine::trial::{CaseEnd, SampledStacks, Turn};
 
 /// Silence after which a side counts as hung. A turn takes a millisecond, or one iteration where that is longer.

@@ -10,7 +10,7 @@ use syscost_engine::record::quantity::{
 use syscost_engine::record::{CaseRecord, GroupRun, Interval, Measured, Outcome, Predicted, Record};
 use syscost_engine::render::figure_line::{derived_line, distribution_line, fit_sentence};
 use syscost_engine::render::table::Against;
-use syscost_engine::render::terminal_heat_map::heat_map;
+use syscost_engine::render::terminal_plot::heat_map;
 use syscost_engine::study::basis::{best_cost, ratio_to_prediction};
 use syscost_engine::study::disturbance::disturbance_sentence;
 

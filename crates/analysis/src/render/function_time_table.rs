@@ -4,11 +4,11 @@ use super::sheet::{Column, LF, csv_table, number_cell};
 use crate::error::Result;
 use crate::statistic::Interval;
 use crate::study::function_times::{FunctionTimes, TimeRow};
+use syscost_engine::render::cell::Tone;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{
     count_with_noun, paint, prose_width, table, table_width, wrap, wrap_sentences,
 };
-use syscost_engine::render::tone::Tone;
 
 /// Functions of a case that are shown.
 const ROWS: usize = 10;

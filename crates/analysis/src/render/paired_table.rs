@@ -9,13 +9,12 @@ use crate::study::sequential::{Row, layout_sentence};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use syscost_engine::record::Verdict;
 use syscost_engine::record::guest_side::ClockKind;
-use syscost_engine::record::quantity;
+use syscost_engine::record::{Verdict, quantity};
+use syscost_engine::render::cell::Tone;
 use syscost_engine::render::display_width;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{count_with_noun, prose_width, table, wrap, wrap_sentences};
-use syscost_engine::render::tone::Tone;
 
 /// Which rows are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

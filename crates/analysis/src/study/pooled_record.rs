@@ -2,8 +2,8 @@
 
 use syscost_engine::record::{CaseRecord, GroupRun, Measured, Outcome, Record};
 use syscost_engine::study::executions::pool_executions;
+use syscost_engine::study::interval::widen_to_kind;
 use syscost_engine::study::reference_frequency::{core_frequency, undisturbed_frequency};
-use syscost_engine::study::spread_of_kind::widen_to_kind;
 
 /// These records as one, under this name: each case with what all of them measured of it, and one that none measured as it ended
 /// in the first. `None` without records.

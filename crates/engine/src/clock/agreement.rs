@@ -4,8 +4,7 @@
 //! A preloaded library, a guest that was moved, or a broken clock source makes one of them run at another rate. The run cannot
 //! know which of them is right, so every time is in doubt by their difference.
 
-use super::calibration::{self, is_counter_fit, kernel_step_ns};
-use super::clock_edge::{Edge, Pace};
+use super::calibration::{self, Edge, Pace, is_counter_fit, kernel_step_ns};
 use crate::error::{Error, Result};
 use crate::platform::{arch, cpu, time};
 use std::time::Duration;

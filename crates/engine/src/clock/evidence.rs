@@ -1,14 +1,15 @@
 //! The kernel's counters around a sample: read before and after, and subtracted.
 
+use super::USER_HZ;
 use crate::error::Result;
 use crate::platform::control_group::throttling_file;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc::{self, Account, Source};
 use crate::platform::time::OtherThreadsTime;
 use crate::platform::{cpu, process};
-use nix::sys::resource::Usage;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 /// The counters of the measuring thread. Their files stay open, so that a reading allocates nothing and opens nothing.
 pub struct Counters {
@@ -88,8 +89,6 @@ impl Counters {
     /// The kernel refuses `getrusage`.
     pub fn read(&mut self) -> Result<Reading> {
         let usage = process::thread_usage()?;
-        let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as u64 * 1_000_000 + t.tv_usec() as u64;
-        let charged = |usage: &Usage| micros(usage.user_time()) + micros(usage.system_time());
         let cpu = self.cpu;
         let buffer = &mut self.buffer;
         let (stolen_ticks, created) = read_text(&self.stat, buffer)
@@ -100,8 +99,8 @@ impl Counters {
             major_faults: usage.major_page_faults() as u64,
             voluntary_switches: usage.voluntary_context_switches() as u64,
             involuntary_switches: usage.involuntary_context_switches() as u64,
-            user_us: micros(usage.user_time()),
-            system_us: micros(usage.system_time()),
+            user_us: process::micros(usage.user_time()),
+            system_us: process::micros(usage.system_time()),
             waited_ns: read_text(&self.schedstat, buffer)
                 .and_then(proc::parse_schedstat)
                 .map(|s| s.waited_ns),
@@ -109,7 +108,7 @@ impl Counters {
             throttled: read_text(&self.cgroup, buffer).and_then(proc::throttled_periods),
             created,
             other_threads: OtherThreadsTime::now(),
-            process_us: process::process_usage()?.iter().map(charged).sum(),
+            process_us: process::process_usage()?.iter().map(process::cpu_time_us).sum(),
             device_read: moved.map(|moved| moved.read),
             device_written: moved.map(|moved| moved.written),
             cpu: cpu::current_cpu(),
@@ -174,9 +173,46 @@ impl Delta {
     }
 }
 
+// CPU time used on the CPUs where no task of a case runs. It takes no CPU from the case, but it uses the last cache,
+// the memory and the frequency budget that all of them share.
+
+/// The CPUs on which no task of a case runs.
+pub struct OtherCpus {
+    stat: Option<File>,
+    /// CPUs of the case.
+    own: Vec<usize>,
+    buffer: Vec<u8>,
+    begun: Option<(Instant, u64)>,
+}
+
+impl OtherCpus {
+    /// Opens `/proc/stat` for a case that runs on these CPUs.
+    pub fn open(own: Vec<usize>) -> Self {
+        Self { stat: File::open("/proc/stat").ok(), own, buffer: vec![0; 64 << 10], begun: None }
+    }
+
+    /// Starts the interval that [`OtherCpus::mean_busy_cpus`] is asked about.
+    pub fn begin_interval(&mut self) {
+        self.begun = self.read_busy_ticks().map(|ticks| (Instant::now(), ticks));
+    }
+
+    /// How many of these CPUs were busy since then, on average; `None` where the kernel does not tell. The kernel
+    /// counts in ticks of 10 ms, so that much less than a second gives a rough answer.
+    pub fn mean_busy_cpus(&mut self) -> Option<f64> {
+        let (then, before) = self.begun?;
+        let ticks = self.read_busy_ticks()?.saturating_sub(before);
+        Some(ticks as f64 / USER_HZ / then.elapsed().as_secs_f64().max(1.0 / USER_HZ))
+    }
+
+    fn read_busy_ticks(&mut self) -> Option<u64> {
+        read_text(&self.stat, &mut self.buffer).and_then(|text| proc::busy_ticks(text, &self.own))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::cpu;
 
     #[test]
     fn touching_fresh_memory_is_counted_as_faults() {
@@ -198,5 +234,23 @@ mod tests {
         assert_eq!(faults(3).find_decreased_counter(&faults(2)), Some("minor faults"));
         assert_eq!(faults(3).find_decreased_counter(&faults(3)), None);
         assert_eq!(Delta::between(&faults(3), &faults(2)).counted.minor_faults, 0);
+    }
+
+    #[test]
+    fn a_busy_cpu_is_counted_unless_it_is_the_case_s_own() {
+        let here = cpu::current_cpu();
+        let (mut others, mut own) = (OtherCpus::open(Vec::new()), OtherCpus::open((0..4096).collect()));
+        assert_eq!(others.mean_busy_cpus(), None, "it was not begun");
+        others.begin_interval();
+        own.begin_interval();
+        let begun = Instant::now();
+        while begun.elapsed().as_millis() < 300 {
+            std::hint::black_box(here);
+        }
+        let (Some(all), none) = (others.mean_busy_cpus(), own.mean_busy_cpus()) else {
+            return crate::platform::testing::print_skipped("this kernel has no /proc/stat");
+        };
+        assert!(all > 0.1, "{all} CPUs were busy while this thread spun");
+        assert_eq!(none, Some(0.0));
     }
 }

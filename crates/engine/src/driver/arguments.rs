@@ -1,13 +1,10 @@
 //! Criterion's command line. Criterion parses it too but keeps the result private, so the options that this crate needs
 //! (which cases, how many samples, which baseline) are read here, with the same names and the same meaning.
 
-mod help_text;
-mod test_harness;
-
 use crate::error::{Error, Result};
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use help_text::{AFTER_HELP, HELP};
 use std::ffi::OsString;
 
 /// What a bench target does.
@@ -62,14 +59,14 @@ pub struct Arguments {
     pub instructions: Option<String>,
     /// `-P`: processes that measure each case at the same time.
     pub copies: usize,
-    /// The command line as Criterion knows it, to hand on.
-    pub raw: Vec<OsString>,
+    /// The options that Criterion knows, by their long names, and the filter, to hand on.
+    criterion: Vec<(String, Option<OsString>)>,
 }
 
 /// Options of Criterion that take one of these words.
 const WORDS: [(&str, &[&str]); 4] = [
     ("color", &["auto", "always", "never"]),
-    ("format", test_harness::FORMATS),
+    ("format", &["pretty", "terse", "json", "junit"]),
     ("output-format", &["criterion", "bencher"]),
     ("plotting-backend", &["gnuplot", "plotters"]),
 ];
@@ -85,6 +82,16 @@ const NUMBERS: [(&str, f64, f64); 6] = [
 /// Directories that Criterion makes beside those of the baselines.
 const CRITERIONS: [&str; 3] = ["new", "change", "report"];
 const FLAGS: [&str; 5] = ["noplot", "bench", "nocapture", "show-output", "include-ignored"];
+/// Options that Criterion does not know, or for which it has another meaning, besides those of [`LIBTEST_FLAGS`].
+const OURS: [&str; 8] =
+    ["all", "copies", "format", "instructions", "quick", "report-time", "terse", "unstable"];
+/// Flags and options of the harness of `cargo test` (libtest) and of cargo-nextest, which Criterion does not know. Scripts and
+/// editors hand them to every target, benches too. They are accepted and ignored, but for `--skip`: cases never run in parallel or
+/// in another order, and output is not captured.
+const LIBTEST_FLAGS: [&str; 6] =
+    ["shuffle", "ensure-time", "exclude-should-panic", "force-run-in-process", "fail-fast", "no-capture"];
+/// See [`LIBTEST_FLAGS`].
+const LIBTEST_OPTIONS: [&str; 4] = ["test-threads", "shuffle-seed", "logfile", "skip"];
 
 impl Arguments {
     /// The arguments of this process.
@@ -105,7 +112,8 @@ impl Arguments {
     /// # Errors
     /// An unknown option, a bad value, a baseline name that cannot be a directory.
     pub fn parse(raw: Vec<OsString>) -> Result<Self> {
-        let matches = criterion_command().try_get_matches_from(&raw);
+        let mut command = criterion_command();
+        let matches = command.try_get_matches_from_mut(raw);
         let matches = matches.map_err(|error| Error::Usage(error_sentence(&error)))?;
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         for name in ["save-baseline", "baseline", "baseline-lenient"].into_iter().filter_map(text) {
@@ -132,45 +140,34 @@ impl Arguments {
             quick: matches.get_flag("quick"),
             instructions: text("instructions"),
             copies: matches.get_one::<usize>("copies").copied().unwrap_or(1),
-            raw: test_harness::drop_libtest_flags(raw),
+            criterion: criterion_options(&command, &matches),
         })
     }
 
     /// A copy with which nothing is saved.
     pub fn without_saving(&self) -> Self {
-        let mut raw = self.raw.clone();
-        let rest = raw.split_off(self.flag_count());
-        while let Some(at) = raw.iter().position(|word| word == "--save-baseline" || word == "-s") {
-            raw.drain(at..(at + 2).min(raw.len()));
-        }
-        // `-sNAME` is one word; no other option of Criterion begins with `-s`.
-        let names = |word: &str| word.starts_with("--save-baseline=") || word.starts_with("-s");
-        raw.retain(|word| !names(&word.to_string_lossy()));
+        let mut criterion = self.criterion.clone();
+        criterion.retain(|(name, _)| name != "save-baseline" && name != "discard-baseline");
         if self.compare.is_none() {
-            raw.insert(0, "--discard-baseline".into());
+            criterion.push(("discard-baseline".into(), None));
         }
-        raw.extend(rest);
-        Self { raw, save: None, unsaved: true, ..self.clone() }
+        Self { criterion, save: None, unsaved: true, ..self.clone() }
     }
 
     /// The command line of a measuring process: `--baseline` becomes lenient, because Criterion would panic at a missing
     /// baseline, which the driver has reported already.
     pub fn for_measuring_process(&self) -> Vec<OsString> {
-        if self.mode == Mode::Foreign {
-            return self.raw.clone();
-        }
-        let lenient = |word: &OsString| match word.to_string_lossy() {
-            word if word == "--baseline" || word == "-b" => Some("--baseline-lenient".into()),
-            word => Some(format!("--baseline-lenient={}", attached_baseline(&word)?).into()),
+        let (filter, options): (Vec<_>, Vec<_>) =
+            self.criterion.iter().partition(|(name, _)| name == "FILTER");
+        let word = |(name, value): &(String, Option<OsString>)| {
+            let is_lenient = name == "baseline" && self.mode != Mode::Foreign;
+            let mut word = OsString::from(format!("--{name}{}", if is_lenient { "-lenient" } else { "" }));
+            value.iter().for_each(|value| word.extend(["=".as_ref(), value.as_os_str()]));
+            word
         };
-        let (flags, rest) = self.raw.split_at(self.flag_count());
-        let flags = flags.iter().map(|word| lenient(word).unwrap_or_else(|| word.clone()));
-        flags.chain(rest.iter().cloned()).collect()
-    }
-
-    /// The number of words before `--`, behind which there are no flags.
-    fn flag_count(&self) -> usize {
-        self.raw.iter().position(|word| word == "--").unwrap_or(self.raw.len())
+        let filter = filter.into_iter().flat_map(|(_, filter)| filter);
+        let filter = filter.flat_map(|filter| ["--".into(), filter.clone()]);
+        options.into_iter().map(word).chain(filter).collect()
     }
 
     /// A predicate over ids: whether the case is selected.
@@ -198,6 +195,23 @@ impl Arguments {
     }
 }
 
+/// What the command line says to Criterion.
+fn criterion_options(command: &Command, matches: &ArgMatches) -> Vec<(String, Option<OsString>)> {
+    let is_foreign =
+        |id: &str| [&OURS[..], &LIBTEST_FLAGS, &LIBTEST_OPTIONS].iter().any(|ids| ids.contains(&id));
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let arguments = command.get_arguments().filter(|argument| {
+        let id = argument.get_id().as_str();
+        !is_foreign(id) && is_given(id)
+    });
+    let option = |argument: &Arg| {
+        let id = argument.get_id().as_str();
+        let value = matches.get_raw(id).and_then(|mut values| values.next()).map(OsString::from);
+        (id.to_owned(), value.filter(|_| argument.get_action().takes_values()))
+    };
+    arguments.map(option).collect()
+}
+
 fn requested_help(raw: impl Iterator<Item = OsString>) -> Option<String> {
     let answer = criterion_command().try_get_matches_from(raw).err()?;
     (answer.kind() == ErrorKind::DisplayHelp).then(|| answer.to_string().trim_end().to_owned())
@@ -210,12 +224,6 @@ fn error_sentence(error: &clap::Error) -> String {
     let mut kept: Vec<&str> = lines.filter(|line| !line.trim().starts_with("tip: to pass ")).collect();
     kept.dedup_by(|a, b| a.is_empty() && b.is_empty());
     kept.join("\n").trim_end().to_owned()
-}
-
-/// NAME in `--baseline=NAME`, `-bNAME` and `-b=NAME`.
-fn attached_baseline(word: &str) -> Option<&str> {
-    let short = || word.strip_prefix("-b").map(|name| name.strip_prefix('=').unwrap_or(name));
-    word.strip_prefix("--baseline=").or_else(short)
 }
 
 /// Criterion uses the name as a directory without checking it; this crate uses it as a file name.
@@ -278,7 +286,10 @@ fn criterion_command() -> Command {
         .args(NUMBERS.map(|(name, least, most)| value(name).value_parser(number_between(least, most))))
         .args(FLAGS.map(flag))
         .args(["all", "discard-baseline", "list", "ignored", "exact", "quick", "test"].map(flag))
-        .args(test_harness::libtest_arguments())
+        .args(LIBTEST_FLAGS.map(flag))
+        .args(LIBTEST_OPTIONS.map(|name| value(name).action(ArgAction::Append)))
+        .arg(value("report-time").num_args(0..=1).require_equals(true))
+        .arg(Arg::new("unstable").short('Z').action(ArgAction::Append))
         .arg(
             value("instructions")
                 .num_args(0..=1)
@@ -286,7 +297,8 @@ fn criterion_command() -> Command {
                 .default_missing_value("steps")
                 .value_parser(clap::builder::PossibleValuesParser::new(["steps", "callgrind"])),
         )
-        .arg(flag("quiet").short('q'))
+        .arg(flag("quiet"))
+        .arg(Arg::new("terse").short('q').action(ArgAction::SetTrue))
         .arg(flag("verbose").short('v'))
         .arg(value("save-baseline").short('s'))
         .arg(value("baseline").short('b'))
@@ -310,3 +322,48 @@ fn describe_argument(argument: Arg) -> Arg {
 
 #[cfg(test)]
 mod tests;
+
+// The texts of the help for `cargo bench --`.
+
+/// Options in the help: name, placeholder of the value, description. All others are hidden.
+const HELP: [(&str, &str, &str); 17] = [
+    ("FILTER", "FILTER", "Regular expression over ids such as call/u64/3"),
+    ("all", "", "End a whole run with every table, and not with one screen"),
+    ("exact", "", "Take FILTER as a whole id"),
+    (
+        "instructions",
+        "HOW",
+        "Count the instructions of an operation, and not its time: exact, no PMU; =callgrind is faster",
+    ),
+    ("copies", "N", "Measure each case by N processes at the same time, each on a CPU of its own"),
+    ("skip", "TEXT", "Leave out the cases whose ids contain this text"),
+    ("save-baseline", "NAME", "Save what is measured under this name [default: base]"),
+    ("baseline", "NAME", "Compare with what was saved under this name, which every case must have"),
+    ("baseline-lenient", "NAME", "The same, and cases that it lacks are only measured"),
+    ("test", "", "Run every case briefly, claims on, and save nothing"),
+    ("list", "", "Print the ids"),
+    ("quick", "", "Measure at smoke scale: brief, numbers not worth keeping"),
+    ("sample-size", "N", "Samples a case, at least 10"),
+    ("measurement-time", "SECONDS", "How long to sample a case"),
+    ("warm-up-time", "SECONDS", "How long to run a case before it is sampled"),
+    ("output-format", "FORMAT", "Criterion's own lines, or those that benchmark trackers read"),
+    ("verbose", "", "Show Criterion's own report as well"),
+];
+/// Below the options: the variables that a run reads.
+const AFTER_HELP: &str = "\
+Environment:
+  SYSCOST_SCALE        smoke (brief, numbers not worth keeping), default or full
+  SYSCOST_TIME         limit, seconds: no case begins after it; none otherwise; with less than 0.15 s a case a whole run
+                       measures its headline cases alone
+  SYSCOST_CASE_TIME    seconds after which a case that has not ended is killed, so that the next one begins [300]
+  SYSCOST_OPERATIONS   operations of a run where a case is measured by displacement; as many as fill 30 ms otherwise
+  SYSCOST_REPLICATIONS undisturbed runs of such a case, at least 10
+  SYSCOST_STRICT       1: exit code 3 if a case is disturbed, unwitnessed or not settled
+  SYSCOST_MEASURE      ns, user-instructions (as --instructions), callgrind-instructions, or a perf event to count instead
+  SYSCOST_EVENTS       perf events to count beside the time, such as page-faults,context-switches
+  SYSCOST_CPU          the CPU to measure on: a number, or a class of a hybrid processor [the fastest class]
+  SYSCOST_DIR          where the files of the file cases are made [temporary directory; a disk if that is memory]
+  SYSCOST_AGAINST      published machines in columns of their own: csc501,cse221
+  SYSCOST_PREDICTIONS  a TOML file of your own predictions
+  SYSCOST_PEER         HOST:PORT or [ADDRESS]:PORT of a `syscost peer`, for the cases whose other end it is
+  SYSCOST_CLOCK        monotonic-raw: the kernel's clock instead of the processor's counter";

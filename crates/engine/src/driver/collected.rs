@@ -1,16 +1,15 @@
 //! The results of the processes of one group so far: executions of its cases, which become one outcome for each case.
 
-use super::pipe_message::CaseExecution;
+use super::group_notes;
 use super::plan::Planned;
-use super::process_task::Wanted;
+use super::process_task::{CaseExecution, Wanted};
 use super::rounds::{CONDEMNING, Rounds};
 use super::supervision::ProcessRun;
-use super::{fitting, frequency_drift, other_cpu_load, prefetch, unquiet};
 use crate::environment::Fingerprint;
 use crate::record::{CaseRecord, GroupRun, Measured, Outcome, Tally};
 use crate::study::executions::{pool_executions, quiet_of_executions};
+use crate::study::interval::widen_to_kind;
 use crate::study::reference_frequency::core_frequency;
-use crate::study::spread_of_kind::widen_to_kind;
 use crate::trial::CaseEnd;
 
 /// The executions of one group.
@@ -131,9 +130,13 @@ impl<'a> Collected<'a> {
         };
         let mut run = GroupRun { cases: cases.filter_map(outcome).collect(), ..self.run.clone() };
         widen_to_kind(run.cases.iter_mut().filter_map(CaseRecord::measured_mut));
-        fitting::add_series(&mut run, self.planned.group, fingerprint);
-        let notes = [frequency_drift::note(&run), prefetch::prefetch_note(&run), other_cpu_load::note(&run)];
-        run.notes.extend(notes.into_iter().flatten().chain(unquiet::unquiet_notes(&run)));
+        group_notes::add_series(&mut run, self.planned.group, fingerprint);
+        let notes = [
+            group_notes::frequency_note(&run),
+            group_notes::prefetch_note(&run),
+            group_notes::neighbour_note(&run),
+        ];
+        run.notes.extend(notes.into_iter().flatten().chain(group_notes::unquiet_notes(&run)));
         run
     }
 }

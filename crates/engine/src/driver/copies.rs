@@ -4,10 +4,9 @@
 //! together. Their results become one: the figures of the slowest copy, the sum of the rates, and the efficiency.
 
 use super::options::Options;
-use super::pipe_message::{CaseExecution, ExecutionEnd};
-use super::process_task::{Copied, Task, make_inheritable_file};
-use super::progress::{Progress, Telling};
+use super::process_task::{CaseExecution, Copied, ExecutionEnd, Task, make_inheritable_file};
 use super::supervision::{ProcessRun, Supervisor};
+use super::terminal::{Progress, Telling};
 use crate::error::{Error, Result};
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::cpu::cpu_list;
@@ -18,7 +17,7 @@ use crate::record::{Derived, Interval, Measured};
 use crate::trial::CaseEnd;
 use crate::trial::other_copies::{ALONE, LEFT, mark_gone};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 
 /// The CPUs of the copies; the first is that of a process which measures by itself.
 ///
@@ -50,7 +49,8 @@ pub(super) fn choose_copy_cpus(options: &Options) -> Result<Vec<usize>> {
 pub(super) struct CopyStart<'a> {
     own: usize,
     cpus: &'a [usize],
-    table: &'a File,
+    /// The file of the table, which the process must inherit.
+    pub(super) table: &'a File,
 }
 
 impl CopyStart<'_> {
@@ -61,16 +61,6 @@ impl CopyStart<'_> {
     /// The one CPU that the process inherits, as under taskset(1).
     pub(super) fn cpu(&self) -> usize {
         self.cpus[self.own]
-    }
-
-    /// Its CPU as the user would choose it.
-    pub(super) fn choice(&self) -> String {
-        self.cpu().to_string()
-    }
-
-    /// The file of the table, which the process must inherit.
-    pub(super) fn table_file(&self) -> BorrowedFd<'_> {
-        self.table.as_fd()
     }
 
     pub(super) fn describe(&self) -> Copied {

@@ -28,11 +28,8 @@ const CHANGE: [&str; 1] = ["estimates.json"];
 /// each case whose files could not be written whole.
 pub(super) fn write(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) -> Vec<String> {
     let Supervisor { arguments, options, home, .. } = *supervisor;
-    let mut sentences = hand_over_samples(supervisor, run, cases)
-        .err()
-        .into_iter()
-        .map(|e| failure_line(run, &e))
-        .collect::<Vec<_>>();
+    let failed = hand_over_samples(supervisor, run, cases).err();
+    let mut sentences = Vec::from_iter(failed.map(|e| format!("Criterion's files of {}: {e}", run.name)));
     // Criterion does not save zeros, which counts may be; a comparison writes `new` only.
     let all = options.unit == NANOSECONDS && sentences.is_empty();
     let save = arguments.save.as_deref().unwrap_or("new");
@@ -73,20 +70,14 @@ fn check_may_write(path: &Path, more: AccessFlags) -> Result<()> {
     allowed.map_err(|errno| Error::file(path, "writing", errno.into()))
 }
 
-fn failure_line(run: &GroupRun, error: &Error) -> String {
-    format!("Criterion's files of {}: {error}", run.name)
-}
-
 /// Starts a process that gives Criterion these samples.
 fn hand_over_samples(supervisor: &Supervisor, run: &GroupRun, cases: &[Case]) -> Result<()> {
     let samples = case_samples(run, cases, supervisor.options);
     if samples.is_empty() {
         return Ok(());
     }
-    match supervisor.run_task(&run.name, &Task::Write(samples)).cut_short {
-        Some(sentence) => Err(Error::Missing(sentence)),
-        None => Ok(()),
-    }
+    let cut_short = supervisor.run_task(&run.name, &Task::Write(samples)).cut_short;
+    cut_short.map_or(Ok(()), |sentence| Err(Error::Missing(sentence)))
 }
 
 /// What an iteration of a case processes.

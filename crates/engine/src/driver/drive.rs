@@ -3,18 +3,15 @@
 use super::arguments::{Arguments, Mode};
 use super::collected::Collected;
 use super::criterion_files;
-use super::earlier_runs::EarlierRuns;
-use super::final_report::{FinalReport, Outcome, print_ids};
+use super::final_report::{FinalReport, FirstScreen, RunEnd, print_ids};
 use super::first_checks::{baseline_complaints, check_home, full_disk_sentence, prepare_run};
-use super::first_screen::FirstScreen;
-use super::options::Options;
+use super::options::{Options, TimeLimit};
 use super::plan::{Planned, plan_groups};
 use super::process_task::{Task, Wanted};
-use super::progress::{Progress, Telling};
 use super::rounds::Rounds;
+use super::session_runs::EarlierRuns;
 use super::supervision::Supervisor;
-use super::terminal::{layout, report_error};
-use super::time_limit::TimeLimit;
+use super::terminal::{Progress, Telling, layout, report_error};
 use crate::case::Group;
 use crate::clock::{ClockScale, Dispute, check_clocks};
 use crate::environment::{Fingerprint, Inherited};
@@ -22,12 +19,11 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::{output, signal};
-use crate::record::quantity::{NANOSECONDS, is_instruction_unit};
-use crate::record::run_name::fresh_run_name;
+use crate::record::quantity::{NANOSECONDS, fresh_run_name, is_instruction_unit};
 use crate::record::store::Store;
 use crate::record::{CaseRecord, ClockRun, FORMAT, GroupRun, Record};
 use crate::statistic::Random;
-use crate::study::executions::make_figure_exact;
+use crate::study::interval::make_figure_exact;
 use crate::study::reference_frequency::undisturbed_frequency;
 use crate::trial::scratch;
 use std::path::{Path, PathBuf};
@@ -70,7 +66,8 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     };
     let expected = rounds.minimum_executions(count_cases(&planned));
     let progress = Progress::over(expected, choose_telling(arguments, planned.len()));
-    let mut drive = Drive::new(arguments, options, home, &progress).with_dispute(disputed);
+    let mut drive = Drive::new(arguments, options, home, &progress);
+    drive.disputed = disputed;
     drive.screen = screen.as_ref();
     drive.measure(&planned, rounds);
     progress.finish();
@@ -80,7 +77,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
     let saved = drive.save_record();
     let set_back = drive.earlier.set_back.take().filter(|_| matches!(saved, Ok(Some(_))));
     let EarlierRuns { records: earlier, remark, .. } = drive.earlier;
-    let outcome = Outcome {
+    let end = RunEnd {
         record: drive.record,
         complaints,
         unsaved: drive.unsaved,
@@ -89,7 +86,7 @@ pub fn run(groups: &[Group], arguments: &Arguments, options: &Options) -> Result
         earlier,
         not_begun,
     };
-    let exit = report.print_all(outcome, arguments, options);
+    let exit = report.print_all(end, arguments, options);
     set_back.into_iter().chain(remark).for_each(report_error);
     Ok(exit)
 }
@@ -129,7 +126,7 @@ pub(super) struct Drive<'a> {
     /// The scale of the first process' clock.
     clock: Option<ClockScale>,
     earlier: EarlierRuns,
-    /// A clock that contradicts the one that measures.
+    /// A clock that contradicts the one that measures: every group is then marked as doubtful.
     disputed: Option<Dispute>,
     /// What a whole run shows as soon as its headline cases are measured.
     screen: Option<&'a FirstScreen>,
@@ -177,11 +174,6 @@ impl<'a> Drive<'a> {
         drive
     }
 
-    /// Adds a dispute of the clocks, if there is one: every group is then marked as doubtful.
-    fn with_dispute(self, disputed: Option<Dispute>) -> Self {
-        Self { disputed, ..self }
-    }
-
     /// Measures the groups, round after round, until every case has what it needs, the time is over, or a signal arrives.
     /// Then Criterion writes its files.
     pub(super) fn measure(&mut self, planned: &[Planned], rounds: Rounds) {
@@ -203,7 +195,8 @@ impl<'a> Drive<'a> {
             let time = rounds.time_limit(groups.iter().map(Collected::count_runnable).sum());
             for &at in &order {
                 let time = self.time.began.elapsed() < time;
-                executed |= self.execute_group(&mut groups[at], &rounds, round, time);
+                let cases = groups[at].wanted_cases(&rounds, round, time);
+                executed |= self.execute_cases(&mut groups[at], cases);
                 if round == first && !groups[at].is_empty() {
                     self.progress.print_group_line(&groups[at].summary_line());
                 }
@@ -252,12 +245,6 @@ impl<'a> Drive<'a> {
         let record = Record { groups: self.group_runs(groups), ..self.record.clone() };
         let answers = self.screen.map(|screen| screen.answer_lines(&record)).unwrap_or_default();
         answers.iter().for_each(|line| self.progress.print_group_line(&format!("  {line}")));
-    }
-
-    /// One process for the cases of a group that this round wants; false if it wants none.
-    fn execute_group(&mut self, group: &mut Collected, rounds: &Rounds, round: usize, time: bool) -> bool {
-        let cases = group.wanted_cases(rounds, round, time);
-        self.execute_cases(group, cases)
     }
 
     /// One process for these cases of a group; false if there are none, or no time.
@@ -357,9 +344,10 @@ impl<'a> Drive<'a> {
             return Ok(None);
         }
         let store = Store::at(&self.home);
-        let path = match self.is_stored {
-            true => store.save_run(&self.record)?,
-            false => store.save_new_run(&mut self.record)?,
+        let path = if self.is_stored {
+            store.save_run(&self.record)?
+        } else {
+            store.save_new_run(&mut self.record)?
         };
         self.is_stored = true;
         if let Some(name) = &self.arguments.save {

@@ -1,25 +1,29 @@
 //! The end of a run: tables, what went wrong, and the exit code.
 
 use super::arguments::{Arguments, Mode};
-use super::bencher;
-use super::first_screen::FirstScreen;
 use super::options::Options;
 use super::plan::Planned;
 use super::terminal::{layout, output_error, print, report_error};
+use crate::case::Group;
+use crate::environment::Fingerprint;
+use crate::environment::doctor::examine;
 use crate::error::Result;
 use crate::exit::Exit;
+use crate::platform::kernel_files::KernelFiles;
+use crate::platform::process::{find_on_path, own_program_file};
 use crate::platform::signal;
 use crate::record::baseline::Complaint;
-use crate::record::{Record, Tally};
+use crate::record::{CaseRecord, Headline, Outcome, Record, Tally};
+use crate::render::summary::{Summary, answer_lines, answer_screen};
 use crate::render::table::{Against, Layout, format_sentences, record_table};
 use crate::study::prediction::{Overrides, apply_overrides};
-use crate::study::published::{self, Published};
-use crate::study::unmeasured::nothing_measured;
+use crate::study::published::{self, Published, UsualRange, find_reference, reference_names, usual_ranges};
+use crate::study::standout::nothing_measured;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How a run ended.
-pub(super) struct Outcome {
+pub(super) struct RunEnd {
     pub(super) record: Record,
     pub(super) complaints: Vec<Complaint>,
     /// Sentences about what could not be saved.
@@ -37,18 +41,8 @@ pub(super) struct Outcome {
 /// Prints the tables of a run, with the predictions and published machines that the user asked for.
 pub(super) struct FinalReport {
     overrides: Overrides,
-    against: Vec<Machine>,
-}
-
-type Below = dyn Fn(&Record) -> Vec<String>;
-
-/// A published machine as a column of the table.
-struct Machine {
-    name: String,
-    /// Nanoseconds by case id.
-    values: BTreeMap<String, f64>,
-    /// Sentences about it that belong below the table of a record.
-    below: Box<Below>,
+    /// Published machines, with their nanoseconds by case id.
+    against: Vec<(Published, BTreeMap<String, f64>)>,
 }
 
 impl FinalReport {
@@ -57,23 +51,26 @@ impl FinalReport {
     /// # Errors
     /// A file of predictions is broken, or a published machine is unknown.
     pub(super) fn new(options: &Options) -> Result<Self> {
-        Ok(Self { overrides: overrides(options)?, against: against(options)? })
+        let overrides = options.predictions.as_deref().map(Overrides::read).transpose()?.unwrap_or_default();
+        Ok(Self { overrides, against: against(options)? })
     }
 
     /// Prints the table, and everything that went wrong.
-    pub(super) fn print_all(&self, outcome: Outcome, arguments: &Arguments, options: &Options) -> Exit {
-        let Outcome { mut record, complaints, unsaved, saved, screen, earlier, not_begun } = outcome;
+    pub(super) fn print_all(&self, end: RunEnd, arguments: &Arguments, options: &Options) -> Exit {
+        let RunEnd { mut record, complaints, unsaved, saved, screen, earlier, not_begun } = end;
         apply_overrides(&self.overrides, &mut record);
         if arguments.bencher {
-            record.cases().for_each(|(_, case)| print(&bencher::bencher_line(case, &record.unit)));
+            record.cases().for_each(|(_, case)| print(&bencher_line(case, &record.unit)));
         }
-        if has_table(arguments) {
+        // Neither a test nor bencher's format has a table.
+        if arguments.mode == Mode::Measure && !arguments.bencher {
             let layout = layout();
             let screen = screen.map(|screen| screen.render(&record, &earlier, None, layout));
-            let tables = || {
-                record_table(&record, None, &self.against_columns(), layout)
-                    + &self.source_notes(&record, layout)
-            };
+            let columns = self.against.iter();
+            let columns =
+                columns.map(|(machine, values)| Against { name: &machine.name, values }).collect::<Vec<_>>();
+            let tables =
+                || record_table(&record, None, &columns, layout) + &self.source_notes(&record, layout);
             print(screen.unwrap_or_else(tables).trim_end());
         }
         let wrong: Vec<_> =
@@ -116,13 +113,9 @@ impl FinalReport {
         .or_signal(signal::pending())
     }
 
-    fn against_columns(&self) -> Vec<Against<'_>> {
-        self.against.iter().map(|Machine { name, values, .. }| Against { name, values }).collect()
-    }
-
     /// The sources of the published values.
     fn source_notes(&self, record: &Record, layout: Layout) -> String {
-        let said: Vec<_> = self.against.iter().flat_map(|machine| (machine.below)(record)).collect();
+        let said: Vec<_> = self.against.iter().flat_map(|(machine, _)| machine.notes(record)).collect();
         format_sentences(&said, layout)
     }
 }
@@ -136,11 +129,6 @@ fn report_first_errors(sentences: &[String]) {
     }
 }
 
-/// Whether the run ends with a table: not for tests, nor in bencher's format.
-fn has_table(arguments: &Arguments) -> bool {
-    arguments.mode == Mode::Measure && !arguments.bencher
-}
-
 /// `--list`: prints the ids as Criterion does.
 ///
 /// # Errors
@@ -152,16 +140,116 @@ pub(super) fn print_ids(planned: &[Planned]) -> Result<Exit> {
     output_error().map_or(Ok(Exit::Success), Err)
 }
 
-fn overrides(options: &Options) -> Result<Overrides> {
-    options.predictions.as_deref().map_or_else(|| Ok(Overrides::default()), Overrides::read)
+fn against(options: &Options) -> Result<Vec<(Published, BTreeMap<String, f64>)>> {
+    let Some(names) = &options.against else { return Ok(Vec::new()) };
+    let with_values = |machine: Published| (machine.values_ns(), machine);
+    Ok(published::find(names)?
+        .into_iter()
+        .map(with_values)
+        .map(|(values, machine)| (machine, values))
+        .collect())
 }
 
-fn against(options: &Options) -> Result<Vec<Machine>> {
-    let Some(names) = &options.against else { return Ok(Vec::new()) };
-    let machine = |published: Published| Machine {
-        name: published.name.clone(),
-        values: published.values_ns(),
-        below: Box::new(move |record| published.notes(record)),
+// `--output-format bencher`: the lines of Rust's own `#[bench]`, which several CI tools read.
+//
+// Criterion's version of this format cuts values to whole numbers, so a third of a nanosecond becomes 0.
+
+/// `test ID ... bench: VALUE UNIT/iter (+/- STANDARD DEVIATION)`, with decimals as recent versions of libtest print.
+pub(super) fn bencher_line(case: &CaseRecord, unit: &str) -> String {
+    match &case.outcome {
+        Outcome::Measured(m) => format!(
+            "test {} ... bench: {:>14.4} {unit}/iter (+/- {:.4})",
+            case.id,
+            m.figure().estimate,
+            m.standard_deviation
+        ),
+        Outcome::Skipped(sentence) => format!("test {} ... ignored, {sentence}", case.id),
+        Outcome::Disturbed(sentence) => format!("test {} ... ignored, disturbed: {sentence}", case.id),
+        Outcome::Failed(sentence) => format!("test {} ... FAILED: {sentence}", case.id),
+    }
+}
+
+// The end of a whole run: one screen in place of every table.
+
+/// Data collected at the beginning of a whole run for the screen at its end.
+pub(super) struct FirstScreen {
+    headlines: Vec<(String, Headline)>,
+    doctor: Vec<String>,
+    usual: BTreeMap<String, UsualRange>,
+}
+
+impl FirstScreen {
+    /// For a run over several groups without a choice by the user; `None` where the user asks for tables.
+    pub(super) fn for_run(planned: &[Planned], arguments: &Arguments, options: &Options) -> Option<Self> {
+        let is_part = arguments.filter.is_some() || !arguments.skip.is_empty();
+        let chosen = is_part || arguments.all || options.against.is_some();
+        let whole = planned.len() > 1 && !chosen;
+        whole.then(|| {
+            let (files, scratch) = (KernelFiles::live(), options.scratch_parent());
+            let known = Fingerprint::take(&files, &scratch);
+            // The load of the run itself is not among the findings.
+            let doctor = examine(&files, &known, &scratch).into_iter().map(|finding| finding.fact).collect();
+            let headlines = group_headlines(planned.iter().map(|planned| planned.group));
+            let references: Vec<_> = reference_names().filter_map(find_reference).collect();
+            let usual = known.machine_kind().map(|kind| usual_ranges(&references, &kind)).unwrap_or_default();
+            Self { headlines, doctor, usual }
+        })
+    }
+
+    /// The screen of this record; `state` says how far an unfinished run is.
+    pub(super) fn render(
+        &self,
+        record: &Record,
+        earlier: &[Record],
+        state: Option<&str>,
+        layout: Layout,
+    ) -> String {
+        let (doctor, program) = (Some(&self.doctor[..]), program_command());
+        let summary = Summary { record, headlines: &self.headlines, earlier, doctor, program: &program };
+        answer_screen(&summary, &self.usual, state, layout)
+    }
+
+    /// A line for each answer of an unfinished run, for a log.
+    pub(super) fn answer_lines(&self, record: &Record) -> Vec<String> {
+        let summary = Summary { record, headlines: &self.headlines, earlier: &[], doctor: None, program: "" };
+        answer_lines(&summary)
+    }
+}
+
+/// How the program is called here: by its name if the search path has it, and by a path from the current directory if
+/// not. A bench stands in `target/release/deps`, and the program in the directory above.
+pub fn program_command() -> String {
+    const NAME: &str = "syscost";
+    if find_on_path(NAME).is_some() {
+        return NAME.into();
+    }
+    let own = own_program_file().unwrap_or_default();
+    let near = own.ancestors().skip(1).take(2).map(|directory| directory.join(NAME));
+    let Some(path) = near.into_iter().find(|path| path.is_file()) else { return NAME.into() };
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here).unwrap_or(&path).display().to_string()
+}
+
+/// Ids and headlines of these groups.
+pub fn group_headlines<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<(String, Headline)> {
+    let named_headlines = |group: &'a Group| {
+        group.headlines.iter().map(|headline| (format!("{}/{}", group.name, headline.case), *headline))
     };
-    Ok(published::find(names)?.into_iter().map(machine).collect())
+    groups.flat_map(named_headlines).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Interval, Measured, fixture_run};
+
+    #[test]
+    fn a_third_of_a_nanosecond_is_not_zero() {
+        let median = Interval { estimate: 0.3134, low: 0.31, high: 0.32 };
+        let measured = Measured { median, standard_deviation: 0.0021, ..Default::default() };
+        assert_eq!(
+            bencher_line(&fixture_run::measured_case("empty_loop/register", measured), "ns"),
+            "test empty_loop/register ... bench:         0.3134 ns/iter (+/- 0.0021)"
+        );
+    }
 }

@@ -1,20 +1,17 @@
 //! The checks and settings before a run measures anything.
 
 use super::arguments::Arguments;
-use super::copies;
-use super::criterion_files;
-use super::options::{Options, open_counter};
-use super::output_directory::{criterion_home, home_for_copies, home_for_unit};
+use super::options::{Options, criterion_home, home_for_copies, home_for_unit, open_counter};
 use super::plan::Planned;
 use super::supervision::RUNNER_VARIABLE;
 use super::terminal::report_error;
+use super::{copies, criterion_files};
 use crate::environment::Inherited;
 use crate::error::{Error, Result};
 use crate::platform::bracket_steps::{count_steps, execute_mark};
-use crate::platform::callgrind;
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::process::inheritance;
-use crate::platform::{limit, signal, time};
+use crate::platform::{callgrind, limit, signal, time};
 use crate::record::baseline::{self, Complaint, Kind};
 use crate::record::quantity::{CALLGRIND, INSTRUCTIONS};
 use crate::record::store::Store;

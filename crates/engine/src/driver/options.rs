@@ -4,19 +4,18 @@ use super::arguments::Arguments;
 use crate::case::{Group, Scale};
 use crate::error::{Error, Result};
 use crate::platform::perf_event::{Counter, Event};
+use crate::platform::process::own_program_file;
 use crate::record::quantity::{NANOSECONDS, is_time_unit};
 use crate::trial::scratch;
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const SCALE_VARIABLE: &str = "SYSCOST_SCALE";
 pub(super) const DIRECTORY_VARIABLE: &str = "SYSCOST_DIR";
 pub(super) const PEER_VARIABLE: &str = "SYSCOST_PEER";
 pub(super) const PEER_TOKEN_VARIABLE: &str = "SYSCOST_PEER_TOKEN_FILE";
-const TIME_VARIABLE: &str = "SYSCOST_TIME";
 pub(super) const CASE_TIME_VARIABLE: &str = "SYSCOST_CASE_TIME";
-const STRICT_VARIABLE: &str = "SYSCOST_STRICT";
 pub(super) const OPERATIONS_VARIABLE: &str = "SYSCOST_OPERATIONS";
 pub(super) const REPLICATIONS_VARIABLE: &str = "SYSCOST_REPLICATIONS";
 /// Silence after which a case counts as hung: ten times the longest case at full scale.
@@ -79,6 +78,7 @@ impl Options {
             Some(Ok(value)) => Ok(Some(value)),
             None => Ok(None),
         };
+        let seconds = |name| variable(name)?.map(|text: String| parse_time_limit(name, &text)).transpose();
         let scale = match variable(SCALE_VARIABLE)? {
             None => Scale::Default,
             Some(name) => Scale::named(&name).ok_or_else(|| {
@@ -98,19 +98,15 @@ impl Options {
             home: None,
             peer: variable(PEER_VARIABLE)?,
             peer_token_file: given(PEER_TOKEN_VARIABLE).map(PathBuf::from),
-            seconds: variable(TIME_VARIABLE)?
-                .map(|text| parse_time_limit(TIME_VARIABLE, &text))
-                .transpose()?,
-            case_seconds: variable(CASE_TIME_VARIABLE)?
-                .map(|text| parse_time_limit(CASE_TIME_VARIABLE, &text))
-                .transpose()?,
+            seconds: seconds("SYSCOST_TIME")?,
+            case_seconds: seconds(CASE_TIME_VARIABLE)?,
             operations: variable(OPERATIONS_VARIABLE)?
                 .map(|text| parse_count(OPERATIONS_VARIABLE, &text, 1))
                 .transpose()?,
             replications: variable(REPLICATIONS_VARIABLE)?
                 .map(|text| parse_count(REPLICATIONS_VARIABLE, &text, FEWEST_REPLICATIONS))
                 .transpose()?,
-            strict: given(STRICT_VARIABLE).is_some_and(|value| value != "0"),
+            strict: given("SYSCOST_STRICT").is_some_and(|value| value != "0"),
             wants_a_number: false,
             copies: 1,
             session: None,
@@ -191,6 +187,98 @@ pub fn open_counter(name: &str) -> Result<Counter> {
     Counter::open(event).map_err(|error| Error::Usage(event.refusal_message(&error)))
 }
 
+// When a run began, and the limit after which none of its cases begins (`--time`, `SYSCOST_TIME`).
+
+/// The beginning and the limit of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeLimit {
+    pub(super) began: Instant,
+    /// Time after which no case begins.
+    pub(super) limit: Option<Duration>,
+}
+
+impl TimeLimit {
+    /// Of a run that begins now.
+    pub(super) fn starting_now(limit: Option<Duration>) -> Self {
+        Self { began: Instant::now(), limit }
+    }
+
+    /// Whether no case may begin any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.left() == Some(Duration::ZERO)
+    }
+
+    /// Time until then.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.limit.map(|limit| limit.saturating_sub(self.began.elapsed()))
+    }
+
+    /// How many of the planned cases had no time.
+    pub(super) fn not_begun_sentence(&self, planned: usize, begun: usize) -> Option<String> {
+        let limit = self.limit.filter(|_| self.is_over() && begun < planned)?.as_secs_f64();
+        let left = planned - begun;
+        Some(format!(
+            "the limit of {limit} s was over before {left} of {planned} cases had begun: a larger --time or SYSCOST_TIME measures them"
+        ))
+    }
+}
+
+// Where Criterion's files and the records beside them are.
+
+/// `$CRITERION_HOME`, else `criterion` in Cargo's target directory, else `target/criterion` here. Criterion finds the
+/// same place by asking Cargo for its metadata, which takes a second. The program `syscost`, which serves many crates, takes the
+/// one here first if runs are kept there.
+pub fn criterion_home() -> PathBuf {
+    let from_environment = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let target = || {
+        from_environment("CARGO_TARGET_DIR")
+            .or_else(|| {
+                own_program_file()
+                    .ok()
+                    .and_then(|exe| local_target_directory(&exe).or_else(|| target_directory_of(&exe)))
+            })
+            .unwrap_or_else(|| PathBuf::from("target"))
+    };
+    from_environment("CRITERION_HOME").unwrap_or_else(|| target().join("criterion"))
+}
+
+/// The target directory of the crate here, if this is the program and not a bench, and something is kept in it.
+fn local_target_directory(exe: &Path) -> Option<PathBuf> {
+    let is_program = exe.file_name().is_some_and(|name| name == "syscost");
+    let target = PathBuf::from("target");
+    (is_program && target.join("criterion/syscost").is_dir()).then_some(target)
+}
+
+/// The target directory that an executable was built in: Cargo marks its root with `CACHEDIR.TAG`.
+fn target_directory_of(exe: &Path) -> Option<PathBuf> {
+    exe.ancestors().skip(1).find(|dir| dir.join("CACHEDIR.TAG").is_file()).map(Path::to_path_buf)
+}
+
+/// The directory for values of this unit: `home` itself for nanoseconds, `home-UNIT` beside it for others, so that no
+/// tool compares a count with a time.
+pub(super) fn home_for_unit(unit: &str, home: &Path) -> PathBuf {
+    if unit == NANOSECONDS {
+        return home.to_path_buf();
+    }
+    let name = home.file_name().map_or_else(|| "criterion".into(), |n| n.to_string_lossy().into_owned());
+    home.with_file_name(format!("{name}-{unit}"))
+}
+
+/// The directory for values of this many copies: `home` itself for one, `home-N-copies` beside it for several.
+pub(super) fn home_for_copies(copies: usize, home: &Path) -> PathBuf {
+    if copies > 1 { home_for_unit(&format!("{copies}-copies"), home) } else { home.to_path_buf() }
+}
+
+/// This directory and the existing ones beside it for other units and for several copies.
+pub fn homes_of_all_units(home: &Path) -> Vec<PathBuf> {
+    let events = crate::platform::perf_event::EVENTS.iter().map(|event| event.name);
+    use crate::record::quantity::{CALLGRIND, DISPLACED, INSTRUCTIONS};
+    let others = events.chain([DISPLACED, INSTRUCTIONS, CALLGRIND]).map(|unit| home_for_unit(unit, home));
+    let copies = (2..=crate::platform::cpu::initial_cpus().len()).map(|copies| home_for_copies(copies, home));
+    let others = others.chain(copies).filter(|other| other.is_dir());
+    std::iter::once(home.to_path_buf()).chain(others).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,5 +303,41 @@ mod tests {
         assert!(parse_events("").expect("none").is_empty());
         let sentence = parse_events("page-faults,unicorns").expect_err("unknown").to_string();
         assert!(sentence.contains("no event unicorns; there are cpu-cycles"), "{sentence}");
+    }
+
+    #[test]
+    fn no_case_begins_after_the_limit_and_what_had_no_time_is_counted() {
+        let limits = [None, Some(Duration::MAX), Some(Duration::ZERO)];
+        let [none, far, over] = limits.map(TimeLimit::starting_now);
+        assert_eq!([none, far, over].map(|limit| limit.is_over()), [false, false, true]);
+        assert_eq!(
+            [none, far, over].map(|limit| limit.not_begun_sentence(5, 3).is_some()),
+            [false, false, true]
+        );
+        assert!(
+            over.not_begun_sentence(5, 3).is_some_and(|said| said.contains("of 0 s was over before 2 of 5"))
+        );
+        assert_eq!(over.not_begun_sentence(5, 5), None);
+    }
+
+    #[test]
+    fn a_test_binary_finds_its_target_directory() {
+        let exe = std::env::current_exe().expect("an executable");
+        let target = target_directory_of(&exe).expect("built by Cargo");
+        assert!(exe.starts_with(&target), "{}", target.display());
+    }
+
+    #[test]
+    fn several_copies_live_elsewhere() {
+        let home = Path::new("target/criterion");
+        assert_eq!(home_for_copies(1, home), home);
+        assert_eq!(home_for_copies(16, home), Path::new("target/criterion-16-copies"));
+    }
+
+    #[test]
+    fn other_units_live_elsewhere() {
+        let home = Path::new("target/criterion");
+        assert_eq!(home_for_unit("ns", home), home);
+        assert_eq!(home_for_unit("page-faults", home), Path::new("target/criterion-page-faults"));
     }
 }

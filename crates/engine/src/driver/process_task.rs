@@ -5,20 +5,22 @@
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
-use crate::json_line::parse_value;
+use crate::json_line::{self, parse_value};
 use crate::platform::plain_file;
 use crate::platform::process::inheritance::duplicate_inherited;
 use crate::platform::process::own_program_command;
 use crate::record::store::LIMIT;
+use crate::record::{ClockRun, GroupRun, Measured};
+use crate::trial::CaseEnd;
 use crate::trial::scratch::scratch_parent;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::close;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,13 +56,10 @@ pub struct Assignment {
     /// Undisturbed runs of such a case.
     pub replications: Option<u32>,
     /// Where callgrind writes its counts, if the process runs under it.
-    #[serde(default)]
     pub callgrind: Option<PathBuf>,
     /// Which copy it is, if several measure at the same time.
-    #[serde(default)]
     pub copy: Option<Copied>,
     /// Time until no further case begins, if the run has a limit.
-    #[serde(default)]
     pub time_left: Option<Duration>,
     /// What it does with the cases.
     pub task: Task,
@@ -136,14 +135,6 @@ impl Assignment {
     pub fn read_inherited() -> Result<Self> {
         read_inherited(TASK_VARIABLE)
     }
-
-    /// Writes it into a file without a name, which a child process inherits.
-    ///
-    /// # Errors
-    /// The file can be made neither in memory nor where scratch directories are.
-    pub(super) fn write_inheritable_file(&self) -> Result<HandedOver> {
-        write_inheritable(self)
-    }
 }
 
 fn read_inherited<T: DeserializeOwned>(variable: &str) -> Result<T> {
@@ -160,20 +151,25 @@ fn read_inherited<T: DeserializeOwned>(variable: &str) -> Result<T> {
     parse_value(&text).map_err(|(error, _)| wrong(error.to_string()))
 }
 
-fn write_inheritable(value: &impl Serialize) -> Result<HandedOver> {
+/// Writes a value into a file without a name, which a child process inherits.
+///
+/// # Errors
+/// The file can be made neither in memory nor where scratch directories are.
+pub(super) fn write_inheritable(value: &impl Serialize) -> Result<File> {
     let failed = |cause| Error::file("the task of a process", "writing", cause);
     let text = serde_json::to_vec(value).map_err(|e| failed(e.into()))?;
     let mut file = make_inheritable_file().map_err(failed)?;
     file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
-    Ok(HandedOver(file))
+    Ok(file)
 }
 
 /// Executes this program anew in the same process, and hands it a value. The kernel then closes the process' ports and files and
 /// ends its threads. Returns only if that is refused.
 pub fn begin_anew(value: &impl Serialize) -> Error {
-    let execute = |handed_over: HandedOver| {
+    let execute = |file: File| {
         let mut command = own_program_command();
-        let cause = command.args(std::env::args_os().skip(1)).env(ANEW_VARIABLE, handed_over.number()).exec();
+        let cause =
+            command.args(std::env::args_os().skip(1)).env(ANEW_VARIABLE, file.as_raw_fd().to_string()).exec();
         Error::file("/proc/self/exe", "executing it anew", cause)
     };
     write_inheritable(value).map_or_else(|error| error, execute)
@@ -199,18 +195,74 @@ pub(super) fn make_inheritable_file() -> io::Result<File> {
     Ok(file)
 }
 
-/// The file of an assignment, inherited by processes that are started while it lives.
-pub(super) struct HandedOver(File);
+// Messages of a measuring process to its driver: one JSON value per line, over a pipe, since Criterion writes to the
+// standard output.
 
-impl HandedOver {
-    /// Its number in a process that has inherited it.
-    pub(super) fn number(&self) -> String {
-        self.0.as_raw_fd().to_string()
+/// One message, one line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Message {
+    /// The process is ready to measure: its group, still without cases.
+    Ready(GroupRun),
+    /// A case begins.
+    Begin(String),
+    /// A case has ended.
+    Done(Box<CaseExecution>),
+    /// A note on the whole group.
+    Note(String),
+    /// The process cannot continue, for this reason.
+    Broken(String),
+    /// The machine does not offer what the process needs: nothing is wrong with its cases.
+    Refused(String),
+    /// All cases have ended, or a signal has; the clock as it is now.
+    End(ClockRun),
+}
+
+/// The end of a case in one process.
+pub type ExecutionEnd = std::result::Result<Box<Measured>, CaseEnd>;
+
+/// How a case ended in one process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CaseExecution {
+    /// `group/variant/parameter`.
+    pub id: String,
+    /// A description for people.
+    pub title: String,
+    /// What it took, set-up included.
+    pub seconds: f64,
+    /// How it ended: with figures if every claim held. The case itself ends with its last execution.
+    pub end: ExecutionEnd,
+}
+
+/// A pipe whose writing end alone is inherited by children: when the driver dies, writing fails.
+pub(super) fn open_pipe() -> nix::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    fcntl(&write, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok((read, write))
+}
+
+/// The measuring process's end of the pipe.
+pub struct Sender(File);
+
+impl Sender {
+    /// Opens the pipe that was inherited under this number, by a descriptor that no case's child inherits.
+    ///
+    /// # Errors
+    /// Nothing was inherited under this number.
+    pub fn open(number: RawFd) -> Result<Self> {
+        let file = duplicate_inherited(number);
+        Ok(Self(
+            file.map_err(|cause| Error::Kernel { call: "fcntl F_DUPFD of the driver's pipe".into(), cause })?,
+        ))
     }
 
-    /// The file, which the process must inherit.
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// The driver has gone.
+    pub fn send(&mut self, message: &Message) -> Result<()> {
+        let sent = json_line::send(&self.0, message);
+        sent.map_err(|cause| Error::Kernel { call: "write to the driver".into(), cause })
     }
 }
 
@@ -240,8 +292,8 @@ mod tests {
     fn a_task_of_twenty_thousand_cases_is_handed_over_whole() {
         let wanted = |at| Wanted { id: format!("group/{}/{at}", "x".repeat(180)), proven: at % 2 == 0 };
         let assignment = assignment((0..20_000).map(wanted).collect());
-        let handed_over = assignment.write_inheritable_file().expect("written");
-        let file = duplicate_inherited(handed_over.0.as_raw_fd()).expect("another descriptor");
+        let handed_over = write_inheritable(&assignment).expect("written");
+        let file = duplicate_inherited(handed_over.as_raw_fd()).expect("another descriptor");
         let text = plain_file::read_open(file, Path::new("it"), LIMIT).expect("read");
         assert!(text.len() > 3 << 20);
         assert!(serde_json::from_slice::<Assignment>(&text).expect("an assignment") == assignment);

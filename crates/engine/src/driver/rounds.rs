@@ -87,13 +87,11 @@ impl Rounds {
         Duration::from_secs_f64(self.seconds.unwrap_or(self.each * cases as f64))
     }
 
-    /// These rounds in a time of the user's, seconds.
     #[cfg(test)]
     pub(super) fn in_seconds(self, seconds: f64) -> Self {
         Self { seconds: Some(seconds), ..self }
     }
 
-    /// The default rounds, without a limit of time.
     #[cfg(test)]
     pub(super) const fn default_without_limit() -> Self {
         Self { fewest: FEWEST, fewest_of_long: FEWEST_OF_LONG, most: MOST, seconds: None, each: EACH }

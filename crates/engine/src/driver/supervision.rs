@@ -2,20 +2,21 @@
 
 use super::arguments::{Arguments, Mode};
 use super::copies::CopyStart;
-use super::options::{CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE};
-use super::pipe_message::{CaseExecution, Message, open_pipe};
-use super::process_task::{ANEW_VARIABLE, Assignment, TASK_VARIABLE, Task};
-use super::progress::Progress;
-use super::time_limit::TimeLimit;
+use super::options::{
+    CASE_TIME_VARIABLE, DIRECTORY_VARIABLE, Options, PEER_TOKEN_VARIABLE, PEER_VARIABLE, TimeLimit,
+};
+use super::process_task::{
+    ANEW_VARIABLE, Assignment, CaseExecution, Message, TASK_VARIABLE, Task, open_pipe, write_inheritable,
+};
+use super::terminal::Progress;
 use crate::case::Scale;
 use crate::clock::ClockScale;
 use crate::error::{Error, Result};
 use crate::json_line::{Lines, NoMessage};
-use crate::platform::cpu::{self, cpu_class::CPU_VARIABLE, cpu_class::fixed_choice};
+use crate::platform::cpu::cpu_class::{CPU_VARIABLE, fixed_choice};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::process::inheritance;
-use crate::platform::process::{self, own_program_command};
-use crate::platform::{callgrind, limit, signal};
+use crate::platform::process::{self, inheritance, own_program_command};
+use crate::platform::{callgrind, cpu, limit, signal};
 use crate::record::GroupRun;
 use crate::record::quantity::CALLGRIND;
 use crate::record::store::LIMIT;
@@ -108,24 +109,26 @@ impl Supervisor<'_> {
             Some(file) => callgrind::own_program_under(file)?,
             None => own_program_command(),
         };
-        let assignment = assignment.write_inheritable_file()?;
+        // Processes inherit it that are started while it is open.
+        let assignment = write_inheritable(&assignment)?;
         // What `ps` shows.
         command.arg0(format!("syscost {group}"));
         command
             .args(self.arguments.for_measuring_process())
-            .env(TASK_VARIABLE, assignment.number())
+            .env(TASK_VARIABLE, assignment.as_raw_fd().to_string())
             .env_remove(RUNNER_VARIABLE)
             .env_remove(ANEW_VARIABLE)
             .env("CRITERION_HOME", self.home)
             .envs(
-                copy.map(CopyStart::choice)
+                copy.map(|copy| copy.cpu().to_string())
                     .or_else(|| fixed_choice().map(Into::into))
                     .map(|cpu| (CPU_VARIABLE, cpu)),
             )
             .envs(options.directory.iter().map(|directory| (DIRECTORY_VARIABLE, directory)))
             .envs(options.peer.iter().map(|peer| (PEER_VARIABLE, peer)))
             .envs(options.peer_token_file.iter().map(|file| (PEER_TOKEN_VARIABLE, file)));
-        let inherited = [pipe.as_fd(), assignment.file()].into_iter().chain(copy.map(CopyStart::table_file));
+        let inherited =
+            [pipe.as_fd(), assignment.as_fd()].into_iter().chain(copy.map(|copy| copy.table.as_fd()));
         inheritance::close_other_descriptors(&mut command, &inherited.collect::<Vec<_>>());
         let started = match copy {
             Some(copy) => cpu::run_on_cpu(copy.cpu(), || command.spawn())?,
@@ -361,7 +364,7 @@ impl<'a> Received<'a> {
 mod tests {
     use super::*;
     use crate::driver::process_task::Wanted;
-    use crate::driver::progress::Telling;
+    use crate::driver::terminal::Telling;
     use std::io::Write;
 
     #[test]

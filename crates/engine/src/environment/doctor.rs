@@ -4,12 +4,7 @@
 //! A finding is what makes a number vary from run to run, or mean something else than it says. Mitigations, address
 //! randomization and the kernel's own choices are no findings: they belong to what is measured.
 
-mod build;
-mod core_frequency;
-mod free_memory;
-mod neighbour;
-mod processor_setting;
-mod scratch_disk;
+mod machine_finding;
 
 use super::Fingerprint;
 use crate::platform::kernel_files::KernelFiles;
@@ -31,6 +26,16 @@ impl Finding {
     fn new(fact: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { fact: fact.into(), why: why.into(), remedy: remedy.into() }
     }
+}
+
+/// The finding, if `is_found`.
+fn finding_if(
+    is_found: bool,
+    fact: impl Into<String>,
+    why: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Option<Finding> {
+    is_found.then(|| Finding::new(fact, why, remedy))
 }
 
 /// The machine that the checks examine.
@@ -59,30 +64,30 @@ type Check = fn(&Patient) -> Option<Finding>;
 
 /// All checks: first those of the binary, then by how much the finding disturbs.
 const CHECKS: &[Check] = &[
-    build::is_unoptimized,
-    build::has_debug_assertions,
-    neighbour::other_work_runs,
-    neighbour::hypervisor_is_present,
-    neighbour::time_was_stolen,
-    neighbour::cpu_quota_is_set,
-    neighbour::io_limit_is_set,
-    neighbour::process_is_traced,
-    core_frequency::governor_is_not_performance,
-    core_frequency::turbo_is_on,
-    core_frequency::battery_discharges,
-    processor_setting::cpus_are_of_several_classes,
-    processor_setting::smt_is_active,
-    processor_setting::one_cpu_is_allowed,
-    processor_setting::clock_source_is_slow,
-    processor_setting::tsc_is_not_constant,
-    processor_setting::mitigations_are_off,
-    processor_setting::perf_is_forbidden,
-    processor_setting::core_counters_are_missing,
-    free_memory::huge_pages_are_always,
-    free_memory::little_memory_is_available,
-    free_memory::swap_is_in_use,
-    free_memory::memory_locking_is_limited,
-    scratch_disk::scratch_has_no_disk,
+    machine_finding::is_unoptimized,
+    machine_finding::has_debug_assertions,
+    machine_finding::other_work_runs,
+    machine_finding::hypervisor_is_present,
+    machine_finding::time_was_stolen,
+    machine_finding::cpu_quota_is_set,
+    machine_finding::io_limit_is_set,
+    machine_finding::process_is_traced,
+    machine_finding::governor_is_not_performance,
+    machine_finding::turbo_is_on,
+    machine_finding::battery_discharges,
+    machine_finding::cpus_are_of_several_classes,
+    machine_finding::smt_is_active,
+    machine_finding::one_cpu_is_allowed,
+    machine_finding::clock_source_is_slow,
+    machine_finding::tsc_is_not_constant,
+    machine_finding::mitigations_are_off,
+    machine_finding::perf_is_forbidden,
+    machine_finding::core_counters_are_missing,
+    machine_finding::huge_pages_are_always,
+    machine_finding::little_memory_is_available,
+    machine_finding::swap_is_in_use,
+    machine_finding::memory_locking_is_limited,
+    machine_finding::scratch_has_no_disk,
 ];
 
 /// Everything that would disturb a measurement on this machine, the worst first.

@@ -3,18 +3,16 @@
 //! A record is meant to be published, so nothing here identifies the machine or its owner: no host
 //! name, no serial number, no address, and a kernel command line without values that name something.
 
-mod command_line;
-mod difference;
 mod field_table;
 mod hardware;
 mod surroundings;
 
-pub use difference::Difference;
+pub use field_table::Difference;
 pub use field_table::{Series, Weight};
 pub use hardware::Hardware;
 pub use surroundings::Surroundings;
 
-use super::{Cache, cache, cpu_list, cpuinfo};
+use super::{Cache, cpu_list, cpuinfo};
 use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
 use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};
 use crate::platform::time::kernel_clock::clock_source;
@@ -167,8 +165,7 @@ impl Fingerprint {
     fn read_kernel(&mut self, files: &KernelFiles) {
         self.kernel_release = files.kernel_release();
         self.kernel_version = files.read_first_line("proc/sys/kernel/version");
-        self.kernel_command_line =
-            files.read_first_line("proc/cmdline").map(|l| command_line::hide_naming_values(&l));
+        self.kernel_command_line = files.read_first_line("proc/cmdline").map(|l| hide_naming_values(&l));
         self.architecture =
             files.read_first_line("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned()));
         self.clock_source = clock_source(files);
@@ -188,7 +185,7 @@ impl Fingerprint {
         let allowed = self.cpus_allowed.as_deref().map(cpu_list::parse).unwrap_or_default();
         self.cpu_class = choose_cpus(files, &allowed, fixed_choice()).ok().and_then(|(_, class)| class);
         self.smt = read_smt(files, &cpuinfo);
-        self.caches = cache::read_caches(files);
+        self.caches = cpuinfo::read_caches(files);
         self.hardware = Hardware::read(files, self.cpu_model.as_deref());
         self.product = files.read_first_line("sys/class/dmi/id/product_name");
         self.hypervisor = hypervisor_name(files, &cpuinfo, self.product.as_deref());
@@ -259,3 +256,66 @@ fn reserved_huge_pages(files: &KernelFiles) -> BTreeMap<String, u64> {
 
 #[cfg(test)]
 mod tests;
+
+// The kernel command line without values that identify a machine.
+
+/// Parameters whose values name a disk, a host, an address or a key. They change no cost.
+const NAMING: [&str; 15] = [
+    "root",
+    "resume",
+    "BOOT_IMAGE",
+    "initrd",
+    "ip",
+    "nfsroot",
+    "nfsaddrs",
+    "netconsole",
+    "cryptdevice",
+    "cryptkey",
+    "ds",
+    "hostname",
+    "init",
+    "rdinit",
+    "mac",
+];
+/// Prefixes of further such parameters.
+const NAMING_PREFIXES: [&str; 5] = ["rd.", "systemd.", "iscsi", "luks", "cloud-"];
+
+/// Replaces the values that name something by `…`, and drops what follows ` -- `, which is for the first
+/// program and not for the kernel.
+fn hide_naming_values(line: &str) -> String {
+    let words = line.split_whitespace().take_while(|&word| word != "--");
+    words.map(hide_naming_value).collect::<Vec<_>>().join(" ")
+}
+
+fn hide_naming_value(word: &str) -> String {
+    match word.split_once('=') {
+        Some((key, _)) if is_naming_parameter(key) => format!("{key}=…"),
+        _ => word.to_owned(),
+    }
+}
+
+fn is_naming_parameter(key: &str) -> bool {
+    NAMING.contains(&key) || NAMING_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod command_line_tests {
+    use super::*;
+
+    #[test]
+    fn disks_and_addresses_are_left_out() {
+        let line = "BOOT_IMAGE=/vmlinuz root=UUID=0123-4567 ip=192.0.2.7::: rd.luks.uuid=x quiet";
+        assert_eq!(hide_naming_values(line), "BOOT_IMAGE=… root=… ip=… rd.luks.uuid=… quiet");
+    }
+
+    #[test]
+    fn parameters_that_change_a_cost_stay() {
+        let line = "mitigations=off isolcpus=3 nohz_full=3 intel_pstate=disable";
+        assert_eq!(hide_naming_values(line), line);
+    }
+
+    #[test]
+    fn the_words_for_init_are_dropped() {
+        assert_eq!(hide_naming_values("quiet -- --listen 192.0.2.7"), "quiet");
+    }
+}

@@ -30,9 +30,10 @@ impl Interface {
         let known = addresses();
         let find_interface = |wanted: IpAddr| known.iter().find(|(_, address)| *address == wanted);
         let is_own = there.is_loopback() || find_interface(there).is_some();
-        let name = match is_own {
-            true => known.iter().find(|(_, address)| address.is_loopback()).map_or("lo", |(name, _)| name),
-            false => &find_interface(here)?.0,
+        let name = if is_own {
+            known.iter().find(|(_, address)| address.is_loopback()).map_or("lo", |(name, _)| name)
+        } else {
+            &find_interface(here)?.0
         };
         Some(Self::read_by_name(name, is_own))
     }
@@ -43,9 +44,10 @@ impl Interface {
         let offloads = query.as_ref().map(|query| query.offload_states(name)).unwrap_or_default();
         Self {
             name: name.to_owned(),
-            driver: match is_loop {
-                true => Some("loopback".to_owned()),
-                false => query.as_ref().and_then(|query| query.driver_name(name)),
+            driver: if is_loop {
+                Some("loopback".to_owned())
+            } else {
+                query.as_ref().and_then(|query| query.driver_name(name))
             },
             mtu: ask(InterfaceQuery::mtu),
             speed_mbps: ask(InterfaceQuery::speed_mbps),

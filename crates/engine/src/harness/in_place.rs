@@ -12,7 +12,7 @@ use crate::clock::{Clock, Ticks};
 use crate::driver::{self, Arguments, Mode, Options, Work, report_error};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::pair::{is_side_process, side::OfferedSide};
+use crate::pair::{is_side_process, side::Side};
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -38,7 +38,7 @@ enum Role {
     Driver(Box<(Arguments, Options)>),
     /// With whether it goes on: a signal or an error ends it.
     Measuring(Box<(GroupProcess, Assigned)>, Result<bool>),
-    Side(OfferedSide),
+    Side(Side),
 }
 
 impl InPlace {
@@ -71,7 +71,7 @@ impl InPlace {
                 *ended = measuring.measure(id, Some(subject), |clock| describe(clock, proven), assigned);
                 measuring.unpin();
             }
-            Role::Side(side) => side.offer(&self.group, id, subject, describe),
+            Role::Side(side) => side.offer(&self.group, id, Some(subject), describe),
         }
     }
 
@@ -121,7 +121,7 @@ impl InPlace {
 impl Role {
     fn start(group: &Group) -> Result<std::result::Result<Self, Exit>> {
         if is_side_process() {
-            return Ok(Ok(Self::Side(OfferedSide::start()?)));
+            return Ok(Ok(Self::Side(Side::start()?)));
         }
         if driver::is_measuring_process() {
             let mut assigned = Assigned::receive()?;

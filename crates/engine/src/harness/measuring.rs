@@ -1,14 +1,10 @@
 //! The measuring process: measures one group on one CPU and sends each outcome to the driver. It prints nothing itself.
 
-mod background_activity;
 mod criterion_drive;
 mod group_note;
-mod panic;
 mod replay;
-mod sampling;
-mod settling;
 
-pub use sampling::size_as_run;
+pub use criterion_drive::size_as_run;
 
 use super::measurement::{Counted, CycleTime, EventCount};
 use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place};
@@ -32,15 +28,12 @@ use crate::trial::{
     other_copies, scratch,
 };
 use criterion::{Criterion, SamplingMode};
+use criterion_drive::{Batches, Sampling, configured_criterion};
+use group_note::{claim_cpu_and_memory, prepare_group_run, send_verified_clock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-
-use criterion_drive::{Batches, configured_criterion};
-use group_note::{prepare_group_run, send_verified_clock};
-use sampling::Sampling;
-use settling::claim_cpu_and_memory;
 
 /// Does what the driver has assigned to this process. If it ends early, even by a panic in Criterion, the driver receives
 /// the reason for the record.
@@ -75,7 +68,7 @@ impl Assigned {
         let assignment = Assignment::read_inherited()?;
         let arguments = Arguments::from_process()?;
         let sender = Sender::open(assignment.pipe)?;
-        panic::record_panics();
+        group_note::record_panics();
         Ok(Self { assignment, arguments, sender, began })
     }
 
@@ -89,7 +82,7 @@ impl Assigned {
             Ok(Err(error)) => {
                 error.unmet_need(true).map_or_else(|| Message::Broken(error.to_string()), Message::Refused)
             }
-            Err(_) => Message::Broken(panic::last_message()),
+            Err(_) => Message::Broken(group_note::last_message()),
         };
         self.sender.send(&reason)?;
         Ok(Exit::Disproved)
@@ -219,7 +212,7 @@ impl GroupProcess {
                 (case.title, end)
             }
             Ok(Err(error)) => (String::new(), Err(error.into())),
-            Err(payload) => (String::new(), Err(panic::case_end_from_payload(payload))),
+            Err(payload) => (String::new(), Err(group_note::case_end_from_payload(payload))),
         };
         self.copies.as_ref().inspect(|copies| copies.leave_case());
         if matches!(end, Err(CaseEnd::Interrupted)) {
@@ -290,10 +283,10 @@ impl Process<'_> {
             self.try_case(case, proven, &mut criterion, &sampling)
         };
         // Copies would take each other for other tasks.
-        let before = self.bench.other_copies.is_none().then(background_activity::Before::read).flatten();
+        let before = self.bench.other_copies.is_none().then(group_note::Before::read).flatten();
         let ended = trial::under_one_clock_source(|| {
             catch_unwind(AssertUnwindSafe(attempt))
-                .unwrap_or_else(|payload| Err(panic::case_end_from_payload(payload)))
+                .unwrap_or_else(|payload| Err(group_note::case_end_from_payload(payload)))
         });
         let mut outcome = ended.map_err(|end| self.excuse_end(case, end).excuse_traced());
         if let (Ok(measured), Some(before)) = (&mut outcome, before) {

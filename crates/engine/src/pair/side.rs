@@ -1,6 +1,6 @@
 //! The measuring end of a pair: one process that runs one case on one CPU, in turns that the driver requests.
 
-use super::protocol::{BATCHES, LONGEST_REQUEST, Prepare, Ready, Request, Response, VERSION};
+use super::{BATCHES, LONGEST_REQUEST, Prepare, Ready, Request, Response, VERSION};
 use crate::case::{Case, Cpus, Group, Lent, OwnTasks, Place, Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::environment::Fingerprint;
@@ -22,7 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Serves the driver's requests until it closes the input. An error is not printed: the driver has gone.
 pub fn run_side_process(groups: &[Group]) -> Exit {
-    Exit::failed_if(serve_driver(groups).is_err())
+    let Ok(mut side) = Side::start() else { return Exit::failed_if(true) };
+    for group in groups {
+        for case in (group.cases)() {
+            side.offer(group, group.id(&case), None, |_, _| Ok(case));
+        }
+    }
+    side.end()
 }
 
 /// The connection to the driver. It replaces the standard streams, which an operation may read or write.
@@ -55,20 +61,6 @@ impl Driver {
     }
 }
 
-fn serve_driver(groups: &[Group]) -> Result<()> {
-    let (mut driver, request) = receive_first_request()?;
-    let prepare = match request {
-        Some(Request::Prepare(prepare)) => prepare,
-        Some(Request::Cases) => return driver.send_response(&Response::Cases(case_ids(groups))),
-        _ => return Ok(()),
-    };
-    let ended = match find_case(groups, &prepare.case) {
-        Some((group, case)) => run_case_by_turns(group, None, |_| Ok(case), &prepare, &mut driver),
-        None => Err(no_case(&prepare)),
-    };
-    send_end(ended, &mut driver)
-}
-
 fn no_case(prepare: &Prepare) -> CaseEnd {
     CaseEnd::Skipped(format!("this build has no case {}", prepare.case))
 }
@@ -82,15 +74,6 @@ fn send_end(ended: std::result::Result<(), CaseEnd>, driver: &mut Driver) -> Res
         Err(end) => end,
     };
     driver.send_response(&Response::Ended(end))
-}
-
-fn receive_first_request() -> Result<(Driver, Option<Request>)> {
-    let mut driver = Driver::new()?;
-    // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
-    let _ = process::die_with_parent();
-    driver.send_response(&Response::Hello { version: VERSION, build: Fingerprint::build_sentence() })?;
-    let request = driver.read_request()?;
-    Ok((driver, request))
 }
 
 /// The ids of all cases of these groups, in table order.
@@ -107,28 +90,29 @@ pub fn find_case<'a>(groups: &'a [Group], id: &str) -> Option<(&'a Group, Case)>
     })
 }
 
-/// A side whose operations are offered one after another ([`InPlace`](crate::harness::InPlace)).
-pub(crate) struct OfferedSide {
+/// A side whose operations are offered one after another: the cases of groups, or operations that live on the stack
+/// ([`InPlace`](crate::harness::InPlace)).
+pub(crate) struct Side {
     driver: Driver,
-    /// The case to run by turns; `None` if the ids are asked for.
-    prepare: Option<Prepare>,
+    /// The first request; `None` if the driver has closed the input.
+    request: Option<Request>,
     ids: Vec<String>,
     /// How the case ended.
     ended: Option<Result<()>>,
 }
 
-impl OfferedSide {
+impl Side {
     /// Receives the first request.
     ///
     /// # Errors
     /// The driver has gone.
     pub(crate) fn start() -> Result<Self> {
-        let (driver, request) = receive_first_request()?;
-        let prepare = match request {
-            Some(Request::Prepare(prepare)) => Some(prepare),
-            _ => None,
-        };
-        Ok(Self { driver, prepare, ids: Vec::new(), ended: None })
+        let mut driver = Driver::new()?;
+        // If it is refused, a killed driver still closes the input, which ends this process after the current turn.
+        let _ = process::die_with_parent();
+        driver.send_response(&Response::Hello { version: VERSION, build: Fingerprint::build_sentence() })?;
+        let request = driver.read_request()?;
+        Ok(Self { driver, request, ids: Vec::new(), ended: None })
     }
 
     /// Runs the operation by turns if it is the one that was asked for.
@@ -136,28 +120,37 @@ impl OfferedSide {
         &mut self,
         group: &Group,
         id: String,
-        lent: Lent<'_>,
+        lent: Option<Lent<'_>>,
         describe: impl FnOnce(&Clock, bool) -> Result<Case>,
     ) {
-        let is_asked =
-            self.prepare.as_ref().is_some_and(|prepare| prepare.case == id) && self.ended.is_none();
-        let Some(prepare) = self.prepare.as_ref().filter(|_| is_asked) else {
+        let is_asked = |prepare: &&Prepare| prepare.case == id && self.ended.is_none();
+        let Some(prepare) = self.prepare().filter(is_asked).cloned() else {
             self.ids.push(id);
             return;
         };
-        let slowed = RefCell::new(Slowed { subject: Box::new(lent), additions: prepare.spin });
-        let lent = if prepare.spin > 0.0 { Lent(&slowed) } else { lent };
+        let is_slowed = prepare.spin > 0.0;
+        let slow = |lent| RefCell::new(Slowed { subject: Box::new(lent), additions: prepare.spin });
+        let slowed = lent.filter(|_| is_slowed).map(slow);
+        let lent = slowed.as_ref().map(|slowed| Lent(slowed)).or(lent);
         let describe = |clock: &Clock| describe(clock, !prepare.prove);
-        let ended = run_case_by_turns(group, Some(lent), describe, prepare, &mut self.driver);
+        let ended = run_case_by_turns(group, lent, describe, &prepare, &mut self.driver);
         self.ended = Some(send_end(ended, &mut self.driver));
+    }
+
+    /// The case to run by turns, if that was asked for.
+    fn prepare(&self) -> Option<&Prepare> {
+        if let Some(Request::Prepare(prepare)) = &self.request { Some(prepare) } else { None }
     }
 
     /// Every operation was offered.
     pub(crate) fn end(&mut self) -> Exit {
-        let sent = match &self.prepare {
-            Some(_) if self.ended.is_some() => self.ended.take().unwrap_or(Ok(())),
-            Some(prepare) => send_end(Err(no_case(prepare)), &mut self.driver),
-            None => self.driver.send_response(&Response::Cases(std::mem::take(&mut self.ids))),
+        let sent = match (&self.request, self.ended.take()) {
+            (_, Some(ended)) => ended,
+            (Some(Request::Prepare(prepare)), None) => send_end(Err(no_case(prepare)), &mut self.driver),
+            (Some(Request::Cases), None) => {
+                self.driver.send_response(&Response::Cases(std::mem::take(&mut self.ids)))
+            }
+            _ => Ok(()),
         };
         Exit::failed_if(sent.is_err())
     }

@@ -35,11 +35,10 @@ impl Fault {
 
 /// Returns a fault of this field unless `sane` is true.
 pub fn check_that(sane: bool, field: impl Display, expected: impl Display, found: impl Display) -> Sound {
-    match sane {
-        true => Ok(()),
-        false => {
-            Err(Fault { field: field.to_string(), expected: expected.to_string(), found: found.to_string() })
-        }
+    if sane {
+        Ok(())
+    } else {
+        Err(Fault { field: field.to_string(), expected: expected.to_string(), found: found.to_string() })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Texts that fit into columns of a terminal: cut, shortened, padded or broken into lines.
 
+use crate::record::Verdict;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns of a text on a terminal: two for a wide character such as a Chinese one, none for a combining one.
@@ -103,6 +104,45 @@ pub fn enumerate_names(names: &[&str], more: &str) -> String {
     }
 }
 
+// The colours of lines.
+
+/// Emphasis of a line or a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Bold,
+    Green,
+    Yellow,
+    Red,
+}
+
+impl Tone {
+    /// The tone of a row with this verdict; `Same` is plain.
+    pub fn from_verdict(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Slower => Self::Red,
+            Verdict::Faster => Self::Bold,
+            Verdict::Inconclusive | Verdict::Incomparable => Self::Yellow,
+            Verdict::Same => Self::Plain,
+        }
+    }
+
+    /// The text in this tone, if it is shown in colours. Give it whole lines, or cells that are padded already: the escape
+    /// codes have no width.
+    pub fn paint(self, text: &str, color: bool) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            _ if !color => return text.to_owned(),
+            Self::Bold => 1,
+            Self::Green => 32,
+            Self::Yellow => 33,
+            Self::Red => 31,
+        };
+        let painted: Vec<_> = text.split('\n').map(|line| format!("\u{1b}[{code}m{line}\u{1b}[0m")).collect();
+        painted.join("\n")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +182,11 @@ mod tests {
         assert_eq!(wrap_words("", 2, "one two three four", 9), "one two\n  three\n  four");
         assert_eq!(wrap_words("", 0, "see /a/very/long/path now", 8), "see\n/a/very/long/path\nnow");
         assert_eq!(wrap_words("only", 4, "", 80), "only");
+    }
+
+    #[test]
+    fn every_line_is_painted_by_itself() {
+        assert_eq!(Tone::Bold.paint("a\nb", true), "\u{1b}[1ma\u{1b}[0m\n\u{1b}[1mb\u{1b}[0m");
+        assert_eq!((Tone::Bold.paint("a", false), Tone::Plain.paint("a", true)), ("a".into(), "a".into()));
     }
 }

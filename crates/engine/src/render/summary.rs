@@ -3,16 +3,17 @@
 
 mod answers;
 mod look;
-mod machine;
-mod observation;
 
 pub use answers::{ANSWER_LINES, answer_lines, answer_screen};
-pub use machine::format_seconds;
+pub use look::format_seconds;
 
-use super::cell;
-use crate::record::{CaseRecord, Headline, Outcome, Record};
+use crate::record::quantity::{format_change, format_half_width};
+use crate::record::{CaseRecord, Headline, Measured, Outcome, Record};
+use crate::render::cell::{self, Tone};
+use crate::render::figure_line::HeadlineFigure;
 use crate::render::table::Layout;
-use crate::render::tone::Tone;
+use crate::study::alike;
+use Column::{Expected, Id, Interval as Ends, Last, Operation, Quiet, Ratio, Share, Typical};
 
 /// The most lines of a screen.
 pub const LINES: usize = 50;
@@ -43,14 +44,14 @@ pub fn summary_screen(summary: &Summary<'_>, layout: Layout) -> String {
         roomy => roomy,
     };
     let prose = width.min(COLUMNS);
-    let above = machine::machine_lines(summary, prose);
+    let above = look::machine_lines(summary, prose);
     let look = look::look_lines(summary, prose);
     let whole = case_count_lines(summary, prose);
     // The head of the table takes a line.
     let room = LINES.saturating_sub(above.len() + look.len() + whole.len() + 1);
-    let rows = observation::headline_rows(summary);
+    let rows = headline_rows(summary);
     let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
-    let mut table = observation::table_lines(&rows[..shown], &summary.record.unit, width);
+    let mut table = table_lines(&rows[..shown], &summary.record.unit, width);
     if shown < rows.len() {
         let said = format!("and {} rows more: `{} report --all`", rows.len() - shown, summary.program);
         table.push(Line::new(Tone::Plain, cell::cut_to_width(&said, prose)));
@@ -112,3 +113,122 @@ impl Line {
 
 #[cfg(test)]
 mod tests;
+
+// The rows: an operation in words, what it costs, what was expected, and how that compares with the last run.
+
+/// A column, in the order from left to right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Column {
+    Operation,
+    Quiet,
+    Interval,
+    Share,
+    Typical,
+    Expected,
+    Ratio,
+    Last,
+    Id,
+}
+
+/// By column.
+const HEADINGS: [&str; 9] =
+    ["operation", "quiet", "next run", "next", "typical", "expected", "ratio", "to last", "case"];
+const ALL: [Column; 8] = [Operation, Quiet, Ends, Typical, Expected, Ratio, Last, Id];
+/// The columns of a narrower screen, the widest first.
+const NARROWER: [&[Column]; 7] = [
+    &[Operation, Quiet, Ends, Typical, Expected, Ratio, Last],
+    &[Operation, Quiet, Share, Typical, Expected, Ratio, Last],
+    &[Operation, Quiet, Share, Expected, Ratio, Last],
+    &[Operation, Quiet, Share, Expected, Ratio],
+    &[Operation, Quiet, Expected, Ratio],
+    &[Operation, Quiet, Ratio],
+    &[Operation, Quiet],
+];
+
+/// A headline and its case.
+struct Row<'a> {
+    headline: &'a Headline,
+    case: &'a CaseRecord,
+    last: Option<f64>,
+}
+
+/// The lines of the table: headings and these rows, in this unit. Columns are left out until it fits `width`.
+fn table_lines(rows: &[Row<'_>], unit: &str, width: usize) -> Vec<Line> {
+    let compared = rows.iter().any(|row| row.last.is_some());
+    let sheets = std::iter::once(&ALL[..]).chain(NARROWER);
+    let sheets = sheets.filter(|columns| width > COLUMNS || !columns.contains(&Id));
+    let sheets = sheets.map(|columns| {
+        let kept: Vec<_> = columns.iter().copied().filter(|column| compared || *column != Last).collect();
+        format_columns(&kept, rows, unit)
+    });
+    let fits = |lines: &Vec<Line>| lines.iter().all(|line| cell::display_width(&line.text) <= width);
+    let mut sheets: Vec<Vec<Line>> = sheets.collect();
+    let at = sheets.iter().position(fits).unwrap_or(sheets.len() - 1);
+    let lines = sheets.swap_remove(at);
+    lines.into_iter().map(|line| Line { text: cell::cut_to_width(&line.text, width), ..line }).collect()
+}
+
+/// A row for each headline of this run, in the order of their places. A skipped case has no row, nor has one without
+/// the derived figure that its headline shows.
+fn headline_rows<'a>(summary: &Summary<'a>) -> Vec<Row<'a>> {
+    let row = |(id, headline): &'a (String, Headline)| {
+        let (_, case) = summary.record.cases().find(|(_, case)| case.id == *id)?;
+        let last =
+            summary.earlier.iter().find_map(|earlier| alike::change_ratio(summary.record, earlier, id));
+        let has_figure = |measured| HeadlineFigure::new(headline, measured, &summary.record.unit).is_some();
+        let shown = !matches!(case.outcome, Outcome::Skipped(_)) && case.measured().is_none_or(has_figure);
+        shown.then_some(Row { headline, case, last })
+    };
+    let mut rows: Vec<_> = summary.headlines.iter().filter_map(row).collect();
+    rows.sort_by_key(|row| row.headline.place);
+    rows
+}
+
+fn format_columns(columns: &[Column], rows: &[Row<'_>], unit: &str) -> Vec<Line> {
+    let head: Vec<String> = columns.iter().map(|column| HEADINGS[*column as usize].to_owned()).collect();
+    let cells = rows.iter().map(|row| columns.iter().map(|column| row.cell_text(*column, unit)).collect());
+    let all: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
+    let lines = cell::align_columns(&all, |at| columns[at].alignment());
+    let tone = |row: &Row<'_>| match row.case.outcome {
+        Outcome::Failed(_) => Tone::Red,
+        Outcome::Disturbed(_) => Tone::Yellow,
+        _ => Tone::Plain,
+    };
+    let tones = std::iter::once(Tone::Bold).chain(rows.iter().map(tone));
+    tones.zip(lines).map(|(tone, line)| Line::new(tone, line)).collect()
+}
+
+impl Column {
+    /// Numbers end at the right; an interval belongs to the number before it.
+    fn alignment(self) -> (bool, usize) {
+        let is_text = matches!(self, Operation | Ends | Share | Ratio | Id);
+        (is_text, if self == Quiet { 1 } else { 2 })
+    }
+}
+
+impl Row<'_> {
+    fn cell_text(&self, column: Column, unit: &str) -> String {
+        match (column, &self.case.outcome) {
+            (Operation, _) => self.headline.words.into(),
+            (Id, _) => self.case.id.clone(),
+            (_, Outcome::Measured(measured)) => self.figure_text(column, measured, unit).unwrap_or_default(),
+            (Quiet, Outcome::Failed(_)) => "FAILED".into(),
+            (Quiet, _) => "disturbed".into(),
+            _ => String::new(),
+        }
+    }
+
+    fn figure_text(&self, column: Column, measured: &Measured, unit: &str) -> Option<String> {
+        let told = HeadlineFigure::new(self.headline, measured, unit)?;
+        Some(match column {
+            Quiet => told.format_value(told.value.estimate),
+            Ends => told.next_run_interval(),
+            Share => format_half_width(&told.value),
+            Typical => told.format_value(told.typical?),
+            Expected => told.format_value(told.expected_value(measured)?),
+            Ratio => told.ratio_to_expected(measured)?,
+            Last => format_change(self.last?),
+            Operation | Id => return None,
+        })
+    }
+}

@@ -1,7 +1,7 @@
 //! Text for a person and rows for a program: wrapped sentences, headings, columns, and cells between tabs.
 
+use super::cell::Tone;
 use super::table::Layout;
-use super::tone::Tone;
 use super::{display_width, pad_right, rule_with_name, wrap_words};
 use crate::platform::inert::neutralize_text;
 use crate::record::quantity;

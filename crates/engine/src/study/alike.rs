@@ -23,8 +23,8 @@ pub fn series_remark(record: &Record, alike: &[Record], newest: Option<&Record>)
         (None, None) => return None,
     };
     let all = record.fingerprint.differences(&last.fingerprint);
-    let told: Vec<String> =
-        all.iter().filter(|difference| difference.series == asked).map(difference_text).collect();
+    let text = |d: &Difference| format!("{} is {}, and was {}", d.field, d.ours, d.theirs);
+    let told: Vec<String> = all.iter().filter(|difference| difference.series == asked).map(text).collect();
     let (told, run) = (told.join("; "), &last.run);
     match asked {
         _ if told.is_empty() => None,
@@ -36,10 +36,6 @@ pub fn series_remark(record: &Record, alike: &[Record], newest: Option<&Record>)
             "the last run, {run}, was made otherwise, and its figures may differ for that reason: {told}"
         )),
     }
-}
-
-fn difference_text(difference: &Difference) -> String {
-    format!("{} is {}, and was {}", difference.field, difference.ours, difference.theirs)
 }
 
 /// The figure of a case in this run over that of an earlier run, both at one frequency of the core. `None` if the case was not

@@ -2,22 +2,21 @@
 //! processes), with their levels or their fall.
 
 mod cache_level;
-mod parameter;
 #[cfg(test)]
 mod tests;
 
-pub use parameter::parse_size as bytes_of;
-
 use super::basis::Basis;
-use crate::environment::Fingerprint;
-use crate::record::{Axis, Curve, CurveRecord, FallRecord, LevelRecord, Point, Study};
-use crate::record::{CaseRecord, GroupRun, Interval, Measured};
+use crate::environment::{Fingerprint, cpu_list};
+use crate::record::{
+    Axis, CaseRecord, Curve, CurveRecord, FallRecord, FitRecord, GroupRun, Interval, LevelRecord, Measured,
+    Point, Study,
+};
 use crate::statistic::level::WIDEST;
-use crate::statistic::{find_levels, locate_fall, median, median_spacing};
+use crate::statistic::{Law, find_levels, fit_growth, fit_line, locate_fall, median, median_spacing};
 
 /// The curve through the measured cases of a group, if there are two at least.
 pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> Option<CurveRecord> {
-    let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| count_cpus(list) as u64);
+    let cpus = fingerprint.cpus_allowed.as_deref().map_or(0, |list| cpu_list::parse(list).len() as u64);
     let members: Vec<_> =
         run.cases.iter().filter_map(|case| member_with_parameter(curve, case, cpus)).collect();
     let (basis, unit, mut points) = points_and_unit(curve.figure, &members)?;
@@ -50,13 +49,9 @@ pub fn draw_curve(curve: &Curve, run: &GroupRun, fingerprint: &Fingerprint) -> O
     Some(drawn)
 }
 
-fn count_cpus(list: &str) -> usize {
-    crate::environment::cpu_list::parse(list).len()
-}
-
 fn member_with_parameter<'a>(curve: &Curve, case: &'a CaseRecord, cpus: u64) -> Option<(u64, &'a Measured)> {
     let end = case.id.strip_prefix(curve.prefix)?;
-    Some((parameter::read(end, curve.axis, cpus)?, case.measured()?))
+    Some((parse_parameter(end, curve.axis, cpus)?, case.measured()?))
 }
 
 /// The basis as the title names it, the unit, and the points. Costs stand all on the same basis, the best that every one of them
@@ -132,4 +127,169 @@ pub fn find_fall(points: &[Point]) -> Option<FallRecord> {
     let found = locate_fall(&values)?;
     let step = (points[found.last].at, points[found.last + 1].at);
     Some(FallRecord { step, before: found.before, after: found.after })
+}
+
+// The last part of an id as a number.
+
+/// The number in `256KiB`, `1.5MiB`, `64`, or `all`, which stands for `cpus`. `None` for any other text, which is no
+/// point of a curve.
+fn parse_parameter(text: &str, axis: Axis, cpus: u64) -> Option<u64> {
+    match axis {
+        Axis::Bytes(_) => bytes_of(text),
+        Axis::Mebibytes(_) => parse_digits(text)?.checked_mul(1 << 20),
+        Axis::Count(_) if text == "all" => Some(cpus).filter(|&cpus| cpus > 0),
+        Axis::Others(_) if text == "all" => cpus.checked_sub(1),
+        Axis::Count(_) | Axis::Others(_) => parse_digits(text),
+    }
+}
+
+/// Digits only: "inf" and "+1" would parse as numbers too.
+fn parse_digits(text: &str) -> Option<u64> {
+    text.chars().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// The bytes in `64KiB`, `1.5MiB`; `None` for any other text.
+pub fn bytes_of(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 5] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("B", 0)];
+    let (digits, shift) = UNITS.iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))?;
+    let plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let number: f64 = plain.then(|| digits.parse().ok())??;
+    Some((number * (1u64 << shift) as f64).round() as u64)
+}
+
+// Lines through the cases of a group: what one argument more costs, what one byte more costs, and the law by which a sweep
+// grows.
+
+/// Draws a line through the measured cases whose ids begin with `prefix` and end in a number; `step` says what
+/// one step of that number is. All its points stand on the same basis, the best that every
+/// one of them has: a line through some values with the loop and some without it would be no line.
+pub fn fit_cases(step: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
+    let points = points(prefix, cases)?;
+    let line = fit_line(&points)?;
+    let (slope, intercept, cases) = (line.slope, line.intercept, points.len());
+    Some(FitRecord { step: step.into(), slope, intercept, cases, worst: None })
+}
+
+/// The law by which the cost of the cases of a sweep grows with its parameter, which is named in the plural.
+pub fn fit_sweep(parameter: &str, prefix: &str, cases: &[CaseRecord]) -> Option<FitRecord> {
+    let points = points(prefix, cases)?;
+    let growth = fit_growth(&points)?;
+    let step = match growth.law {
+        Law::Linear => format!("a further one of the {parameter}"),
+        Law::Logarithm => format!("doubling the {parameter}"),
+        Law::Linearithmic => format!("each unit of n·log₂n, with n {parameter},"),
+        Law::Square => format!("each unit of n², with n {parameter},"),
+    };
+    let name = prefix.split_once('/').map_or(prefix, |(_, name)| name).trim_end_matches('/');
+    Some(FitRecord {
+        step: format!("{name}: {step}"),
+        slope: growth.line.slope,
+        intercept: growth.line.intercept,
+        cases: points.len(),
+        worst: Some(growth.worst),
+    })
+}
+
+fn points(prefix: &str, cases: &[CaseRecord]) -> Option<Vec<(f64, f64)>> {
+    let members: Vec<(f64, &Measured)> =
+        cases.iter().filter_map(|case| member_with_number(prefix, case)).collect();
+    let points_on = |basis: Basis| {
+        members.iter().map(|(x, measured)| Some((*x, basis.figure(measured)?.estimate))).collect()
+    };
+    Basis::ALL.into_iter().find_map(points_on)
+}
+
+fn member_with_number<'a>(prefix: &str, case: &'a CaseRecord) -> Option<(f64, &'a Measured)> {
+    // Whole numbers only: "inf" and "nan" would parse as floating point.
+    let parameter: u64 = case.id.strip_prefix(prefix)?.parse().ok()?;
+    Some((parameter as f64, case.measured()?))
+}
+
+#[cfg(test)]
+mod parameter_tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_unit() {
+        let sizes =
+            [("0KiB", 0), ("512B", 512), ("256KiB", 256 << 10), ("1.5MiB", 3 << 19), ("1GiB", 1 << 30)];
+        for (text, bytes) in sizes {
+            assert_eq!(parse_parameter(text, Axis::Bytes("size"), 2), Some(bytes), "{text}");
+        }
+        for text in ["", "KiB", "256", "64KB", "infKiB", "-1KiB", "1e3KiB", "8MiB-unguarded"] {
+            assert_eq!(parse_parameter(text, Axis::Bytes("size"), 2), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_and_all_is_as_many_as_there_are() {
+        assert_eq!(parse_parameter("64", Axis::Mebibytes("memory"), 2), Some(64 << 20));
+        assert_eq!(parse_parameter("64", Axis::Count("processes"), 2), Some(64));
+        assert_eq!(parse_parameter("all", Axis::Count("processes"), 2), Some(2));
+        assert_eq!(parse_parameter("all", Axis::Count("processes"), 0), None);
+        assert_eq!(parse_parameter("all", Axis::Others("readers"), 8), Some(7));
+        for text in ["inf", "+1", "all", "2x", ""] {
+            assert_eq!(parse_parameter(text, Axis::Mebibytes("memory"), 2), None, "{text}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod fit_tests {
+    use super::*;
+    use crate::record::{Interval, Outcome};
+
+    fn fitted(cases: &[CaseRecord]) -> Option<FitRecord> {
+        fit_cases("a further u64 argument", "call/u64/", cases)
+    }
+
+    fn case(id: &str, slope: f64, net: Option<f64>) -> CaseRecord {
+        let measured = Measured {
+            slope: Interval::exactly(slope),
+            net: net.map(Interval::exactly),
+            ..Measured::default()
+        };
+        CaseRecord { id: id.into(), title: String::new(), outcome: Outcome::Measured(Box::new(measured)) }
+    }
+
+    #[test]
+    fn only_measured_cases_with_a_number_count() {
+        let mut cases: Vec<_> =
+            (0..4).map(|i| case(&format!("call/u64/{i}"), 9.0, Some(1.0 + 0.5 * f64::from(i)))).collect();
+        cases.push(case("call/u64/many", 100.0, Some(100.0)));
+        cases.push(case("call/u32/4", 100.0, Some(100.0)));
+        cases.push(CaseRecord { outcome: Outcome::Skipped("no".into()), ..case("call/u64/9", 0.0, None) });
+        let record = fitted(&cases).unwrap();
+        assert_eq!((record.cases, record.step.as_str()), (4, "a further u64 argument"));
+        assert!((record.slope.estimate - 0.5).abs() < 1e-12);
+        assert!((record.intercept.estimate - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_case_without_a_control_puts_all_on_the_slope() {
+        let cases: Vec<_> = (0..4)
+            .map(|i| case(&format!("call/u64/{i}"), 2.0 * f64::from(i) + 1.0, (i > 0).then_some(7.0)))
+            .collect();
+        assert!((fitted(&cases).unwrap().slope.estimate - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_sweep_says_its_law_and_how_well_it_fits() {
+        let fitted = |cost: fn(f64) -> f64| {
+            let sizes = [10_u32, 100, 1_000, 10_000];
+            let cases = sizes.map(|n| case(&format!("mine/sort/{n}"), cost(f64::from(n)), None));
+            fit_sweep("numbers", "mine/sort/", &cases).expect("four cases")
+        };
+        let linear = fitted(|n| 3.0 + 0.5 * n);
+        assert_eq!((linear.step.as_str(), linear.cases), ("sort: a further one of the numbers", 4));
+        assert!((linear.slope.estimate - 0.5).abs() < 1e-9 && linear.worst.is_some_and(|worst| worst < 1e-9));
+        assert_eq!(fitted(|n| n * n.log2()).step, "sort: each unit of n·log₂n, with n numbers,");
+        assert_eq!(fitted(|n| 2.0 + n.log2()).step, "sort: doubling the numbers");
+    }
+
+    #[test]
+    fn too_few_cases_give_no_line() {
+        assert!(fitted(&[]).is_none());
+        assert!(fitted(&[case("call/u64/1", 1.0, None), case("call/u64/2", 2.0, None)]).is_none());
+    }
 }

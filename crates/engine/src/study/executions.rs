@@ -1,6 +1,6 @@
 //! Joins what several executions measured of one case into one outcome.
 
-use super::quiet::{lone_faster_mode, quiet_from_lows};
+use super::interval::{lone_faster_mode, quiet_from_lows};
 use super::reference_frequency::{convert_executions, convert_to_frequency, core_frequency};
 use crate::record::{
     Bar, Contamination, Derived, Distribution, EventRate, Interval, Matrix, Meanwhile, Measured, Quiet,
@@ -65,15 +65,6 @@ pub fn quiet_of_executions(parts: &[Measured], core_hz: Option<f64>) -> Option<Q
         parts.iter().flat_map(|part| convert_executions(part, wanted)).map(|e| e.low).collect();
     let adds = parts.first()?.displaced.is_none();
     quiet_from_lows(&lows, adds).map(|quiet| Quiet { core_hz: wanted, ..quiet })
-}
-
-/// Makes the figure of a count that repeats exactly the range of its executions, without what noise may add.
-pub fn make_figure_exact(measured: &mut Measured) {
-    let (low, high) =
-        range_of(measured.executions.iter().flat_map(|execution| [execution.low, execution.median]));
-    if let Some(quiet) = &mut measured.quiet {
-        quiet.figure = Interval { estimate: quiet.figure.estimate, low, high };
-    }
 }
 
 /// The two outcomes with the lowest costs, without one that [`quiet_of_executions`] leaves out as a lone faster mode; the lowest

@@ -2,7 +2,7 @@
 //! prediction.
 
 use super::basis::{figure_for_prediction, predicted_ns, ratio_to_prediction};
-use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record};
+use crate::record::{CaseRecord, CurveRecord, Interval, LevelRecord, Measured, Outcome, Record, Tally};
 
 /// A prediction that is off by less than this factor, either way, was a good one.
 pub const FAR: f64 = 3.0;
@@ -95,6 +95,50 @@ fn relative_half_width(interval: &Interval) -> f64 {
     half / interval.estimate.abs().max(f64::MIN_POSITIVE)
 }
 
+// Runs in which no case has a number: they are a failure, and the reason is reported.
+
+/// Why these runs have no number, as a sentence. `None` if they have one, or no case.
+pub fn nothing_measured<'a>(runs: impl IntoIterator<Item = &'a Record>) -> Option<NothingMeasured> {
+    let mut found = NothingMeasured::default();
+    for (_, case) in runs.into_iter().flat_map(Record::cases) {
+        let sentence = case.outcome.reason()?;
+        found.tally.add(&case.outcome);
+        // The reason of a case that ran is more useful than that of a skipped one.
+        let says_more = matches!(case.outcome, Outcome::Disturbed(_)) && found.tally.disturbed == 1;
+        if found.first.is_none() || says_more {
+            found.first = Some(format!("{}: {sentence}", case.id));
+        }
+    }
+    found.first.is_some().then_some(found)
+}
+
+/// How the cases of such runs ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NothingMeasured {
+    tally: Tally,
+    first: Option<String>,
+}
+
+impl NothingMeasured {
+    /// Whether every case was skipped because the machine lacks something that it needs.
+    pub fn is_all_skipped(&self) -> bool {
+        self.tally.disturbed == 0 && self.tally.failed == 0
+    }
+
+    /// The sentence for the user.
+    pub fn sentence(&self) -> String {
+        let Tally { skipped, disturbed, failed, .. } = self.tally;
+        let counts = [(skipped, "skipped"), (disturbed, "disturbed"), (failed, "failed")];
+        let told: Vec<_> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        let first = self.first.as_deref().unwrap_or_default();
+        format!("nothing was measured ({}), so that this run has no number; {first}", told.join(", "))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +171,35 @@ mod tests {
         let levels = vec![level(Some(1500)), level(Some(99_999)), level(None)];
         record.groups[0].curves = vec![CurveRecord { levels, ..CurveRecord::default() }];
         assert_eq!(find_standouts(&record).levels.len(), 1);
+    }
+
+    /// A run of which the cases ended so.
+    fn run(outcomes: &[Outcome]) -> Record {
+        let mut run = fixture_run::fixture_record();
+        run.groups.truncate(1);
+        let case = run.groups[0].cases[0].clone();
+        let ended = |(at, outcome): (usize, &Outcome)| {
+            let mut case = case.clone();
+            (case.id, case.outcome) = (format!("case/{at}"), outcome.clone());
+            case
+        };
+        run.groups[0].cases = outcomes.iter().enumerate().map(ended).collect();
+        run
+    }
+
+    #[test]
+    fn a_run_without_a_number_says_why_and_one_with_a_number_nothing() {
+        let skipped = Outcome::Skipped("no disk".into());
+        let disturbed = Outcome::Disturbed("others had the CPU".into());
+        let judge = |outcomes: &[Outcome]| nothing_measured([&run(outcomes)]);
+        let all = judge(&[skipped.clone(), skipped.clone()]).expect("nothing");
+        assert!(all.is_all_skipped());
+        assert!(all.sentence().contains("(2 skipped)") && all.sentence().ends_with("case/0: no disk"));
+        let tried = judge(&[skipped, disturbed]).expect("nothing");
+        assert!(!tried.is_all_skipped());
+        assert!(tried.sentence().contains("1 skipped, 1 disturbed"), "{}", tried.sentence());
+        assert!(tried.sentence().ends_with("case/1: others had the CPU"), "{}", tried.sentence());
+        assert_eq!(nothing_measured([&fixture_run::fixture_record()]), None);
+        assert_eq!(judge(&[]), None, "no case was asked for");
     }
 }

@@ -1,9 +1,9 @@
 //! The end of a trial: claims about all samples, and the result.
 
+use super::derived::{self, convert_to_mean_frequency};
 use super::other_copies::Accompanied;
-use super::sample_frequency::convert_to_mean_frequency;
 use super::sweep::{self, Sweep};
-use super::{CaseEnd, Sample, Trial, derived, distribution, judge};
+use super::{CaseEnd, Sample, Trial, judge};
 use crate::case::{Case, OwnTasks};
 use crate::clock::{Clock, OtherCpus, Ticks};
 use crate::record::{Contamination, Execution, Interval, Measured, Predicted};
@@ -166,7 +166,7 @@ impl Trial<'_> {
     /// # Errors
     /// Most of them repeat the one before.
     fn check_singles_vary(&self, singles: &[f64]) -> Result<(), CaseEnd> {
-        let same = distribution::repeated_share(singles);
+        let same = derived::repeated_share(singles);
         let is_coarse = statistic::median(singles) < STEPS * self.clock.step_ns();
         if !self.case.one_by_one || singles.len() < FEWEST_SINGLES || is_coarse || same < ALIKE {
             return Ok(());
@@ -251,8 +251,6 @@ impl Trial<'_> {
                 median: statistic::median(&paced.values),
                 core_hz: Some(paced.core_hz),
             }],
-            quiet: None,
-            left_out: Vec::new(),
             iterations: kept.iter().map(|s| s.iterations).collect(),
             counted: kept.iter().map(|s| s.counted).collect(),
             core_mhz: paced.mhz,
@@ -269,14 +267,14 @@ impl Trial<'_> {
             evidence: self.evidence,
             unasked: self.unasked,
             contamination: contamination(self.case.own_tasks, kept),
-            meanwhile: None, // the caller adds it, since it spans set-up and drop
-            distribution: if self.case.one_by_one { distribution::summarize(&singles) } else { None },
+            distribution: if self.case.one_by_one { derived::summarize(&singles) } else { None },
             matrix: report.matrix.map(derived::median_matrix),
             derived,
             events: self.rates,
-            displaced: None,
             peer: report.wire.as_ref().map(crate::environment::Wire::comparison_key),
             wire: report.wire.map(Box::new),
+            // The caller adds `meanwhile`, since it spans set-up and drop.
+            ..Measured::default()
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Figures derived from those of a case, such as bytes per second, or a switch as half of a round trip's net cost.
 
+use super::Sample;
 use super::sweep::Sweep;
 use crate::case::{Case, Found, Rule};
 use crate::record::quantity::NANOSECONDS;
-use crate::record::{Derived, Interval, Matrix};
-use crate::statistic::median;
+use crate::record::{Bar, Derived, Distribution, Interval, Matrix};
+use crate::statistic::{median, percentile};
+use hdrhistogram::Histogram;
 
 /// The costs of a case.
 pub(super) struct Costs<'a> {
@@ -69,6 +71,72 @@ fn rate_per_ns(amount: f64, cost: Interval) -> Interval {
     Interval { estimate: amount / cost.estimate, low: amount / cost.high, high: amount / cost.low }
 }
 
+// Distribution of operations that were timed one by one: percentiles and a histogram.
+
+/// Significant decimal digits of a bar's position.
+const DIGITS: u8 = 3;
+/// Resolution of the bars: tenths of a nanosecond, because a call of 5 ns has a distribution too.
+const UNITS_A_NS: f64 = 10.0;
+
+/// The distribution of these durations, ns; `None` if there are none.
+pub(super) fn summarize(values: &[f64]) -> Option<Distribution> {
+    let percentiles =
+        Distribution::percentiles_of_count(values.len()).map(|p| (p, percentile(values, p))).collect();
+    let histogram = histogram_bars(values);
+    (!values.is_empty()).then_some(Distribution { count: values.len(), percentiles, histogram })
+}
+
+/// Share of the values that are equal to the one before.
+pub(super) fn repeated_share(values: &[f64]) -> f64 {
+    let equal = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    equal as f64 / values.len().max(2) as f64
+}
+
+/// The bars that are not empty; no bars if the histogram refuses a value.
+fn histogram_bars(values: &[f64]) -> Vec<Bar> {
+    let Ok(mut histogram) = Histogram::<u64>::new(DIGITS) else { return Vec::new() };
+    for value in values {
+        if histogram.record((value * UNITS_A_NS).round() as u64).is_err() {
+            return Vec::new();
+        }
+    }
+    let bar = |unit: hdrhistogram::iterators::IterationValue<u64>| Bar {
+        low: histogram.lowest_equivalent(unit.value_iterated_to()) as f64 / UNITS_A_NS,
+        count: unit.count_at_value(),
+    };
+    histogram.iter_recorded().map(bar).collect()
+}
+
+// The frequency of the core around each sample. It changes within milliseconds, by several per cent on a machine whose
+// power is shared, and the time-stamp counter does not show it. An operation that does not wait for memory takes the same
+// number of cycles at each frequency. After conversion sample by sample, the executions of a case agree within tenths of
+// a per cent where their times differ by several.
+
+/// The costs of an execution's samples, converted to one frequency.
+pub(super) struct Paced {
+    /// Mean frequency around the samples, Hz.
+    pub core_hz: f64,
+    /// Cost of an iteration in each sample, in the record's unit, converted to this frequency. Unconverted if the
+    /// cost does not follow the core's frequency.
+    pub values: Vec<f64>,
+    /// Frequency around each sample, MHz; empty where nothing was converted.
+    pub mhz: Vec<u32>,
+}
+
+/// Converts the costs of these samples, if they follow the core.
+pub(super) fn convert_to_mean_frequency(samples: &[Sample], values: &[f64], follows_core: bool) -> Paced {
+    let core_hz = samples.iter().map(|sample| sample.core_hz).sum::<f64>() / samples.len().max(1) as f64;
+    if !follows_core || samples.iter().any(|sample| sample.core_hz <= 0.0) {
+        return Paced { core_hz, values: values.to_vec(), mhz: Vec::new() };
+    }
+    let converted = samples.iter().zip(values).map(|(sample, value)| value * sample.core_hz / core_hz);
+    Paced {
+        core_hz,
+        values: converted.collect(),
+        mhz: samples.iter().map(|sample| (sample.core_hz / 1e6).round() as u32).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +159,49 @@ mod tests {
     fn what_was_not_counted_has_no_cost() {
         let costs = Costs { sweep: None, median: at(1.0), event: None, core_hz: 1e9, cpus: 2 };
         assert!(derive_figure(Rule::PerEvent, &costs).is_none());
+    }
+
+    #[test]
+    fn nothing_is_lost_between_the_bars() {
+        let values: Vec<f64> = (1..=5000).map(|i| f64::from(i) * 1.7).chain([1e9]).collect();
+        let distribution = summarize(&values).expect("values");
+        let counted: u64 = distribution.histogram.iter().map(|bar| bar.count).sum();
+        assert_eq!(counted, 5001);
+        assert!(distribution.histogram.is_sorted_by(|a, b| a.low < b.low));
+        let last = distribution.histogram.last().expect("a bar");
+        assert!(last.count == 1 && last.low <= 1e9 && last.low > 0.98e9, "{last:?}");
+        assert!(distribution.histogram.len() < 4000, "{}", distribution.histogram.len());
+        assert_eq!(distribution.percentiles.last(), Some(&(100.0, 1e9)));
+        assert_eq!(
+            (distribution.value_at(99.9).is_some(), distribution.value_at(99.99)),
+            (true, None),
+            "of 5001"
+        );
+        assert_eq!(summarize(&[]), None);
+    }
+}
+
+#[cfg(test)]
+mod sample_frequency_tests {
+    use super::*;
+
+    fn at(ghz: f64) -> Sample {
+        Sample { core_hz: ghz * 1e9, ..Sample::default() }
+    }
+
+    #[test]
+    fn equal_cycles_at_several_frequencies_are_equal_costs() {
+        let samples = [at(3.0), at(2.0), at(4.0)];
+        let found = convert_to_mean_frequency(&samples, &[40.0, 60.0, 30.0], true);
+        assert_eq!((found.core_hz, found.mhz), (3e9, vec![3000, 2000, 4000]));
+        assert!(found.values.iter().all(|ns| (ns - 40.0).abs() < 1e-9), "{:?}", found.values);
+    }
+
+    #[test]
+    fn what_does_not_follow_the_core_stays_as_it_was_measured() {
+        let samples = [at(3.0), at(2.0)];
+        assert_eq!(convert_to_mean_frequency(&samples, &[40.0, 60.0], false).values, [40.0, 60.0]);
+        let unknown = convert_to_mean_frequency(&[at(3.0), Sample::default()], &[40.0, 60.0], true);
+        assert!(unknown.values == [40.0, 60.0] && unknown.mhz.is_empty());
     }
 }

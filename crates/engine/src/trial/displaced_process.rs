@@ -185,8 +185,7 @@ fn failure_code(status: ExitStatus) -> Option<u8> {
 /// What wait4(2) has reported of all children so far. The fluid is not among them until it ends.
 fn charged_to_children() -> Result<Charge> {
     let [_, children] = process::process_usage()?;
-    let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
-    let ns = 1e3 * (micros(children.user_time()) + micros(children.system_time()));
+    let ns = 1e3 * process::cpu_time_us(&children) as f64;
     Ok(Charge { clock: ns, rusage: ns, waits: children.voluntary_context_switches() as f64 })
 }
 
@@ -245,8 +244,9 @@ pub fn allowed_cpus_of(pid: u32) -> Result<Vec<usize>> {
     let mut cpus: Vec<_> = lists.flatten().filter(|cpu| online.contains(cpu)).collect();
     cpus.sort_unstable();
     cpus.dedup();
-    match cpus.is_empty() {
-        true => Err(Error::Missing(format!("/proc/{pid} does not tell on which CPUs process {pid} may run"))),
-        false => Ok(cpus),
+    if cpus.is_empty() {
+        Err(Error::Missing(format!("/proc/{pid} does not tell on which CPUs process {pid} may run")))
+    } else {
+        Ok(cpus)
     }
 }

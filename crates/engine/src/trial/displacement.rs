@@ -4,21 +4,21 @@
 //! cost of an operation is what the fluid lost, whichever task did the work and whichever the kernel charged for it.
 //! The whole run counts, including what a case does outside its timed part.
 
-mod account;
 mod outcome;
-mod saturation;
 
 use super::{Bench, CaseEnd, judge};
 use crate::case::{Case, Repetition, Scale, Subject};
-use crate::clock::{CalibrationPlan, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
+use crate::clock::{CalibrationPlan, Charge, Clock, Counters, Delta, FluidMeter, PartnerMonitor, Ticks};
 use crate::environment::Accounting;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::signal;
+use crate::platform::partner::{Role, Task};
+use crate::platform::{proc, process, signal, time};
 use crate::record::Measured;
 use crate::statistic::fluid_cost::{Covered, Replicate, Summary, Totals};
-use account::Account;
-use saturation::{Saturated, Saturation, measure_saturated};
+use outcome::{Saturated, Saturation, measure_saturated};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// Runs without an operation; their median is the cost of beginning and ending a run.
@@ -124,7 +124,7 @@ pub fn measure_displaced(case: &Case, bench: Bench<'_>) -> Result<Measured, Case
         counted: Vec::new(),
     };
     displacement.iterations = displacement.find_iterations()?;
-    saturation::find_saturated_iterations(&mut displacement)?;
+    outcome::find_saturated_iterations(&mut displacement)?;
     let empty = displacement.measure_empty_runs()?;
     let runs = displacement.measure_runs(empty)?;
     let replicates: Vec<_> = runs.iter().map(|run| run.replicate).collect();
@@ -212,8 +212,8 @@ impl Displacement<'_> {
 /// How many iterations take as long as `run`; `takes` returns the time of a number of them, ns.
 fn iterations_that_fill(
     run: Duration,
-    mut takes: impl FnMut(u64) -> crate::error::Result<f64>,
-) -> crate::error::Result<u64> {
+    mut takes: impl FnMut(u64) -> error::Result<f64>,
+) -> error::Result<u64> {
     let wanted = run.as_nanos() as f64;
     let mut n = 1;
     loop {
@@ -228,5 +228,77 @@ fn iterations_that_fill(
             return Err(Error::Disproved(format!("{n} iterations took {elapsed:.0} ns: nothing was done")));
         }
         n *= 2;
+    }
+}
+
+// The CPU time of a case by the kernel's accounts: of the measuring process, of the children that it has waited for,
+// and of its partners on the same CPU. The time of a partner on another CPU is not displaced here.
+
+/// The accounts of a case: open files.
+struct Account {
+    /// Partners on the measuring CPU that are processes of their own.
+    beside: Vec<File>,
+    /// Threads of this process on other CPUs.
+    elsewhere: Vec<File>,
+    buffer: [u8; 256],
+}
+
+impl Account {
+    /// A partner without an account in `/proc` is not counted.
+    fn open(partners: &[Task], here: usize) -> Self {
+        let own = nix::unistd::getpid();
+        let open =
+            |task: &&Task| File::open(format!("/proc/{}/task/{}/schedstat", task.process, task.thread)).ok();
+        let answering = partners.iter().filter(|task| task.role == Role::Answers);
+        let beside = answering.filter(|task| task.cpu == here && task.process != own);
+        let elsewhere = partners.iter().filter(|task| task.cpu != here && task.process == own);
+        Self {
+            beside: beside.filter_map(|task| open(&task)).collect(),
+            elsewhere: elsewhere.filter_map(|task| open(&task)).collect(),
+            buffer: [0; 256],
+        }
+    }
+
+    /// The sum of all accounts so far.
+    ///
+    /// # Errors
+    /// getrusage(2) fails.
+    fn total_charge(&mut self) -> error::Result<Charge> {
+        let partners = self.sum_run_time(true) - self.sum_run_time(false);
+        let usages = process::process_usage()?;
+        let [own, children] = usages.map(|usage| 1e3 * process::cpu_time_us(&usage) as f64);
+        let waits = usages.map(|u| u.voluntary_context_switches() as f64).iter().sum();
+        let clock = time::clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID) as f64;
+        Ok(Charge { clock: clock + children + partners, rusage: own + children + partners, waits })
+    }
+
+    fn sum_run_time(&mut self, beside: bool) -> f64 {
+        let buffer = &mut self.buffer;
+        let files = if beside { &self.beside } else { &self.elsewhere };
+        let read = |file: &File| {
+            let length = file.read_at(buffer, 0).ok()?;
+            proc::parse_schedstat(std::str::from_utf8(&buffer[..length]).ok()?).map(|read| read.ran_ns as f64)
+        };
+        files.iter().filter_map(read).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::cpu;
+    use crate::platform::partner::{Class, start_spinner};
+
+    #[test]
+    fn computation_and_children_are_charged_and_a_spinner_is_not() {
+        let here = cpu::allowed_cpus().into_iter().max().expect("a CPU");
+        let burner = start_spinner(here, Class::Ordinary).expect("started");
+        let mut account = Account::open(&[burner.task()], here);
+        assert!(account.beside.is_empty() && account.elsewhere.is_empty());
+        let before = account.total_charge().expect("an account");
+        crate::platform::arch::multiply_chain(10_000_000);
+        std::process::Command::new("true").status().expect("a child");
+        let after = account.total_charge().expect("an account");
+        assert!(after.clock > before.clock + 1e6 && after.rusage >= before.rusage, "{before:?} {after:?}");
     }
 }

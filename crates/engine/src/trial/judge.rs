@@ -1,26 +1,25 @@
 //! Judges claims: a sentence of evidence for each that holds, a [`CaseEnd`] for the first that does not.
 
-mod brackets;
-mod hold_up;
 mod interference;
 mod later;
 mod plausible;
 mod testimony;
 
+pub(super) use interference::held_up_samples;
+pub(super) use interference::{judge_interference, other_cpus_sentence, other_tasks_ns};
+pub(super) use later::judge_later_batch;
+pub(super) use plausible::judge_brackets;
+pub(super) use plausible::{check_batch_length, check_reported_time, judge_plausible, judge_timed_share};
+pub(super) use testimony::judge_by_witness;
+
 use super::batch_size::BatchSize;
-use super::sweep::{self, Effort, NoTime, Sweep, Sweeper};
+use super::sweep::{self, Effort, Sweep, Sweeper};
 use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
 use crate::platform::time::kernel_clock::{self, KernelClock};
 use crate::record::{HELD_LATE, Interval, NEVER_ASKED};
-pub(super) use brackets::judge_brackets;
-pub(super) use hold_up::held_up_samples;
-pub(super) use interference::{judge_interference, other_cpus_sentence, other_tasks_ns};
-pub(super) use later::judge_later_batch;
-pub(super) use plausible::{check_batch_length, check_reported_time, judge_plausible, judge_timed_share};
-pub(super) use testimony::judge_by_witness;
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
 /// a loaded CPU, and far from the 1.0 of a remembered result.
@@ -85,8 +84,7 @@ pub(super) fn sweep_and_judge(
     clock: &Clock,
     effort: Effort,
 ) -> Result<(Sweeper, Vec<String>), CaseEnd> {
-    let found = sweep::find_unit(subject, clock)?;
-    let (first, size) = found.map_err(|nothing| CaseEnd::Failed(no_time_sentence(&nothing)))?;
+    let (first, size) = sweep::find_unit(subject, clock)?;
     check_timed_part(case, size)?;
     let (mut attempt, mut uneven) = (0, None);
     loop {
@@ -117,13 +115,6 @@ pub(super) fn sweep_and_judge(
 pub(super) fn unchecked_time_claims(case: &Case, what: &str) -> impl Iterator<Item = String> {
     let about_time = case.claims.iter().filter(|claim| matches!(claim, Claim::Linear | Claim::AboveControl));
     about_time.map(move |claim| format!("{NEVER_ASKED}{what}: {claim}"))
-}
-
-fn no_time_sentence(nothing: &NoTime) -> String {
-    format!(
-        "time does not grow with the number of iterations: {} of them took {:.0} ns; the operation was optimised away",
-        nothing.iterations, nothing.ns
-    )
 }
 
 fn judge_proportional(case: &Case, sweep: &Sweep, unit_ns: f64) -> Result<Vec<String>, CaseEnd> {

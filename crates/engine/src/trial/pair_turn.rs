@@ -3,10 +3,14 @@
 use super::retraining::retrain_predictor;
 use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
+use crate::error;
 use crate::platform::emulator_mark::Mark;
+use crate::platform::proc::code_mapping::{CodeMapping, own_code_mappings};
+use crate::platform::stack_sampler::{self, Stack, StackSampler};
 use crate::platform::time;
 use crate::record::EventRate;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Times of one turn, with what else happened on the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -91,5 +95,132 @@ impl Trial<'_> {
     /// One sentence per claim that could not be checked here.
     pub fn unchecked_claims(&self) -> &[String] {
         &self.unasked
+    }
+}
+
+// Stacks of an operation, sampled inside the brackets of the clock while its turns run.
+
+/// The sampled stacks of a process.
+pub struct TurnSampler {
+    sampler: StackSampler,
+    counts: BTreeMap<Stack, u64>,
+    lost: u64,
+}
+
+/// What was sampled in the turns of a process. On the wire.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SampledStacks {
+    /// `cpu-cycles` or `cpu-clock`.
+    pub event: String,
+    /// Whether the kernel was sampled, too.
+    pub with_kernel: bool,
+    /// Time from one sample to the next, ns.
+    pub period_ns: u64,
+    /// The file of the program.
+    pub program: String,
+    /// Samples that were lost because a turn was too long for the ring.
+    pub lost: u64,
+    /// The addresses of the stacks.
+    pub addresses: Vec<CodeAddress>,
+    /// Each stack once: how often it was sampled, and the places of its addresses in the list. The executed one is the first, its
+    /// callers follow.
+    pub stacks: Vec<(u64, Vec<u32>)>,
+}
+
+/// An address of code, as another process can look it up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CodeAddress {
+    /// The kernel's address, or the place in the file.
+    pub address: u64,
+    /// The mapped file, or a name in brackets (`[vdso]`); empty for code that no file holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+impl TurnSampler {
+    /// Opens it for this thread, and for the children that it makes from now on if it stays on a CPU.
+    ///
+    /// # Errors
+    /// Perf events are not to be had here.
+    pub fn open(cpu: Option<usize>, core_hz: f64) -> error::Result<Self> {
+        Ok(Self { sampler: StackSampler::open(cpu, core_hz)?, counts: BTreeMap::new(), lost: 0 })
+    }
+
+    pub(super) fn begin_turn(&self) -> error::Result<()> {
+        // The turn's own bracket is no operation.
+        stack_sampler::close_bracket();
+        self.sampler.enable()
+    }
+
+    pub(super) fn end_turn(&mut self) -> error::Result<()> {
+        self.sampler.disable()?;
+        let (stacks, lost) = self.sampler.take_stacks();
+        for stack in stacks.into_iter().filter(|stack| !stack.is_empty()) {
+            *self.counts.entry(stack).or_default() += 1;
+        }
+        self.lost += lost;
+        Ok(())
+    }
+
+    fn sampled_stacks(&self, mappings: &[CodeMapping]) -> SampledStacks {
+        let distinct: Vec<_> = {
+            let mut all: Vec<_> = self.counts.keys().flatten().copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let place = |address: &u64| distinct.binary_search(address).unwrap_or_default() as u32;
+        let stacks = self.counts.iter().map(|(stack, count)| (*count, stack.iter().map(place).collect()));
+        SampledStacks {
+            event: self.sampler.event.into(),
+            with_kernel: self.sampler.with_kernel,
+            period_ns: stack_sampler::PERIOD_NS,
+            program: std::env::current_exe().map(|file| file.display().to_string()).unwrap_or_default(),
+            lost: self.lost,
+            stacks: stacks.collect(),
+            addresses: distinct.iter().map(|address| locate(*address, mappings)).collect(),
+        }
+    }
+}
+
+impl Trial<'_> {
+    /// From now on the turns are sampled.
+    pub fn sample_turns(&mut self, sampler: Option<TurnSampler>) {
+        self.sampler = sampler;
+    }
+
+    /// What was sampled so far; `None` if the turns are not sampled.
+    pub fn sampled_stacks(&self) -> Option<SampledStacks> {
+        let mappings = own_code_mappings().unwrap_or_default();
+        Some(self.sampler.as_ref()?.sampled_stacks(&mappings))
+    }
+}
+
+fn locate(address: u64, mappings: &[CodeMapping]) -> CodeAddress {
+    let found = mappings.iter().find_map(|mapping| Some((mapping.place_in_file(address)?, mapping)));
+    match found {
+        Some((place, mapping)) => CodeAddress { address: place, file: Some(mapping.file.clone()) },
+        None => CodeAddress { address, file: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_found_in_the_file_that_is_mapped_there() {
+        let text = "55d0a000-55d0b000 r--p 00000000 fd:00 12 /usr/bin/a b\n\
+                    55d0b000-55d0c000 r-xp 00001000 fd:00 12                 /usr/bin/a b\n\
+                    7ff00000-7ff01000 rwxp 00000000 00:00 0\n\
+                    7ff10000-7ff12000 r-xp 00000000 00:00 0                  [vdso]\n";
+        let mappings: Vec<_> = text.lines().filter_map(CodeMapping::parse).collect();
+        let found = |address| locate(address, &mappings);
+        let file = |name: &str| Some(name.to_owned());
+        assert_eq!(found(0x55d0_b010), CodeAddress { address: 0x1010, file: file("/usr/bin/a b") });
+        assert_eq!(found(0x7ff1_1000), CodeAddress { address: 0x1000, file: file("[vdso]") });
+        for nowhere in [0x55d0_a010, 0x7ff0_0010, 0xffff_ffff_8100_0000] {
+            assert_eq!(found(nowhere), CodeAddress { address: nowhere, file: None });
+        }
     }
 }

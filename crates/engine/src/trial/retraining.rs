@@ -4,7 +4,7 @@
 use crate::case::Subject;
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::platform::cpu;
+use crate::platform::{cpu, process};
 
 /// Length of a sample, ns, from which on the branch predictor learns enough within the sample itself.
 pub(super) const LONG_NS: f64 = 3e6;
@@ -61,6 +61,19 @@ pub(super) fn retrain_by_batches(subject: &mut dyn Subject, iterations: u64, clo
             return Ok(());
         }
     }
+}
+
+// Preparation of a process that measures.
+
+/// Touches the stack and what makes the branch predictor forget, and locks all memory, so that no page fault interrupts a
+/// sample. Each refusal is a sentence for the record, since the numbers stay valid.
+pub fn prepare_memory() -> Vec<String> {
+    process::touch_stack();
+    let learnt =
+        "what is timed begins with what the branch predictor has learnt: written code may not be executed";
+    let learnt = (!cpu::flush_branch_predictor()).then(|| learnt.to_owned());
+    let unlocked = process::lock_memory().err().map(|error| format!("not locked in memory: {error}"));
+    learnt.into_iter().chain(unlocked).collect()
 }
 
 #[cfg(test)]

@@ -146,9 +146,10 @@ fn remove_contents(locked: &File) {
     for entry in std::fs::read_dir(inside).into_iter().flatten().flatten() {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         // A directory stays if a file in it cannot be removed.
-        let _ = match is_directory {
-            true => std::fs::remove_dir_all(entry.path()),
-            false => std::fs::remove_file(entry.path()),
+        let _ = if is_directory {
+            std::fs::remove_dir_all(entry.path())
+        } else {
+            std::fs::remove_file(entry.path())
         };
     }
 }

@@ -5,6 +5,7 @@
 //! one line by least squares, so a disturbed round is one outlier that the medians over the rounds ignore. The net cost
 //! is the difference of the two slopes of a round.
 
+use super::CaseEnd;
 use super::batch_size::{BatchSize, Enough};
 use super::retraining::retrain_by_batches;
 use crate::case::{Scale, Subject};
@@ -72,12 +73,6 @@ impl Sweep {
     }
 }
 
-/// Iterations that took no time.
-pub(super) struct NoTime {
-    pub iterations: u64,
-    pub ns: f64,
-}
-
 /// How long the smallest batch takes by this clock, ns, unless most of it is not timed.
 pub(super) fn smallest_batch_ns(clock: &Clock) -> f64 {
     UNIT_NS.max(UNIT_STEPS * clock.step_ns())
@@ -86,19 +81,22 @@ pub(super) fn smallest_batch_ns(clock: &Clock) -> f64 {
 /// Finds the number of iterations that takes [`smallest_batch_ns`], and the batch by which it was found. The operation is warm afterwards.
 ///
 /// # Errors
-/// The subject fails; the inner error is a subject that takes no time.
+/// The subject fails, or takes no time.
 pub(super) fn find_unit(
     subject: &mut dyn Subject,
     clock: &Clock,
-) -> Result<std::result::Result<(u64, BatchSize), NoTime>> {
+) -> std::result::Result<(u64, BatchSize), CaseEnd> {
     let unit_ns = smallest_batch_ns(clock);
     let enough = Enough { timed_ns: unit_ns, wall_ns: 100.0 * unit_ns };
     let size = BatchSize::find(subject, clock, enough)?;
     if !size.is_long_enough(enough) {
-        return Ok(Err(NoTime { iterations: size.iterations, ns: size.timed_ns }));
+        return Err(CaseEnd::Failed(format!(
+            "time does not grow with the number of iterations: {} of them took {:.0} ns; the operation was optimised away",
+            size.iterations, size.timed_ns
+        )));
     }
     let fitting = size.iterations as f64 * unit_ns / size.timed_ns.max(1.0);
-    Ok(Ok(((fitting as u64).clamp(1, size.iterations), size)))
+    Ok(((fitting as u64).clamp(1, size.iterations), size))
 }
 
 /// A sweep in progress. Rounds may be added at any time, such as between the samples of a case.

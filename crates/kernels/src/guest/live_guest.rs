@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use syscost_analysis::pair::{Connection, Draw, Side, SideProcess, Start, Taken};
 use syscost_engine::json_line::NoMessage;
-use syscost_engine::pair::protocol::{Request, Response};
+use syscost_engine::pair::{Request, Response};
 use syscost_engine::record::guest_side::{ClockKind, Identity};
 use syscost_platform::cpu::{self, Aside};
 use syscost_platform::error::{Error, Result};

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use syscost_engine::json_line::{Lines, NoMessage, send};
-use syscost_engine::pair::protocol::{LONGEST_REQUEST, Request, Response, VARIABLE};
+use syscost_engine::pair::{LONGEST_REQUEST, Request, Response, VARIABLE};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::slowdown::install_filter;
 

@@ -14,7 +14,7 @@ use syscost_command_line::flag::{Filter, Home};
 use syscost_command_line::page;
 use syscost_engine::pair::side::case_ids;
 use syscost_engine::record::guest_side::ClockKind;
-use syscost_engine::record::run_name::fresh_run_name;
+use syscost_engine::record::quantity::fresh_run_name;
 use syscost_engine::record::store::{self, Store};
 use syscost_engine::trial::scratch::{self, Scratch};
 use syscost_platform::error::{Error, Result};

@@ -6,9 +6,9 @@ use crate::watch::Seen;
 use syscost_counters::pressure::Resource;
 use syscost_engine::driver::layout;
 use syscost_engine::record::quantity::{self, format_count, format_size};
+use syscost_engine::render::cell::Tone;
 use syscost_engine::render::display_width;
 use syscost_engine::render::terminal_text::{paint, utc_moment};
-use syscost_engine::render::tone::Tone;
 use syscost_platform::inert::neutralize_text;
 use syscost_platform::kernel_files::KernelFiles;
 

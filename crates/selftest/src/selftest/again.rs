@@ -75,7 +75,7 @@ fn measure_runs(ids: &[String], runs: usize) -> Result<Vec<Record>> {
     let filter = format!("^({})$", ids.iter().map(|id| regex::escape(id)).collect::<Vec<_>>().join("|"));
     let arguments = Arguments::parse(vec!["--bench".into(), filter.into()])?;
     let options = Options { known: GROUPS, ..Options::from_environment()? };
-    Ok(Session::with_whole_runs(GROUPS, &arguments, &options, runs)?.collect())
+    Ok(Session::plan(GROUPS, &arguments, &options, runs, true)?.collect())
 }
 
 fn agreement_text(seen: &Again) -> String {

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use syscost_engine::record::store::{check_name, replace_file, seal};
+use syscost_engine::record::store::{check_name, parse, replace_file};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::{inert, plain_file};
 
@@ -96,7 +96,7 @@ impl HistoryLog {
     fn parse_point(&self, line: &[u8], number: usize) -> Result<HistoryPoint> {
         const REMEDY: &str =
             "the other lines are used; import a sound copy of the file, which adds what is missing";
-        if !line.ends_with(b"\n") || !seal::is_seal_valid(line) || !line.starts_with(b"{\"sealed\"") {
+        if !line.ends_with(b"\n") || !parse::is_seal_valid(line) || !line.starts_with(b"{\"sealed\"") {
             let found = if line.ends_with(b"\n") { "another checksum" } else { "the beginning of one" };
             return Err(self.line_error(number, "a sealed point", found.into(), REMEDY));
         }
@@ -206,7 +206,7 @@ impl HistoryLog {
     fn sealed_line(&self, point: &HistoryPoint) -> Result<Vec<u8>> {
         let json =
             serde_json::to_vec(point).map_err(|e| Error::file(&self.path, "writing as JSON", e.into()))?;
-        let mut line = seal::add_seal(&json);
+        let mut line = parse::add_seal(&json);
         line.push(b'\n');
         Ok(line)
     }

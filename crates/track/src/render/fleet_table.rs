@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use syscost_engine::record::quantity::format_change;
 use syscost_engine::record::{Interval, Verdict};
 use syscost_engine::render::metric_page::{MetricFamily, MetricFormat, MetricKind, MetricPage, Sample};
+use syscost_engine::render::cell::Tone;
 use syscost_engine::render::table::Layout;
 use syscost_engine::render::terminal_text::{
     count_with_noun, heading, paint, prose_width, tabbed_rows, table, table_width, wrap,
 };
-use syscost_engine::render::tone::Tone;
 
 /// Machines that are named.
 const NAMED: usize = 8;

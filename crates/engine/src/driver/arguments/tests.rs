@@ -33,9 +33,11 @@ fn a_run_that_may_not_save_says_so_to_criterion() {
     for line in
         ["--bench -s a", "--bench --save-baseline a", "--bench --save-baseline=a", "--bench -sa", "--bench"]
     {
-        assert_eq!(parsed(line).without_saving().raw, ["--discard-baseline", "--bench"], "{line}");
+        let words = parsed(line).without_saving().for_measuring_process();
+        assert_eq!(words, ["--bench", "--discard-baseline"], "{line}");
     }
-    assert_eq!(parsed("--bench -b a").without_saving().raw, ["--bench", "-b", "a"]);
+    let words = parsed("--bench -b a").without_saving().for_measuring_process();
+    assert_eq!(words, ["--bench", "--baseline-lenient=a"]);
 }
 
 #[test]
@@ -54,15 +56,19 @@ fn a_missing_baseline_does_not_end_a_case() {
     for line in ["--bench --baseline a x", "--bench -b a x"] {
         assert_eq!(
             parsed(line).for_measuring_process(),
-            ["--bench", "--baseline-lenient", "a", "x"],
+            ["--bench", "--baseline-lenient=a", "--", "x"],
             "{line}"
         );
     }
     for line in ["--baseline=a x", "-ba x", "-b=a x"] {
-        assert_eq!(parsed(line).for_measuring_process(), ["--baseline-lenient=a", "x"], "{line}");
+        assert_eq!(parsed(line).for_measuring_process(), ["--baseline-lenient=a", "--", "x"], "{line}");
     }
-    for line in ["--bench -s a", "-- -ba", "--bench --load-baseline a --baseline b"] {
-        assert_eq!(parsed(line).for_measuring_process(), parsed(line).raw, "{line}");
+    for (line, words) in [
+        ("--bench -s a", "--bench --save-baseline=a"),
+        ("-- -ba", "-- -ba"),
+        ("--bench --load-baseline a --baseline b", "--bench --baseline=b --load-baseline=a"),
+    ] {
+        assert_eq!(parsed(line).for_measuring_process().join(" ".as_ref()), words, "{line}");
     }
 }
 
@@ -98,7 +104,7 @@ fn flags_of_other_harnesses_are_accepted() {
     ] {
         parsed(line);
     }
-    assert_eq!(parsed("--bench -q --format json x").for_measuring_process(), ["--bench", "x"]);
+    assert_eq!(parsed("--bench -q --format json x").for_measuring_process(), ["--bench", "--", "x"]);
     let matches = parsed("--skip u64/3 --skip f64").matcher().expect("texts");
     assert_eq!(["call/u64/3", "call/f64/1", "call/u64/4"].map(matches), [false, false, true]);
     let matches = parsed("--skip u64 --exact --skip call/u64/3").matcher().expect("texts");
@@ -113,5 +119,26 @@ fn a_word_that_is_refused_is_named() {
         let last = line.split_ascii_whitespace().last().expect("a word");
         let named = last.split('=').next().expect("a word");
         assert!(error.contains(named) && !error.contains("tip:"), "{line}: {error}");
+    }
+}
+
+#[test]
+fn criterion_hears_of_its_own_flags_only() {
+    for (line, known) in [
+        ("--bench --test-threads=1 x", "--bench -- x"),
+        ("--bench --test-threads 1 x", "--bench -- x"),
+        ("--skip a --skip=b --exact x", "--exact -- x"),
+        ("--format json --list", "--list"),
+        ("--format=terse --list", "--list"),
+        ("-q --bench", "--bench"),
+        ("-qv --bench", "--bench --verbose"),
+        ("-Z unstable-options --report-time=plain -Zx x", "-- x"),
+        ("--report-time x", "-- x"),
+        ("-P2 --bench", "--bench"),
+        ("--copies=4 --bench", "--bench"),
+        ("--all --bench -- --all", "--bench -- --all"),
+        ("--nocapture --quiet -s quick", "--nocapture --quiet --save-baseline=quick"),
+    ] {
+        assert_eq!(parsed(line).for_measuring_process().join(" ".as_ref()), known, "{line}");
     }
 }

@@ -78,7 +78,7 @@ const FEWEST: usize = 2;
 struct Fault {
     path: PathBuf,
     kind: Kind,
-    expected: &'static str,
+    expected: String,
     found: String,
 }
 
@@ -108,10 +108,10 @@ fn find_fault(directory: &Path) -> Option<Fault> {
 
 fn fault_in_file(
     path: &Path,
-    expected: &'static str,
+    expected: &str,
     look: impl Fn(&[u8], &Path, &str) -> Result<Option<String>>,
 ) -> Option<Fault> {
-    let fault = |kind, found| Some(Fault { path: path.into(), kind, expected, found });
+    let fault = |kind, found| Some(Fault { path: path.into(), kind, expected: expected.into(), found });
     if !path.exists() {
         return fault(Kind::Missing, "no such file".into());
     }
@@ -122,59 +122,41 @@ fn fault_in_file(
     }
 }
 
-/// The case and the baseline that are checked.
-struct Look<'a> {
-    name: &'a str,
-    id: &'a str,
-}
-
 /// Looks at the baseline of each case (its id, and its directory below Criterion's home) and complains
 /// where it is missing, broken, or measured in another unit than this one.
 pub fn check_cases(home: &Path, name: &str, ids: &[(String, PathBuf)], unit: &str) -> Vec<Complaint> {
     let store = Store::at(home);
     let ours = store.baseline_path(name).unwrap_or_else(|_| store.home().into());
     let records = store.load_baseline(name).map_err(|e| e.to_string());
-    let look = |(id, directory): &(String, PathBuf)| {
-        let look = Look { name, id };
-        let files = home.join(directory).join(name);
-        look.check_criterion_files(&files).or_else(|| look.check_unit(&ours, &records, unit))
-    };
-    ids.iter().filter_map(look).collect()
-}
-
-impl Look<'_> {
-    fn check_criterion_files(&self, directory: &Path) -> Option<Complaint> {
-        let Fault { path, kind, expected, found } = find_fault(directory)?;
-        Some(self.new_complaint(&path, kind, expected, &found))
-    }
-
-    /// No record of ours, or none with this case, is no complaint: a run that was killed has saved Criterion's files
-    /// and not yet ours.
-    fn check_unit(
-        &self,
-        path: &Path,
-        records: &std::result::Result<Vec<Record>, String>,
-        unit: &str,
-    ) -> Option<Complaint> {
-        let records = match records {
-            Ok(records) => records,
-            Err(error) => return Some(self.new_complaint(path, Kind::Broken, "a record of syscost", error)),
-        };
-        let is_known = |record: &&Record| record.cases().any(|(_, case)| case.id == self.id);
-        let foreign = records.iter().filter(|record| record.unit != unit).find(is_known)?;
-        let found = format!("values in {}", foreign.unit);
-        Some(self.new_complaint(path, Kind::OtherUnit, &format!("values in {unit}"), &found))
-    }
-
-    fn new_complaint(&self, path: &Path, kind: Kind, expected: &str, found: &str) -> Complaint {
-        let Self { name, id } = self;
+    let complaint = |(id, directory): &(String, PathBuf)| {
+        let fault = find_fault(&home.join(directory).join(name));
+        let Fault { path, kind, expected, found } =
+            fault.or_else(|| unit_fault(id, &ours, &records, unit))?;
         let sentence = format!(
             "{id} cannot be compared with the baseline `{name}`: {}: expected {expected}, found {found}; \
              save it again with `cargo bench -- --save-baseline {name}`.",
             path.display()
         );
-        Complaint { id: (*id).into(), path: path.into(), kind, sentence }
-    }
+        Some(Complaint { id: id.clone(), path, kind, sentence })
+    };
+    ids.iter().filter_map(complaint).collect()
+}
+
+/// No record of ours, or none with this case, is no fault: a run that was killed has saved Criterion's files and not yet ours.
+fn unit_fault(
+    id: &str,
+    path: &Path,
+    records: &std::result::Result<Vec<Record>, String>,
+    unit: &str,
+) -> Option<Fault> {
+    let fault = |kind, expected, found| Some(Fault { path: path.into(), kind, expected, found });
+    let records = match records {
+        Ok(records) => records,
+        Err(error) => return fault(Kind::Broken, "a record of syscost".into(), error.clone()),
+    };
+    let is_known = |record: &&Record| record.cases().any(|(_, case)| case.id == id);
+    let foreign = records.iter().filter(|record| record.unit != unit).find(is_known)?;
+    fault(Kind::OtherUnit, format!("values in {unit}"), format!("values in {}", foreign.unit))
 }
 
 #[cfg(test)]

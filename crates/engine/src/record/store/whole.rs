@@ -1,9 +1,11 @@
 //! Files that are written whole or not at all, and read up to a limit.
 
-use super::temporary::{self, Temporary};
 use crate::error::{Error, Result};
 use crate::platform::plain_file;
-use std::io::{ErrorKind, Write};
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -122,8 +124,7 @@ fn write_temporary(path: &Path, bytes: &[u8]) -> Result<Temporary> {
     let directory = parent_directory(path);
     std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "creating the directory", e))?;
     let failed = |doing| move |cause| Error::file(path, doing, cause);
-    let mut temporary =
-        temporary::create_temporary(directory).map_err(failed("creating a temporary file beside it"))?;
+    let mut temporary = create_temporary(directory).map_err(failed("creating a temporary file beside it"))?;
     temporary.file.write_all(bytes).map_err(failed("writing"))?;
     Ok(temporary)
 }
@@ -145,6 +146,64 @@ fn parent_directory(path: &Path) -> &Path {
 /// It cannot be read, is no plain file, or is above [`LIMIT`].
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     plain_file::read(path, LIMIT)
+}
+
+// Temporary files in the directory of the file that they become. They are removed with their writer, or, if it was
+// killed, by the next writer in the same directory.
+
+const PREFIX: &str = ".syscost-";
+
+/// Files that are made until one is not taken for an orphan: some file systems number a file anew at every look.
+const TRIES: u32 = 3;
+
+/// A file of this process alone.
+struct Temporary {
+    file: NamedTempFile,
+    _lock: Option<Flock<File>>,
+}
+
+/// A fresh file in this directory. Its name carries our pid, so that a later writer can tell whether its owner
+/// is alive; it is locked too, because a container that shares the directory does not see our pid.
+fn create_temporary(directory: &Path) -> io::Result<Temporary> {
+    remove_orphans(directory);
+    let mut tries = 0;
+    loop {
+        // Temporary files are private by default; for a record the umask decides, as for any file.
+        let file = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)?;
+        let _lock = file.as_file().try_clone().ok().and_then(try_lock);
+        tries += 1;
+        // A writer in another container may have taken it for an orphan before it was locked.
+        if plain_file::is_still_at(file.as_file(), file.path()) || tries == TRIES {
+            return Ok(Temporary { file, _lock });
+        }
+    }
+}
+
+fn try_lock(file: File) -> Option<Flock<File>> {
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok()
+}
+
+/// Removes this user's files of processes that have ended.
+fn remove_orphans(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if !is_orphan(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        let path = entry.path();
+        let locked = plain_file::open_own(&path, Metadata::is_file).and_then(try_lock);
+        if locked.is_some_and(|locked| plain_file::is_still_at(&locked, &path)) {
+            // The next writer tries again if this fails.
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_orphan(name: &str) -> bool {
+    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+    owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 #[cfg(test)]
@@ -224,5 +283,23 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let message = replace_file(home.path(), b"x").unwrap_err().to_string();
         assert!(message.contains(home.path().to_str().unwrap()), "{message}");
+    }
+
+    #[test]
+    fn only_what_a_dead_writer_left_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let dead = home.path().join(format!("{PREFIX}4194305-abc")); // above the largest pid there can be
+        let elsewhere = home.path().join(format!("{PREFIX}4194306-abc"));
+        let foreign = home.path().join(".foreign");
+        for file in [&dead, &elsewhere, &foreign] {
+            std::fs::write(file, "half").unwrap();
+        }
+        let pipe = home.path().join(format!("{PREFIX}4194305-pipe"));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _lock = try_lock(File::open(&elsewhere).unwrap()).expect("locked, as if from a container");
+        let ours = create_temporary(home.path()).unwrap();
+        let _another = create_temporary(home.path()).unwrap();
+        assert!(!dead.exists() && ours.file.path().exists() && elsewhere.exists() && foreign.exists());
+        assert!(pipe.exists(), "a pipe is never opened");
     }
 }

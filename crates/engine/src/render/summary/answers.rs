@@ -1,16 +1,15 @@
 //! The screen that ends a run: whose numbers these are, a dozen answers and whether they are usual, and what to type next. At
 //! most [`ANSWER_LINES`] lines, so that a terminal of 24 shows it whole above its prompt.
 
-use super::{COLUMNS, Line, Summary, case_count_texts, fit_text, look, machine};
+use super::{COLUMNS, Line, Summary, case_count_texts, fit_text, look};
 use crate::record::quantity::{format_change, format_half_width};
 use crate::record::{CaseRecord, Headline, Interval, Measured, Outcome};
-use crate::render::cell;
-use crate::render::headline_figure::HeadlineFigure;
+use crate::render::cell::{self, Tone};
+use crate::render::figure_line::HeadlineFigure;
 use crate::render::table::Layout;
-use crate::render::tone::Tone;
 use crate::study::alike;
+use crate::study::published::UsualRange;
 use crate::study::standout::FAR;
-use crate::study::usual::UsualRange;
 use std::collections::BTreeMap;
 
 /// The most lines of the screen.
@@ -31,7 +30,7 @@ pub fn answer_screen(
 ) -> String {
     let width = layout.width.map_or(COLUMNS, usize::from).min(COLUMNS);
     let plain = |text: String| Line::new(Tone::Plain, cell::cut_to_width(&text, width));
-    let mut above = machine::machine_lines(summary, width);
+    let mut above = look::machine_lines(summary, width);
     // The mitigations may take two lines; the doctor and the run come last.
     while above.len() > ABOUT {
         above.remove(ABOUT - 2);
@@ -178,9 +177,10 @@ impl Answer<'_> {
             return Standing::Unknown;
         };
         let ((low, high), value) = (range.ends(), figure.value);
-        let (above, below) = match figure.is_rate() {
-            false => (Standing::Slow, Standing::Fast),
-            true => (Standing::Fast, Standing::Slow),
+        let (above, below) = if figure.is_rate() {
+            (Standing::Fast, Standing::Slow)
+        } else {
+            (Standing::Slow, Standing::Fast)
         };
         let is_inside = value.low >= low && value.high <= high;
         // An interval wider than the usual range, or mostly beyond it, promises figures that are not usual.
@@ -212,25 +212,15 @@ impl Answer<'_> {
 
     /// The cells from left to right: operation, figure, next run, whether that is usual, what is usual, change.
     fn cells(&self, ends: bool) -> [String; 6] {
-        let Some((figure, _)) = &self.figure else {
-            return [
-                self.headline.words.into(),
-                "–".into(),
-                String::new(),
-                self.standing_text(),
-                String::new(),
-                String::new(),
-            ];
-        };
-        let next = if ends { figure.next_run_interval() } else { format_half_width(&figure.value) };
-        [
-            self.headline.words.into(),
-            figure.format_value(figure.value.estimate),
-            next,
-            self.standing_text(),
-            self.range.as_ref().map(|range| range.describe_range(figure)).unwrap_or_default(),
-            self.last.map(format_change).unwrap_or_default(),
-        ]
+        let mut cells = [self.headline.words, "–", "", "", "", ""].map(str::to_owned);
+        cells[3] = self.standing_text();
+        if let Some((figure, _)) = &self.figure {
+            cells[1] = figure.format_value(figure.value.estimate);
+            cells[2] = if ends { figure.next_run_interval() } else { format_half_width(&figure.value) };
+            cells[4] = self.range.as_ref().map(|range| range.describe_range(figure)).unwrap_or_default();
+            cells[5] = self.last.map(format_change).unwrap_or_default();
+        }
+        cells
     }
 
     fn tone(&self) -> Tone {

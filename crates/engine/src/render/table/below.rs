@@ -1,12 +1,12 @@
 //! The text below the table: reasons, distributions, curves, fits, notes and the tally.
 
 use super::column::{Column, DOUBTED, outcome_label, rate};
-use super::{Layout, Row, Shape, Sheet, curve_text, event_line, wrap_sentence};
+use super::{Layout, Row, Shape, Sheet, curve_text, wrap_sentence};
 use crate::record::quantity::{format_amount, is_instruction_unit};
 use crate::record::{GroupRun, Outcome, Tally};
+use crate::render::cell::Tone;
 use crate::render::figure_line::{derived_line, distribution_line, fit_sentence};
-use crate::render::terminal_heat_map::heat_map;
-use crate::render::tone::Tone;
+use crate::render::terminal_plot::heat_map;
 use crate::study::disturbance::disturbance_sentence;
 use crate::study::reference_frequency::frequency_range;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub fn table_notes(sheet: &Sheet<'_>, shape: &Shape, layout: Layout) -> String {
         reason_paragraphs(sheet, |outcome| matches!(outcome, Outcome::Skipped(_))),
         plain_paragraphs(distribution_lines(sheet)),
         plain_paragraphs(derived_lines(sheet, shape)),
-        plain_paragraphs(event_line::event_lines(sheet.rows.iter().map(|row| row.case))),
+        plain_paragraphs(curve_text::event_lines(sheet.rows.iter().map(|row| row.case))),
         heat_map_lines(sheet).into_iter().map(|line| (None, line)).collect(),
         curve_text::drawing_lines(&groups, layout).into_iter().map(|line| (None, line)).collect(),
         plain_paragraphs(curve_text::curve_lines(&groups)),
@@ -157,29 +157,23 @@ fn note_lines(groups: &[&GroupRun]) -> Vec<String> {
 
 /// The meaning of the short heads, and the columns that are not shown.
 fn column_legend(shape: &Shape, layout: Layout, known: bool) -> Vec<String> {
+    let of_several = [
+        "quiet: the cost without interference",
+        "next run: where the next run's figure lies, 19 times in 20",
+        "next: how far off the next run's figure may be, 19 times in 20",
+    ];
+    let of_one = ["measured: the median", ONE_PROCESS, ONE_PROCESS];
+    let [measured, interval, share] = if known { of_several } else { of_one };
     let explained = [
         (
             Column::Net,
             "net: slope less the same loop without the operation, where such a control was measured",
         ),
-        (
-            Column::Interval,
-            if known { "next run: where the next run's figure lies, 19 times in 20" } else { ONE_PROCESS },
-        ),
-        (
-            Column::Measured,
-            if known { "quiet: the cost without interference" } else { "measured: the median" },
-        ),
+        (Column::Interval, interval),
+        (Column::Measured, measured),
         (Column::Typical, "typical: the median of all samples"),
         (Column::Ratio, "ratio: the figure over the expected; both net, unless the whole was predicted"),
-        (
-            Column::Share,
-            if known {
-                "next: how far off the next run's figure may be, 19 times in 20"
-            } else {
-                ONE_PROCESS
-            },
-        ),
+        (Column::Share, share),
         (Column::Claims, "claims: how many held, samples disturbed, ~ for not settled"),
     ];
     let shown = explained.iter().filter(|(column, _)| shape.columns.contains(column));

@@ -137,7 +137,9 @@ impl Column {
             Self::Ticks => format_count(measured.ticks),
             Self::Net => format_amount(best_cost(measured)?.1.estimate, unit),
             Self::Ratio => format_ratio(ratio_to_prediction(measured)?),
-            Self::Rate => rate(measured).map(rate_text)?,
+            Self::Rate => {
+                rate(measured).map(|rate| format!("{} {}", format_count(rate.value.estimate), rate.unit))?
+            }
             Self::Evidence => evidence_text(measured),
             Self::Claims => short_evidence_text(measured),
             Self::Operation | Self::Against(_) => return None,
@@ -155,19 +157,14 @@ fn rates<'a>(sheet: &Sheet<'a>) -> impl Iterator<Item = &'a Derived> {
 
 /// The figure with a column of its own.
 pub fn rate(measured: &Measured) -> Option<&Derived> {
-    measured.derived.iter().find(|figure| is_bandwidth(figure) || is_throughput(figure))
+    measured
+        .derived
+        .iter()
+        .find(|figure| is_bandwidth(figure) || (figure.name == "throughput" && figure.unit == "elem/s"))
 }
 
 fn is_bandwidth(figure: &Derived) -> bool {
     figure.name == "bandwidth" && figure.unit == "GB/s"
-}
-
-fn is_throughput(figure: &Derived) -> bool {
-    figure.name == "throughput" && figure.unit == "elem/s"
-}
-
-fn rate_text(figure: &Derived) -> String {
-    format!("{} {}", format_count(figure.value.estimate), figure.unit)
 }
 
 /// The evidence in words: `✓ 5 claims · 3/50 disturbed · not settled`. If a claim could not be checked:

@@ -79,13 +79,16 @@ impl Costs {
     fn from_several_runs(runs: &[Replicate]) -> Self {
         let summary = Summary::from_runs(runs, runs.len() - runs.len() / 3);
         let why = |column: Option<Interval>| {
-            column.ok_or_else(|| match runs.len() < FEWEST {
-                true => format!("an interval takes {FEWEST} runs, and there are {}", runs.len()),
-                false => summary
-                    .flags
-                    .first()
-                    .cloned()
-                    .unwrap_or_else(|| "the cost is below what the runs can resolve".into()),
+            column.ok_or_else(|| {
+                if runs.len() < FEWEST {
+                    format!("an interval takes {FEWEST} runs, and there are {}", runs.len())
+                } else {
+                    summary
+                        .flags
+                        .first()
+                        .cloned()
+                        .unwrap_or_else(|| "the cost is below what the runs can resolve".into())
+                }
             })
         };
         Self {

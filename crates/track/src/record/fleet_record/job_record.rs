@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syscost_engine::environment::Fingerprint;
 use syscost_engine::record::soundness::{Sound, check_that, is_valid_name};
-use syscost_engine::record::store::seal;
+use syscost_engine::record::store::parse;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::inert;
 
@@ -76,7 +76,7 @@ impl JobRecord {
     /// A number in it is none.
     pub fn sealed_bytes(&self, path: &Path) -> Result<Vec<u8>> {
         let json = serde_json::to_vec(self).map_err(|e| Error::file(path, "writing as JSON", e.into()))?;
-        Ok(seal::add_seal(&json))
+        Ok(parse::add_seal(&json))
     }
 
     /// Reads a record and checks its seal, layout, names and numbers: a record from another host is not trusted.
@@ -84,7 +84,7 @@ impl JobRecord {
     /// # Errors
     /// Names the field that is wrong.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
-        if !bytes.starts_with(b"{\"sealed\"") || !seal::is_seal_valid(bytes) {
+        if !bytes.starts_with(b"{\"sealed\"") || !parse::is_seal_valid(bytes) {
             return Err(content_error(path, "seal", "the checksum of what the file holds", "another"));
         }
         let record: Self = serde_json::from_slice(bytes)

@@ -4,7 +4,7 @@ use super::axis::{Scale, time_label, trimmed_number};
 use super::canvas::{Canvas, DARK, DARK_RIGHT, GRID, INK, Mark, PALE, SMALL, SMALL_CENTER};
 use super::chart::{self, COLORS};
 use syscost_engine::record::{CurveRecord, Headline, Interval, Record};
-use syscost_engine::render::headline_figure::HeadlineFigure;
+use syscost_engine::render::figure_line::HeadlineFigure;
 use syscost_engine::study::standout::PredictedCase;
 
 /// Width and height in points.
