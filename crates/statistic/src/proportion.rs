@@ -1,6 +1,4 @@
-//! The interval of a share, from the number of successes in a number of trials.
-//!
-//! The interval of a share in a series of correlated samples, by batch means.
+//! The interval of a share: from the number of successes in a number of trials, or of correlated samples by batch means.
 
 use super::Interval;
 use super::student::{bisect, incomplete_beta, mean_interval};

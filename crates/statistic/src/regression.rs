@@ -1,6 +1,4 @@
-//! A straight line through points, with intervals for its two numbers.
-//!
-//! By which law values grow with a parameter.
+//! A straight line through points, with intervals for its two numbers; and by which law values grow with a parameter.
 
 use super::{Interval, student_upper_quantile};
 

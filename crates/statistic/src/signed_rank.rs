@@ -1,7 +1,6 @@
 //! Wilcoxon's signed-rank test and what it says of the size of a shift (Wilcoxon 1945; Hodges and Lehmann 1963;
-//! Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 3).
-//!
-//! Evidence for no difference, which is more than no evidence for one.
+//! Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, chapter 3). Two of them are evidence for no difference,
+//! which is more than no evidence for one.
 
 use super::Interval;
 use super::order_statistic::median_between_ranks;

@@ -2,7 +2,7 @@
 //! process of its own, and says when each has ended.
 
 use super::console::Message;
-use super::running_kernel;
+use super::init::identity;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -34,7 +34,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 pub fn serve() -> Result<()> {
     let line = open_line()?;
     std::thread::sleep(SETTLE);
-    let identity = running_kernel::identity();
+    let identity = identity();
     if let Some(additions) = parse_slowdown(&identity.command_line)? {
         install_filter(additions)?;
     }
