@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc;
-use crate::platform::time::kernel_clock::clock_source;
+use crate::platform::time::clock_source;
 use serde::{Deserialize, Serialize};
 
 /// Why a case ended without a number, in one process: of a run, or on a side of a pair. It is sent to the driver as a kind and

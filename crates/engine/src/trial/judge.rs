@@ -13,7 +13,7 @@ use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
-use crate::platform::time::kernel_clock::{self, KernelClock};
+use crate::platform::time::{self, KernelClock};
 use crate::record::{HELD_LATE, Interval, NEVER_ASKED};
 pub(super) use brackets::judge_brackets;
 pub(super) use hold_up::held_up_samples;
@@ -292,7 +292,7 @@ pub(super) fn judge_by_accounting(case: &Case, samples: &[Sample]) -> Result<Opt
         (true, share) if share < 0.3 => {
             Err(CaseEnd::Failed(sentence + ", which is too little for a system call"))
         }
-        (false, share) if share > 0.3 && kernel_clock::enters_kernel(KernelClock::Precise) == Some(true) => {
+        (false, share) if share > 0.3 && time::enters_kernel(KernelClock::Precise) == Some(true) => {
             Ok(Some(Judgement::Unasked(
                 sentence + ", with readings of the clock, each of which enters the kernel here",
             )))

@@ -2,7 +2,7 @@
 
 use super::Trial;
 use crate::error::Result;
-use crate::platform::proc::code_mapping::{CodeMapping, own_code_mappings};
+use crate::platform::proc::{CodeMapping, own_code_mappings};
 use crate::platform::stack_sampler::{self, Stack, StackSampler};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -22,7 +22,7 @@ use syscost_engine::trial::{Bench, CaseEnd, Trial, scratch};
 use syscost_platform::emulator_mark::{self, Mark};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::{KernelFiles, field};
-use syscost_platform::time::kernel_clock::clock_source;
+use syscost_platform::time::clock_source;
 use syscost_platform::{arch, cpu, interface, plain_file, process};
 
 /// The largest file of questions, bytes.

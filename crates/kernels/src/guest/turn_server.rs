@@ -16,7 +16,7 @@ use std::time::Duration;
 use syscost_engine::json_line::{Lines, NoMessage, send};
 use syscost_engine::pair::protocol::{LONGEST_REQUEST, Request, Response, VARIABLE};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::slowdown::install_filter;
+use syscost_platform::seccomp::install_filter;
 
 /// The line of the turns.
 const LINE: &str = "/dev/ttyS1";

@@ -1,4 +1,3 @@
-use super::super::{Detail, Stream};
 use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use syscost_statistic::Random;
