@@ -10,16 +10,8 @@ fn main() {
     let library = PathBuf::from(variable("OUT_DIR")).join("execution_counts.so");
     let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into()));
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "execution_counts"]);
-    rustc.args([
-        "-C",
-        "opt-level=3",
-        "-C",
-        "panic=abort",
-        "-C",
-        "strip=symbols",
-        "--target",
-        &variable("TARGET"),
-    ]);
+    rustc.args(["-C", "opt-level=3", "-C", "panic=abort", "-C", "strip=symbols"]);
+    rustc.args(["--target", &variable("TARGET")]);
     if let Ok(linker) = std::env::var("RUSTC_LINKER") {
         rustc.args(["-C", &format!("linker={linker}")]);
     }

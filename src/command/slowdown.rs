@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::platform::process::inheritance;
-use crate::platform::slowdown::install_filter;
+use crate::platform::seccomp::install_filter;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -2,7 +2,7 @@
 
 use crate::case::Need;
 use crate::error::{Error, Result};
-use crate::platform::process::scheduling_class;
+use crate::platform::process::inheritance::{scheduling_class, set_scheduling_class};
 use crate::platform::sleep::RealTime;
 
 /// The usual priority of cyclictest: below the kernel's own threads at 99, above all others.
@@ -27,7 +27,7 @@ impl Batch {
     /// # Errors
     /// The refusal of `sched_setscheduler`.
     pub fn begin() -> Result<Self> {
-        let changed = scheduling_class::get() == Ok(libc::SCHED_OTHER);
+        let changed = scheduling_class() == Ok(libc::SCHED_OTHER);
         if changed {
             set_policy(libc::SCHED_BATCH)?;
         }
@@ -45,7 +45,7 @@ impl Drop for Batch {
 }
 
 fn set_policy(policy: i32) -> Result<()> {
-    scheduling_class::set(policy, 0).map_err(|errno| Error::from_case_errno("sched_setscheduler", errno))
+    set_scheduling_class(policy, 0).map_err(|errno| Error::from_case_errno("sched_setscheduler", errno))
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn now() -> i32 {
-        scheduling_class::get().expect("answered")
+        scheduling_class().expect("answered")
     }
 
     #[test]

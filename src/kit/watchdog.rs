@@ -13,7 +13,7 @@
 
 use crate::error::{Error, Result};
 use crate::platform::limit;
-use crate::platform::signal::thread_signal::thread_signal_event;
+use crate::platform::signal::thread_signal_event;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;

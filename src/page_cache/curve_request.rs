@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::kit::io_priority::IdleAtTheDisk;
-use crate::platform::control_group::memory_cgroup::LimitedMemory;
+use crate::platform::control_group::own_group::LimitedMemory;
 use crate::platform::volume;
 use std::path::Path;
 use std::time::Duration;

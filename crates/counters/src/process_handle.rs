@@ -1,4 +1,6 @@
 //! The counters of one process, by descriptors that no later process inherits.
+//!
+//! What the functions of a process take: its number, or its handle.
 
 use super::kernel_file::{self, SHORT};
 use super::text::{last_position, nth_number, parse_number, skip_words};
@@ -6,8 +8,7 @@ use super::{Fault, Method, Reading, TICK, ticks_to_duration};
 use nix::time::ClockId;
 use std::fs::File;
 use std::time::Duration;
-use syscost_platform::process::Pidfd;
-use syscost_platform::process::page_size;
+use syscost_platform::process::{Pidfd, page_size};
 
 /// Space for the seven numbers of `/proc/PID/statm`.
 const STATM: usize = 160;
@@ -308,6 +309,42 @@ pub(super) fn parse_stat(text: &[u8]) -> Option<Stat> {
         started: fields[22],
         virtual_bytes: fields[23],
     })
+}
+
+/// The process that a function reads: a number (`i32`), as the kernel and [`enumeration::pids`](super::enumeration::pids)
+/// give it, or a `&Process`, as [`process_identifiers`](super::camp::process_identifiers) gives it.
+///
+/// A number may have passed to a later process since the caller learned it, and then the function reads that one. For an
+/// ended [`Process`] it answers [`Fault::Gone`].
+pub trait ProcessIdentifier: Copy {
+    /// The number of the process.
+    fn pid(self) -> i32;
+
+    /// Passes on what was read by the number, if the number still belonged to the process afterwards.
+    ///
+    /// # Errors
+    /// [`Fault::Gone`] where the process has ended.
+    fn confirm<T>(self, reading: T) -> Result<T, Fault>;
+}
+
+impl ProcessIdentifier for i32 {
+    fn pid(self) -> i32 {
+        self
+    }
+
+    fn confirm<T>(self, reading: T) -> Result<T, Fault> {
+        Ok(reading)
+    }
+}
+
+impl ProcessIdentifier for &Process {
+    fn pid(self) -> i32 {
+        Process::pid(self)
+    }
+
+    fn confirm<T>(self, reading: T) -> Result<T, Fault> {
+        if self.is_there() { Ok(reading) } else { Err(Fault::Gone(process_label(Process::pid(self)))) }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! counters report. The comparison is a [`Finding`]: published, expected and found values, a tolerance, a verdict.
 
 mod cpu_load;
+mod cpu_mode;
 mod cpu_share;
 mod datagram;
 mod disk_operations;
@@ -12,9 +13,6 @@ mod finding;
 mod functions;
 mod listing;
 mod memory_use;
-mod one_mode;
-mod page_faults;
-mod processor_mode;
 mod thread_count;
 mod worker;
 
@@ -60,7 +58,7 @@ pub const EXPERIMENTS: [Experiment; 8] = [
     experiment("C4", "10 000 datagrams of 32 bytes", "Table 2", datagram::run),
     experiment("C5", "one thread more", "Table 3", thread_count::run),
     experiment("C6", "reads and writes of a disk", "informal", disk_operations::run),
-    experiment("C7", "page faults", "informal", page_faults::run),
+    experiment("C7", "page faults", "informal", memory_use::run_page_faults),
     experiment("C8", "lists against the kernel's own", "informal", listing::run),
 ];
 

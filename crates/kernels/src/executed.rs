@@ -6,4 +6,3 @@
 pub mod call_tree;
 pub mod execution_log;
 pub mod function_table;
-pub mod replacement;

@@ -123,6 +123,14 @@ impl Count {
     pub fn is_sound(&self) -> bool {
         self.iterations > 0 && self.batches[1] > self.batches[0]
     }
+
+    /// What is wrong with a count that is not sound.
+    pub fn unsound_reason(&self) -> String {
+        let Self { iterations, batches: [a, b], .. } = self;
+        format!(
+            "{iterations} iterations took {a} instructions and twice as many {b}: its cost does not grow with its work"
+        )
+    }
 }
 
 impl CountOutcome {

@@ -1,18 +1,15 @@
-//! `syscost kernels`: other kernels as guests, compared by turns or by counted instructions.
+//! `syscost kernels`: other kernels as guests, compared by turns or by counted instructions. Of the latter `gate` makes an
+//! exit code that says whether a kernel became slower.
 
 mod by_turns;
 mod counted_table;
 mod counting;
 mod kernel_bisection;
-mod kernel_gate;
 mod kernel_list;
 mod kernel_session;
 mod why;
 
-pub use by_turns::find_kernels;
-pub use counting::{Counting, count_and_save};
-
-use crate::counted_change::{self, CountedRow, judge_counts};
+use crate::counted_change::{CountedRow, findings, judge_counts};
 use crate::guest::kernel::Kernel;
 use crate::instruction_counts::InstructionCounts;
 use by_turns::Turning;
@@ -22,6 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use syscost_analysis::study::gate::{Finding, findings_from_pairs};
 use syscost_command_line::flag::{Filter, Home};
+use syscost_command_line::judging::{Compared, Judging};
 use syscost_command_line::page;
 use syscost_command_line::sides::{self, parse_share};
 use syscost_engine::driver::layout;
@@ -30,6 +28,9 @@ use syscost_engine::record::Verdict;
 use syscost_engine::record::guest_side::ClockKind;
 use syscost_platform::error::Result;
 use syscost_platform::signal;
+
+pub use by_turns::find_kernels;
+pub use counting::{Counting, count_and_save};
 
 /// Changes of counts up to this share are no finding, where no other is given.
 const OF_COUNTS: f64 = 0.001;
@@ -57,7 +58,7 @@ enum What {
     List(kernel_list::ListArgs),
     Fetch(kernel_list::FetchArgs),
     Bisect(kernel_bisection::BisectArgs),
-    Gate(kernel_gate::GateArgs),
+    Gate(GateArgs),
     Session(kernel_session::SessionArgs),
 }
 
@@ -108,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::List(args) => kernel_list::list(args),
         What::Fetch(args) => kernel_list::fetch(args),
         What::Bisect(args) => kernel_bisection::bisect(args),
-        What::Gate(args) => kernel_gate::gate(args),
+        What::Gate(args) => run_gate(args),
         What::Session(args) => kernel_session::run(args),
     }
 }
@@ -166,9 +167,7 @@ pub fn comparison_findings(
     let kernels = find_kernels(names, home)?;
     signal::watch_signals()?;
     if clock == ClockKind::Icount {
-        return Ok(counted_change::findings(&judge_counts(&count_and_save(
-            &kernels, filter, counting, threshold, home,
-        )?)));
+        return Ok(findings(&judge_counts(&count_and_save(&kernels, filter, counting, threshold, home)?)));
     }
     let how = (counting, &Turning::without_flags());
     let paired = by_turns::compare_by_turns(&kernels, clock, filter, how, Some(threshold), home)?;
@@ -182,4 +181,43 @@ fn exit_code(failed: bool) -> ExitCode {
 
 fn is_counted(row: &CountedRow) -> bool {
     row.verdict != Verdict::Incomparable
+}
+
+/// Fail if a kernel became slower, by counted instructions
+#[derive(clap::Args)]
+#[command(
+    after_help = "Exit code 0: unchanged or faster; 1: slower; 2: usage; 3: incomparable; 4: inconclusive; 5: \
+    the machine is unfit; 125: could not be measured; 128 and the signal: interrupted. With --bisect: 0 good, 1 bad, \
+    125 anything else but an interruption."
+)]
+struct GateArgs {
+    /// The old kernel
+    #[arg(value_name = "GOOD")]
+    good: String,
+    /// The new kernel
+    #[arg(value_name = "BAD")]
+    bad: String,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    judging: Judging,
+    #[command(flatten)]
+    home: Home,
+}
+
+fn run_gate(args: &GateArgs) -> Result<ExitCode> {
+    args.judging.judge_comparison(|| compare_for_gate(args))
+}
+
+fn compare_for_gate(args: &GateArgs) -> Result<Compared> {
+    // Before a kernel is downloaded.
+    args.counting.selected_questions(&args.filter)?;
+    let kernels = find_kernels([&args.good, &args.bad], &args.home)?;
+    let counts =
+        count_and_save(&kernels, &args.filter, &args.counting, args.judging.max_regress, &args.home)?;
+    let faults = counts.sides.iter().flat_map(|side| side.faults.iter().cloned());
+    let notes = faults.chain(["counted: instructions (icount), not time".into()]).collect();
+    Ok((findings(&judge_counts(&counts)), notes))
 }

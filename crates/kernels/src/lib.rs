@@ -8,7 +8,6 @@
 pub mod counted_change;
 pub mod executed;
 pub mod guest;
-pub mod guest_init;
 pub mod instruction_counts;
 pub mod kernels;
 pub mod reboot;

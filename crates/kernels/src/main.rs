@@ -4,7 +4,8 @@ use clap::Subcommand;
 use std::process::ExitCode;
 use syscost::suite::GROUPS;
 use syscost_command_line::start::start_tool;
-use syscost_kernels::{guest_init, kernels};
+use syscost_kernels::guest::init as guest_init;
+use syscost_kernels::kernels;
 use syscost_platform::output;
 
 #[derive(Subcommand)]

@@ -8,7 +8,5 @@
 pub mod boot_kernel;
 pub mod boot_loader;
 pub mod boot_plan;
-mod grub_menu;
 pub mod resume_unit;
-pub mod running;
 pub mod session_walk;

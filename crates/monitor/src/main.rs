@@ -3,15 +3,13 @@
 //! `syscost` starts this program for these commands. [`watch`], [`view`] and [`host_view`] hold what is shown.
 //! [`render`] shows it, [`exposition`] writes it for Prometheus, and [`http_server`] answers the requests.
 #![deny(unsafe_code)]
-
-mod cache_hits;
 mod exposition;
 mod host_page;
 mod host_view;
 mod http_server;
+mod live_view;
 mod monitor;
 mod probe;
-mod render;
 mod top_process;
 mod validate;
 mod view;

@@ -1,12 +1,15 @@
-//! Looks at this machine and its processes, one after the other.
+//! Looks at this machine and its processes, one after the other: at the counters, at the hit rate of the last-level cache by the
+//! processor's counters of all CPUs. A look is also a JSON object on one line.
 
-use crate::cache_hits::CacheHits;
 use crate::top_process::{Busy, Ranking};
 use crate::view::View;
-use std::time::Duration;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use syscost_counters::Process;
 use syscost_counters::snapshot::{Missing, Snapshot};
-use syscost_platform::error::Result;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::perf_event::{Counter, Event};
 
 /// The most processes that are shown on a tall terminal.
 const MOST_PROCESSES: usize = 40;
@@ -68,4 +71,124 @@ pub struct Seen {
     pub booted: u64,
     /// Hits in the last-level cache, percent of the references of all CPUs; `None` without references or counters.
     pub cache_hit_percent: Option<f64>,
+}
+
+/// Counters of each CPU: references to the last level, and misses there.
+pub struct CacheHits {
+    counters: Vec<[Counter; 2]>,
+    before: [u64; 2],
+}
+
+impl CacheHits {
+    /// Opens the counters of these CPUs.
+    ///
+    /// # Errors
+    /// A sentence why the processor or the kernel gives none.
+    pub fn open(cpus: impl Iterator<Item = usize>) -> std::result::Result<Self, String> {
+        let events = [Event::from_name("cache-references")?, Event::from_name("cache-misses")?];
+        let open = |cpu| {
+            let [references, misses] = events
+                .map(|event| Counter::open_on_cpu(event, cpu).map_err(|error| event.refusal_message(&error)));
+            Ok([references?, misses?])
+        };
+        let counters = cpus.map(open).collect::<std::result::Result<_, String>>()?;
+        let mut hits = Self { counters, before: [0; 2] };
+        hits.hit_percent()?;
+        Ok(hits)
+    }
+
+    /// Hits since the last call, percent of all references; `None` if there was no reference.
+    ///
+    /// # Errors
+    /// A sentence why the counters say nothing.
+    pub fn hit_percent(&mut self) -> std::result::Result<Option<f64>, String> {
+        let mut now = [0; 2];
+        for counters in &self.counters {
+            for (sum, counter) in now.iter_mut().zip(counters) {
+                *sum += counter.read().map_err(|error: Error| error.to_string())?;
+            }
+        }
+        let before = std::mem::replace(&mut self.before, now);
+        let [references, misses] = [0, 1].map(|at: usize| now[at].saturating_sub(before[at]));
+        Ok(percent_of_hits(references, misses))
+    }
+}
+
+/// Prefetches can miss without a reference, so that misses may exceed references.
+fn percent_of_hits(references: u64, misses: u64) -> Option<f64> {
+    (references > 0).then(|| 100.0 * references.saturating_sub(misses) as f64 / references as f64)
+}
+
+/// The object of a look.
+pub fn seen_to_json(seen: &Seen) -> Value {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let view = &seen.view;
+    let pressure: Vec<_> = view.pressure.iter().map(|(of, stall)| (of.name(), stall)).collect();
+    json!({
+        "time": now.as_secs_f64(),
+        "seconds": view.window.as_secs_f64(),
+        "all_cpus": view.all,
+        "cpus": named_objects("cpu", &view.cpus),
+        "interrupts_per_second": view.interrupts,
+        "context_switches_per_second": view.context_switches,
+        "tasks_created_per_second": view.created,
+        "page_faults_per_second": view.page_faults,
+        "major_page_faults_per_second": view.major_faults,
+        "pressure": named_objects("resource", &pressure),
+        "memory": {
+            "total_bytes": view.memory.total,
+            "free_bytes": view.memory.free,
+            "truly_free_bytes": view.memory.truly_free,
+            "available_bytes": view.memory.available,
+        },
+        "interfaces": named_objects("name", &view.links),
+        "disks": named_objects("name", &view.disks),
+        "cache_hit_percent": seen.cache_hit_percent,
+        "processes": seen.processes,
+        "missing": view.missing.iter().map(|missing| json!({"what": missing.what, "why": missing.why})).collect::<Vec<_>>(),
+        "own_cpu_percent": seen.own,
+    })
+}
+
+/// Each thing as an object that has its name, too.
+fn named_objects<N: Serialize, T: Serialize>(key: &str, named: &[(N, T)]) -> Vec<Value> {
+    let one = |(name, thing): &(N, T)| {
+        let mut object = json!(thing);
+        object[key] = json!(name);
+        object
+    };
+    named.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syscost_platform::testing::print_skipped;
+
+    #[test]
+    fn hits_are_the_references_without_the_misses() {
+        assert_eq!(percent_of_hits(200, 50), Some(75.0));
+        assert_eq!(percent_of_hits(200, 0), Some(100.0));
+        assert_eq!(percent_of_hits(200, 300), Some(0.0));
+        assert_eq!(percent_of_hits(0, 0), None);
+    }
+
+    /// Reading memory of which each line is far from the last, and one word again and again.
+    #[test]
+    fn a_walk_over_much_memory_misses_more_than_one_word() {
+        let mut hits = match CacheHits::open(syscost_platform::cpu::allowed_cpus().into_iter()) {
+            Ok(hits) => hits,
+            Err(why) => return print_skipped(&why),
+        };
+        let memory = vec![1u8; 256 << 20];
+        let mut percent = |stride: usize| {
+            let sum: u64 = (0..1 << 22)
+                .map(|n: usize| u64::from(std::hint::black_box(&memory)[n * stride % memory.len()]))
+                .sum();
+            assert_eq!(sum, 1 << 22);
+            hits.hit_percent().expect("they count")
+        };
+        let (near, far) = (percent(0), percent(8 * 4096 + 64));
+        assert!(near.is_none_or(|near| far.expect("it referred") < near), "{near:?} {far:?}");
+    }
 }

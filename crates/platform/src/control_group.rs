@@ -1,21 +1,17 @@
-//! Control groups (cgroups(7)): those that this process is in, where their files are, and the quota of CPU time that
-//! they set.
+//! Control groups (cgroups(7)): those that this process is in, where their files are, and the limits that they set: of
+//! CPU time, memory and devices, the last two as texts that can be compared.
 //!
 //! Version 1 has a hierarchy for each controller or set of controllers, version 2 one for all of them, and a hybrid
 //! system mounts both. `/proc/PID/cgroup` names the group of a process by its path from the root of the hierarchy. A
 //! mount may show a part of the hierarchy only: a container often has its own group at the mount point, and the path
 //! in `/proc` does not exist below it.
 
-pub mod memory_cgroup;
 pub mod own_group;
-mod set_limits;
 
-use super::kernel_files::KernelFiles;
 use super::mount::{Mount, parse_mounts};
 use super::proc;
+use crate::kernel_files::KernelFiles;
 use std::path::PathBuf;
-
-pub use set_limits::{io_limits, memory_limits};
 
 /// Version of the interface: it decides what files a group has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +210,61 @@ pub fn parse_cfs_quota(quota: &str, period: &str) -> Option<f64> {
     let quota: f64 = quota.trim().parse().ok()?;
     let period: f64 = period.trim().parse().ok()?;
     (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// Version 1 says "no limit" by the largest number of pages, which is more than any machine has.
+const NO_LIMIT: u64 = 1 << 60;
+/// Files of version 1 that limit a device, a line for each.
+const THROTTLES: [&str; 4] = ["read_bps", "write_bps", "read_iops", "write_iops"];
+
+/// The smallest limits of memory of the groups of this process and of those above them, such as `512 MiB, slowed above 256 MiB`,
+/// or `none`. `None` where no group can be seen.
+pub fn memory_limits(files: &KernelFiles) -> Option<String> {
+    let groups = || own_groups_and_ancestors(files, "memory");
+    groups().next()?;
+    let least = |name: fn(Version) -> Option<&'static str>| {
+        let limit = |group: Group| read_limit(files, &group, name(group.version)?);
+        groups().filter_map(limit).min()
+    };
+    let most = least(|version| Some(version.limit_file()));
+    let slow = least(|version| (version == Version::Two).then_some("memory.high"));
+    Some(match (most, slow) {
+        (None, None) => "none".into(),
+        (Some(most), None) => mib_text(most),
+        (None, Some(slow)) => format!("slowed above {}", mib_text(slow)),
+        (Some(most), Some(slow)) => format!("{}, slowed above {}", mib_text(most), mib_text(slow)),
+    })
+}
+
+/// The limits of all devices, such as `8:0 rbps=1048576 wbps=max`, or `none`. `None` where no group can be seen.
+pub fn io_limits(files: &KernelFiles) -> Option<String> {
+    let groups: Vec<Group> = own_groups_and_ancestors(files, "blkio").collect();
+    groups.first()?;
+    let lines: Vec<String> = groups.iter().flat_map(|group| device_limit_lines(files, group)).collect();
+    Some(if lines.is_empty() { "none".into() } else { lines.join(" | ") })
+}
+
+fn read_limit(files: &KernelFiles, group: &Group, name: &str) -> Option<u64> {
+    files.read_number(&format!("{}/{name}", group.directory())).filter(|limit| *limit < NO_LIMIT)
+}
+
+fn mib_text(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+fn device_limit_lines(files: &KernelFiles, group: &Group) -> Vec<String> {
+    let lines = |name: &str| {
+        let text = files.read_text(&format!("{}/{name}", group.directory())).unwrap_or_default();
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(String::from).collect::<Vec<_>>()
+    };
+    if group.version == Version::Two {
+        return lines("io.max");
+    }
+    let throttle_lines = |kind: &&str| {
+        let found = lines(&format!("blkio.throttle.{kind}_device"));
+        found.into_iter().map(|line| format!("{kind} {line}")).collect::<Vec<_>>()
+    };
+    THROTTLES.iter().flat_map(throttle_lines).collect()
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
-//! Which CPUs there are, and staying on one.
+//! Which CPUs there are, staying on one, and what is seen of a CPU that a thread was pinned to and no longer runs on: the
+//! kernel does not say why.
 
 mod branch_predictor;
-mod busy;
 mod claimed_cpu;
 pub mod cpu_class;
 pub mod cpu_list;
-mod cpu_mask;
-mod lost_cpu;
+
+use crate::error::{Error, Result};
+use crate::kernel_files::KernelFiles;
+use nix::errno::Errno;
+use std::sync::OnceLock;
 
 pub use branch_predictor::flush_branch_predictor;
 pub use claimed_cpu::{Claimed, claim_cpu};
-pub use cpu_mask::CpuMask;
-pub use lost_cpu::{why_lost, why_partner_lost};
-
-use crate::error::{Error, Result};
-use nix::errno::Errno;
-use std::sync::OnceLock;
+pub use cpu_list::CpuMask;
 
 /// The CPUs that this thread may run on.
 pub fn allowed_cpus() -> Vec<usize> {
@@ -201,6 +199,36 @@ pub fn run_on_cpu<T>(cpu: usize, f: impl FnOnce() -> T) -> Result<T> {
     Ok(value)
 }
 
+/// Explains, in a sentence, why the calling thread no longer runs on the CPU that it was pinned to.
+pub fn why_lost(cpu: usize) -> String {
+    describe_lost_cpu(cpu, online_cpus().as_deref(), &allowed_cpus())
+}
+
+/// The same for another thread, whose affinity is not read.
+pub fn why_partner_lost(cpu: usize) -> String {
+    describe_lost_cpu(cpu, online_cpus().as_deref(), &[cpu])
+}
+
+fn online_cpus() -> Option<Vec<usize>> {
+    KernelFiles::live().read_first_line("sys/devices/system/cpu/online").map(|list| cpu_list::parse(&list))
+}
+
+fn describe_lost_cpu(cpu: usize, online: Option<&[usize]>, allowed: &[usize]) -> String {
+    match online {
+        Some(list) if !list.contains(&cpu) => {
+            format!("CPU {cpu} is offline now (/sys/devices/system/cpu/online)")
+        }
+        _ if !allowed.contains(&cpu) => format!(
+            "the thread may run on CPU {} only now: its affinity or the control group's cpuset.cpus was changed",
+            cpu_list::format(allowed)
+        ),
+        _ => format!(
+            "CPU {cpu} is there and may be used: the affinity was changed for a moment, or this kernel does not keep a thread where it \
+             is pinned"
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,5 +277,18 @@ mod tests {
     fn a_cpu_that_does_not_exist_is_named() {
         let error = pin_thread(1023).expect_err("no such CPU").to_string();
         assert!(error.contains("CPU 1023"), "{error}");
+    }
+
+    #[test]
+    fn the_sentence_says_what_is_seen() {
+        for (online, allowed, words) in [
+            (Some(&[0][..]), &[0][..], "CPU 1 is offline now"),
+            (Some(&[0, 1]), &[0], "may run on CPU 0 only"),
+            (None, &[0], "may run on CPU 0 only"),
+            (Some(&[0, 1]), &[1], "does not keep a thread"),
+        ] {
+            let sentence = describe_lost_cpu(1, online, allowed);
+            assert!(sentence.contains(words), "{sentence}");
+        }
     }
 }

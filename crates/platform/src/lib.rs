@@ -49,7 +49,6 @@ pub mod seccomp;
 pub mod shared;
 pub mod signal;
 pub mod sleep;
-pub mod slowdown;
 pub mod socket_handle;
 pub mod stack_sampler;
 pub mod symbols;

@@ -19,7 +19,7 @@ pub use spinner::start_spinner;
 
 use super::cpu;
 use super::limit;
-use super::process::scheduling_class;
+use super::process::inheritance::set_scheduling_class;
 use super::process::{PANIC_CODE, die_with, kill_and_reap};
 use super::shared::Words;
 use crate::error::{Error, Result};
@@ -294,7 +294,7 @@ fn set_cpu_and_class(cpu: usize, class: Class) -> std::result::Result<(), i32> {
     if class == Class::Ordinary {
         return super::process::inheritance::leave_real_time_class().map_err(|errno| errno as i32);
     }
-    scheduling_class::set(libc::SCHED_IDLE, 0).map_err(|errno| errno as i32)
+    set_scheduling_class(libc::SCHED_IDLE, 0).map_err(|errno| errno as i32)
 }
 
 #[cfg(test)]

@@ -10,13 +10,11 @@
 #![allow(unsafe_code)]
 
 pub mod inheritance;
-mod own_program;
 mod pidfd;
-pub mod scheduling_class;
 pub mod tool;
 
-pub use own_program::{own_program_command, own_program_file};
 pub use pidfd::{Pidfd, await_end};
+pub use tool::{own_program_command, own_program_file};
 
 use crate::error::{Error, Result};
 use nix::errno::Errno;

@@ -6,6 +6,11 @@
 //!   copies it and refuses a program that does not end.
 //! * **OWN-DESCRIPTOR**: a descriptor that the kernel has just returned has no other owner.
 //! * **OWN-BUFFER**: the kernel reads or writes one local structure of the type that the request names.
+//!
+//! [`install_filter`] is a known slowdown of every system call: a filter of chosen length, which the kernel runs at each
+//! entry and which allows everything. Since Linux 5.11 the kernel does not run a filter for a call that it allows with any
+//! arguments. This one loads the first argument, so the kernel must run it.
+
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
@@ -112,4 +117,48 @@ pub fn answer_next_call(listener: impl AsFd, value: i64) -> nix::Result<()> {
     // SAFETY: OWN-BUFFER.
     Errno::result(unsafe { libc::ioctl(descriptor, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) })
         .map(drop)
+}
+
+/// The longest filter that the kernel takes, in instructions (`BPF_MAXINSNS`).
+pub const LONGEST: usize = 4096;
+/// Instructions around the additions: the load and the return.
+const FRAME: usize = 2;
+
+/// Installs a filter that executes `instructions` additions at every system call of this process and of its children.
+/// It cannot be removed.
+///
+/// # Errors
+/// [`Error::Usage`] if it is too long; the kernel refuses seccomp.
+pub fn install_filter(instructions: usize) -> Result<()> {
+    if instructions > LONGEST - FRAME {
+        return Err(Error::Usage(format!(
+            "a filter of {instructions} additions is too long: the kernel takes {}",
+            LONGEST - FRAME
+        )));
+    }
+    install(&filter_program(instructions))
+}
+
+fn filter_program(instructions: usize) -> Vec<sock_filter> {
+    let mut code = vec![load(FIRST_ARGUMENT)];
+    code.resize(1 + instructions, add_one());
+    code.push(end(libc::SECCOMP_RET_ALLOW));
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_loads_adds_and_allows() {
+        let code = filter_program(3);
+        assert_eq!(code.len(), 3 + FRAME);
+        assert_eq!((code[0].k, code[4].k), (16, libc::SECCOMP_RET_ALLOW));
+    }
+
+    #[test]
+    fn a_filter_that_is_too_long_is_refused_before_a_change() {
+        assert!(install_filter(LONGEST).expect_err("too long").to_string().contains("4094"));
+    }
 }

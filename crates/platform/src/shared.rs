@@ -1,19 +1,20 @@
-//! Words that this process shares with its forked children and its threads.
+//! What this process shares with its forked children and its threads, or with executed processes through a file without a
+//! name.
 //!
 //! # Invariants
 //!
-//! * **MAPPED**: the page is mapped as long as the value lives, readable and writable, aligned
-//!   and initially zero, which is a value of every atomic. A forked child keeps the mapping until it
-//!   ends, and drops nothing.
+//! * **MAPPED**: what is mapped stays as long as the value lives, readable and writable, aligned to a page, and any bytes are a
+//!   value of an atomic. A fresh page is zero, and a file was as long as the rows, with no name by which another program could
+//!   shorten it. A forked child keeps the mapping until it ends, and drops nothing.
+
 #![allow(unsafe_code)]
 
-pub mod table;
-
 use crate::error::{Error, Result};
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A word that shares its cache line, or pair of lines where the processor fetches pairs, with no other.
 #[repr(C, align(128))]
@@ -26,13 +27,24 @@ pub struct Word {
 /// How many words a [`Words`] holds.
 pub const COUNT: usize = 4096 / size_of::<Word>();
 
+/// Numbers that one process writes and the others read. Rows share no cache line, or pair of lines.
+pub type Row = [AtomicU64; 16];
+
+/// Mapped atomics.
+pub struct Shared<T: ?Sized>(NonNull<T>);
+
 /// A page of words, initially zero.
-pub struct Words(NonNull<[Word; COUNT]>);
+pub type Words = Shared<[Word; COUNT]>;
+
+/// A table that processes share, a row for each of them.
+pub type Table = Shared<[Row]>;
 
 // SAFETY: MAPPED: what is there are atomics, which any thread may use.
-unsafe impl Send for Words {}
+unsafe impl<T: ?Sized> Send for Shared<T> {}
 // SAFETY: MAPPED: likewise.
-unsafe impl Sync for Words {}
+unsafe impl<T: ?Sized> Sync for Shared<T> {}
+
+const PROTECTION: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
 
 impl Words {
     /// Maps a page.
@@ -41,26 +53,46 @@ impl Words {
     /// The kernel refuses the mapping.
     pub fn new() -> Result<Self> {
         let length = const { NonZeroUsize::new(size_of::<[Word; COUNT]>()).expect("words have a size") };
-        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: MAPPED: a fresh mapping where the kernel chooses.
-        let page = unsafe { mmap_anonymous(None, length, protection, MapFlags::MAP_SHARED) };
+        let page = unsafe { mmap_anonymous(None, length, PROTECTION, MapFlags::MAP_SHARED) };
         page.map(|page| Self(page.cast())).map_err(|e| Error::from_errno("mmap of a shared page", e))
     }
 }
 
-impl std::ops::Deref for Words {
-    type Target = [Word; COUNT];
+impl Table {
+    /// The length of the file of a table of this many rows, bytes.
+    pub fn file_length(rows: usize) -> u64 {
+        (rows * size_of::<Row>()) as u64
+    }
 
-    fn deref(&self) -> &Self::Target {
+    /// Maps the table in this file, which is zero at first and has [`Table::file_length`].
+    ///
+    /// # Errors
+    /// The file is too short, there are no rows, or the kernel refuses the mapping.
+    pub fn map(file: &File, rows: usize) -> Result<Self> {
+        let refused = |errno| Error::from_errno("mmap of a shared table", errno);
+        let long_enough = file.metadata().is_ok_and(|data| data.len() >= Self::file_length(rows));
+        let length = NonZeroUsize::new(Self::file_length(rows) as usize).filter(|_| long_enough);
+        let length = length.ok_or_else(|| refused(nix::errno::Errno::EINVAL))?;
+        // SAFETY: MAPPED: a fresh mapping where the kernel chooses.
+        let start = unsafe { mmap(None, length, PROTECTION, MapFlags::MAP_SHARED, file, 0) };
+        start.map(|start| Self(NonNull::slice_from_raw_parts(start.cast(), rows))).map_err(refused)
+    }
+}
+
+impl<T: ?Sized> std::ops::Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
         // SAFETY: MAPPED.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for Words {
+impl<T: ?Sized> Drop for Shared<T> {
     fn drop(&mut self) {
         // SAFETY: MAPPED: no reference of this process outlives the value.
-        let _ = unsafe { munmap(self.0.cast(), size_of::<[Word; COUNT]>()) };
+        let _ = unsafe { munmap(self.0.cast(), size_of_val(self.0.as_ref())) };
     }
 }
 
@@ -68,14 +100,26 @@ impl Drop for Words {
 mod tests {
     use super::*;
     use crate::process::fork_child;
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::Ordering::SeqCst;
 
     #[test]
     fn a_child_writes_what_its_parent_reads() {
         let words = Words::new().expect("mapped");
-        assert!(words.iter().all(|word| word.value.load(Ordering::SeqCst) == 0));
-        let child = fork_child(|| words[COUNT - 1].value.store(7, Ordering::SeqCst)).expect("forked");
+        assert!(words.iter().all(|word| word.value.load(SeqCst) == 0));
+        let child = fork_child(|| words[COUNT - 1].value.store(7, SeqCst)).expect("forked");
         nix::sys::wait::waitpid(child, None).expect("waited");
-        assert_eq!(words[COUNT - 1].value.load(Ordering::SeqCst), 7);
+        assert_eq!(words[COUNT - 1].value.load(SeqCst), 7);
+    }
+
+    #[test]
+    fn two_mappings_of_one_file_are_one_table() {
+        let file = tempfile::tempfile().expect("a file");
+        assert!(Table::map(&file, 3).is_err(), "the file is empty");
+        file.set_len(Table::file_length(3)).expect("longer");
+        let [one, other] = [0, 1].map(|_| Table::map(&file, 3).expect("mapped"));
+        assert!(one.len() == 3 && one.iter().flatten().all(|word| word.load(SeqCst) == 0));
+        one[2][15].store(7, SeqCst);
+        assert_eq!(other[2][15].load(SeqCst), 7);
+        assert!(Table::map(&file, 0).is_err());
     }
 }

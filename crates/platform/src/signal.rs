@@ -13,13 +13,13 @@
 //!
 //! * **HANDLER**: the handler stores to an atomic and calls `kill` and `write`, which POSIX allows there.
 //! * **OWN-BUFFER**: the call reads and writes only local structures of the size that it expects.
-#![allow(unsafe_code)]
+//! * **PLAIN**: the structure holds numbers and a pointer that is never followed, for which zero is a valid value.
 
-pub mod thread_signal;
+#![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
 use nix::sys::signal::SigmaskHow::{SIG_SETMASK, SIG_UNBLOCK};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction, sigprocmask};
+use nix::sys::signal::{SaFlags, SigAction, SigEvent, SigHandler, SigSet, Signal, sigaction, sigprocmask};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null;
@@ -200,4 +200,15 @@ pub fn forward_to_child(child: Option<u32>) {
 pub fn forward_later_to_child(child: Option<u32>) {
     let child = child.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
     CHILD.store(child, Ordering::SeqCst);
+}
+
+/// What a timer does when it expires: it sends this signal to this thread of the process. nix offers
+/// `SIGEV_THREAD_ID` with the GNU C library only; musl has it as well.
+pub fn thread_signal_event(signal: Signal, thread: libc::pid_t) -> SigEvent {
+    // SAFETY: PLAIN.
+    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_signo = signal as libc::c_int;
+    event.sigev_notify_thread_id = thread;
+    SigEvent::from(&event)
 }

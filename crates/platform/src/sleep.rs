@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::futex;
-use crate::process::scheduling_class;
+use crate::process::inheritance::set_scheduling_class;
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use nix::sys::timerfd::{ClockId, TimerFd, TimerFlags};
 use std::fs::{File, OpenOptions};
@@ -153,14 +153,14 @@ impl RealTime {
         let class = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
         let refused =
             |errno| Error::from_errno("sched_setscheduler SCHED_FIFO (CAP_SYS_NICE, `ulimit -r`)", errno);
-        scheduling_class::set(class, priority).map(|()| Self(())).map_err(refused)
+        set_scheduling_class(class, priority).map(|()| Self(())).map_err(refused)
     }
 }
 
 impl Drop for RealTime {
     fn drop(&mut self) {
         // Leaving the class needs no privilege.
-        let _ = scheduling_class::set(libc::SCHED_OTHER, 0);
+        let _ = set_scheduling_class(libc::SCHED_OTHER, 0);
     }
 }
 

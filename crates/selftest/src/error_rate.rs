@@ -5,8 +5,8 @@
 //! of B is longer. Any other operation is followed by a known number of dependent additions, one core cycle each.
 
 use crate::error::{Error, Result};
+use crate::platform::seccomp::LONGEST;
 use crate::platform::signal;
-use crate::platform::slowdown::LONGEST;
 use crate::statistic::{Change, Random, change_between, median};
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -5,6 +5,8 @@
 //! stretch of constant value has a price, and so has each point outside. Dynamic programming finds the cheapest fit
 //! exactly: optimal partitioning (Jackson et al. 2005), with gaps and with a bounded loss
 //! (Fearnhead and Rigaill 2019) so that one outlier has no effect.
+//!
+//! Also the fall of a curve: up to some size a cache serves, beyond it does not, and the rate falls once.
 
 use super::{Interval, median, median_interval};
 
@@ -142,6 +144,51 @@ fn level_of_stretch(stretch: &Stretch, values: &[Interval]) -> Level {
     let low = value.low.min(median(&ends(|value| value.low)));
     let high = value.high.max(median(&ends(|value| value.high)));
     Level { first: stretch.first, last: stretch.end - 1, value: Interval { low, high, ..value } }
+}
+
+/// The least ratio of the median before a fall to the median after it.
+const LEAST: f64 = 1.5;
+/// The fewest points on each side: a single one may be an outlier.
+const FEWEST: usize = 2;
+/// At most this share of the points may be on the wrong side of the middle.
+const STRAYED: f64 = 0.2;
+
+/// Where a curve falls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fall {
+    /// The last point before it.
+    pub last: usize,
+    /// The median before.
+    pub before: Interval,
+    /// The median after.
+    pub after: Interval,
+}
+
+/// The one place where a curve falls most, if it falls at all. The values are those of its points from the
+/// smallest size to the largest, above zero.
+///
+/// Two constants are fitted to the logarithms, by the sum of absolute distances, so that a bad point moves little;
+/// with one change point every place can be tried.
+pub fn locate_fall(values: &[f64]) -> Option<Fall> {
+    let logs: Vec<f64> = values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
+    let places = FEWEST..(values.len() + 1).saturating_sub(FEWEST);
+    let cost = |at: &usize| absolute_deviation_sum(&logs[..*at]) + absolute_deviation_sum(&logs[*at..]);
+    let at = places.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let (before, after) = (median(&logs[..at]), median(&logs[at..]));
+    let middle = 0.5 * (before + after);
+    let strayed = logs[..at].iter().filter(|log| **log < middle).count()
+        + logs[at..].iter().filter(|log| **log > middle).count();
+    let falls = before - after >= LEAST.ln() && strayed as f64 <= STRAYED * logs.len() as f64;
+    falls.then(|| Fall {
+        last: at - 1,
+        before: median_interval(&values[..at]),
+        after: median_interval(&values[at..]),
+    })
+}
+
+fn absolute_deviation_sum(logs: &[f64]) -> f64 {
+    let middle = median(logs);
+    logs.iter().map(|log| (log - middle).abs()).sum()
 }
 
 #[cfg(test)]

@@ -1,19 +1,12 @@
 //! Statistics as pure functions: numbers in, numbers out, no I/O. Each names its source.
 
 #![deny(unsafe_code)]
-
-mod batch_mean;
-mod beta;
 mod bootstrap;
 pub mod change_point;
 mod discovery;
-mod equivalence;
-mod fall;
 mod floor;
 pub mod fluid_cost;
-mod growth;
 pub mod level;
-mod normal;
 mod order_statistic;
 mod power;
 mod proportion;
@@ -23,21 +16,17 @@ mod regression;
 mod signed_rank;
 pub mod student;
 
-pub use batch_mean::proportion_of_series;
 pub use bootstrap::{Change, change_between};
 pub use discovery::{adjusted_p_values, benjamini_hochberg};
-pub use equivalence::equivalence_p;
-pub use fall::{Fall, locate_fall};
 pub use floor::Floor;
-pub use growth::{Growth, Law, fit_growth};
-pub use level::{Level, find_levels, median_spacing, step_midpoint};
+pub use level::{Fall, Level, find_levels, locate_fall, median_spacing, step_midpoint};
 pub use order_statistic::{mean, median, median_interval, percentile, standard_deviation};
 pub use power::minimum_detectable_shift;
-pub use proportion::proportion_interval;
+pub use proportion::{proportion_interval, proportion_of_series};
 pub use random::Random;
 pub use random_effects::{Effect, RandomEffects, random_effects};
-pub use regression::{Line, fit_line};
-pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
+pub use regression::{Growth, Law, Line, fit_growth, fit_line};
+pub use signed_rank::{Alternative, equivalence_p, hodges_lehmann, signed_rank_p};
 pub use student::{student_upper_quantile, student_upper_tail};
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,9 @@
-//! Student's t distribution, for a mean whose deviation is estimated.
+//! Student's t distribution, for a mean whose deviation is estimated; the incomplete beta function, of which the
+//! binomial law and Student's t are special cases; and the standard normal distribution, for samples that are too
+//! large for exact counting.
 
-use super::beta::incomplete_beta;
 use super::{Interval, mean, standard_deviation};
+use std::f64::consts::SQRT_2;
 
 /// The fewest values for an interval.
 pub const FEWEST: usize = 3;
@@ -42,6 +44,62 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let n = values.len() as f64;
     let half = student_upper_quantile(0.025, values.len() - 1) * standard_deviation(values) / n.sqrt();
     Some(Interval::around(mean(values), half))
+}
+
+/// The regularised incomplete beta function Iₓ(a, b), for x within 0 and 1: on the side of its mean where the
+/// continued fraction converges fast (Abramowitz and Stegun 26.5.8).
+pub(super) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
+    let front = a * x.ln() + b * (-x).ln_1p() + libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
+    match x < (a + 1.0) / (a + b + 2.0) {
+        true => front.exp() / a * continued_fraction(x, a, b),
+        false => 1.0 - front.exp() / b * continued_fraction(1.0 - x, b, a),
+    }
+}
+
+/// The continued fraction, by Lentz's method. It takes about √max(a, b) steps; libraries that stop after a fixed
+/// number are wrong from some 10⁴ trials on.
+fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
+    let steps = 100 + 10 * a.max(b).sqrt() as u64;
+    let away_from_zero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
+    let mut c = 1.0;
+    let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
+    let mut value = d;
+    for m in (1..=steps).map(|m| m as f64) {
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let before = value;
+        for coefficient in [even, odd] {
+            d = 1.0 / away_from_zero(1.0 + coefficient * d);
+            c = away_from_zero(1.0 + coefficient / c);
+            value *= c * d;
+        }
+        if (value / before - 1.0).abs() < 1e-16 {
+            break;
+        }
+    }
+    value
+}
+
+/// The probability of a value above `z`, to the last digits of `erfc`.
+pub(super) fn normal_upper_tail(z: f64) -> f64 {
+    0.5 * libm::erfc(z / SQRT_2)
+}
+
+/// The value below which a normal variable falls with `probability`: by bisection, until no number lies
+/// between the two ends.
+pub(super) fn normal_quantile(probability: f64) -> f64 {
+    bisect([-40.0, 40.0], |z| normal_upper_tail(-z) < probability)
+}
+
+/// The place between these two where `is_below` ends to hold, to the last bit.
+pub(super) fn bisect([mut low, mut high]: [f64; 2], is_below: impl Fn(f64) -> bool) -> f64 {
+    loop {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            return middle;
+        }
+        if is_below(middle) { low = middle } else { high = middle }
+    }
 }
 
 #[cfg(test)]
@@ -91,5 +149,42 @@ mod tests {
     fn a_mean_takes_three_numbers() {
         assert_eq!(mean_interval(&[1.0, 2.0]), None);
         assert_eq!(mean_interval(&[1.0, f64::NAN, 2.0]), None);
+    }
+
+    #[test]
+    fn a_whole_first_parameter_has_a_closed_form() {
+        for (x, a) in [(0.1_f64, 1.0), (0.5, 3.0), (0.99, 40.0)] {
+            assert!((incomplete_beta(x, a, 1.0) / x.powf(a) - 1.0).abs() < 1e-13, "{x} {a}");
+        }
+    }
+
+    #[test]
+    fn half_is_the_middle_however_large_the_parameters_are() {
+        for a in [0.5, 7.0, 5e3, 5e6] {
+            // lnΓ of 10⁷ has eight digits before its point, which are lost to the difference.
+            assert!((incomplete_beta(0.5, a, a) - 0.5).abs() < 1e-6, "{a}");
+        }
+    }
+
+    #[test]
+    fn tails_agree_with_the_table() {
+        // Abramowitz and Stegun, table 26.1 and 26.2.
+        for (z, tail) in [
+            (0.0, 0.5),
+            (1.0, 0.158_655_253_931_457_05),
+            (2.0, 0.022_750_131_948_179_21),
+            (5.0, 2.866_515_718_791_939e-7),
+        ] {
+            assert!((normal_upper_tail(z) / tail - 1.0).abs() < 1e-12, "{z}: {}", normal_upper_tail(z));
+            assert!((normal_upper_tail(-z) - (1.0 - tail)).abs() < 1e-14, "−{z}");
+        }
+    }
+
+    #[test]
+    fn a_quantile_undoes_a_tail() {
+        assert!((normal_quantile(0.975) - 1.959_963_984_540_054).abs() < 1e-12);
+        for z in [-4.0, -1.5, 0.0, 0.3, 2.75] {
+            assert!((normal_quantile(normal_upper_tail(-z)) - z).abs() < 1e-11, "{z}");
+        }
     }
 }

@@ -61,8 +61,7 @@ struct Batch {
 }
 
 fn drawn(random: &mut Random, mean: f64) -> f64 {
-    let uniform = ((random.next_bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-    -mean * uniform.ln()
+    -mean * random.unit().ln()
 }
 
 /// A machine of events: each user's next command, in order of time; the server is free at a known time.

@@ -29,25 +29,19 @@
 //! the variance of an ARMA(2, 1) process (Box and Jenkins, 1970).
 
 mod background;
-mod batch;
 mod interactive;
-mod parameter;
-mod plant;
 mod policy;
 pub mod stability;
-mod transient;
-
-pub use background::Background;
-pub use batch::Batch;
-pub use interactive::Interactive;
-pub use parameter::ControlParameter;
-pub use plant::Plant;
-#[cfg(test)]
-pub(super) use plant::standard_normal;
-pub use policy::{Halving, Policy, Proportional, Stepwise};
-pub use transient::Transient;
 
 use super::index::{PerformanceIndex, Transaction};
+use crate::multiprogramming::{Computer, MemoryGroup};
+use syscost_platform::error::Result;
+
+pub use background::{Background, Batch};
+pub use interactive::Interactive;
+#[cfg(test)]
+pub(super) use policy::standard_normal;
+pub use policy::{Halving, Plant, Policy, Proportional, Stepwise, Transient};
 
 /// The state of the controller after a block of commands.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,6 +96,61 @@ impl<P: Policy> Controller<P> {
         let error = self.index.quantity().error(index, self.goal);
         self.parameter = self.policy.next(self.parameter, error).clamp(0.0, self.limit);
         Step { index, error, parameter: self.parameter }
+    }
+}
+
+/// The least limit of a memory group, bytes: with less the kernel ends processes, since not even their stacks fit.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+/// A control parameter of a system: an amount of work or memory.
+pub trait ControlParameter {
+    /// What it is, with its unit.
+    fn name(&self) -> &'static str;
+
+    /// Applies a value, rounded to what can be set.
+    ///
+    /// # Errors
+    /// The kernel refuses the signal or the limit.
+    fn apply(&mut self, value: f64) -> Result<()>;
+}
+
+impl ControlParameter for Background {
+    fn name(&self) -> &'static str {
+        "background processes that run"
+    }
+
+    fn apply(&mut self, value: f64) -> Result<()> {
+        self.run_first(value.round() as usize)
+    }
+}
+
+impl ControlParameter for Batch {
+    fn name(&self) -> &'static str {
+        "batch jobs that may run"
+    }
+
+    fn apply(&mut self, value: f64) -> Result<()> {
+        self.allow(value.round() as usize)
+    }
+}
+
+impl ControlParameter for Computer {
+    fn name(&self) -> &'static str {
+        "degree of multiprogramming"
+    }
+
+    fn apply(&mut self, value: f64) -> Result<()> {
+        self.run_first(value.round() as usize)
+    }
+}
+
+impl ControlParameter for MemoryGroup {
+    fn name(&self) -> &'static str {
+        "memory limit, bytes"
+    }
+
+    fn apply(&mut self, value: f64) -> Result<()> {
+        self.set_limit((value as u64).max(LEAST_MEMORY))
     }
 }
 

@@ -33,15 +33,20 @@
 //!
 //! Source: Kraemer, slides 41 and 98 to 102; L. Lamport, *Time, Clocks, and the Ordering of Events in a Distributed
 //! System* (1978); K. M. Chandy and L. Lamport, *Distributed Snapshots* (1985).
+//!
+//! Events of several streams that arrive bit by bit, each released only after its cause.
+//!
+//! [`merge`](super::merge) has all events at once. A monitor of several machines asks one after the other: it may have
+//! heard of the reception of a message, and not yet of its sending. Such an event is held back, and with it all that its
+//! stream did later, until the sending has arrived. What is released is therefore in an order of cause and effect, whatever
+//! the clocks of the machines say and in whatever order the machines answer.
 
-mod causal_order;
 mod event_log;
 
-pub use causal_order::CausalOrder;
-pub use event_log::{EventLog, Logged, parse_line};
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use syscost_platform::error::{Error, Result};
+
+pub use event_log::{EventLog, Logged, parse_line};
 
 /// A logical time of a stream. Stamps are ordered by time, and those of equal time by stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -195,6 +200,79 @@ pub fn is_consistent<T>(streams: &[Stream<T>], events: &[usize]) -> bool {
 /// The events of a cut.
 fn events_in<'a, T>(streams: &'a [Stream<T>], events: &[usize]) -> impl Iterator<Item = &'a Event<T>> {
     streams.iter().zip(events).flat_map(|(stream, count)| &stream.events[..(*count).min(stream.events.len())])
+}
+
+/// Events that are to be released in an order of cause and effect.
+#[derive(Clone, Debug)]
+pub struct CausalOrder<T> {
+    streams: BTreeMap<usize, Arriving<T>>,
+}
+
+/// A stream of which some events have arrived.
+#[derive(Clone, Debug)]
+struct Arriving<T> {
+    /// The times of its first event that arrived, of the last, and of the last that was released.
+    first: u64,
+    last: u64,
+    released: u64,
+    held: VecDeque<Event<T>>,
+}
+
+impl<T> Default for CausalOrder<T> {
+    fn default() -> Self {
+        Self { streams: BTreeMap::new() }
+    }
+}
+
+impl<T> CausalOrder<T> {
+    /// Adds the next event of its stream. One that does not come after the last event of its stream is a repetition, and is
+    /// dropped.
+    pub fn add(&mut self, event: Event<T>) {
+        let Stamp { time, stream } = event.stamp;
+        let fresh = || Arriving { first: time, last: 0, released: 0, held: VecDeque::new() };
+        let stream = self.streams.entry(stream).or_insert_with(fresh);
+        if time > stream.last {
+            stream.last = time;
+            stream.held.push_back(event);
+        }
+    }
+
+    /// Releases all events whose causes have been released, in their order.
+    pub fn release(&mut self) -> Vec<Event<T>> {
+        let mut released = Vec::new();
+        while let Some(stream) = self.next_ready_stream() {
+            let stream = self.streams.get_mut(&stream).expect("it was found there");
+            let event = stream.held.pop_front().expect("it has a ready event");
+            stream.released = event.stamp.time;
+            released.push(event);
+        }
+        released
+    }
+
+    /// The stream whose next event has the lowest stamp of those whose causes have been released.
+    fn next_ready_stream(&self) -> Option<usize> {
+        let next = self.streams.values().filter_map(|stream| stream.held.front());
+        next.filter(|event| self.is_cause_released(event))
+            .map(|event| event.stamp)
+            .min()
+            .map(|stamp| stamp.stream)
+    }
+
+    fn is_cause_released(&self, event: &Event<T>) -> bool {
+        let Link::Received(sent) = event.link else { return true };
+        // What a stream did before its first event that arrived is past, and cannot come any more.
+        let is_past = |stream: &Arriving<T>| sent.time < stream.first || sent.time <= stream.released;
+        self.streams.get(&sent.stream).is_some_and(is_past)
+    }
+
+    /// The streams that are held back: the message that each waits for, and the number of its events.
+    pub fn held_back(&self) -> Vec<(usize, Stamp, usize)> {
+        let held = |(number, stream): (&usize, &Arriving<T>)| match stream.held.front()?.link {
+            Link::Received(sent) => Some((*number, sent, stream.held.len())),
+            Link::Sent | Link::Local => None,
+        };
+        self.streams.iter().filter_map(held).collect()
+    }
 }
 
 #[cfg(test)]

@@ -17,13 +17,198 @@
 //!
 //! Source: slides 86 to 91 of the [module's](super) own; P. J. Denning, *Thrashing: Its Causes and Prevention* (1968)
 //! and the L = S criterion (Denning and others, 1976).
+//!
+//! A control group limits the memory of several jobs and goes with the process that made it. A job that pages reads random
+//! pages of a file of its own, computes, waits, and times its page-ins.
 
 mod computer;
-mod job;
-mod memory_group;
 mod pilot;
 
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use syscost_platform::cleanup::CleanupProcess;
+use syscost_platform::control_group::own_group::MemoryCgroup;
+use syscost_platform::error::{Error, Result};
+use syscost_platform::evictable::Evictable;
+use syscost_platform::region::Order;
+use syscost_platform::shared::Words;
+use syscost_platform::{arch, cpu, process, time};
+use syscost_statistic::Random;
+
 pub use computer::{Computer, Paging};
-pub use job::Job;
-pub use memory_group::MemoryGroup;
 pub use pilot::Pilot;
+
+/// Between two tries to remove a group that still has tasks, and how many: those that were killed take a moment.
+const AGAIN: (Duration, u32) = (Duration::from_millis(10), 1000);
+
+/// A group with a limit. It is removed with this value, or when its process ends, even if it is killed.
+#[derive(Debug)]
+pub struct MemoryGroup {
+    group: MemoryCgroup,
+    _cleanup: CleanupProcess,
+}
+
+impl MemoryGroup {
+    /// Makes one below the group of this process, or below one above it.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is no memory controller, or no group may be made.
+    pub fn with_limit(bytes: u64) -> Result<Self> {
+        let group = MemoryCgroup::with_limit(bytes).map_err(|why| {
+            Error::Missing(format!(
+                "a memory control group is needed: {why}; run as root, or in a group that was delegated (`systemd-run \
+                 --user --scope -p Delegate=yes`)"
+            ))
+        })?;
+        let directory = group.directory().to_owned();
+        let cleanup = CleanupProcess::start(move || remove_group(&directory));
+        let cleanup = cleanup.inspect_err(|_| remove_group(group.directory()))?;
+        // Jobs are to be paged, not swapped.
+        group.forbid_swap();
+        Ok(Self { group, _cleanup: cleanup })
+    }
+
+    /// Moves a process in, with its threads. Memory that it has touched before stays charged to its former group.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the kernel refuses.
+    pub fn add_process(&self, pid: i32) -> Result<()> {
+        self.group.add_process(pid)
+    }
+
+    /// Sets another limit. The kernel takes the pages away that are beyond it.
+    ///
+    /// # Errors
+    /// [`Error::File`] where the kernel refuses, as for a limit below what it cannot take away.
+    pub fn set_limit(&mut self, bytes: u64) -> Result<()> {
+        self.group.set_limit(bytes)
+    }
+
+    /// Its directory.
+    #[cfg(test)]
+    pub(super) fn directory(&self) -> &Path {
+        self.group.directory()
+    }
+}
+
+fn remove_group(directory: &Path) {
+    for _ in 0..AGAIN.1 {
+        match fs::remove_dir(directory) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(AGAIN.0),
+            _ => return,
+        }
+    }
+}
+
+/// The parameters of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// Size of its file, whose pages are read with equal probability, bytes.
+    pub bytes: usize,
+    /// Page reads in a transaction.
+    pub touches: u32,
+    /// Iterations of a register loop after each read.
+    pub turns: u64,
+    /// Mean wait after a transaction, as for a terminal or a device other than the paging one.
+    pub wait: Duration,
+}
+
+/// A read that took longer may have been a page-in, and the count of major faults decides. An ordinary read takes a
+/// hundredth of this.
+const SLOW_NS: u64 = 4_000;
+/// A read that took longer was interrupted by a suspension.
+const SUSPENDED_NS: u64 = 100_000_000;
+
+/// The counts of a job in shared memory. They wrap around.
+#[derive(Clone, Copy)]
+pub(super) struct Account<'a> {
+    /// 0 until the job may begin.
+    pub(super) may_begin: &'a AtomicU32,
+    pub(super) touches: &'a AtomicU32,
+    /// Page-ins, and their time in nanoseconds.
+    pub(super) page_ins: &'a AtomicU32,
+    pub(super) nanoseconds: &'a AtomicU32,
+}
+
+impl<'a> Account<'a> {
+    /// The most jobs, by the size of the shared page.
+    pub(super) const MOST: usize = syscost_platform::shared::COUNT / 4;
+
+    pub(super) fn new(words: &'a Words, job: usize) -> Self {
+        let word = |at: usize| &words[4 * job + at].value;
+        Self { may_begin: word(0), touches: word(1), page_ins: word(2), nanoseconds: word(3) }
+    }
+}
+
+/// Makes the file of a job and evicts it from the page cache: its pages are charged to the first process that reads
+/// them.
+///
+/// # Errors
+/// [`Error::Missing`](crate::Error::Missing) where the file cannot be evicted.
+pub(super) fn make_job_file(directory: &Path, job: &Job) -> Result<Evictable> {
+    let mut file = Evictable::new(directory, job.bytes)?;
+    file.evict()?;
+    // No read-ahead.
+    file.region().advise_order(Order::Random)?;
+    Ok(file)
+}
+
+/// Runs a job for ever, in a process of its own.
+pub(super) fn run_job(job: &Job, file: &Evictable, account: Account<'_>, on: usize, seed: u64) {
+    while account.may_begin.load(Relaxed) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if cpu::pin_thread(on).is_err() {
+        return;
+    }
+    let (region, mut random) = (file.region(), Random::new(seed));
+    let mut faults = major_faults();
+    loop {
+        for _ in 0..job.touches {
+            let page = random.number_below(region.page_count());
+            let begun = time::clock_gettime_ns(libc::CLOCK_MONOTONIC);
+            std::hint::black_box(region.read_first_byte(page));
+            let took = time::clock_gettime_ns(libc::CLOCK_MONOTONIC) - begun;
+            if took > SLOW_NS {
+                let now = major_faults();
+                if now > faults && took < SUSPENDED_NS {
+                    account.page_ins.fetch_add(1, Relaxed);
+                    account.nanoseconds.fetch_add(took as u32, Relaxed);
+                }
+                faults = now;
+            }
+            arch::register_loop(job.turns);
+        }
+        account.touches.fetch_add(job.touches, Relaxed);
+        if !job.wait.is_zero() {
+            std::thread::sleep(job.wait.mul_f64(2.0 * random.number_below(1000) as f64 / 1000.0));
+        }
+    }
+}
+
+fn major_faults() -> i64 {
+    process::thread_usage().map_or(0, |usage| usage.major_page_faults())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_group_goes_with_its_value() {
+        match MemoryGroup::with_limit(32 << 20) {
+            Ok(group) => {
+                let directory = group.directory().to_owned();
+                assert!(directory.join("cgroup.procs").exists());
+                drop(group);
+                assert!(!directory.exists());
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("a memory control group is needed"), "{error}");
+                println!("skipped: {error}");
+            }
+        }
+    }
+}

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use syscost_counters::Process;
 use syscost_platform::arch;
 use syscost_platform::error::{Error, Result};
-use syscost_platform::signal::thread_signal::thread_signal_event;
+use syscost_platform::signal::thread_signal_event;
 use syscost_platform::time::{clock_gettime_entry_ns, clock_gettime_ns};
 
 /// The virtual clock of a process.

@@ -6,7 +6,7 @@ use crate::case::{Case, Claim, Found, Need, OwnTasks, Report, Scale, Subject, se
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::blocks::{DISK, OWN_NUMBER};
-use crate::platform::control_group::memory_cgroup::LimitedMemory;
+use crate::platform::control_group::own_group::LimitedMemory;
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::volume;
 use memmap2::MmapMut;

@@ -2,9 +2,8 @@
 
 use super::Setting;
 use super::cpu_load::{Load, other_processes_ns};
+use super::cpu_mode::{self, Modes, Split};
 use super::finding::{Finding, mean_and_half_width};
-use super::one_mode;
-use super::processor_mode::{Modes, Split};
 use crate::{Percent, Process, Processors, Reading, busy_share, camp};
 use std::time::{Duration, Instant};
 use syscost_platform::cpu;
@@ -36,7 +35,7 @@ pub(super) fn run_one_load(setting: &Setting) -> Result<Vec<Finding>> {
     }
     findings
         .extend(run_split_loads(&[("40 % user, 10 % kernel", Split { user: 40.0, kernel: 10.0 })], setting)?);
-    findings.extend(one_mode::run(setting)?);
+    findings.extend(cpu_mode::run(setting)?);
     Ok(findings)
 }
 

@@ -110,10 +110,7 @@ fn run_on_scratch(directory: &Path, why: &str) -> Result<Vec<Finding>> {
     let rows = [("writes", after.writes - before.writes), ("reads", after.reads - before.reads)];
     let row = |(what, found): (&str, u64)| {
         let row = Finding::exact_count(&format!("{name}, {what}"), "integral, grows", COUNT, found);
-        match found > COUNT {
-            true => row.excuse_failure(format!("others use this disk, too; {why}")),
-            false => row,
-        }
+        if found > COUNT { row.excuse_failure(format!("others use this disk, too; {why}")) } else { row }
     };
     Ok(rows.into_iter().map(row).collect())
 }

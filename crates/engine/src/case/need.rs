@@ -6,7 +6,7 @@ use crate::platform::cpu::{self, cpu_list};
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::process;
 use crate::platform::region::PAGE;
-use crate::platform::time::kernel_clock::{self, KernelClock};
+use crate::platform::time::{self, KernelClock};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt::{Display, Formatter};
@@ -197,14 +197,11 @@ pub const VDSO_TIME: Need = Need::new(|_| check_vdso(KernelClock::Seconds));
 /// Whether the vDSO answers this clock. If no child can be traced, the need counts as met, and the claim cannot be
 /// checked either.
 fn check_vdso(clock: KernelClock) -> Result<(), String> {
-    if kernel_clock::enters_kernel(clock) != Some(true) {
+    if time::enters_kernel(clock) != Some(true) {
         return Ok(());
     }
-    let source = kernel_clock::clock_source(&KernelFiles::live()).map_or_else(String::new, |name| {
-        format!(
-            " (clock source {name}; others, if there are any, are chosen in {})",
-            kernel_clock::CLOCK_SOURCE
-        )
+    let source = time::clock_source(&KernelFiles::live()).map_or_else(String::new, |name| {
+        format!(" (clock source {name}; others, if there are any, are chosen in {})", time::CLOCK_SOURCE)
     });
     Err(format!("user space cannot read this clock here{source}: every reading enters the kernel"))
 }

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::platform::arch::{self, Unfit};
-    use crate::platform::time::kernel_clock::{self, KernelClock};
+    use crate::platform::time::{self, KernelClock};
 
     #[test]
     fn a_chain_is_one_instruction_a_link_and_its_loop() {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_clock_of_the_vdso_enters_nothing() {
-        if kernel_clock::enters_kernel(KernelClock::Precise) != Some(false) {
+        if time::enters_kernel(KernelClock::Precise) != Some(false) {
             println!("skipped: reading this kernel's clock enters it");
             return;
         }

@@ -10,7 +10,7 @@ use super::terminal::{Progress, Telling};
 use crate::error::{Error, Result};
 use crate::platform::cpu::cpu_class::choose_own_cpus;
 use crate::platform::cpu::cpu_list;
-use crate::platform::shared::table::Table;
+use crate::platform::shared::Table;
 use crate::platform::signal;
 use crate::record::quantity::NANOSECONDS;
 use crate::record::{Derived, Interval, Measured};

@@ -15,7 +15,7 @@ pub use surroundings::Surroundings;
 use super::{Cache, cpu_list, cpuinfo};
 use crate::platform::cpu::cpu_class::{choose_cpus, fixed_choice};
 use crate::platform::kernel_files::{KernelFiles, bracketed_choice, field, meminfo_bytes};
-use crate::platform::time::kernel_clock::clock_source;
+use crate::platform::time::clock_source;
 use crate::platform::{control_group, mount, proc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

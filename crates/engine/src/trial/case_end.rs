@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::proc;
 use crate::platform::ptrace::{self, Call};
-use crate::platform::time::kernel_clock::clock_source;
+use crate::platform::time::clock_source;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ use super::{CaseEnd, Sample};
 use crate::case::{Case, Claim, Subject};
 use crate::clock::{Clock, Delta};
 use crate::platform::cpu;
-use crate::platform::time::kernel_clock::{self, KernelClock};
+use crate::platform::time::{self, KernelClock};
 use crate::record::{HELD_LATE, Interval, NEVER_ASKED};
 
 /// Accepted ratio of the time of twice the iterations: three times the worst deviation over hundreds of honest sweeps beside
@@ -283,7 +283,7 @@ pub(super) fn judge_by_accounting(case: &Case, samples: &[Sample]) -> Result<Opt
         (true, share) if share < 0.3 => {
             Err(CaseEnd::Failed(sentence + ", which is too little for a system call"))
         }
-        (false, share) if share > 0.3 && kernel_clock::enters_kernel(KernelClock::Precise) == Some(true) => {
+        (false, share) if share > 0.3 && time::enters_kernel(KernelClock::Precise) == Some(true) => {
             Ok(Some(Judgement::Unasked(
                 sentence + ", with readings of the clock, each of which enters the kernel here",
             )))

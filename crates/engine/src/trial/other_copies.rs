@@ -15,7 +15,7 @@ use super::CaseEnd;
 use crate::case::{Cpus, Need, Place};
 use crate::error::{Error, Result};
 use crate::platform::process::inheritance::duplicate_inherited;
-use crate::platform::shared::table::Table;
+use crate::platform::shared::Table;
 use crate::platform::{signal, time};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Release};

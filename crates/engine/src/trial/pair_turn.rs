@@ -5,7 +5,7 @@ use super::{CaseEnd, Trial, judge};
 use crate::clock::{Delta, Ticks};
 use crate::error;
 use crate::platform::emulator_mark::Mark;
-use crate::platform::proc::code_mapping::{CodeMapping, own_code_mappings};
+use crate::platform::proc::{CodeMapping, own_code_mappings};
 use crate::platform::stack_sampler::{self, Stack, StackSampler};
 use crate::platform::time;
 use crate::record::EventRate;

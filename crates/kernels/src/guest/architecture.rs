@@ -90,6 +90,31 @@ impl Architecture {
     }
 }
 
+/// A segment of a program: its kind (`p_type`), and the address at which it is loaded.
+pub(super) struct Segment {
+    pub(super) kind: u64,
+    pub(super) address: u64,
+}
+
+/// The segments of an ELF program for 64 bits, low byte first (elf(5)), from its first bytes. A segment whose header lies behind
+/// these bytes is `None`, and so is what is no such program.
+pub(super) fn program_segments(head: &[u8]) -> Option<Vec<Option<Segment>>> {
+    let number = |at: u64, bytes: usize| {
+        let at = usize::try_from(at).ok()?;
+        let field = head.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    };
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (begin, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let segment = |n: u64| {
+        let at = begin.checked_add(n * size)?;
+        Some(Segment { kind: number(at, 4)?, address: number(at.checked_add(16)?, 8)? })
+    };
+    Some((0..count).map(segment).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

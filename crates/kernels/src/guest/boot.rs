@@ -1,13 +1,13 @@
 //! One boot of a guest under the instruction clock, from its start to its end, whichever end that is.
 
 use super::architecture::Architecture;
+use super::console::explain_last_words;
 use super::console::{Transcript, parse_transcript, version_mismatch};
 use super::emulator;
-use super::execution_plugin::Plugin;
+use super::emulator::Plugin;
 use super::kernel::Kernel;
-use super::last_words::explain_last_words;
 use crate::executed::execution_log::{ExecutionLog, order_path};
-use crate::instruction_counts::{Count, CountOutcome};
+use crate::instruction_counts::CountOutcome;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -33,14 +33,14 @@ pub struct Machine {
     /// Memory of a guest, MiB.
     pub memory_mib: u32,
     /// Processor that is emulated, by QEMU's name, if it is not the usual one.
-    pub cpu: Option<String>,
+    pub model: Option<String>,
     /// A guest that has not ended by then is killed.
     pub patience: Duration,
     /// Shown as the guest's initial file system.
     pub initramfs: PathBuf,
     /// What counts executed instructions; without it the emulator's clock does.
     pub plugin: Option<Plugin>,
-    /// Where the plugin's files are written.
+    /// Where the plugin's files are written, or what a user-mode Linux writes.
     pub scratch: PathBuf,
 }
 
@@ -89,9 +89,7 @@ fn take_executed(id: &str, outcome: &mut CountOutcome, log: &ExecutionLog) {
         let executed = log.case(id).and_then(|case| case.count(count.iterations));
         *outcome = match executed {
             Some(count) if count.is_sound() => CountOutcome::Counted(count),
-            Some(Count { batches: [a, b], iterations, .. }) => CountOutcome::Failed(format!(
-                "{iterations} iterations took {a} instructions and twice as many {b}: its cost does not grow with its work"
-            )),
+            Some(count) => CountOutcome::Failed(count.unsound_reason()),
             None => CountOutcome::Skipped(
                 "it is timed by a clock of its own, whose brackets the emulator does not see".into(),
             ),
@@ -131,14 +129,9 @@ impl Guest {
             tempfile::tempfile().map_err(|e| Error::file(std::env::temp_dir(), "making a file in", e))?;
         let copy = error.try_clone().map_err(|e| Error::file("a temporary file", "duplicating", e))?;
         let architecture = kernel.architecture();
-        let mut command = Command::new(architecture.emulator);
-        command
-            .args(emulator_arguments(machine, architecture))
-            .args(["-seed", &seed.to_string()])
-            .arg("-kernel")
-            .arg(&kernel.image)
-            .arg("-initrd")
-            .arg(&machine.initramfs);
+        let mut command = emulator_command(machine, architecture);
+        command.args(["-seed", &seed.to_string()]);
+        command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&machine.initramfs);
         if let Some(plugin) = &machine.plugin {
             command.args(["-plugin", &plugin.argument(counts)]);
         }
@@ -200,7 +193,7 @@ impl Guest {
         let mut bytes = Vec::new();
         let begun = self.error.seek(SeekFrom::Start(0));
         let _ = begun.and_then(|_| (&self.error).take(QUOTED).read_to_end(&mut bytes));
-        super::last_words::printable_line(String::from_utf8_lossy(&bytes).trim())
+        super::console::printable_line(String::from_utf8_lossy(&bytes).trim())
     }
 }
 
@@ -210,38 +203,21 @@ impl Drop for Guest {
     }
 }
 
-/// The words that make an emulated machine whose clock counts instructions.
-fn emulator_arguments(machine: &Machine, architecture: &Architecture) -> Vec<String> {
-    let memory = machine.memory_mib.to_string();
-    let words = [
-        "-machine",
-        architecture.machine,
-        "-accel",
-        "tcg,thread=single",
-        "-icount",
-        "shift=0,sleep=off",
-        "-rtc",
-        "clock=vm,base=2020-01-01",
-        "-smp",
-        "1",
-        "-cpu",
-        machine.cpu.as_deref().unwrap_or(architecture.processor),
-        "-m",
-        &memory,
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-serial",
-        "stdio",
-        "-no-reboot",
-    ];
-    words.map(str::to_owned).to_vec()
+/// The emulator of a machine whose clock counts instructions.
+fn emulator_command(machine: &Machine, architecture: &Architecture) -> Command {
+    let model = machine.model.as_deref().unwrap_or(architecture.processor);
+    let mut command = Command::new(architecture.emulator);
+    command.args(["-machine", architecture.machine, "-accel", "tcg,thread=single"]);
+    command.args(["-icount", "shift=0,sleep=off", "-rtc", "clock=vm,base=2020-01-01"]);
+    command.args(["-smp", "1", "-cpu", model, "-m", &machine.memory_mib.to_string()]);
+    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot"]);
+    command
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instruction_counts::Count;
 
     #[test]
     fn what_a_person_adds_to_the_command_line_stands_before_the_words_of_the_first_process() {

@@ -1,8 +1,7 @@
 //! All boots of a comparison: two of each kernel, and more of both kernels if the counts of two boots differ.
 
 use super::boot::{Boot, Machine, boot};
-use super::execution_plugin::Plugin;
-use super::initramfs::Archive;
+use super::initramfs;
 use super::kernel::Kernel;
 use super::question::{Question, Questions, VERSION, is_canary};
 use crate::counted_change::{BOOTS_OF_NOISY, has_equal_counts, is_noisy};
@@ -10,12 +9,9 @@ use crate::executed::execution_log::ExecutionLog;
 use crate::executed::function_table::CaseDifference;
 use crate::instruction_counts::CaseCounts;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use syscost_engine::record::guest_side::GuestSide;
-use syscost_engine::trial::scratch::Scratch;
 use syscost_platform::error::{Error, Result};
 
 /// Boots of each kernel that have to agree.
@@ -27,20 +23,12 @@ pub struct Series<'a> {
     pub kernels: &'a [Kernel; 2],
     /// The static program.
     pub program: &'a [u8],
-    /// Memory of a guest, MiB.
-    pub memory_mib: u32,
-    /// The emulated processor, if it is not the usual one.
-    pub cpu: Option<&'a str>,
-    /// A guest that has not ended by then is killed.
-    pub patience: Duration,
+    /// What boots them, but for the initramfs, which has the questions.
+    pub machine: Machine,
     /// Boots of each kernel; fewer than [`BOOTS`] tell nothing of chance, and then no more follow.
     pub boots: usize,
     /// Guests at a time. They do not disturb each other's counts.
     pub at_once: usize,
-    /// Where the initramfs and the plugin's files are written.
-    pub scratch: &'a Scratch,
-    /// What counts executed instructions.
-    pub plugin: Option<Plugin>,
     /// Called before each boot with its kernel and the number of cases it is asked.
     pub announce: &'a (dyn Fn(&Kernel, usize) + Sync),
 }
@@ -63,7 +51,7 @@ impl Series<'_> {
     /// There is no emulator, the initramfs cannot be written, or this process was interrupted.
     pub fn run(&self, questions: &Questions) -> Result<Outcome> {
         let mut outcome = Outcome::new(self.kernels, questions);
-        let first = Questions { wants_symbols: self.plugin.is_some(), ..questions.clone() };
+        let first = Questions { wants_symbols: self.machine.plugin.is_some(), ..questions.clone() };
         self.boot_with_seeds(&first, 0..self.boots, &mut outcome)?;
         outcome.name_moved_functions(questions);
         if self.boots < BOOTS {
@@ -109,20 +97,13 @@ impl Series<'_> {
         Ok(())
     }
 
+    /// The machine with these questions in its initramfs.
     fn prepare_machine(&self, questions: &Questions) -> Result<Machine> {
         let asked =
             serde_json::to_vec(questions).map_err(|e| Error::file("the questions", "writing", e.into()))?;
-        let initramfs: PathBuf = self.scratch.path().join(format!("initramfs-{}", questions.cases.len()));
-        std::fs::write(&initramfs, Archive::build_guest_root(self.program, &asked))
-            .map_err(|e| Error::file(&initramfs, "writing", e))?;
-        Ok(Machine {
-            memory_mib: self.memory_mib,
-            cpu: self.cpu.map(str::to_owned),
-            patience: self.patience,
-            initramfs,
-            plugin: self.plugin.clone(),
-            scratch: self.scratch.path().to_path_buf(),
-        })
+        let name = format!("initramfs-{}", questions.cases.len());
+        let initramfs = initramfs::write(&self.machine.scratch, &name, self.program, &asked)?;
+        Ok(Machine { initramfs, ..self.machine.clone() })
     }
 }
 

@@ -63,7 +63,7 @@ pub fn differences(a: &str, b: &str) -> Vec<String> {
         [a, b].map(|text| parse_options(text).into_iter().map(with_old_name).collect::<Configuration>());
     let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
     let value = |of: &Configuration, name: &String| {
-        of.get(name).map_or("off".into(), |value| super::last_words::printable_line(value))
+        of.get(name).map_or("off".into(), |value| super::console::printable_line(value))
     };
     let differing = names.into_iter().filter(|name| a.get(*name) != b.get(*name));
     differing.map(|name| format!("{name}: {}, then {}", value(&a, name), value(&b, name))).collect()

@@ -64,7 +64,7 @@ fn split_flavour(name: &str) -> (&str, Flavour) {
     known.unwrap_or((name, Flavour::Cloud))
 }
 
-fn version_numbers(text: &str) -> Vec<u64> {
+pub(crate) fn version_numbers(text: &str) -> Vec<u64> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -185,7 +185,7 @@ fn run_for_output(command: &mut Command) -> Result<String> {
     }
     let said = String::from_utf8_lossy(&answer.stderr);
     Err(Error::Missing(match said.lines().find(|line| line.starts_with("E:")) {
-        Some(error) => format!("{program} failed: {}", super::last_words::printable_line(error)),
+        Some(error) => format!("{program} failed: {}", super::console::printable_line(error)),
         None => format!("{program} failed {}", tool::failure_message(&answer)),
     }))
 }

@@ -1,25 +1,29 @@
-//! The first process of a guest: mounts what cases need, counts each case in a process of its own, writes the answers to
-//! the console and ends the guest.
+//! `syscost guest-init`: the first process of a guest. It mounts what cases need, tells the host which kernel runs here, counts
+//! each case in a process of its own, writes the answers to the console and ends the guest.
 
 use super::console::{Answer, Message, message_line};
-use super::question::{Question, Questions};
-use super::{running_kernel, turn_server};
-use crate::executed::execution_log::case_line;
+use super::question::{Question, Questions, VERSION};
+use super::turn_server;
+use crate::executed::execution_log::{case_line, symbol_line};
 use crate::instruction_counts::{Count, CountOutcome};
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 use syscost::suite::GROUPS;
+use syscost_command_line::page;
 use syscost_engine::case::{Case, Cpus, Place, Scale};
 use syscost_engine::clock::{Clock, ClockScale};
 use syscost_engine::pair::side::find_case;
+use syscost_engine::record::guest_side::Identity;
 use syscost_engine::trial::{Bench, CaseEnd, Trial, scratch};
 use syscost_platform::emulator_mark::{self, Mark};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::{arch, cpu, interface, plain_file};
+use syscost_platform::kernel_files::{KernelFiles, field};
+use syscost_platform::time::clock_source;
+use syscost_platform::{arch, cpu, interface, plain_file, process};
 
 /// The largest file of questions, bytes.
 const LARGEST: u64 = 16 << 20;
@@ -64,7 +68,7 @@ pub fn serve_as_init(program: &str, turns: bool) -> Result<()> {
 
 fn answer_questions(program: &str) -> Result<()> {
     std::thread::sleep(SETTLE);
-    write_message(&Message::Hello(Box::new(running_kernel::identity())))?;
+    write_message(&Message::Hello(Box::new(identity())))?;
     let questions = read_questions()?;
     emulator_mark::execute(Mark::StartCounting);
     for question in questions.cases {
@@ -74,7 +78,7 @@ fn answer_questions(program: &str) -> Result<()> {
     }
     // Behind the cases: what the kernel allocates for its answer would change their counts.
     if questions.wants_symbols {
-        running_kernel::say_symbols();
+        say_symbols();
     }
     write_message(&Message::End)
 }
@@ -154,18 +158,82 @@ fn count_case(case: &Case, iterations: u64) -> std::result::Result<Count, CaseEn
     let mut trial = Trial::prepare(case, bench, None)?;
     let mut batch = |iterations| Ok::<_, CaseEnd>(median(trial.run_turn(iterations, BATCHES)?.ticks));
     let batches = [batch(iterations)?, batch(2 * iterations)?];
-    match batches[1] > batches[0] || clock.step_ns() > 1.0 {
-        true => Ok(Count { iterations, batches, repetitions: [0; 2] }),
-        false => Err(CaseEnd::Failed(format!(
-            "{iterations} iterations took {} instructions and twice as many {}: its cost does not grow with its work",
-            batches[0], batches[1]
-        ))),
+    let count = Count { iterations, batches, repetitions: [0; 2] };
+    if batches[1] > batches[0] || clock.step_ns() > 1.0 {
+        Ok(count)
+    } else {
+        Err(CaseEnd::Failed(count.unsound_reason()))
     }
 }
 
 fn median(mut ticks: Vec<u64>) -> u64 {
     ticks.sort_unstable();
     ticks.get(ticks.len() / 2).copied().unwrap_or(0)
+}
+
+/// The name of this command.
+const NAME: &str = "guest-init";
+
+/// Be the first process of a guest: answer the questions in its initramfs, and end it
+#[derive(clap::Args)]
+pub struct Args {
+    /// Count one case here, under an instruction clock, and print the outcome as JSON
+    #[arg(long, value_name = "ID")]
+    case: Option<String>,
+    /// Iterations of the smaller batch
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    iterations: u64,
+    /// Serve sides on the second serial line, in the place of questions
+    #[arg(long, conflicts_with = "case")]
+    turns: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What the command asks for cannot be done.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    match &args.case {
+        Some(id) => page::write_json(&count_case_by_id(id, args.iterations))?,
+        None => serve_as_init(NAME, args.turns)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The identity of this kernel.
+pub fn identity() -> Identity {
+    let files = KernelFiles::live();
+    let line = |file: &str| files.read_first_line(file).unwrap_or_default();
+    let mitigations = files.first_lines_in("sys/devices/system/cpu/vulnerabilities");
+    let mut mitigations: Vec<_> = mitigations.collect();
+    mitigations.sort();
+    Identity {
+        version: VERSION,
+        release: line("proc/sys/kernel/osrelease"),
+        build: line("proc/sys/kernel/version"),
+        command_line: line("proc/cmdline"),
+        clocksource: clock_source(&files).unwrap_or_default(),
+        page_size: process::page_size(),
+        mitigations,
+        processor_flags: processor_flags(&files),
+        tool: env!("CARGO_PKG_VERSION").into(),
+    }
+}
+
+/// What the kernel says of its processor, sorted: features and bugs by which it chooses among alternatives.
+fn processor_flags(files: &KernelFiles) -> Vec<String> {
+    let text = files.read_text("proc/cpuinfo").unwrap_or_default();
+    let lists = ["flags", "bugs", "Features", "isa"].into_iter().filter_map(|key| field(&text, key));
+    let mut flags: Vec<_> = lists.flat_map(str::split_whitespace).map(str::to_owned).collect();
+    flags.sort();
+    flags
+}
+
+/// Says the addresses of all functions of this kernel to the emulator.
+pub fn say_symbols() {
+    let Ok(file) = std::fs::File::open("/proc/kallsyms") else { return };
+    let lines = BufReader::new(file).lines().map_while(std::io::Result::ok);
+    lines.filter_map(|line| symbol_line(&line)).for_each(|line| emulator_mark::say_line(&line));
 }
 
 #[cfg(test)]

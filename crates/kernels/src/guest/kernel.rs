@@ -1,7 +1,8 @@
 //! What a person names as a kernel: a package, an image, a built tree, the host's own, user-mode Linux; and a command line behind `@`.
 
-use super::architecture::Architecture;
+use super::architecture::{Architecture, program_segments};
 use super::debian::{self, Package};
+use crate::reboot::boot_kernel::INSTALLED;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
@@ -48,20 +49,11 @@ impl Kernel {
 /// Bytes of an ELF header and of the program headers behind it.
 const HEAD: usize = 4096;
 
-/// Where the first segment of an ELF program for 64 bits is loaded (elf(5)); `None` if it is none.
+/// Where the first segment of a program is loaded; `None` if it is no program.
 fn first_load_address(head: &[u8]) -> Option<u64> {
     const LOADED: u64 = 1;
-    let number = |at: usize, bytes: usize| {
-        let field = head.get(at..at.checked_add(bytes)?)?;
-        Some(field.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-    };
-    if !head.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let (begin, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-    let mut segments = (0..count).map_while(|n| usize::try_from(begin.checked_add(n * size)?).ok());
-    let loaded = segments.find(|at| number(*at, 4) == Some(LOADED))?;
-    number(loaded.checked_add(16)?, 8)
+    let segments = program_segments(head)?;
+    segments.into_iter().flatten().find(|segment| segment.kind == LOADED).map(|segment| segment.address)
 }
 
 /// Where the images of a built tree lie.
@@ -72,8 +64,6 @@ const IN_TREE: [&str; 5] = [
     "arch/riscv/boot/Image",
     "vmlinux",
 ];
-/// Where a distribution installs kernels.
-const INSTALLED: &str = "/boot";
 
 /// Where kernels are looked for.
 #[derive(Clone, Debug)]

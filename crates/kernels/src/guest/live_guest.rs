@@ -1,23 +1,25 @@
 //! A guest that lives while another takes its turns: started on one CPU, awaited, lent to one side after the other, and
-//! ended.
+//! ended. A comparison boots pairs of them, both kernels afresh each time.
 
 use super::architecture::X86_64;
+use super::boot::Machine;
 use super::console::{MARK, Message, inert_identity, version_mismatch};
+use super::console::{explain_last_words, last_lines};
 use super::emulator;
 use super::kernel::Kernel;
-use super::last_words::{self, explain_last_words};
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use syscost_analysis::pair::by_boot::{BootedSides, Boots};
 use syscost_analysis::pair::{Connection, Draw, Side, SideProcess, Start, Taken};
+use syscost_analysis::record::paired::{Paired, PairedGuests};
 use syscost_engine::json_line::NoMessage;
 use syscost_engine::pair::{Request, Response};
-use syscost_engine::record::guest_side::{ClockKind, Identity};
+use syscost_engine::record::guest_side::{ClockKind, GuestSide, Identity};
 use syscost_platform::cpu::{self, Aside};
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
@@ -31,18 +33,10 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct LiveMachine {
     /// What their times are of: KVM's, the emulator's, or user-mode Linux's.
     pub clock: ClockKind,
-    /// Memory of a guest, MiB.
-    pub memory_mib: u32,
-    /// Processor that is emulated, by QEMU's name, if it is not the usual one.
-    pub model: Option<String>,
+    /// What boots them. A guest that has not stated its identity in its patience is killed.
+    pub machine: Machine,
     /// The CPU of this machine on which they run.
     pub cpu: usize,
-    /// A guest that has not stated its identity by then is killed.
-    pub patience: Duration,
-    /// Shown as their initial file system.
-    pub initramfs: PathBuf,
-    /// A directory for what a user-mode Linux writes.
-    pub scratch: PathBuf,
 }
 
 /// The process of a guest. Dropping it kills its process group.
@@ -124,7 +118,7 @@ impl LiveGuest {
     fn failure_sentence(&self, kernel: &Kernel, how: String) -> String {
         let text =
             String::from_utf8_lossy(self.shared.connection.borrow_mut().last_error_bytes()).into_owned();
-        let words = last_words::last_lines(&text, MARK);
+        let words = last_lines(&text, MARK);
         let how = if how.is_empty() { explain_last_words(&words) } else { how };
         let quoted =
             if words.is_empty() { String::new() } else { format!("; its last lines: {}", words.join(" | ")) };
@@ -223,15 +217,21 @@ fn kernel_arguments(kernel: &Kernel, console: &str) -> Vec<String> {
 fn emulator_command(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, output: OwnedFd) -> Command {
     let (accelerator, model) = match machine.clock {
         ClockKind::Kvm => ("kvm", "host"),
-        _ => ("tcg,thread=single", machine.model.as_deref().unwrap_or(X86_64.processor)),
+        _ => ("tcg,thread=single", machine.machine.model.as_deref().unwrap_or(X86_64.processor)),
     };
     let mut command = Command::new(X86_64.emulator);
     command.args(["-accel", accelerator, "-cpu", model, "-smp", "1"]);
-    command.args(["-m", &machine.memory_mib.to_string(), "-nodefaults", "-no-user-config", "-no-reboot"]);
+    command.args([
+        "-m",
+        &machine.machine.memory_mib.to_string(),
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+    ]);
     command.args(["-display", "none", "-name", "syscost,debug-threads=on"]);
     command.args(["-chardev", "file,id=console,path=/dev/fd/2", "-serial", "chardev:console"]);
     command.args(["-chardev", "stdio,id=turns,signal=off", "-serial", "chardev:turns"]);
-    command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&machine.initramfs);
+    command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(&machine.machine.initramfs);
     command.args(["-append", &kernel_arguments(kernel, "ttyS0").join(" ")]);
     command.stdin(input).stdout(output);
     command
@@ -240,12 +240,77 @@ fn emulator_command(machine: &LiveMachine, kernel: &Kernel, input: OwnedFd, outp
 /// User-mode Linux, whose kernel is the program, in the same manner.
 fn user_mode_command(machine: &LiveMachine, kernel: &Kernel, line: OwnedFd) -> Command {
     let mut command = Command::new(&kernel.image);
-    command.arg(format!("mem={}M", machine.memory_mib));
-    command.arg(format!("initrd={}", machine.initramfs.display()));
-    command.arg(format!("uml_dir={}/", machine.scratch.display()));
+    command.arg(format!("mem={}M", machine.machine.memory_mib));
+    command.arg(format!("initrd={}", machine.machine.initramfs.display()));
+    command.arg(format!("uml_dir={}/", machine.machine.scratch.display()));
     // Without a root it adds one at the end, among the words of the first process.
     command.args(["con0=null,fd:2", "con=null", "ssl=null", "ssl1=fd:0,fd:0", "root=98:0"]);
     command.args(kernel_arguments(kernel, "tty0"));
     command.stdin(line).stdout(Stdio::null());
     command
+}
+
+/// Sentences about boots that are kept for a kernel.
+const FAULTS: usize = 8;
+/// The sides in sentences.
+const LABELS: [&str; 2] = ["A", "B"];
+
+/// Two kernels that are booted together, again and again.
+pub struct BootPairs<'a> {
+    kernels: &'a [Kernel; 2],
+    machine: &'a LiveMachine,
+    guests: PairedGuests,
+}
+
+impl<'a> BootPairs<'a> {
+    /// Nothing is booted yet. `ran_by` says what runs the guests, `differences` what the configurations differ by.
+    pub fn new(
+        kernels: &'a [Kernel; 2],
+        machine: &'a LiveMachine,
+        ran_by: String,
+        differences: Vec<String>,
+    ) -> Self {
+        let side = |kernel: &Kernel| GuestSide { name: kernel.name.clone(), ..GuestSide::default() };
+        let sides = kernels.each_ref().map(side);
+        Self {
+            kernels,
+            machine,
+            guests: PairedGuests { clock: machine.clock, machine: ran_by, sides, differences },
+        }
+    }
+
+    /// Waits for a guest that was started; the inner error says why it did not come.
+    fn await_guest(&mut self, side: usize, guest: &LiveGuest) -> Result<std::result::Result<(), String>> {
+        let said = guest.await_identity(&self.kernels[side], self.machine.machine.patience)?;
+        let guest_side = &mut self.guests.sides[side];
+        guest_side.boots += 1;
+        Ok(said.map(|identity| guest_side.identity = Some(identity)).inspect_err(|why| {
+            if guest_side.faults.len() < FAULTS {
+                guest_side.faults.push(why.clone());
+            }
+        }))
+    }
+}
+
+impl Boots for BootPairs<'_> {
+    fn next(&mut self, first: usize) -> Result<std::result::Result<BootedSides, String>> {
+        let start = |side: usize| LiveGuest::start(self.machine, &self.kernels[side], LABELS[side]);
+        let one = start(first)?;
+        let other = start(1 - first)?;
+        for (side, guest) in [(first, &one), (1 - first, &other)] {
+            if let Err(why) = self.await_guest(side, guest)? {
+                return Ok(Err(why));
+            }
+        }
+        let [one, other] = [Box::new(one), Box::new(other)];
+        Ok(Ok(if first == 0 { [one, other] } else { [other, one] }))
+    }
+
+    fn has_frequency(&self) -> bool {
+        self.machine.clock != ClockKind::Tcg
+    }
+
+    fn describe_sides(&self, paired: &mut Paired) {
+        paired.guests = Some(self.guests.clone());
+    }
 }

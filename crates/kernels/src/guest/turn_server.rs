@@ -2,7 +2,7 @@
 //! process of its own, and says when each has ended.
 
 use super::console::Message;
-use super::running_kernel;
+use super::init::identity;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use syscost_engine::json_line::{Lines, NoMessage, send};
 use syscost_engine::pair::{LONGEST_REQUEST, Request, Response, VARIABLE};
 use syscost_platform::error::{Error, Result};
-use syscost_platform::slowdown::install_filter;
+use syscost_platform::seccomp::install_filter;
 
 /// The line of the turns.
 const LINE: &str = "/dev/ttyS1";
@@ -34,7 +34,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 pub fn serve() -> Result<()> {
     let line = open_line()?;
     std::thread::sleep(SETTLE);
-    let identity = running_kernel::identity();
+    let identity = identity();
     if let Some(additions) = parse_slowdown(&identity.command_line)? {
         install_filter(additions)?;
     }

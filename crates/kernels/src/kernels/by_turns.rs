@@ -2,15 +2,14 @@
 
 use super::counting::{Counting, configuration_differences, kernel_supply};
 use crate::guest::architecture::X86_64;
-use crate::guest::boot_pairs::BootPairs;
-use crate::guest::initramfs::Archive;
+use crate::guest::boot::Machine;
 use crate::guest::kernel::Kernel;
+use crate::guest::live_guest::BootPairs;
 use crate::guest::live_guest::{LiveGuest, LiveMachine};
-use crate::guest::{binary, emulator};
+use crate::guest::{emulator, initramfs};
 use clap::ValueEnum;
 use nix::unistd::{AccessFlags, access};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 use syscost::suite::GROUPS;
 use syscost_analysis::pair::experiment::{Plan, Testbed, choose_cases};
@@ -118,7 +117,8 @@ fn kvm_fault(kernel: &Kernel, counting: &Counting) -> Result<Option<String>> {
     emulator::check_available(&X86_64)?;
     let place = scratch::make_directory_in(&scratch::scratch_parent())?;
     let cpu = syscost_platform::cpu::current_cpu();
-    let machine = LiveMachine { patience: TRIAL, ..prepare_machine(ClockKind::Kvm, counting, cpu, &place)? };
+    let mut machine = prepare_machine(ClockKind::Kvm, counting, cpu, &place)?;
+    machine.machine.patience = TRIAL;
     let guest = LiveGuest::start(&machine, kernel, "A")?;
     Ok(guest.await_identity(kernel, TRIAL)?.err())
 }
@@ -130,19 +130,9 @@ fn prepare_machine(
     cpu: usize,
     place: &Scratch,
 ) -> Result<LiveMachine> {
-    let initramfs: PathBuf = place.path().join("initramfs");
-    let program = binary::load_program(counting.guest_binary.as_deref(), &X86_64)?;
-    std::fs::write(&initramfs, Archive::build_guest_root(&program, b"{}"))
-        .map_err(|e| Error::file(&initramfs, "writing", e))?;
-    Ok(LiveMachine {
-        clock,
-        memory_mib: counting.memory,
-        model: counting.guest_cpu.clone(),
-        cpu,
-        patience: Duration::from_secs(counting.patience),
-        initramfs,
-        scratch: place.path().to_path_buf(),
-    })
+    let program = initramfs::load_program(counting.guest_binary.as_deref(), &X86_64)?;
+    let initramfs = initramfs::write(place.path(), "initramfs", &program, b"{}")?;
+    Ok(LiveMachine { clock, machine: Machine { initramfs, ..counting.guest_machine(place) }, cpu })
 }
 
 /// What runs guests of this clock, for the record.

@@ -1,11 +1,12 @@
 //! What every command that boots guests is given, and the comparison of two kernels.
 
 use crate::guest::architecture::{Architecture, X86_64};
+use crate::guest::boot::Machine;
 use crate::guest::boot_series::{BOOTS, Outcome, Series};
-use crate::guest::execution_plugin::Plugin;
+use crate::guest::emulator::Plugin;
 use crate::guest::kernel::{Kernel, Supply};
 use crate::guest::question::{Questions, select_questions};
-use crate::guest::{binary, configuration, emulator};
+use crate::guest::{configuration, emulator, initramfs};
 use crate::instruction_counts::{CountingMethod, InstructionCounts, LAYOUT};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,8 +90,20 @@ impl Counting {
         signal::watch_signals()?;
         let asked = self.selected_questions(filter)?;
         emulator::check_available(architecture)?;
-        let program = binary::load_program(self.guest_binary.as_deref(), architecture)?;
+        let program = initramfs::load_program(self.guest_binary.as_deref(), architecture)?;
         Ok(Ready { counting: self, asked, program, architecture })
+    }
+
+    /// What boots guests as the flags say, without an initramfs and a plugin.
+    pub(super) fn guest_machine(&self, scratch: &Scratch) -> Machine {
+        Machine {
+            memory_mib: self.memory,
+            model: self.guest_cpu.clone(),
+            patience: Duration::from_secs(self.patience),
+            initramfs: PathBuf::new(),
+            plugin: None,
+            scratch: scratch.path().to_path_buf(),
+        }
     }
 
     /// What emulates guests, for the record.
@@ -169,7 +182,8 @@ impl Ready<'_> {
             }
             Err(why) => (None, Some(why)),
         };
-        let outcome = Series { plugin, boots, ..self.new_series(kernels, &scratch) }.run(&self.asked)?;
+        let machine = Machine { plugin, ..self.counting.guest_machine(&scratch) };
+        let outcome = self.new_series(kernels, machine, boots).run(&self.asked)?;
         let refusal = refusal.map(|why| {
             format!(
                 "the emulator does not load the plugin that counts executed instructions ({why}): its clock counts them, and \
@@ -179,17 +193,13 @@ impl Ready<'_> {
         Ok((outcome, refusal))
     }
 
-    fn new_series<'a>(&'a self, kernels: &'a [Kernel; 2], scratch: &'a Scratch) -> Series<'a> {
+    fn new_series<'a>(&'a self, kernels: &'a [Kernel; 2], machine: Machine, boots: usize) -> Series<'a> {
         Series {
             kernels,
             program: &self.program,
-            memory_mib: self.counting.memory,
-            cpu: self.counting.guest_cpu.as_deref(),
-            patience: Duration::from_secs(self.counting.patience),
+            machine,
+            boots,
             at_once: cpu::allowed_cpus().len().clamp(1, MOST_AT_ONCE),
-            scratch,
-            plugin: None,
-            boots: BOOTS,
             announce: &|kernel, cases| {
                 page::write_to_stderr(&format!(
                     "booting {} for {}",

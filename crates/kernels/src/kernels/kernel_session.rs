@@ -1,24 +1,23 @@
-//! `syscost kernels session`: kernels of this machine itself, over reboots.
+//! `syscost kernels session`: kernels of this machine itself, over reboots; and what a person sees of it.
 
 mod resumed;
-mod session_text;
 
+use crate::reboot::boot_kernel::Running;
 use crate::reboot::boot_kernel::{BootKernel, INSTALLED};
 use crate::reboot::boot_loader::BootLoader;
 use crate::reboot::boot_plan::{BootPlan, LAYOUT};
 use crate::reboot::resume_unit::{ResumeUnit, reboot_loss_reason};
-use crate::reboot::running::Running;
 use clap::Subcommand;
 use nix::unistd::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost::suite::GROUPS;
 use syscost_command_line::flag::Home;
-use syscost_command_line::page;
-use syscost_command_line::record;
 use syscost_command_line::sides::own_executable;
+use syscost_command_line::{page, record};
 use syscost_engine::driver::layout;
 use syscost_engine::record::store::{Store, json_file_name};
+use syscost_engine::render::table::Layout;
 use syscost_platform::error::{Error, Result};
 use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::process::find_on_path;
@@ -122,7 +121,7 @@ fn plan_path(home: &Path, name: &str) -> Result<PathBuf> {
 fn start(args: &Start) -> Result<ExitCode> {
     let plan = make_plan(args)?;
     let home = args.home.directory();
-    page::write(&session_text::render_plan(&plan, layout()))?;
+    page::write(&render_plan(&plan, layout()))?;
     if !args.yes {
         page::write_to_stderr("nothing was started: with --yes this machine restarts now");
         return Ok(ExitCode::SUCCESS);
@@ -201,7 +200,7 @@ fn default_loader(kernels: &[BootKernel]) -> BootLoader {
 fn status(which: &Which) -> Result<ExitCode> {
     let (plan, _) = which.load_plan()?;
     let is_going_on = ResumeUnit::for_session(&plan.name)?.is_installed();
-    page::write(&session_text::render_progress(&plan, is_going_on, layout()))?;
+    page::write(&render_progress(&plan, is_going_on, layout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -212,6 +211,67 @@ fn stop(which: &Which) -> Result<ExitCode> {
         unit.stop()?;
         unit.remove()?;
     }
-    page::write(&session_text::render_progress(&plan, false, layout()))?;
+    page::write(&render_progress(&plan, false, layout()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The plan before it begins.
+pub(super) fn render_plan(plan: &BootPlan, layout: Layout) -> String {
+    let row = |kernel: &BootKernel| {
+        [kernel.name.clone(), kernel.release.clone(), kernel.image.display().to_string()]
+            .map(|cell| page::inert(&cell))
+    };
+    let rows: Vec<_> = plan.kernels.iter().map(row).collect();
+    if page::is_piped() {
+        return page::tabbed_rows(&rows);
+    }
+    let by = match plan.loader {
+        BootLoader::Grub => "GRUB",
+        BootLoader::Kexec => "kexec",
+    };
+    let restarts = plan.kernels.len() * plan.wanted as usize;
+    let table = render_table(["kernel", "release", "image"], rows, layout);
+    format!(
+        "{table}\n{} by {by}, in turn: {} of each kernel; {} of `syscost record {}` in each boot, {} s after it.\n",
+        page::count_with_noun(restarts, "restart", "restarts"),
+        page::count_with_noun(plan.wanted as usize, "boot", "boots"),
+        page::count_with_noun(plan.processes as usize, "process", "processes"),
+        page::inert(&plan.record.join(" ")),
+        plan.settle
+    )
+}
+
+/// How far a session has come.
+pub(super) fn render_progress(plan: &BootPlan, is_going_on: bool, layout: Layout) -> String {
+    let row = |(at, kernel): (usize, &BootKernel)| {
+        let boots = plan.boots.iter().filter(|boot| boot.kernel == at);
+        [
+            page::inert(&kernel.name),
+            format!("{} of {}", plan.count_whole_boots(at), plan.wanted),
+            boots.map(|boot| boot.records.len()).sum::<usize>().to_string(),
+            page::inert(kernel.given_up.as_deref().unwrap_or_default()),
+        ]
+    };
+    let rows: Vec<_> = plan.kernels.iter().enumerate().map(row).collect();
+    if page::is_piped() {
+        return page::tabbed_rows(&rows);
+    }
+    let table = render_table(["kernel", "boots", "records", "given up"], rows, layout);
+    format!("{table}\n{}\n", next_step_sentence(plan, is_going_on))
+}
+
+fn next_step_sentence(plan: &BootPlan, is_going_on: bool) -> String {
+    let has_all =
+        |at: usize| plan.count_whole_boots(at) >= plan.wanted as usize || plan.kernels[at].given_up.is_some();
+    let compare = format!("`syscost compare --by kernel {}` judges", plan.name);
+    match (is_going_on, (0..plan.kernels.len()).all(has_all)) {
+        (_, true) => format!("The session has ended: {compare}."),
+        (true, false) => format!("It goes on at the next boot; {compare} what there is so far."),
+        (false, false) => format!("It was stopped: `syscost kernels session resume {}` goes on.", plan.name),
+    }
+}
+
+fn render_table<const N: usize>(head: [&str; N], mut rows: Vec<[String; N]>, layout: Layout) -> String {
+    rows.insert(0, head.map(str::to_owned));
+    page::columns_text(&rows, page::table_width(layout))
 }

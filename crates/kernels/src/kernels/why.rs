@@ -1,20 +1,21 @@
-//! `syscost kernels why`: which functions make up the difference of a case between two kernels.
+//! `syscost kernels why`: which functions make up the difference of a case between two kernels, as tables and as flame graphs:
+//! of A, of B, and of B coloured by its difference from A.
 
-mod call_tree_text;
-mod flame_graphs;
-mod function_listing;
 mod function_rows;
 
 use super::counting::{Counting, Ready, configuration_differences};
 use super::{counted_table, find_kernels};
 use crate::executed::execution_log::ExecutionLog;
-use crate::executed::function_table::{CaseDifference, Naming};
-use crate::executed::replacement::note_replacements;
-use crate::guest::execution_plugin::Plugin;
+use crate::executed::function_table::{CaseDifference, Naming, note_replacements};
+use crate::guest::emulator::Plugin;
 use crate::guest::kernel::{Kernel, Supply};
 use clap::ValueEnum;
+use inferno::flamegraph::{Options, from_lines};
 use serde_json::json;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use syscost_command_line::flag::{Filter, Home};
 use syscost_command_line::page;
@@ -86,7 +87,7 @@ pub(super) fn explain(args: &WhyArgs) -> Result<ExitCode> {
     let executed = execute(args)?;
     if let Some(directory) = &args.flame_graphs {
         let naming = Naming::of_both([&executed.logs[0], &executed.logs[1]]);
-        for file in flame_graphs::write(directory, &executed, &naming)? {
+        for file in write_flame_graphs(directory, &executed, &naming)? {
             page::write_to_stderr(&format!("written: {}", file.display()));
         }
     }
@@ -165,12 +166,60 @@ fn function_tables_text(args: &WhyArgs, executed: &Executed) -> String {
     for difference in &executed.cases {
         said += &format!("\n{}", function_rows::table(difference, args.rows, layout));
         if args.tree {
-            said += &format!("\n{}", call_tree_text::tree(difference, &executed.logs, &naming));
+            said += &format!("\n{}", function_rows::call_tree(difference, &executed.logs, &naming));
         }
         if let Some(function) = &args.disassemble {
-            said +=
-                &format!("\n{}", function_listing::listing(difference, &executed.logs, &naming, function));
+            said += &format!("\n{}", function_rows::listing(difference, &executed.logs, &naming, function));
         }
     }
     said + &page::wrap_sentences(&executed.missing, layout)
+}
+
+/// Writes three graphs of each case; their paths.
+///
+/// # Errors
+/// A file cannot be written.
+fn write_flame_graphs(directory: &Path, executed: &Executed, naming: &Naming<'_>) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(directory).map_err(|e| Error::file(directory, "making", e))?;
+    let mut written = Vec::new();
+    for difference in &executed.cases {
+        let stacks = [0, 1].map(|side| {
+            let case = executed.logs[side].case(&difference.id);
+            case.map_or_else(BTreeMap::new, |case| naming.paths(side, case))
+        });
+        let lines = [lines_of_side(&stacks[0]), lines_of_side(&stacks[1]), lines_of_both(&stacks)];
+        for (lines, what) in lines.iter().zip(["a", "b", "difference"]) {
+            let path = directory.join(format!("{}.{what}.svg", difference.id.replace('/', "-")));
+            draw_flame_graph(&path, difference, what, lines)?;
+            written.push(path);
+        }
+    }
+    Ok(written)
+}
+
+type Stacks<'a> = BTreeMap<Vec<&'a str>, i64>;
+
+fn lines_of_side(stacks: &Stacks<'_>) -> Vec<String> {
+    let whole = stacks.iter().filter(|(_, count)| **count > 0);
+    whole.map(|(path, count)| format!("{} {count}", path.join(";"))).collect()
+}
+
+fn lines_of_both(stacks: &[Stacks<'_>; 2]) -> Vec<String> {
+    let paths: BTreeSet<_> = stacks.iter().flat_map(BTreeMap::keys).collect();
+    let count = |side: usize, path: &Vec<&str>| stacks[side].get(path).copied().unwrap_or(0).max(0);
+    paths
+        .into_iter()
+        .map(|path| format!("{} {} {}", path.join(";"), count(0, path), count(1, path)))
+        .collect()
+}
+
+fn draw_flame_graph(path: &Path, difference: &CaseDifference, what: &str, lines: &[String]) -> Result<()> {
+    let failed = |e: std::io::Error| Error::file(path, "writing", e);
+    let file = BufWriter::new(File::create(path).map_err(failed)?);
+    let mut options = Options::default();
+    options.title = format!("{} {what}", difference.id);
+    options.count_name = format!("instructions in {} iterations", difference.iterations);
+    options.deterministic = true;
+    let drawn = from_lines(&mut options, lines.iter().map(String::as_str), file);
+    drawn.map_err(|e| failed(std::io::Error::other(e)))
 }

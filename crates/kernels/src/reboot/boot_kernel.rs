@@ -1,11 +1,13 @@
-//! A kernel that this machine can boot: its image, the initramfs beside it, and words for its command line.
+//! A kernel that this machine can boot: its image, the initramfs beside it, and words for its command line; and the kernel
+//! that runs, as it describes itself.
 
-use super::running::Running;
+use crate::guest::debian::version_numbers;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use syscost_platform::error::{Error, Result};
+use syscost_platform::kernel_files::KernelFiles;
 use syscost_platform::plain_file;
 
 /// A kernel that can be booted on this machine.
@@ -91,10 +93,6 @@ fn find_installed_image(name: &str, directory: &Path) -> Result<PathBuf> {
     })
 }
 
-fn version_numbers(text: &str) -> Vec<u64> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
-}
-
 /// The release that an image says it is, or that its name says.
 fn read_release(image: &Path) -> Result<String> {
     let file = plain_file::open(image)?;
@@ -126,6 +124,37 @@ fn find_initramfs(image: &Path, release: &str) -> Option<PathBuf> {
     let names =
         [format!("initrd.img-{release}"), format!("initramfs-{release}.img"), format!("initrd-{release}")];
     names.into_iter().map(|name| beside.join(name)).find(|file| file.is_file())
+}
+
+/// A kernel that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Running {
+    /// `uname -r`.
+    pub release: String,
+    /// `/proc/cmdline`.
+    pub command_line: String,
+    /// The kernel's name of this boot, `/proc/sys/kernel/random/boot_id`.
+    pub boot: String,
+}
+
+impl Running {
+    /// The running kernel.
+    ///
+    /// # Errors
+    /// The kernel does not show which it is, or which boot this is.
+    pub fn now(files: &KernelFiles) -> Result<Self> {
+        let line = |file: &str| {
+            let missing =
+                || Error::Missing(format!("/{file} cannot be read: a session cannot tell its boots apart"));
+            files.read_first_line(file).ok_or_else(missing)
+        };
+        Ok(Self {
+            release: line("proc/sys/kernel/osrelease")?,
+            command_line: line("proc/cmdline").unwrap_or_default(),
+            boot: line("proc/sys/kernel/random/boot_id")?,
+        })
+    }
 }
 
 #[cfg(test)]

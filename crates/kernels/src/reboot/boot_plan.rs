@@ -1,8 +1,8 @@
 //! What a session over reboots is to do, and what it has done: plain data, and the next step as a function of it.
 
 use super::boot_kernel::BootKernel;
+use super::boot_kernel::Running;
 use super::boot_loader::BootLoader;
-use super::running::Running;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use syscost_engine::record::store;

@@ -1,8 +1,8 @@
 //! One step of a session: measure in this boot, or restart into the next kernel.
 
 use super::boot_kernel::BootKernel;
+use super::boot_kernel::Running;
 use super::boot_plan::{BootPlan, Next, TRIES};
-use super::running::Running;
 use syscost_platform::error::Result;
 
 /// What a session does to a machine.

@@ -4,7 +4,7 @@
 //! serve. The order is that of logical time, which messages carry, so that clocks that differ do not matter. Where a
 //! machine's clock contradicts the order, the row of the effect says by how much.
 
-use super::several::{Host, read_hosts};
+use super::several::{Host, ask_all, read_hosts};
 use super::{Args, write_at_intervals};
 use crate::host_page::fetch_body;
 use crate::http_server::EVENTS;
@@ -29,7 +29,7 @@ pub(super) fn watch_events(list: &Path, args: &Args, views: u64) -> Result<()> {
         Ok(match (args.json, page::is_piped()) {
             (true, _) => rows.iter().map(row_json).collect(),
             (_, true) => page::tabbed_rows(&rows),
-            _ => page::align_columns(&rows, usize::MAX).iter().map(|line| format!("{line}\n")).collect(),
+            _ => page::columns_text(&rows, usize::MAX),
         })
     })
 }
@@ -40,16 +40,8 @@ fn row_json([stamp, host, clock, what, note]: &Row) -> String {
 
 /// The log of each host, or why there is none. All are asked at once.
 fn fetch_logs(hosts: &[Host], patience: Duration) -> Vec<(String, std::result::Result<String, String>)> {
-    std::thread::scope(|scope| {
-        let ask = |host: &Host| {
-            let address = host.address;
-            scope.spawn(move || fetch_body(address, EVENTS, patience))
-        };
-        let threads: Vec<_> = hosts.iter().map(ask).collect();
-        let logs = threads.into_iter().map(|thread| thread.join());
-        let logs = logs.map(|log| log.unwrap_or_else(|_| Err("asking it failed".into())));
-        hosts.iter().map(|host| host.name.clone()).zip(logs).collect()
-    })
+    let logs = ask_all(hosts, |host| fetch_body(host.address, EVENTS, patience));
+    hosts.iter().map(|host| host.name.clone()).zip(logs).collect()
 }
 
 /// What was shown so far, and what is held back.

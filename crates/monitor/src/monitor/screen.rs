@@ -1,6 +1,6 @@
 //! The full-screen terminal: taken over, and restored in every case, also after a panic.
 
-use crate::render::live_view::Size;
+use crate::live_view::Size;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr};
 use std::io::Read;

@@ -4,6 +4,7 @@
 use super::{Args, draw_at_intervals, write_at_intervals};
 use crate::host_page::HostPage;
 use crate::host_view::{HostDetail, HostView};
+use crate::live_view::percent_bar;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -78,18 +79,26 @@ fn invalid_line_error(list: &Path, line: usize, found: &str) -> Error {
 
 /// Fetches the pages of all hosts at once. A host that does not answer within `patience` delays no other.
 fn query_hosts(hosts: &mut [Host], patience: Duration) -> Vec<Seen> {
-    std::thread::scope(|scope| {
-        let ask = |host: &mut Host| {
-            let page = HostPage::fetch(host.address, patience);
-            let seen = match (&host.before, &page) {
-                (Ok(before), Ok(after)) => Ok(HostView::between(before, after).with_each_cpu(before, after)),
-                (Err(_), Ok(_)) => Err("asked for the first time".into()),
-                (_, Err(why)) => Err(why.clone()),
-            };
-            host.before = page;
-            seen
+    ask_all(hosts, |host| {
+        let page = HostPage::fetch(host.address, patience);
+        let seen = match (&host.before, &page) {
+            (Ok(before), Ok(after)) => Ok(HostView::between(before, after).with_each_cpu(before, after)),
+            (Err(_), Ok(_)) => Err("asked for the first time".into()),
+            (_, Err(why)) => Err(why.clone()),
         };
-        let threads: Vec<_> = hosts.iter_mut().map(|host| scope.spawn(move || ask(host))).collect();
+        host.before = page;
+        seen
+    })
+}
+
+/// The answers of the hosts, all of which are asked at once.
+pub(super) fn ask_all<H: Send, T: Send>(
+    hosts: impl IntoIterator<Item = H>,
+    ask: impl Fn(H) -> std::result::Result<T, String> + Sync,
+) -> Vec<std::result::Result<T, String>> {
+    let ask = &ask;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = hosts.into_iter().map(|host| scope.spawn(move || ask(host))).collect();
         let failed = |_| Err("asking it failed".to_owned());
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).collect()
     })
@@ -148,7 +157,7 @@ fn rows(shown: &[(String, Seen)], with_bar: bool) -> Vec<[String; 10]> {
         let bytes = |value: f64| format_size(value.round() as u64);
         let last = match (seen, with_bar) {
             (Err(why), _) => inert(why),
-            (Ok(view), true) => view.busy_percent.map(percent_bar).unwrap_or_default(),
+            (Ok(view), true) => view.busy_percent.map(|busy| percent_bar(busy, BAR)).unwrap_or_default(),
             _ => String::new(),
         };
         [
@@ -185,11 +194,6 @@ fn screen_lines(
         page::align_columns(&rows, usize::MAX).iter().map(|line| line.chars().take(columns).collect()),
     );
     lines
-}
-
-fn percent_bar(percent: f64) -> String {
-    let full = ((percent / 100.0 * BAR as f64).round() as usize).min(BAR);
-    "█".repeat(full) + &"·".repeat(BAR - full)
 }
 
 #[cfg(test)]

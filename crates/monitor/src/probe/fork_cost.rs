@@ -22,11 +22,8 @@ const STARTS: usize = 15;
 const DECADE: f64 = 3.0;
 const EMPTY_NS: f64 = 100.0;
 
-/// Functions that read one kind of data, all called once; whether they answered.
-struct Functions {
-    name: &'static str,
-    call: fn(&Devices) -> bool,
-}
+/// Functions that read one kind of data: their name, a call of all, which says whether they answered, and how many they are.
+type Functions = (&'static str, fn(&Devices) -> bool, usize);
 
 /// What the functions are asked about.
 struct Devices {
@@ -34,27 +31,14 @@ struct Devices {
     disk: Option<String>,
 }
 
-/// Divided by how many functions a group calls.
-const GROUPS: [(Functions, usize); 7] = [
-    (
-        Functions {
-            name: "CPU, all",
-            call: |_| has_both_readings(camp::percent_processor_time(None, NO_WAIT)),
-        },
-        1,
-    ),
-    (
-        Functions {
-            name: "CPU, one",
-            call: |_| has_both_readings(camp::percent_processor_time(Some(0), NO_WAIT)),
-        },
-        1,
-    ),
-    (Functions { name: "free memory", call: |_| camp::free_physical_memory().is_ok() }, 1),
-    (Functions { name: "network", call: read_network_counters }, 4),
-    (Functions { name: "disk", call: read_disk_counters }, 2),
-    (Functions { name: "process CPU", call: read_process_cpu }, 3),
-    (Functions { name: "process, rest", call: read_process_counters }, 4),
+const GROUPS: [Functions; 7] = [
+    ("CPU, all", |_| has_both_readings(camp::percent_processor_time(None, NO_WAIT)), 1),
+    ("CPU, one", |_| has_both_readings(camp::percent_processor_time(Some(0), NO_WAIT)), 1),
+    ("free memory", |_| camp::free_physical_memory().is_ok(), 1),
+    ("network", read_network_counters, 4),
+    ("disk", read_disk_counters, 2),
+    ("process CPU", read_process_cpu, 3),
+    ("process, rest", read_process_counters, 4),
 ];
 const NO_WAIT: Duration = Duration::ZERO;
 
@@ -101,21 +85,17 @@ struct Cost {
 pub(super) fn run(pid: i32, as_json: bool) -> Result<ExitCode> {
     let devices = Devices { pid, disk: camp::enum_physical_disks()?.into_iter().next() };
     let mut found = Vec::new();
-    for (group, functions) in &GROUPS {
-        let ns =
-            (0..RUNS).map(|_| mean_call_ns(CALLS, || (group.call)(&devices))).collect::<Option<Vec<f64>>>();
+    for (name, call, functions) in GROUPS {
+        let ns = (0..RUNS).map(|_| mean_call_ns(CALLS, || call(&devices))).collect::<Option<Vec<f64>>>();
         let mean = ns.map(|ns| ns.iter().sum::<f64>() / (RUNS * functions) as f64);
-        found.push(Cost { name: group.name.to_owned(), ns: mean, is_program: false });
+        found.push(Cost { name: name.to_owned(), ns: mean, is_program: false });
         if let Some(signal) = signal::pending() {
             return Ok(Exit::Signal(signal).into());
         }
     }
     for words in PROGRAMS {
-        found.push(Cost {
-            name: words.join(" "),
-            ns: mean_call_ns(STARTS, || start_program(words)),
-            is_program: true,
-        });
+        let ns = mean_call_ns(STARTS, || start_program(words));
+        found.push(Cost { name: words.join(" "), ns, is_program: true });
     }
     match as_json {
         true => page::write_json(&found.iter().map(cost_json).collect::<Vec<_>>())?,
@@ -161,9 +141,8 @@ fn cost_table(found: &[Cost]) -> String {
     };
     let rows: Vec<Vec<String>> = std::iter::once(head.collect()).chain(found.iter().map(row)).collect();
     let rows: Vec<[String; 7]> = rows.into_iter().filter_map(|row| row.try_into().ok()).collect();
-    let lines = page::align_columns(&rows, usize::MAX);
     let note = "\na call: the mean of 3 times 10 000; of ps: its share of a start of that program;\nbars: 3 █ are 10 times as long.\n";
-    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
+    page::columns_text(&rows, usize::MAX) + note
 }
 
 /// A bar in proportion to the logarithm.
@@ -196,8 +175,8 @@ mod tests {
     #[test]
     fn every_group_answers_of_this_process_more_than_a_hundred_times_a_second() {
         let devices = Devices { pid: std::process::id() as i32, disk: None };
-        for (group, _) in GROUPS.iter().filter(|(group, _)| group.name != "disk") {
-            assert!((group.call)(&devices), "{}", group.name);
+        for (name, call, _) in GROUPS.iter().filter(|(name, ..)| *name != "disk") {
+            assert!(call(&devices), "{name}");
         }
     }
 }

@@ -165,9 +165,8 @@ fn rate_table(found: &[At]) -> String {
         ]
     };
     let rows: Vec<_> = std::iter::once(head).chain(found.iter().map(row)).collect();
-    let lines = page::align_columns(&rows, usize::MAX);
     let note = "\nmachine: percent of all CPUs; probe: percent of one; grown: its memory, files or\nthreads; ±: the 95 % interval of 20 samples.\n";
-    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").chain([note.to_owned()]).collect()
+    page::columns_text(&rows, usize::MAX) + note
 }
 
 /// Whether a probe has come to hold more: KiB and descriptors, and threads at the first and the last look.

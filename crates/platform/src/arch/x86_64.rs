@@ -165,10 +165,7 @@ pub fn unfit() -> Option<Unfit> {
     // SAFETY: PURE; the extended range's first leaf bounds it.
     let invariant =
         unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0 };
-    match invariant {
-        false => Some(Unfit::NotConstant),
-        true => (!has_rdtscp()).then_some(Unfit::NoRdtscp),
-    }
+    if invariant { (!has_rdtscp()).then_some(Unfit::NoRdtscp) } else { Some(Unfit::NotConstant) }
 }
 
 /// `n` turns of `dec; jnz`. Aligned, so that the loop's place in the binary does not decide its speed.

@@ -136,3 +136,42 @@ fn without_files_there_is_no_quota_and_no_count() {
     assert_eq!(smallest_cpu_quota(&machine.files), None);
     assert_eq!(throttling_file(&machine.files), None);
 }
+
+#[test]
+fn the_smallest_limit_on_the_way_up_is_the_one_that_holds() {
+    let machine = Machine::with_files(&[
+        ("proc/self/mountinfo", UNIFIED),
+        ("proc/self/cgroup", "0::/outer/inner\n"),
+        ("sys/fs/cgroup/outer/memory.max", "536870912\n"),
+        ("sys/fs/cgroup/outer/inner/memory.max", "max\n"),
+        ("sys/fs/cgroup/outer/inner/memory.high", "268435456\n"),
+        ("sys/fs/cgroup/outer/io.max", "8:0 rbps=1048576 wbps=max riops=max wiops=max\n"),
+    ]);
+    let told = memory_limits(&machine.files);
+    assert_eq!(told.as_deref(), Some("512 MiB, slowed above 256 MiB"));
+    let told = io_limits(&machine.files);
+    assert_eq!(told.as_deref(), Some("8:0 rbps=1048576 wbps=max riops=max wiops=max"));
+}
+
+#[test]
+fn version_1_has_files_of_its_own_and_a_large_number_for_no_limit() {
+    let machine = Machine::with_files(&[
+        (
+            "proc/self/mountinfo",
+            "31 25 0:27 / /c/memory rw - cgroup c rw,memory\n32 25 0:28 / /c/blkio rw - cgroup c rw,blkio\n",
+        ),
+        ("proc/self/cgroup", "4:memory:/a\n5:blkio:/a\n"),
+        ("c/memory/a/memory.limit_in_bytes", "9223372036854771712\n"),
+        ("c/blkio/a/blkio.throttle.read_bps_device", "254:0 1048576\n"),
+    ]);
+    assert_eq!(memory_limits(&machine.files).as_deref(), Some("none"));
+    assert_eq!(io_limits(&machine.files).as_deref(), Some("read_bps 254:0 1048576"));
+    machine.write_file("c/memory/a/memory.limit_in_bytes", "1073741824\n");
+    assert_eq!(memory_limits(&machine.files).as_deref(), Some("1024 MiB"));
+}
+
+#[test]
+fn without_groups_nothing_is_known() {
+    let machine = Machine::with_files(&[]);
+    assert_eq!((memory_limits(&machine.files), io_limits(&machine.files)), (None, None));
+}

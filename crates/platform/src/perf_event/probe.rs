@@ -7,7 +7,7 @@
 
 use super::{ANY_CPU, Attributes, USER_SPACE_ONLY, open_attributes};
 use crate::error::{Error, Result};
-use crate::proc::code_mapping::own_code_mappings;
+use crate::proc::own_code_mappings;
 use nix::errno::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;

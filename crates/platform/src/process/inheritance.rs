@@ -5,9 +5,9 @@
 //! * **OWN-TASK**: the call reads or changes the calling task alone, by numbers and local structures of the size that it
 //!   expects.
 //! * **FORKED**: between fork and exec the child makes system calls on numbers, and allocates nothing.
+
 #![allow(unsafe_code)]
 
-use super::scheduling_class;
 use crate::{limit, signal};
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
@@ -72,8 +72,8 @@ pub fn set_ordinary_class() -> Result<(), Errno> {
     match current_class() {
         libc::SCHED_OTHER => Ok(()),
         // A task that may not drop this flag may keep it.
-        _ => scheduling_class::set(libc::SCHED_OTHER, 0)
-            .or_else(|_| scheduling_class::set(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)),
+        _ => set_scheduling_class(libc::SCHED_OTHER, 0)
+            .or_else(|_| set_scheduling_class(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)),
     }
 }
 
@@ -88,7 +88,7 @@ pub fn leave_real_time_class() -> Result<(), Errno> {
 
 fn current_class() -> i32 {
     // A kernel that does not tell has ordinary tasks alone.
-    scheduling_class::get().unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
+    scheduling_class().unwrap_or(libc::SCHED_OTHER) & !libc::SCHED_RESET_ON_FORK
 }
 
 /// Whether tasks of this class run before every ordinary one.
@@ -264,6 +264,20 @@ fn close_range_at_exec(first: u32, last: u32) {
     unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
+/// Enters a class at a priority, which is 0 for classes that are not of real time. Allocates nothing.
+pub fn set_scheduling_class(class: i32, priority: i32) -> nix::Result<()> {
+    // SAFETY: OWN-TASK.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, class, &raw const priority) };
+    Errno::result(answer).map(drop)
+}
+
+/// The class, with `SCHED_RESET_ON_FORK` where that was asked for.
+pub fn scheduling_class() -> nix::Result<i32> {
+    // SAFETY: OWN-TASK: no memory is passed.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    Errno::result(answer).map(|class| class as i32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,7 +309,7 @@ mod tests {
     #[test]
     fn a_task_that_starves_no_other_keeps_its_class() {
         run_in_child_process(|| {
-            scheduling_class::set(libc::SCHED_BATCH, 0).expect("allowed to all");
+            set_scheduling_class(libc::SCHED_BATCH, 0).expect("allowed to all");
             leave_real_time_class().expect("nothing to do");
             assert_eq!(read_scheduling().policy, libc::SCHED_BATCH);
             set_ordinary_class().expect("allowed to all");
@@ -337,5 +351,14 @@ mod tests {
         assert!(numbers.contains(&kept.as_raw_fd()), "{said}");
         // `ls` opens one itself, whose number is one of the closed.
         assert!(numbers.len() <= 5 && others.len() == 2, "{said}");
+    }
+
+    #[test]
+    fn a_class_that_is_entered_is_the_class_of_this_thread_alone() {
+        let lived =
+            std::thread::spawn(|| set_scheduling_class(libc::SCHED_BATCH, 0).map(|()| scheduling_class()));
+        assert_eq!(lived.join().unwrap(), Ok(Ok(libc::SCHED_BATCH)));
+        assert_ne!(scheduling_class(), Ok(libc::SCHED_BATCH));
+        assert_eq!(set_scheduling_class(libc::SCHED_BATCH, 7), Err(Errno::EINVAL));
     }
 }

@@ -5,7 +5,7 @@ use super::{ClaimTrial, Ruling, judge_claims};
 use crate::error::{Error, Result};
 use crate::platform::arch;
 use crate::platform::partner::{Class, Kind, Partner};
-use crate::platform::shared::table::Table;
+use crate::platform::shared::Table;
 use std::time::Duration;
 use syscost::suite;
 use syscost_engine::trial::{Bench, CaseEnd, OtherCopies};

@@ -158,3 +158,45 @@ fn a_point_an_octave_shows_the_same_levels_and_one_in_two_octaves_shows_none() {
     assert_eq!(ends(4), [32.0, 512.0, 4096.0]);
     assert!(ends(8).is_empty());
 }
+
+#[test]
+fn a_fall_is_found_where_it_is() {
+    for seed in 0..50 {
+        for at in 2..9 {
+            let values: Vec<f64> = (0..11).map(|i| if i < at { 8.0 } else { 2.0 }).collect();
+            let found = locate_fall(&noisy(&values, 0.1, seed)).expect("it falls");
+            assert_eq!(found.last, at - 1, "seed {seed}");
+            assert!(found.before.estimate > 7.0 && found.after.estimate < 2.3, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn of_several_falls_the_deepest_is_told() {
+    let values = [12.0, 12.0, 12.0, 8.0, 8.0, 8.0, 8.0, 0.5, 0.5, 0.5];
+    assert_eq!(locate_fall(&values).expect("it falls").last, 6);
+}
+
+#[test]
+fn a_gradual_fall_is_in_its_middle_and_a_bad_point_moves_nothing() {
+    let values = [10.0, 10.0, 2.1, 10.0, 10.0, 8.0, 4.0, 2.5, 2.0, 2.0, 2.0, 2.0];
+    assert_eq!(locate_fall(&values).expect("it falls").last, 5);
+}
+
+#[test]
+fn what_stays_rises_or_is_noise_does_not_fall() {
+    for seed in 0..50 {
+        assert_eq!(locate_fall(&noisy(&[5.0; 12], 0.1, seed)), None);
+        assert_eq!(locate_fall(&noisy(&[1.0, 1.0, 1.0, 4.0, 4.0, 4.0], 0.1, seed)), None);
+    }
+    let wild: Vec<f64> = (0..16).map(|i| if i % 2 == 0 { 1.0 } else { 9.0 }).collect();
+    assert_eq!(locate_fall(&wild), None);
+}
+
+#[test]
+fn too_few_points_have_no_fall() {
+    for values in [&[][..], &[9.0], &[9.0, 1.0], &[9.0, 9.0, 1.0]] {
+        assert_eq!(locate_fall(values), None);
+    }
+    assert!(locate_fall(&[9.0, 9.0, 1.0, 1.0]).is_some());
+}

@@ -19,18 +19,16 @@
 #![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
 mod known;
-mod lexer;
 mod parser;
 mod program;
 mod stack;
 mod symbol;
-mod watch;
 
 use nix::time::ClockId;
 use parser::compile;
 use std::hint::black_box;
 use std::time::Duration;
-use symbol::{SymbolTable, dispatch};
+use symbol::{Now, SymbolTable, Watch, dispatch};
 use syscost::suite::call::operation as call;
 use syscost_platform::arch;
 use syscost_statistic::{median, median_interval};
@@ -39,7 +37,6 @@ use syscost_technique::estimate::{Estimates, ProbeCost, Traced};
 use syscost_technique::known::Known;
 use syscost_technique::probe_effect::{RunCounts, measure_probe_effect};
 use syscost_technique::profile;
-use watch::{Now, Watch};
 
 /// Programs of the sample, and in a hurry; statements of each.
 const PROGRAMS: [u64; 2] = [15, 3];

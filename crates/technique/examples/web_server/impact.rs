@@ -4,7 +4,7 @@ use crate::Answer;
 use crate::apache::{Apache, Model};
 use std::process::{Child, Command, Stdio};
 use syscost_platform::namespace::OtherHost;
-use syscost_statistic::{Random, hodges_lehmann, median};
+use syscost_statistic::{Interval, Random, hodges_lehmann, median};
 
 /// Blocks a second; 0 is no probe.
 const RATES: [u32; 3] = [0, 10, 1000];
@@ -47,9 +47,8 @@ pub fn run(rounds: usize, clients: &OtherHost) -> Answer {
     for (at, rate) in RATES.iter().enumerate().skip(1) {
         let change = |value: fn(&Run) -> f64| {
             let logs: Vec<f64> = runs.iter().map(|run| (value(&run[at]) / value(&run[0])).ln()).collect();
-            let interval = hodges_lehmann(&logs, 0.95);
-            let percent = |log: f64| 100.0 * log.exp_m1();
-            let [estimate, low, high] = [interval.estimate, interval.low, interval.high].map(percent);
+            let Interval { estimate, low, high } =
+                hodges_lehmann(&logs, 0.95).map(|log| 100.0 * log.exp_m1());
             format!("{estimate:+.2} % [{low:+.2}, {high:+.2}]")
         };
         let cpu: Vec<f64> = runs.iter().map(|run| run[at].probe_cpu).collect();
@@ -73,18 +72,8 @@ fn beside_probe(server: &Apache, clients: &OtherHost, rate: u32) -> Answer<Run> 
 pub fn probe(server: &Apache, rate: u32) -> Answer<Child> {
     let syscost = std::env::var("SYSCOST").map_err(|_| "SYSCOST does not name the binary")?;
     let mut command = Command::new("taskset");
-    command.args([
-        "-c",
-        SERVER_CPU,
-        &syscost,
-        "probe",
-        "--summary",
-        "--json",
-        "--rate",
-        &rate.to_string(),
-        "--pid",
-        &server.pid().to_string(),
-    ]);
+    command.args(["-c", SERVER_CPU, &syscost, "probe", "--summary", "--json"]);
+    command.args(["--rate", &rate.to_string(), "--pid", &server.pid().to_string()]);
     Ok(command.stdout(Stdio::piped()).spawn()?)
 }
 
@@ -101,16 +90,8 @@ pub fn cost(probe: Child) -> Answer<f64> {
 fn wrk(server: &Apache, clients: &OtherHost) -> Answer<(f64, f64)> {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net={}", clients.namespace_path().display()));
-    command.args([
-        "taskset",
-        "-c",
-        CLIENT_CPU,
-        "wrk",
-        "-t1",
-        &format!("-c{CONNECTIONS}"),
-        &format!("-d{SECONDS}s"),
-        "--latency",
-    ]);
+    command.args(["taskset", "-c", CLIENT_CPU, "wrk", "-t1", "--latency"]);
+    command.args([format!("-c{CONNECTIONS}"), format!("-d{SECONDS}s")]);
     let output = command.arg(format!("http://{}/page", server.address)).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let word = |name: &str| {

@@ -5,15 +5,15 @@
 
 use crate::Answer;
 use crate::apache::{Apache, Model};
+use crate::crowd::{Visits, arrive};
 use crate::impact::{SERVER_CPU, cost, probe};
-use crate::rates_picture;
-use crate::visit::{Visits, arrive};
+use crate::picture::rates_svg;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use syscost_counters::aggregate::process_tree;
 use syscost_platform::namespace::OtherHost;
-use syscost_statistic::{Random, hodges_lehmann, median};
+use syscost_statistic::{Interval, Random, hodges_lehmann, median};
 
 /// Connections a second where none are named: the paper's.
 const PAPER: u32 = 40;
@@ -44,14 +44,6 @@ pub struct Turn {
     pub late: f64,
 }
 
-/// An estimate with its 95 % interval.
-#[derive(Clone, Copy)]
-pub struct Within {
-    pub estimate: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
 pub fn run(directory: &Path, rates: &[&str], clients: &OtherHost) -> Answer {
     std::fs::create_dir_all(directory)?;
     let rates = rates.iter().map(|rate| rate.parse()).collect::<Result<Vec<u32>, _>>()?;
@@ -66,7 +58,7 @@ pub fn run(directory: &Path, rates: &[&str], clients: &OtherHost) -> Answer {
     }
     std::fs::write(directory.join("rates.csv"), table(&all)?)?;
     let file = directory.join("rates.svg");
-    std::fs::write(&file, rates_picture::svg(&all)?)?;
+    std::fs::write(&file, rates_svg(&all)?)?;
     println!("{}", file.display());
     Ok(())
 }
@@ -111,17 +103,14 @@ impl AtRate {
     }
 
     /// The mean response time beside a probe, ms.
-    pub fn response(&self, at: usize) -> Within {
-        let found = hodges_lehmann(&self.over(at, |turn| turn.mean), 0.95);
-        Within { estimate: found.estimate, low: found.low, high: found.high }
+    pub fn response(&self, at: usize) -> Interval {
+        hodges_lehmann(&self.over(at, |turn| turn.mean), 0.95)
     }
 
     /// Its change against no probe in the same turn, percent.
-    fn change(&self, at: usize) -> Within {
+    fn change(&self, at: usize) -> Interval {
         let logs: Vec<f64> = self.turns.iter().map(|turn| (turn[at].mean / turn[0].mean).ln()).collect();
-        let found = hodges_lehmann(&logs, 0.95);
-        let percent = |log: f64| 100.0 * log.exp_m1();
-        Within { estimate: percent(found.estimate), low: percent(found.low), high: percent(found.high) }
+        hodges_lehmann(&logs, 0.95).map(|log| 100.0 * log.exp_m1())
     }
 
     fn render(&self) -> Result<String, std::fmt::Error> {

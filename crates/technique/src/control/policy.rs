@@ -1,4 +1,9 @@
-//! Policies: they compute the next value of the control parameter from the error.
+//! Policies, which compute the next value of the control parameter from the error; a simulated system with known behaviour, for
+//! tests of a controller; and the course of a run under control: settling time, overshoot, jitter.
+
+use super::Controller;
+use crate::index::PerformanceIndex;
+use syscost_statistic::{Random, standard_deviation};
 
 /// The reaction of a controller to an error.
 pub trait Policy {
@@ -87,6 +92,87 @@ impl Policy for Proportional {
     }
 }
 
+/// A system whose response time is a linear function of the control parameter plus normally distributed noise.
+#[derive(Clone, Debug)]
+pub struct Plant {
+    base: f64,
+    slope: f64,
+    deviation: f64,
+    random: Random,
+}
+
+impl Plant {
+    /// response = base + slope·parameter, with noise of standard deviation `deviation`. For processes that share one
+    /// CPU equally, a command of c seconds takes c·(1 + parameter): base and slope are both c.
+    pub fn new(base: f64, slope: f64, deviation: f64, seed: u64) -> Self {
+        Self { base, slope, deviation, random: Random::new(seed) }
+    }
+
+    /// The response time of one command at this value of the parameter.
+    pub fn response(&mut self, parameter: f64) -> f64 {
+        self.base + self.slope * parameter + self.deviation * standard_normal(&mut self.random)
+    }
+
+    /// The index after each of `blocks` blocks under control, from the steady state at the parameter `from`.
+    #[allow(clippy::too_many_arguments, reason = "they are the loop's, one each")]
+    pub fn simulate_control(
+        &mut self,
+        block: u32,
+        damping: f64,
+        goal: f64,
+        policy: impl Policy,
+        limit: f64,
+        from: f64,
+        blocks: usize,
+    ) -> Vec<f64> {
+        let steady = self.base + self.slope * from;
+        let Ok(index) = PerformanceIndex::new(block, damping) else { return Vec::new() };
+        let index = index.with_initial_value(steady);
+        let mut controller = Controller::new(index, goal, policy, limit).with_initial_parameter(from);
+        let mut series = Vec::with_capacity(blocks);
+        while series.len() < blocks {
+            let response = self.response(controller.parameter());
+            series.extend(controller.add_response(response).map(|step| step.index));
+        }
+        series
+    }
+}
+
+/// A standard normal random number (Box and Muller, 1958).
+pub(crate) fn standard_normal(random: &mut Random) -> f64 {
+    let (size, turn) = (random.unit(), random.unit());
+    (-2.0 * size.ln()).sqrt() * (std::f64::consts::TAU * turn).cos()
+}
+
+/// Blocks at the end of a run that must lie in the band for the run to count as settled.
+const STAYS: usize = 3;
+
+/// The course of an index towards its goal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transient {
+    /// Blocks until the index stays in the band around the goal; `None` if it does not.
+    pub settled: Option<usize>,
+    /// The largest deviation beyond the goal, as a share of the initial distance.
+    pub overshoot: f64,
+    /// Standard deviation of the index after it has settled; if it has not, of the second half.
+    pub jitter: f64,
+}
+
+impl Transient {
+    /// The course of `series`, the index after each block, with a band of ±`band` around `goal`. The first value gives
+    /// the direction.
+    pub fn from_series(series: &[f64], goal: f64, band: f64) -> Self {
+        let way = series.first().map_or(0.0, |first| first - goal);
+        let beyond = series.iter().map(|index| -(index - goal) / way).fold(0.0, f64::max);
+        let inside = series.iter().rev().take_while(|index| (*index - goal).abs() <= band).count();
+        // An oscillation that happens to end in the band has not settled.
+        let settled = (inside >= STAYS.min(series.len()).max(1)).then(|| series.len() - inside);
+        let rest = &series[settled.unwrap_or(series.len() / 2)..];
+        let jitter = if rest.len() > 1 { standard_deviation(rest) } else { 0.0 };
+        Self { settled, overshoot: if way == 0.0 { 0.0 } else { beyond }, jitter }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +228,28 @@ mod tests {
     fn a_step_in_proportion_is_against_the_error() {
         assert_eq!(Proportional { gain: 0.5 }.next(4.0, 2.0), 3.0);
         assert_eq!(Proportional { gain: 0.5 }.next(4.0, -2.0), 5.0);
+    }
+
+    #[test]
+    fn what_it_was_like_is_read_off() {
+        let transient = Transient::from_series(&[20.0, 12.0, 8.0, 9.5, 10.5, 9.5, 10.5], 10.0, 1.0);
+        assert_eq!(transient.settled, Some(3));
+        assert!((transient.overshoot - 0.2).abs() < 1e-12, "{transient:?}");
+        assert!((transient.jitter - standard_deviation(&[9.5, 10.5, 9.5, 10.5])).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_never_stays_has_not_settled() {
+        let transient = Transient::from_series(&[20.0, 10.0, 20.0, 10.0, 20.0], 10.0, 1.0);
+        assert_eq!((transient.settled, transient.overshoot), (None, 0.0));
+        assert!(transient.jitter > 4.0);
+        let by_chance = Transient::from_series(&[20.0, 10.0, 20.0, 10.0], 10.0, 1.0);
+        assert_eq!(by_chance.settled, None);
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let empty = Transient { settled: None, overshoot: 0.0, jitter: 0.0 };
+        assert_eq!(Transient::from_series(&[], 1.0, 1.0), empty);
     }
 }

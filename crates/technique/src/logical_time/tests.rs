@@ -115,3 +115,61 @@ fn a_coarser_stream_keeps_the_order_of_what_it_keeps() {
     let error = snapshot_at(&coarse, 1).expect_err("no messages").to_string();
     assert!(error.contains("stream 0") && error.contains("Detail::Message"), "{error}");
 }
+
+/// A request and its answer between streams 0 and 1, and an effect of it on stream 2.
+fn streams() -> [Vec<Event<&'static str>>; 3] {
+    let new = |number| Stream::new(number, Detail::Machine);
+    let (mut client, mut server, mut disk) = (new(0), new(1), new(2));
+    server.receive(client.send("ask"), "asked");
+    disk.receive(server.send("write"), "written");
+    client.receive(server.send("answer"), "answered");
+    [client, server, disk].map(|stream| stream.events().to_vec())
+}
+
+/// What is released after each of these arrivals.
+fn released(arrivals: &[&[Event<&'static str>]]) -> Vec<Vec<&'static str>> {
+    let mut order = CausalOrder::default();
+    let arrive = |events: &&[Event<&'static str>]| {
+        events.iter().for_each(|event| order.add(event.clone()));
+        order.release().iter().map(|event| event.what).collect()
+    };
+    arrivals.iter().map(arrive).collect()
+}
+
+#[test]
+fn an_effect_waits_for_its_cause_in_whatever_order_the_machines_answer() {
+    let [client, server, disk] = streams();
+    let whole = ["ask", "asked", "write", "answer", "written", "answered"];
+    for arrivals in [[&client, &server, &disk], [&disk, &server, &client], [&server, &disk, &client]] {
+        let order = released(&arrivals.map(Vec::as_slice));
+        let order = order.concat();
+        let place = |what| order.iter().position(|other| *other == what).expect("it is released");
+        assert_eq!(order.len(), whole.len(), "{order:?}");
+        for (cause, effect) in
+            [("ask", "asked"), ("write", "written"), ("answer", "answered"), ("asked", "write")]
+        {
+            assert!(place(cause) < place(effect), "{order:?}");
+        }
+    }
+    assert_eq!(released(&[&[client, server, disk].concat()]), [whole]);
+}
+
+#[test]
+fn what_is_held_back_is_named_with_what_it_waits_for() {
+    let [client, server, _] = streams();
+    let mut order = CausalOrder::default();
+    server.iter().for_each(|event| order.add(event.clone()));
+    assert!(order.release().is_empty());
+    assert_eq!(order.held_back(), [(1, client[0].stamp, 3)]);
+}
+
+#[test]
+fn a_repetition_is_dropped_and_a_cause_before_the_beginning_is_not_waited_for() {
+    let [client, server, _] = streams();
+    assert_eq!(released(&[&client[..1], &client[..1]]), [vec!["ask"], vec![]]);
+    // The client's log begins after it has asked.
+    let mut later = Stream::new(0, Detail::Machine);
+    later.last.time = client[0].stamp.time;
+    later.record(Detail::Machine, "later");
+    assert_eq!(released(&[&server, later.events()]).concat().len(), 4);
+}

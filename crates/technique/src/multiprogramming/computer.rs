@@ -1,7 +1,6 @@
 //! Jobs on one CPU in a memory control group that is too small for all of them.
 
-use super::job::{self, Account, Job};
-use super::memory_group::MemoryGroup;
+use super::{Account, Job, MemoryGroup, make_job_file, run_job};
 use crate::control::Background;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,10 +72,10 @@ impl Computer {
         let words = Arc::new(Words::new()?);
         cpu::initial_cpus(); // initialised here: a forked child must not wait for a lock
         let start = |number: usize| {
-            let file = job::make_job_file(directory, &job)?;
+            let file = make_job_file(directory, &job)?;
             let theirs = Arc::clone(&words);
             let child = Child::start(move || {
-                job::run_job(&job, &file, Account::new(&theirs, number), on, number as u64);
+                run_job(&job, &file, Account::new(&theirs, number), on, number as u64);
             })?;
             group.add_process(child.pid().as_raw())?;
             Account::new(&words, number).may_begin.store(1, Relaxed);

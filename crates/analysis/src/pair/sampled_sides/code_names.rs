@@ -1,7 +1,7 @@
 //! The names of sampled code: the kernel's by `/proc/kallsyms`, those of programs by the symbols of their files.
 
 use crate::platform::kernel_files::KernelFiles;
-use crate::platform::proc::code_mapping::own_code_mappings;
+use crate::platform::proc::own_code_mappings;
 use crate::platform::symbols::{SymbolLine, Symbols, fold_family};
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use std::collections::{HashMap, HashSet};

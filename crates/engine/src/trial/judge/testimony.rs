@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::clock::witness::{self, Call, Watch, WitnessReport};
 use crate::error::Error;
 use crate::platform::ptrace::PANICKED;
-use crate::platform::time::kernel_clock::{self, KernelClock};
+use crate::platform::time::{self, KernelClock};
 use crate::record::HELD_LATE;
 use crate::trial::CaseEnd;
 
@@ -104,9 +104,9 @@ fn held_late(contradicted: u32) -> Option<Judgement> {
 /// Returns a filter for the system calls that belong to the operation. If reading the clock enters the kernel,
 /// those readings are left out, because the timing itself makes them. Calls that the case claims always count.
 pub(super) fn call_filter(case: &Case) -> impl Fn(&Call) -> bool {
-    let enters = kernel_clock::enters_kernel(KernelClock::Precise) == Some(true);
+    let enters = time::enters_kernel(KernelClock::Precise) == Some(true);
     let claimed: Vec<i64> = case.claims.iter().flat_map(claimed_call_numbers).collect();
-    move |call| !enters || claimed.contains(&call.number) || !kernel_clock::is_clock_reading(call)
+    move |call| !enters || claimed.contains(&call.number) || !time::is_clock_reading(call)
 }
 
 fn claimed_call_numbers(claim: &Claim) -> Vec<i64> {

@@ -1,11 +1,11 @@
 //! A session is taken up: by its unit after each boot, or by hand.
 
-use super::{Which, session_text};
+use super::{Which, render_progress};
 use crate::reboot::boot_kernel::BootKernel;
+use crate::reboot::boot_kernel::Running;
 use crate::reboot::boot_loader;
 use crate::reboot::boot_plan::BootPlan;
 use crate::reboot::resume_unit::ResumeUnit;
-use crate::reboot::running::Running;
 use crate::reboot::session_walk::{Machine, Standing, advance_session};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -115,7 +115,7 @@ fn resume_command(name: &str, home: &Path) -> Result<Vec<String>> {
 /// Removes the unit, and gives the machine its own kernel back.
 fn end_session(plan: &BootPlan, unit: &ResumeUnit) -> Result<ExitCode> {
     unit.remove()?;
-    page::write(&session_text::render_progress(plan, false, layout()))?;
+    page::write(&render_progress(plan, false, layout()))?;
     let (own, now) = (&plan.planned_in, Running::now(&KernelFiles::live())?);
     if (&own.release, &own.command_line) != (&now.release, &now.command_line) {
         page::write_to_stderr(&format!("restarting into {}, as before the session", own.release));

@@ -1,6 +1,9 @@
-//! The functions of a case as a table for a person and as CSV.
+//! The functions of a case as a table for a person and as CSV; the callers of those that moved as an indented tree; and the
+//! executed instructions of one function, with how often an iteration executes each.
 
-use crate::executed::function_table::{CaseDifference, FunctionDifference};
+use crate::executed::execution_log::ExecutionLog;
+use crate::executed::function_table::{CaseDifference, FunctionDifference, Naming};
+use std::collections::BTreeMap;
 use syscost_analysis::render::sheet::{LF, csv_text, number_cell};
 use syscost_command_line::page::{self, Tone};
 use syscost_engine::render::table::Layout;
@@ -117,6 +120,64 @@ fn csv_cells(case: &CaseDifference, row: &FunctionDifference) -> Vec<String> {
     cells.extend(numbers.map(number_cell));
     cells.extend([case.iterations.to_string(), row.note.clone().unwrap_or_default()]);
     cells
+}
+
+/// Whole instructions of a path and of all that begin with it, in A and in B.
+type Sums = BTreeMap<Vec<String>, [i64; 2]>;
+
+/// The tree of one case. A path whose instructions do not differ is left out with all below it.
+pub fn call_tree(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: &Naming<'_>) -> String {
+    let per = |count: i64| count as f64 / difference.iterations as f64;
+    let mut said = format!("{:>12} {:>10} {:>10}  with callees\n", "difference", "A", "B");
+    for (path, sums) in path_sums(difference, logs, naming).into_iter().filter(|(_, [a, b])| a != b) {
+        let [a, b] = sums.map(per);
+        let name = path.last().map_or("", String::as_str);
+        said += &format!("{:+12.2} {a:10.2} {b:10.2}  {}{name}\n", b - a, "  ".repeat(path.len() - 1));
+    }
+    said
+}
+
+fn path_sums(difference: &CaseDifference, logs: &[ExecutionLog; 2], naming: &Naming<'_>) -> Sums {
+    let mut sums = Sums::new();
+    for (side, log) in logs.iter().enumerate() {
+        let Some(case) = log.case(&difference.id) else { continue };
+        for (path, own) in naming.paths(side, case) {
+            for length in 1..=path.len() {
+                let names = path[..length].iter().map(|name| (*name).to_owned()).collect();
+                sums.entry(names).or_default()[side] += own;
+            }
+        }
+    }
+    sums
+}
+
+/// The listing of this function in A and in B.
+pub fn listing(
+    difference: &CaseDifference,
+    logs: &[ExecutionLog; 2],
+    naming: &Naming<'_>,
+    function: &str,
+) -> String {
+    let mut said = String::new();
+    for (side, (log, label)) in logs.iter().zip(["A", "B"]).enumerate() {
+        let Some(case) = log.case(&difference.id) else { continue };
+        said += &format!("{label}: {function}\n");
+        let differences = case.differences();
+        let of_function = differences.iter().filter(|(address, _)| {
+            **address != 0 && naming.name(side, log.symbols.start(**address)) == function
+        });
+        let mut is_empty = true;
+        for (address, [count, _]) in of_function {
+            let text = case.batches.iter().find_map(|batch| batch.sites.get(address)).map(|site| &site.text);
+            let count = *count as f64 / difference.iterations as f64;
+            said += &format!("{count:10.2}  {address:x}  {}\n", text.map_or("", String::as_str));
+            is_empty = false;
+        }
+        if is_empty {
+            said += "            it executes no instruction of this function\n";
+        }
+    }
+    said
 }
 
 #[cfg(test)]

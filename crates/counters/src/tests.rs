@@ -3,7 +3,7 @@
 //! real kernel; one that this machine does not allow is skipped with a sentence.
 #![allow(clippy::print_stdout, reason = "a test that cannot be done says so")]
 
-use super::{Fault, Interface, Process, Processes, camp, enumeration, physical_memory};
+use super::*;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
@@ -12,9 +12,9 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use std::fs;
 use std::fs::File;
+use std::hint::black_box;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 use syscost_platform::child::Child;
 use syscost_platform::namespace;
 
@@ -246,4 +246,68 @@ fn ten_thousand_processes_that_come_and_go_cost_no_descriptor() {
         drop(cache);
         Ok(())
     });
+}
+
+fn allocations<T>(call: impl FnOnce() -> T) -> u64 {
+    allocation_counter::measure(|| {
+        black_box(call());
+    })
+    .count_total
+}
+
+#[test]
+fn a_handle_allocates_nothing_in_a_call() {
+    let pid = std::process::id() as i32;
+    let process = Process::open(pid).expect("ourselves");
+    let interface = Interface::open("lo").expect("every namespace has it");
+    let mut processors = Processors::open().expect("/proc");
+    assert_eq!(allocations(|| process.cpu_time().is_ok()), 0);
+    assert_eq!(allocations(|| process.page_faults().is_ok()), 0);
+    assert_eq!(allocations(|| process.resident().is_ok()), 0);
+    assert_eq!(allocations(|| process.threads().is_ok()), 0);
+    assert_eq!(allocations(|| interface.bytes_sent().is_ok()), 0);
+    assert_eq!(allocations(|| processors.idle().is_ok()), 0);
+    assert_eq!(allocations(|| processors.time_spent(Some(0)).is_ok()), 0);
+    assert_eq!(allocations(|| physical_memory::free().is_ok()), 0);
+    let memory = physical_memory::Memory::open().expect("/proc");
+    assert_eq!(allocations(|| memory.truly_free().is_ok()), 0);
+    assert_eq!(allocations(|| memory.available().is_ok()), 0);
+    let mut each = Vec::new();
+    processors.time_spent_each(&mut each).expect("read");
+    assert_eq!(allocations(|| processors.time_spent_each(&mut each).is_ok()), 0);
+    let Ok(pressure) = Pressure::open(pressure::Resource::Cpu) else {
+        return println!("skipped: this kernel keeps no account of pressure");
+    };
+    assert_eq!(allocations(|| pressure.read().is_ok()), 0);
+}
+
+#[test]
+fn neither_does_a_call_without_a_handle() {
+    let pid = std::process::id() as i32;
+    assert_eq!(allocations(|| camp::cpu_time_total(pid, Duration::ZERO).is_ok()), 0);
+    assert_eq!(allocations(|| camp::num_page_faults(pid).is_ok()), 0);
+    assert_eq!(allocations(|| camp::working_set_kb(pid).is_ok()), 0);
+    assert_eq!(allocations(|| camp::thread_count(pid).is_ok()), 0);
+    assert_eq!(allocations(|| camp::net_bytes_sent("lo").is_ok()), 0);
+    assert_eq!(allocations(|| camp::cpu_count().is_ok()), 0);
+    assert_eq!(allocations(|| physical_memory::truly_free().is_ok()), 0);
+    assert_eq!(allocations(|| camp::percent_processor_time(None, Duration::from_millis(20)).is_ok()), 0);
+    assert_eq!(allocations(|| camp::percent_processor_time(Some(0), Duration::from_millis(20)).is_ok()), 0);
+}
+
+#[test]
+fn every_function_of_figure_3_is_in_the_table() {
+    let original = |line: &str| {
+        line.trim().strip_prefix("#[doc(alias = \"").map(|rest| rest.trim_end_matches("\")]").to_owned())
+    };
+    let originals: Vec<_> = include_str!("camp.rs").lines().filter_map(original).collect();
+    assert_eq!(originals.len(), 23, "{originals:?}");
+    let rows = include_str!("lib.rs").lines().filter(|line| line.starts_with("//! | `"));
+    let in_table: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    assert_eq!(in_table, originals, "in the order of the paper");
+}
+
+#[test]
+fn the_counting_of_allocations_counts() {
+    assert!(allocations(|| vec![0u8; 17]) > 0);
 }

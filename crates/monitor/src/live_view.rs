@@ -86,14 +86,13 @@ fn format_shares(its: &Shares, columns: usize) -> String {
         "busy {busy:5.1} %  user {user:5.1}  system {system:5.1}  irq {interrupts:4.1}  steal {stolen:4.1}"
     );
     let room = columns.saturating_sub(NAME + display_width(&words) + 2).min(WIDEST_BAR);
-    format!("{words}  {}", percent_bar(busy, room))
+    // Fewer than eight columns show too little.
+    let bar = if room < 8 || layout().ascii { String::new() } else { percent_bar(busy, room) };
+    format!("{words}  {bar}")
 }
 
-/// A bar of `percent` of `columns`; empty if there are too few.
-fn percent_bar(percent: f64, columns: usize) -> String {
-    if columns < 8 || layout().ascii {
-        return String::new();
-    }
+/// A bar of which this share is full.
+pub fn percent_bar(percent: f64, columns: usize) -> String {
     let full = ((percent / 100.0 * columns as f64).round() as usize).min(columns);
     "█".repeat(full) + &"·".repeat(columns - full)
 }
@@ -300,6 +299,6 @@ mod tests {
     fn a_bar_is_as_long_as_its_share() {
         assert_eq!(percent_bar(50.0, 10), "█████·····");
         assert_eq!(percent_bar(100.4, 10).chars().count(), 10);
-        assert_eq!(percent_bar(50.0, 5), "");
+        assert!(!format_shares(&Shares::default(), 79).contains("·"), "no bar in so few columns");
     }
 }

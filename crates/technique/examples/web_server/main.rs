@@ -13,22 +13,12 @@
 #![allow(clippy::print_stdout, reason = "it is a program")]
 #![allow(unreachable_pub, reason = "`pub` marks what a module of the example offers")]
 
-#[path = "web_server/apache.rs"]
 mod apache;
-#[path = "web_server/crowd.rs"]
 mod crowd;
-#[path = "web_server/impact.rs"]
 mod impact;
-#[path = "web_server/picture.rs"]
 mod picture;
-#[path = "web_server/platforms.rs"]
 mod platforms;
-#[path = "web_server/rates.rs"]
 mod rates;
-#[path = "web_server/rates_picture.rs"]
-mod rates_picture;
-#[path = "web_server/visit.rs"]
-mod visit;
 
 use std::process::ExitCode;
 use std::sync::Arc;
