@@ -1,9 +1,7 @@
 //! Reads of blocks past the page cache, each timed by itself, and the proof of where their bytes came from.
 
-mod charge;
-
-use crate::case::{Need, Place, SetUp, Subject, set_up};
-use crate::clock::{Clock, ClockScale, Counts, Ticks};
+use crate::case::{Claim, Need, Place, SetUp, Subject, set_up};
+use crate::clock::{Clock, ClockScale, Counts, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::platform::pattern_file::{self, PatternFile, Way};
 use crate::platform::proc::{Account, Moved, Source};
@@ -11,8 +9,6 @@ use crate::platform::volume::{self, Medium};
 use crate::statistic::Random;
 use memmap2::MmapMut;
 use std::os::unix::fs::FileExt;
-
-pub use charge::{claim_blocks_read, claim_blocks_written};
 
 /// The claims that are verified for each batch.
 pub const FROM_DEVICE: &str =
@@ -229,6 +225,45 @@ fn verify_device_read(place: &Place) -> Result<()> {
     let file = PatternFile::create_filled(&place.scratch, LENGTH, Way::Direct)?;
     let blocks = Blocks::new(file, Pattern::Sequential, 4096, Source::Device)?;
     single_block_reads(blocks).map(drop)
+}
+
+type Judged = std::result::Result<String, String>;
+
+/// The claim that the kernel has charged this process with reading every block of this length, which is 512 bytes, 4 KiB,
+/// 64 KiB or 1 MiB.
+pub fn claim_blocks_read(block: usize) -> Claim {
+    Claim::Counted(match block {
+        512 => judge_read::<512>,
+        65_536 => judge_read::<65_536>,
+        1_048_576 => judge_read::<1_048_576>,
+        _ => judge_read::<4_096>,
+    })
+}
+
+/// As [`claim_blocks_read`], for blocks that were written.
+pub fn claim_blocks_written(block: usize) -> Claim {
+    Claim::Counted(match block {
+        512 => judge_written::<512>,
+        65_536 => judge_written::<65_536>,
+        1_048_576 => judge_written::<1_048_576>,
+        _ => judge_written::<4_096>,
+    })
+}
+
+fn judge_read<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    judge_charged(delta.counted.device_read, "read from", iterations, BLOCK)
+}
+
+fn judge_written<const BLOCK: u64>(delta: &Delta, iterations: u64) -> Judged {
+    judge_charged(delta.counted.device_written, "written to", iterations, BLOCK)
+}
+
+fn judge_charged(bytes: Option<u64>, how: &str, iterations: u64, block: u64) -> Judged {
+    let Some(bytes) = bytes else {
+        return Err("the kernel does not tell what was read from devices (CONFIG_TASK_IO_ACCOUNTING)".into());
+    };
+    let seen = format!("{bytes} bytes were {how} the device for {iterations} blocks of {block}");
+    if bytes < iterations * block { Err(format!("{seen}: not each of them reached it")) } else { Ok(seen) }
 }
 
 #[cfg(test)]

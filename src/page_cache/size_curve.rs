@@ -7,7 +7,7 @@
 use super::{Bounds, Cost, Guard};
 use crate::error::{Error, Result};
 use crate::kit::fault_count::bytes_read_from_devices;
-use crate::kit::io_priority::IdleAtTheDisk;
+use crate::kit::scheduling_policy::IdleAtTheDisk;
 use crate::platform::control_group::memory_cgroup::LimitedMemory;
 use crate::platform::kernel_files::KernelFiles;
 use crate::platform::pattern_file::{self, PatternFile};

@@ -37,10 +37,9 @@
 //! fio's engines psync, libaio and io_uring; ioping. open(2), io_submit(2), io_uring(7), proc_pid_io(5), mincore(2).
 
 mod direct_write;
+mod in_flight;
 mod operation;
 mod operation_aio;
-mod reader_thread;
-mod ring_queue;
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, OwnTasks, Place, Rule, Scale, SetUp, set_up};
@@ -126,22 +125,21 @@ fn cases() -> Vec<Case> {
         cases.extend(BLOCKS.map(|(length, block)| block_length_case((pattern, name, words), length, block)));
     }
     cases.extend(DEPTHS.map(|depth| {
-        queue_depth_case("uring", "by io_uring", depth, ring_queue::set_up_for_depth(depth, Ring::new))
+        queue_depth_case("uring", "by io_uring", depth, in_flight::set_up_for_depth(depth, Ring::new))
             .need(RING)
     }));
     cases.extend(DEPTHS.map(|depth| {
-        let set_up = ring_queue::set_up_for_depth(depth, Ring::with_registered);
+        let set_up = in_flight::set_up_for_depth(depth, Ring::with_registered);
         let case =
             queue_depth_case("uring-registered", "by io_uring, file and memory registered", depth, set_up);
         case.need(FULL_SCALE).need(RING)
     }));
     cases.extend(DEPTHS.map(|depth| {
-        let set_up = ring_queue::set_up_for_depth(depth, Aio::new);
+        let set_up = in_flight::set_up_for_depth(depth, Aio::new);
         queue_depth_case("aio", "by io_submit", depth, set_up).need(FULL_SCALE)
     }));
     cases.extend(DEPTHS.map(|depth| {
-        let case =
-            queue_depth_case("threads", "by as many threads", depth, reader_thread::set_up_for_depth(depth));
+        let case = queue_depth_case("threads", "by as many threads", depth, in_flight::threads_set_up(depth));
         case.own_tasks(OwnTasks::Elsewhere)
     }));
     cases.extend(direct_write::cases());

@@ -49,12 +49,12 @@
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, OwnTasks, Place, Rule, set_up};
 use crate::error::{Error, Result};
-use crate::kit::message_size::{LOOPBACK, messages_per_iteration, size_text};
 use crate::kit::parallel::all_partners_stayed;
 use crate::kit::placement::Placement::{self, Cross, Same};
 use crate::kit::remote;
 use crate::kit::socket::flow::{Bounds, Control, Receiver};
 use crate::kit::socket::source::{FromFile, Sent, Source, Spliced, Written, ZeroCopy};
+use crate::kit::socket::{LOOPBACK, messages_per_iteration, size_text};
 use crate::kit::socket::{Transport, get_option, raw_descriptor, set_option, socket_error, verify_connected};
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};

@@ -39,8 +39,8 @@
 
 use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Group, Need, Rule, set_up};
-use crate::kit::message_size::LOOPBACK;
 use crate::kit::remote;
+use crate::kit::socket::LOOPBACK;
 use crate::kit::socket::connection::{Family, max_backlog};
 use crate::record::Headline;
 use Ending::{ClientFirst, Reset, ServerFirst};

@@ -3,11 +3,11 @@
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
 use crate::kit::placement::explain_refusal;
 use crate::kit::socket::flow::{Bounds, Control};
 use crate::kit::socket::source::Source;
 use crate::kit::socket::{enable_nagle, flush_held_data};
+use crate::kit::watchdog::Alarm;
 use crate::platform::partner::Partner;
 use std::time::Duration;
 

@@ -4,12 +4,12 @@ use super::{Ending, Part, QUEUE, Row};
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
 use crate::kit::placement::partner_time_limit;
 use crate::kit::socket::connection::{
     Address, End, Family, Listeners, Side, accept, check_granted, count_time_wait, error_from_answer,
     open_stream_socket,
 };
+use crate::kit::watchdog::Alarm;
 use std::net::Ipv4Addr;
 
 /// Connections that are made before the case, to count what they leave in TIME_WAIT.

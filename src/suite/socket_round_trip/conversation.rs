@@ -4,12 +4,12 @@ use super::Make;
 use crate::case::{Report, Subject};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
 use crate::kit::placement::{explain_refusal, partner_time_limit};
+use crate::kit::socket::dialogue::GREETING_BYTES;
 use crate::kit::socket::dialogue::{Dialogue, NOT_THE_MESSAGE, Timed};
-use crate::kit::socket::echo::GREETING_BYTES;
 use crate::kit::socket::endpoint::Endpoint;
 use crate::kit::socket::{Transport, verify_connected};
+use crate::kit::watchdog::Alarm;
 use crate::platform::partner::Partner;
 
 /// The measuring end and its partners.
@@ -34,7 +34,7 @@ impl<E: Endpoint> Conversation<E> {
         (bytes, timed): (usize, Timed),
         mut partners: Vec<Partner>,
     ) -> Result<Self> {
-        let (mut dialogue, alarm) = (Dialogue::new(endpoint, bytes, &[]), Alarm::new()?);
+        let (mut dialogue, mut alarm) = (Dialogue::new(endpoint, bytes, &[]), Alarm::new()?);
         let mut greeting = [0; GREETING_BYTES];
         let answer =
             alarm.run_with_limit(partner_time_limit(1), || dialogue.endpoint().receive(&mut greeting));

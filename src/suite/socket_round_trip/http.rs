@@ -4,13 +4,13 @@ use crate::case::need::FULL_SCALE;
 use crate::case::{Case, Claim, Place, Report, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
-use crate::kit::message_size::LOOPBACK;
 use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
 use crate::kit::round_trip::both_left_cpu;
+use crate::kit::socket::LOOPBACK;
 use crate::kit::socket::connection::{Address, End, Family, Listeners, accept, open_stream_socket};
 use crate::kit::socket::set_option;
 use crate::kit::socket::transfer::{receive, send_whole};
+use crate::kit::watchdog::Alarm;
 use crate::platform::partner::{Class, Kind, Partner};
 
 /// Bytes of a page, after the header. It begins with the path of the request.

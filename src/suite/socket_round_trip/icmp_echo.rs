@@ -3,10 +3,10 @@
 use crate::case::{Case, Claim, Need, set_up};
 use crate::clock::{Clock, Counts};
 use crate::error::{Error, Result};
-use crate::kit::alarm::Alarm;
-use crate::kit::message_size::{LOOPBACK, size_text};
 use crate::kit::placement::{explain_refusal, partner_time_limit};
 use crate::kit::socket::icmp::Ping;
+use crate::kit::socket::{LOOPBACK, size_text};
+use crate::kit::watchdog::Alarm;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// This machine.
@@ -14,7 +14,7 @@ const LOCAL: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 
 
 pub(super) fn icmp_echo_case(bytes: usize) -> Case {
     let set_up = set_up(move |_| {
-        let (mut ping, alarm) = (Ping::new(LOCAL, bytes)?, Alarm::new()?);
+        let (mut ping, mut alarm) = (Ping::new(LOCAL, bytes)?, Alarm::new()?);
         Ok(move |n: u64, clock: &Clock| {
             let echo = |ping: &mut Ping| ping.echo_once();
             let check = |_: &mut Ping, answer| check_echo(answer, bytes, n);

@@ -4,11 +4,11 @@ use super::{TCP_LAYERS, are_few_sleeps};
 use crate::case::{Case, Claim, SetUp, set_up};
 use crate::clock::{Clock, Delta};
 use crate::error::Error;
-use crate::kit::message_size::{LOOPBACK, size_text};
 use crate::kit::placement::explain_refusal;
 use crate::kit::socket::Transport::Tcp;
 use crate::kit::socket::endpoint::{Blocking, Endpoint};
 use crate::kit::socket::verify_connected;
+use crate::kit::socket::{LOOPBACK, size_text};
 
 /// A round trip of this many bytes by TCP, both ends in the measuring process.
 pub(super) fn one_process_case(bytes: usize) -> Case {
