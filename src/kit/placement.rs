@@ -73,12 +73,20 @@ pub fn partner_time_limit(iterations: u64) -> Duration {
     ALWAYS + Duration::from_millis(2 * iterations.min(10_000))
 }
 
+/// The answer for a reply that is not the one to what was sent.
+pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
+
 /// The error behind a negative answer in the timed loop: [`Error::Disproved`] where a partner has ended,
 /// [`Error::Disturbed`] where it does not answer, and otherwise the kernel's refusal.
 pub fn explain_refusal(name: &str, answer: i64, partners: &mut [Partner], iterations: u64) -> Error {
     // A partner's connection ends a moment before the partner does.
     const MOMENTS: u32 = 100;
     let errno = Error::decode_errno(answer);
+    if answer == NOT_THE_MESSAGE {
+        return Error::Disproved(format!(
+            "{name}: an answer was not the one to what was sent, or another process has this address"
+        ));
+    }
     let has_closed = [Errno::EPIPE, Errno::ECONNRESET].contains(&errno);
     for _ in 0..if has_closed { MOMENTS } else { 1 } {
         if let Some(fate) = partners.iter_mut().find_map(Partner::fate) {

@@ -9,7 +9,6 @@
 //! | [`flow`] | the far end of a stream of bytes, which counts them |
 //! | [`source`] | the sending end of a stream: write, sendfile, splice, without a copy |
 //! | [`connection`] | listening, connecting, accepting, closing |
-//! | [`message_array`] | datagrams that one call sends or receives |
 //! | [`icmp`] | the echo that the kernel answers |
 //!
 //! Except for the pairs, a descriptor may belong to a connection to another machine.
@@ -32,7 +31,6 @@ pub mod endpoint;
 pub mod flow;
 pub mod icmp;
 pub mod io_ring;
-pub mod message_array;
 pub mod source;
 pub mod transfer;
 

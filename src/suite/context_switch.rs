@@ -29,12 +29,12 @@
 pub mod move_to_cpu;
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, Group, Report, Rule, SetUp, Subject, set_up};
+use crate::case::{Case, Claim, Group, Rule, SetUp, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::Result;
 use crate::kit::ipc::{Bytes, Channel};
-use crate::kit::placement::{Placement, explain_refusal, partner_time_limit};
-use crate::kit::watchdog::Alarm;
+use crate::kit::placement::{Placement, explain_refusal};
+use crate::kit::round_trip::Exchange;
 use crate::platform::partner::{Class, Kind, Partner};
 use crate::record::{Axis, Curve, Headline};
 use Kind::{Process, Thread};
@@ -125,13 +125,6 @@ fn time_one_process(pipe: &Bytes, set: &[u64], hops: u64, clock: &Clock) -> Resu
 }
 
 /// The ring. The measuring thread is its first task.
-struct Ring {
-    partners: Vec<Partner>,
-    pipes: Arc<Vec<Bytes>>,
-    set: Vec<u64>,
-    alarm: Alarm,
-}
-
 fn ring_set_up(kind: Kind, ring: usize, kib: usize) -> SetUp {
     set_up(move |place| {
         let at = (Placement::Same.partner_cpu(place)?, Class::Ordinary);
@@ -157,36 +150,15 @@ fn ring_set_up(kind: Kind, ring: usize, kib: usize) -> SetUp {
             Partner::start(kind, at, step, move || _ = nudged[index].send())
         };
         let partners = (1..ring).map(partner).collect::<Result<_>>()?;
-        let (set, alarm) = (written_set(kib), Alarm::new()?);
-        Ok(Ring { partners, pipes, set, alarm })
+        let set = written_set(kib);
+        Exchange::new("a ring of pipes", partners, ring as u64, move || {
+            let answer = pipes[1].send().min(pipes[0].receive());
+            if answer >= 0 {
+                black_box(sum_words(black_box(&set)));
+            }
+            answer
+        })
     })
-}
-
-impl Subject for Ring {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let (first, own) = (&self.pipes[1], &self.pipes[0]);
-        let mut answer = 0;
-        let ticks =
-            self.alarm.run_with_limit(partner_time_limit(iterations * self.pipes.len() as u64), || {
-                clock.time(|| {
-                    for _ in 0..iterations {
-                        answer = first.send().min(own.receive());
-                        if answer < 0 {
-                            break;
-                        }
-                        black_box(sum_words(black_box(&self.set)));
-                    }
-                })
-            });
-        if answer < 0 {
-            return Err(explain_refusal("a ring of pipes", answer, &mut self.partners, iterations));
-        }
-        Ok(ticks)
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
-    }
 }
 
 /// The claim that every task switched: on one CPU the token reaches the next task only after this one has left it.

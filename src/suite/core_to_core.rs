@@ -31,13 +31,13 @@ use crate::case::need::{PINNED, TWO_CPUS};
 use crate::case::{Case, Claim, Group, Matrix, OwnTasks, Place, Report, Rule, Scale, Subject, set_up};
 use crate::clock::{Clock, Ticks};
 use crate::error::Result;
-use crate::kit::ipc::{Channel, PolledWord};
+use crate::kit::ipc::PolledWord;
 use crate::kit::parallel::all_partners_stayed;
-use crate::kit::placement::{Placement, explain_refusal};
-use crate::platform::partner::{Class, Kind, Partner};
+use crate::kit::placement::Placement;
+use crate::kit::round_trip::round_trip_set_up;
+use crate::platform::partner::Kind;
 use crate::record::Headline;
 use operation::{LineThreads, spread_evenly};
-use std::sync::Arc;
 
 pub const GROUP: Group =
     Group::new("core_to_core", include_str!("core_to_core.rs"), cases).version(3).headlines(&HEADLINES);
@@ -47,13 +47,17 @@ const HEADLINES: [Headline; 1] = [Headline::new(118, "neighbour", "a cache line 
 fn cases() -> Vec<Case> {
     let why = "a line fetched from another core's cache, twice";
     vec![
-        Case::new("neighbour", "a cache line to another CPU and back", set_up(Neighbour::start))
-            .need(PINNED)
-            .need(TWO_CPUS)
-            .derived_figure("journey", Rule::OfCost(0.5))
-            .claim(Claim::Linear)
-            .claim(Claim::Counted(all_partners_stayed))
-            .predict(330.0, 10.0, why),
+        Case::new(
+            "neighbour",
+            "a cache line to another CPU and back",
+            round_trip_set_up("polling", Kind::Thread, PolledWord::pair, Placement::Cross),
+        )
+        .need(PINNED)
+        .need(TWO_CPUS)
+        .derived_figure("journey", Rule::OfCost(0.5))
+        .claim(Claim::Linear)
+        .claim(Claim::Counted(all_partners_stayed))
+        .predict(330.0, 10.0, why),
         // The measuring thread only distributes the work, and waits while one of the pair has its CPU.
         Case::new(
             "every-pair",
@@ -69,42 +73,6 @@ fn cases() -> Vec<Case> {
         .claim(Claim::Counted(all_partners_stayed))
         .predict(330.0, 10.0, why),
     ]
-}
-
-/// The measuring thread and one other.
-struct Neighbour {
-    partners: [Partner; 1],
-    channels: Arc<[PolledWord; 2]>,
-}
-
-impl Neighbour {
-    fn start(place: &Place) -> Result<Self> {
-        let channels = Arc::new(PolledWord::pair(&place.scratch)?);
-        let (theirs, nudged) = (Arc::clone(&channels), Arc::clone(&channels));
-        let step = move || theirs[0].receive().min(theirs[1].send());
-        let at = (Placement::Cross.partner_cpu(place)?, Class::Ordinary);
-        let partner = Partner::start(Kind::Thread, at, step, move || _ = nudged[0].send())?;
-        Ok(Self { partners: [partner], channels })
-    }
-}
-
-impl Subject for Neighbour {
-    fn run(&mut self, iterations: u64, clock: &Clock) -> Result<Ticks> {
-        let mut answer = 0;
-        let ticks = clock.time(|| {
-            for _ in 0..iterations {
-                answer = self.channels[0].send().min(self.channels[1].receive());
-                if answer < 0 {
-                    break;
-                }
-            }
-        });
-        if answer < 0 { Err(explain_refusal("polling", answer, &mut self.partners, 0)) } else { Ok(ticks) }
-    }
-
-    fn report(&self) -> Report {
-        Report { partners: self.partners.iter().map(Partner::task).collect(), ..Report::default() }
-    }
 }
 
 /// Round trips of a pair at least, so that the clock that its thread reads twice adds little.

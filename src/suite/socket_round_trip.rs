@@ -69,10 +69,8 @@ use std::os::fd::OwnedFd;
 
 pub mod conversation;
 pub mod http;
-mod icmp_echo;
 pub mod many;
-pub mod message_batch;
-mod one_process;
+pub mod operation_batch;
 
 use conversation::Conversation;
 
@@ -172,9 +170,9 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<_> = rows.into_iter().map(row_case).collect();
     cases.extend(http::http_cases());
     cases.extend(many::many_cases());
-    cases.extend(message_batch::batch_cases());
-    cases.push(one_process::one_process_case(PING));
-    cases.push(icmp_echo::icmp_echo_case(PING));
+    cases.extend(operation_batch::batch_cases());
+    cases.push(conversation::one_process_case(PING));
+    cases.push(conversation::icmp_echo_case(PING));
     cases.extend(remote::round_trip_cases());
     cases
 }

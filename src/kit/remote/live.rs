@@ -8,7 +8,7 @@ use crate::case::{Report, Subject};
 use crate::clock::{Clock, Counts, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::kernel_call::time_until_refused;
-use crate::kit::placement::partner_time_limit;
+use crate::kit::placement::{NOT_THE_MESSAGE, partner_time_limit};
 use crate::kit::socket::Transport;
 use crate::kit::socket::connection::{Address, error_from_answer, open_stream_socket};
 use crate::kit::socket::dialogue::Dialogue;
@@ -127,9 +127,6 @@ fn explain_refusal(client: &mut Client, answer: i64, iterations: u64) -> Error {
     client.connection_error(&happened)
 }
 
-/// The answer for something else than was sent.
-const WRONG: i64 = -(libc::EBADMSG as i64);
-
 /// 0, or the negative error number of a call as an error.
 fn unrefused(answer: i64) -> std::result::Result<(), i64> {
     if answer < 0 { Err(answer) } else { Ok(()) }
@@ -205,7 +202,7 @@ fn exchange_and_check(end: RawFd, message: &[u8], number: &mut u8) -> i64 {
     match send_whole(end, message).min(receive_whole(end, &mut answer)) {
         refused if refused < 0 => refused,
         _ if answer == [*number] => 0,
-        _ => WRONG,
+        _ => NOT_THE_MESSAGE,
     }
 }
 
@@ -224,9 +221,11 @@ pub(super) fn echoes(bytes: usize) -> Result<Box<dyn Subject>> {
                     let what = "its kernel has not answered an echo: it may be set to ignore them, or a firewall is between";
                     Err(Error::peer(client.name(), what))
                 }
-                refused => {
-                    Err(explain_refusal(client, if refused < 0 { refused } else { WRONG }, iterations))
-                }
+                refused => Err(explain_refusal(
+                    client,
+                    if refused < 0 { refused } else { NOT_THE_MESSAGE },
+                    iterations,
+                )),
             };
             alarm.run_with_limit(partner_time_limit(iterations), || {
                 clock.time_each(iterations, ping, |_| Ok(()), |ping| ping.echo_once(), check)
@@ -292,7 +291,7 @@ fn exchange_greeting(end: RawFd, secret: &[u8; SECRET_BYTES]) -> i64 {
     match send_whole(end, secret).min(receive_whole(end, &mut greeting)) {
         answer if answer < 0 => answer,
         _ if greeting == [1] => 0,
-        _ => WRONG,
+        _ => NOT_THE_MESSAGE,
     }
 }
 

@@ -3,11 +3,9 @@
 
 use super::endpoint::Endpoint;
 use crate::clock::{Clock, Ticks};
+use crate::kit::placement::NOT_THE_MESSAGE;
 use crate::platform::time::monotonic_raw_ns;
 use std::mem::swap;
-
-/// The answer for a reply that is not the message.
-pub const NOT_THE_MESSAGE: i64 = -(libc::EBADMSG as i64);
 
 /// What a bracket of the clock holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The measuring thread moves to another CPU and back, by `sched_setaffinity`.
 
 use crate::case::need::FULL_SCALE;
-use crate::case::{Case, Claim, OwnTasks, Place, Report, Rule, SetUp, Subject, set_up};
+use crate::case::{Case, Claim, OwnTasks, Place, Report, Rule, Subject, set_up};
 use crate::clock::{Clock, Delta, Ticks};
 use crate::error::{Error, Result};
 use crate::kit::placement::Placement;
@@ -38,27 +38,25 @@ fn move_case(placement: Placement) -> Case {
         )
 }
 
-struct Moving {
-    sets: [CpuMask; MOVES as usize],
+/// The thread that moves.
+pub struct Moving {
+    /// The CPUs of each call.
+    pub sets: [CpuMask; MOVES as usize],
     cpus: [usize; MOVES as usize],
     /// The tasks that keep the CPUs awake.
     spinners: Vec<Partner>,
 }
 
 impl Moving {
-    fn new(place: &Place, placement: Placement) -> Result<Self> {
+    /// Moves to the partner's CPU and back.
+    ///
+    /// # Errors
+    /// There is no such CPU, or the kernel refuses a task that keeps it awake.
+    pub fn new(place: &Place, placement: Placement) -> Result<Self> {
         let cpus = [placement.partner_cpu(place)?, Placement::Same.partner_cpu(place)?];
         let set = |cpu| CpuMask::new(&[cpu]).map_err(|e| Error::from_errno("a set of CPUs", e));
         Ok(Self { sets: [set(cpus[0])?, set(cpus[1])?], cpus, spinners: placement.start_spinners(place)? })
     }
-}
-
-/// Moves to the CPU where the thread is: a lie for the battery.
-pub fn moves_to_own_cpu() -> SetUp {
-    set_up(|place| {
-        let moving = Moving::new(place, Placement::Cross)?;
-        Ok(Moving { sets: [moving.sets[1]; MOVES as usize], ..moving })
-    })
 }
 
 impl Subject for Moving {

@@ -54,12 +54,8 @@ fn load_case(percent: u32, is_default: bool) -> Case {
         )
 }
 
-/// Requests at a rate that are answered without work: a lie for the battery.
-pub fn load_without_work() -> SetUp {
-    load_set_up(75, |_| 0)
-}
-
-fn load_set_up(percent: u32, work: Work) -> SetUp {
+/// Requests that keep the CPUs busy to `percent`, of which each is answered after `work`.
+pub fn load_set_up(percent: u32, work: Work) -> SetUp {
     set_up(move |place| Load::start(place, percent, work))
 }
 

@@ -25,13 +25,15 @@ pub(super) const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// What is timed, from the moment at which the request is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub enum Until {
+    /// The worker runs.
     WorkerRuns,
+    /// It has answered.
     WorkIsDone,
 }
 
 /// The work of a request. Returns the product.
-pub(super) type Work = fn(u64) -> u64;
+pub type Work = fn(u64) -> u64;
 
 pub(super) fn request_cases() -> Vec<Case> {
     let rows = [
@@ -61,12 +63,8 @@ fn request_case(
         )
 }
 
-/// Requests that are answered without work: a lie for the battery.
-pub fn requests_without_work() -> SetUp {
-    request_set_up(Until::WorkIsDone, 1, |_| 0)
-}
-
-fn request_set_up(until: Until, busy: usize, work: Work) -> SetUp {
+/// Requests beside `busy` tasks on each CPU, of which each is answered after `work`.
+pub fn request_set_up(until: Until, busy: usize, work: Work) -> SetUp {
     set_up(move |place| Requests::start(place, until, busy, work))
 }
 

@@ -9,6 +9,7 @@ use crate::platform::region::{PAGE, Region};
 use crate::platform::resident::{Pages, ResidentMemory};
 use crate::platform::{arch, syscall, time};
 use memmap2::MmapMut;
+use std::cell::Cell;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
@@ -23,8 +24,16 @@ use syscost::kit::socket::dialogue::Timed;
 use syscost::kit::socket::endpoint::{Blocking, Endpoint};
 use syscost::kit::task;
 use syscost::suite::chase::operation_ring::{LINE, Spread, Walk};
+use syscost::suite::context_switch::move_to_cpu::Moving;
+use syscost::suite::lock::waiters::{self, Call, waiter_set_up};
 use syscost::suite::page_fault::touch::{Expected, Touches};
 use syscost::suite::socket_round_trip::conversation::Conversation;
+use syscost::suite::socket_round_trip::{http, many, operation_batch};
+use syscost::suite::stolen_time::spin_set_up;
+use syscost::suite::wake_up::IDLE;
+use syscost::suite::wake_up::every_cpu::every_cpu_set_up;
+use syscost::suite::wake_up::load::load_set_up;
+use syscost::suite::wake_up::request::{Until, request_set_up};
 use syscost_engine::case::{Place, SetUp, Subject, set_up};
 use syscost_engine::clock::witness::ITERATIONS;
 use syscost_engine::clock::{Clock, Ticks};
@@ -249,5 +258,58 @@ pub(super) fn remembering_partner() -> SetUp {
             (BYTES, Timed::Together),
             vec![partner],
         )
+    })
+}
+
+pub(super) fn wake_ups_of_another_word() -> SetUp {
+    waiter_set_up(Call::WakeEach, waiters::OTHER)
+}
+
+/// Moves to the CPU where the thread is.
+pub(super) fn moves_to_own_cpu() -> SetUp {
+    set_up(|place| {
+        let mut moving = Moving::new(place, Placement::Cross)?;
+        moving.sets[0] = moving.sets[1];
+        Ok(moving)
+    })
+}
+
+pub(super) fn one_page_for_all() -> SetUp {
+    http::request_set_up(Placement::Same, true, |_, _| ())
+}
+
+/// A server that answers each message by the first one.
+pub(super) fn one_reply_for_all() -> SetUp {
+    set_up(|place| {
+        let first: Cell<Option<many::Message>> = Cell::new(None);
+        many::connect(place, 100, move |message| {
+            first.set(first.get().or(Some(message)));
+            first.get().unwrap_or(message)
+        })
+    })
+}
+
+pub(super) fn batches_left_out() -> SetUp {
+    operation_batch::batch_set_up(|_, _, _| operation_batch::MESSAGES as i64)
+}
+
+pub(super) fn requests_without_work() -> SetUp {
+    request_set_up(Until::WorkIsDone, 1, |_| 0)
+}
+
+pub(super) fn load_without_work() -> SetUp {
+    load_set_up(75, |_| 0)
+}
+
+/// Wake-ups of the measuring CPU alone.
+pub(super) fn other_cpus_left_out() -> SetUp {
+    every_cpu_set_up(IDLE, |_, _| 0)
+}
+
+/// Reads the clock, and reports no gap.
+pub(super) fn spin_without_gaps() -> SetUp {
+    spin_set_up(false, true, |readings, _| {
+        let first = time::monotonic_raw_ns();
+        [first, (1..readings).fold(first, |_, _| black_box(time::monotonic_raw_ns()))]
     })
 }
